@@ -43,7 +43,8 @@ struct estimate {
 /* Runs that differ in the seed alone, by seed, finished ones first. */
 struct configuration {
     const char *hash, *field[REPORT_FIELDS];
-    const char *label; /* what sets it apart from the others of its board */
+    const char *label;  /* what sets it apart from the others of its board */
+    const char *legend; /* the same with its method, for figures */
     struct report_run *run;
     size_t runs, finished;
     size_t board;                           /* while loading: its number, from 1; 0: none */

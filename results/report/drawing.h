@@ -13,13 +13,11 @@ struct drawing_size {
     double width, height;
 };
 
-/* A panel of each kind. */
-struct drawing_size draw_lines(struct text *svg, const struct figure *figure, const struct figure_panel *panel,
-                               const struct figure_range *range);
-struct drawing_size draw_heat(struct text *svg, const struct figure *figure, const struct figure_panel *panel,
-                              const struct figure_range *range);
-struct drawing_size draw_intervals(struct text *svg, const struct figure *figure, const struct figure_panel *panel,
-                                   const struct figure_range *range);
+/* A panel of each kind; width 0: as on the page. */
+typedef struct drawing_size draw_function(struct text *svg, const struct figure *figure,
+                                          const struct figure_panel *panel, const struct figure_range *range,
+                                          double width);
+draw_function draw_lines, draw_heat, draw_intervals;
 
 void draw_begin(struct text *svg, const struct figure_panel *panel, double width, double height);
 void draw_end(struct text *svg);

@@ -4,7 +4,9 @@
 #include "results/report/drawing.h"
 #include "results/report/html.h"
 
-#define WIDTH 260.0
+#define WIDTH 260.0 /* on the page */
+#define CELL 42.0   /* with a value in it */
+#define WIDEST 60.0
 #define LEFT 26.0
 #define TOP 20.0
 #define GAP 1.0
@@ -15,6 +17,8 @@ enum { NAME_MOST = 40, DARK = 6 /* the first shade that light words stand out fr
 
 struct grid {
     double left, column, row, foot; /* foot: room below the cells */
+    bool printed;
+    int decimals; /* narrow cells have none */
 };
 
 static double longest(const char *const *label, size_t count)
@@ -25,12 +29,22 @@ static double longest(const char *const *label, size_t count)
     return most;
 }
 
-static struct grid lay_out(const struct figure *figure)
+#define WITH_DECIMALS 34.0 /* the least widths of cells with "100.0" and "100" in them */
+#define WITH_VALUES 17.0
+
+static struct grid lay_out(const struct figure *figure, double width)
 {
+    double columns = (double)figure->columns;
     if (!figure->printed)
-        return (struct grid){LEFT, (WIDTH - LEFT) / (double)figure->columns, 8, 32};
-    return (struct grid){longest(figure->y_label, figure->rows) + 8, 42, 20,
-                         longest(figure->x_label, figure->columns) * sin(SLOPE * M_PI / 180) + 32};
+        return (struct grid){LEFT, ((width > 0 ? width : WIDTH) - LEFT) / columns, 8, 32, false, 0};
+    double left = longest(figure->y_label, figure->rows) + 8;
+    double column = width > 0 ? fmin((width - left) / columns, WIDEST) : CELL;
+    return (struct grid){left,
+                         column,
+                         20,
+                         longest(figure->x_label, figure->columns) * sin(SLOPE * M_PI / 180) + 32,
+                         column >= WITH_VALUES,
+                         column >= WITH_DECIMALS ? figure->decimals : 0};
 }
 
 static double middle(const struct grid *grid, size_t column)
@@ -82,14 +96,14 @@ static void draw_framed(struct text *svg, const struct figure *figure, const str
 static void draw_values(struct text *svg, const struct figure *figure, const struct figure_panel *panel,
                         const struct figure_range *range, const struct grid *grid)
 {
-    for (size_t i = 0; figure->printed && i < figure->rows * figure->columns; i++) {
+    for (size_t i = 0; grid->printed && i < figure->rows * figure->columns; i++) {
         if (isnan(panel->value[i]))
             continue;
         size_t column = i % figure->columns, row = i / figure->columns;
         text_add(svg, "<text class=\"tx %s\" x=\"%.4g\" y=\"%.4g\">",
                  html_level(panel->value[i], range->low, range->high) < DARK ? "low" : "high", middle(grid, column),
                  TOP + ((double)row + 0.5) * grid->row + 3);
-        html_number(svg, panel->value[i], figure->decimals);
+        html_number(svg, panel->value[i], grid->decimals);
         text_add(svg, "</text>\n");
     }
 }
@@ -122,9 +136,9 @@ static void draw_names(struct text *svg, const struct figure *figure, const stru
 }
 
 struct drawing_size draw_heat(struct text *svg, const struct figure *figure, const struct figure_panel *panel,
-                              const struct figure_range *range)
+                              const struct figure_range *range, double width)
 {
-    struct grid grid = lay_out(figure);
+    struct grid grid = lay_out(figure, width);
     struct drawing_size size = {grid.left + (double)figure->columns * grid.column,
                                 TOP + (double)figure->rows * grid.row + grid.foot};
     draw_begin(svg, panel, size.width, size.height);

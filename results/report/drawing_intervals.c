@@ -1,74 +1,94 @@
 /* A mean and its interval per row, the row's name above them so that it may be long. */
 #include <math.h>
+#include <stdint.h>
 
 #include "results/report/drawing.h"
 #include "results/report/html.h"
 
-#define WIDTH 300.0
+#define WIDTH 300.0 /* on the page */
 #define LEFT 6.0
-#define RIGHT 294.0
 #define TOP 20.0
 #define ROW 34.0
+#define LINE 13.0 /* more, where a name is too long to stand beside the value */
+#define LETTER 6.2
+#define VALUE 100.0
 
-enum { NAME_MOST = 30 };
+struct rows {
+    const struct figure *figure;
+    struct figure_range range;
+    double right, height;
+    bool two_lines;
+};
 
-static double place(const struct figure_range *range, double value)
+static double place(const struct rows *rows, double value)
 {
-    double share = (value - range->low) / (range->high - range->low);
-    return LEFT + fmin(fmax(share, 0), 1) * (RIGHT - LEFT);
+    double share = (value - rows->range.low) / (rows->range.high - rows->range.low);
+    return LEFT + fmin(fmax(share, 0), 1) * (rows->right - LEFT);
 }
 
-static void draw_value(struct text *svg, const struct figure *figure, const struct figure_interval *interval, double y)
+static struct rows lay_out(const struct figure *figure, const struct figure_range *range, double width)
 {
-    text_add(svg, "<text class=\"ty\" x=\"%g\" y=\"%.4g\">", RIGHT, y);
-    html_number(svg, interval->mean, figure->decimals);
+    struct rows rows = {.figure = figure, .range = *range, .right = width - LEFT, .height = ROW};
+    for (size_t p = 0; p < figure->panels; p++)
+        for (size_t i = 0; i < figure->panel[p].intervals; i++)
+            rows.two_lines |= draw_width(figure->panel[p].interval[i].label, SIZE_MAX) > rows.right - VALUE;
+    rows.height += rows.two_lines ? LINE : 0;
+    return rows;
+}
+
+static void draw_value(struct text *svg, const struct rows *rows, const struct figure_interval *interval, double y)
+{
+    text_add(svg, "<text class=\"ty\" x=\"%g\" y=\"%.4g\">", rows->right, y);
+    html_number(svg, interval->mean, rows->figure->decimals);
     if (!isnan(interval->low)) {
         text_add(svg, " [");
-        html_number(svg, interval->low, figure->decimals);
+        html_number(svg, interval->low, rows->figure->decimals);
         text_add(svg, ", ");
-        html_number(svg, interval->high, figure->decimals);
+        html_number(svg, interval->high, rows->figure->decimals);
         text_add(svg, "]");
     }
     text_add(svg, "</text>\n");
 }
 
-static void draw_row(struct text *svg, const struct figure *figure, const struct figure_interval *interval,
-                     const struct figure_range *range, double top)
+static void draw_row(struct text *svg, const struct rows *rows, const struct figure_interval *interval, double top)
 {
-    double y = top + 24;
-    draw_short_text(svg, "tl", LEFT, top + 13, interval->label, NAME_MOST);
-    draw_value(svg, figure, interval, top + 13);
-    draw_line(svg, "grid", LEFT, y, RIGHT, y);
-    if (figure->zero && range->low < 0 && range->high > 0) /* below the words */
-        draw_line(svg, "mark", place(range, 0), y - 7, place(range, 0), y + 9);
+    double y = top + rows->height - 10;
+    bool zero = rows->figure->zero && rows->range.low < 0 && rows->range.high > 0;
+    draw_short_text(svg, "tl", LEFT, top + 13, interval->label, (size_t)((rows->right - LEFT) / LETTER));
+    draw_value(svg, rows, interval, y - 11);
+    draw_line(svg, "grid", LEFT, y, rows->right, y);
+    if (zero) /* below the words */
+        draw_line(svg, "mark", place(rows, 0), y - 7, place(rows, 0), y + 9);
     if (isnan(interval->mean))
         return;
     if (!isnan(interval->low)) {
         text_add(svg, "<path class=\"line c%zu\" d=\"M%.5g %.5gH%.5g\"/>\n", interval->colour,
-                 place(range, interval->low), y, place(range, interval->high));
+                 place(rows, interval->low), y, place(rows, interval->high));
         text_add(svg, "<path class=\"line c%zu\" d=\"M%.5g %.5gv7M%.5g %.5gv7\"/>\n", interval->colour,
-                 place(range, interval->low), y - 3.5, place(range, interval->high), y - 3.5);
+                 place(rows, interval->low), y - 3.5, place(rows, interval->high), y - 3.5);
     }
-    draw_mark(svg, interval->colour, place(range, interval->mean), y, interval->label, interval->mean,
-              figure->decimals);
+    draw_mark(svg, interval->colour, place(rows, interval->mean), y, interval->label, interval->mean,
+              rows->figure->decimals);
 }
 
 struct drawing_size draw_intervals(struct text *svg, const struct figure *figure, const struct figure_panel *panel,
-                                   const struct figure_range *range)
+                                   const struct figure_range *range, double width)
 {
-    double ticks[FIGURE_TICKS], bottom = TOP + (double)panel->intervals * ROW,
+    width = width > 0 ? width : WIDTH;
+    struct rows rows = lay_out(figure, range, width);
+    double ticks[FIGURE_TICKS], bottom = TOP + (double)panel->intervals * rows.height,
                                 height = bottom + (figure->x_title != NULL ? 36 : 22);
     size_t count = figure_ticks(range->low, range->high, ticks);
-    draw_begin(svg, panel, WIDTH, height);
+    draw_begin(svg, panel, width, height);
     for (size_t i = 0; i < panel->intervals; i++)
-        draw_row(svg, figure, &panel->interval[i], range, TOP + (double)i * ROW);
-    draw_line(svg, "axis", LEFT, bottom, RIGHT, bottom);
+        draw_row(svg, &rows, &panel->interval[i], TOP + (double)i * rows.height);
+    draw_line(svg, "axis", LEFT, bottom, rows.right, bottom);
     for (size_t i = 0; i < count; i++) {
-        draw_line(svg, "tick", place(range, ticks[i]), bottom, place(range, ticks[i]), bottom + 3);
-        draw_tick(svg, "tx", place(range, ticks[i]), bottom + 14, ticks[i]);
+        draw_line(svg, "tick", place(&rows, ticks[i]), bottom, place(&rows, ticks[i]), bottom + 3);
+        draw_tick(svg, "tx", place(&rows, ticks[i]), bottom + 14, ticks[i]);
     }
     if (figure->x_title != NULL)
-        draw_text(svg, "tx", WIDTH / 2, bottom + 30, figure->x_title);
+        draw_text(svg, "tx", width / 2, bottom + 30, figure->x_title);
     draw_end(svg);
-    return (struct drawing_size){WIDTH, height};
+    return (struct drawing_size){width, height};
 }

@@ -4,25 +4,27 @@
 
 #include "results/report/drawing.h"
 
-#define WIDTH 260.0
-#define HEIGHT 176.0
+#define WIDTH 260.0 /* on the page */
 #define LEFT 32.0
-#define RIGHT 252.0
 #define TOP 22.0
-#define BOTTOM 142.0
+#define FOOT 34.0
+#define ASPECT 0.5 /* of the area between the axes, at most HIGH high */
+#define HIGH 160.0
+#define TICK_APART 28.0 /* labels of the horizontal axis */
 
 struct axes {
     struct figure_range x, y;
+    double right, bottom;
 };
 
 static double place_x(const struct axes *axes, double x)
 {
-    return LEFT + (x - axes->x.low) / (axes->x.high - axes->x.low) * (RIGHT - LEFT);
+    return LEFT + (x - axes->x.low) / (axes->x.high - axes->x.low) * (axes->right - LEFT);
 }
 
 static double place_y(const struct axes *axes, double y)
 {
-    return BOTTOM - (y - axes->y.low) / (axes->y.high - axes->y.low) * (BOTTOM - TOP);
+    return axes->bottom - (y - axes->y.low) / (axes->y.high - axes->y.low) * (axes->bottom - TOP);
 }
 
 static void draw_axes(struct text *svg, const struct figure *figure, const struct axes *axes)
@@ -30,17 +32,18 @@ static void draw_axes(struct text *svg, const struct figure *figure, const struc
     double ticks[FIGURE_TICKS];
     size_t count = figure_ticks(axes->y.low, axes->y.high, ticks);
     for (size_t i = 0; i < count; i++) {
-        draw_line(svg, "grid", LEFT, place_y(axes, ticks[i]), RIGHT, place_y(axes, ticks[i]));
+        draw_line(svg, "grid", LEFT, place_y(axes, ticks[i]), axes->right, place_y(axes, ticks[i]));
         draw_tick(svg, "ty", LEFT - 5, place_y(axes, ticks[i]) + 3.5, ticks[i]);
     }
     count = figure_whole_ticks(axes->x.low, axes->x.high, ticks);
-    for (size_t i = 0; i < count; i++) {
-        draw_line(svg, "tick", place_x(axes, ticks[i]), BOTTOM, place_x(axes, ticks[i]), BOTTOM + 3);
-        draw_tick(svg, "tx", place_x(axes, ticks[i]), BOTTOM + 14, ticks[i]);
+    size_t stride = (size_t)ceil((double)count * TICK_APART / (axes->right - LEFT));
+    for (size_t i = 0; i<count; i += stride> 0 ? stride : 1) {
+        draw_line(svg, "tick", place_x(axes, ticks[i]), axes->bottom, place_x(axes, ticks[i]), axes->bottom + 3);
+        draw_tick(svg, "tx", place_x(axes, ticks[i]), axes->bottom + 14, ticks[i]);
     }
-    draw_line(svg, "axis", LEFT, BOTTOM, RIGHT, BOTTOM);
+    draw_line(svg, "axis", LEFT, axes->bottom, axes->right, axes->bottom);
     if (figure->x_title != NULL)
-        draw_text(svg, "tx", (LEFT + RIGHT) / 2, BOTTOM + 29, figure->x_title);
+        draw_text(svg, "tx", (LEFT + axes->right) / 2, axes->bottom + 29, figure->x_title);
 }
 
 static void add_place(struct text *svg, const struct axes *axes, char step, double x, double y)
@@ -87,17 +90,19 @@ static void draw_series(struct text *svg, const struct figure *figure, const str
 }
 
 struct drawing_size draw_lines(struct text *svg, const struct figure *figure, const struct figure_panel *panel,
-                               const struct figure_range *range)
+                               const struct figure_range *range, double width)
 {
-    struct axes axes = {figure_range_x(figure), *range};
-    draw_begin(svg, panel, WIDTH, HEIGHT);
+    width = width > 0 ? width : WIDTH;
+    struct axes axes = {figure_range_x(figure), *range, width - 8, TOP + fmin(ASPECT * width, HIGH)};
+    struct drawing_size size = {width, axes.bottom + FOOT};
+    draw_begin(svg, panel, size.width, size.height);
     draw_axes(svg, figure, &axes);
     if (!isnan(panel->mark))
-        draw_line(svg, "mark", place_x(&axes, panel->mark), TOP, place_x(&axes, panel->mark), BOTTOM);
+        draw_line(svg, "mark", place_x(&axes, panel->mark), TOP, place_x(&axes, panel->mark), axes.bottom);
     for (size_t i = 0; i < panel->series_count; i++)
         draw_band(svg, &panel->series[i], &axes);
     for (size_t i = 0; i < panel->series_count; i++)
         draw_series(svg, figure, &panel->series[i], &axes);
     draw_end(svg);
-    return (struct drawing_size){WIDTH, HEIGHT};
+    return size;
 }

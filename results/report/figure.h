@@ -46,7 +46,8 @@ struct figure {
     const char *title;
     const char *caption;
     enum figure_kind kind;
-    const char *x_title, *y_title;
+    const char *x_title, *y_title; /* of the axes */
+    const char *value_title;       /* FIGURE_HEAT: what the shades are, of the colour bar */
     const struct figure_panel *panel;
     size_t panels;
     const char **legend; /* names of the colours; NULL: none */

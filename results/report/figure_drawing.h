@@ -9,8 +9,11 @@
 
 #include "results/report/drawing.h"
 
-/* An svg element of that size. */
-struct drawing_size draw_panel(struct text *svg, const struct figure *figure, size_t panel);
+/* An svg element of that size; width 0: as on the page. */
+struct drawing_size draw_panel(struct text *svg, const struct figure *figure, size_t panel, double width);
+
+/* The colour bar of a heat map: its name and ends, from x on. */
+void draw_colour_bar(struct text *svg, const struct figure *figure, double x, double y);
 
 /* The figure within the page: title, legend, panels and caption; with_files: it names the files for papers. */
 void draw_figure(struct text *page, const struct figure *figure, bool with_files);

@@ -6,6 +6,7 @@
 #include "results/store/setting_values.h"
 
 enum { READ_MOST = 200, KEYS_MOST = 3, HASH_DIGITS = 6, NEIGHBOURS = 1000 };
+enum { METHOD = 2, POLICY = 3 }; /* of report_fields */
 
 /* --- Fields --- */
 
@@ -29,7 +30,6 @@ static bool separates(const struct board *board, size_t field)
  * policy. */
 static void label_by_fields(struct report *report, struct board *board)
 {
-    enum { METHOD = 2, POLICY = 3 };
     for (size_t i = 0; i < board->count; i++)
         board->configuration[i]->label = "";
     for (size_t field = 0; field < REPORT_FIELDS; field++) {
@@ -94,11 +94,28 @@ static void append_hashes(struct namesakes *names)
                                                        HASH_DIGITS, names->configuration[i]->hash);
 }
 
+/* Rows of a suite have names, which say more than the settings in which they differ. */
+static bool append_rows(struct namesakes *names)
+{
+    const char *row = "run.row";
+    for (size_t i = 0; i < names->count; i++)
+        for (size_t j = 0; j < i; j++) {
+            const char *a = setting_values_find(&names->values[i], row),
+                       *b = setting_values_find(&names->values[j], row);
+            if (a == NULL || b == NULL || strcmp(a, b) == 0)
+                return false;
+        }
+    for (size_t i = 0; i < names->count; i++)
+        names->configuration[i]->label =
+            join(names->report, names->configuration[i]->label, setting_values_find(&names->values[i], row));
+    return true;
+}
+
 static status read_settings(struct namesakes *names, struct error *error)
 {
     for (size_t i = 0; i < names->count; i++)
         TRY(report_values(names->report, names->configuration[i], &names->values[i], error));
-    for (size_t i = 1; i < names->count && !names->too_many; i++)
+    for (size_t i = 1; i < names->count; i++)
         setting_values_compare(&names->values[0], &names->values[i], note_difference, names);
     return OK;
 }
@@ -109,7 +126,8 @@ static status tell_apart(struct namesakes *names, struct error *error)
     names->values = report_take(report, names->count, sizeof *names->values);
     TRY(report_check(report, error));
     status result = names->count <= READ_MOST ? read_settings(names, error) : OK;
-    if (!names->too_many)
+    bool rows = result == OK && names->count <= READ_MOST && append_rows(names);
+    if (!rows && !names->too_many)
         append_settings(names);
     for (size_t i = 0; i < names->count; i++)
         setting_values_free(&names->values[i]);
@@ -138,5 +156,11 @@ status label_configurations(struct report *report, struct board *board, struct e
         if (count > 1)
             TRY(tell_apart(&names, error));
     }
-    return OK;
+    for (size_t i = 0; i < board->count; i++) {
+        struct configuration *configuration = board->configuration[i];
+        bool said = strstr(configuration->label, configuration->field[METHOD]) != NULL;
+        configuration->legend =
+            said ? configuration->label : join(report, configuration->field[METHOD], configuration->label);
+    }
+    return report_check(report, error);
 }

@@ -1,11 +1,13 @@
 #include "results/report/picture.h"
 
 #include <cairo-pdf.h>
+#include <cairo-svg.h>
 #include <librsvg/rsvg.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <zlib.h>
 
 #include "core/embedded.h"
 #include "core/file.h"
@@ -14,15 +16,26 @@
 
 EMBEDDED_FILES(report_files); /* style.css is the first */
 
-#define MARGIN 12.0
-#define GAP 18.0
-#define TITLE 24.0
-#define LINE 18.0
-#define BOLD 7.0 /* the mean width of a letter of the title */
-#define KEY 34.0 /* room for a key's mark */
-#define PIXELS 2 /* of the bitmap, for one of the drawing */
+#define MARGIN 6.0
+#define GAP 14.0
+#define TITLE 20.0
+#define LINE 16.0
+#define AXIS 14.0  /* room for the name of the vertical axis */
+#define LETTER 7.5 /* the mean width of a letter of the title */
+#define KEY 34.0   /* room for a key's mark */
+#define POINT 0.75 /* points for one unit of the drawing: words of 10 have 7.5 points */
+#define DPI 300.0
 
-enum { ROW_MOST = 4 /* panels that still stand in one row */, NAME_MOST = 60 };
+enum { NAME_MOST = 60 };
+
+/* The width of a column and of both, of a page with two (CVPR's; others differ by a few points). */
+static const struct width {
+    double points;
+    const char *suffix;
+} widths[PICTURE_WIDTHS] = {[PICTURE_COLUMN] = {234, "-column"}, [PICTURE_PAGE] = {495, ""}};
+
+/* Panels are not narrower than that. */
+static const double least[] = {[FIGURE_LINES] = 130, [FIGURE_HEAT] = 130, [FIGURE_INTERVALS] = 200};
 
 /* --- The document --- */
 
@@ -55,65 +68,76 @@ static void add_legend(struct text *svg, const struct figure *figure, double wid
             *top += LINE;
         }
         text_add(svg, "<path class=\"line c%zu\" d=\"M%.5g %.5gh20\"/>\n", i, x, *top + 8);
-        draw_mark(svg, i, x + 10, *top + 8, "", (double)NAN, 0);
+        if (figure->points)
+            draw_mark(svg, i, x + 10, *top + 8, "", (double)NAN, 0);
         draw_short_text(svg, "tl", x + 25, *top + 12, figure->legend[i], NAME_MOST);
         x += size;
     }
     *top += x > MARGIN ? LINE : 0;
 }
 
-static void add_scale(struct text *svg, const struct figure *figure, double *top)
+struct layout {
+    double width, left, panel; /* left: where panels begin; panel: how wide one is */
+    size_t across, rows;
+};
+
+/* As many panels beside one another as have room, the rows of equal length if possible. */
+static struct layout lay_out(const struct figure *figure, enum picture_width width)
 {
-    if (figure->kind != FIGURE_HEAT)
+    struct layout layout = {.width = widths[width].points / POINT};
+    layout.left = MARGIN + (figure->y_title != NULL ? AXIS : 0);
+    double room = layout.width - MARGIN - layout.left;
+    size_t most = (size_t)((room + GAP) / (least[figure->kind] + GAP));
+    most = figure->printed || most == 0 ? 1 : most;
+    layout.rows = (figure->panels + most - 1) / most;
+    layout.across = layout.rows > 0 ? (figure->panels + layout.rows - 1) / layout.rows : 1;
+    layout.panel = (room + GAP) / (double)layout.across - GAP;
+    return layout;
+}
+
+static void add_axis_name(struct text *svg, const struct figure *figure, double y)
+{
+    if (figure->y_title == NULL)
         return;
-    struct figure_range range = figure_range(figure, 0);
-    char low[32], high[32];
-    snprintf(low, sizeof low, "%.3g", range.low);
-    snprintf(high, sizeof high, "%.3g", range.high);
-    draw_text(svg, "ty", MARGIN + 35, *top + 12, low);
-    for (int level = 0; level < HTML_LEVELS; level++)
-        text_add(svg, "<path class=\"h%d\" d=\"M%g %gh12v10h-12z\"/>\n", level, MARGIN + 40 + 12 * level, *top + 3);
-    draw_text(svg, "", MARGIN + 45 + 12 * HTML_LEVELS, *top + 12, high);
-    *top += LINE;
+    text_add(svg, "<g transform=\"rotate(-90 %g %.5g)\">", MARGIN + 8, y);
+    draw_text(svg, "tx", MARGIN + 8, y, figure->y_title);
+    text_add(svg, "</g>\n");
 }
 
-static size_t count_across(const struct figure *figure)
-{
-    bool one_row = figure->panels <= ROW_MOST || figure->kind == FIGURE_INTERVALS;
-    return one_row ? figure->panels : (size_t)ceil(sqrt((double)figure->panels));
-}
-
-static void add_panels(struct text *svg, const struct figure *figure, size_t across, double top)
+/* Adds the panels and returns where they end. */
+static double add_panels(struct text *svg, const struct figure *figure, const struct layout *layout, double top)
 {
     struct drawing_size size = {0};
     for (size_t i = 0; i < figure->panels; i++) {
-        size_t column = i % across, row = i / across;
-        text_add(svg, "<g transform=\"translate(%.6g %.6g)\">", MARGIN + (double)column * (size.width + GAP),
-                 top + (double)row * (size.height + GAP));
-        size = draw_panel(svg, figure, i);
+        size_t column = i % layout->across;
+        top += column == 0 && i > 0 ? size.height + GAP / 2 : 0;
+        text_add(svg, "<g transform=\"translate(%.6g %.6g)\">", layout->left + (double)column * (layout->panel + GAP),
+                 top);
+        size = draw_panel(svg, figure, i, layout->panel);
         text_add(svg, "</g>\n");
+        if (column == 0)
+            add_axis_name(svg, figure, top + size.height / 2);
     }
+    return top + size.height;
 }
 
-void picture_svg(struct text *svg, const struct figure *figure)
+void picture_svg(struct text *svg, const struct figure *figure, enum picture_width width)
 {
-    struct text measured = {0}, body = {0};
-    size_t across = count_across(figure), rows = across > 0 ? (figure->panels + across - 1) / across : 0;
-    struct drawing_size size = across > 0 ? draw_panel(&measured, figure, 0) : (struct drawing_size){0};
-    double width = fmax(2 * MARGIN + (double)across * (size.width + GAP) - GAP,
-                        2 * MARGIN + draw_width(figure->title, NAME_MOST)),
-           top = MARGIN + TITLE;
-    text_free(&measured);
-    draw_short_text(&body, "pt", MARGIN, MARGIN + 10, figure->title, (size_t)((width - 2 * MARGIN) / BOLD));
-    add_legend(&body, figure, width, &top);
-    add_scale(&body, figure, &top);
-    top += LINE / 2;
-    add_panels(&body, figure, across, top);
-    double height = top + (double)rows * (size.height + GAP);
+    struct text body = {0};
+    struct layout layout = lay_out(figure, width);
+    double top = MARGIN;
+    if (figure->kind == FIGURE_HEAT) { /* the others say it on their axes */
+        draw_short_text(&body, "pt", MARGIN, MARGIN + 10, figure->title,
+                        (size_t)((layout.width - 2 * MARGIN) / LETTER));
+        draw_colour_bar(&body, figure, MARGIN, MARGIN + TITLE);
+        top += TITLE + (figure->printed ? 0 : LINE); /* the panel of a printed one has no title */
+    }
+    add_legend(&body, figure, layout.width, &top);
+    double height = add_panels(&body, figure, &layout, top + MARGIN) + MARGIN;
     text_add(svg,
              "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"panels\" font-family=\"sans-serif\" viewBox=\"0 0 %.6g "
              "%.6g\" width=\"%.6g\" height=\"%.6g\">\n",
-             width, height, width, height);
+             layout.width, height, POINT * layout.width, POINT * height);
     add_style(svg);
     text_add(svg, "<rect width=\"100%%\" height=\"100%%\" fill=\"#fff\"/>\n%s</svg>\n", body.failed ? "" : body.data);
     svg->failed |= body.failed;
@@ -144,15 +168,18 @@ static cairo_status_t take(void *closure, const unsigned char *bytes, unsigned s
     return text->failed ? CAIRO_STATUS_NO_MEMORY : CAIRO_STATUS_SUCCESS;
 }
 
-/* Draws the document onto the surface, which is freed, and its PNG into png where that is asked for. */
-static status render(RsvgHandle *document, cairo_surface_t *surface, struct drawing_size size, double scale,
+/* Draws the document onto the surface, which is freed, and its PNG into png where that is asked for. scale: of the
+ * surface, for a point. */
+static status render(RsvgHandle *document, cairo_surface_t *surface, struct drawing_size points, double scale,
                      struct text *png, struct error *error)
 {
     GError *problem = NULL;
     cairo_t *drawing = cairo_create(surface);
+    cairo_set_source_rgb(drawing, 1, 1, 1);
+    cairo_paint(drawing); /* to the last pixel, which the document may cover in part */
     cairo_scale(drawing, scale, scale);
-    bool drawn = rsvg_handle_render_document(document, drawing,
-                                             &(RsvgRectangle){.width = size.width, .height = size.height}, &problem);
+    bool drawn = rsvg_handle_render_document(
+        document, drawing, &(RsvgRectangle){.width = points.width, .height = points.height}, &problem);
     cairo_status_t state = cairo_status(drawing);
     if (drawn && png != NULL)
         state = cairo_surface_write_to_png_stream(surface, take, png);
@@ -168,46 +195,103 @@ static status render(RsvgHandle *document, cairo_surface_t *surface, struct draw
     return ERROR_MEMORY;
 }
 
-static status write_drawn(const char *folder, const char *name, RsvgHandle *document, struct error *error)
+static void add_big_endian(unsigned char *at, uint32_t value)
 {
-    struct text png = {0}, pdf = {0};
-    struct drawing_size size;
-    rsvg_handle_get_intrinsic_size_in_pixels(document, &size.width, &size.height);
-    status result =
-        render(document,
-               cairo_image_surface_create(CAIRO_FORMAT_RGB24, (int)(PIXELS * size.width), (int)(PIXELS * size.height)),
-               size, PIXELS, &png, error);
+    for (int i = 0; i < 4; i++)
+        at[i] = (unsigned char)(value >> (24 - 8 * i));
+}
+
+/* The bitmap with its resolution, a chunk behind the header (PNG, 11.3.4.3), which cairo does not write. */
+static void add_resolution(struct text *png, const struct text *drawn)
+{
+    enum { HEADER = 8 + 25, PER_METRE = (int)(DPI / 0.0254 + 0.5) };
+    unsigned char chunk[21] = {0, 0, 0, 9, 'p', 'H', 'Y', 's', [16] = 1 /* metres */};
+    add_big_endian(chunk + 8, PER_METRE);
+    add_big_endian(chunk + 12, PER_METRE);
+    add_big_endian(chunk + 17, (uint32_t)crc32(0, chunk + 4, 13));
+    text_add_bytes(png, drawn->data, HEADER);
+    text_add_bytes(png, (const char *)chunk, sizeof chunk);
+    text_add_bytes(png, drawn->data + HEADER, drawn->size - HEADER);
+}
+
+static status write_bitmap(const char *folder, const char *stem, RsvgHandle *document, struct drawing_size size,
+                           struct error *error)
+{
+    struct text drawn = {0}, png = {0};
+    double scale = DPI / 72;
+    cairo_surface_t *surface =
+        cairo_image_surface_create(CAIRO_FORMAT_RGB24, (int)round(scale * size.width), (int)round(scale * size.height));
+    status result = render(document, surface, size, scale, &drawn, error);
     if (result == OK)
-        result = render(document, cairo_pdf_surface_create_for_stream(take, &pdf, size.width, size.height), size, 1,
-                        NULL, error);
+        add_resolution(&png, &drawn);
     if (result == OK)
-        result = write_text(folder, name, "png", &png, error);
-    if (result == OK)
-        result = write_text(folder, name, "pdf", &pdf, error);
+        result = write_text(folder, stem, "png", &png, error);
+    text_free(&drawn);
     text_free(&png);
-    text_free(&pdf);
     return result;
+}
+
+typedef cairo_surface_t *create_surface(cairo_write_func_t, void *closure, double width, double height);
+
+static status write_vectors(const char *folder, const char *stem, const char *end, create_surface *create,
+                            RsvgHandle *document, struct drawing_size size, struct error *error)
+{
+    struct text file = {0};
+    status result = render(document, create(take, &file, size.width, size.height), size, 1, NULL, error);
+    if (result == OK)
+        result = write_text(folder, stem, end, &file, error);
+    text_free(&file);
+    return result;
+}
+
+/* In the SVG letters are outlines, so that no reader needs the font; the PDF has the font's letters in it. */
+static status write_drawn(const char *folder, const char *stem, RsvgHandle *document, struct error *error)
+{
+    struct drawing_size size; /* its pixels are points */
+    rsvg_handle_get_intrinsic_size_in_pixels(document, &size.width, &size.height);
+    TRY(write_bitmap(folder, stem, document, size, error));
+    TRY(write_vectors(folder, stem, "pdf", cairo_pdf_surface_create_for_stream, document, size, error));
+    return write_vectors(folder, stem, "svg", cairo_svg_surface_create_for_stream, document, size, error);
+}
+
+static status write_width(const char *folder, const struct figure *figure, enum picture_width width,
+                          struct error *error)
+{
+    struct text svg = {0};
+    GError *problem = NULL;
+    picture_svg(&svg, figure, width);
+    char *stem = path_format("%s%s", figure->name, widths[width].suffix);
+    RsvgHandle *document =
+        stem == NULL || svg.failed ? NULL : rsvg_handle_new_from_data((const guint8 *)svg.data, svg.size, &problem);
+    status result = document != NULL ? write_drawn(folder, stem, document, error)
+                                     : error_set(error, ERROR_MEMORY, "figure %s cannot be drawn: %s", figure->name,
+                                                 problem != NULL ? problem->message : "no memory");
+    g_clear_error(&problem);
+    if (document != NULL)
+        g_object_unref(document);
+    free(stem);
+    text_free(&svg);
+    return result;
+}
+
+static void add_caption(struct text *caption, const struct figure *figure)
+{
+    text_add(caption, "%s. %s%s\n%s\n", figure->title, figure->caption, figure->caption[0] != 0 ? "\n" : "",
+             figure->kind == FIGURE_HEAT ? "Shades: Blues (ColorBrewer), light to dark, also for colour-blind readers."
+                                         : "Colours: Okabe and Ito (2008), also for colour-blind readers.");
 }
 
 status picture_write(const char *folder, const struct figure *figure, struct error *error)
 {
-    struct text svg = {0}, data = {0};
-    GError *problem = NULL;
-    picture_svg(&svg, figure);
+    struct text data = {0}, caption = {0};
     figure_data(&data, figure);
-    status result = write_text(folder, figure->name, "svg", &svg, error);
+    add_caption(&caption, figure);
+    status result = write_text(folder, figure->name, "dat", &data, error);
     if (result == OK)
-        result = write_text(folder, figure->name, "dat", &data, error);
-    RsvgHandle *document =
-        result == OK ? rsvg_handle_new_from_data((const guint8 *)svg.data, svg.size, &problem) : NULL;
-    if (document != NULL)
-        result = write_drawn(folder, figure->name, document, error);
-    else if (result == OK)
-        result = error_set(error, ERROR_MEMORY, "figure %s cannot be drawn: %s", figure->name, problem->message);
-    g_clear_error(&problem);
-    if (document != NULL)
-        g_object_unref(document);
-    text_free(&svg);
+        result = write_text(folder, figure->name, "txt", &caption, error);
+    for (enum picture_width width = 0; width < PICTURE_WIDTHS && result == OK; width++)
+        result = write_width(folder, figure, width, error);
     text_free(&data);
+    text_free(&caption);
     return result;
 }

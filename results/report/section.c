@@ -112,7 +112,7 @@ const char **section_legend(const struct section_call *call)
 {
     const char **legend = report_take(call->report, call->board->shown, sizeof *legend);
     for (size_t i = 0; legend != NULL && i < call->board->shown; i++)
-        legend[i] = call->board->configuration[i]->label;
+        legend[i] = call->board->configuration[i]->legend;
     return legend;
 }
 

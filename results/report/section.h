@@ -56,7 +56,7 @@ status section_figure(const struct section_call *call, const struct figure *figu
 /* Stem of a figure's files for html_table; NULL when none are written. */
 const char *section_files(const struct section_call *call, const char *name);
 
-/* The labels of the configurations shown, [board->shown]. */
+/* What the configurations shown are called in figures, [board->shown]. */
 const char **section_legend(const struct section_call *call);
 
 /* "2 seeds", or "1 seed, unfinished". */

@@ -99,7 +99,7 @@ static void every_form_of_the_answer(void **state)
            "none,most_used,last,8,2.75,");
     expect(&workshop, "compare known.db --metric last --show groups --format markdown", "| most\\_used | last ");
     expect(&workshop, "compare known.db --format latex", "\\toprule");
-    expect(&workshop, "compare known.db --format latex", "% - Last: none is 2.75 points below most_used");
+    expect(&workshop, "compare known.db --format latex", "% - Last: most_used is 2.75 points above none");
     expect(&workshop, "compare known.db --detect 0.5 --metric last --show words", "takes 6 seeds");
     expect(&workshop, "compare known.db --per-image --show images", "router_errors_baseline");
     expect(&workshop, "compare known.db --show images", "p_mcnemar");

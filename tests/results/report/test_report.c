@@ -217,7 +217,7 @@ static void a_database_without_runs_makes_a_page(void **state)
 
 static const char *const by[] = {"policy"};
 
-/* Every figure as SVG, PNG and PDF, and its data. */
+/* Every figure in two widths as SVG, PNG and PDF, its data and its caption. */
 static void draw_figures(const struct fixture *fixture, const char *suite, size_t least)
 {
     struct report_request request = {
@@ -229,19 +229,22 @@ static void draw_figures(const struct fixture *fixture, const char *suite, size_
     char *folder = beside(fixture, "report/figures");
     assert_ok(directory_list(&names, folder, &error));
     assert_true(outcome.figures >= least);
-    assert_int_equal(names.count, 4 * outcome.figures); /* and no file "harm" */
+    assert_int_equal(names.count, 8 * outcome.figures); /* and no file "harm" */
     for (size_t i = 0; i < names.count; i++) {
         struct bytes bytes;
         char *path = path_format("%s/%s", folder, names.names[i]);
         assert_ok(file_read(path, FILE_LIMIT, &bytes, &error));
         const char *end = strrchr(names.names[i], '.');
-        if (strcmp(end, ".png") == 0)
+        if (strcmp(end, ".png") == 0) {
             assert_memory_equal(bytes.data, "\x89PNG", 4);
-        else if (strcmp(end, ".pdf") == 0)
+            assert_memory_equal(bytes.data + 37, "pHYs\0\0\x2e\x23\0\0\x2e\x23\1", 13); /* 11,811 to the metre */
+        }
+        if (strcmp(end, ".pdf") == 0)
             assert_memory_equal(bytes.data, "%PDF", 4);
-        else if (strcmp(end, ".svg") == 0)
+        else if (strcmp(end, ".svg") == 0) {
             assert_non_null(strstr((char *)bytes.data, "</svg>"));
-        else
+            assert_null(strstr((char *)bytes.data, "<text")); /* outlines, which need no font */
+        } else
             assert_true(bytes.size > 0);
         bytes_free(&bytes);
         free(path);

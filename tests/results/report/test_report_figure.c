@@ -51,7 +51,7 @@ static void an_unknown_interval_is_not_drawn(void **state)
                                   .low = (double)NAN,
                                   .high = (double)NAN};
     struct text svg = {0};
-    picture_svg(&svg, &figure);
+    picture_svg(&svg, &figure, PICTURE_PAGE);
     assert_non_null(strstr(svg.data, "<path class=\"line c0\""));
     assert_null(strstr(svg.data, "<path class=\"line c1\""));
     assert_non_null(strstr(svg.data, "<path class=\"m c1\""));
@@ -113,7 +113,7 @@ static void a_picture_is_a_whole_document(void **state)
 {
     (void)state;
     struct text svg = {0};
-    picture_svg(&svg, &lines);
+    picture_svg(&svg, &lines, PICTURE_PAGE);
     expect_part(&svg, "<svg xmlns=\"http://www.w3.org/2000/svg\"");
     expect_part(&svg, ".c0 { stroke: #0072b2; }");
     expect_part(&svg, ">one</text>");
@@ -146,7 +146,7 @@ static void values_stand_in_printed_cells(void **state)
                           .decimals = 1,
                           .printed = true};
     struct text svg = {0};
-    struct drawing_size size = draw_panel(&svg, &heat, 0);
+    struct drawing_size size = draw_panel(&svg, &heat, 0, 0);
     expect_part(&svg, "class=\"tx low\"");
     expect_part(&svg, ">1.0</text>");
     expect_part(&svg, "class=\"tx high\"");
@@ -154,6 +154,63 @@ static void values_stand_in_printed_cells(void **state)
     assert_true(size.width > 300 && size.height > 150); /* long names have room, at most so much */
     assert_true(size.width < 600 && size.height < 400);
     text_free(&svg);
+}
+
+/* In the width of a column "100.0" has no room, and "100" has. */
+static void a_narrow_matrix_is_rounded(void **state)
+{
+    (void)state;
+    const char *names[11];
+    double value[11 * 11];
+    for (size_t i = 0; i < 11 * 11; i++)
+        value[i] = 41.6;
+    for (size_t i = 0; i < 11; i++)
+        names[i] = "task";
+    struct figure_panel panel = {.title = "", .value = value};
+    struct figure heat = {.name = "heat",
+                          .title = "none",
+                          .kind = FIGURE_HEAT,
+                          .x_title = "test on task",
+                          .y_title = "after training on",
+                          .value_title = "accuracy, %",
+                          .panel = &panel,
+                          .panels = 1,
+                          .x_label = names,
+                          .columns = 11,
+                          .y_label = names,
+                          .rows = 11,
+                          .low = 0,
+                          .high = 100,
+                          .decimals = 1,
+                          .printed = true};
+    struct text wide = {0}, narrow = {0};
+    picture_svg(&wide, &heat, PICTURE_PAGE);
+    picture_svg(&narrow, &heat, PICTURE_COLUMN);
+    expect_part(&wide, "width=\"495\"");
+    expect_part(&narrow, "width=\"234\"");
+    expect_part(&wide, ">41.6</text>");
+    expect_part(&narrow, ">42</text>");
+    assert_null(strstr(narrow.data, ">41.6</text>"));
+    expect_part(&narrow, ">test on task</text>");
+    expect_part(&narrow, ">after training on</text>");
+    expect_part(&narrow, ">accuracy, %</text>");
+    text_free(&wide);
+    text_free(&narrow);
+}
+
+/* Marks are in the legend of a figure whose curves have them. */
+static void a_legend_has_the_marks_of_its_curves(void **state)
+{
+    (void)state;
+    struct figure unmarked = lines;
+    unmarked.points = false;
+    struct text with = {0}, without = {0};
+    picture_svg(&with, &lines, PICTURE_COLUMN);
+    picture_svg(&without, &unmarked, PICTURE_COLUMN);
+    assert_non_null(strstr(with.data, "class=\"m c0\""));
+    assert_null(strstr(without.data, "class=\"m c0\""));
+    text_free(&with);
+    text_free(&without);
 }
 
 static void data_comes_in_blocks(void **state)
@@ -172,7 +229,7 @@ static void a_gap_interrupts_a_line(void **state)
 {
     (void)state;
     struct text svg = {0};
-    draw_panel(&svg, &lines, 0);
+    draw_panel(&svg, &lines, 0, 0);
     const char *line = strstr(svg.data, "<path class=\"line c0\" d=\"M");
     assert_non_null(line);
     size_t size = strcspn(line + 26, "\"");
@@ -203,7 +260,7 @@ static void cells_share_a_path_per_shade(void **state)
                           .low = 0,
                           .high = 9};
     struct text svg = {0}, data = {0};
-    draw_panel(&svg, &heat, 0);
+    draw_panel(&svg, &heat, 0, 0);
     size_t paths = 0;
     for (const char *at = svg.data; (at = strstr(at, "<path class=\"h")) != NULL; at++)
         paths++;
@@ -224,6 +281,8 @@ int main(void)
         cmocka_unit_test(ranges_hold_every_value),
         cmocka_unit_test(a_picture_is_a_whole_document),
         cmocka_unit_test(values_stand_in_printed_cells),
+        cmocka_unit_test(a_narrow_matrix_is_rounded),
+        cmocka_unit_test(a_legend_has_the_marks_of_its_curves),
         cmocka_unit_test(data_comes_in_blocks),
         cmocka_unit_test(a_gap_interrupts_a_line),
         cmocka_unit_test(cells_share_a_path_per_shade),

@@ -102,6 +102,7 @@ static status draw(const struct section_call *call, const struct events *events,
                                 "expert is free, or the least used is one of the two most used.",
                             .kind = FIGURE_LINES,
                             .x_title = "task",
+                            .y_title = "events per run",
                             .panel = panels,
                             .panels = KINDS,
                             .legend = section_legend(call),
@@ -109,8 +110,7 @@ static status draw(const struct section_call *call, const struct events *events,
                             .low = 0,
                             .high = (double)NAN,
                             .decimals = 1,
-                            .points = true,
-                            .own_ranges = true};
+                            .points = true};
     TRY(report_check(call->report, error));
     return section_figure(call, &figure, error);
 }

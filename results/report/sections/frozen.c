@@ -2,7 +2,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "results/report/experts.h"
+#include "results/report/sections/experts.h"
 
 /* Frozen experts of a configuration: [runs, blocks, tasks]. */
 struct frozen {
@@ -120,6 +120,7 @@ static status draw_means(const struct section_call *call, const struct frozen *f
                                 "greatest seed.",
                             .kind = FIGURE_LINES,
                             .x_title = "tasks trained",
+                            .y_title = "frozen experts",
                             .panel = panels,
                             .panels = 2,
                             .legend = legend,
@@ -144,7 +145,8 @@ static status show_blocks(const struct section_call *call, const struct frozen *
         mean[i] = spread_of(frozen->value + i, frozen->runs, size).mean;
     struct block_values values = {
         .name = section_name_of(call, "frozen", number + 1),
-        .label = configuration->label,
+        .label = configuration->legend,
+        .value_title = "frozen experts",
         .caption = report_format(call->report,
                                  "Frozen experts of each block after each task, of %zu; mean over %s, shaded from 0 to "
                                  "all.",

@@ -2,7 +2,7 @@
 #include <inttypes.h>
 #include <math.h>
 
-#include "results/report/experts.h"
+#include "results/report/sections/experts.h"
 
 enum { CLASSES_MOST = 128 }; /* of a task, in a figure */
 
@@ -142,6 +142,8 @@ static status draw(const struct section_call *call, struct serving *s, const cha
                             .caption = caption,
                             .kind = FIGURE_HEAT,
                             .x_title = "expert",
+                            .y_title = first > 0 ? "task" : "class",
+                            .value_title = "share, %",
                             .panel = panel,
                             .panels = blocks->count,
                             .x_label = numbers(call->report, experts, 0),

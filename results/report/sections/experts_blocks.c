@@ -2,7 +2,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "results/report/experts.h"
+#include "results/report/sections/experts.h"
 
 struct loading {
     struct report *report;
@@ -81,10 +81,13 @@ status blocks_show(const struct section_call *call, const struct block_values *v
     struct figure_panel panel = {.title = "", .value = values->value, .mark = (double)NAN};
     struct figure figure = {.name = values->name,
                             .title = values->label,
-                            .caption = "",
+                            .caption = values->caption,
                             .kind = FIGURE_HEAT,
                             .panel = &panel,
                             .panels = 1,
+                            .x_title = "task",
+                            .y_title = "block",
+                            .value_title = values->value_title,
                             .x_label = call->board->names,
                             .columns = call->board->tasks,
                             .y_label = (const char **)values->blocks->label,

@@ -113,6 +113,7 @@ status section_loss(const struct section_call *call, struct error *error)
                                               POINTS_MOST),
                             .kind = FIGURE_LINES,
                             .x_title = "iteration",
+                            .y_title = "loss",
                             .panel = panels,
                             .panels = fill_panels(call, sums, panels),
                             .legend = section_legend(call),

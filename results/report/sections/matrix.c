@@ -10,6 +10,7 @@ enum { SEEDS_MOST = 5 }; /* of a configuration that are shown one by one */
 
 struct matrix {
     const char *label, *name;
+    const char *legend;    /* of the figure for papers */
     const double *value;   /* [1 + tasks, tasks] */
     const int64_t *images; /* as in accuracy_matrix */
 };
@@ -87,7 +88,8 @@ static void write_table(const struct section_call *call, const struct matrix *ma
     free(framed);
 }
 
-static status write_files(const struct section_call *call, const struct matrix *matrix, struct error *error)
+static status write_files(const struct section_call *call, const struct matrix *matrix, const char *of,
+                          struct error *error)
 {
     const struct board *board = call->board;
     const char **rows = report_take(call->report, board->tasks + 1, sizeof *rows);
@@ -97,11 +99,15 @@ static status write_files(const struct section_call *call, const struct matrix *
         rows[task + 1] = board->names[task];
     struct figure_panel panel = {.title = "", .value = matrix->value, .mark = (double)NAN};
     struct figure figure = {.name = matrix->name,
-                            .title = matrix->label,
-                            .caption = "",
+                            .title = matrix->legend,
+                            .caption = report_format(
+                                call->report, "Test accuracy in percent on each task after each task trained, %s.", of),
                             .kind = FIGURE_HEAT,
                             .panel = &panel,
                             .panels = 1,
+                            .x_title = "test on task",
+                            .y_title = "after training on",
+                            .value_title = "accuracy, %",
                             .x_label = board->names,
                             .columns = board->tasks,
                             .y_label = rows,
@@ -120,7 +126,7 @@ static status write_matrix(const struct section_call *call, const struct matrix 
     section_choice(call, matrix->label);
     write_table(call, matrix, of, with_files);
     section_choice_end(call);
-    return with_files ? write_files(call, matrix, error) : OK;
+    return with_files ? write_files(call, matrix, of, error) : OK;
 }
 
 static status write_seeds(const struct section_call *call, const struct configuration *configuration,
@@ -152,6 +158,7 @@ static status write_configuration(const struct section_call *call, size_t number
     struct matrix matrix = {.label = report_format(call->report, "%s, %s%s", configuration->label,
                                                    accuracies.runs > 1 ? "mean of " : "", seeds),
                             .name = section_name_of(call, "matrix", number + 1),
+                            .legend = configuration->legend,
                             .value = mean,
                             .images = accuracies.images};
     TRY(report_check(call->report, error));

@@ -2,7 +2,7 @@
 #include <inttypes.h>
 #include <math.h>
 
-#include "results/report/experts.h"
+#include "results/report/sections/experts.h"
 
 enum { DETAILED_MOST = 2 }; /* configurations whose experts are shown one by one */
 
@@ -63,7 +63,8 @@ static status show_effective(const struct section_call *call, const struct block
         mean[i] = count[i] > 0 ? mean[i] / count[i] : (double)NAN;
     struct block_values values = {
         .name = section_name_of(call, "experts", number + 1),
-        .label = configuration->label,
+        .label = configuration->legend,
+        .value_title = "effective experts",
         .caption =
             report_format(call->report,
                           "Effective number of experts of each block in each task, of %zu: exp of the entropy of "
@@ -145,6 +146,8 @@ static status show_usage(const struct section_call *call, const struct blocks *b
             "of different seeds have nothing to do with one another, so this is one run.",
         .kind = FIGURE_HEAT,
         .x_title = "task",
+        .y_title = "expert",
+        .value_title = "share, %",
         .panel = panels,
         .panels = blocks->count,
         .x_label = numbers(call->report, call->board->tasks, 1),

@@ -36,6 +36,7 @@ size_t blocks_find(const struct blocks *blocks, const char *encoder, int64_t blo
 
 /* A shaded table of a value per block and task, and the same for papers. */
 struct block_values {
+    const char *value_title; /* what the values are */
     const char *name, *label, *caption;
     const struct blocks *blocks;
     const double *value; /* [blocks, tasks] */

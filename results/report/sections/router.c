@@ -99,21 +99,28 @@ static status show_confusion(const struct section_call *call, const struct confu
     show_table(call, confusion, name, columns, section_seeds(call, configuration));
     section_choice_end(call);
     struct figure_panel panel = {.title = "", .value = confusion->share, .mark = (double)NAN};
-    struct figure figure = {.name = name,
-                            .title = configuration->label,
-                            .caption = "",
-                            .kind = FIGURE_HEAT,
-                            .panel = &panel,
-                            .panels = 1,
-                            .x_label = columns,
-                            .columns = confusion->tasks + 1,
-                            .y_label = call->board->names,
-                            .rows = confusion->tasks,
-                            .low = 0,
-                            .high = 100,
-                            .decimals = 1,
-                            .printed = true,
-                            .only_file = true};
+    struct figure figure = {
+        .name = name,
+        .title = configuration->legend,
+        .caption = report_format(
+            call->report,
+            "Percent of the test images of each task that went to each router after the last task, pooled over %s.",
+            section_seeds(call, configuration)),
+        .kind = FIGURE_HEAT,
+        .panel = &panel,
+        .panels = 1,
+        .x_title = "router chosen",
+        .y_title = "images of",
+        .value_title = "share, %",
+        .x_label = columns,
+        .columns = confusion->tasks + 1,
+        .y_label = call->board->names,
+        .rows = confusion->tasks,
+        .low = 0,
+        .high = 100,
+        .decimals = 1,
+        .printed = true,
+        .only_file = true};
     return section_figure(call, &figure, error);
 }
 

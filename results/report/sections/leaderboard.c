@@ -96,7 +96,7 @@ static void fill_panel(struct figure_panel *panel, struct figure_interval *rows,
 {
     for (size_t i = 0; i < board->shown; i++) {
         struct estimate estimate = board->configuration[i]->metric[with_interval[number]];
-        rows[i] = (struct figure_interval){.label = board->configuration[i]->label,
+        rows[i] = (struct figure_interval){.label = board->configuration[i]->legend,
                                            .colour = i,
                                            .mean = estimate.mean,
                                            .low = estimate.mean - estimate.half,
@@ -117,7 +117,7 @@ static status draw(const struct section_call *call, struct error *error)
                             .title = "Transfer, Average and Last",
                             .caption =
                                 "Means over finished seeds with 95% intervals (Student); no interval where there "
-                                "is one seed.",
+                                "is one seed. The axes of the panels differ.",
                             .kind = FIGURE_INTERVALS,
                             .x_title = "accuracy, %",
                             .panel = panels,

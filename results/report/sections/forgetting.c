@@ -79,9 +79,10 @@ status section_forgetting(const struct section_call *call, struct error *error)
                             .title = "Accuracy on each task, %, after 0 (zero-shot), 1, 2, … tasks trained",
                             .caption =
                                 "Lines: means over seeds. Bands: from the least to the greatest seed. Dotted: when "
-                                "the panel's own task has been trained. The axes of the panels differ.",
+                                "the panel's own task has been trained.",
                             .kind = FIGURE_LINES,
                             .x_title = "tasks trained",
+                            .y_title = "accuracy, %",
                             .panel = panels,
                             .panels = count,
                             .legend = legend,
@@ -89,7 +90,6 @@ status section_forgetting(const struct section_call *call, struct error *error)
                             .low = (double)NAN,
                             .high = (double)NAN,
                             .decimals = 1,
-                            .points = true,
-                            .own_ranges = true};
+                            .points = true};
     return section_figure(call, &figure, error);
 }

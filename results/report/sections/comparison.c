@@ -183,8 +183,7 @@ static status draw(const struct section_call *call, const struct comparison *par
         .low = (double)NAN,
         .high = (double)NAN,
         .decimals = 2,
-        .zero = true,
-        .own_ranges = true};
+        .zero = true};
     TRY(report_check(call->report, error));
     return section_figure(call, &figure, error);
 }
