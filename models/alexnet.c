@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "models/files/clip_names.h"
-#include "models/files/safetensors.h"
+#include "models/files/weights_file.h"
 
 enum { CONVOLUTIONS = 5, POOLS = 2, WINDOW = 9, TOGETHER = 8 /* images at a time: their columns need memory */ };
 
@@ -175,7 +175,7 @@ status alexnet_load(struct alexnet **result, struct backend *backend, struct are
     if (net == NULL)
         return error_set(error, ERROR_MEMORY, "AlexNet: no memory for its description");
     net->backend = backend;
-    status loaded = safetensors_open(&file, path, error);
+    status loaded = weights_file_open(&file, path, error);
     if (loaded == OK) {
         loaded = load(net, arena, file, error);
         safetensors_close(file);

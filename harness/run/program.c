@@ -11,6 +11,7 @@
 #include <sys/utsname.h>
 #include <utf8proc.h>
 #include <yaml.h>
+#include <zip.h>
 #include <zlib.h>
 
 #define PCRE2_CODE_UNIT_WIDTH 8
@@ -84,6 +85,11 @@ static void zlib(char *text, size_t size)
     snprintf(text, size, "%s", zlibVersion());
 }
 
+static void libzip(char *text, size_t size)
+{
+    snprintf(text, size, "%s", zip_libzip_version());
+}
+
 static void jansson(char *text, size_t size)
 {
     snprintf(text, size, "%s", JANSSON_VERSION);
@@ -109,9 +115,9 @@ static void utf8(char *text, size_t size)
 static const struct {
     const char *name;
     void (*version)(char *text, size_t size);
-} libraries[] = {{"oneDNN", dnnl},  {"OpenBLAS", openblas}, {"SQLite", sqlite}, {"libjpeg-turbo", jpeg},
-                 {"libpng", png},   {"giflib", gif},        {"zlib", zlib},     {"jansson", jansson},
-                 {"libyaml", yaml}, {"PCRE2", pcre},        {"utf8proc", utf8}};
+} libraries[] = {{"oneDNN", dnnl},     {"OpenBLAS", openblas}, {"SQLite", sqlite}, {"libjpeg-turbo", jpeg},
+                 {"libpng", png},      {"giflib", gif},        {"zlib", zlib},     {"libzip", libzip},
+                 {"jansson", jansson}, {"libyaml", yaml},      {"PCRE2", pcre},    {"utf8proc", utf8}};
 
 bool program_library(size_t index, struct library *library)
 {

@@ -8,6 +8,7 @@
 
 #include "adapters/files/adapter_file.h"
 #include "core/file.h"
+#include "models/files/weights_file.h"
 
 static char *beside_program(const char *file)
 {
@@ -95,7 +96,7 @@ status vit_weights_experts(struct adapters **experts, const struct clip *vit, st
 {
     struct safetensors *file;
     static const int router = 0;
-    TRY(safetensors_open(&file, name, error));
+    TRY(weights_file_open(&file, name, error));
     status result = adapters_open(experts, vit->backend, arena, &vit->dimensions, file, &router, 1, error);
     safetensors_close(file);
     return result;

@@ -8,6 +8,7 @@
 #include "core/arena.h"
 #include "core/text.h"
 #include "models/files/safetensors.h"
+#include "models/files/weights_file.h"
 
 enum { MOST_BLOCKS = 1000 };
 
@@ -320,7 +321,7 @@ status clip_file_open(struct clip_file **file, const char *path, struct error *e
 {
     struct safetensors *tensors;
     *file = NULL;
-    TRY(safetensors_open(&tensors, path, error));
+    TRY(weights_file_open(&tensors, path, error));
     return open_tensors(file, tensors, error);
 }
 
@@ -328,7 +329,7 @@ status clip_file_open_header(struct clip_file **file, const char *path, struct e
 {
     struct safetensors *tensors;
     *file = NULL;
-    TRY(safetensors_open_header(&tensors, path, error));
+    TRY(weights_file_open_header(&tensors, path, error));
     return open_tensors(file, tensors, error);
 }
 

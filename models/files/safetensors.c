@@ -42,6 +42,8 @@ struct safetensors {
     size_t count;
     struct safetensor *tensors; /* sorted by name */
     uint8_t *copies;            /* of the tensors whose place in the file does not suit their type */
+    void *owner;                /* of names and data that were adopted */
+    void (*release)(void *owner);
 };
 
 size_t safetensor_type_size(enum safetensor_type type)
@@ -371,10 +373,42 @@ status safetensors_open_header(struct safetensors **file, const char *path, stru
     return result;
 }
 
+static status fill_adopted(struct safetensors *file, const struct safetensor *tensors, size_t count,
+                           const struct safetensors_metadata *metadata, size_t metadata_count, struct error *error)
+{
+    json_t *object = json_object();
+    file->header = json_object();
+    file->tensors = calloc(count + 1, sizeof *file->tensors);
+    if (file->tensors == NULL || json_object_set_new(file->header, "__metadata__", object) != 0)
+        return error_set(error, ERROR_MEMORY, "%s: no memory for %zu tensors", file->path, count);
+    for (size_t i = 0; i < metadata_count; i++)
+        json_object_set_new(object, metadata[i].key, json_string(metadata[i].value));
+    for (size_t i = 0; i < count; i++)
+        file->tensors[i] = tensors[i];
+    file->count = count;
+    qsort(file->tensors, count, sizeof *file->tensors, compare_names);
+    return OK;
+}
+
+status safetensors_adopt(struct safetensors **file, const char *path, const struct safetensor *tensors, size_t count,
+                         const struct safetensors_metadata *metadata, size_t metadata_count, void *owner,
+                         void (*release)(void *owner), struct error *error)
+{
+    if (create(file, path, error) != OK) {
+        release(owner);
+        return ERROR_MEMORY;
+    }
+    (*file)->owner = owner;
+    (*file)->release = release;
+    return finish(file, fill_adopted(*file, tensors, count, metadata, metadata_count, error));
+}
+
 void safetensors_close(struct safetensors *file)
 {
     if (file == NULL)
         return;
+    if (file->release != NULL)
+        file->release(file->owner);
     json_decref(file->header);
     bytes_free(&file->bytes);
     free(file->tensors);

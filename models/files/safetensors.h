@@ -62,6 +62,12 @@ status safetensors_open_memory(struct safetensors **file, const char *name, cons
 status safetensors_open_header(struct safetensors **file, const char *path, struct error *error);
 void safetensors_close(struct safetensors *file); /* NULL is allowed */
 
+/* Tensors that the reader of another format has found, behind the same questions: tensors [count] and metadata (NULL: none)
+ * are copied, names and data belong to owner, which safetensors_close gives to release; so does a failure. */
+status safetensors_adopt(struct safetensors **file, const char *path, const struct safetensor *tensors, size_t count,
+                         const struct safetensors_metadata *metadata, size_t metadata_count, void *owner,
+                         void (*release)(void *owner), struct error *error);
+
 size_t safetensors_count(const struct safetensors *file);
 const struct safetensor *safetensors_at(const struct safetensors *file, size_t index);       /* sorted by name */
 const struct safetensor *safetensors_find(const struct safetensors *file, const char *name); /* NULL: absent */

@@ -6,6 +6,7 @@
 #include "core/text.h"
 #include "models/files/safetensors.h"
 #include "models/files/vit_names.h"
+#include "models/files/weights_file.h"
 
 static const char heads_key[] = "image_heads", activation_key[] = "activation", pool_key[] = "pool",
                   groups_key[] = "share_groups", norms_key[] = "share_norms";
@@ -43,7 +44,7 @@ static bool find_names(struct source *source)
 static status open_source(struct source *source, const char *path, struct error *error)
 {
     *source = (struct source){.path = path};
-    TRY(safetensors_open(&source->file, path, error));
+    TRY(weights_file_open(&source->file, path, error));
     if (find_names(source))
         return OK;
     size_t count = safetensors_count(source->file);
@@ -347,7 +348,7 @@ status vit_file_look(struct vit_file *found, bool *is_vit, const char *path, con
 {
     struct source source = {.path = path};
     *found = (struct vit_file){0};
-    TRY(safetensors_open_header(&source.file, path, error));
+    TRY(weights_file_open_header(&source.file, path, error));
     *is_vit = find_names(&source);
     status result = *is_vit ? look(found, &source, stated, error) : OK;
     safetensors_close(source.file);

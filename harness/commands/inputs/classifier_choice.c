@@ -1,6 +1,7 @@
 #include "harness/commands/inputs/classifier_choice.h"
 
 #include "harness/run/weights.h"
+#include "models/files/weights_file.h"
 
 static status check(const struct classifier_choice *choice, const char *weights, struct error *error)
 {
@@ -15,7 +16,7 @@ static status check(const struct classifier_choice *choice, const char *weights,
 
 static status read_card(struct classifier_choice *choice, const char *weights, struct error *error)
 {
-    TRY(safetensors_open_header(&choice->file, weights, error));
+    TRY(weights_file_open_header(&choice->file, weights, error));
     TRY(adapter_card_read(&choice->card, choice->file, error));
     return check(choice, weights, error);
 }

@@ -1,10 +1,7 @@
-#include "datasets/formats/pickle.h"
+#include "core/pickle.h"
 
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "core/file.h"
 
 enum {
     VALUES_MOST = 1 << 22, /* CIFAR-100's training file has 100,000 */
@@ -21,7 +18,6 @@ struct chunk {
 };
 
 struct pickle {
-    struct bytes file;
     struct chunk *chunks;
     const struct pickle_value *root;
 };
@@ -29,7 +25,9 @@ struct pickle {
 struct machine {
     struct pickle *pickle;
     const char *path;
-    size_t position, value_count;
+    const uint8_t *bytes;
+    size_t size, position, value_count;
+    const struct pickle_rules *rules;
     struct pickle_value **stack; /* NULL entries are marks */
     size_t depth, stack_capacity;
     struct pickle_value **memo;
@@ -54,7 +52,7 @@ static status make_value(struct machine *machine, enum pickle_kind kind, struct 
 {
     struct pickle *pickle = machine->pickle;
     if (machine->value_count++ == VALUES_MOST)
-        return refuse(machine, "holds more values than any file of CIFAR");
+        return refuse(machine, "holds more values than any pickle that is read here");
     if (pickle->chunks == NULL || pickle->chunks->used == CHUNK) {
         struct chunk *chunk = malloc(sizeof *chunk);
         if (chunk == NULL)
@@ -75,7 +73,7 @@ static status make_room(struct machine *machine, struct pickle_value ***items, s
     if (needed <= *capacity)
         return OK;
     if (needed > most)
-        return refuse(machine, "needs more room than any file of CIFAR");
+        return refuse(machine, "needs more room than any pickle that is read here");
     size_t grown = *capacity * 2 > needed ? *capacity * 2 : needed + 8;
     struct pickle_value **moved = realloc(*items, grown * sizeof *moved);
     if (moved == NULL)
@@ -204,101 +202,110 @@ static status memo_get(struct machine *machine, size_t index)
     return push(machine, machine->memo[index]);
 }
 
-/* --- numpy's three constructors ----------------------------------------------------------------------------------- */
+/* --- globals ------------------------------------------------------------------------------------------------------ */
 
-static status read_line(struct machine *machine, const uint8_t **line, size_t *size)
+struct name {
+    const char *text; /* inside the pickle */
+    size_t size;
+};
+
+static status read_line(struct machine *machine, struct name *line)
 {
-    *line = machine->pickle->file.data + machine->position;
-    size_t left = machine->pickle->file.size - machine->position;
-    const uint8_t *end = memchr(*line, '\n', left);
+    line->text = (const char *)machine->bytes + machine->position;
+    const char *end = memchr(line->text, '\n', machine->size - machine->position);
     if (end == NULL)
         return refuse(machine, "ends inside a name");
-    *size = (size_t)(end - *line);
-    machine->position += *size + 1;
+    line->size = (size_t)(end - line->text);
+    machine->position += line->size + 1;
     return OK;
+}
+
+static bool is_named(const struct name *name, const char *text)
+{
+    return name->size == strlen(text) && memcmp(name->text, text, name->size) == 0;
+}
+
+static bool is_inside(const struct name *module, const char *outer)
+{
+    size_t size = strlen(outer);
+    return module->size > size && memcmp(module->text, outer, size) == 0 && module->text[size] == '.';
+}
+
+static int shown(const struct name *name)
+{
+    return (int)(name->size < 80 ? name->size : 80);
 }
 
 static status push_global(struct machine *machine)
 {
-    static const char *const known[][2] = {[PICKLE_RECONSTRUCT] = {"numpy.core.multiarray", "_reconstruct"},
-                                           [PICKLE_NDARRAY] = {"numpy", "ndarray"},
-                                           [PICKLE_DTYPE] = {"numpy", "dtype"}};
-    const uint8_t *names[2];
-    size_t sizes[2];
+    struct name module, name;
     struct pickle_value *value;
-    TRY(read_line(machine, &names[0], &sizes[0]));
-    TRY(read_line(machine, &names[1], &sizes[1]));
-    for (int i = 0; i < 3; i++) {
-        if (sizes[0] != strlen(known[i][0]) || sizes[1] != strlen(known[i][1]) ||
-            memcmp(names[0], known[i][0], sizes[0]) != 0 || memcmp(names[1], known[i][1], sizes[1]) != 0)
+    TRY(read_line(machine, &module));
+    TRY(read_line(machine, &name));
+    for (size_t i = 0; i < machine->rules->count; i++) {
+        const struct pickle_global *known = &machine->rules->globals[i];
+        if (known->name != NULL ? !is_named(&module, known->module) || !is_named(&name, known->name)
+                                : !is_named(&module, known->module) && !is_inside(&module, known->module))
             continue;
         TRY(make_value(machine, PICKLE_GLOBAL, &value));
-        value->global = (enum pickle_global)i;
+        value->global = known;
         return push(machine, value);
     }
-    return error_set(machine->error, ERROR_FORMAT,
-                     "%s: asks for %.*s.%.*s; refused: a CIFAR file needs numpy's array constructors only",
-                     machine->path, (int)(sizes[0] < 80 ? sizes[0] : 80), (const char *)names[0],
-                     (int)(sizes[1] < 80 ? sizes[1] : 80), (const char *)names[1]);
+    return error_set(machine->error, ERROR_FORMAT, "%s: asks for %.*s.%.*s; refused: %s", machine->path, shown(&module),
+                     module.text, shown(&name), name.text, machine->rules->needs);
 }
 
-static bool is_bytes_type(const struct pickle_value *name)
+/* A call by REDUCE, or by NEWOBJ of a class. */
+static status call(struct machine *machine)
 {
-    return name->kind == PICKLE_STRING && name->string.size == 2 && memcmp(name->string.bytes, "u1", 2) == 0;
-}
-
-/* _reconstruct(ndarray, …) and dtype("u1", …). */
-static status reduce(struct machine *machine)
-{
-    struct pickle_value *arguments, *callable;
+    struct pickle_value *arguments, *callable, *result;
     TRY(pop(machine, &arguments));
     TRY(pop(machine, &callable));
-    if (callable->kind != PICKLE_GLOBAL || arguments->kind != PICKLE_LIST || arguments->list.count == 0)
-        return refuse(machine, "calls something that is no constructor of numpy");
-    const struct pickle_value *first = arguments->list.items[0];
-    if (callable->global == PICKLE_RECONSTRUCT && first->kind == PICKLE_GLOBAL && first->global == PICKLE_NDARRAY)
-        return push_empty(machine, PICKLE_ARRAY);
-    if (callable->global == PICKLE_DTYPE && is_bytes_type(first))
-        return push_empty(machine, PICKLE_TYPE);
-    return refuse(machine, "calls a constructor of numpy for something other than an array of bytes");
+    if (callable->kind != PICKLE_GLOBAL || callable->global->makes == PICKLE_NONE || arguments->kind != PICKLE_LIST)
+        return refuse(machine, "calls something that cannot be called");
+    if (callable->global->makes == PICKLE_DICT && arguments->list.count > 0)
+        return refuse(machine, "makes a dictionary from something other than its items");
+    TRY(make_value(machine, callable->global->makes, &result));
+    if (result->kind == PICKLE_CALL) {
+        result->call.callable = callable->global;
+        result->call.arguments = arguments;
+    }
+    return push(machine, result);
 }
 
-/* An array's state: version, shape, type, Fortran order, bytes. A type's state says nothing about bytes. */
+/* What a dictionary has besides its items (OrderedDict's _metadata) says nothing that is needed. */
 static status build(struct machine *machine)
 {
     struct pickle_value *state;
     TRY(pop(machine, &state));
     struct pickle_value *target = machine->depth > 0 ? machine->stack[machine->depth - 1] : NULL;
-    if (target == NULL || (target->kind != PICKLE_ARRAY && target->kind != PICKLE_TYPE) || state->kind != PICKLE_LIST)
-        return refuse(machine, "gives a state to something that is no array");
-    if (target->kind == PICKLE_TYPE)
-        return OK;
-    if (state->list.count != 5)
-        return refuse(machine, "an array's state has five parts");
-    struct pickle_value **part = state->list.items;
-    if (part[1]->kind != PICKLE_LIST || part[1]->list.count != 2 || part[1]->list.items[0]->kind != PICKLE_INTEGER ||
-        part[1]->list.items[1]->kind != PICKLE_INTEGER || part[2]->kind != PICKLE_TYPE ||
-        part[3]->kind != PICKLE_INTEGER || part[3]->integer != 0 || part[4]->kind != PICKLE_STRING)
-        return refuse(machine, "expected an array of bytes in two dimensions, rows first");
-    int64_t rows = part[1]->list.items[0]->integer, columns = part[1]->list.items[1]->integer;
-    if (rows < 1 || columns < 1 || (uint64_t)rows > part[4]->string.size / (uint64_t)columns ||
-        (uint64_t)rows * (uint64_t)columns != part[4]->string.size)
-        return refuse(machine, "an array's shape and its number of bytes differ");
-    target->array.bytes = part[4]->string.bytes;
-    target->array.rows = (size_t)rows;
-    target->array.columns = (size_t)columns;
+    if (target == NULL || (target->kind != PICKLE_CALL && target->kind != PICKLE_DICT))
+        return refuse(machine, "gives a state to something that has none");
+    if (target->kind == PICKLE_CALL)
+        target->call.state = state;
     return OK;
+}
+
+static status push_persistent(struct machine *machine)
+{
+    struct pickle_value *id, *value;
+    TRY(pop(machine, &id));
+    if (!machine->rules->persistent)
+        return refuse(machine, "refers to something outside the pickle");
+    TRY(make_value(machine, PICKLE_PERSISTENT, &value));
+    value->id = id;
+    return push(machine, value);
 }
 
 /* --- the machine -------------------------------------------------------------------------------------------------- */
 
 static status read_number(struct machine *machine, int size, uint32_t *number)
 {
-    if (machine->pickle->file.size - machine->position < (size_t)size)
+    if (machine->size - machine->position < (size_t)size)
         return refuse(machine, "ends early");
     *number = 0;
     for (int i = 0; i < size; i++)
-        *number |= (uint32_t)machine->pickle->file.data[machine->position++] << (8 * i);
+        *number |= (uint32_t)machine->bytes[machine->position++] << (8 * i);
     return OK;
 }
 
@@ -307,13 +314,43 @@ static status push_string(struct machine *machine, int size_bytes)
     uint32_t size;
     struct pickle_value *value;
     TRY(read_number(machine, size_bytes, &size));
-    if (machine->pickle->file.size - machine->position < size)
+    if (machine->size - machine->position < size)
         return refuse(machine, "ends inside a string");
     TRY(make_value(machine, PICKLE_STRING, &value));
-    value->string.bytes = machine->pickle->file.data + machine->position;
+    value->string.bytes = machine->bytes + machine->position;
     value->string.size = size;
     machine->position += size;
     return push(machine, value);
+}
+
+static status push_real(struct machine *machine)
+{
+    struct pickle_value *value;
+    uint64_t bits = 0;
+    if (machine->size - machine->position < sizeof bits)
+        return refuse(machine, "ends early");
+    for (size_t i = 0; i < sizeof bits; i++)
+        bits = bits << 8 | machine->bytes[machine->position++];
+    TRY(make_value(machine, PICKLE_REAL, &value));
+    memcpy(&value->real, &bits, sizeof bits);
+    return push(machine, value);
+}
+
+/* Two's complement, the least significant byte first. */
+static status push_long(struct machine *machine)
+{
+    uint32_t size;
+    uint64_t bits = 0;
+    TRY(read_number(machine, 1, &size));
+    if (size > sizeof bits)
+        return refuse(machine, "holds a whole number of more than 64 bits");
+    if (machine->size - machine->position < size)
+        return refuse(machine, "ends early");
+    for (uint32_t i = 0; i < size; i++)
+        bits |= (uint64_t)machine->bytes[machine->position++] << (8 * i);
+    if (size > 0 && size < sizeof bits && machine->bytes[machine->position - 1] >= 0x80)
+        bits |= UINT64_MAX << (8 * size);
+    return push_integer(machine, (int64_t)bits);
 }
 
 static status skip_protocol(struct machine *machine)
@@ -391,38 +428,46 @@ static status step(struct machine *machine, uint8_t opcode)
     case 'c':
         return push_global(machine);
     case 'R':
-        return reduce(machine);
+    case 0x81:
+        return call(machine);
+    case 'Q':
+        return push_persistent(machine);
+    case 'G':
+        return push_real(machine);
+    case 0x8a:
+        return push_long(machine);
     case 'b':
         return build(machine);
     default:
         machine->position--;
-        return error_set(machine->error, ERROR_FORMAT, "%s: byte %zu: opcode 0x%02x is none that a CIFAR file needs",
-                         machine->path, machine->position, opcode);
+        return error_set(machine->error, ERROR_FORMAT, "%s: byte %zu: opcode 0x%02x is not known; refused: %s",
+                         machine->path, machine->position, opcode, machine->rules->needs);
     }
 }
 
 static status run(struct machine *machine)
 {
     while (!machine->stopped) {
-        if (machine->position == machine->pickle->file.size)
+        if (machine->position == machine->size)
             return refuse(machine, "the pickle ends early");
-        TRY(step(machine, machine->pickle->file.data[machine->position++]));
+        TRY(step(machine, machine->bytes[machine->position++]));
     }
-    if (machine->depth != 1 || machine->stack[0] == NULL || machine->stack[0]->kind != PICKLE_DICT)
-        return refuse(machine, "expected one dictionary");
+    if (machine->depth != 1 || machine->stack[0] == NULL)
+        return refuse(machine, "expected one value");
     machine->pickle->root = machine->stack[0];
     return OK;
 }
 
-status pickle_open(struct pickle **pickle, const char *path, struct error *error)
+status pickle_parse(struct pickle **pickle, const char *name, const void *bytes, size_t size,
+                    const struct pickle_rules *rules, struct error *error)
 {
     struct pickle *opened = calloc(1, sizeof *opened);
     *pickle = NULL;
     if (opened == NULL)
-        return error_set(error, ERROR_MEMORY, "%s: no memory to read it", path);
-    struct machine machine = {.pickle = opened, .path = path, .error = error};
-    status result = file_read(path, SIZE_MAX, &opened->file, error);
-    NEXT(result, run(&machine));
+        return error_set(error, ERROR_MEMORY, "%s: no memory to read it", name);
+    struct machine machine = {
+        .pickle = opened, .path = name, .bytes = bytes, .size = size, .rules = rules, .error = error};
+    status result = run(&machine);
     free(machine.stack);
     free(machine.memo);
     if (result != OK) {
@@ -445,18 +490,30 @@ void pickle_close(struct pickle *pickle)
         pickle->chunks = chunk->next;
         free(chunk);
     }
-    bytes_free(&pickle->file);
     free(pickle);
 }
 
-const struct pickle_value *pickle_find(const struct pickle *pickle, const char *key)
+const struct pickle_value *pickle_root(const struct pickle *pickle)
 {
-    const struct pickle_value *root = pickle->root;
-    for (size_t i = 0; i + 1 < root->list.count; i += 2) {
-        const struct pickle_value *name = root->list.items[i];
-        if (name->kind == PICKLE_STRING && name->string.size == strlen(key) &&
-            memcmp(name->string.bytes, key, name->string.size) == 0)
-            return root->list.items[i + 1];
-    }
+    return pickle->root;
+}
+
+bool pickle_is_text(const struct pickle_value *value, const char *text)
+{
+    return value != NULL && value->kind == PICKLE_STRING && value->string.size == strlen(text) &&
+           memcmp(value->string.bytes, text, value->string.size) == 0;
+}
+
+bool pickle_calls(const struct pickle_value *value, const char *name)
+{
+    return value != NULL && value->kind == PICKLE_CALL && value->call.callable->name != NULL &&
+           strcmp(value->call.callable->name, name) == 0;
+}
+
+const struct pickle_value *pickle_find(const struct pickle_value *value, const char *key)
+{
+    for (size_t i = 0; value != NULL && value->kind == PICKLE_DICT && i + 1 < value->list.count; i += 2)
+        if (pickle_is_text(value->list.items[i], key))
+            return value->list.items[i + 1];
     return NULL;
 }

@@ -1,0 +1,32 @@
+/* The zip archive that torch.save and torch.jit.save write: entries below one folder, stored as they are.
+ *
+ *     struct torch_archive *archive;
+ *     TRY(torch_archive_open(&archive, "ViT-B-32.pt", error));
+ *     TRY(torch_archive_read(archive, "data.pkl", &bytes, error));          // <folder>/data.pkl, with its checksum compared
+ *     torch_archive_close(archive);
+ *
+ * Nothing is decompressed: a compressed entry is refused, and all entries that are read together are no larger than the file.
+ */
+#ifndef MTIL_MODELS_FILES_TORCH_ARCHIVE_H
+#define MTIL_MODELS_FILES_TORCH_ARCHIVE_H
+
+#include "core/file.h"
+
+struct torch_archive;
+
+status torch_archive_open(struct torch_archive **archive, const char *path, struct error *error);
+
+/* The same for bytes in memory, borrowed until torch_archive_close; name stands for the path in messages. */
+status torch_archive_open_memory(struct torch_archive **archive, const char *name, const void *bytes, size_t size,
+                                 struct error *error);
+void torch_archive_close(struct torch_archive *archive); /* NULL is allowed */
+
+const char *torch_archive_path(const struct torch_archive *archive);
+uint64_t torch_archive_bytes(const struct torch_archive *archive); /* of the whole file */
+bool torch_archive_has(const struct torch_archive *archive, const char *name);
+
+/* The caller frees with bytes_free; the data is aligned for every type. ERROR_FORMAT names an entry that is absent, damaged,
+ * compressed or encrypted. */
+status torch_archive_read(struct torch_archive *archive, const char *name, struct bytes *bytes, struct error *error);
+
+#endif

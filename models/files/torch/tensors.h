@@ -1,0 +1,52 @@
+/* The tensors that a pickle of PyTorch's describes: names, types, shapes, and where in which storage their values lie.
+ *
+ *     struct torch_tensors tensors;
+ *     status result = torch_tensors_find(&tensors, path, bytes, size, error);
+ *     ... tensors.list[i].name, tensors.list[i].storage ...
+ *     torch_tensors_free(&tensors);                                       // also after a failure
+ *
+ * Pure: bytes in, descriptions out. Every tensor lies inside its storage as the pickle states that storage.
+ */
+#ifndef MTIL_MODELS_FILES_TORCH_TENSORS_H
+#define MTIL_MODELS_FILES_TORCH_TENSORS_H
+
+#include <stdbool.h>
+
+#include "core/pickle.h"
+#include "models/files/safetensors.h"
+
+struct torch_storage {
+    char *key; /* the entry data/KEY has its values; owned */
+    enum safetensor_type type;
+    size_t elements;
+};
+
+struct torch_tensor {
+    char *name; /* owned */
+    size_t storage;
+    int rank;
+    size_t shape[SAFETENSORS_RANK], stride[SAFETENSORS_RANK], offset; /* in elements */
+    bool contiguous;
+};
+
+struct torch_tensors {
+    struct torch_tensor *list;
+    size_t count;
+    struct torch_storage *storages; /* each once, however many tensors share it */
+    size_t storage_count;
+    struct safetensors_metadata *metadata; /* that this program wrote beside the tensors; owned */
+    size_t metadata_count;
+};
+
+/* Which tensors: those of the dictionary that holds tensors, be it the pickle itself or its "state_dict", "model",
+ * "model_state_dict" or "module"; of a TorchScript archive those of the module and of all inside it, with names joined by dots. */
+status torch_tensors_find(struct torch_tensors *tensors, const char *path, const void *bytes, size_t size,
+                          struct error *error);
+void torch_tensors_free(struct torch_tensors *tensors);
+
+size_t torch_tensor_elements(const struct torch_tensor *tensor);
+
+/* Beside the tensors, under this key: texts by name. */
+#define TORCH_METADATA "mtil_metadata"
+
+#endif

@@ -1,0 +1,312 @@
+/* PyTorch's files: what torch.save and torch.jit.save wrote (tests/fixtures/torch), and what is refused. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <zip.h>
+
+#include "core/file.h"
+#include "models/files/torch/tensors.h"
+#include "models/files/torch/torch_file.h"
+#include "models/files/weights_file.h"
+#include "tests/datasets/scratch.h"
+
+static struct scratch scratch;
+
+static int set_up(void **state)
+{
+    (void)state;
+    scratch_create(&scratch);
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    scratch_remove(&scratch);
+    return 0;
+}
+
+static struct safetensors *open_fixture(const char *name)
+{
+    char path[512];
+    struct safetensors *file;
+    struct error error = {.message = ""};
+    snprintf(path, sizeof path, FIXTURES "/torch/%s", name);
+    if (weights_file_open(&file, path, &error) != OK)
+        fail_msg("%s", error.message);
+    return file;
+}
+
+/* ---- what is read ---- */
+
+struct expected {
+    const char *name;
+    enum safetensor_type type;
+    int rank;
+    size_t shape[4];
+    const float *values; /* NULL: 0, 0.5, 1, … */
+};
+
+static void expect_tensor(const struct safetensors *file, const struct expected *e)
+{
+    float values[64];
+    struct error error;
+    const struct safetensor *tensor;
+    if (safetensors_expect(file, e->name, e->type, e->rank, e->shape, &tensor, &error) != OK)
+        fail_msg("%s", error.message);
+    if (e->type == SAFETENSOR_I64) {
+        for (size_t i = 0; i < safetensor_elements(tensor); i++)
+            assert_int_equal(((const int64_t *)tensor->data)[i],
+                             e->values != NULL ? (int64_t)e->values[i] : (int64_t)i);
+        return;
+    }
+    assert_int_equal(safetensor_to_floats(tensor, values, &error), OK);
+    for (size_t i = 0; i < safetensor_elements(tensor); i++)
+        assert_true(values[i] == (e->values != NULL ? e->values[i] : 0.5f * (float)i));
+}
+
+static void test_plain(void **state)
+{
+    (void)state;
+    static const float scalar[] = {1.5f}, transposed[] = {0, 1, 2, 0.5f, 1.5f, 2.5f},
+                       rows[] = {1.5f, 2, 2.5f, 3, 3.5f, 4}, column[] = {0.5f, 2, 3.5f, 5};
+    static const struct expected tensors[] = {{"f32", SAFETENSOR_F32, 2, {2, 3}, NULL},
+                                              {"f16", SAFETENSOR_F16, 2, {2, 3}, NULL},
+                                              {"bf16", SAFETENSOR_BF16, 2, {2, 3}, NULL},
+                                              {"f64", SAFETENSOR_F64, 2, {2, 3}, NULL},
+                                              {"i64", SAFETENSOR_I64, 1, {6}, NULL},
+                                              {"scalar", SAFETENSOR_F32, 0, {0}, scalar},
+                                              {"empty", SAFETENSOR_F32, 2, {0, 3}, NULL},
+                                              {"transposed", SAFETENSOR_F32, 2, {2, 3}, transposed},
+                                              {"channels_last", SAFETENSOR_F32, 4, {2, 3, 2, 2}, NULL},
+                                              {"rows", SAFETENSOR_F32, 2, {2, 3}, rows},
+                                              {"column", SAFETENSOR_F32, 1, {4}, column}};
+    static const char *const names[] = {"plain.pth", "nested.pth"};
+    for (size_t n = 0; n < 2; n++) {
+        struct safetensors *file = open_fixture(names[n]);
+        assert_int_equal(safetensors_count(file), sizeof tensors / sizeof *tensors);
+        for (size_t i = 0; i < sizeof tensors / sizeof *tensors; i++)
+            expect_tensor(file, &tensors[i]);
+        safetensors_close(file);
+    }
+}
+
+/* Under "model", a parameter, beside values that are no tensors. */
+static void test_parameter(void **state)
+{
+    (void)state;
+    struct safetensors *file = open_fixture("model.bin");
+    assert_int_equal(safetensors_count(file), 1);
+    expect_tensor(file, &(struct expected){"weight", SAFETENSOR_F32, 2, {2, 3}, NULL});
+    safetensors_close(file);
+}
+
+static void test_script(void **state)
+{
+    (void)state;
+    static const float resolution[] = {224};
+    struct safetensors *file = open_fixture("script.pt");
+    assert_int_equal(safetensors_count(file), 3);
+    expect_tensor(file, &(struct expected){"inner.0.weight", SAFETENSOR_F32, 2, {2, 3}, NULL});
+    expect_tensor(file, &(struct expected){"input_resolution", SAFETENSOR_I64, 0, {0}, resolution});
+    expect_tensor(file, &(struct expected){"scale", SAFETENSOR_F16, 1, {2}, NULL});
+    safetensors_close(file);
+}
+
+static void test_header(void **state)
+{
+    (void)state;
+    struct safetensors *file;
+    struct error error;
+    assert_int_equal(weights_file_open_header(&file, FIXTURES "/torch/plain.pth", &error), OK);
+    assert_int_equal(safetensors_count(file), 11);
+    assert_int_equal(safetensors_find(file, "f16")->shape[1], 3);
+    assert_null(safetensors_find(file, "f16")->data);
+    safetensors_close(file);
+}
+
+/* ---- what is refused ---- */
+
+static void expect_refused(const char *path, const char *words)
+{
+    struct safetensors *file;
+    struct error error = {.message = "opened"};
+    if (weights_file_open(&file, path, &error) == OK || strstr(error.message, words) == NULL)
+        fail_msg("%s: expected \"%s\", found: %s", path, words, error.message);
+    assert_null(file);
+    assert_non_null(strstr(error.message, path));
+}
+
+static void test_forms_refused(void **state)
+{
+    (void)state;
+    expect_refused(FIXTURES "/torch/legacy.pth", "before version 1.6");
+    expect_refused(FIXTURES "/torch/foreign.pth", "asks for __main__.Foreign; refused");
+    scratch_write_text(&scratch, "text", "hello");
+    expect_refused(scratch_file(&scratch, "text"), "safetensors");
+}
+
+static void add(zip_t *zip, const char *name, const void *data, size_t size, int method)
+{
+    zip_int64_t at = zip_file_add(zip, name, zip_source_buffer(zip, data, size, 0), 0);
+    assert_true(at >= 0);
+    assert_int_equal(zip_set_file_compression(zip, (zip_uint64_t)at, method, 0), 0);
+}
+
+/* {"a": a tensor}: whatever stands for elements, offset, shape and strides. */
+#define TENSOR(elements, offset, shape, stride)                                                                        \
+    "ctorch._utils\n_rebuild_tensor_v2\n((X\x07\x00\x00\x00storagectorch\nFloatStorage\nX\x01\x00\x00\x00"             \
+    "0X\x03\x00\x00\x00"                                                                                               \
+    "cpu" elements "tQ" offset shape stride "\x89"                                                                     \
+    "ccollections\nOrderedDict\n)RtR"
+#define PICKLE(tensor)                                                                                                 \
+    "\x80\x02}U\x01"                                                                                                   \
+    "a" tensor "s."
+#define SIX PICKLE(TENSOR("K\x06", "K\x00", "K\x02K\x03\x86", "K\x03K\x01\x86"))
+
+struct archive {
+    const char *words;
+    const char *pickle_name, *data_name, *byte_order, *more; /* NULL: not there */
+    int method;
+    size_t data_size;
+};
+
+static void write_archive(const struct archive *a, const char *path)
+{
+    static const uint8_t data[64] = {0};
+    zip_t *zip = zip_open(path, ZIP_CREATE | ZIP_TRUNCATE, NULL);
+    assert_non_null(zip);
+    if (a->pickle_name != NULL)
+        add(zip, a->pickle_name, SIX, sizeof SIX - 1, ZIP_CM_STORE);
+    if (a->data_name != NULL)
+        add(zip, a->data_name, data, a->data_size, a->method);
+    if (a->byte_order != NULL)
+        add(zip, "x/byteorder", a->byte_order, strlen(a->byte_order), ZIP_CM_STORE);
+    if (a->more != NULL)
+        add(zip, a->more, data, 1, ZIP_CM_STORE);
+    assert_int_equal(zip_close(zip), 0);
+}
+
+static void test_archives_refused(void **state)
+{
+    (void)state;
+    static const struct archive archives[] = {
+        {"'x/data/0' is missing", "x/data.pkl", NULL, "little", NULL, 0, 0},
+        {"found 20 bytes", "x/data.pkl", "x/data/0", "little", NULL, ZIP_CM_STORE, 20},
+        {"found 'x/data/0' compressed", "x/data.pkl", "x/data/0", "little", NULL, ZIP_CM_DEFLATE, 24},
+        {"found another order", "x/data.pkl", "x/data/0", "big", NULL, ZIP_CM_STORE, 24},
+        {"found 1 entries", NULL, "x/data/0", NULL, NULL, ZIP_CM_STORE, 24},
+        {"expected one data.pkl", "x/data.pkl", "x/data/0", "little", "y/data.pkl", ZIP_CM_STORE, 24},
+    };
+    char path[512];
+    snprintf(path, sizeof path, "%s", scratch_file(&scratch, "archive"));
+    for (size_t i = 0; i < sizeof archives / sizeof *archives; i++) {
+        write_archive(&archives[i], path);
+        expect_refused(path, archives[i].words);
+    }
+}
+
+/* Writes a good archive in which one text is replaced by another everywhere. */
+static void write_replaced(const char *path, const char *more, const char *found, const char *written)
+{
+    struct bytes bytes;
+    struct error error;
+    write_archive(&(struct archive){NULL, "x/data.pkl", "x/data/0", "little", more, ZIP_CM_STORE, 24}, path);
+    assert_int_equal(file_read(path, 1 << 16, &bytes, &error), OK);
+    for (uint8_t *at; (at = memmem(bytes.data, bytes.size, found, strlen(found))) != NULL;)
+        memcpy(at, written, strlen(written));
+    assert_int_equal(file_write(path, bytes.data, bytes.size, &error), OK);
+    bytes_free(&bytes);
+}
+
+static void test_damaged_archives(void **state)
+{
+    (void)state;
+    char path[512];
+    struct bytes bytes;
+    struct error error;
+    snprintf(path, sizeof path, "%s", scratch_file(&scratch, "archive"));
+    write_replaced(path, "x/data/1", "data/1", "data/0");
+    expect_refused(path, "found 'x/data/0' twice");
+    write_replaced(path, NULL, "FloatStorage", "FloatStoragf");
+    expect_refused(path, "CRC");
+    write_replaced(path, NULL, "PK\x05\x06", "PK\x05\x07");
+    expect_refused(path, "cut off or damaged");
+    assert_int_equal(file_read(FIXTURES "/torch/plain.pth", 1 << 16, &bytes, &error), OK);
+    for (size_t size = 8; size < bytes.size; size += 101) {
+        assert_int_equal(file_write(path, bytes.data, size, &error), OK);
+        expect_refused(path, "cut off or damaged");
+    }
+    bytes_free(&bytes);
+}
+
+#define EXPECT_PICKLE_REFUSED(pickle, words) expect_pickle_refused(pickle, sizeof pickle - 1, words)
+static void expect_pickle_refused(const char *pickle, size_t size, const char *words)
+{
+    struct torch_tensors tensors;
+    struct error error = {.message = "found"};
+    status result = torch_tensors_find(&tensors, "file", pickle, size, &error);
+    torch_tensors_free(&tensors);
+    if (result != ERROR_FORMAT || strstr(error.message, words) == NULL)
+        fail_msg("expected \"%s\", found: %s", words, error.message);
+}
+
+static void test_tensors_refused(void **state)
+{
+    (void)state;
+    static const char outside[] = "lies outside its storage";
+    EXPECT_PICKLE_REFUSED(PICKLE(TENSOR("K\x05", "K\x00", "K\x02K\x03\x86", "K\x03K\x01\x86")), outside);
+    EXPECT_PICKLE_REFUSED(PICKLE(TENSOR("K\x06", "K\x01", "K\x02K\x03\x86", "K\x03K\x01\x86")), outside);
+    EXPECT_PICKLE_REFUSED(PICKLE(TENSOR("K\x06", "K\x00", "K\x02K\x03\x86", "K\x04K\x01\x86")), outside);
+    EXPECT_PICKLE_REFUSED(PICKLE(TENSOR("K\x06", "K\x00", "K\x09K\x03\x86", "K\x00K\x01\x86")), outside);
+    EXPECT_PICKLE_REFUSED(PICKLE(TENSOR("K\x06", "K\x07", "K\x00\x85", "K\x01\x85")), outside);
+    EXPECT_PICKLE_REFUSED(
+        PICKLE(TENSOR("K\x06", "K\x00", "\x8a\x08\x01\x00\x00\x00\x00\x00\x00\x40K\x04\x86", "K\x04K\x01\x86")),
+        outside);
+    EXPECT_PICKLE_REFUSED(PICKLE(TENSOR("K\x06", "J\xff\xff\xff\xff", "K\x02\x85", "K\x01\x85")), "expected a storage");
+    EXPECT_PICKLE_REFUSED(PICKLE(TENSOR("K\x06", "K\x00", "K\x02K\x03\x86", "K\x01\x85")), "expected a storage");
+    EXPECT_PICKLE_REFUSED(PICKLE(TENSOR("N", "K\x00", "K\x02\x85", "K\x01\x85")), "expected a storage");
+    EXPECT_PICKLE_REFUSED("\x80\x02}(U\x01"
+                          "a" TENSOR("K\x06", "K\x00", "K\x02\x85",
+                                     "K\x01\x85") "U\x01"
+                                                  "a" TENSOR("K\x06", "K\x00", "K\x02\x85", "K\x01\x85") "u.",
+                          "found 'a' twice");
+    EXPECT_PICKLE_REFUSED("\x80\x02}(U\x01"
+                          "a" TENSOR("K\x06", "K\x00", "K\x02\x85",
+                                     "K\x01\x85") "U\x01"
+                                                  "b" TENSOR("K\x07", "K\x00", "K\x02\x85", "K\x01\x85") "u.",
+                          "one type and size");
+    EXPECT_PICKLE_REFUSED("\x80\x02}U\x05"
+                          "epochK\x03s.",
+                          "first key is 'epoch'");
+    EXPECT_PICKLE_REFUSED("\x80\x02]q\x01h\x01"
+                          "a.",
+                          "found no dictionary");
+    EXPECT_PICKLE_REFUSED("\x80\x02"
+                          "c__torch__\nM\n)\x81q\x00}U\x01"
+                          "ah\x00sb.",
+                          "holds itself");
+    EXPECT_PICKLE_REFUSED("\x80\x02"
+                          "c__torch__\nM\n)\x81}b.",
+                          "expected tensors, found none");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_plain),
+        cmocka_unit_test(test_parameter),
+        cmocka_unit_test(test_script),
+        cmocka_unit_test(test_header),
+        cmocka_unit_test(test_forms_refused),
+        cmocka_unit_test(test_archives_refused),
+        cmocka_unit_test(test_damaged_archives),
+        cmocka_unit_test(test_tensors_refused),
+    };
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}
