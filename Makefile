@@ -8,14 +8,17 @@
 #                SEED=N repeats the instants
 #   make test-report    opens a report in headless Chromium (chromium is installed if missing)
 #   make pretrain    trains the small CLIP that ships anew, into build/pretrain: an hour
+#   make install    builds and installs, into /usr/local or prefix=FOLDER; DESTDIR=ROOT puts all of it below another root
+#   make package    a Debian package in build/package
 #   make clean   removes build/
 #
 # FLAGS are given to CMake: make build FLAGS="-DMTIL_WERROR=ON"
 BUILD := build
 FLAGS :=
+prefix := /usr/local
 CONFIGURE := cmake -S . -B $(BUILD) -G Ninja
 
-.PHONY: demo test test-cluster test-report crash pretrain build build-tests dependencies clean
+.PHONY: demo test test-cluster test-report crash pretrain install package build build-tests dependencies clean
 
 demo: dependencies build
 	$(BUILD)/mtil data mini $(BUILD)/demo/data
@@ -43,6 +46,12 @@ crash: dependencies build-tests
 pretrain: dependencies build
 	cmake --build $(BUILD) --target mtil-pretrain
 	$(BUILD)/mtil-pretrain $(BUILD)/pretrain
+
+install: build
+	DESTDIR="$(DESTDIR)" cmake --install $(BUILD) --prefix "$(abspath $(prefix))"
+
+package: build
+	cpack --config $(BUILD)/CPackConfig.cmake
 
 build:
 	@$(CONFIGURE) -DMTIL_TESTS=OFF $(FLAGS) || { cmake/install-dependencies --missing; exit 1; }

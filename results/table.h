@@ -52,8 +52,8 @@ struct table {
     struct table_column *column;
     struct table_cell *cell; /* [rows, columns] */
     size_t blocks, blocks_capacity;
-    size_t *block; /* first rows of the blocks but the first one */
-    bool whole;    /* texts are not cut to the width of a terminal */
+    size_t *block;     /* first rows of the blocks but the first one */
+    size_t cell_width; /* characters of a text that people see, the rest is cut; 0: 72, SIZE_MAX: all */
     bool failed;
 };
 

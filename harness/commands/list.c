@@ -1,7 +1,6 @@
 /* mtil list: names for suites and command lines. A new kind: one function and one line in kinds. */
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "adapters/experts/kind.h"
 #include "adapters/freeze.h"
@@ -17,6 +16,7 @@
 #include "harness/methods/methods.h"
 #include "harness/run/model_choice.h"
 #include "harness/selectors/selectors.h"
+#include "harness/terminal/screen.h"
 #include "harness/train/method.h"
 #include "models/optimizers/optimizer.h"
 
@@ -230,6 +230,20 @@ static const struct kind *find_kind(const char *name, struct error *error)
     return NULL;
 }
 
+/* What a line of the terminal has left for the second column; all of it where there is no terminal. */
+static size_t room_beside_names(const struct table *table, int columns)
+{
+    enum { LEAST = 20, GAP = 2 };
+    size_t names = 0;
+    for (size_t row = 0; row < table_rows(table); row++) {
+        size_t name = strlen(table_cell_at(table, row, 0)->text);
+        names = name > names ? name : names;
+    }
+    if (columns <= 0)
+        return SIZE_MAX;
+    return (size_t)columns > names + GAP + LEAST ? (size_t)columns - names - GAP : LEAST;
+}
+
 static status run(const struct command_call *call, struct error *error)
 {
     const struct kind *kind = find_kind(call->arguments[0], error);
@@ -241,12 +255,12 @@ static status run(const struct command_call *call, struct error *error)
         return error_set(error, ERROR_ARGUMENT, "command line: list: expected nothing after %s, found \"%s\"",
                          kind->name, call->arguments[1]);
     struct listing listing = {.title = kind->title, .verbose = call->verbose};
-    listing.table.whole = call->verbose || !isatty(fileno(call->out));
     table_add_column(&listing.table, &(struct table_column){.title = "name", .once = call->verbose});
     if (call->verbose)
         table_add_column(&listing.table, &(struct table_column){.title = "what"});
     table_add_column(&listing.table, &(struct table_column){.title = call->verbose ? "text" : kind->title});
     kind->list(&listing);
+    listing.table.cell_width = call->verbose ? SIZE_MAX : room_beside_names(&listing.table, screen_columns(call->out));
     status result = output_table(call, &listing.table, error);
     table_free(&listing.table);
     return result;

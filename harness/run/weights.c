@@ -18,7 +18,7 @@ static char *beside_program(const char *file)
     char *slash = strrchr(program, '/');
     if (slash != NULL)
         *slash = 0;
-    static const char *const places[] = {"weights", "../weights", "../share/mtil/weights"};
+    static const char *const places[] = {"weights", "../weights", INSTALLED_WEIGHTS};
     char *path = NULL;
     for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
         free(path);

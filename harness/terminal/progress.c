@@ -5,11 +5,11 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "core/characters.h"
+#include "harness/terminal/screen.h"
 
 enum { NARROWEST = 60, WIDEST = 500, NAME = 64 };
 static const double line_seconds = 0.1, plain_seconds = 5, listener_seconds = 1;
@@ -39,15 +39,6 @@ static double system_clock(void)
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
-static int terminal_columns(FILE *stream)
-{
-    struct winsize size;
-    int descriptor = fileno(stream);
-    if (descriptor < 0 || !isatty(descriptor) || ioctl(descriptor, TIOCGWINSZ, &size) != 0)
-        return 0;
-    return size.ws_col;
-}
-
 status progress_create(struct progress **result, const struct progress_settings *settings, struct error *error)
 {
     struct progress *progress = calloc(1, sizeof *progress);
@@ -58,7 +49,7 @@ status progress_create(struct progress **result, const struct progress_settings 
     progress->columns = settings->columns;
     progress->style = settings->style;
     if (settings->style == PROGRESS_AUTOMATIC)
-        progress->style = terminal_columns(settings->stream) >= NARROWEST ? PROGRESS_LINE : PROGRESS_PLAIN;
+        progress->style = screen_columns(settings->stream) >= NARROWEST ? PROGRESS_LINE : PROGRESS_PLAIN;
     pthread_mutex_init(&progress->mutex, NULL);
     *result = progress;
     return OK;
@@ -136,7 +127,7 @@ static void show(struct progress *progress, double now)
     if (progress->style == PROGRESS_PLAIN) {
         fprintf(progress->stream, "mtil: %s\n", progress->line.data);
     } else {
-        int columns = progress->columns > 0 ? progress->columns : terminal_columns(progress->stream);
+        int columns = progress->columns > 0 ? progress->columns : screen_columns(progress->stream);
         if (columns <= 0 || columns > WIDEST)
             columns = NARROWEST;
         erase_line(progress);

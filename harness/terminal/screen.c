@@ -64,6 +64,15 @@ void screen_fit(struct text *fitted, const char *text, size_t columns, size_t ro
     }
 }
 
+int screen_columns(FILE *stream)
+{
+    struct winsize size;
+    int descriptor = fileno(stream);
+    if (descriptor < 0 || !isatty(descriptor) || ioctl(descriptor, TIOCGWINSZ, &size) != 0)
+        return 0;
+    return size.ws_col;
+}
+
 static void draw(const struct screen *screen, const char *text)
 {
     struct winsize size = {0};

@@ -27,6 +27,9 @@ struct screen {
 
 void screen_open(struct screen *screen, FILE *in, FILE *out);
 
+/* Of the terminal that the stream is; 0: it is none. */
+int screen_columns(FILE *stream);
+
 /* text: lines of valid UTF-8 without control characters. Plain lines are printed only when they differ from the
  * last. */
 void screen_show(struct screen *screen, const char *text);

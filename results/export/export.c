@@ -10,7 +10,7 @@
 #include "results/table.h"
 
 #define NUMBER_SIZE 400 /* the longest double with decimals */
-#define WIDTH_LIMIT 72  /* columns of a cell on a terminal */
+#define WIDTH_LIMIT 72  /* characters of a cell */
 
 /* The shortest digits that read back as the same number. */
 static void format_exact(double value, char number[NUMBER_SIZE])
@@ -184,7 +184,7 @@ static struct layout *lay_out(const struct table *table)
     struct layout *layout = calloc(table->columns ? table->columns : 1, sizeof *layout);
     for (size_t column = 0; layout && column < table->columns; column++) {
         layout[column].right = aligned_right(table, column);
-        layout[column].limit = table->whole ? SIZE_MAX : WIDTH_LIMIT;
+        layout[column].limit = table->cell_width > 0 ? table->cell_width : WIDTH_LIMIT;
         layout[column].width = display_width(table->column[column].title, layout[column].limit);
         for (size_t row = 0; row < table_rows(table); row++) {
             char number[NUMBER_SIZE];

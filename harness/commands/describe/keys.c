@@ -55,7 +55,7 @@ static void add_key(struct table *table, const struct suite_key *key)
 static void fill(struct table *table, const struct suite_keys *keys, const struct suite_section *section)
 {
     static const char *const titles[] = {"key", "type", "range", "default", "with", "help"};
-    table->whole = true;
+    table->cell_width = SIZE_MAX;
     for (size_t i = 0; i < sizeof titles / sizeof *titles; i++)
         table_add_column(table, &(struct table_column){.title = titles[i], .align = ALIGN_LEFT});
     for (size_t i = 0; i < keys->count; i++) {

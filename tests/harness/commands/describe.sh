@@ -45,6 +45,19 @@ done
 "$mtil" init 2>errors && complain "init: an existing file is overwritten"
 grep -q 'suite.yaml exists' errors || complain "init: $(cat errors)"
 
+# on_terminal COLUMNS: the longest line of a list there
+on_terminal() {
+    script -qec "stty cols $1; $mtil list suites" /dev/null </dev/null | sed 's/\x1b\[[0-9;]*m//g' | tr -d '\r' | wc -L
+}
+what="list"
+longest=$("$mtil" list suites | wc -L)
+if command -v script >/dev/null; then
+    [ "$(on_terminal 60)" -le 60 ] && [ "$(on_terminal 1000)" -eq "$longest" ] ||
+        complain "list: lines of $(on_terminal 60) and $(on_terminal 1000) characters on terminals of 60 and 1000, $longest without"
+else
+    echo "lists on a terminal: skipped, script is not installed"
+fi
+
 what="manual"
 "$mtil" manual pages || complain "mtil manual fails"
 (cd pages && ls) | shows mtil.1 mtil-run.1 mtil-merge-db.1 mtil-data-check.1 mtil-data-cache-clear.1
@@ -61,10 +74,11 @@ fi
 bash_completes() {
     bash --norc -c 'source "$1"; shift
         COMP_WORDS=("$@") COMP_CWORD=$(($# - 1)) COMPREPLY=(); _mtil; printf "%s\n" "${COMPREPLY[@]}"' \
-        bash <("$mtil" completion bash) mtil "$@"
+        bash mtil.bash mtil "$@"
 }
 
 what="bash"
+"$mtil" completion bash >mtil.bash
 bash_completes '' | shows run data completion help
 bash_completes da | shows data
 bash_completes data '' | shows mini check cache --help

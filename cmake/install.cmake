@@ -1,0 +1,51 @@
+# make install: the program, the weights that ship, manual pages, completion and documents, where GNUInstallDirs puts them.
+
+# What the program says about itself.
+set(pages ${CMAKE_BINARY_DIR}/pages)
+add_custom_command(OUTPUT ${pages}/made DEPENDS mtil VERBATIM
+    COMMAND ${CMAKE_COMMAND} -E rm -rf ${pages}
+    COMMAND ${CMAKE_COMMAND} -E make_directory ${pages}/bash ${pages}/zsh ${pages}/fish
+    COMMAND mtil manual ${pages}/man1
+    COMMAND mtil completion bash > ${pages}/bash/mtil
+    COMMAND mtil completion zsh > ${pages}/zsh/_mtil
+    COMMAND mtil completion fish > ${pages}/fish/mtil.fish
+    COMMAND ${CMAKE_COMMAND} -E touch ${pages}/made)
+add_custom_target(mtil_pages ALL DEPENDS ${pages}/made)
+
+install(TARGETS mtil RUNTIME)
+install(DIRECTORY ${CMAKE_BINARY_DIR}/weights/ DESTINATION ${CMAKE_INSTALL_DATADIR}/mtil/weights)
+install(DIRECTORY ${pages}/man1 DESTINATION ${CMAKE_INSTALL_MANDIR})
+install(FILES ${pages}/bash/mtil DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions)
+install(FILES ${pages}/zsh/_mtil DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions)
+install(FILES ${pages}/fish/mtil.fish DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d)
+
+# README.md with what it links to, below the same folders.
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/README.md)
+file(READ ${CMAKE_SOURCE_DIR}/README.md text)
+string(REGEX REPLACE "\\]\\(|src=\"" "link=" text "${text}") # a bracket in a list would hold its items together
+string(REGEX MATCHALL "link=[^):#\" \n]+[)#\"]" links "${text}")
+list(TRANSFORM links REPLACE "^link=(.*).$" "\\1")
+list(REMOVE_DUPLICATES links)
+foreach(file README.md LICENSE CITATION.cff harness/suites/KEYS.md ${links})
+    get_filename_component(folder ${file} DIRECTORY)
+    install(FILES ${CMAKE_SOURCE_DIR}/${file} DESTINATION ${CMAKE_INSTALL_DOCDIR}/${folder})
+endforeach()
+
+# make package
+set(CPACK_GENERATOR DEB)
+set(CPACK_PACKAGE_DIRECTORY ${CMAKE_BINARY_DIR}/package)
+set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
+set(CPACK_PACKAGE_VENDOR "the mtil authors")
+set(CPACK_PACKAGE_CONTACT "the mtil authors")
+set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "continual learning of vision-language models")
+set(CPACK_PACKAGE_DESCRIPTION "mtil streams image datasets through CLIP with LoRA mixture-of-experts adapters that are frozen\n\
+and merged, and measures what is learned, kept and forgotten on the way. Results are stored in SQLite.")
+set(CPACK_STRIP_FILES ON)
+set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
+set(CPACK_DEBIAN_PACKAGE_SECTION science)
+set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
+set(CPACK_DEBIAN_PACKAGE_SUGGESTS bash-completion)
+# Products are single-threaded; any OpenBLAS will do, this one starts no threads of its own.
+set(CPACK_DEBIAN_PACKAGE_DEPENDS "libopenblas0-serial | libopenblas0")
+set(CPACK_PRE_BUILD_SCRIPTS ${CMAKE_SOURCE_DIR}/cmake/debian-layout.cmake)
+include(CPack)
