@@ -365,25 +365,46 @@ static void render_markdown(const struct table *table, struct layout *layout, bo
     }
 }
 
-static void add_latex_character(struct text *text, char character)
+/* Letters beyond ASCII that names and titles have, and pdfLaTeX does not know of itself. */
+static const struct {
+    const char *letter, *command;
+} latex_letters[] = {{"−", "$-$"},    {"×", "$\\times$"}, {"±", "$\\pm$"}, {"·", "$\\cdot$"},
+                     {"→", "$\\to$"}, {"≤", "$\\le$"},    {"≥", "$\\ge$"}, {"…", "\\dots{}"}};
+
+/* Returns the bytes that were read. */
+static size_t add_latex_character(struct text *text, const char *at)
 {
-    if (character == '\\')
+    for (size_t i = 0; i < sizeof latex_letters / sizeof *latex_letters; i++) {
+        size_t size = strlen(latex_letters[i].letter);
+        if (strncmp(at, latex_letters[i].letter, size) != 0)
+            continue;
+        text_add(text, "%s", latex_letters[i].command);
+        return size;
+    }
+    if (*at == '\\')
         text_add(text, "\\textbackslash{}");
-    else if (character == '~' || character == '^')
-        text_add(text, character == '~' ? "\\textasciitilde{}" : "\\textasciicircum{}");
-    else if (character == '<' || character == '>' || character == '|')
-        text_add(text, "$%c$", character); /* other glyphs in the old font encoding */
+    else if (*at == '~' || *at == '^')
+        text_add(text, *at == '~' ? "\\textasciitilde{}" : "\\textasciicircum{}");
+    else if (*at == '<' || *at == '>' || *at == '|')
+        text_add(text, "$%c$", *at); /* other glyphs in the old font encoding */
     else
-        text_add(text, strchr("&%$#_{}", character) ? "\\%c" : "%c", character);
+        text_add(text, strchr("&%$#_{}", *at) ? "\\%c" : "%c", *at);
+    return 1;
 }
 
-static void add_latex_cell(struct text *text, const char *string, bool bold, bool last)
+static void add_latex_cell(struct text *text, const char *string, bool number, bool bold, bool last)
 {
     struct text visible = {0};
     text_add_visible(&visible, string);
     text_add(text, "%s", bold ? "\\textbf{" : "");
-    for (const char *at = visible.data ? visible.data : ""; *at; at++)
-        add_latex_character(text, *at);
+    const char *at = visible.data ? visible.data : "";
+    bool sign = number && *at == '-';
+    text_add(text, "%s",
+             sign                       ? "$-$"
+             : *at == '[' || *at == '*' ? "{}"
+                                        : ""); /* after a row's end an argument begins so */
+    for (at += sign; *at; at++)
+        at += add_latex_character(text, at) - 1;
     text_add(text, "%s%s", bold ? "}" : "", last ? " \\\\\n" : " & ");
     text->failed |= visible.failed;
     text_free(&visible);
@@ -398,7 +419,7 @@ static void render_latex(const struct table *table, struct layout *layout, bool 
         text_add(text, layout[column].right ? "r" : "l");
     text_add(text, "}\n\\toprule\n");
     for (size_t column = 0; column < table->columns; column++)
-        add_latex_cell(text, table->column[column].title, false, column + 1 == table->columns);
+        add_latex_cell(text, table->column[column].title, false, false, column + 1 == table->columns);
     text_add(text, "\\midrule\n");
     for (size_t i = 0; i < table_rows(table) * table->columns; i++) {
         size_t row = i / table->columns, column = i % table->columns;
@@ -406,8 +427,9 @@ static void render_latex(const struct table *table, struct layout *layout, bool 
         if (column == 0 && enter_row(table, layout, row))
             text_add(text, "\\midrule\n");
         const char *reads = shown_text(table, row, column, number);
-        add_latex_cell(text, reads, is_best(&layout[column].best, &table->cell[i], reads),
-                       column + 1 == table->columns);
+        enum cell_kind kind = table->cell[i].kind;
+        add_latex_cell(text, reads, kind == CELL_INTEGER || kind == CELL_REAL,
+                       is_best(&layout[column].best, &table->cell[i], reads), column + 1 == table->columns);
     }
     text_add(text, "\\bottomrule\n\\end{tabular}\n");
 }

@@ -118,12 +118,28 @@ static void latex_is_booktabs(void **state)
                    "\\toprule\n"
                    "na\\_me & n & last \\\\\n"
                    "\\midrule\n"
-                   "a,\"b\" \\& $<$c$>$$|$é & -3 & \\textbf{97.3} \\\\\n"
+                   "a,\"b\" \\& $<$c$>$$|$é & $-$3 & \\textbf{97.3} \\\\\n"
                    "two\\textbackslash{}nlines\\_100\\% & 9223372036854775807 & \\textbf{97.3} \\\\\n"
                    " &  &  \\\\\n"
                    "x & 0 & 0.0 \\\\\n"
                    "\\bottomrule\n"
                    "\\end{tabular}\n");
+    table_free(&table);
+}
+
+/* What begins a row is no argument of the row's end before it; signs that pdfLaTeX does not know are commands. */
+static void latex_takes_no_cell_for_a_command(void **state)
+{
+    (void)state;
+    struct table table = {0};
+    table_add_column(&table, &(struct table_column){.title = "Last ±"});
+    table_add_text(&table, "[1] a − b");
+    table_add_text(&table, "*");
+    table_add_text(&table, "-");
+    table_add_real(&table, -1);
+    assert_renders(&table, TABLE_LATEX, false,
+                   "\\begin{tabular}{l}\n\\toprule\nLast $\\pm$ \\\\\n\\midrule\n{}[1] a $-$ b \\\\\n{}* \\\\\n- \\\\\n"
+                   "$-$1 \\\\\n\\bottomrule\n\\end{tabular}\n");
     table_free(&table);
 }
 
@@ -241,6 +257,7 @@ int main(void)
         cmocka_unit_test(json_reads_back),
         cmocka_unit_test(markdown_escapes),
         cmocka_unit_test(latex_is_booktabs),
+        cmocka_unit_test(latex_takes_no_cell_for_a_command),
         cmocka_unit_test(blocks_have_rules_and_best_cells_of_their_own),
         cmocka_unit_test(hostile_text_is_made_harmless),
         cmocka_unit_test(spreadsheets_find_no_formula),
