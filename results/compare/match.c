@@ -80,7 +80,7 @@ status compare_choose_baseline(struct compare *c, struct error *error)
         c->baseline = usual[i];
         if (is_baseline_everywhere(c))
             return compare_add_note(c, error,
-                                    "the others are compared with %s; --baseline chooses another, and "
+                                    "the others are compared with %s; mtil compare --baseline chooses another, and "
                                     "--baseline " COMPARE_ALL_PAIRS " compares every pair",
                                     c->baseline);
     }

@@ -35,7 +35,7 @@ static void draw_axes(struct text *svg, const struct figure *figure, const struc
         draw_line(svg, "grid", LEFT, place_y(axes, ticks[i]), axes->right, place_y(axes, ticks[i]));
         draw_tick(svg, "ty", LEFT - 5, place_y(axes, ticks[i]) + 3.5, ticks[i]);
     }
-    count = figure_whole_ticks(axes->x.low, axes->x.high, ticks);
+    count = (figure->fractions ? figure_ticks : figure_whole_ticks)(axes->x.low, axes->x.high, ticks);
     size_t stride = (size_t)ceil((double)count * TICK_APART / (axes->right - LEFT));
     for (size_t i = 0; i<count; i += stride> 0 ? stride : 1) {
         draw_line(svg, "tick", place_x(axes, ticks[i]), axes->bottom, place_x(axes, ticks[i]), axes->bottom + 3);

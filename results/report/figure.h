@@ -59,6 +59,8 @@ struct figure {
     bool printed;                    /* FIGURE_HEAT: the values stand in the cells */
     bool zero;                       /* FIGURE_INTERVALS: a line at 0 */
     bool points;                     /* FIGURE_LINES: a mark at each point */
+    bool fractions;                  /* FIGURE_LINES: the horizontal axis has them */
+    bool noisy;                      /* FIGURE_LINES: may be smoothed on the page */
     bool only_file;                  /* the page shows the same as a table */
     bool own_ranges;                 /* each panel has its own range of values */
 };

@@ -29,7 +29,7 @@ static void add_legend(struct text *page, const struct figure *figure)
     for (size_t i = 0; i < figure->legend_count; i++) {
         if (!figure_uses(figure, i))
             continue;
-        text_add(page, "<span><svg class=\"key\" viewBox=\"0 0 22 10\" aria-hidden=\"true\">");
+        text_add(page, "<span data-colour=\"%zu\"><svg class=\"key\" viewBox=\"0 0 22 10\" aria-hidden=\"true\">", i);
         text_add(page, "<path class=\"line c%zu\" d=\"M1 5H21\"/>", i);
         if (figure->points)
             draw_mark(page, i, 11, 5, "", NAN, 0);
@@ -63,21 +63,21 @@ static void add_scale(struct text *page, const struct figure *figure)
 {
     if (figure->kind != FIGURE_HEAT)
         return;
-    text_add(page, "<p class=\"legend panels\"><svg class=\"shades\" viewBox=\"0 0 300 12\" aria-hidden=\"true\">");
+    text_add(page, "<p class=\"legend bar panels\"><svg class=\"shades\" viewBox=\"0 0 300 12\" aria-hidden=\"true\">");
     draw_colour_bar(page, figure, 0, 1);
     text_add(page, "</svg></p>\n");
 }
 
 void draw_figure(struct text *page, const struct figure *figure, bool with_files)
 {
-    text_add(page, "<figure class=\"drawing %s\" id=\"%s\">\n",
-             figure->kind == FIGURE_INTERVALS ? "intervals" : "small", figure->name);
+    text_add(page, "<figure class=\"drawing %s%s\" id=\"%s\">\n",
+             figure->kind == FIGURE_INTERVALS ? "intervals" : "small", figure->noisy ? " noisy" : "", figure->name);
     text_add(page, "<p class=\"title\">");
     html_escape(page, figure->title);
     text_add(page, "</p>\n");
     add_legend(page, figure);
     add_scale(page, figure);
-    text_add(page, "<div class=\"panels\">\n");
+    text_add(page, "<div class=\"panels%s\">\n", figure->printed ? " single" : "");
     for (size_t i = 0; i < figure->panels; i++)
         draw_panel(page, figure, i, 0);
     text_add(page, "</div>\n<figcaption>");

@@ -44,7 +44,8 @@ static void escape_character(struct text *html, const char *bytes, size_t size, 
     }
 }
 
-void html_escape(struct text *html, const char *string)
+/* breaking: a line may end behind a part of a name such as merge.every. */
+static void escape(struct text *html, const char *string, bool breaking)
 {
     for (size_t left = strlen(string); left > 0;) {
         utf8proc_int32_t code;
@@ -54,9 +55,16 @@ void html_escape(struct text *html, const char *string)
             code = 0x7f; /* is shown as a replacement */
         }
         escape_character(html, string, (size_t)size, code);
+        if (breaking && (code == '.' || code == '_'))
+            text_add(html, "<wbr>");
         string += size;
         left -= (size_t)size;
     }
+}
+
+void html_escape(struct text *html, const char *string)
+{
+    escape(html, string, false);
 }
 
 void html_heading(struct text *html, int level, const char *id, const char *title)
@@ -83,7 +91,7 @@ void html_number(struct text *html, double value, int decimals)
         return;
     }
     if (decimals == DECIMALS_ALL)
-        snprintf(number, sizeof number, "%.6g", value);
+        snprintf(number, sizeof number, fabs(value) < 1 ? "%.4g" : "%.6g", value);
     else
         snprintf(number, sizeof number, "%.*f", decimals, value);
     bool negative = number[0] == '-' && strtod(number, NULL) != 0; /* no "−0.0" */
@@ -204,7 +212,7 @@ static void add_head(struct text *html, const struct html_table *shown, const bo
         text_add(html, "<th scope=\"col\"%s data-name=\"", numeric[column] ? " class=\"n\"" : "");
         html_escape(html, title);
         text_add(html, "\"><button type=\"button\">");
-        html_escape(html, sign != NULL ? sign + 1 : title); /* the column to the left says of what */
+        escape(html, sign != NULL ? sign + 1 : title, shown->wrapped); /* the column to the left says of what */
         text_add(html, "</button></th>");
     }
     text_add(html, "</tr></thead>\n");

@@ -8,6 +8,8 @@
 enum { READ_MOST = 200, KEYS_MOST = 3, HASH_DIGITS = 6, NEIGHBOURS = 1000 };
 enum { METHOD = 2, POLICY = 3 }; /* of report_fields */
 
+#define ROW "run.row"
+
 /* --- Fields --- */
 
 static const char *join(struct report *report, const char *label, const char *more)
@@ -97,17 +99,16 @@ static void append_hashes(struct namesakes *names)
 /* Rows of a suite have names, which say more than the settings in which they differ. */
 static bool append_rows(struct namesakes *names)
 {
-    const char *row = "run.row";
     for (size_t i = 0; i < names->count; i++)
         for (size_t j = 0; j < i; j++) {
-            const char *a = setting_values_find(&names->values[i], row),
-                       *b = setting_values_find(&names->values[j], row);
+            const char *a = setting_values_find(&names->values[i], ROW),
+                       *b = setting_values_find(&names->values[j], ROW);
             if (a == NULL || b == NULL || strcmp(a, b) == 0)
                 return false;
         }
     for (size_t i = 0; i < names->count; i++)
         names->configuration[i]->label =
-            join(names->report, names->configuration[i]->label, setting_values_find(&names->values[i], row));
+            join(names->report, names->configuration[i]->label, setting_values_find(&names->values[i], ROW));
     return true;
 }
 
@@ -141,9 +142,30 @@ static int compare_labels(const void *a, const void *b)
     return strcmp((*(struct configuration *const *)a)->label, (*(struct configuration *const *)b)->label);
 }
 
+/* Where each configuration is another row of a suite, its name is all there is to say. */
+static status label_by_rows(struct report *report, struct board *board, bool *done, struct error *error)
+{
+    *done = board->count <= READ_MOST;
+    for (size_t i = 0; i < board->count && *done; i++) {
+        struct setting_values values;
+        status result = report_values(report, board->configuration[i], &values, error);
+        const char *row = result == OK ? setting_values_find(&values, ROW) : NULL;
+        *done = row != NULL && row[0] != 0;
+        board->configuration[i]->label = *done ? report_copy(report, row) : "";
+        setting_values_free(&values);
+        TRY(result);
+        for (size_t j = 0; j < i && *done; j++)
+            *done = strcmp(board->configuration[j]->label, board->configuration[i]->label) != 0;
+    }
+    return report_check(report, error);
+}
+
 status label_configurations(struct report *report, struct board *board, struct error *error)
 {
-    label_by_fields(report, board);
+    bool rows;
+    TRY(label_by_rows(report, board, &rows, error));
+    if (!rows)
+        label_by_fields(report, board);
     struct configuration **sorted = report_take(report, board->count, sizeof(struct configuration *));
     TRY(report_check(report, error));
     memcpy(sorted, board->configuration, board->count * sizeof(struct configuration *));

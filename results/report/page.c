@@ -18,16 +18,20 @@ static const struct section {
 } sections[] = {
     {"leaderboard", "Leaderboard", "Leaderboard", section_leaderboard},
     {"comparison", "Comparison", "Comparison", section_comparison},
+    {"tasks", "Metrics on each task", "Tasks", section_tasks},
     {"matrix", "Accuracy matrix", "Matrix", section_matrix},
     {"forgetting", "Forgetting", "Forgetting", section_forgetting},
     {"frozen", "Frozen experts", "Frozen", section_frozen},
     {"experts", "Use of experts", "Experts", section_experts},
     {"classes", "Which classes which expert serves", "Classes", section_classes},
     {"events", "Merges and freezes", "Merges", section_events},
-    {"merges", "Use of merged experts", "Merged experts", section_merges},
+    {"merges", "Use of merged experts", "Merged", section_merges},
+    {"class-accuracy", "Accuracy on each class, and what it is taken for", "Confusion", section_class_accuracy},
     {"router", "Choice of the router", "Router", section_router},
     {"loss", "Training loss", "Loss", section_loss},
-    {"differences", "Settings that differ", "Settings", section_differences},
+    {"costs", "Time and memory", "Time", section_costs},
+    {"hyperparameters", "Hyper-parameters", "Settings", section_hyperparameters},
+    {"differences", "Settings that differ", "Differences", section_differences},
     {"runs", "Runs", "Runs", section_runs},
 };
 
@@ -224,7 +228,9 @@ static void add_header(struct text *html, struct report *report)
              report->run_count, report->run_count == 1 ? "" : "s", count_finished(report), report->configuration_count,
              report->configuration_count == 1 ? "" : "s", date);
     add_conditions(html, report);
-    text_add(html, "</div>\n<button type=\"button\" id=\"theme\" hidden>Dark</button>\n</header>\n");
+    text_add(html, "</div>\n<div class=\"tools\"><label id=\"filter\" hidden>Filter <input type=\"search\" "
+                   "placeholder=\"words of a configuration\"></label>\n<button type=\"button\" id=\"theme\" "
+                   "hidden>Dark</button></div>\n</header>\n");
 }
 
 static void add_notes(struct text *html, struct report *report)

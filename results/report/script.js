@@ -56,6 +56,40 @@
     button.addEventListener("click", () => save(`${table.dataset.name}.csv`, "text/csv;charset=utf-8", csv(table)));
   });
 
+  /* Runs are filtered by words: rows of tables that begin with a configuration or a run, and curves. */
+  const filter = document.getElementById("filter");
+  const filtered = [...document.querySelectorAll("table.data")]
+    .filter((table) => ["configuration", "run"].includes(table.tHead.rows[0].cells[0].dataset.name));
+  filter.hidden = filtered.length === 0;
+  filter.querySelector("input").addEventListener("input", (event) => {
+    const words = event.target.value.toLowerCase().split(/\s+/).filter(Boolean);
+    const matches = (element) => words.every((word) => element.textContent.toLowerCase().includes(word));
+    filtered.forEach((table) => [...table.tBodies[0].rows].forEach((row) => { row.hidden = !matches(row); }));
+    each(".drawing", (figure) => each(".legend > span", (entry) => {
+      entry.hidden = !matches(entry);
+      figure.classList.toggle(`off${entry.dataset.colour}`, entry.hidden);
+    }, figure));
+  });
+
+  /* Curves that are noisy, smoothed: exponential means without the bias of their beginning. */
+  const smooth = (points, weight) => {
+    let mean = 0, sum = 0;
+    return points.replace(/([ML])(\S+) ([^ML]+)/g, (_, step, x, y) => {
+      if (step === "M") mean = sum = 0;
+      mean = weight * mean + (1 - weight) * y;
+      sum = weight * sum + (1 - weight);
+      return `${step}${x} ${(mean / sum).toFixed(2)}`;
+    });
+  };
+  each(".noisy", (figure) => {
+    const lines = [...figure.querySelectorAll(".panels .line")].map((line) => [line, line.getAttribute("d")]);
+    const slider = make("input", { type: "range", min: 0, max: 0.98, step: 0.02, value: 0 });
+    const label = make("label", { className: "smoothing", textContent: "Smoothing" });
+    label.append(slider);
+    slider.addEventListener("input", () => lines.forEach(([line, d]) => line.setAttribute("d", smooth(d, Number(slider.value)))));
+    figure.querySelector(".panels").before(label);
+  });
+
   /* One of several things at a time. */
   each(".choices", (choices, number) => {
     const all = [...choices.querySelectorAll(":scope > .choice")];

@@ -189,7 +189,7 @@ static void none_is_the_baseline_of_its_own_accord(void **state)
     assert_int_equal(comparison.pair_count, 2 * 3);
     for (size_t i = 0; i < comparison.pair_count; i++)
         assert_string_equal(comparison.group[comparison.pair[i].baseline].name, "none");
-    assert_true(noted(&comparison, "the others are compared with none; --baseline chooses another"));
+    assert_true(noted(&comparison, "the others are compared with none; mtil compare --baseline chooses another"));
     comparison_free(&comparison);
     request.only = (const char *const[]){"most_used", "random"};
     request.only_count = 2;

@@ -195,7 +195,8 @@ static status show_table(const struct section_call *call, const struct compariso
     status result = compare_table(part, which, &table, error);
     if (result == OK && table_rows(&table) > 0)
         html_table(call->page,
-                   &(struct html_table){.table = &table, .name = section_name(call, name), .caption = caption});
+                   &(struct html_table){
+                       .table = &table, .name = section_name(call, name), .wrapped = true, .caption = caption});
     table_free(&table);
     return result;
 }

@@ -41,6 +41,7 @@ static void show_differences(const struct section_call *call, const struct keys 
     }
     html_table(call->page, &(struct html_table){.table = &table,
                                                 .name = section_name(call, "differences"),
+                                                .wrapped = true,
                                                 .heads = 1,
                                                 .caption = "Settings of the suites that are not the same in all "
                                                            "configurations drawn; –: the setting does not apply."});
@@ -134,6 +135,7 @@ status section_runs(const struct section_call *call, struct error *error)
         text_add(call->page, "<details><summary>%zu run%s</summary>\n", all, all == 1 ? "" : "s");
         html_table(call->page, &(struct html_table){.table = &table,
                                                     .name = section_name(call, "runs"),
+                                                    .wrapped = true,
                                                     .heads = 1,
                                                     .caption = report_format(
                                                         call->report, "Accuracies in percent, times in UTC.%s", cut)});

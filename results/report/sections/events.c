@@ -145,6 +145,7 @@ static void show_table(const struct section_call *call, const struct events *eve
     text_add(call->page, "<details><summary>Numbers per encoder and task</summary>\n");
     html_table(call->page, &(struct html_table){.table = &table,
                                                 .name = section_name(call, "events"),
+                                                .wrapped = true,
                                                 .heads = 1,
                                                 .caption = "Per run, means over seeds. A single event is told by "
                                                            "mtil query events."});

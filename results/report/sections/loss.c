@@ -96,34 +96,109 @@ static size_t fill_panels(const struct section_call *call, const struct sums *su
     return count;
 }
 
+/* --- Over the clock --- */
+
+/* Seconds of an iteration of each task, summed over runs. */
+struct pace {
+    size_t tasks;
+    double *seconds, *runs; /* [tasks] */
+};
+
+static void take_pace(void *context, struct statement *row)
+{
+    struct pace *pace = context;
+    int64_t task = statement_integer(row, 0);
+    if (task < 0 || task >= (int64_t)pace->tasks || isnan(row_real(row, 1)))
+        return;
+    pace->seconds[task] += row_real(row, 1);
+    pace->runs[task]++;
+}
+
+/* Iterations become seconds of training; a task whose pace is not known has no points. */
+static status use_clock(const struct section_call *call, const struct configuration *configuration, struct sums *sums,
+                        bool *any, struct error *error)
+{
+    size_t tasks = sums->tasks;
+    struct pace pace = {tasks, report_take(call->report, tasks, sizeof(double)),
+                        report_take(call->report, tasks, sizeof(double))};
+    TRY(report_check(call->report, error));
+    for (size_t run = 0; run < configuration->used; run++)
+        TRY(report_rows(call->report,
+                        "SELECT task, total(seconds) / sum(iterations) FROM timings WHERE run = ?1 AND phase = 'train' "
+                        "AND iterations > 0 GROUP BY task",
+                        configuration->run[run].run, take_pace, &pace, error));
+    for (size_t at = 0; at < tasks * POINTS_MOST; at++) {
+        size_t task = at / POINTS_MOST;
+        bool known = pace.runs[task] > 0;
+        *any |= known && sums->count[at] > 0;
+        sums->count[at] = known ? sums->count[at] : 0;
+        sums->iteration[at] *= known ? pace.seconds[task] / pace.runs[task] : 0;
+    }
+    return OK;
+}
+
+/* --- The section --- */
+
+static status draw(const struct section_call *call, const struct sums *sums, bool clock, struct error *error)
+{
+    struct figure_panel *panels = report_take(call->report, call->board->tasks, sizeof *panels);
+    TRY(report_check(call->report, error));
+    struct figure figure = {
+        .name = section_name(call, clock ? "loss-time" : "loss"),
+        .title = clock ? "Training loss over the time that each task was trained"
+                       : "Training loss over the iterations of each task",
+        .caption = report_format(call->report,
+                                 "Means over seeds of the losses that were recorded; where there are "
+                                 "more than %d per task, neighbours are averaged.%s",
+                                 POINTS_MOST, clock ? " Time: iterations times the mean seconds of one." : ""),
+        .kind = FIGURE_LINES,
+        .x_title = clock ? "time, s" : "iteration",
+        .y_title = "loss",
+        .panel = panels,
+        .panels = fill_panels(call, sums, panels),
+        .legend = section_legend(call),
+        .legend_count = call->board->shown,
+        .low = (double)NAN,
+        .high = (double)NAN,
+        .decimals = 3,
+        .fractions = clock,
+        .noisy = true};
+    TRY(report_check(call->report, error));
+    section_choice(call, clock ? "time" : "iterations");
+    TRY(section_figure(call, &figure, error));
+    section_choice_end(call);
+    return OK;
+}
+
+/* A figure's points are moved to the front, so that each of the two reads its own. */
+static status load_all(const struct section_call *call, bool clock, struct sums *sums, bool *any, struct error *error)
+{
+    *any = false;
+    for (size_t i = 0; i < call->board->shown; i++) {
+        const struct configuration *configuration = call->board->configuration[i];
+        TRY(load_sums(call, configuration, &sums[i], error));
+        if (clock)
+            TRY(use_clock(call, configuration, &sums[i], any, error));
+        for (size_t at = 0; !clock && at < sums[i].tasks * POINTS_MOST; at++)
+            *any |= sums[i].count[at] > 0;
+    }
+    return OK;
+}
+
 status section_loss(const struct section_call *call, struct error *error)
 {
-    const struct board *board = call->board;
-    struct sums *sums = report_take(call->report, board->shown, sizeof *sums);
-    struct figure_panel *panels = report_take(call->report, board->tasks, sizeof *panels);
+    struct sums *sums = report_take(call->report, call->board->shown, sizeof *sums);
+    bool any;
     TRY(report_check(call->report, error));
-    for (size_t i = 0; i < board->shown; i++)
-        TRY(load_sums(call, board->configuration[i], &sums[i], error));
-    struct figure figure = {.name = section_name(call, "loss"),
-                            .title = "Training loss over the iterations of each task",
-                            .caption =
-                                report_format(call->report,
-                                              "Means over seeds of the losses that were recorded; where there are "
-                                              "more than %d per task, neighbours are averaged.",
-                                              POINTS_MOST),
-                            .kind = FIGURE_LINES,
-                            .x_title = "iteration",
-                            .y_title = "loss",
-                            .panel = panels,
-                            .panels = fill_panels(call, sums, panels),
-                            .legend = section_legend(call),
-                            .legend_count = board->shown,
-                            .low = (double)NAN,
-                            .high = (double)NAN,
-                            .decimals = 3};
-    TRY(report_check(call->report, error));
-    if (figure.panels == 0)
+    TRY(load_all(call, false, sums, &any, error));
+    if (!any)
         return OK;
     section_note_left_out(call);
-    return section_figure(call, &figure, error);
+    section_choices(call, "Over");
+    TRY(draw(call, sums, false, error));
+    TRY(load_all(call, true, sums, &any, error));
+    if (any)
+        TRY(draw(call, sums, true, error));
+    section_choices_end(call);
+    return OK;
 }

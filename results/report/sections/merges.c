@@ -99,12 +99,13 @@ static void add_row(struct table *table, const struct effects *effects, const ch
 
 static void show_table(const struct section_call *call, const struct effects *effects)
 {
+    static const int decimals[NUMBERS] = {2, 1, 2, 1};
     static const char *const correlation[] = {"r", "r from", "r to"};
     struct table table = {0};
     table_add_column(&table, &(struct table_column){.title = "configuration"});
     table_add_column(&table, &(struct table_column){.title = "runs"});
     for (size_t i = 0; i < NUMBERS; i++)
-        table_add_column(&table, &(struct table_column){.title = titles[i], .decimals = 2});
+        table_add_column(&table, &(struct table_column){.title = titles[i], .decimals = decimals[i]});
     for (size_t i = 0; i < sizeof correlation / sizeof *correlation; i++)
         table_add_column(&table, &(struct table_column){.title = correlation[i], .decimals = 2});
     for (size_t i = 0; i < call->board->shown; i++)
@@ -114,6 +115,7 @@ static void show_table(const struct section_call *call, const struct effects *ef
                                .table = &table,
                                .name = section_name(call, "merges"),
                                .heads = 1,
+                               .wrapped = true,
                                .caption = "r: correlation of a run's mean use with its Transfer over the runs of the "
                                           "configuration, with Fisher's 95% interval, which fewer than four runs do "
                                           "not have. Each merge: mtil query merges."});

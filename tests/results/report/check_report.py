@@ -159,6 +159,46 @@ def check_choices(page):
     expect(shown[2] and sum(shown) == 1, "another one is shown when it is chosen")
 
 
+def check_width(page):
+    """No column is cut off at the width of a desk."""
+    page.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
+    cut = page.evaluate("""[...document.querySelectorAll('.scroll')].filter((one) => one.checkVisibility() &&
+        one.scrollWidth > one.clientWidth + 1).map((one) => one.getAttribute('aria-label'))""")
+    expect(not cut, f"tables wider than their frame: {cut}")
+    page.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = false; })")
+
+
+def check_filter(page):
+    rows = """(() => { const rows = [...document.querySelector('table[data-name="board1-leaderboard"]').tBodies[0].rows];
+        return [rows.length, rows.filter((row) => row.checkVisibility()).length]; })()"""
+    write = """(() => { const input = document.querySelector('#filter input'); input.value = %r;
+        input.dispatchEvent(new Event('input')); })()"""
+    curves = """[...document.querySelectorAll('#board1-forgetting .line.c0, #board1-forgetting .line.c1')]
+        .filter((one) => one.checkVisibility()).length"""
+    before = page.evaluate(curves)
+    page.evaluate(write % "EVERY=20 most")
+    every, left = page.evaluate(rows)
+    expect(every == 3 and left == 1, f"words filter configurations: {left} of {every} are left")
+    expect(page.evaluate(curves) < before, "and their curves")
+    page.evaluate(write % "")
+    expect(page.evaluate(rows) == [3, 3] and page.evaluate(curves) == before, "without words all are back")
+
+
+def check_smoothing(page):
+    expect(page.evaluate("document.querySelectorAll('.noisy input[type=range]').length") >= 1, "losses can be smoothed")
+    path = "document.querySelector('.noisy .panels .line').getAttribute('d')"
+    slide = """(() => { const slider = document.querySelector('.noisy input'); slider.value = %s;
+        slider.dispatchEvent(new Event('input')); })()"""
+    ends = lambda d: [float(point.split(" ")[1]) for point in d.replace("M", "L").split("L")[1:]]
+    before = page.evaluate(path)
+    page.evaluate(slide % 0.9)
+    rough, smooth = ends(before), ends(page.evaluate(path))
+    expect(len(rough) == len(smooth) and abs(rough[0] - smooth[0]) < 0.01, "a smoothed curve begins where it began")
+    expect(max(smooth) - min(smooth) <= max(rough) - min(rough), "and has less of a range")
+    page.evaluate(slide % 0)
+    expect(all(abs(a - b) < 0.01 for a, b in zip(rough, ends(page.evaluate(path)))), "without smoothing it is as it was")
+
+
 def check_theme(page):
     ground = lambda: page.evaluate("getComputedStyle(document.body).backgroundColor")
     before = ground()
@@ -198,6 +238,9 @@ def use(browser, address):
     check_sorting(page, "board1-leaderboard")
     check_csv(page, browser)
     check_choices(page)
+    check_width(page)
+    check_filter(page)
+    check_smoothing(page)
     check_theme(page)
     expect(not page.complaints, f"in use: {page.complaints}")
     page.close()

@@ -44,15 +44,46 @@ int64_t sample_report_correct(int64_t seed, int64_t after_task, int64_t task)
     return zero_shot + 60 - 2 * (after_task - task) + noise;
 }
 
+enum { CLASSES = 10 };
+
+static const char *const class_names[CLASSES] = {
+    "apple", "bird", SAMPLE_REPORT_HARM, "dog", "elk", "fox", "goat", "hen", "ibis", "jay"};
+
+/* Image i is of class i mod 10; the first ones are right, the others taken for the next class. */
+static status write_evaluation(struct store *store, int64_t run, int64_t after_task, int64_t task, int64_t correct,
+                               struct error *error)
+{
+    uint8_t right[IMAGES];
+    uint16_t predicted[IMAGES];
+    int16_t router[IMAGES] = {0};
+    for (size_t i = 0; i < IMAGES; i++) {
+        right[i] = (int64_t)i < correct;
+        predicted[i] = (uint16_t)((i + !right[i]) % CLASSES);
+    }
+    struct per_image kept = {
+        .kind = PER_IMAGE_PREDICTIONS, .images = IMAGES, .right = right, .predicted = predicted, .router = router};
+    return store_add_evaluation(
+        store, run,
+        &(struct evaluation_row){
+            .after_task = after_task, .task = task, .correct = correct, .images = IMAGES, .per_image = &kept},
+        error);
+}
+
+static status write_names(struct store *store, int64_t run, int64_t task, struct error *error)
+{
+    uint16_t labels[IMAGES];
+    for (size_t i = 0; i < IMAGES; i++)
+        labels[i] = (uint16_t)(i % CLASSES);
+    TRY(store_add_task_classes(store, run, task, class_names, CLASSES, error));
+    return store_add_test_labels(store, run, task, labels, IMAGES, error);
+}
+
 static status write_evaluations(struct store *store, int64_t run, const struct kind *kind, int64_t seed,
                                 int64_t after_task, struct error *error)
 {
     for (int64_t task = 0; task < kind->tasks; task++) {
         int64_t correct = sample_report_correct(seed, after_task, task) + (after_task >= task ? kind->bonus : 0);
-        TRY(store_add_evaluation(
-            store, run,
-            &(struct evaluation_row){.after_task = after_task, .task = task, .correct = correct, .images = IMAGES},
-            error));
+        TRY(write_evaluation(store, run, after_task, task, correct, error));
         uint64_t counts[SAMPLE_REPORT_TASKS + 1] = {[0] = 10};
         for (int64_t router = 0; router <= after_task; router++)
             counts[router + 1] = router == task ? 150 : (uint64_t)(router + task) % 5;
@@ -128,6 +159,14 @@ static status write_task(struct store *store, int64_t run, const struct kind *ki
             store, run, &(struct step_row){.task = task, .iteration = iteration, .loss = loss, .learning_rate = 1e-3},
             error));
     }
+    struct timing_row timing = {.task = task,
+                                .iteration = ITERATIONS,
+                                .phase = "train",
+                                .seconds = 0.25 * ITERATIONS,
+                                .iterations = ITERATIONS,
+                                .images = 64 * ITERATIONS,
+                                .peak_bytes = 300 << 20};
+    TRY(store_add_timing(store, run, &timing, error));
     TRY(write_experts(store, run, kind, seed, task, error));
     return write_evaluations(store, run, kind, seed, task, error);
 }
@@ -136,7 +175,6 @@ static status write_task(struct store *store, int64_t run, const struct kind *ki
  * its own, and is not counted in training. */
 static status write_classes(struct store *store, int64_t run, const struct kind *kind, struct error *error)
 {
-    enum { CLASSES = 10 };
     for (int64_t task = 0; task < kind->tasks; task++)
         for (int64_t block = 0; block <= BLOCKS; block++) {
             uint64_t counts[CLASSES * EXPERTS] = {0};
@@ -160,6 +198,7 @@ static status write_rows(struct store *store, int64_t run, const struct kind *ki
         struct task_row row = {
             .task = task, .name = kind->names[task], .classes = 10, .training_images = 1000, .test_images = IMAGES};
         TRY(store_add_task(store, run, &row, error));
+        TRY(write_names(store, run, task, error));
     }
     TRY(write_evaluations(store, run, kind, seed, -1, error));
     for (int64_t task = 0; task < (kind->finished ? kind->tasks : 1); task++)

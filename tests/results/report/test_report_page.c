@@ -69,9 +69,10 @@ static void expect(const struct bytes *page, const char *part)
 
 static void every_section_is_there_and_linked(void **state)
 {
-    static const char *const ids[] = {"leaderboard", "comparison",  "matrix", "forgetting", "frozen",
-                                      "experts",     "classes",     "events", "merges",     "router",
-                                      "loss",        "differences", "runs"};
+    static const char *const ids[] = {"leaderboard",    "comparison", "tasks",   "matrix", "forgetting",
+                                      "frozen",         "experts",    "classes", "events", "merges",
+                                      "class-accuracy", "router",     "loss",    "costs",  "hyperparameters",
+                                      "differences",    "runs"};
     struct bytes page = page_of(state, (struct query_filter){.suite = "mini"}, REPORT_BEST);
     for (size_t i = 0; i < sizeof ids / sizeof *ids; i++) {
         char id[64], link[64];
@@ -83,6 +84,45 @@ static void every_section_is_there_and_linked(void **state)
     expect(&page, "<p class=\"facts\">11 runs, 11 finished; 3 configurations.");
     expect(&page, "Only suite mini.");
     expect(&page, "merged experts never chosen, %");
+    bytes_free(&page);
+}
+
+/* A quarter of a second and 64 images per iteration. */
+static void time_and_memory_are_shown(void **state)
+{
+    struct bytes page = page_of(state, (struct query_filter){.suite = "mini"}, REPORT_BEST);
+    expect(&page, "<td>train</td>");
+    expect(&page, "<td class=\"n\" data-v=\"250\">250.0</td>");
+    expect(&page, "<td class=\"n\" data-v=\"256\">256</td>");
+    expect(&page, "<td class=\"n\" data-v=\"300\">300</td>");
+    expect(&page, "Training loss over the time that each task was trained");
+    bytes_free(&page);
+}
+
+/* Wrong images are taken for the next class; a class whose name means harm is text. */
+static void classes_are_confused(void **state)
+{
+    struct bytes page = page_of(state, (struct query_filter){.suite = "mini"}, REPORT_BEST);
+    expect(&page, "what the images of each class were taken for");
+    expect(&page, "<th scope=\"row\">apple</th>");
+    expect(&page, "<th scope=\"row\">&lt;script&gt;alert(1)&lt;/script&gt;");
+    assert_int_equal(count_of(&page, "<script>"), 1); /* the page's own */
+    bytes_free(&page);
+}
+
+/* Each metric is a table of configurations and tasks, and one of settings has the configurations as rows. */
+static void metrics_and_settings_are_tables(void **state)
+{
+    struct bytes page = page_of(state, (struct query_filter){.suite = "mini"}, REPORT_BEST);
+    static const char *const names[] = {"transfer",          "average",          "last", "forgetting",
+                                        "backward_transfer", "forward_transfer", "gain", "zero_shot"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        char table[64];
+        snprintf(table, sizeof table, "data-name=\"tasks-%s\"", names[i]);
+        expect(&page, table);
+    }
+    expect(&page, "data-name=\"merge.every\"><button type=\"button\">merge.<wbr>every</button>");
+    expect(&page, "Lopez-Paz and Ranzato");
     bytes_free(&page);
 }
 
@@ -244,6 +284,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_section_is_there_and_linked),
         cmocka_unit_test(experts_of_classes_are_counted),
+        cmocka_unit_test(metrics_and_settings_are_tables),
+        cmocka_unit_test(classes_are_confused),
+        cmocka_unit_test(time_and_memory_are_shown),
         cmocka_unit_test(labels_tell_configurations_apart),
         cmocka_unit_test(the_leaderboard_has_means_and_intervals),
         cmocka_unit_test(policies_are_compared),
