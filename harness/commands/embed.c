@@ -18,7 +18,7 @@ enum { BATCH = 64 };
 static const struct option options[] = {
     {.name = "weights",
      .type = OPTION_TEXT,
-     .help = "safetensors file of a CLIP, or of a classifier's image tower; mini: the small model that ships"},
+     .help = "file of a CLIP, or of a classifier's image tower; mini: the small model that ships"},
     {.name = "vocab", .type = OPTION_TEXT, .help = "the tokenizer's vocabulary, for texts; mini has its own"},
     ADAPTERS_OPTION,
     BACKEND_OPTIONS("auto", "auto", "0"),

@@ -20,7 +20,8 @@ static const struct option model_options[] = {
      .synonyms = "arch|backbone|pretrained|checkpoint_path|ckpt|model_name",
      .type = OPTION_TEXT,
      .fallback = "mini",
-     .help = "CLIP weights, a safetensors file; mini: the small model that ships; for head.name linear also an image "
+     .help = "CLIP weights, a file (safetensors, .pt, .pth, .bin, or the index of shards); mini: the small model that "
+             "ships; for head.name linear also an image "
              "tower alone, as timm, Hugging Face's ViT or mtil classify save it, or scratch: random weights"},
     {.name = "vocabulary",
      .synonyms = "vocab|tokenizer|bpe_path",

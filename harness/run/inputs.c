@@ -13,6 +13,7 @@
 #include "harness/run/tasks.h"
 #include "harness/run/weights.h"
 #include "harness/train/method_run.h"
+#include "models/files/weights_shards.h"
 
 struct reading {
     struct inputs *inputs;
@@ -80,6 +81,39 @@ static status add_file(const struct reading *r, const char *kind, const char *pa
     return add_row(r->inputs, &row, absolute(path), error);
 }
 
+/* The content of shards is that of the index and of each of them. */
+static status digest_shards(const struct reading *r, const struct weights_shards *shards, const char *path,
+                            struct input_row *row, char hash[DIGEST_SIZE], struct error *error)
+{
+    struct digest sum = digest_begin();
+    for (size_t i = 0; i <= shards->count; i++) {
+        struct file_digest digest;
+        TRY(surveyor_read(r->surveyor, &digest, i == 0 ? path : shards->paths[i - 1], error));
+        digest_add(&sum, digest.hash, sizeof digest.hash);
+        row->bytes += (int64_t)digest.bytes;
+        row->files++;
+    }
+    digest_end(&sum, hash);
+    return OK;
+}
+
+static status add_shards(const struct reading *r, const char *path, const struct file_stamp *read, struct error *error)
+{
+    struct weights_shards shards;
+    struct file_stamp now;
+    struct input_row row = {.task = -1, .kind = "weights"};
+    char hash[DIGEST_SIZE];
+    status result = weights_shards_read(&shards, path, error);
+    NEXT(result, digest_shards(r, &shards, path, &row, hash, error));
+    weights_shards_free(&shards);
+    NEXT(result, weights_stamp(&now, path, error));
+    TRY(result);
+    if (read != NULL && !file_stamp_same(&now, read))
+        return error_set(error, ERROR_FORMAT, "model.weights: %s changed while the run started; start again", path);
+    row.digest = hash;
+    return add_row(r->inputs, &row, absolute(path), error);
+}
+
 static status image_configuration(struct clip_config *config, const struct settings *s, const char *weights,
                                   struct error *error)
 {
@@ -114,9 +148,12 @@ static status add_configuration(const struct reading *r, const char *weights, st
 static status add_weights(const struct reading *r, struct error *error)
 {
     const struct experiment *e = r->experiment;
+    const struct file_stamp *read = e != NULL ? &e->model.weights_read : NULL;
     char *weights = weights_path(r->settings->weights);
     status result = weights != NULL ? OK : no_memory(error);
-    NEXT(result, add_file(r, "weights", weights, e != NULL ? &e->model.weights_read : NULL, error));
+    if (result == OK)
+        result = weights_shards_is_index(weights) ? add_shards(r, weights, read, error)
+                                                  : add_file(r, "weights", weights, read, error);
     NEXT(result, add_configuration(r, weights, error));
     free(weights);
     return result;

@@ -145,7 +145,7 @@ static status reload_weights(struct experiment *e, const char *path, struct erro
 {
     struct file_stamp stamp;
     TRY(clip_reload(e->model.clip, path, error));
-    TRY(file_stamp_read(&stamp, path, error));
+    TRY(weights_stamp(&stamp, path, error));
     if (file_stamp_same(&stamp, &e->model.weights_read))
         return OK;
     return error_set(error, ERROR_IO,

@@ -6,6 +6,7 @@
 #include "adapters/files/adapter_file.h"
 #include "harness/selectors/selectors.h"
 #include "models/files/clip_digest.h"
+#include "models/files/weights_file.h"
 
 /* --- Writing --- */
 
@@ -108,7 +109,7 @@ static status refuse_classifier(const struct safetensors *file, struct error *er
 status saved_adapters_open(struct saved_adapters *saved, const char *path, struct error *error)
 {
     *saved = (struct saved_adapters){0};
-    TRY(safetensors_open(&saved->file, path, error));
+    TRY(weights_file_open(&saved->file, path, error));
     status result = refuse_classifier(saved->file, error);
     NEXT(result, adapter_card_read(&saved->card, saved->file, error));
     if (result != OK)

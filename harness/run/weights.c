@@ -9,6 +9,7 @@
 #include "adapters/files/adapter_file.h"
 #include "core/file.h"
 #include "models/files/weights_file.h"
+#include "models/files/weights_shards.h"
 
 static char *beside_program(const char *file)
 {
@@ -45,6 +46,31 @@ char *weights_name(const char *path)
     return strndup(name, dot != NULL && dot != name ? (size_t)(dot - name) : strlen(name));
 }
 
+static void add_stamp(struct file_stamp *sum, const struct file_stamp *part)
+{
+    sum->size += part->size;
+    sum->inode = 31 * sum->inode + part->inode;
+    sum->modified = part->modified > sum->modified ? part->modified : sum->modified;
+    sum->changed = part->changed > sum->changed ? part->changed : sum->changed;
+}
+
+status weights_stamp(struct file_stamp *stamp, const char *path, struct error *error)
+{
+    struct weights_shards shards = {0};
+    struct file_stamp part;
+    TRY(file_stamp_read(stamp, path, error));
+    if (!weights_shards_is_index(path))
+        return OK;
+    status result = weights_shards_read(&shards, path, error);
+    for (size_t i = 0; i < shards.count; i++) {
+        NEXT(result, file_stamp_read(&part, shards.paths[i], error));
+        if (result == OK)
+            add_stamp(stamp, &part);
+    }
+    weights_shards_free(&shards);
+    return result;
+}
+
 /* path may be NULL: no memory for it. */
 static status look_at(const char *path, const char *key, const char *expected, struct file_stamp *stamp,
                       struct error *error)
@@ -54,10 +80,11 @@ static status look_at(const char *path, const char *key, const char *expected, s
         return error_set(error, ERROR_MEMORY, "%s: no memory for a path", key);
     if (!file_exists(path) && errno == ENOENT) /* opening it says what else is wrong */
         return error_set(error, ERROR_IO, "%s: there is no file %s; expected %s", key, path, expected);
-    return file_stamp_read(stamp != NULL ? stamp : &unasked, path, error);
+    return weights_stamp(stamp != NULL ? stamp : &unasked, path, error);
 }
 
-static const char weights_expected[] = "CLIP's weights as safetensors, or mini for the small model that ships";
+static const char weights_expected[] = "CLIP's weights (safetensors, .pt, .pth, .bin, or the index of shards), or "
+                                       "mini for the small model that ships";
 
 status weights_load(struct clip **clip, struct backend *backend, struct arena *arena, const char *name,
                     enum parameters_mode mode, const struct clip_stated *stated, struct file_stamp *stamp,

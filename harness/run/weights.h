@@ -22,6 +22,9 @@ char *vocabulary_path(const char *name);
  * memory. */
 char *weights_name(const char *name);
 
+/* The stamp of the file, or of an index and all its shards together: it changes with any of them. */
+status weights_stamp(struct file_stamp *stamp, const char *path, struct error *error);
+
 /* clip_load; stamp says which file it was, NULL: nobody asks. A missing file is reported with what is expected. */
 status weights_load(struct clip **clip, struct backend *backend, struct arena *arena, const char *name,
                     enum parameters_mode mode, const struct clip_stated *stated, struct file_stamp *stamp,

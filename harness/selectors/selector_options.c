@@ -71,7 +71,7 @@ const struct option selector_options[] = {
      .help = "share of the covariance that is replaced by its mean variance, with kind: gaussian"},
     {.name = "alexnet",
      .type = OPTION_FILE,
-     .help = "AlexNet's weights under torchvision's names, a safetensors file; kind: alexnet needs it"},
+     .help = "AlexNet's weights under torchvision's names, a file; kind: alexnet needs it"},
     {.name = "unrelated",
      .type = OPTION_FOLDER,
      .help = "folder of images of no task: their autoencoder competes, too, and its win means zero-shot CLIP"},
@@ -103,7 +103,7 @@ status selector_settings_check(const struct selector_settings *s, struct error *
 {
     if (s->kind->features == FEATURES_PIXELS && s->alexnet == NULL)
         return error_set(error, ERROR_ARGUMENT,
-                         "suite: selector.kind %s needs AlexNet's weights: set selector.alexnet to a safetensors file "
+                         "suite: selector.kind %s needs AlexNet's weights: set selector.alexnet to a file "
                          "with torchvision's names (features.0.weight … features.10.bias)",
                          s->kind->name);
     if (s->unrelated != NULL && s->kind->before == NULL)

@@ -134,8 +134,10 @@ static status read_configs(struct claims *claims, struct error *error)
     int folder = (int)(name - weights),
         stem = (int)(dot != NULL && dot != name ? dot - weights : (long)strlen(weights));
     bool there;
-    TRY(read_if_there(claims, path_format("%.*s.json", stem, weights), true, &there, error));
-    if (there)
+    bool index = strcmp(dot != NULL ? dot : "", ".json") == 0; /* of shards, which is no configuration */
+    if (!index)
+        TRY(read_if_there(claims, path_format("%.*s.json", stem, weights), true, &there, error));
+    if (!index && there)
         return OK;
     TRY(read_if_there(claims, path_format("%.*sopen_clip_config.json", folder, weights), true, &there, error));
     return read_if_there(claims, path_format("%.*sconfig.json", folder, weights), false, &there, error);

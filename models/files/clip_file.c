@@ -41,6 +41,20 @@ static const char *path_of(const struct clip_file *file)
 
 /* ---- naming ---- */
 
+static status refuse_others(const struct clip_file *file, struct error *error)
+{
+    for (size_t rank = 0; rank < CLIP_OTHER_RANKS; rank++)
+        for (size_t i = 0; i < safetensors_count(file->file); i++) {
+            const char *name = safetensors_at(file->file, i)->name, *model = clip_other_model(name, rank);
+            if (model != NULL)
+                return error_set(error, ERROR_FORMAT,
+                                 "%s: tensor '%s' shows %s; expected a CLIP of two transformers, as OpenAI's ViT-B/32, "
+                                 "which is what this program computes",
+                                 path_of(file), name, model);
+        }
+    return OK;
+}
+
 static status detect_naming(struct clip_file *file, struct error *error)
 {
     static const char *const prefixes[] = {"", "module.", "model.", "module.model."};
@@ -282,6 +296,7 @@ static status check_unknown(const struct clip_file *file, const bool *used, stru
 
 static status resolve(struct clip_file *file, struct error *error)
 {
+    TRY(refuse_others(file, error));
     TRY(detect_naming(file, error));
     TRY(infer_image(file, error));
     TRY(infer_text(file, error));

@@ -198,7 +198,7 @@ static bool ends_with(const char *name, const char *ending)
 bool clip_name_is_harmless(const char *name)
 {
     static const char *const whole[] = {"input_resolution", "context_length", "vocab_size", "attn_mask", "mean", "std"};
-    static const char *const endings[] = {"position_ids", "num_batches_tracked"};
+    static const char *const endings[] = {"position_ids", "num_batches_tracked", ".attn_mask"};
     static const char *const modules[] = {".adaptmlp.", ".adaptmlp_list.", ".router_list.", ".w_noise_list.",
                                           ".ln_3.",     ".router.",        ".mean",         ".std"};
     for (size_t i = 0; i < sizeof whole / sizeof *whole; i++)
@@ -213,4 +213,25 @@ bool clip_name_is_harmless(const char *name)
         if (strstr(name, modules[i]) != NULL)
             return true;
     return false;
+}
+
+const char *clip_other_model(const char *name, size_t rank)
+{
+    static const struct {
+        const char *part, *model;
+    } others[] = {
+        {"text_decoder.", "CoCa, whose towers pool by attention"},
+        {"logit_bias", "SigLIP, which has another loss and other towers"},
+        {"vision_model.head.probe", "SigLIP, whose image tower pools by attention"},
+        {"visual.trunk.attn_pool.", "SigLIP, whose image tower pools by attention"},
+        {"visual.attnpool.", "a CLIP with a ResNet (RN50 and its like)"},
+        {"visual.layer1.0.", "a CLIP with a ResNet (RN50 and its like)"},
+        {"visual.trunk.blocks.0.attn.q_proj.", "an EVA-CLIP, whose image tower has rotary embeddings"},
+        {"visual.blocks.0.", "an EVA-CLIP, whose image tower is built otherwise"},
+        {"visual.trunk.", "a CLIP with an image tower of timm's"},
+        {"visual.attn_pool.", "a CLIP that pools by attention"},
+        {"text.transformer.", "a CLIP with a text tower of its own (open_clip's CustomTextCLIP)"},
+    };
+    _Static_assert(sizeof others / sizeof *others == CLIP_OTHER_RANKS, "one rank each");
+    return strstr(name, others[rank].part) != NULL ? others[rank].model : NULL;
 }

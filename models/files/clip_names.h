@@ -60,4 +60,9 @@ bool clip_block_of(const char *name, bool huggingface, enum clip_tower tower, si
  * code saves into the same file. */
 bool clip_name_is_harmless(const char *name);
 
+/* What a tensor's name shows to be another model than a CLIP of two transformers as OpenAI made them: "a ResNet tower";
+ * NULL: nothing. rank: which of the signs in [0, CLIP_OTHER_RANKS) is looked for, the most telling first. */
+enum { CLIP_OTHER_RANKS = 11 };
+const char *clip_other_model(const char *name, size_t rank);
+
 #endif

@@ -5,6 +5,7 @@
 
 #include "core/file.h"
 #include "models/files/torch/torch_file.h"
+#include "models/files/weights_shards.h"
 
 enum kind { KIND_SAFETENSORS, KIND_TORCH };
 
@@ -23,22 +24,30 @@ static status find_kind(const char *path, enum kind *kind, struct error *error)
     return result;
 }
 
-static status open_any(struct safetensors **file, const char *path, bool data, struct error *error)
+static status open_one(struct safetensors **file, const char *path, struct error *error)
 {
     enum kind kind;
     *file = NULL;
     TRY(find_kind(path, &kind, error));
-    if (kind == KIND_TORCH)
-        return (data ? torch_file_open : torch_file_open_header)(file, path, error);
-    return (data ? safetensors_open : safetensors_open_header)(file, path, error);
+    return kind == KIND_TORCH ? torch_file_open(file, path, error) : safetensors_open(file, path, error);
+}
+
+static status open_one_header(struct safetensors **file, const char *path, struct error *error)
+{
+    enum kind kind;
+    *file = NULL;
+    TRY(find_kind(path, &kind, error));
+    return kind == KIND_TORCH ? torch_file_open_header(file, path, error) : safetensors_open_header(file, path, error);
 }
 
 status weights_file_open(struct safetensors **file, const char *path, struct error *error)
 {
-    return open_any(file, path, true, error);
+    return weights_shards_is_index(path) ? weights_shards_open(file, path, open_one, error)
+                                         : open_one(file, path, error);
 }
 
 status weights_file_open_header(struct safetensors **file, const char *path, struct error *error)
 {
-    return open_any(file, path, false, error);
+    return weights_shards_is_index(path) ? weights_shards_open(file, path, open_one_header, error)
+                                         : open_one_header(file, path, error);
 }

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "core/file.h"
+#include "tests/end_to_end/rows.h"
 #include "tests/end_to_end/workshop.h"
 
 #define EMBED "embed --quiet --vocab vocabulary.txt --texts words.txt --threads 1 "
@@ -121,6 +122,57 @@ static void a_configuration_beside_them_answers(void **state)
     unlink(scratch_file(&workshop.scratch, "clip.json"));
 }
 
+/* The tensors of a file in two shards with an index. */
+static void write_shards(const char *name)
+{
+    struct safetensors *file;
+    struct error error;
+    struct text map = {0};
+    char *path = workshop_path(&workshop, name),
+         *shards[2] = {workshop_path(&workshop, "shard-1"), workshop_path(&workshop, "shard-2")};
+    assert_int_equal(safetensors_open(&file, path, &error), OK);
+    size_t count = safetensors_count(file), half = count / 2;
+    for (size_t i = 0; i < count; i++)
+        text_add(&map, "%s\"%s\": \"shard-%d\"", i > 0 ? ", " : "{\"weight_map\": {", safetensors_at(file, i)->name,
+                 i < half ? 1 : 2);
+    text_add(&map, "}}");
+    scratch_write_text(&workshop.scratch, "clip.safetensors.index.json", map.data);
+    for (size_t s = 0; s < 2; s++) {
+        size_t first = s * half, last = s == 0 ? half : count;
+        assert_int_equal(safetensors_write(shards[s], safetensors_at(file, first), last - first, NULL, 0, &error), OK);
+        free(shards[s]);
+    }
+    safetensors_close(file);
+    text_free(&map);
+    free(path);
+}
+
+static void shards_are_weights(void **state)
+{
+    (void)state;
+    write_shards("clip.safetensors");
+    program_succeeds(&workshop, EMBED "--weights clip.safetensors --out whole");
+    program_succeeds(&workshop, EMBED "--weights clip.safetensors.index.json --heads 1,1 --activation quick_gelu --out "
+                                      "shards");
+    expect_same_features("whole", "shards", true);
+}
+
+/* What identifies a run is the content of every shard, which is not named by the suite. */
+static void a_changed_shard_makes_another_run(void **state)
+{
+    (void)state;
+    static const char run[] = "run tiny.yaml --quiet data.order=mnist training.iterations=1 "
+                              "model.weights=clip.safetensors.index.json model.heads=1,1 model.activation=quick_gelu";
+    program_succeeds(&workshop, run);
+    workshop_write_other_weights(&workshop, "other.safetensors");
+    write_shards("other.safetensors");
+    program_succeeds(&workshop, run);
+    rows_expect(&workshop, "results.db",
+                "SELECT count(DISTINCT digest), min(files), count(*) FROM inputs WHERE kind = "
+                "'weights'",
+                "2,3,2\n");
+}
+
 static void weights_of_another_kind_are_not_evaluated(void **state)
 {
     (void)state;
@@ -154,6 +206,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(silent_weights_are_asked_about),
         cmocka_unit_test(a_configuration_beside_them_answers),
+        cmocka_unit_test(shards_are_weights),
+        cmocka_unit_test(a_changed_shard_makes_another_run),
         cmocka_unit_test(weights_of_another_kind_are_not_evaluated),
         cmocka_unit_test(names_are_not_obeyed),
     };

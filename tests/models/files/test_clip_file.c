@@ -425,6 +425,29 @@ static void impossible_models_are_refused(void **state)
     assert_refused(fixture, &set, "token_embedding.weight", "above zero", "[256, 0]");
 }
 
+/* The most telling name decides, whatever else is there. */
+static void other_models_are_named(void **state)
+{
+    struct fixture *fixture = require(state);
+    static const char *const others[][2] = {{"text_decoder.ln_final.weight", "CoCa"},
+                                            {"logit_bias", "SigLIP"},
+                                            {"vision_model.head.probe", "SigLIP"},
+                                            {"visual.trunk.attn_pool.latent", "SigLIP"},
+                                            {"visual.attnpool.positional_embedding", "ResNet"},
+                                            {"visual.layer1.0.conv1.weight", "ResNet"},
+                                            {"visual.trunk.blocks.0.attn.q_proj.weight", "EVA-CLIP"},
+                                            {"visual.blocks.0.attn.q_proj.weight", "EVA-CLIP"},
+                                            {"visual.trunk.stem.0.weight", "timm's"},
+                                            {"visual.attn_pool.query", "pools by attention"},
+                                            {"text.transformer.resblocks.0.ln_1.weight", "CustomTextCLIP"}};
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        struct set set = fixture->openai;
+        set.tensors[set.count] = set.tensors[0];
+        set.tensors[set.count++].name = others[i][0];
+        assert_refused(fixture, &set, others[i][0], others[i][1], "two transformers");
+    }
+}
+
 static void unknown_names_and_shapes_are_refused_on_reading(void **state)
 {
     struct fixture *fixture = require(state);
@@ -449,6 +472,7 @@ int main(void)
         cmocka_unit_test(numbers_that_are_none_are_refused),
         cmocka_unit_test(wrong_tensors_are_named),
         cmocka_unit_test(impossible_models_are_refused),
+        cmocka_unit_test(other_models_are_named),
         cmocka_unit_test(unknown_names_and_shapes_are_refused_on_reading),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);

@@ -1,0 +1,105 @@
+/* Weights in several files: opened as one, and refused where index and files disagree. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "core/file.h"
+#include "models/files/weights_file.h"
+#include "tests/datasets/scratch.h"
+
+#define INDEX "model.safetensors.index.json"
+
+static struct scratch scratch;
+static char index_path[512];
+
+static void write_shard(const char *name, const char *tensor, float first)
+{
+    const float values[] = {first, first + 1};
+    const struct safetensor tensors[] = {
+        {.name = tensor, .type = SAFETENSOR_F32, .rank = 1, .shape = {2}, .data = values}};
+    struct error error;
+    assert_int_equal(safetensors_write(scratch_file(&scratch, name), tensors, 1, NULL, 0, &error), OK);
+}
+
+static int set_up(void **state)
+{
+    (void)state;
+    struct bytes bytes;
+    struct error error;
+    scratch_create(&scratch);
+    write_shard("one", "a", 1);
+    write_shard("two", "b", 5);
+    assert_int_equal(file_read(FIXTURES "/torch/model.bin", 1 << 16, &bytes, &error), OK);
+    scratch_write(&scratch, "three", bytes.data, bytes.size);
+    bytes_free(&bytes);
+    snprintf(index_path, sizeof index_path, "%s", scratch_file(&scratch, INDEX));
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    scratch_remove(&scratch);
+    return 0;
+}
+
+static void shards_are_one_file(void **state)
+{
+    (void)state;
+    struct safetensors *file;
+    struct error error;
+    scratch_write_text(&scratch, INDEX,
+                       "{\"metadata\": {\"total_size\": 40}, \"weight_map\": {\"b\": \"two\", \"weight\": \"three\", "
+                       "\"a\": \"one\"}}");
+    if (weights_file_open(&file, index_path, &error) != OK)
+        fail_msg("%s", error.message);
+    assert_int_equal(safetensors_count(file), 3);
+    assert_string_equal(safetensors_path(file), index_path);
+    assert_true(((const float *)safetensors_find(file, "a")->data)[1] == 2);
+    assert_true(((const float *)safetensors_find(file, "b")->data)[0] == 5);
+    assert_true(((const float *)safetensors_find(file, "weight")->data)[5] == 2.5f); /* of PyTorch's */
+    safetensors_close(file);
+    assert_int_equal(weights_file_open_header(&file, index_path, &error), OK);
+    assert_int_equal(safetensors_find(file, "weight")->shape[1], 3);
+    assert_null(safetensors_find(file, "a")->data);
+    safetensors_close(file);
+}
+
+static void disagreements_are_refused(void **state)
+{
+    (void)state;
+    static const char *const cases[][2] = {
+        {"{\"weight_map\": {\"a\": \"one\", \"c\": \"two\"}}", "has tensor 'b'"},
+        {"{\"weight_map\": {\"a\": \"two\", \"b\": \"one\"}}", "has tensor 'a'"},
+        {"{\"weight_map\": {\"a\": \"one\", \"c\": \"one\"}}", "names 2 tensors, but its files have 1"},
+        {"{\"weight_map\": {\"a\": \"../one\"}}", "found '../one'"},
+        {"{\"weight_map\": {\"a\": \"/etc/passwd\"}}", "a file beside the index"},
+        {"{\"weight_map\": {\"a\": 1}}", "a file beside the index"},
+        {"{\"weight_map\": {\"a\": \"four\"}}", "four"},
+        {"{\"weight_map\": {}}", "expected weight_map"},
+        {"[]", "expected weight_map"},
+        {"{", "expected JSON"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct safetensors *file;
+        struct error error;
+        scratch_write_text(&scratch, INDEX, cases[i][0]);
+        assert_int_not_equal(weights_file_open(&file, index_path, &error), OK);
+        assert_null(file);
+        if (strstr(error.message, cases[i][1]) == NULL)
+            fail_msg("'%s' is not in: %s", cases[i][1], error.message);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(shards_are_one_file),
+        cmocka_unit_test(disagreements_are_refused),
+    };
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}
