@@ -120,4 +120,8 @@ void emulation_free(void *memory);
 void emulation_open();
 void emulation_shut();
 
+/* Shuts it for as long as a thread that has it open waits for others: leave gives how often it was opened. */
+int emulation_leave();
+void emulation_return(int times);
+
 #endif

@@ -1,7 +1,6 @@
 /* Blocks one after another; the threads of a block are coroutines on one thread of the host. */
 #include <cuda_runtime.h>
 
-#include <csetjmp>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
@@ -13,26 +12,39 @@ dim3 threadIdx, blockIdx, blockDim, gridDim;
 namespace
 {
 
-enum state { READY, AT_BARRIER, AT_SHUFFLE, DONE };
+enum state { READY, AT_BARRIER, AT_SHUFFLE, DONE, STATES };
 
 constexpr std::size_t STACK = 256 << 10, ALIGNMENT = 128;
 constexpr unsigned int THREADS = 1024, LANES = 32;
 
+/* A stack. It runs one thread after another until one of them waits, then that one alone until it ends. */
 struct coroutine {
-    jmp_buf place;
+    void *place[5]; /* of __builtin_setjmp, which costs a tenth of the library's */
     char *stack;
+};
+
+struct thread {
     enum state state;
+    coroutine *on; /* NULL: not started */
     dim3 index;
-    std::uint64_t exchanged;
+    std::uint64_t exchanged[2]; /* by turns: a lane may write its next value before all have read this one */
+    unsigned int turn;
+};
+
+struct warp {
+    unsigned int first, last, in[STATES]; /* how many lanes are in a state */
 };
 
 struct block {
-    std::vector<coroutine> threads; /* kept for all launches; they are made as they are needed */
-    std::vector<char> shared;       /* with room to align */
+    thread threads[THREADS];
+    warp warps[THREADS / LANES];
+    unsigned int count, warp_count, current;
+    std::vector<coroutine *> idle; /* kept for all launches; they are made as they are needed */
+    std::vector<char> shared;      /* with room to align */
     const std::function<void()> *body;
-    unsigned int count, current;
     bool reversed;
-    jmp_buf scheduler;
+    void *scheduler[5];
+    coroutine *made;
     ucontext_t start;
 };
 
@@ -43,91 +55,169 @@ block running;
     emulation_fault(what);
 }
 
-/* The life of a coroutine: the body once for every block that it takes part in. */
+void enter(enum state state)
+{
+    thread &t = running.threads[running.current];
+    warp &w = running.warps[running.current / LANES];
+    w.in[t.state]--;
+    w.in[state]++;
+    t.state = state;
+}
+
+/* Makes the next lane of the current one's warp that is ready the current one; false when none is left in this round. */
+bool next_lane()
+{
+    const warp &w = running.warps[running.current / LANES];
+    unsigned int next = running.current;
+    for (;;) {
+        if (next == (running.reversed ? w.first : w.last - 1))
+            return false;
+        next += running.reversed ? -1u : 1u;
+        if (running.threads[next].state == READY)
+            break;
+    }
+    running.current = next;
+    threadIdx = running.threads[next].index;
+    return true;
+}
+
+[[noreturn, gnu::noinline]] void jump(void **place)
+{
+    __builtin_longjmp(place, 1);
+}
+
+/* The life of a coroutine: the bodies of threads that have not started. */
 void live()
 {
-    unsigned int own = running.current;
-    if (_setjmp(running.threads[own].place) == 0)
+    coroutine *own = running.made;
+    if (__builtin_setjmp(own->place) == 0)
         setcontext(&running.start);
     for (;;) {
+        running.threads[running.current].on = own;
         (*running.body)();
-        running.threads[own].state = DONE;
-        if (_setjmp(running.threads[own].place) == 0)
-            _longjmp(running.scheduler, 1);
+        enter(DONE);
+        bool more = next_lane();
+        if (more && running.threads[running.current].on == nullptr)
+            continue;
+        running.idle.push_back(own);
+        if (__builtin_setjmp(own->place) == 0)
+            jump(more ? running.threads[running.current].on->place : running.scheduler);
     }
 }
 
-void make_coroutine(unsigned int number)
+void make_coroutine()
 {
-    running.threads.push_back({});
-    coroutine &c = running.threads.back();
-    c.stack = static_cast<char *>(std::malloc(STACK));
-    if (c.stack == nullptr)
+    coroutine *c = new coroutine{};
+    c->stack = static_cast<char *>(std::malloc(STACK));
+    if (c->stack == nullptr)
         fault("no memory for a thread's stack");
     ucontext_t context;
     getcontext(&context);
-    context.uc_stack.ss_sp = c.stack;
+    context.uc_stack.ss_sp = c->stack;
     context.uc_stack.ss_size = STACK;
     context.uc_link = nullptr;
     makecontext(&context, live, 0);
-    running.current = number;
+    running.made = c;
     swapcontext(&running.start, &context);
+    running.idle.push_back(c);
 }
 
-void resume(unsigned int number)
+/* Where the current thread goes on or starts. */
+void **place_of_current()
 {
-    running.current = number;
-    threadIdx = running.threads[number].index;
-    if (_setjmp(running.scheduler) == 0)
-        _longjmp(running.threads[number].place, 1);
+    coroutine *on = running.threads[running.current].on;
+    if (on == nullptr) {
+        if (running.idle.empty())
+            make_coroutine();
+        on = running.idle.back();
+        running.idle.pop_back();
+    }
+    return on->place;
 }
 
 void pause_as(enum state state)
 {
-    coroutine &c = running.threads[running.current];
-    c.state = state;
-    if (_setjmp(c.place) == 0)
-        _longjmp(running.scheduler, 1);
+    coroutine *own = running.threads[running.current].on;
+    enter(state);
+    void **next = next_lane() ? place_of_current() : running.scheduler;
+    if (__builtin_setjmp(own->place) == 0)
+        jump(next);
 }
 
-unsigned int count_in(enum state state, unsigned int first, unsigned int last)
+/* One round: every lane that is ready, until it waits or ends. */
+void run_lanes(const warp &w)
 {
-    unsigned int count = 0;
-    for (unsigned int i = first; i < last; i++)
-        count += running.threads[i].state == state;
-    return count;
+    running.current = running.reversed ? w.last - 1 : w.first;
+    threadIdx = running.threads[running.current].index;
+    if (running.threads[running.current].state != READY && !next_lane())
+        return;
+    void **first = place_of_current();
+    if (__builtin_setjmp(running.scheduler) == 0)
+        jump(first);
 }
 
-bool release(enum state state, unsigned int first, unsigned int last)
+void make_ready(warp &w, enum state state)
 {
-    unsigned int waiting = count_in(state, first, last);
-    if (waiting == 0 || waiting + count_in(DONE, first, last) != last - first)
-        return false;
-    if (waiting != last - first)
-        fault(state == AT_SHUFFLE ? "a shuffle that some lanes of the warp have left"
-                                  : "a barrier that some threads of the block have left");
-    for (unsigned int i = first; i < last; i++)
+    for (unsigned int i = w.first; i < w.last; i++)
         if (running.threads[i].state == state)
             running.threads[i].state = READY;
+    w.in[READY] += w.in[state];
+    w.in[state] = 0;
+}
+
+/* A warp runs as long as its shuffles let it. */
+bool run_warp(warp &w)
+{
+    if (w.in[READY] == 0)
+        return false;
+    while (w.in[READY] > 0) {
+        run_lanes(w);
+        if (w.in[AT_SHUFFLE] > 0 && w.in[AT_SHUFFLE] + w.in[DONE] == w.last - w.first) {
+            if (w.in[DONE] > 0)
+                fault("a shuffle that some lanes of the warp have left");
+            make_ready(w, AT_SHUFFLE);
+        }
+    }
     return true;
+}
+
+unsigned int count_in(enum state state)
+{
+    unsigned int count = 0;
+    for (unsigned int i = 0; i < running.warp_count; i++)
+        count += running.warps[i].in[state];
+    return count;
 }
 
 void run_block()
 {
-    while (count_in(DONE, 0, running.count) < running.count) {
+    for (unsigned int done = 0; done < running.count; done = count_in(DONE)) {
         bool moved = false;
-        for (unsigned int i = 0; i < running.count; i++) {
-            unsigned int number = running.reversed ? running.count - 1 - i : i;
-            if (running.threads[number].state != READY)
-                continue;
-            resume(number);
-            moved = true;
-        }
-        for (unsigned int first = 0; first < running.count; first += LANES)
-            moved = release(AT_SHUFFLE, first, first + LANES < running.count ? first + LANES : running.count) || moved;
-        moved = release(AT_BARRIER, 0, running.count) || moved;
-        if (!moved)
+        for (unsigned int i = 0; i < running.warp_count; i++)
+            moved = run_warp(running.warps[running.reversed ? running.warp_count - 1 - i : i]) || moved;
+        unsigned int waiting = count_in(AT_BARRIER);
+        if (waiting > 0 && waiting + count_in(DONE) == running.count) {
+            if (waiting != running.count)
+                fault("a barrier that some threads of the block have left");
+            for (unsigned int i = 0; i < running.warp_count; i++)
+                make_ready(running.warps[i], AT_BARRIER);
+        } else if (!moved) {
             fault("threads wait for one another at different places");
+        }
+    }
+}
+
+void start_block()
+{
+    for (unsigned int i = 0; i < running.count; i++) {
+        running.threads[i].state = READY;
+        running.threads[i].on = nullptr;
+        running.threads[i].turn = 0;
+    }
+    for (unsigned int i = 0; i < running.warp_count; i++) {
+        warp &w = running.warps[i];
+        w = {i * LANES, (i + 1) * LANES < running.count ? (i + 1) * LANES : running.count, {}};
+        w.in[READY] = w.last - w.first;
     }
 }
 
@@ -140,10 +230,9 @@ void emulation_launch(dim3 grid, dim3 block, std::size_t shared, std::size_t mos
     if (running.count == 0 || running.count > THREADS || grid.x == 0 || grid.y == 0 || grid.z == 0 || grid.y > 65535 ||
         grid.z > 65535 || shared > most)
         fault("a launch that a device would refuse");
-    while (running.threads.size() < running.count) {
-        running.threads.reserve(THREADS); /* coroutines hold on to their places */
-        make_coroutine(static_cast<unsigned int>(running.threads.size()));
-    }
+    running.warp_count = (running.count + LANES - 1) / LANES;
+    for (unsigned int i = 0; i < running.count; i++)
+        running.threads[i].index = dim3(i % block.x, i / block.x % block.y, i / block.x / block.y);
     running.body = &thread;
     running.reversed = !running.reversed;
     running.shared.assign(shared + ALIGNMENT, static_cast<char>(0xff)); /* NaN: nothing may rely on zeros */
@@ -152,10 +241,7 @@ void emulation_launch(dim3 grid, dim3 block, std::size_t shared, std::size_t mos
     for (blockIdx.z = 0; blockIdx.z < grid.z; blockIdx.z++)
         for (blockIdx.y = 0; blockIdx.y < grid.y; blockIdx.y++)
             for (blockIdx.x = 0; blockIdx.x < grid.x; blockIdx.x++) {
-                for (unsigned int i = 0; i < running.count; i++) {
-                    running.threads[i].state = READY;
-                    running.threads[i].index = dim3(i % block.x, i / block.x % block.y, i / block.x / block.y);
-                }
+                start_block();
                 run_block();
             }
     emulation_shut();
@@ -181,10 +267,8 @@ void __syncthreads()
 
 std::uint64_t emulation_exchange(std::uint64_t value, int lanes)
 {
-    unsigned int own = running.current;
-    running.threads[own].exchanged = value;
+    unsigned int own = running.current, turn = running.threads[own].turn ^= 1;
+    running.threads[own].exchanged[turn] = value;
     pause_as(AT_SHUFFLE);
-    std::uint64_t other = running.threads[own ^ static_cast<unsigned int>(lanes)].exchanged;
-    pause_as(AT_SHUFFLE); /* no lane writes the next value before all have read this one */
-    return other;
+    return running.threads[own ^ static_cast<unsigned int>(lanes)].exchanged[turn];
 }

@@ -78,13 +78,14 @@ void mma_sync(fragment<accumulator, SIDE, SIDE, SIDE, float> &d,
 {
     if (!first_lane())
         return;
-    for (int i = 0; i < SIDE; i++)
-        for (int j = 0; j < SIDE; j++) {
-            float total = c.x[i * SIDE + j];
-            for (int k = 0; k < SIDE; k++)
-                total += a.x[i * SIDE + k] * b.x[k * SIDE + j];
-            d.x[i * SIDE + j] = total;
-        }
+    for (int i = 0; i < SIDE; i++) {
+        float totals[SIDE];
+        std::memcpy(totals, &c.x[i * SIDE], sizeof totals);
+        for (int k = 0; k < SIDE; k++)
+            for (int j = 0; j < SIDE; j++)
+                totals[j] += a.x[i * SIDE + k] * b.x[k * SIDE + j];
+        std::memcpy(&d.x[i * SIDE], totals, sizeof totals);
+    }
 }
 
 } // namespace nvcuda::wmma

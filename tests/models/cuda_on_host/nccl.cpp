@@ -99,25 +99,32 @@ ncclResult_t ncclCommAbort(ncclComm_t communicator)
     return ncclSuccess; /* other threads may still ask it for something */
 }
 
+static void meet(meeting &of, std::size_t rank, void *to, std::size_t n, ncclDataType_t type, ncclRedOp_t operation)
+{
+    std::unique_lock<std::mutex> lock(of.mutex);
+    if (of.aborted)
+        return;
+    std::size_t number = of.number;
+    of.values[rank] = to;
+    if (++of.arrived == of.values.size()) {
+        if (type == ncclFloat32)
+            reduce<float>(of.values, n, operation);
+        else
+            reduce<int>(of.values, n, operation);
+        of.arrived = 0;
+        of.number++;
+        of.complete.notify_all();
+    }
+    of.complete.wait(lock, [&] { return of.number != number || of.aborted; });
+}
+
 ncclResult_t ncclAllReduce(const void *, void *to, std::size_t n, ncclDataType_t type, ncclRedOp_t operation,
                            ncclComm_t communicator, cudaStream_t stream)
 {
     emulation_submit(stream, [=, of = communicator->of, rank = communicator->rank] {
-        std::unique_lock<std::mutex> lock(of->mutex);
-        if (of->aborted)
-            return;
-        std::size_t number = of->number;
-        of->values[rank] = to;
-        if (++of->arrived == of->values.size()) {
-            if (type == ncclFloat32)
-                reduce<float>(of->values, n, operation);
-            else
-                reduce<int>(of->values, n, operation);
-            of->arrived = 0;
-            of->number++;
-            of->complete.notify_all();
-        }
-        of->complete.wait(lock, [&] { return of->number != number || of->aborted; });
+        int opened = emulation_leave();
+        meet(*of, rank, to, n, type, operation);
+        emulation_return(opened);
     });
     cudaStreamSynchronize(stream); /* a device would get there by itself while its host waits for another rank */
     return ncclSuccess;

@@ -1,6 +1,8 @@
 /* In place of models/cuda/product.cu: the product in plain loops. */
 #include <cuda_bf16.h>
 
+#include <vector>
+
 #include "models/cuda/cuda.h"
 
 status cuda_products_create(struct cuda *cuda, struct error *error)
@@ -31,23 +33,33 @@ static void set(struct matrix m, size_t row, size_t column, float value)
         ((float *)m.data)[place] = value;
 }
 
+/* Every total in the order of depth; the columns side by side, as the compiler can add them at once. */
 static void multiply(const struct cuda_product *p)
 {
     struct matrix bias = {(void *)p->bias, p->out.type, 1, p->out.columns, p->out.columns};
-    size_t depth = p->transpose_a ? p->a.rows : p->a.columns;
+    size_t depth = p->transpose_a ? p->a.rows : p->a.columns, columns = p->out.columns;
     emulation_open();
-    for (size_t i = 0; i < p->out.rows; i++)
-        for (size_t j = 0; j < p->out.columns; j++) {
-            float total = 0;
-            for (size_t k = 0; k < depth; k++)
-                total += at(p->a, p->transpose_a, i, k) * at(p->b, p->transpose_b, k, j);
-            total *= p->scale;
+    std::vector<float> b(depth * columns), totals(columns);
+    for (size_t k = 0; k < depth; k++)
+        for (size_t j = 0; j < columns; j++)
+            b[k * columns + j] = at(p->b, p->transpose_b, k, j);
+    for (size_t i = 0; i < p->out.rows; i++) {
+        totals.assign(columns, 0);
+        for (size_t k = 0; k < depth; k++) {
+            float factor = at(p->a, p->transpose_a, i, k);
+            const float *row = &b[k * columns];
+            for (size_t j = 0; j < columns; j++)
+                totals[j] += factor * row[j];
+        }
+        for (size_t j = 0; j < columns; j++) {
+            float total = totals[j] * p->scale;
             if (p->bias != nullptr)
                 total += at(bias, false, 0, j);
             if (p->addend.data != nullptr)
                 total += p->beta * at(p->addend, false, i, j);
             set(p->out, i, j, total);
         }
+    }
     emulation_shut();
 }
 

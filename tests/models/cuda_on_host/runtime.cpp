@@ -43,6 +43,20 @@ void emulation_shut()
     device.unlock();
 }
 
+int emulation_leave()
+{
+    int times = opened;
+    for (int i = 0; i < times; i++)
+        emulation_shut();
+    return times;
+}
+
+void emulation_return(int times)
+{
+    for (int i = 0; i < times; i++)
+        emulation_open();
+}
+
 void *emulation_reserve(std::size_t bytes)
 {
     std::lock_guard<std::recursive_mutex> lock(device);
@@ -138,14 +152,19 @@ cudaError_t cudaFreeHost(void *memory)
 namespace
 {
 
+/* Memory stays open from the first piece of work to the last: to open and to shut it costs more than most pieces. */
 void run_until(emulation_stream *stream, std::size_t position)
 {
-    while (stream != nullptr && stream->done < position) {
+    if (stream == nullptr || stream->done >= position)
+        return;
+    emulation_open();
+    while (stream->done < position) {
         std::function<void()> work = std::move(stream->waiting.front());
         stream->waiting.pop_front();
         stream->done++; /* before it runs: it may wait for another stream that waits for work before it */
         work();
     }
+    emulation_shut();
 }
 
 } // namespace
