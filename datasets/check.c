@@ -166,6 +166,7 @@ status check_dataset(struct check *check, const struct dataset *dataset, const s
     for (int split = 0; result == OK && split < SPLITS; split++) {
         result = add_image_findings(check, &work, (enum split)split, error);
         NEXT(result, check_balance(check, dataset, (enum split)split, error));
+        check->splits[split].clipped = survey_images_clipped(&work.images, dataset, (enum split)split);
     }
     if (result == OK && settings->progress != NULL)
         settings->progress(settings->context, images, images);

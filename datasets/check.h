@@ -30,7 +30,7 @@ struct check_finding {
 
 /* of: number of findings of each kind. least, median, most: images per class. */
 struct check_split {
-    size_t images, of[CHECK_KINDS];
+    size_t images, of[CHECK_KINDS], clipped; /* 16-bit grey whose values beyond 255 are read as white */
     size_t least, most;
     double median;
 };

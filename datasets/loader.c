@@ -120,7 +120,9 @@ static status read_image(const struct loader *loader, uint64_t step, uint32_t it
     } else {
         result = image_evaluation_crop(&image, settings->resolution, pixels, error);
         if (result == OK)
-            cache_keep(loader->cached, item, &(struct image){pixels, settings->resolution, settings->resolution});
+            cache_keep(
+                loader->cached, item,
+                &(struct image){.pixels = pixels, .width = settings->resolution, .height = settings->resolution});
     }
     image_free(&image);
     return result;

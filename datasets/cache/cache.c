@@ -234,7 +234,7 @@ bool cache_find(struct cache_part *part, size_t item, struct image *image)
     if (part->kept != NULL) {
         struct kept *kept = atomic_load(&part->kept[item]);
         if (kept != NULL)
-            *image = (struct image){kept->pixels, kept->width, kept->height};
+            *image = (struct image){.pixels = kept->pixels, .width = kept->width, .height = kept->height};
         return kept != NULL;
     }
     return part->file.entries != NULL && judge(part, item, cache_file_find(&part->file, item, image));

@@ -15,6 +15,7 @@ struct encoded {
 status jpeg_decode(struct image *image, const struct encoded *file, struct error *error);
 status png_decode(struct image *image, const struct encoded *file, struct error *error);
 status gif_decode(struct image *image, const struct encoded *file, struct error *error);
+status webp_decode(struct image *image, const struct encoded *file, struct error *error);
 status bmp_decode(struct image *image, const struct encoded *file, struct error *error);
 
 /* image_create with the file's name in its error; accepts any claimed size. */

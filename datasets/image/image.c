@@ -21,7 +21,7 @@ status image_create(struct image *image, int width, int height, struct error *er
     uint8_t *pixels = malloc(size);
     if (pixels == NULL)
         return error_set(error, ERROR_MEMORY, "no memory for an image of %d×%d pixels", width, height);
-    *image = (struct image){pixels, width, height};
+    *image = (struct image){.pixels = pixels, .width = width, .height = height};
     return OK;
 }
 
@@ -44,27 +44,25 @@ void image_free(struct image *image)
 
 static const struct signature {
     const char *bytes;
-    size_t size;
+    size_t size, at;
     status (*decode)(struct image *image, const struct encoded *file, struct error *error);
 } signatures[] = {
-    {"\xff\xd8\xff", 3, jpeg_decode},
-    {"\x89PNG\r\n\x1a\n", 8, png_decode},
-    {"GIF87a", 6, gif_decode},
-    {"GIF89a", 6, gif_decode},
-    {"BM", 2, bmp_decode},
+    {"\xff\xd8\xff", 3, 0, jpeg_decode}, {"\x89PNG\r\n\x1a\n", 8, 0, png_decode},
+    {"GIF87a", 6, 0, gif_decode},        {"GIF89a", 6, 0, gif_decode},
+    {"WEBP", 4, 8, webp_decode},         {"BM", 2, 0, bmp_decode},
 };
 
 static status refuse(const struct encoded *file, struct error *error)
 {
     if (file->size == 0)
-        return error_set(error, ERROR_FORMAT, "%s: the file is empty; expected a JPEG, PNG, GIF or BMP image",
+        return error_set(error, ERROR_FORMAT, "%s: the file is empty; expected a JPEG, PNG, GIF, WebP or BMP image",
                          file->name);
     struct text first = {0};
     for (size_t i = 0; i < file->size && i < 8; i++)
         text_add(&first, " %02x", file->data[i]);
     error_set(error, ERROR_FORMAT,
-              "%s: expected a JPEG, PNG, GIF or BMP image, found a file of %zu bytes that begins with%s", file->name,
-              file->size, first.failed ? "" : first.data);
+              "%s: expected a JPEG, PNG, GIF, WebP or BMP image, found a file of %zu bytes that begins with%s",
+              file->name, file->size, first.failed ? "" : first.data);
     text_free(&first);
     return ERROR_FORMAT;
 }
@@ -82,14 +80,15 @@ bool image_has_ending(const char *name)
 static const struct signature *find_signature(const uint8_t *data, size_t size)
 {
     for (size_t i = 0; i < sizeof signatures / sizeof *signatures; i++)
-        if (size >= signatures[i].size && memcmp(data, signatures[i].bytes, signatures[i].size) == 0)
+        if (size >= signatures[i].at + signatures[i].size &&
+            memcmp(data + signatures[i].at, signatures[i].bytes, signatures[i].size) == 0)
             return &signatures[i];
     return NULL;
 }
 
 bool image_file_recognized(const char *path)
 {
-    uint8_t first[8];
+    uint8_t first[12];
     struct stat information;
     int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     ssize_t got = file >= 0 && fstat(file, &information) == 0 && S_ISREG(information.st_mode)

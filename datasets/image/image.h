@@ -1,7 +1,7 @@
 /* Images in memory: 8-bit RGB, rows from the top, 3 bytes per pixel, no padding.
  *
  *     struct image image;
- *     TRY(image_decode_file(&image, "sun_aabb.jpg", error));       // JPEG, PNG, GIF or BMP, whatever the name says
+ *     TRY(image_decode_file(&image, "sun_aabb.jpg", error));       // JPEG, PNG, GIF, WebP or BMP, whatever the name says
  *     status result = image_evaluation_crop(&image, 224, pixels, error);   // [224, 224, 3]
  *     image_free(&image);
  *     ...
@@ -23,6 +23,7 @@
 struct image {
     uint8_t *pixels; /* [height, width, 3] */
     int width, height;
+    bool clipped; /* a 16-bit grey PNG with values beyond 255, which are white now, as in Pillow */
 };
 
 /* The version of decoding and resampling, for caches: a number that is raised whenever a format or transform gives
@@ -35,7 +36,7 @@ const char *image_version(void);
 status image_create(struct image *image, int width, int height, struct error *error);
 void image_free(struct image *image);
 
-/* Decodes JPEG, PNG, GIF (first frame) or 24-bit BMP, recognised by content, to RGB: grey is copied to three
+/* Decodes JPEG, PNG, GIF or WebP (of either the first frame) or 24-bit BMP, recognised by content, to RGB: grey is copied to three
  * channels, alpha and transparency are dropped, EXIF orientation, colour profiles and gamma are ignored, missing
  * data is an error. name is for messages. The caller frees the image; after an error there is none. */
 status image_decode(struct image *image, const uint8_t *data, size_t size, const char *name, struct error *error);

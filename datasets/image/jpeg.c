@@ -41,7 +41,7 @@ struct decoder {
 /* Here, because only jpeglib.h defines the library's version. */
 const char *image_version(void)
 {
-    return "1, libjpeg-turbo " TEXT(LIBJPEG_TURBO_VERSION);
+    return "2, libjpeg-turbo " TEXT(LIBJPEG_TURBO_VERSION);
 }
 
 static void escape(j_common_ptr jpeg)

@@ -86,7 +86,9 @@ static void palette_to_rgb(struct decoder *decoder, size_t count)
 static void wide_gray_to_rgb(struct decoder *decoder, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
-        uint8_t gray = decoder->samples[2 * i] != 0 ? 255 : decoder->samples[2 * i + 1];
+        bool beyond = decoder->samples[2 * i] != 0;
+        uint8_t gray = beyond ? 255 : decoder->samples[2 * i + 1];
+        decoder->image->clipped |= beyond;
         memset(decoder->image->pixels + 3 * i, gray, 3);
     }
 }

@@ -103,6 +103,19 @@ static status leave_out(struct survey_images *images, struct dataset *dataset, e
     return OK;
 }
 
+/* Read as Pillow reads them, which is seldom what was meant. */
+static void warn_clipped(const struct survey_images *images, const struct dataset *dataset, const struct log *log)
+{
+    size_t clipped =
+        survey_images_clipped(images, dataset, SPLIT_TRAIN) + survey_images_clipped(images, dataset, SPLIT_TEST);
+    if (clipped > 0)
+        log_warn(
+            log,
+            "%s: %zu of %zu images of %s are 16-bit grey with values beyond 255, which are read as white, as Pillow "
+            "does; convert them to 8 bits for all of their greys",
+            dataset->root, clipped, images->count, dataset_name(dataset));
+}
+
 static status handle_broken(struct survey *survey, struct survey_images *images, struct dataset *dataset,
                             const struct log *log, struct error *error)
 {
@@ -172,6 +185,7 @@ static status survey_images(struct survey *survey, struct survey_images *images,
 {
     TRY(require_read(images, dataset, error));
     TRY(handle_broken(survey, images, dataset, log, error));
+    warn_clipped(images, dataset, log);
     for (int split = 0; split < SPLITS; split++) {
         digest_split(&survey->splits[split], images, dataset, (enum split)split);
         count_sources(&survey->splits[split], dataset, (enum split)split);

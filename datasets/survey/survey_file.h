@@ -39,7 +39,8 @@ struct survey_record {
     struct survey_name name;
     struct survey_stamp stamp;
     uint64_t pixels[2];
-    uint32_t width, height; /* 0: the file cannot be decoded */
+    uint32_t width; /* 0: the file cannot be decoded */
+    uint32_t height : 31, clipped : 1;
 };
 
 struct survey_file {

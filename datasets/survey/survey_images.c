@@ -82,6 +82,7 @@ static void decode(struct look *look, size_t item, struct survey_image *found)
     XXH128_hash_t hash = XXH3_128bits(image.pixels, (size_t)image.width * (size_t)image.height * 3);
     found->width = (uint32_t)image.width;
     found->height = (uint32_t)image.height;
+    found->clipped = image.clipped;
     found->pixels[0] = hash.low64;
     found->pixels[1] = hash.high64;
     image_free(&image);
@@ -96,6 +97,7 @@ static bool recall(struct look *look, const char *name, struct survey_image *fou
     found->kept = true;
     found->width = record->width;
     found->height = record->height;
+    found->clipped = record->clipped;
     memcpy(found->pixels, record->pixels, sizeof found->pixels);
     return true;
 }
@@ -192,7 +194,8 @@ static size_t gather(const struct look *look, struct survey_record *records)
                                                       .stamp = image->stamp,
                                                       .pixels = {image->pixels[0], image->pixels[1]},
                                                       .width = image->width,
-                                                      .height = image->height};
+                                                      .height = image->height & 0x7fffffff,
+                                                      .clipped = image->clipped};
         }
     }
     return count;
@@ -301,6 +304,14 @@ status survey_images_look(struct survey_images *images, const struct dataset *da
     if (result != OK)
         survey_images_free(images);
     return result;
+}
+
+size_t survey_images_clipped(const struct survey_images *images, const struct dataset *dataset, enum split split)
+{
+    size_t clipped = 0;
+    for (size_t i = 0; i < dataset_size(dataset, split); i++)
+        clipped += images->of[split][i].clipped;
+    return clipped;
 }
 
 void survey_images_free(struct survey_images *images)

@@ -26,6 +26,7 @@ struct survey_image {
     bool kept;                 /* found in the file, or already written to it */
     bool settled;              /* may be stored */
     uint32_t width, height;    /* of a readable one */
+    bool clipped;              /* as in struct image */
     uint64_t pixels[2];        /* XXH3 of [height, width, 3] */
     struct survey_stamp stamp; /* of its file */
 };
@@ -38,6 +39,7 @@ struct survey_images {
 /* The caller frees images; after a failure there is nothing to free. Results are stored in settings->folder. */
 status survey_images_look(struct survey_images *images, const struct dataset *dataset,
                           const struct survey_settings *settings, struct error *error);
+size_t survey_images_clipped(const struct survey_images *images, const struct dataset *dataset, enum split split);
 void survey_images_free(struct survey_images *images);
 
 #endif

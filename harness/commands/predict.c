@@ -212,7 +212,7 @@ static status answer_all(struct work *work, struct error *error)
     progress_end(work->call->progress);
     if (reader->read + reader->failed == 0)
         return error_set(error, ERROR_ARGUMENT,
-                         "command line: predict: expected JPEG, PNG, GIF or BMP images, found none");
+                         "command line: predict: expected JPEG, PNG, GIF, WebP or BMP images, found none");
     if (reader->failed > 0)
         return error_set(error, ERROR_FORMAT, "%zu of %zu images could not be read", reader->failed,
                          reader->read + reader->failed);

@@ -145,6 +145,69 @@ static void test_gif_frame_is_placed_on_its_screen(void **state)
     expect_refused(gif, 13 + 6, "GIF");
 }
 
+/* Files and pixels of Pillow 13: without loss and with alpha, with loss, and an animation of two frames. */
+static const uint8_t webp_alpha[] = {82,  73,  70,  70,  74,  0,   0,  0,   87,  69, 66,  80,  86,  80,  56,  76,  62,
+                                     0,   0,   0,   47,  2,   64,  0,  16,  47,  32, 36,  32,  156, 80,  253, 127, 233,
+                                     6,   153, 180, 77,  251, 78,  68, 253, 187, 28, 65,  182, 205, 46,  82,  127, 203,
+                                     19,  72,  218, 140, 21,  63,  79, 247, 88,  15, 56,  124, 223, 234, 164, 88,  6,
+                                     133, 108, 35,  192, 161, 123, 65, 142, 229, 34, 250, 31,  195, 11};
+static const uint8_t webp_lossy[] = {82,  73,  70,  70,  88,  0,   0,   0,   87,  69,  66,  80,  86,  80,  56,  32,
+                                     76,  0,   0,   0,   112, 2,   0,   157, 1,   42,  4,   0,   4,   0,   1,   64,
+                                     38,  37,  136, 2,   116, 76,  128, 126, 128, 89,  128, 3,   3,   75,  47,  56,
+                                     0,   254, 237, 45,  119, 145, 173, 39,  29,  195, 174, 124, 218, 194, 174, 247,
+                                     206, 88,  137, 142, 141, 175, 224, 63,  255, 109, 255, 127, 39,  127, 41,  193,
+                                     242, 43,  218, 169, 115, 186, 127, 195, 79,  201, 223, 200, 150, 0,   0,   0};
+static const uint8_t webp_animated[] = {
+    82, 73,  70, 70,  162, 0,   0,  0,   87,  69,  66, 80,  86,  80,  56,  88,  10, 0,   0,  0,  18, 0,   0,  0,   2,
+    0,  0,   1,  0,   0,   65,  78, 73,  77,  6,   0,  0,   0,   0,   0,   0,   0,  0,   0,  65, 78, 77,  70, 62,  0,
+    0,  0,   0,  0,   0,   0,   0,  0,   2,   0,   0,  1,   0,   0,   100, 0,   0,  2,   86, 80, 56, 76,  37, 0,   0,
+    0,  47,  2,  64,  0,   0,   47, 160, 144, 109, 4,  200, 223, 112, 54,  187, 71, 98,  80, 38, 96, 254, 83, 178, 67,
+    77, 219, 6,  108, 168, 243, 47, 167, 70,  244, 63, 166, 23,  0,   65,  78,  77, 70,  48, 0,  0,  0,   0,  0,   0,
+    0,  0,   0,  1,   0,   0,   1,  0,   0,   100, 0,  0,   0,   86,  80,  56,  76, 24,  0,  0,  0,  47,  1,  64,  0,
+    16, 15,  48, 2,   19,  160, 16, 64,  0,   20,  52, 243, 31,  224, 99,  4,   34, 250, 31, 2};
+
+static void expect_pixels(const uint8_t *data, size_t size, int width, const uint8_t *expected, size_t count)
+{
+    struct image image;
+    struct error error;
+    assert_int_equal(image_decode(&image, data, size, "a", &error), OK);
+    assert_int_equal(image.width, width);
+    assert_int_equal((size_t)image.width * (size_t)image.height * 3, count);
+    assert_memory_equal(image.pixels, expected, count);
+    image_free(&image);
+}
+
+static void test_webp(void **state)
+{
+    (void)state;
+    static const uint8_t alpha[] = {255, 0, 0, 0, 255, 0, 0, 0, 255, 10, 20, 30, 40, 50, 60, 70, 80, 90},
+                         lossy[] = {2,   4,   104, 40,  10,  111, 105, 13,  117, 143, 18,  124, 20,  55,  123, 58,
+                                    60,  130, 125, 63,  136, 161, 69,  143, 18,  115, 118, 56,  121, 127, 120, 123,
+                                    131, 159, 130, 140, 36,  166, 136, 73,  171, 143, 138, 174, 149, 176, 180, 156},
+                         animated[] = {0, 255, 0, 40, 215, 1, 80, 175, 2, 120, 135, 3, 160, 95, 4, 200, 55, 5};
+    expect_pixels(webp_alpha, sizeof webp_alpha, 3, alpha, sizeof alpha);
+    expect_pixels(webp_lossy, sizeof webp_lossy, 4, lossy, sizeof lossy);
+    expect_pixels(webp_animated, sizeof webp_animated, 3, animated, sizeof animated);
+    expect_refused(webp_alpha, sizeof webp_alpha - 9, "cannot decode this WebP");
+    expect_refused(webp_lossy, sizeof webp_lossy / 2, "cannot decode this WebP");
+    expect_refused(webp_animated, 80, "cannot decode this WebP");
+    expect_refused(webp_alpha, 12, "ends early");
+}
+
+/* Values beyond 255 become white, and the image says so. */
+static void test_wide_gray_is_marked(void **state)
+{
+    (void)state;
+    struct image image;
+    struct error error;
+    assert_int_equal(image_decode_file(&image, FIXTURES "/../fuzz/corpus/image/gray16.png", &error), OK);
+    assert_true(image.clipped);
+    image_free(&image);
+    assert_int_equal(image_decode_file(&image, FIXTURES "/../fuzz/corpus/image/color.png", &error), OK);
+    assert_false(image.clipped);
+    image_free(&image);
+}
+
 static void test_no_image(void **state)
 {
     (void)state;
@@ -328,6 +391,8 @@ int main(void)
         cmocka_unit_test(test_writing_fails_cleanly),
         cmocka_unit_test(test_bmp),
         cmocka_unit_test(test_gif_frame_is_placed_on_its_screen),
+        cmocka_unit_test(test_webp),
+        cmocka_unit_test(test_wide_gray_is_marked),
         cmocka_unit_test(test_no_image),
         cmocka_unit_test(test_damaged_files),
         cmocka_unit_test(test_filters_agree),

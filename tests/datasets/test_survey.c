@@ -14,6 +14,7 @@
 #include <cmocka.h>
 
 #include "core/file.h"
+#include "datasets/readers/reader.h"
 #include "datasets/survey/survey_images.h"
 #include "tests/datasets/album.h"
 
@@ -402,6 +403,26 @@ static void files_that_cannot_be_read_are_never_left_out(void **state)
     dataset_close(dataset);
 }
 
+/* Also where the survey is stored and nothing is decoded. */
+static void clipped_images_are_told_again(void **state)
+{
+    struct album *album = *state;
+    struct bytes gray;
+    struct error error;
+    assert_int_equal(file_read(FIXTURES "/../fuzz/corpus/image/gray16.png", 1 << 20, &gray, &error), OK);
+    char *path = path_format("%s/%s", album->root, album->dataset->items[SPLIT_TRAIN].items[0].file);
+    assert_non_null(path);
+    assert_int_equal(file_write(path, gray.data, gray.size, &error), OK);
+    bytes_free(&gray);
+    free(path);
+    survey(album);
+    assert_int_equal(album->warnings, 1);
+    assert_non_null(strstr(album->warning, "1 of 18 images"));
+    assert_int_equal(decodes(album), 0);
+    survey(album);
+    assert_int_equal(album->warnings, 2);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -417,6 +438,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(parts_share_what_was_found, album_setup, album_teardown),
         cmocka_unit_test_setup_teardown(unreadable_images_stop_or_are_left_out, album_setup, album_teardown),
         cmocka_unit_test_setup_teardown(files_that_cannot_be_read_are_never_left_out, album_setup, album_teardown),
+        cmocka_unit_test_setup_teardown(clipped_images_are_told_again, album_setup, album_teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

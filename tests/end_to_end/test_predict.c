@@ -305,7 +305,7 @@ static void mistakes_are_told(void **state)
         {WITH "photos/pipe.jpg", {"photos/pipe.jpg", "FIFO"}},
         {WITH "--list photos/pipe.jpg", {"photos/pipe.jpg", "FIFO"}},
         {WITH "@photos", {"photos", "lists images", "a folder"}},
-        {WITH "empty", {"expected JPEG, PNG, GIF or BMP images"}},
+        {WITH "empty", {"expected JPEG, PNG, GIF, WebP or BMP images"}},
         {WITH "--router 2000 photos", {"router 2000", "0, 1, 2"}},
         {WITH "--router own photos", {"own", "mnist, eurosat, dtd"}},
         {WITH "--template x photos", {"--template", "--classes"}},

@@ -63,7 +63,8 @@ static void survey_begin(struct root_survey *survey)
         {.title = "part"},       {.title = "classes"},   {.title = "images"},
         {.title = "published"},  {.title = "least"},     {.title = "median", .decimals = 1},
         {.title = "most"},       {.title = "empty"},     {.title = "missing"},
-        {.title = "unreadable"}, {.title = "duplicate"}, {.title = "state"}};
+        {.title = "unreadable"}, {.title = "duplicate"}, {.title = "clipped"},
+        {.title = "state"}};
     static const struct table_column problems[] = {
         {.title = "dataset"}, {.title = "part"}, {.title = "problem"}, {.title = "what"}, {.title = "detail"}};
     for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
@@ -151,6 +152,15 @@ static void report_findings(struct root_survey *survey, const struct check *chec
     }
 }
 
+static void report_clipped(const struct root_survey *survey, const struct check *check)
+{
+    size_t clipped = check->splits[SPLIT_TRAIN].clipped + check->splits[SPLIT_TEST].clipped;
+    if (clipped > 0)
+        log_warn(survey->call->log,
+                 "%s: %zu images are 16-bit grey with values beyond 255, which are read as white, as Pillow does",
+                 survey->reader->name, clipped);
+}
+
 /* Whether the sizes differ from the published ones; logs the difference. */
 static bool differs(struct root_survey *survey, const struct dataset *dataset, const struct published *published)
 {
@@ -192,6 +202,7 @@ static void add_counts(struct root_survey *survey, const struct dataset *dataset
             table_add_integer(table, (int64_t)found->of[CHECK_DUPLICATE]);
         else
             table_add_empty(table);
+        table_add_integer(table, (int64_t)found->clipped);
         table_add_text(table, state);
     }
 }
@@ -254,6 +265,7 @@ static status check_opened(struct root_survey *survey, const struct dataset *dat
     TRY(check_dataset(&check, dataset, &settings, error));
     const struct published *published = published_find(survey->reader->name, split);
     report_findings(survey, &check);
+    report_clipped(survey, &check);
     const size_t *train = check.splits[SPLIT_TRAIN].of, *test = check.splits[SPLIT_TEST].of;
     bool different = differs(survey, dataset, published) || test[CHECK_EMPTY_CLASS] > 0;
     bool unfit = train[CHECK_MISSING] + train[CHECK_UNREADABLE] + train[CHECK_EMPTY_CLASS] + test[CHECK_MISSING] +

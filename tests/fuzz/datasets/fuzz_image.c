@@ -1,4 +1,4 @@
-/* JPEG, PNG, GIF and BMP. What decodes has pixels to its last row, and small images can be brought to a model's size. */
+/* JPEG, PNG, GIF, WebP and BMP. What decodes has pixels to its last row, and small images can be brought to a model's size. */
 #include "tests/fuzz/target.h"
 
 #include "datasets/image/image.h"

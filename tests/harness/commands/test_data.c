@@ -99,8 +99,8 @@ static void other_sizes_alone_are_told_but_fit(void **state)
     (void)state;
     struct outcome outcome = run("data check ROOT --format csv", NULL);
     assert_int_equal(outcome.result, OK);
-    expect_in(outcome.out, "food,food-101,torchvision,train,1,1,75750,1,1,1,0,0,0,,differs");
-    expect_in(outcome.out, "food,food-101,torchvision,test,1,1,25250,1,1,1,0,0,0,0,differs");
+    expect_in(outcome.out, "food,food-101,torchvision,train,1,1,75750,1,1,1,0,0,0,,0,differs");
+    expect_in(outcome.out, "food,food-101,torchvision,test,1,1,25250,1,1,1,0,0,0,0,0,differs");
     expect_in(outcome.log.data, "food: published 101 classes, 75750 + 25250 images; found 1 classes, 1 + 1\n");
     free_outcome(&outcome);
     outcome = run("data check ROOT --strict", NULL);
@@ -118,7 +118,7 @@ static void unfit_datasets_fail_with_their_names(void **state)
     assert_int_equal(outcome.result, ERROR_FORMAT);
     expect_in(outcome.error.message, "2 of 2 datasets are unfit: dtd, food");
     expect_in(outcome.log.data, "warning: food: ");
-    expect_in(outcome.log.data, "food-101/images/ash/2.jpg: expected a JPEG, PNG, GIF or BMP image");
+    expect_in(outcome.log.data, "food-101/images/ash/2.jpg: expected a JPEG, PNG, GIF, WebP or BMP image");
     expect_in(outcome.log.data, "dtd/labels/train1.txt: cannot open for reading");
     expect_in(outcome.out, "unfit");
     free_outcome(&outcome);
@@ -144,6 +144,21 @@ static void problems_are_a_table_of_their_own(void **state)
     assert_string_equal(json_string_value(json_object_get(row, "detail")), "food-101/images/ash/1.jpg");
     assert_null(strstr(outcome.log.data, "warning"));
     json_decref(rows);
+    free_outcome(&outcome);
+}
+
+static void clipped_greys_are_counted(void **state)
+{
+    (void)state;
+    struct bytes gray;
+    struct error error;
+    assert_int_equal(file_read(FIXTURES "/../fuzz/corpus/image/gray16.png", 1 << 20, &gray, &error), OK);
+    scratch_write(&scratch, "food-101/images/ash/1.jpg", gray.data, gray.size);
+    bytes_free(&gray);
+    struct outcome outcome = run("data check ROOT --format csv", NULL);
+    assert_int_equal(outcome.result, OK);
+    expect_in(outcome.out, "food,food-101,torchvision,train,1,1,75750,1,1,1,0,0,0,,1,differs");
+    expect_in(outcome.log.data, "warning: food: 1 images are 16-bit grey");
     free_outcome(&outcome);
 }
 
@@ -288,6 +303,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(other_sizes_alone_are_told_but_fit, set_up, tear_down),
         cmocka_unit_test_setup_teardown(unfit_datasets_fail_with_their_names, set_up, tear_down),
         cmocka_unit_test_setup_teardown(problems_are_a_table_of_their_own, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(clipped_greys_are_counted, set_up, tear_down),
         cmocka_unit_test_setup_teardown(coop_splits_are_checked_where_they_are_asked_for_or_alone, set_up, tear_down),
         cmocka_unit_test_setup_teardown(mistakes_are_explained, set_up, tear_down),
         cmocka_unit_test_setup_teardown(page_shows_images_with_labels_and_prompts, set_up, tear_down),
