@@ -254,8 +254,9 @@ static void wait_for_it(struct bench *b)
 static double fastest(struct bench *b, void (*what)(struct bench *))
 {
     double best = 1e30;
-    size_t together = b->backend->asynchronous ? DEVICE_TOGETHER : 1;
-    for (size_t i = 0; i < 3; i++) /* made, recorded, replayed */
+    bool device = b->backend->asynchronous;
+    size_t together = device ? DEVICE_TOGETHER : 1, before = device ? 3 : 1; /* made, recorded, replayed */
+    for (size_t i = 0; i < before; i++)
         what(b);
     for (size_t i = 0; i < b->shape->repeats; i++) {
         wait_for_it(b);
