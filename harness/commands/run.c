@@ -109,13 +109,16 @@ static status dry_run(const struct command_call *call, const struct suite *suite
     if (opened != OK)
         return error_set(error, opened, "%s", missing.message);
     struct estimate estimate;
+    struct machine_rates rates = {0};
     status result = estimate_run(e, &estimate, error);
+    for (int p = 0; p < PRECISIONS; p++)
+        NEXT(result, machine_rates_measure(e, (enum precision)p, &rates, error));
     if (result == OK) {
         fputs(suite_text(suite), call->out);
         fputs("\n", call->out);
         if (e->data.cut != NULL)
             label_split_print(e->data.cut, e->data.whole.dataset, call->out);
-        estimate_print(&estimate, settings_seeds(suite), call->out);
+        estimate_print(&estimate, &rates, settings_seeds(suite), call->out);
     }
     experiment_close(e);
     return result;
@@ -126,6 +129,8 @@ status run_suite(const struct command_call *call, const char *const *words, size
     struct suite *suite;
     TRY(suite_load(&suite, call->arguments[0], settings_sections, words, count, error));
     status result = settings_check_seeds(suite, error);
+    if (result == OK)
+        settings_warn(suite, call->log);
     if (result == OK)
         result =
             options_boolean(call->options, "dry-run") ? dry_run(call, suite, error) : run_seeds(call, suite, error);

@@ -8,6 +8,7 @@
 #include "core/text.h"
 #include "harness/commands/inputs/backend_choice.h"
 #include "harness/commands/output.h"
+#include "harness/config/settings.h"
 #include "harness/sweep/cost.h"
 #include "harness/sweep/parts.h"
 #include "harness/sweep/runner.h"
@@ -301,6 +302,19 @@ static status show_collected(const struct command_call *call, struct sweep *swee
                      sweep->run_count);
 }
 
+/* Of the first configuration that has something to warn about. */
+static status warn(const struct command_call *call, const struct sweep *sweep, struct error *error)
+{
+    bool warned = false;
+    for (size_t i = 0; !warned && i < sweep->grid.combinations; i++) {
+        struct suite *suite;
+        TRY(sweep_suite(sweep, i, &suite, error));
+        warned = settings_warn(suite, call->log);
+        suite_destroy(suite);
+    }
+    return OK;
+}
+
 static status run_sweep(const struct command_call *call, struct sweep *sweep, const struct sweep_request *request,
                         struct error *error)
 {
@@ -308,6 +322,7 @@ static status run_sweep(const struct command_call *call, struct sweep *sweep, co
         TRY(collect(call, sweep, error));
     if (asked(call, "collect"))
         return show_collected(call, sweep, error);
+    TRY(warn(call, sweep, error));
     TRY(look_and_estimate(call, sweep, error));
     struct placement placement = place(call, sweep);
     TRY(show_plan(call, sweep, &placement, error));

@@ -529,6 +529,30 @@ void settings_of_task(struct task_settings *task, const struct suite *suite, con
     *task = task_settings_of(name, root, suite_entry(suite, "tasks", name));
 }
 
+/* Epochs are not counted before the images are. */
+bool settings_warn(const struct suite *suite, const struct log *log)
+{
+    const struct options *order = suite_options(suite, "data");
+    struct settings settings;
+    struct error ignored;
+    struct task_settings task, found;
+    size_t count = 0;
+    if (settings_read(&settings, suite, &ignored) != OK ||
+        settings.method->groups(settings.method_options) == GROUPS_NONE)
+        return false;
+    for (size_t k = 0; k < options_list_size(order, "order"); k++) {
+        settings_of_task(&task, suite, options_list_item(order, "order", k));
+        if (task.epochs == 0 && task.warmup > task.iterations && count++ == 0)
+            found = task;
+    }
+    if (count > 0)
+        log_warn(log,
+                 "training.warmup: %zu iterations of warm-up are longer than the %zu of training (%s%s): the "
+                 "learning rate stays below its peak; lower training.warmup (now %zu) or train longer",
+                 found.warmup, found.iterations, found.name, count > 1 ? " and others" : "", found.warmup);
+    return count > 0;
+}
+
 size_t settings_seeds(const struct suite *suite)
 {
     return options_list_size(suite_options(suite, "run"), "seeds");

@@ -77,6 +77,8 @@ struct settings {
  * experts, no task). */
 status settings_read(struct settings *settings, const struct suite *suite, struct error *error);
 void settings_of_task(struct task_settings *task, const struct suite *suite, const char *name);
+/* Warns about what is allowed and seldom meant, in one line: warm-up that is longer than training. False: there was nothing. */
+bool settings_warn(const struct suite *suite, const struct log *log);
 bool settings_select(const struct settings *settings); /* whether a selector chooses the router at test time */
 
 /* Seed number index, one run each. settings_check_seeds reports an empty list and invalid seeds before anything

@@ -239,14 +239,15 @@ static status train_stage(struct pretraining *p, enum captioned_level level, siz
                              first_step + i);
         size_t kept = plain && i < steps / 4 * 3 ? grid * grid / 2 : 0;
         TRY(train_step(p, first_step + i, schedule_rate(&schedule, i), level, kept, &loss, error));
+        struct progress_work work = {.done = {(double)(first_step + i + 1)},
+                                     .total = {(double)(s->plain_steps + s->harder_steps)}};
         progress_report(progress, &(struct progress_state){.activity = "pretrain",
                                                            .subject = plain ? "plain drawings" : "harder drawings",
                                                            .step = i + 1,
                                                            .steps = steps,
                                                            .loss = (double)loss,
                                                            .images = (i + 1) * s->batch,
-                                                           .done = (double)(first_step + i + 1) /
-                                                                   (double)(s->plain_steps + s->harder_steps)});
+                                                           .work = &work});
         if (!isfinite(loss))
             return error_set(error, ERROR_ARGUMENT,
                              "pretrain: the loss is no longer finite at step %zu; lower the learning rate",

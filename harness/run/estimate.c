@@ -3,6 +3,8 @@
 #include <math.h>
 #include <time.h>
 
+#include "core/threads.h"
+#include "harness/run/workload.h"
 #include "harness/scenario/joint.h"
 #include "harness/train/trained.h"
 #include "models/clip/cost.h"
@@ -14,46 +16,101 @@ static double now(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-status product_rate(struct backend *backend, struct arena *arena, double *rate, struct error *error)
+/* --- The machine --- */
+
+/* Of the fastest call in half a second, after a first one that prepares kernels: what the machine can do when it is left
+ * alone, as the bench `step` measures it, which the shares below are of. */
+static status time_of(struct backend *backend, const struct gemm *gemm, const struct multiply *multiply,
+                      double *seconds, struct error *error)
 {
-    enum { M = 1024, N = 3072, K = 768 };
-    struct arena_mark mark = arena_mark(arena);
-    struct tensor a, b, c;
-    TRY(tensor_take(&a, arena, TENSOR_F32, "a", 2, (size_t[]){M, K}, error));
-    TRY(tensor_take(&b, arena, TENSOR_F32, "b", 2, (size_t[]){N, K}, error));
-    TRY(tensor_take(&c, arena, TENSOR_F32, "c", 2, (size_t[]){M, N}, error));
-    TRY(backend->ops->zero(backend, a.data, tensor_bytes(&a), error));
-    TRY(backend->ops->zero(backend, b.data, tensor_bytes(&b), error));
-    struct gemm gemm = {.a = matrix_of(&a), .b = matrix_of(&b), .transpose_b = true, .out = matrix_of(&c)};
-    TRY(backend->ops->gemm(backend, &gemm, error)); /* kernels are made on the first call */
-    double start = now(), seconds = 0;
-    size_t products = 0;
+    static const double enough = 0.5;
+    const void *out = gemm != NULL ? gemm->out.data : multiply->out;
+    double begin = now();
     float one;
-    while (seconds < 0.25) {
-        TRY(backend->ops->gemm(backend, &gemm, error));
-        TRY(backend->ops->download(backend, &one, c.data, sizeof one, error)); /* waits for the device */
-        products++;
-        seconds = now() - start;
+    *seconds = INFINITY;
+    for (size_t calls = 0; calls < 3 || now() - begin < enough; calls++) {
+        double start = now();
+        TRY(gemm != NULL ? backend->ops->gemm(backend, gemm, error) : backend->ops->multiply(backend, multiply, error));
+        TRY(backend->ops->download(backend, &one, out, sizeof one, error)); /* waits for the device */
+        *seconds = calls > 0 ? fmin(*seconds, now() - start) : INFINITY;
     }
-    *rate = 2.0 * M * N * K * (double)products / seconds;
-    arena_release(arena, mark);
     return OK;
 }
 
-static double step_cost(const struct experiment *e, const struct task *task)
+/* [1024, 768] by a frozen weight [3072, 768], of which bf16 has a packed copy; as the bench `step` does. */
+static status measure_products(struct backend *backend, struct arena *arena, double *rate, struct error *error)
 {
-    const struct clip_dimensions *n = &e->model.clip->dimensions;
-    const struct cost_experts experts = adapters_cost(n, &e->settings.adapter);
-    size_t texts, positions, batch = task->settings.batch;
-    if (e->model.groups == GROUPS_NONE)
-        return 0;
-    e->model.head->texts(e, task, &texts, &positions);
-    if (e->model.groups & GROUP_ADAPTERS && !(e->model.groups & GROUPS_TOWERS))
-        return cost_adapter_step(n, batch, texts, positions, &experts);
-    return (e->model.groups & GROUP_ADAPTERS ? 3.0 * cost_image_experts(n, batch, &experts) : 0) +
-           (e->model.groups & GROUP_IMAGE_TOWER ? 3.0 : 1.0) * cost_images(n, batch) +
-           (e->model.groups & GROUP_TEXT_TOWER ? 3.0 : 1.0) * cost_texts(n, texts, positions);
+    enum { M = 1024, N = 3072, K = 768 };
+    enum tensor_type type = backend_operand_type(backend);
+    struct tensor a, b, c;
+    double seconds;
+    TRY(tensor_take(&a, arena, type, "a", 2, (size_t[]){M, K}, error));
+    TRY(tensor_take(&b, arena, TENSOR_F32, "b", 2, (size_t[]){N, K}, error));
+    TRY(tensor_take(&c, arena, type, "c", 2, (size_t[]){M, N}, error));
+    TRY(backend->ops->zero(backend, a.data, tensor_bytes(&a), error));
+    TRY(backend->ops->zero(backend, b.data, tensor_bytes(&b), error));
+    struct gemm gemm = {
+        .a = matrix_of(&a), .b = matrix_of(&b), .transpose_b = true, .frozen_b = true, .out = matrix_of(&c)};
+    TRY(time_of(backend, &gemm, NULL, &seconds, error));
+    if (backend->renew != NULL)
+        backend->renew(backend, b.data, (size_t)N * K); /* its memory becomes another's */
+    *rate = 2.0 * M * N * K / seconds;
+    return OK;
 }
+
+static status measure_memory(struct backend *backend, struct arena *arena, double *rate, struct error *error)
+{
+    size_t n = (size_t)1 << 23;
+    struct tensor a, b, c;
+    double seconds;
+    TRY(tensor_take(&a, arena, TENSOR_F32, "a", 1, &n, error));
+    TRY(tensor_take(&b, arena, TENSOR_F32, "b", 1, &n, error));
+    TRY(tensor_take(&c, arena, TENSOR_F32, "c", 1, &n, error));
+    TRY(backend->ops->zero(backend, a.data, tensor_bytes(&a), error));
+    TRY(backend->ops->zero(backend, b.data, tensor_bytes(&b), error));
+    TRY(time_of(backend, NULL, &(struct multiply){.n = n, .a = a.data, .b = b.data, .out = c.data}, &seconds, error));
+    *rate = 3.0 * (double)tensor_bytes(&a) / seconds;
+    return OK;
+}
+
+static status measure_on(struct backend *backend, struct machine_rates *rates, struct error *error)
+{
+    struct arena arena;
+    TRY(backend->ops->arena_create(backend, &arena, 0, "rates", error));
+    status result = measure_products(backend, &arena, &rates->products[backend->precision], error);
+    arena_reset(&arena);
+    if (rates->memory == 0)
+        NEXT(result, measure_memory(backend, &arena, &rates->memory, error));
+    backend->ops->arena_destroy(backend, &arena);
+    return result;
+}
+
+status machine_rates_measure(struct experiment *e, enum precision precision, struct machine_rates *rates,
+                             struct error *error)
+{
+    struct backend_settings settings = e->settings.backend;
+    struct backend *backend = e->model.backend;
+    rates->cores = settings.threads > 0 ? settings.threads : threads_available();
+    rates->asynchronous = backend->asynchronous;
+    if (rates->products[precision] > 0)
+        return OK;
+    if (backend->precision == precision)
+        return measure_on(backend, rates, error);
+    settings.name = backend->ops->name;
+    settings.precision = precision;
+    status opened = backend_open(&backend, &settings, &rates->lacking);
+    if (opened == ERROR_DEVICE)
+        return OK;
+    if (opened != OK) {
+        *error = rates->lacking;
+        return opened;
+    }
+    status result = measure_on(backend, rates, error);
+    backend_close(backend);
+    return result;
+}
+
+/* --- The run --- */
 
 /* Of the scores of blocks: as many steps, of adapters in all of them. */
 static double scoring_cost(const struct experiment *e)
@@ -75,55 +132,76 @@ static double scoring_cost(const struct experiment *e)
     return cost;
 }
 
-/* The zero-shot pass over every test image, and after each task the images of the trained tasks. */
-static double evaluation_cost(const struct experiment *e, size_t k)
+/* Weights in bf16 beside those in f32, as the CPU packs frozen ones. */
+static double packed_bytes(const struct experiment *e)
 {
     const struct clip_dimensions *n = &e->model.clip->dimensions;
     const struct cost_experts experts = adapters_cost(n, &e->settings.adapter);
-    double image = cost_images(n, 1) + (e->model.groups & GROUP_ADAPTERS ? cost_image_experts(n, 1, &experts) : 0);
-    double images = (double)dataset_size(e->data.tasks[k].dataset, SPLIT_TEST);
-    double checkpoints = e->model.groups == GROUPS_NONE                           ? 0
-                         : e->settings.method->alone || e->settings.method->joint ? 1
-                         : e->model.groups & GROUPS_TOWERS                        ? (double)e->data.task_count
-                                                                                  : (double)(e->data.task_count - k);
-    return images * (cost_images(n, 1) + checkpoints * image);
+    const struct cost_experts *above = e->model.groups & GROUP_ADAPTERS ? &experts : NULL;
+    double bytes = 0;
+    if (e->model.backend->asynchronous)
+        return 0;
+    if (!(e->model.groups & GROUP_IMAGE_TOWER))
+        bytes += cost_packed_bytes(n, TOWER_IMAGE, above);
+    if (!(e->model.groups & GROUP_TEXT_TOWER))
+        bytes += cost_packed_bytes(n, TOWER_TEXT, above);
+    return bytes;
 }
 
-static struct method_cost method_cost_of(const struct experiment *e)
+/* At a time, of a step or an evaluation batch. */
+static double largest_bytes(const struct experiment *e, enum precision precision)
 {
-    struct method_cost cost = {0};
-    if (e->settings.method->cost != NULL)
-        e->settings.method->cost(&e->method, &cost);
-    return cost;
+    const struct clip_dimensions *n = &e->model.clip->dimensions;
+    const struct cost_experts experts = adapters_cost(n, &e->settings.adapter);
+    size_t largest = cost_evaluation_bytes(n, e->evaluation_batch, &experts);
+    for (size_t k = joint_first(&e->data, 0); e->model.groups != GROUPS_NONE && k < e->data.task_count; k++) {
+        const struct task *task = joint_or(&e->data, k);
+        size_t texts, positions;
+        e->model.head->texts(e, task, &texts, &positions);
+        size_t bytes = cost_step_bytes(n, task->settings.batch, texts, positions, &experts, precision);
+        largest = bytes > largest ? bytes : largest;
+    }
+    return (double)largest;
+}
+
+static void count_operations(const struct experiment *e, struct estimate *estimate)
+{
+    const struct clip_dimensions *n = &e->model.clip->dimensions;
+    const struct cost_experts experts = adapters_cost(n, &e->settings.adapter);
+    struct progress_work work;
+    workload_count(e, 0, 0, &work);
+    estimate->training = scoring_cost(e) + work.total[WORK_TRAINING];
+    estimate->evaluation = work.total[WORK_ZERO_SHOT] + work.total[WORK_SELECTOR] + work.total[WORK_EVALUATION];
+    double image = (double)cost_step_bytes(n, 1, 0, 0, &experts, PRECISION_F32);
+    estimate->evaluation_traffic = estimate->evaluation / cost_images(n, 1) * image;
+    for (size_t k = joint_first(&e->data, 0); e->model.groups != GROUPS_NONE && k < e->data.task_count; k++) {
+        const struct task *task = joint_or(&e->data, k);
+        size_t texts, positions;
+        e->model.head->texts(e, task, &texts, &positions);
+        estimate->training_traffic +=
+            (double)task->settings.iterations *
+            (double)cost_step_bytes(n, task->settings.batch, texts, positions, &experts, PRECISION_F32);
+    }
 }
 
 status estimate_run(struct experiment *e, struct estimate *estimate, struct error *error)
 {
-    const struct clip_dimensions *n = &e->model.clip->dimensions;
-    const struct cost_experts experts = adapters_cost(n, &e->settings.adapter);
+    (void)error;
     *estimate = (struct estimate){0};
-    size_t largest = 0;
-    estimate->training = scoring_cost(e);
-    for (size_t k = 0; k < e->data.task_count; k++)
-        estimate->evaluation += evaluation_cost(e, k);
-    for (size_t k = joint_first(&e->data, 0); k < e->data.task_count; k++) {
-        const struct task *task = joint_or(&e->data, k);
-        estimate->training += (double)task->settings.iterations * step_cost(e, task);
-        size_t texts, positions;
-        e->model.head->texts(e, task, &texts, &positions);
-        size_t bytes = cost_step_bytes(n, task->settings.batch, texts, positions, &experts);
-        largest = e->model.groups != GROUPS_NONE && bytes > largest ? bytes : largest;
-    }
-    double trained = 4.0 * (double)trained_values(e), weights = 4.0 * (double)cost_weights(n);
-    double moments = e->settings.one_moment ? 1 : 2;
+    count_operations(e, estimate);
+    struct method_cost own = {0};
+    if (e->settings.method->cost != NULL)
+        e->settings.method->cost(&e->method, &own);
+    double trained = 4.0 * (double)trained_values(e), weights = 4.0 * (double)cost_weights(&e->model.clip->dimensions),
+           moments = e->settings.one_moment ? 1 : 2;
     double copies = e->model.groups == GROUPS_NONE ? 0 : 1 + moments, /* beside the values */
         own_values = e->model.groups & GROUP_ADAPTERS ? 4.0 * (double)adapters_values(e->model.adapters) : 0;
     double method = fmax((double)e->model.memory.used - weights - own_values - copies * trained,
                          0); /* a teacher, earlier weights */
-    estimate->memory = (double)e->model.memory.used + (double)largest;
-    const struct method_cost own = method_cost_of(e);
-    estimate->training += own.operations;
-    estimate->memory += own.memory;
+    double always = (double)e->model.memory.used + own.memory;
+    estimate->memory_of[PRECISION_F32] = always + largest_bytes(e, PRECISION_F32);
+    estimate->memory_of[PRECISION_BF16] = always + largest_bytes(e, PRECISION_BF16) + packed_bytes(e);
+    estimate->memory = estimate->memory_of[e->model.backend->precision];
     double kept = e->settings.checkpoints == CHECKPOINTS_ALL    ? (double)e->data.task_count
                   : e->settings.checkpoints == CHECKPOINTS_LAST ? 1
                                                                 : 0;
@@ -131,7 +209,77 @@ status estimate_run(struct experiment *e, struct estimate *estimate, struct erro
     const struct cache_settings *cache = &e->settings.cache;
     estimate->cached_memory = cache->kind == CACHE_MEMORY ? (double)cache->memory_limit : 0;
     estimate->cached_disk = cache->kind == CACHE_DISK ? (double)cache->disk_limit : 0;
-    return product_rate(e->model.backend, &e->model.step_memory, &estimate->rate, error);
+    return OK;
+}
+
+/* --- Time --- */
+
+/* Which share of the product rate a run reaches while it multiplies, and how often the rest of it goes over the activations
+ * that a forward pass produces (cost_step_bytes), at the memory rate. Fitted to the shares that tests/bench/step.c
+ * measured on 2 cores of a Xeon with AMX, of ViT-B/16 and `mini`: in f32 a step reached 81 to 90% of the product rate
+ * and an evaluation 100%, in bf16 30 to 42% and 42 to 49%. On a GPU the shares are those of ViT-B/16 on an H100
+ * (tests/bench/README.md), whatever is not products included. */
+static const struct efficiency {
+    double training, evaluation;               /* shares */
+    double training_passes, evaluation_passes; /* over the activations */
+} of_cpu[PRECISIONS] = {{1, 1, 6, 0.5}, {0.55, 0.55, 10, 2}},
+  of_gpu[PRECISIONS] = {{0.45, 0.71, 0, 0}, {0.11, 0.28, 0, 0}};
+
+double estimate_seconds(const struct estimate *estimate, const struct machine_rates *rates, enum precision precision)
+{
+    const struct efficiency *e = rates->asynchronous ? &of_gpu[precision] : &of_cpu[precision];
+    return (estimate->training / e->training + estimate->evaluation / e->evaluation) / rates->products[precision] +
+           (estimate->training_traffic * e->training_passes + estimate->evaluation_traffic * e->evaluation_passes) /
+               rates->memory;
+}
+
+static void add_duration(FILE *out, double seconds)
+{
+    if (seconds < 120)
+        fprintf(out, "about %.0f s", seconds);
+    else if (seconds < 7200)
+        fprintf(out, "about %.0f min", seconds / 60);
+    else
+        fprintf(out, "about %.1f h", seconds / 3600);
+}
+
+static void print_precision(const struct estimate *estimate, const struct machine_rates *rates,
+                            enum precision precision, double seeds, FILE *out)
+{
+    const struct efficiency *e = rates->asynchronous ? &of_gpu[precision] : &of_cpu[precision];
+    fprintf(out, "# time    %-5s ", precision_name(precision));
+    if (rates->products[precision] == 0) {
+        fprintf(out, "cannot be measured here: %s\n", rates->lacking.message);
+        return;
+    }
+    add_duration(out, seeds * estimate_seconds(estimate, rates, precision));
+    fprintf(out, ", at %.0f%% of %.0f GFLOP/s", 100 * e->training, rates->products[precision] / 1e9);
+    if (e->evaluation != e->training)
+        fprintf(out, " in training and %.0f%% in evaluation", 100 * e->evaluation);
+    if (e->training_passes > 0)
+        fprintf(out, " and %g (evaluation: %g) passes over activations at %.1f GB/s", e->training_passes,
+                e->evaluation_passes, rates->memory / 1e9);
+    fprintf(out, "\n");
+}
+
+/* An assumption, not a measurement: rates of one core times cores times this. Memory and the parts that few cores share do not
+ * grow with their number. */
+static const double server_share = 0.5;
+enum { SERVER_CORES = 64 };
+
+static void print_server(const struct estimate *estimate, const struct machine_rates *rates, double seeds, FILE *out)
+{
+    double faster = server_share * SERVER_CORES / (double)rates->cores;
+    if (rates->asynchronous)
+        return;
+    fprintf(out, "# extrapolated, not measured, to %d such cores at %.0f%% of their rate by itself:", SERVER_CORES,
+            100 * server_share);
+    for (int p = 0; p < PRECISIONS; p++)
+        if (rates->products[p] > 0) {
+            fprintf(out, "%s %s ", p > 0 ? "," : "", precision_name((enum precision)p));
+            add_duration(out, seeds * estimate_seconds(estimate, rates, (enum precision)p) / faster);
+        }
+    fprintf(out, "\n");
 }
 
 static void print_room(FILE *out, const char *what, double bytes, const char *of, double cached)
@@ -142,29 +290,19 @@ static void print_room(FILE *out, const char *what, double bytes, const char *of
     fprintf(out, "\n");
 }
 
-static void print_duration(FILE *out, const char *what, double seconds)
-{
-    if (seconds < 120)
-        fprintf(out, "%s about %.0f s", what, seconds);
-    else if (seconds < 7200)
-        fprintf(out, "%s about %.0f min", what, seconds / 60);
-    else
-        fprintf(out, "%s about %.1f h", what, seconds / 3600);
-}
-
-/* A run reaches about two thirds of the product rate; norms, activations and decoding take the rest. */
-double estimate_seconds(const struct estimate *estimate)
-{
-    return (estimate->training + estimate->evaluation) / (0.65 * estimate->rate);
-}
-
-void estimate_print(const struct estimate *estimate, size_t seeds, FILE *out)
+void estimate_print(const struct estimate *estimate, const struct machine_rates *rates, size_t seeds, FILE *out)
 {
     double count = (double)seeds;
-    fprintf(out, "# %zu run%s of %.2f TFLOP training and %.2f TFLOP evaluation at a product rate of %.0f GFLOP/s\n",
-            seeds, seeds == 1 ? "" : "s", estimate->training / 1e12, estimate->evaluation / 1e12, estimate->rate / 1e9);
-    print_duration(out, "# time   ", count * estimate_seconds(estimate));
-    fprintf(out, "\n");
-    print_room(out, "# memory ", estimate->memory, "", estimate->cached_memory);
+    fprintf(out, "# %zu run%s of %.2f TFLOP training and %.2f TFLOP evaluation and selectors\n", seeds,
+            seeds == 1 ? "" : "s", estimate->training / 1e12, estimate->evaluation / 1e12);
+    for (int p = 0; p < PRECISIONS; p++)
+        print_precision(estimate, rates, (enum precision)p, count, out);
+    fprintf(out, "#         rates of %zu core%s measured now; shares as measured by tests/bench on %s\n", rates->cores,
+            rates->cores == 1 ? "" : "s", rates->asynchronous ? "an H100" : "2 cores with AMX");
+    fprintf(out, "#         without reading, checking and decoding images and writing results\n");
+    print_server(estimate, rates, count, out);
+    for (int p = 0; p < PRECISIONS; p++)
+        print_room(out, p == PRECISION_F32 ? "# memory  f32  " : "# memory  bf16 ", estimate->memory_of[p], "",
+                   estimate->cached_memory);
     print_room(out, "# disk   ", count * estimate->disk, " in checkpoints", estimate->cached_disk);
 }

@@ -1,8 +1,11 @@
 /* Estimates the time, memory and disk of a run before it starts.
  *
  *     struct estimate estimate;
- *     TRY(estimate_run(experiment, &estimate, error));           // measures this machine's product rate for a moment
- *     estimate_print(&estimate, seeds, stdout);
+ *     struct machine_rates rates = {0};
+ *     TRY(estimate_run(experiment, &estimate, error));
+ *     TRY(machine_rates_measure(experiment, PRECISION_BF16, &rates, error));   // half a second
+ *     double seconds = estimate_seconds(&estimate, &rates, PRECISION_BF16);
+ *     estimate_print(&estimate, &rates, seeds, stdout);                        // of both precisions
  */
 #ifndef MTIL_HARNESS_RUN_ESTIMATE_H
 #define MTIL_HARNESS_RUN_ESTIMATE_H
@@ -11,18 +14,34 @@
 
 #include "harness/run/experiment.h"
 
+enum { PRECISIONS = PRECISION_BF16 + 1 };
+
 struct estimate {
-    double training, evaluation;       /* floating-point operations of one seed */
-    double rate;                       /* operations per second, measured on large products */
-    double memory, disk;               /* bytes */
+    double training, evaluation; /* floating-point operations of one seed; selectors count as evaluation */
+    double training_traffic, evaluation_traffic; /* bytes of f32 activations that forward passes of all of it produce */
+    double memory, memory_of[PRECISIONS];        /* bytes; memory: in the experiment's precision */
+    double disk;
     double cached_memory, cached_disk; /* additional bytes for decoded images, the latter shared by all runs */
 };
 
-/* The rate of f32 products of [1024, 768] by [768, 3072] on the backend. Takes a quarter of a second. */
-status product_rate(struct backend *backend, struct arena *arena, double *rate, struct error *error);
+struct machine_rates {
+    double products[PRECISIONS]; /* operations per second of a large product; 0: not measured */
+    double memory;               /* bytes per second of an element-wise product that no cache holds */
+    size_t cores;                /* that it was measured with */
+    bool asynchronous;           /* of a GPU */
+    struct error lacking;        /* why bf16 cannot be measured, if its rate is 0 */
+};
 
 status estimate_run(struct experiment *experiment, struct estimate *estimate, struct error *error);
-double estimate_seconds(const struct estimate *estimate); /* of one seed */
-void estimate_print(const struct estimate *estimate, size_t seeds, FILE *out);
+
+/* On the experiment's backend, here and now; a rate that is known is not measured again. A precision that the machine lacks
+ * is no error unless it is the experiment's. */
+status machine_rates_measure(struct experiment *experiment, enum precision precision, struct machine_rates *rates,
+                             struct error *error);
+
+/* Of one seed. */
+double estimate_seconds(const struct estimate *estimate, const struct machine_rates *rates, enum precision precision);
+
+void estimate_print(const struct estimate *estimate, const struct machine_rates *rates, size_t seeds, FILE *out);
 
 #endif

@@ -17,6 +17,7 @@
 #include "harness/run/run_folder.h"
 #include "harness/run/saved_adapters.h"
 #include "harness/run/tasks_survey.h"
+#include "harness/run/workload.h"
 #include "harness/scenario/joint.h"
 #include "harness/selectors/selectors.h"
 #include "harness/terminal/cache_progress.h"
@@ -41,6 +42,8 @@ struct run {
     int folder_lock;         /* descriptor of the folder; −1: not held */
     double saved;            /* when the last resume point was written */
     const struct task *task; /* being trained */
+    struct progress_work work;
+    double before, iteration; /* work of training: before this task, and of one of its iterations */
     double last_loss;
 };
 
@@ -103,14 +106,6 @@ static bool wants_loss(void *context, size_t iteration, size_t iterations)
     return iteration == 1 || iteration == iterations || iteration % r->e->settings.log_every == 0;
 }
 
-/* Progress counts training as four fifths of a task and evaluation as the rest. */
-static double share_done(const struct run *r, double of_task)
-{
-    if (r->task == &r->e->data.joint)
-        return of_task;
-    return ((double)r->task->index + of_task) / (double)r->e->data.task_count;
-}
-
 static status after_iteration(void *context, const struct step_report *report, struct error *error)
 {
     struct run *r = context;
@@ -124,17 +119,16 @@ static status after_iteration(void *context, const struct step_report *report, s
                                .learning_rate = report->rate};
         TRY(store_add_step(r->sequence->store, r->recorder.run, &row, error));
     }
-    progress_report(
-        r->sequence->progress,
-        &(struct progress_state){.activity = "train",
-                                 .subject = r->task->settings.name,
-                                 .task = task + 1,
-                                 .tasks = r->e->data.task_count,
-                                 .step = report->iteration,
-                                 .steps = report->iterations,
-                                 .loss = r->last_loss,
-                                 .images = report->images,
-                                 .done = share_done(r, 0.8 * (double)report->iteration / (double)report->iterations)});
+    r->work.done[WORK_TRAINING] = r->before + (double)report->iteration * r->iteration;
+    progress_report(r->sequence->progress, &(struct progress_state){.activity = "train",
+                                                                    .subject = r->task->settings.name,
+                                                                    .task = task + 1,
+                                                                    .tasks = r->e->data.task_count,
+                                                                    .step = report->iteration,
+                                                                    .steps = report->iterations,
+                                                                    .loss = r->last_loss,
+                                                                    .images = report->images,
+                                                                    .work = &r->work});
     /* A long training is saved before selector and evaluation, which follow the last iteration. */
     bool last = report->iteration == report->iterations,
          worth_keeping = last && now() - r->saved > WORTH_KEEPING_SECONDS;
@@ -162,6 +156,8 @@ static status record_skipped_steps(struct run *r, size_t task, struct error *err
 static status train(struct run *r, size_t task, size_t first, struct error *error)
 {
     double start = now();
+    r->iteration = workload_iteration(r->e, r->task);
+    r->before = r->work.done[WORK_TRAINING] - (double)first * r->iteration;
     struct training training = {.experiment = r->e,
                                 .task = r->task,
                                 .first = first,
@@ -170,6 +166,7 @@ static status train(struct run *r, size_t task, size_t first, struct error *erro
                                 .after = after_iteration,
                                 .context = r};
     TRY(train_task(&training, error));
+    r->work.done[WORK_TRAINING] = r->before + workload_training(r->e, r->task);
     size_t iterations = r->task->settings.iterations;
     r->sequence->training_seconds += now() - start;
     r->sequence->iterations += iterations - first;
@@ -183,14 +180,13 @@ static status train(struct run *r, size_t task, size_t first, struct error *erro
 
 static void report_evaluation(struct run *r, const char *activity, size_t j)
 {
-    double base = r->task != NULL ? share_done(r, 0.8 + 0.2 * (double)(j + 1) / (double)r->e->data.task_count) : 0;
     progress_report(r->sequence->progress,
                     &(struct progress_state){.activity = activity,
                                              .task = r->task != NULL ? r->task->index + 1 : 0,
                                              .tasks = r->task != NULL ? r->e->data.task_count : 0,
                                              .step = j + 1,
                                              .steps = r->e->data.task_count,
-                                             .done = base});
+                                             .work = &r->work});
 }
 
 static status zero_shot_row(struct run *r, bool record, struct error *error)
@@ -208,7 +204,9 @@ static status zero_shot_row(struct run *r, bool record, struct error *error)
         if (record)
             TRY(record_evaluation(&r->recorder, -1, &r->evaluator->sets[j], false, error));
         images += (int64_t)r->evaluator->sets[j].n;
+        r->work.done[WORK_ZERO_SHOT] += workload_zero_shot(r->e, j);
     }
+    r->work.done[WORK_ZERO_SHOT] = r->work.total[WORK_ZERO_SHOT];
     return record ? record_time(r, -1, 0, "evaluate", start, 0, images, error) : OK;
 }
 
@@ -230,14 +228,6 @@ static status evaluate_task(struct run *r, size_t checkpoint, size_t j, struct e
     return record_evaluation(&r->recorder, (int64_t)checkpoint, &r->evaluator->sets[j], adapters && own_routers, error);
 }
 
-/* The tasks that are tested after task `checkpoint`: a label space of seen classes has no answer for later ones. */
-static void tested_tasks(const struct run *r, size_t checkpoint, size_t *first, size_t *end)
-{
-    bool alone = r->e->settings.method->alone, seen = r->e->settings.label_space == LABEL_SPACE_SEEN;
-    *first = alone ? checkpoint : 0;
-    *end = alone || seen ? checkpoint + 1 : r->e->data.task_count;
-}
-
 /* Whether tasks that are tested now are tested for the last time, in a run that keeps something of each image. */
 static bool is_last_test(const struct run *r, size_t checkpoint)
 {
@@ -250,12 +240,13 @@ static status matrix_row(struct run *r, size_t checkpoint, struct error *error)
     double start = now();
     int64_t images = 0;
     size_t first, end;
-    tested_tasks(r, checkpoint, &first, &end);
+    workload_tested(r->e, checkpoint, &first, &end);
     TRY(evaluator_refresh(r->evaluator, error));
     evaluator_see(r->evaluator, checkpoint + 1);
     evaluator_count_experts(r->evaluator, is_last_test(r, checkpoint));
     for (size_t j = first; j < end; j++) {
         TRY(evaluate_task(r, checkpoint, j, error));
+        r->work.done[WORK_EVALUATION] += workload_evaluation(r->e, checkpoint, j);
         images += (int64_t)r->evaluator->sets[j].n;
     }
     return record_time(r, (int64_t)checkpoint, (int64_t)r->task->settings.iterations, "evaluate", start, 0, images,
@@ -269,6 +260,7 @@ static status train_selector(struct run *r, size_t task, struct error *error)
     double start = now();
     TRY(selector_train(r->selector, &r->e->data.tasks[task], r->sequence->stop, error));
     TRY(record_threshold(&r->recorder, r->selector, task, error));
+    r->work.done[WORK_SELECTOR] += workload_selector(r->e, &r->e->data.tasks[task]);
     return record_time(r, (int64_t)task, (int64_t)r->e->data.tasks[task].settings.iterations, "selector", start,
                        (int64_t)r->e->settings.selector.iterations, 0, error);
 }
@@ -428,6 +420,7 @@ static status run_from_place(struct run *r, struct error *error)
     if (resumed)
         log_info(r->e->log, "resuming task %zu of %zu after %zu iterations, from %s", place.task + 1,
                  r->e->data.task_count, place.iteration, r->resume);
+    workload_count(r->e, place.task, place.iteration, &r->work);
     store_begin(r->sequence->store);
     TRY(record_tasks(&r->recorder, error));
     TRY(zero_shot_row(r, !resumed, error));
@@ -477,7 +470,7 @@ static void report_to_watchers(void *context, const struct progress_news *news)
                         .loss = isfinite(state->loss) ? state->loss : 0,
                         .images_per_second = news->images_per_second,
                         .seconds_left = news->seconds_left,
-                        .done = state->done};
+                        .done = news->done};
     snprintf(live.activity, sizeof live.activity, "%s", state->activity);
     snprintf(live.subject, sizeof live.subject, "%s", state->subject != NULL ? state->subject : "");
     live_write(r->sequence->store, r->recorder.run, &live);

@@ -74,25 +74,29 @@ static const struct sweep_cost *known_cost(const struct sweep *sweep, size_t con
     return known;
 }
 
-static status estimate_configuration(struct sweep *sweep, size_t configuration, struct error *error)
+static status estimate_configuration(struct sweep *sweep, size_t configuration, struct machine_rates *rates,
+                                     struct error *error)
 {
     struct sweep_configuration *c = &sweep->configurations[configuration];
     struct suite *suite;
     struct experiment *e;
     struct estimate estimate;
+    double seconds = 0;
     TRY(sweep_suite(sweep, configuration, &suite, error));
     status result = experiment_open(&e, suite, sweep->runs[c->first].seed, NULL, error);
     if (result == OK) {
+        enum precision precision = e->model.backend->precision;
         result = estimate_run(e, &estimate, error);
+        NEXT(result, machine_rates_measure(e, precision, rates, error));
+        seconds = result == OK ? estimate_seconds(&estimate, rates, precision) : 0;
         experiment_close(e);
     }
     suite_destroy(suite);
     if (result != OK)
         return result;
     double threads = sweep->gpus > 0 ? 1 : c->threads > 0 ? (double)c->threads : (double)threads_available();
-    c->cost = (struct sweep_cost){.core_seconds = threads * estimate_seconds(&estimate),
-                                  .memory = fmax(c->cost.memory, estimate.memory),
-                                  .disk = estimate.disk};
+    c->cost = (struct sweep_cost){
+        .core_seconds = threads * seconds, .memory = fmax(c->cost.memory, estimate.memory), .disk = estimate.disk};
     return OK;
 }
 
@@ -100,6 +104,7 @@ status sweep_cost_estimate(struct sweep *sweep, struct store *store, const struc
                            struct error *error)
 {
     size_t count = sweep->grid.combinations;
+    struct machine_rates rates = {0};
     for (size_t i = 0; store != NULL && i < count; i++)
         TRY(read_past(sweep, store, i, error));
     for (size_t i = 0; i < count; i++) {
@@ -113,7 +118,7 @@ status sweep_cost_estimate(struct sweep *sweep, struct store *store, const struc
             continue;
         }
         progress_report(progress, &(struct progress_state){.activity = "estimate", .step = i + 1, .steps = count});
-        if (estimate_configuration(sweep, i, &reason) != OK)
+        if (estimate_configuration(sweep, i, &rates, &reason) != OK)
             log_warn(log, "%s%sno estimate: %s", c->label, *c->label != 0 ? ": " : "", reason.message);
     }
     progress_end(progress);

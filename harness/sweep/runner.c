@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +14,7 @@
 #include "core/text.h"
 #include "harness/exit_status.h"
 #include "harness/sweep/child.h"
+#include "harness/sweep/tally.h"
 #include "results/store/live.h"
 
 enum { LOOK_MS = 50, LOOKS_PER_REPORT = 10, PATIENCE_MS = 500, TRIES_MOST = 20 };
@@ -33,6 +35,7 @@ struct pool {
     size_t next;          /* all runs before it have been started */
     size_t work, done;    /* runs to do, and finished */
     size_t elsewhere;     /* runs of other processes */
+    struct tally tally;
     bool stopping;
 };
 
@@ -43,8 +46,9 @@ static struct sweep_run *run_of(const struct pool *pool, const struct slot *slot
 
 /* --- Start and end of a run --- */
 
-static void fail(const struct pool *pool, struct sweep_run *run, const char *reason)
+static void fail(struct pool *pool, struct sweep_run *run, const char *reason)
 {
+    tally_end(&pool->tally, (size_t)(run - pool->runner->sweep->runs));
     run->failure = strdup(reason);
     log_warn(pool->runner->log, "%s failed: %s", run->label, reason);
 }
@@ -84,6 +88,7 @@ static bool is_waited_for(const struct sweep_run *run)
 static void finish(struct pool *pool, const struct sweep_run *run, const char *how)
 {
     pool->done++;
+    tally_end(&pool->tally, (size_t)(run - pool->runner->sweep->runs));
     log_info(pool->runner->log, "%s finished %s (%zu of %zu)", run->label, how, pool->done, pool->work);
 }
 
@@ -205,22 +210,28 @@ static void add_waited_for(const struct pool *pool, struct text *text)
                  sweep->runs[i].label);
 }
 
-/* Every child with its task: "policy=none seed=1 4/11, policy=none seed=2 3/11". */
-static void report(const struct pool *pool)
+/* Every child with its task: "policy=none seed=1 (task 4 of 11), policy=none seed=2 (task 3 of 11)". */
+static void add_children(struct pool *pool, struct text *text, double *longest)
 {
-    struct text children = {0};
-    double share = (double)pool->done;
     for (size_t i = 0; i < pool->runner->placement.jobs; i++) {
         const struct slot *slot = &pool->slots[i];
         struct live live;
         if (!slot->busy)
             continue;
-        text_add(&children, "%s%s", children.size > 0 ? ", " : "", run_of(pool, slot)->label);
+        text_add(text, "%s%s", text->size > 0 ? ", " : "", run_of(pool, slot)->label);
         if (hear(pool, slot, &live)) {
-            text_add(&children, " %lld/%lld", (long long)live.task, (long long)live.tasks);
-            share += live.done;
+            text_add(text, " (task %lld of %lld)", (long long)live.task, (long long)live.tasks);
+            tally_hear(&pool->tally, slot->run, live.done);
+            *longest = fmax(*longest, live.seconds_left);
         }
     }
+}
+
+static void report(struct pool *pool)
+{
+    struct text children = {0};
+    double longest = 0; /* of the children's own time left */
+    add_children(pool, &children, &longest);
     const char *activity = pool->stopping ? "stop" : children.data != NULL ? "sweep" : "wait";
     if (children.data == NULL)
         add_waited_for(pool, &children);
@@ -229,7 +240,8 @@ static void report(const struct pool *pool)
                                                                          .subject = children.data,
                                                                          .step = pool->done,
                                                                          .steps = pool->work,
-                                                                         .done = share / (double)pool->work});
+                                                                         .work = &pool->tally.work,
+                                                                         .at_least = longest});
     text_free(&children);
 }
 
@@ -318,23 +330,41 @@ static status make_folders(const struct sweep *sweep, struct error *error)
     return result;
 }
 
+/* Runs count by the core seconds that are left of them, and equally where those of some are unknown. */
+static void expect_runs(struct pool *pool)
+{
+    const struct sweep *sweep = pool->runner->sweep;
+    bool known = true;
+    for (size_t i = 0; i < sweep->run_count; i++)
+        known = known && sweep->configurations[sweep->runs[i].configuration].cost.core_seconds > 0;
+    for (size_t i = 0; i < sweep->run_count; i++) {
+        const struct sweep_run *run = &sweep->runs[i];
+        double all = sweep->configurations[run->configuration].cost.core_seconds,
+               left = fmax(all - run->spent, all / 100);
+        if (sweep_wants(run) || is_waited_for(run))
+            tally_expect(&pool->tally, i, known ? left : 1, run->standing != SWEEP_MISSING);
+    }
+}
+
 static status run_all(struct pool *pool, struct error *error)
 {
     const struct sweep_runner *runner = pool->runner;
     pool->slots = calloc(runner->placement.jobs, sizeof *pool->slots);
     pool->tries = calloc(runner->sweep->run_count, sizeof *pool->tries);
     pool->taken = calloc(runner->sweep->run_count, sizeof *pool->taken);
-    status result = OK;
-    if (pool->slots == NULL || pool->tries == NULL || pool->taken == NULL)
+    status result = tally_open(&pool->tally, runner->sweep->run_count, error);
+    if (result == OK && (pool->slots == NULL || pool->tries == NULL || pool->taken == NULL))
         result = error_set(error, ERROR_MEMORY, "sweep: no memory for %zu runs", runner->sweep->run_count);
     NEXT(result, store_open(&pool->store, runner->sweep->database, STORE_READ, error));
     if (result == OK) {
+        expect_runs(pool);
         store_set_patience(pool->store, PATIENCE_MS); /* read the states again under the lock */
         stop_hold(runner->stop);
         result = run_pool(pool, error);
         stop_release(runner->stop);
     }
     store_close(pool->store);
+    tally_close(&pool->tally);
     free(pool->slots);
     free(pool->tries);
     free(pool->taken);

@@ -22,10 +22,11 @@ struct progress {
     double (*clock)(void);
     pthread_mutex_t mutex;
     char activity[NAME], subject[NAME]; /* of the last report */
-    double begin, begin_done;           /* time of the first report, and its share of the run */
     double activity_begin, shown;       /* shown: time of the last print */
     uint64_t activity_images, activity_step;
-    bool begun, line_open;
+    struct time_left left;
+    struct progress_work work; /* of the last report, of some work or else of steps */
+    bool begun, line_open, works;
     struct text line;
     progress_listener *notify;
     void *listener;
@@ -55,23 +56,27 @@ status progress_create(struct progress **result, const struct progress_settings 
     return OK;
 }
 
-static double share_done(const struct progress_state *state)
+/* Steps alone are no work of their own while the work of a run is under way: images that are decoded on demand. */
+static void note_work(struct progress *progress, const struct progress_state *state, double now)
 {
-    if (state->done > 0)
-        return fmin(state->done, 1);
-    return state->steps > 0 ? fmin((double)state->step / (double)state->steps, 1) : 0;
+    struct progress_work steps = {.done = {(double)state->step}, .total = {(double)state->steps}};
+    if (state->work == NULL && !progress->works && steps.done[0] < progress->work.done[0])
+        progress->left.begun = false;
+    if (state->work != NULL || !progress->works)
+        progress->work = state->work != NULL ? *state->work : steps;
+    progress->works = progress->works || state->work != NULL;
+    time_left_note(&progress->left, now, &progress->work);
 }
 
 static struct progress_news derive_news(const struct progress *progress, const struct progress_state *state, double now)
 {
-    struct progress_news news = {.state = state, .seconds_left = -1};
+    struct progress_news news = {.state = state, .done = work_share(&progress->work)};
     double elapsed = now - progress->activity_begin;
     if (state->images > progress->activity_images && elapsed > 0.5)
         news.images_per_second = (double)(state->images - progress->activity_images) / elapsed;
-    /* Work done before a stop does not count for the current speed. */
-    double done = share_done(state), gained = done - progress->begin_done;
-    if (gained > 0.001 && done < 1 && now - progress->begin > 2)
-        news.seconds_left = (now - progress->begin) / gained * (1 - done);
+    news.seconds_left = time_left_seconds(&progress->left, &progress->work);
+    if (news.seconds_left >= 0)
+        news.seconds_left = fmax(news.seconds_left, state->at_least);
     return news;
 }
 
@@ -144,12 +149,10 @@ static bool begin_activity(struct progress *progress, const struct progress_stat
     if (progress->begun && strncmp(progress->activity, state->activity, NAME - 1) == 0 &&
         strncmp(progress->subject, subject, NAME - 1) == 0 && state->step >= progress->activity_step)
         return false;
+    if (!progress->works && strncmp(progress->activity, state->activity, NAME - 1) != 0)
+        progress->left.begun = false;
     snprintf(progress->activity, NAME, "%s", state->activity);
     snprintf(progress->subject, NAME, "%s", subject);
-    if (!progress->begun) {
-        progress->begin = now;
-        progress->begin_done = share_done(state);
-    }
     progress->begun = true;
     progress->activity_begin = now;
     progress->activity_images = state->images;
@@ -172,6 +175,7 @@ void progress_report(struct progress *progress, const struct progress_state *sta
     pthread_mutex_lock(&progress->mutex);
     double now = progress->clock();
     bool is_new = begin_activity(progress, state, now), due = is_due(progress, state, is_new, now);
+    note_work(progress, state, now);
     bool notifies = progress->notify != NULL && (is_new || now - progress->notified >= listener_seconds);
     if (due || notifies) {
         struct progress_news news = derive_news(progress, state, now);
@@ -211,7 +215,7 @@ void progress_end(struct progress *progress)
         return;
     pthread_mutex_lock(&progress->mutex);
     end_line(progress);
-    progress->begun = false;
+    progress->begun = progress->works = progress->left.begun = false;
     pthread_mutex_unlock(&progress->mutex);
 }
 

@@ -18,6 +18,7 @@
 
 #include "core/log.h"
 #include "core/status.h"
+#include "harness/terminal/time_left.h"
 
 enum progress_style {
     PROGRESS_AUTOMATIC, /* a line when the stream is a terminal of at least 60 columns, else plain */
@@ -41,13 +42,17 @@ struct progress_state {
     uint64_t step, steps; /* iterations or items done, of the total */
     double loss;
     uint64_t images; /* since the activity began on this subject; the rate is derived */
-    double done;     /* share of the whole run in (0, 1]; 0: step / steps. Time left is derived */
+    const struct progress_work
+        *work;       /* of which time left is derived, read during the call alone; NULL: step of steps, unless
+                                it is a part of work that was reported before */
+    double at_least; /* seconds that are left whatever the pace; 0: unknown */
 };
 
 /* The content of a line, for listeners. */
 struct progress_news {
     const struct progress_state *state;
     double images_per_second; /* 0: unknown */
+    double done;              /* share of the work */
     double seconds_left;      /* negative: unknown */
 };
 
@@ -64,7 +69,7 @@ void progress_report(struct progress *progress, const struct progress_state *sta
 typedef void progress_listener(void *context, const struct progress_news *news);
 void progress_listen(struct progress *progress, progress_listener *notify, void *context);
 
-/* Ends the rewritten line, so that something else can be printed; remaining time counts from the next report. */
+/* Ends the rewritten line, so that something else can be printed; remaining time is that of what is reported next. */
 void progress_end(struct progress *progress);
 
 /* A log that writes messages of at least this level above the progress line. Valid until progress_destroy. */

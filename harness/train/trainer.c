@@ -162,7 +162,7 @@ static status add_need(const struct experiment *e, const struct task *task, stru
     const struct cost_experts experts = adapters_cost(n, &e->settings.adapter);
     const struct texts *texts = &e->classes.texts;
     size_t images = loader_share_of(task->settings.batch, e->work.rank, e->work.ranks).count,
-           bytes = cost_step_bytes(n, images, texts->count, texts->positions, &experts);
+           bytes = cost_step_bytes(n, images, texts->count, texts->positions, &experts, e->model.backend->precision);
     return error_context(error, "%s: a step of %zu images and %zu prompts takes about %zu MiB", task->settings.name,
                          images, texts->count, (bytes >> 20) + 1);
 }

@@ -108,14 +108,31 @@ static size_t kept_units(const struct clip_dimensions *n, const struct cost_expe
     return dense * mlp + e->blocks[tower] * e->hidden[tower] * e->top_k;
 }
 
-/* Per row: the stream twice, query, key and value, the attention, the hidden units before their activation
- * (block.h). */
-size_t cost_step_bytes(const struct clip_dimensions *n, size_t images, size_t texts, size_t positions,
-                       const struct cost_experts *e)
+/* Per row: the stream twice in f32; query, key and value, the attention and the hidden units before their activation as
+ * operands of products (block.h). */
+static size_t row_bytes(size_t blocks, size_t width, size_t units, enum precision precision)
 {
-    size_t image = images * image_positions(n) * (n->image_blocks * 6 * n->image_width + kept_units(n, e, TOWER_IMAGE));
-    size_t text = texts * positions * (n->text_blocks * 6 * n->text_width + kept_units(n, e, TOWER_TEXT));
-    return 4 * (image + text);
+    size_t operand = precision == PRECISION_BF16 ? 2 : 4;
+    return blocks * (2 * 4 + 4 * operand) * width + operand * units;
+}
+
+size_t cost_step_bytes(const struct clip_dimensions *n, size_t images, size_t texts, size_t positions,
+                       const struct cost_experts *e, enum precision precision)
+{
+    return images * image_positions(n) *
+               row_bytes(n->image_blocks, n->image_width, kept_units(n, e, TOWER_IMAGE), precision) +
+           texts * positions * row_bytes(n->text_blocks, n->text_width, kept_units(n, e, TOWER_TEXT), precision);
+}
+
+size_t cost_packed_bytes(const struct clip_dimensions *n, enum tower tower, const struct cost_experts *e)
+{
+    bool image = tower == TOWER_IMAGE;
+    size_t width = image ? n->image_width : n->text_width, hidden = image ? n->image_hidden : n->text_hidden,
+           blocks = image ? n->image_blocks : n->text_blocks,
+           back = e != NULL && e->blocks[tower] > 0 ? blocks - e->below[tower] - 1 : 0,
+           replaced = e != NULL && e->replace_mlp ? e->blocks[tower] : 0, dense = blocks - replaced,
+           dense_back = replaced > 0 ? back - (replaced - 1) : back;
+    return 2 * ((blocks + back) * 4 * width * width + (dense + dense_back) * 2 * width * hidden);
 }
 
 /* Per row: the patches, their embeddings, the stream in and out, and what a block takes on the way. */

@@ -36,7 +36,12 @@ size_t cost_weights(const struct clip_dimensions *dimensions);
 
 /* Bytes that a training step keeps of both towers' forward passes. */
 size_t cost_step_bytes(const struct clip_dimensions *dimensions, size_t images, size_t texts, size_t positions,
-                       const struct cost_experts *experts);
+                       const struct cost_experts *experts, enum precision precision);
+
+/* Bytes of a tower's frozen weights as products in bf16 read them on a CPU: those of all blocks, and once more, in the other
+ * order, those that gradients go back through. experts: that are trained, NULL: nothing is. */
+size_t cost_packed_bytes(const struct clip_dimensions *dimensions, enum tower tower,
+                         const struct cost_experts *experts);
 
 /* Bytes that encoding images without a backward pass needs at a time. */
 size_t cost_evaluation_bytes(const struct clip_dimensions *dimensions, size_t images,

@@ -893,6 +893,44 @@ static void few_shot_as_published(void **state)
     suite_destroy(suite);
 }
 
+static void keep_message(void *context, enum log_level level, const char *message)
+{
+    struct text *said = context;
+    assert_int_equal(level, LOG_WARN);
+    text_add(said, "%s\n", message);
+}
+
+/* In one line, for runs that train and whose iterations are known. */
+static void warm_up_beyond_training_is_warned_about(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *override, *said;
+    } cases[] = {
+        {"training.iterations=20", "100 iterations of warm-up are longer than the 20 of training (a and others)"},
+        {"tasks.b.warmup=501", "501 iterations of warm-up are longer than the 500 of training (b)"},
+        {"training.iterations=100", NULL},
+        {"training.epochs=1", NULL},
+        {"method.name=zero_shot", NULL}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct suite *suite;
+        struct settings s;
+        struct text said = {0};
+        struct log log = {.write = keep_message, .context = &said, .least = LOG_WARN};
+        if (read_suite(
+                &suite, &s,
+                "data: {order: [a, b]}\ntraining: {iterations: 500}\ntasks: {a: {reader: dtd}, b: {reader: dtd}}\n",
+                (const char *const[]){cases[i].override, NULL}) != OK)
+            fail_msg("%s: %s", cases[i].override, error.message);
+        assert_int_equal(settings_warn(suite, &log), cases[i].said != NULL);
+        if (cases[i].said != NULL && (said.data == NULL || strstr(said.data, cases[i].said) == NULL))
+            fail_msg("%s: expected \"%s\", found %s", cases[i].override, cases[i].said, said.data);
+        assert_true(said.data == NULL || strchr(said.data, '\n')[1] == 0);
+        text_free(&said);
+        suite_destroy(suite);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -921,6 +959,7 @@ int main(void)
         cmocka_unit_test(details_need_what_they_are_of),
         cmocka_unit_test(seeds),
         cmocka_unit_test(tasks_choose_their_optimizer),
+        cmocka_unit_test(warm_up_beyond_training_is_warned_about),
         cmocka_unit_test(what_does_not_change_numbers_is_not_in_the_hash),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -48,6 +48,7 @@ static void close_screen(struct screen *screen, const char *expected)
 static void train(struct screen *screen, double seconds, uint64_t step, double loss)
 {
     now = 100 + seconds;
+    struct progress_work work = {.done = {(double)step}, .total = {200}};
     struct progress_state state = {.activity = "train",
                                    .subject = "dtd",
                                    .task = 4,
@@ -56,7 +57,7 @@ static void train(struct screen *screen, double seconds, uint64_t step, double l
                                    .steps = 100,
                                    .loss = loss,
                                    .images = 64 * step,
-                                   .done = (double)step / 200};
+                                   .work = &work};
     progress_report(screen->progress, &state);
 }
 
@@ -66,8 +67,8 @@ static void plain_lines_come_now_and_then(void **state)
     struct screen screen;
     open_screen(&screen, PROGRESS_AUTOMATIC, 0); /* a memory stream is no terminal */
     train(&screen, 0, 0, 0);
-    train(&screen, 1, 10, 2);
-    train(&screen, 4.9, 49, 2);
+    for (uint64_t step = 1; step < 50; step++)
+        train(&screen, (double)step / 10, step, 2);
     train(&screen, 5, 50, 1.25);
     train(&screen, 9, 90, 1);
     train(&screen, 10, 100, 0.5);
@@ -102,15 +103,25 @@ static void what_begins_after_an_end_counts_from_there(void **state)
     (void)state;
     struct screen screen;
     open_screen(&screen, PROGRESS_PLAIN, 0);
-    progress_report(screen.progress, &(struct progress_state){.activity = "estimate", .step = 1, .steps = 2});
+    for (uint64_t step = 0; step < 10; step++, now += 0.4)
+        progress_report(screen.progress, &(struct progress_state){.activity = "estimate", .step = step, .steps = 20});
     progress_end(screen.progress);
-    struct progress_state report = {.activity = "sweep", .steps = 6};
-    progress_report(screen.progress, &report);
-    now += 100;
-    report.step = 3;
-    report.done = 0.5;
-    progress_report(screen.progress, &report);
-    close_screen(&screen, "mtil: estimate  1/2\nmtil: sweep  0/6\nmtil: sweep  3/6  1 min 40 s left\n");
+    struct progress_work work = {.total = {20}};
+    progress_report(screen.progress, &(struct progress_state){.activity = "sweep", .steps = 20, .work = &work});
+    for (uint64_t step = 1; step <= 10; step++) {
+        now += 10;
+        work.done[0] = (double)step;
+        progress_report(
+            screen.progress,
+            &(struct progress_state){.activity = "sweep", .step = step, .steps = 20, .work = &work, .at_least = 114});
+    }
+    progress_destroy(screen.progress);
+    fclose(screen.stream);
+    assert_non_null(strstr(screen.text, "mtil: estimate  0/20\n"));
+    assert_non_null(strstr(screen.text, "mtil: sweep  0/20\nmtil: sweep  1/20\n"));
+    assert_non_null(strstr(screen.text, "mtil: sweep  5/20  2 min 30 s left\n"));
+    assert_non_null(strstr(screen.text, "mtil: sweep  10/20  1 min 54 s left\n")); /* at least */
+    free(screen.text);
 }
 
 static void quiet_shows_warnings_alone(void **state)
@@ -151,18 +162,22 @@ static void what_takes_no_time_is_one_line(void **state)
     close_screen(&screen, "mtil: write dtd  0/9\n");
 }
 
+/* What was done before a stop does not count; and what is decoded within the run is no end of it. */
 static void going_on_counts_time_from_today(void **state)
 {
     (void)state;
     struct screen screen;
     open_screen(&screen, PROGRESS_PLAIN, 0);
-    struct progress_state report = {.activity = "train", .step = 90, .steps = 1000, .done = 0.5};
-    progress_report(screen.progress, &report);
-    now += 100;
-    report.step = 100;
-    report.done = 0.51;
-    progress_report(screen.progress, &report);
-    close_screen(&screen, "mtil: train  90/1000\nmtil: train  100/1000  1 h 21 min left\n");
+    for (uint64_t step = 50; step <= 60; step++)
+        train(&screen, (double)step, step, 0);
+    now += 10;
+    progress_report(screen.progress, &(struct progress_state){.activity = "decode", .step = 3, .steps = 9});
+    progress_destroy(screen.progress);
+    fclose(screen.stream);
+    assert_non_null(strstr(screen.text, "train dtd  50/100\n"));
+    assert_non_null(strstr(screen.text, "train dtd  60/100  64 images/s  2 min 20 s left\n"));
+    assert_non_null(strstr(screen.text, "mtil: decode  3/9  2 min 20 s left\n"));
+    free(screen.text);
 }
 
 struct heard {
@@ -191,13 +206,16 @@ static void a_listener_hears_once_a_second_however_quiet(void **state)
     assert_true(heard.times == 1 && heard.left < 0 && heard.rate == 0);
     train(&screen, 0.9, 9, 0);
     assert_int_equal(heard.times, 1);
-    train(&screen, 5, 50, 0);
+    for (uint64_t step = 5; step <= 9; step++)
+        train(&screen, (double)step / 10, step, 0);
+    for (uint64_t step = 1; step <= 5; step++)
+        train(&screen, (double)step, 10 * step, 0);
     train(&screen, 5.5, 55, 0);
-    assert_int_equal(heard.times, 2);
+    assert_int_equal(heard.times, 6);
     assert_true(fabs(heard.left - 15) < 1e-9 && fabs(heard.rate - 640) < 1e-9);
     progress_listen(screen.progress, NULL, NULL);
     train(&screen, 9, 90, 0);
-    assert_int_equal(heard.times, 2);
+    assert_int_equal(heard.times, 6);
     close_screen(&screen, "");
 }
 

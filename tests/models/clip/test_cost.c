@@ -84,11 +84,26 @@ static void operations_of_a_vit(void **state)
 static void bytes_of_a_step_grow_with_it(void **state)
 {
     (void)state;
-    size_t bytes = cost_step_bytes(&vit_b_16, 16, 100, 14, LORA(&vit_b_16, 2, 64));
+    size_t bytes = cost_step_bytes(&vit_b_16, 16, 100, 14, LORA(&vit_b_16, 2, 64), PRECISION_F32);
     assert_true(bytes > 4u * 12 * 16 * 197 * 9 * 768);
-    assert_int_equal(cost_step_bytes(&vit_b_16, 32, 200, 14, LORA(&vit_b_16, 2, 64)), 2 * bytes);
-    assert_int_equal(cost_step_bytes(&vit_b_16, 16, 100, 14, LORA(&vit_b_16, 2, 128)) - bytes,
+    assert_int_equal(cost_step_bytes(&vit_b_16, 32, 200, 14, LORA(&vit_b_16, 2, 64), PRECISION_F32), 2 * bytes);
+    assert_int_equal(cost_step_bytes(&vit_b_16, 16, 100, 14, LORA(&vit_b_16, 2, 128), PRECISION_F32) - bytes,
                      4 * 2 * 64 * (12 * 16 * 197 + 12 * 100 * 14));
+}
+
+/* ViT-B/16 has 85 and 38 million weights in its blocks' products; gradients go through all blocks but the first one. */
+static void bytes_in_bf16(void **state)
+{
+    (void)state;
+    const struct cost_experts *lora = LORA(&vit_b_16, 2, 64);
+    near((double)cost_packed_bytes(&vit_b_16, TOWER_IMAGE, NULL), 2 * 84.9e6, 0.001);
+    near((double)cost_packed_bytes(&vit_b_16, TOWER_IMAGE, lora), 2 * 84.9e6 * (1 + 11.0 / 12), 0.001);
+    near((double)cost_packed_bytes(&vit_b_16, TOWER_TEXT, lora), 2 * 37.7e6 * (1 + 11.0 / 12), 0.002);
+    size_t f32 = cost_step_bytes(&vit_b_16, 16, 100, 14, lora, PRECISION_F32),
+           bf16 = cost_step_bytes(&vit_b_16, 16, 100, 14, lora, PRECISION_BF16);
+    assert_true(bf16 > f32 / 2 && bf16 < f32 * 2 / 3); /* the stream stays in f32 */
+    const struct cost_experts replacing = {.top_k = 1, .hidden = {3072, 2048}, .blocks = {12, 12}, .replace_mlp = true};
+    assert_int_equal(cost_packed_bytes(&vit_b_16, TOWER_IMAGE, &replacing), 2 * 23 * 4 * 768 * 768);
 }
 
 /* As many hidden units in the place of the MLP are no more products forward, and one more backward: the weights'. */
@@ -103,7 +118,8 @@ static void experts_in_the_place_of_the_mlp(void **state)
     assert_true(cost_image_experts(n, 3, &one) == 0);
     near(cost_text_experts(n, 5, 4, &two), text, 1e-12);
     near(cost_adapter_step(n, 3, 5, 4, &one) - cost_adapter_step(n, 3, 5, 4, &none), image + text, 1e-9);
-    assert_int_equal(cost_step_bytes(n, 3, 5, 4, &one), cost_step_bytes(n, 3, 5, 4, &none));
+    assert_int_equal(cost_step_bytes(n, 3, 5, 4, &one, PRECISION_F32),
+                     cost_step_bytes(n, 3, 5, 4, &none, PRECISION_F32));
 }
 
 /* Blocks without experts are as in the dense model, and below the first ones nothing goes back. */
@@ -123,7 +139,9 @@ static void experts_in_some_blocks(void **state)
     assert_true(cost_text_experts(n, 5, 4, &last) == 0);
     near(cost_adapter_step(n, 3, 5, 4, &nowhere), dense, 1e-12);
     near(cost_adapter_step(n, 3, 5, 4, &last), dense + (3 * 2 - 2) * units, 1e-12);
-    assert_int_equal(cost_step_bytes(n, 3, 5, 4, &last) - cost_step_bytes(n, 3, 5, 4, &nowhere), 4 * 3 * 10 * 256);
+    assert_int_equal(cost_step_bytes(n, 3, 5, 4, &last, PRECISION_F32) -
+                         cost_step_bytes(n, 3, 5, 4, &nowhere, PRECISION_F32),
+                     4 * 3 * 10 * 256);
 }
 
 /* Between twelve and twenty times the residual stream; test_device_memory.c measures it. */
@@ -147,6 +165,7 @@ int main(void)
         cmocka_unit_test(experts_in_the_place_of_the_mlp),
         cmocka_unit_test(experts_in_some_blocks),
         cmocka_unit_test(bytes_of_an_evaluation),
+        cmocka_unit_test(bytes_in_bf16),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,212 @@
+/* Time left, from clocks that the tests make up; and the runs of a sweep, which it is derived of there. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <math.h>
+
+#include "harness/sweep/tally.h"
+
+/* A run of tasks: `steps` iterations, then an evaluation. Amounts say nothing about how long they take. */
+enum { TRAINING = 1, EVALUATION = 3, TASKS = 4, STEPS = 100 };
+
+struct simulation {
+    double step, evaluation;         /* seconds of a unit */
+    double warm_up, pause_at, pause; /* seconds more in the first iteration, and at an iteration of the whole run */
+    double slower_at, slower;        /* from this iteration on, times as long */
+    struct time_left left;
+    struct progress_work work;
+    double now;
+    double told[TASKS * (STEPS + 1)], when[TASKS * (STEPS + 1)];
+    size_t count;
+};
+
+static void advance(struct simulation *s, size_t kind, double amount, double seconds)
+{
+    s->now += seconds;
+    s->work.done[kind] += amount;
+    time_left_note(&s->left, s->now, &s->work);
+    s->told[s->count] = time_left_seconds(&s->left, &s->work);
+    s->when[s->count++] = s->now;
+}
+
+static void simulate(struct simulation *s)
+{
+    s->work = (struct progress_work){.total = {[TRAINING] = TASKS * STEPS, [EVALUATION] = TASKS * 50}};
+    s->now = 1000;
+    time_left_note(&s->left, s->now, &s->work);
+    for (size_t i = 0; i < TASKS * STEPS; i++) {
+        double step = s->slower > 0 && (double)i >= s->slower_at ? s->slower * s->step : s->step;
+        advance(s, TRAINING, 1, step + (i == 0 ? s->warm_up : 0) + ((double)i == s->pause_at ? s->pause : 0));
+        if (i % STEPS == STEPS - 1)
+            advance(s, EVALUATION, 50, s->evaluation * 50);
+    }
+}
+
+/* The largest factor by which a time was wrong after a share of the run's time, where at least a second was left. */
+static double worst_after(const struct simulation *s, double share)
+{
+    double worst = 1, end = s->now;
+    for (size_t i = 0; i < s->count; i++) {
+        double truth = end - s->when[i];
+        if (truth < 1 || s->when[i] < 1000 + share * (end - 1000))
+            continue;
+        if (s->told[i] <= 0)
+            fail_msg("no time at %g of %g s", s->when[i] - 1000, end - 1000);
+        worst = fmax(worst, fmax(s->told[i] / truth, truth / s->told[i]));
+    }
+    return worst;
+}
+
+static void steady_work_is_foretold(void **state)
+{
+    (void)state;
+    struct simulation s = {.step = 0.2, .evaluation = 0.2, .pause_at = -1};
+    simulate(&s);
+    assert_true(worst_after(&s, 0.1) < 1.001);
+}
+
+/* A first iteration of 15 s instead of 0.2, as of a run whose end seemed to be hours away. */
+static void warming_up_does_not_count(void **state)
+{
+    (void)state;
+    struct simulation s = {.step = 0.2, .evaluation = 0.2, .warm_up = 15, .pause_at = -1};
+    simulate(&s);
+    assert_true(s.told[0] == TIME_UNKNOWN && s.told[3] == TIME_UNKNOWN);
+    for (size_t i = 0; i < s.count; i++)
+        assert_true(s.told[i] < 1.01 * (s.now - 1015));
+    assert_true(worst_after(&s, 0.2) < 1.001);
+}
+
+static void nothing_is_told_too_early(void **state)
+{
+    (void)state;
+    struct simulation s = {.step = 0.5, .evaluation = 0.5, .pause_at = -1};
+    simulate(&s);
+    for (size_t i = 0; i < 6; i++)
+        assert_true(s.told[i] == TIME_UNKNOWN);
+    assert_true(s.told[6] > 0); /* the first 0.5 s are not counted */
+}
+
+/* Evaluation turns out 5 times as fast as training by the amounts, or 5 times as slow: known after the first task. */
+static void kinds_have_paces_of_their_own(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        struct simulation s = {.step = 0.2, .evaluation = i == 0 ? 0.04 : 1, .pause_at = -1};
+        simulate(&s);
+        double first_task = (STEPS * s.step + 50 * s.evaluation) / (s.now - 1000);
+        assert_true(worst_after(&s, first_task) < 1.001);
+    }
+}
+
+/* A pause of a minute, as of a machine that sleeps, is no reason to expect more of them. */
+static void one_pause_is_one_pause(void **state)
+{
+    (void)state;
+    struct simulation s = {.step = 0.2, .evaluation = 0.2, .pause_at = 250, .pause = 60};
+    simulate(&s);
+    for (size_t i = 1; i < s.count; i++)
+        if (s.told[i - 1] > 0 && s.told[i] > 0)
+            assert_true(s.told[i] < s.told[i - 1] + 3);
+}
+
+/* A machine that is shared from now on: followed within a minute or so. */
+static void a_new_pace_is_followed(void **state)
+{
+    (void)state;
+    struct simulation s = {.step = 0.5, .evaluation = 0.5, .pause_at = -1, .slower_at = 100, .slower = 3};
+    simulate(&s);
+    double change = (100 * 0.5 + 25) / (s.now - 1000);
+    assert_true(worst_after(&s, change + 60 / (s.now - 1000)) < 1.35);
+}
+
+static void kinds_that_were_not_seen_are_not_guessed(void **state)
+{
+    (void)state;
+    struct time_left left = {0};
+    struct progress_work work = {.total = {10, 11}};
+    for (size_t i = 0; i < 10; i++) {
+        time_left_note(&left, (double)i, &work);
+        assert_true(time_left_seconds(&left, &work) == TIME_UNKNOWN);
+        work.done[0]++;
+    }
+    work.done[1] = 1; /* of which the first took a minute */
+    time_left_note(&left, 70, &work);
+    assert_true(time_left_seconds(&left, &work) == TIME_UNKNOWN);
+    work.done[1] = work.total[1] = 0;
+    work.done[0] = 10;
+    assert_true(time_left_seconds(&left, &work) == TIME_UNKNOWN); /* nothing is left */
+    assert_true(work_share(&work) == 1);
+}
+
+/* What was found in a cache does not make the rest fast; other totals are other work. */
+static void leaps_and_other_work(void **state)
+{
+    (void)state;
+    struct time_left left = {0};
+    struct progress_work work = {.total = {1000}};
+    for (size_t i = 0; i <= 20; i++) {
+        work.done[0] = (double)i;
+        time_left_note(&left, (double)i, &work);
+    }
+    work.done[0] += 500;
+    time_left_note(&left, 20.001, &work);
+    assert_true(time_left_seconds(&left, &work) > 0);
+    for (size_t i = 1; i <= 100; i++) {
+        work.done[0]++;
+        time_left_note(&left, 20 + (double)i, &work);
+    }
+    assert_true(fabs(time_left_seconds(&left, &work) - 380) < 40);
+    work.total[0] = 999;
+    time_left_note(&left, 121, &work);
+    assert_true(time_left_seconds(&left, &work) == TIME_UNKNOWN);
+}
+
+/* --- Runs of a sweep --- */
+
+static void runs_never_go_back(void **state)
+{
+    (void)state;
+    struct error error;
+    struct tally tally;
+    assert_int_equal(tally_open(&tally, 4, &error), OK);
+    tally_expect(&tally, 0, 10, false);
+    tally_expect(&tally, 1, 10, true);
+    tally_expect(&tally, 3, 20, false); /* number 2 is finished */
+    assert_true(tally.work.total[0] == 40 && tally.work.done[0] == 0);
+    tally_hear(&tally, 0, 0.5);
+    assert_true(tally.work.done[0] == 5);
+    tally_hear(&tally, 0, 0.1); /* its process has ended, another goes on with it */
+    assert_true(tally.work.done[0] == 5);
+    tally_hear(&tally, 1, 0.8); /* resumed: 0.8 was there before */
+    assert_true(tally.work.done[0] == 5);
+    tally_hear(&tally, 1, 0.9);
+    assert_true(fabs(tally.work.done[0] - 10) < 1e-9);
+    tally_end(&tally, 0);
+    tally_end(&tally, 0);
+    tally_hear(&tally, 0, 0.2);
+    assert_true(fabs(tally.work.done[0] - 15) < 1e-9);
+    tally_end(&tally, 1);
+    tally_end(&tally, 3);
+    assert_true(fabs(work_share(&tally.work) - 1) < 1e-9);
+    tally_close(&tally);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(steady_work_is_foretold),
+        cmocka_unit_test(warming_up_does_not_count),
+        cmocka_unit_test(nothing_is_told_too_early),
+        cmocka_unit_test(kinds_have_paces_of_their_own),
+        cmocka_unit_test(one_pause_is_one_pause),
+        cmocka_unit_test(a_new_pace_is_followed),
+        cmocka_unit_test(kinds_that_were_not_seen_are_not_guessed),
+        cmocka_unit_test(leaps_and_other_work),
+        cmocka_unit_test(runs_never_go_back),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
