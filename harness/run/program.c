@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/utsname.h>
 #include <utf8proc.h>
+#include <webp/decode.h>
 #include <yaml.h>
 #include <zip.h>
 #include <zlib.h>
@@ -19,6 +20,7 @@
 
 #include "core/file.h"
 #include "core/linear.h"
+#include "datasets/fetch/fetch.h"
 #include "harness/commit.h" /* made by the build */
 
 const char *program_commit(void)
@@ -80,6 +82,22 @@ static void gif(char *text, size_t size)
     snprintf(text, size, "%d.%d.%d", GIFLIB_MAJOR, GIFLIB_MINOR, GIFLIB_RELEASE);
 }
 
+static void webp(char *text, size_t size)
+{
+    int version = WebPGetDecoderVersion();
+    snprintf(text, size, "%d.%d.%d", version >> 16, version >> 8 & 0xff, version & 0xff);
+}
+
+static void curl(char *text, size_t size)
+{
+    snprintf(text, size, "%s", fetch_curl_version());
+}
+
+static void archive(char *text, size_t size)
+{
+    snprintf(text, size, "%s", fetch_archive_version());
+}
+
 static void zlib(char *text, size_t size)
 {
     snprintf(text, size, "%s", zlibVersion());
@@ -115,9 +133,10 @@ static void utf8(char *text, size_t size)
 static const struct {
     const char *name;
     void (*version)(char *text, size_t size);
-} libraries[] = {{"oneDNN", dnnl},     {"OpenBLAS", openblas}, {"SQLite", sqlite}, {"libjpeg-turbo", jpeg},
-                 {"libpng", png},      {"giflib", gif},        {"zlib", zlib},     {"libzip", libzip},
-                 {"jansson", jansson}, {"libyaml", yaml},      {"PCRE2", pcre},    {"utf8proc", utf8}};
+} libraries[] = {{"oneDNN", dnnl},   {"OpenBLAS", openblas}, {"SQLite", sqlite},      {"libjpeg-turbo", jpeg},
+                 {"libpng", png},    {"giflib", gif},        {"libwebp", webp},       {"zlib", zlib},
+                 {"libzip", libzip}, {"libcurl", curl},      {"libarchive", archive}, {"jansson", jansson},
+                 {"libyaml", yaml},  {"PCRE2", pcre},        {"utf8proc", utf8}};
 
 bool program_library(size_t index, struct library *library)
 {

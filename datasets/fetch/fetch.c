@@ -1,0 +1,243 @@
+#include "datasets/fetch/fetch.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <archive.h>
+#include <curl/curl.h>
+
+#include "core/file.h"
+#include "core/text.h"
+#include "datasets/dataset.h"
+#include "datasets/fetch/transfer.h"
+#include "datasets/fetch/unpack.h"
+
+/* One dataset on its way: files are downloaded to `downloads`, unpacked to a temporary folder in it, and the result moves
+ * to `target`. */
+struct fetch {
+    const struct fetch_source *source;
+    const struct fetch_settings *settings;
+    const char *root;
+    char *downloads, *lock_path, *target;
+    int lock;
+    struct temporary unpacked;
+};
+
+static status out_of_memory(const struct fetch *fetch, struct error *error)
+{
+    return error_set(error, ERROR_MEMORY, "%s: no memory for a name", fetch->source->name);
+}
+
+static status lock_downloads(struct fetch *fetch, struct error *error)
+{
+    TRY(directory_create(fetch->downloads, error));
+    fetch->lock = open(fetch->lock_path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    if (fetch->lock < 0)
+        return error_errno(error, errno, "%s: cannot be opened", fetch->lock_path);
+    if (flock(fetch->lock, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
+        return error_set(error, ERROR_BUSY, "%s: another process is fetching %s", fetch->downloads,
+                         fetch->source->name);
+    return OK;
+}
+
+/* --- files -------------------------------------------------------------------------------------------------------- */
+
+static char *part_path(const struct fetch *fetch, const struct fetch_file *file)
+{
+    return path_format("%s/%s.part", fetch->downloads, file->name);
+}
+
+static status download(const struct fetch *fetch, const struct fetch_file *file, const char *part, struct error *error)
+{
+    const char *from = fetch->settings->from;
+    if (from == NULL)
+        return transfer_get(file, file->urls, part, fetch->settings, error);
+    size_t size = strlen(from);
+    char *url = path_format("%.*s/%s/%s", (int)(size > 0 && from[size - 1] == '/' ? size - 1 : size), from,
+                            fetch->source->name, file->name);
+    if (url == NULL)
+        return out_of_memory(fetch, error);
+    status result = transfer_get(file, (const char *const[]){url, NULL}, part, fetch->settings, error);
+    free(url);
+    return result;
+}
+
+static status copy(const char *from, const char *to, struct error *error)
+{
+    struct bytes bytes;
+    TRY(file_read(from, FILE_LIMIT, &bytes, error));
+    status result = file_write(to, bytes.data, bytes.size, error);
+    bytes_free(&bytes);
+    return result;
+}
+
+/* An archive within an archive is unpacked from a folder that goes with the temporary one. */
+static status unpack_inner(const struct fetch *fetch, const struct fetch_file *file, const char *part,
+                           const char *folder, struct error *error)
+{
+    char *outer = path_format("%s/outer", fetch->unpacked.path), *inner = path_format("%s/%s", outer, file->inner);
+    status result = outer != NULL && inner != NULL ? unpack_archive(part, outer, fetch->settings, error)
+                                                   : out_of_memory(fetch, error);
+    NEXT(result, unpack_archive(inner, folder, fetch->settings, error));
+    free(outer);
+    free(inner);
+    return result;
+}
+
+static status place(const struct fetch *fetch, const struct fetch_file *file, const char *part, struct error *error)
+{
+    int size = (int)strlen(file->name) - (file->kind == FETCH_GZIP ? (int)strlen(".gz") : 0);
+    char *folder = path_format("%s/%s", fetch->unpacked.path, file->into),
+         *target = folder != NULL ? path_format("%s/%.*s", folder, size, file->name) : NULL;
+    status result = target != NULL ? directory_create(folder, error) : out_of_memory(fetch, error);
+    if (result == OK && file->kind == FETCH_PLAIN)
+        result = copy(part, target, error);
+    else if (result == OK && file->kind == FETCH_GZIP)
+        result = unpack_gzip(part, target, fetch->settings, error);
+    else if (result == OK)
+        result = file->inner != NULL ? unpack_inner(fetch, file, part, folder, error)
+                                     : unpack_archive(part, folder, fetch->settings, error);
+    free(folder);
+    free(target);
+    return result;
+}
+
+static status each_file(const struct fetch *fetch,
+                        status (*act)(const struct fetch *, const struct fetch_file *, const char *, struct error *),
+                        struct error *error)
+{
+    status result = OK;
+    for (const struct fetch_file *file = fetch->source->files; file->name != NULL && result == OK; file++) {
+        char *part = part_path(fetch, file);
+        result = part != NULL ? act(fetch, file, part, error) : out_of_memory(fetch, error);
+        free(part);
+    }
+    return result;
+}
+
+static status remove_part(const struct fetch *fetch, const struct fetch_file *file, const char *part,
+                          struct error *error)
+{
+    (void)fetch, (void)file, (void)error;
+    unlink(part);
+    return OK;
+}
+
+/* --- the whole ---------------------------------------------------------------------------------------------------- */
+
+/* The reader opens what was unpacked, which looks for every listed image, before it gets its name. */
+static status check(const struct fetch *fetch, struct error *error)
+{
+    struct dataset *dataset;
+    if (dataset_open(&dataset, fetch->source->name, fetch->unpacked.path, NULL, NULL, error) != OK)
+        return error_context(error, "what was fetched cannot be read");
+    dataset_close(dataset);
+    return OK;
+}
+
+static status move(const struct fetch *fetch, struct error *error)
+{
+    char *made = path_format("%s/%s", fetch->unpacked.path, fetch->source->folder);
+    if (made == NULL)
+        return out_of_memory(fetch, error);
+    status result = file_sync_all(fetch->root, error);
+    if (result == OK && rename(made, fetch->target) != 0)
+        result = error_errno(error, errno, "%s: cannot be renamed to %s", made, fetch->target);
+    free(made);
+    TRY(result);
+    file_sync_name(fetch->target);
+    return OK;
+}
+
+static status fetch_files(struct fetch *fetch, struct error *error)
+{
+    temporary_clear(fetch->downloads);
+    status result = each_file(fetch, download, error);
+    if (result == ERROR_IO && fetch->source->gone != NULL)
+        log_warn(fetch->settings->log, "%s: %s", fetch->source->name, fetch->source->gone);
+    TRY(result);
+    char *name = path_format("%s/unpacked", fetch->downloads);
+    result = name != NULL ? temporary_create_folder(&fetch->unpacked, name, error) : out_of_memory(fetch, error);
+    free(name);
+    NEXT(result, each_file(fetch, place, error));
+    NEXT(result, check(fetch, error));
+    NEXT(result, move(fetch, error));
+    temporary_remove(&fetch->unpacked);
+    if (result == OK)
+        log_info(fetch->settings->log, "%s: complete", fetch->target);
+    return result;
+}
+
+static void clear_downloads(const struct fetch *fetch)
+{
+    temporary_clear(fetch->downloads);
+    each_file(fetch, remove_part, NULL);
+    unlink(fetch->lock_path);
+    rmdir(fetch->downloads);
+}
+
+static status fetch_absent(struct fetch *fetch, struct error *error)
+{
+    if (fetch->downloads == NULL || fetch->lock_path == NULL || fetch->target == NULL)
+        return out_of_memory(fetch, error);
+    bool there = file_exists(fetch->target);
+    if (there)
+        log_info(fetch->settings->log, "%s: already there and left as it is; mtil data check %s --dataset=%s checks it",
+                 fetch->target, fetch->root, fetch->source->name);
+    if (there && !file_exists(fetch->downloads))
+        return OK;
+    TRY(lock_downloads(fetch, error));
+    if (!there)
+        TRY(fetch_files(fetch, error));
+    clear_downloads(fetch); /* also what was left when a process was killed at the end */
+    return OK;
+}
+
+status fetch_dataset(const struct fetch_source *source, const char *root, const struct fetch_settings *settings,
+                     struct error *error)
+{
+    if (source->by_hand != NULL)
+        return error_set(error, ERROR_ARGUMENT, "%s has to be fetched by hand: %s", source->name, source->by_hand);
+    struct fetch fetch = {.source = source,
+                          .settings = settings,
+                          .root = root,
+                          .downloads = path_format("%s/%s.download", root, source->folder),
+                          .lock_path = path_format("%s/%s.download/lock", root, source->folder),
+                          .target = path_format("%s/%s", root, source->folder),
+                          .lock = -1};
+    status result = fetch_absent(&fetch, error);
+    if (fetch.lock >= 0)
+        close(fetch.lock);
+    free(fetch.downloads);
+    free(fetch.lock_path);
+    free(fetch.target);
+    return result;
+}
+
+status fetch_find(const char *name, const struct fetch_source **source, struct error *error)
+{
+    enum { MOST = 32 };
+    const char *names[MOST];
+    size_t count = 0;
+    for (*source = fetch_sources; (*source)->name != NULL && count < MOST; (*source)++) {
+        names[count++] = (*source)->name;
+        if (strcmp((*source)->name, name) == 0)
+            return OK;
+    }
+    return error_unknown_word(error, "data get", "dataset", name, names, count);
+}
+
+const char *fetch_curl_version(void)
+{
+    return curl_version_info(CURLVERSION_NOW)->version;
+}
+
+const char *fetch_archive_version(void)
+{
+    return archive_version_string() + strcspn(archive_version_string(), "0123456789");
+}

@@ -1,0 +1,66 @@
+/* Fetches public datasets from their publishers: downloads, checks, unpacks, and moves the whole folder to its place.
+ *
+ *     const struct fetch_source *source;
+ *     TRY(fetch_find("dtd", &source, error));
+ *     TRY(fetch_dataset(source, "data", &(struct fetch_settings){.log = log}, error));      // data/dtd
+ *
+ * The dataset's folder appears at once, when every file has its published size and SHA-256 and the reader opens what
+ * was unpacked. Until then all lies in ROOT/FOLDER.download, where an interrupted download goes on; no link and no
+ * path that leaves the folder is unpacked. Proxies are taken from the environment, as curl does.
+ */
+#ifndef MTIL_DATASETS_FETCH_FETCH_H
+#define MTIL_DATASETS_FETCH_FETCH_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "core/log.h"
+#include "core/status.h"
+
+enum { FETCH_MIRRORS = 4 };
+
+enum fetch_kind {
+    FETCH_ARCHIVE, /* tar or zip, compressed or not */
+    FETCH_GZIP,    /* one file, named without ".gz" */
+    FETCH_PLAIN
+};
+
+struct fetch_file {
+    const char *name;
+    const char *urls[FETCH_MIRRORS + 1]; /* tried in order; ends with NULL */
+    uint64_t bytes;
+    const char *sha256;
+    enum fetch_kind kind;
+    const char *into;  /* the folder below the root that it belongs to, or is unpacked in; "": the root */
+    const char *inner; /* the archive to unpack within this one; NULL: this one itself */
+};
+
+struct fetch_source {
+    const char *name;               /* the reader's */
+    const char *folder;             /* below the root; becomes visible when complete */
+    const struct fetch_file *files; /* ends with a name of NULL */
+    const char *by_hand;            /* why it cannot be fetched, and what to do; NULL: it can */
+    const char *gone;               /* what to do where no mirror answers; NULL: nothing is known */
+};
+
+extern const struct fetch_source fetch_sources[]; /* ends with a name of NULL */
+
+/* An unknown name is an error with the nearest known one. */
+status fetch_find(const char *name, const struct fetch_source **source, struct error *error);
+
+struct fetch_settings {
+    const char *from; /* a mirror that is asked alone, FROM/DATASET/FILE; NULL: those of the table */
+    const struct log *log;
+    void (*progress)(void *context, const char *file, uint64_t done, uint64_t bytes); /* may be NULL */
+    bool (*stopped)(void *context); /* ERROR_STOPPED, what was downloaded is kept; may be NULL */
+    void *context;
+};
+
+/* OK where the folder is there already: it is left as it is. ERROR_BUSY while another process fetches it. */
+status fetch_dataset(const struct fetch_source *source, const char *root, const struct fetch_settings *settings,
+                     struct error *error);
+
+const char *fetch_curl_version(void); /* "7.88.1" */
+const char *fetch_archive_version(void);
+
+#endif

@@ -1,0 +1,245 @@
+#include "datasets/fetch/transfer.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <curl/curl.h>
+
+#include "core/digest.h"
+#include "core/text.h"
+
+enum { CONNECT_SECONDS = 30, SILENCE_SECONDS = 60, REDIRECTS = 10, POLL_MILLISECONDS = 100 };
+
+/* A download in progress: `have` bytes lie at path and in digest. */
+struct transfer {
+    const struct fetch_file *file;
+    const struct fetch_settings *settings;
+    const char *path;
+    int target;
+    uint64_t have;
+    struct digest digest;
+    bool begun, too_long; /* of the answer that is being read */
+    int failure;          /* errno of a write that failed */
+    CURL *curl;
+    char reason[CURL_ERROR_SIZE];
+};
+
+/* --- the file ----------------------------------------------------------------------------------------------------- */
+
+static bool restart(struct transfer *transfer)
+{
+    transfer->have = 0;
+    transfer->digest = digest_begin();
+    if (ftruncate(transfer->target, 0) != 0 || lseek(transfer->target, 0, SEEK_SET) != 0)
+        transfer->failure = errno;
+    return transfer->failure == 0;
+}
+
+/* What an earlier call left is read again: the digest is that of the bytes on the disk. */
+static status open_part(struct transfer *transfer, struct error *error)
+{
+    uint8_t *buffer = malloc(1 << 20);
+    ssize_t got = -1;
+    if (buffer == NULL)
+        return error_set(error, ERROR_MEMORY, "%s: no memory to download it", transfer->path);
+    transfer->target = open(transfer->path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    while (transfer->target >= 0 && transfer->have <= transfer->file->bytes &&
+           (got = read(transfer->target, buffer, 1 << 20)) > 0) {
+        digest_add(&transfer->digest, buffer, (size_t)got);
+        transfer->have += (uint64_t)got;
+    }
+    free(buffer);
+    if (got < 0)
+        return error_errno(error, errno, "%s: cannot be opened for a download", transfer->path);
+    if (transfer->have > transfer->file->bytes && !restart(transfer))
+        return error_errno(error, transfer->failure, "%s: cannot be emptied", transfer->path);
+    return OK;
+}
+
+static bool write_all(struct transfer *transfer, const char *data, size_t size)
+{
+    for (size_t done = 0; done < size;) {
+        ssize_t written = write(transfer->target, data + done, size - done);
+        if (written < 0 && errno != EINTR) {
+            transfer->failure = errno;
+            return false;
+        }
+        done += written > 0 ? (size_t)written : 0;
+    }
+    return true;
+}
+
+/* libcurl's write function. A server that ignores the range sends the file from its beginning. */
+static size_t receive(char *data, size_t unit, size_t count, void *context)
+{
+    struct transfer *transfer = context;
+    size_t size = unit * count;
+    long code = 0;
+    curl_easy_getinfo(transfer->curl, CURLINFO_RESPONSE_CODE, &code);
+    if (!transfer->begun && code == 200 && !restart(transfer))
+        return 0;
+    transfer->begun = true;
+    transfer->too_long = size > transfer->file->bytes - transfer->have;
+    if (transfer->too_long || !write_all(transfer, data, size))
+        return 0;
+    digest_add(&transfer->digest, data, size);
+    transfer->have += size;
+    return size;
+}
+
+/* --- one answer --------------------------------------------------------------------------------------------------- */
+
+static void set_options(struct transfer *transfer, const char *url)
+{
+    char range[32];
+    CURL *curl = transfer->curl;
+    snprintf(range, sizeof range, "%llu-", (unsigned long long)transfer->have);
+    curl_easy_reset(curl);
+    curl_easy_setopt(curl, CURLOPT_URL, url);
+    curl_easy_setopt(curl, CURLOPT_RANGE, transfer->have > 0 ? range : NULL);
+    curl_easy_setopt(curl, CURLOPT_USERAGENT, "mtil");
+    curl_easy_setopt(curl, CURLOPT_FOLLOWLOCATION, 1L);
+    curl_easy_setopt(curl, CURLOPT_MAXREDIRS, (long)REDIRECTS);
+    curl_easy_setopt(curl, CURLOPT_FAILONERROR, 1L);
+    curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
+    curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT, (long)CONNECT_SECONDS);
+    curl_easy_setopt(curl, CURLOPT_LOW_SPEED_LIMIT, 1L);
+    curl_easy_setopt(curl, CURLOPT_LOW_SPEED_TIME, (long)SILENCE_SECONDS);
+    curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, transfer->reason);
+    curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, receive);
+    curl_easy_setopt(curl, CURLOPT_WRITEDATA, transfer);
+}
+
+static bool is_stopped(const struct transfer *transfer)
+{
+    return transfer->settings->stopped != NULL && transfer->settings->stopped(transfer->settings->context);
+}
+
+/* Runs what is in multi until it ends or is stopped. */
+static CURLcode wait_for(struct transfer *transfer, CURLM *multi)
+{
+    const struct fetch_settings *settings = transfer->settings;
+    int running = 1, queued;
+    CURLMcode code = CURLM_OK;
+    while (running > 0 && code == CURLM_OK && !is_stopped(transfer)) {
+        code = curl_multi_perform(multi, &running);
+        if (settings->progress != NULL)
+            settings->progress(settings->context, transfer->file->name, transfer->have, transfer->file->bytes);
+        if (code == CURLM_OK && running > 0)
+            code = curl_multi_poll(multi, NULL, 0, POLL_MILLISECONDS, NULL);
+    }
+    const CURLMsg *message = curl_multi_info_read(multi, &queued);
+    return message != NULL ? message->data.result : CURLE_ABORTED_BY_CALLBACK;
+}
+
+/* Why the answer of url was not the end of the file; "" when the file has its size. */
+static void ask(struct transfer *transfer, const char *url, struct text *why)
+{
+    CURLM *multi = curl_multi_init();
+    long code = 0;
+    transfer->begun = transfer->too_long = false;
+    transfer->reason[0] = 0;
+    set_options(transfer, url);
+    text_clear(why);
+    CURLcode result = CURLE_OUT_OF_MEMORY;
+    if (multi != NULL && curl_multi_add_handle(multi, transfer->curl) == CURLM_OK) {
+        result = wait_for(transfer, multi);
+        curl_multi_remove_handle(multi, transfer->curl);
+    }
+    curl_multi_cleanup(multi);
+    curl_easy_getinfo(transfer->curl, CURLINFO_RESPONSE_CODE, &code);
+    uint64_t bytes = transfer->file->bytes;
+    if (transfer->too_long)
+        text_add(why, "expected %llu bytes, the server has more", (unsigned long long)bytes);
+    else if (result != CURLE_OK)
+        text_add(why, "%s", transfer->reason[0] != 0 ? transfer->reason : curl_easy_strerror(result));
+    else if (transfer->have < bytes)
+        text_add(why, "expected %llu bytes, the server sent %llu", (unsigned long long)bytes,
+                 (unsigned long long)transfer->have);
+    if (transfer->too_long || code == 416) /* no such range: what is here is not a beginning of what is there */
+        restart(transfer);
+}
+
+/* --- all mirrors -------------------------------------------------------------------------------------------------- */
+
+static bool is_right(const struct transfer *transfer, struct text *why)
+{
+    struct digest digest = transfer->digest;
+    char hash[DIGEST_SIZE];
+    digest_end(&digest, hash);
+    if (transfer->have < transfer->file->bytes)
+        return false;
+    text_clear(why);
+    text_add(why, "expected SHA-256 %s, found %s", transfer->file->sha256, hash);
+    return strcmp(hash, transfer->file->sha256) == 0;
+}
+
+static status refuse(const struct transfer *transfer, struct error *error)
+{
+    if (transfer->failure != 0)
+        return error_errno(error, transfer->failure, "%s: cannot be written; what came so far is kept for the next try",
+                           transfer->path);
+    return error_set(error, ERROR_STOPPED, "%s: stopped after %llu of %llu bytes, which are kept for the next try",
+                     transfer->path, (unsigned long long)transfer->have, (unsigned long long)transfer->file->bytes);
+}
+
+/* Asks one mirror for as long as each answer brings more; once more from the start where an old beginning may be what
+ * was wrong. *right: the file is complete. */
+static status try_mirror(struct transfer *transfer, const char *url, bool *right, struct text *why, struct error *error)
+{
+    bool resumed = transfer->have > 0, again = true;
+    while (again) {
+        uint64_t before = transfer->have;
+        if (transfer->have < transfer->file->bytes)
+            ask(transfer, url, why);
+        if (transfer->failure != 0 || is_stopped(transfer))
+            return refuse(transfer, error);
+        *right = is_right(transfer, why);
+        if (*right)
+            return OK;
+        again = transfer->have > before;
+        if (transfer->have == transfer->file->bytes && !restart(transfer))
+            return refuse(transfer, error);
+        if (transfer->have == 0) {
+            again = resumed;
+            resumed = false;
+        }
+        log_info(transfer->settings->log, "%s: %s%s", url, why->failed ? "" : why->data, again ? "; trying again" : "");
+    }
+    return OK;
+}
+
+static status try_mirrors(struct transfer *transfer, const char *const *urls, struct error *error)
+{
+    struct text why = {0}, reasons = {0};
+    bool right = is_right(transfer, &why);
+    status result = OK;
+    for (; *urls != NULL && !right && result == OK; urls++) {
+        result = try_mirror(transfer, *urls, &right, &why, error);
+        text_add(&reasons, "%s%s: %s", reasons.size > 0 ? "; " : "", *urls, why.failed ? "" : why.data);
+    }
+    if (result == OK && !right)
+        result = error_set(error, ERROR_IO, "%s could not be downloaded: %s", transfer->file->name,
+                           reasons.data != NULL ? reasons.data : "no memory");
+    text_free(&why);
+    text_free(&reasons);
+    return result;
+}
+
+status transfer_get(const struct fetch_file *file, const char *const *urls, const char *path,
+                    const struct fetch_settings *settings, struct error *error)
+{
+    struct transfer transfer = {
+        .file = file, .settings = settings, .path = path, .target = -1, .digest = digest_begin()};
+    status result = open_part(&transfer, error);
+    if (result == OK && (transfer.curl = curl_easy_init()) == NULL)
+        result = error_set(error, ERROR_MEMORY, "%s: libcurl could not be started", file->name);
+    NEXT(result, try_mirrors(&transfer, urls, error));
+    curl_easy_cleanup(transfer.curl);
+    if (transfer.target >= 0 && close(transfer.target) != 0 && result == OK)
+        result = error_errno(error, errno, "%s: cannot be written", path);
+    return result;
+}

@@ -1,0 +1,119 @@
+#include "datasets/fetch/unpack.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <archive.h>
+#include <archive_entry.h>
+
+#include "core/file.h"
+
+enum { BLOCK = 1 << 18 };
+
+struct unpacking {
+    const char *path;
+    const struct fetch_settings *settings;
+    struct archive *from, *to;
+    size_t files;
+};
+
+static status refuse(const struct unpacking *u, struct archive *archive, const char *what, struct error *error)
+{
+    const char *reason = archive_error_string(archive);
+    int code = archive_errno(archive);
+    return error_set(error, code > 0 ? ERROR_IO : ERROR_FORMAT, "%s: cannot unpack %s: %s%s%s", u->path, what,
+                     reason != NULL ? reason : "damaged", code > 0 ? ": " : "", code > 0 ? strerror(code) : "");
+}
+
+static bool leads_out(const char *name)
+{
+    bool out = name[0] == '/';
+    for (const char *part = name; part != NULL && !out; part = strchr(part, '/')) {
+        part += *part == '/';
+        out = strncmp(part, "..", 2) == 0 && (part[2] == '/' || part[2] == 0);
+    }
+    return out;
+}
+
+/* The entry's name, if it is a file or folder that stays below. */
+static status check_entry(const struct unpacking *u, struct archive_entry *entry, const char **name,
+                          struct error *error)
+{
+    *name = archive_entry_pathname(entry);
+    if (*name == NULL || **name == 0)
+        return error_set(error, ERROR_FORMAT, "%s: holds a file whose name cannot be read; refused", u->path);
+    if (leads_out(*name))
+        return error_set(error, ERROR_FORMAT, "%s: holds \"%s\", which leads out of the folder; refused", u->path,
+                         *name);
+    bool link = archive_entry_hardlink(entry) != NULL;
+    if (link || (archive_entry_filetype(entry) != AE_IFREG && archive_entry_filetype(entry) != AE_IFDIR))
+        return error_set(error, ERROR_FORMAT, "%s: holds \"%s\", a link or device; refused", u->path, *name);
+    return OK;
+}
+
+/* target: the file to write; NULL: the entry's name below folder. */
+static status unpack_entry(struct unpacking *u, struct archive_entry *entry, const char *folder, const char *target,
+                           struct error *error)
+{
+    const char *name = target;
+    if (u->settings->stopped != NULL && u->settings->stopped(u->settings->context))
+        return error_set(error, ERROR_STOPPED, "%s: stopped while it was unpacked; it is kept for the next try",
+                         u->path);
+    if (target == NULL)
+        TRY(check_entry(u, entry, &name, error));
+    char *path = target != NULL ? strdup(target) : path_format("%s/%s", folder, name);
+    if (path == NULL)
+        return error_set(error, ERROR_MEMORY, "%s: no memory for a name", u->path);
+    archive_entry_copy_pathname(entry, path);
+    archive_entry_set_perm(entry, archive_entry_filetype(entry) == AE_IFDIR ? 0755 : 0644);
+    status result = archive_read_extract2(u->from, entry, u->to) < ARCHIVE_WARN ? refuse(u, u->from, path, error) : OK;
+    u->files += archive_entry_filetype(entry) == AE_IFREG;
+    free(path);
+    return result;
+}
+
+static status unpack_entries(struct unpacking *u, const char *folder, const char *target, struct error *error)
+{
+    struct archive_entry *entry;
+    int code = archive_read_open_filename(u->from, u->path, BLOCK);
+    while (code >= ARCHIVE_WARN && (code = archive_read_next_header(u->from, &entry)) >= ARCHIVE_WARN &&
+           code != ARCHIVE_EOF)
+        TRY(unpack_entry(u, entry, folder, target, error));
+    if (code < ARCHIVE_WARN)
+        return refuse(u, u->from, "the archive", error);
+    if (u->files == 0)
+        return error_set(error, ERROR_FORMAT, "%s: expected an archive of files, found none in it", u->path);
+    return archive_write_close(u->to) < ARCHIVE_WARN ? refuse(u, u->to, "the archive", error) : OK;
+}
+
+static status unpack(const char *path, const char *folder, const char *target, const struct fetch_settings *settings,
+                     struct error *error)
+{
+    struct unpacking u = {
+        .path = path, .settings = settings, .from = archive_read_new(), .to = archive_write_disk_new()};
+    status result = OK;
+    if (u.from == NULL || u.to == NULL)
+        result = error_set(error, ERROR_MEMORY, "%s: no memory to unpack it", path);
+    if (result == OK) {
+        archive_read_support_filter_all(u.from);
+        if (target != NULL)
+            archive_read_support_format_raw(u.from);
+        else
+            archive_read_support_format_all(u.from);
+        result = unpack_entries(&u, folder, target, error);
+    }
+    archive_read_free(u.from);
+    archive_write_free(u.to);
+    return result;
+}
+
+status unpack_archive(const char *path, const char *folder, const struct fetch_settings *settings, struct error *error)
+{
+    TRY(directory_create(folder, error));
+    return unpack(path, folder, NULL, settings, error);
+}
+
+status unpack_gzip(const char *path, const char *target, const struct fetch_settings *settings, struct error *error)
+{
+    return unpack(path, NULL, target, settings, error);
+}

@@ -1,0 +1,14 @@
+/* Internal: archives, by libarchive. */
+#ifndef MTIL_DATASETS_FETCH_UNPACK_H
+#define MTIL_DATASETS_FETCH_UNPACK_H
+
+#include "datasets/fetch/fetch.h"
+
+/* Unpacks an archive's files and folders below folder, which is made. Absolute paths, "..", links and devices are
+ * refused with the name of the first. What was unpacked before a failure stays. */
+status unpack_archive(const char *path, const char *folder, const struct fetch_settings *settings, struct error *error);
+
+/* The content of a gzip file as target. */
+status unpack_gzip(const char *path, const char *target, const struct fetch_settings *settings, struct error *error);
+
+#endif

@@ -1,0 +1,79 @@
+/* mtil data get: fetches public datasets. */
+#include "core/text.h"
+#include "datasets/fetch/fetch.h"
+#include "harness/commands/command.h"
+
+static const struct option options[] = {
+    {.name = "from",
+     .type = OPTION_TEXT,
+     .help = "another mirror, asked alone for DATASET/FILE: http://server/data, file:///mnt/data"},
+    {0},
+};
+
+static void report(void *context, const char *file, uint64_t done, uint64_t bytes)
+{
+    const struct command_call *call = context;
+    progress_report(call->progress,
+                    &(struct progress_state){
+                        .activity = "download (MiB)", .subject = file, .step = done >> 20, .steps = bytes >> 20});
+}
+
+static bool is_stopped(void *context)
+{
+    const struct command_call *call = context;
+    return stop_requested(call->stop);
+}
+
+/* A dataset that cannot be had does not keep the others from being fetched. */
+static status get_all(const struct command_call *call, const struct fetch_settings *settings, struct error *error)
+{
+    size_t count = call->argument_count - 1, failed = 0;
+    const char *root = call->arguments[count];
+    struct text names = {0};
+    status result = OK;
+    for (size_t i = 0; i < count && result != ERROR_STOPPED; i++) {
+        const struct fetch_source *source;
+        result = fetch_find(call->arguments[i], &source, error);
+        NEXT(result, fetch_dataset(source, root, settings, error));
+        if (result == OK || result == ERROR_STOPPED || count == 1)
+            continue;
+        log_warn(call->log, "%s", error->message);
+        text_add(&names, "%s%s", failed++ > 0 ? ", " : "", source->name);
+    }
+    if (failed > 0 && result != ERROR_STOPPED)
+        result = error_set(error, ERROR_IO, "%zu of %zu datasets were not fetched: %s", failed, count,
+                           names.failed ? "…" : names.data);
+    text_free(&names);
+    return result;
+}
+
+static status run(const struct command_call *call, struct error *error)
+{
+    struct command_call watched = *call;
+    struct fetch_settings settings = {.from = options_text(call->options, "from"),
+                                      .log = call->log,
+                                      .progress = report,
+                                      .stopped = is_stopped,
+                                      .context = &watched};
+    for (size_t i = 0; i + 1 < call->argument_count; i++) {
+        const struct fetch_source *source;
+        TRY(fetch_find(call->arguments[i], &source, error));
+    }
+    return get_all(call, &settings, error);
+}
+
+const struct command command_data_get = {
+    .name = "data get",
+    .arguments = "NAME… ROOT",
+    .summary = "fetch public datasets from their publishers",
+    .details =
+        "Each is downloaded, compared with its published size and SHA-256, and unpacked to where its reader looks;\n"
+        "its folder appears when it is complete. An interrupted download goes on where it was. For what is not\n"
+        "public, the message says how to come by it. Proxies are those of the environment (https_proxy).\n",
+    .example = "  mtil data get dtd flowers mnist /data\n"
+               "  mtil data get sun397 /data --from http://server/data\n",
+    .options = options,
+    .least = 2,
+    .most = SIZE_MAX,
+    .run = run,
+};
