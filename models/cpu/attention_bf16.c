@@ -1,13 +1,17 @@
-/* Attention in bf16: the four matrices of a head's products are rounded, softmax is in f32. */
+/* Attention in bf16: the matrices of a head's products are rounded, softmax is in f32. A head's scores are computed BLOCK
+ * rows at a time, which stay in the first-level cache until they are rounded. */
 #include <math.h>
 #include <string.h>
 
 #include "models/cpu/cpu.h"
 
+enum { BLOCK = BF16_DEPTH };
+
 struct attention_run {
     struct cpu *cpu;
     size_t positions, width, heads, columns; /* columns: of a head */
     size_t side, depth;                      /* positions, as padded for columns and for depths */
+    size_t columns_depth;                    /* columns, as padded for depths */
     float scale;                             /* 1/√columns */
     bool causal;
     struct matrix qkv, out, dout, dqkv; /* all samples */
@@ -16,10 +20,12 @@ struct attention_run {
 };
 
 /* Of one worker. */
+enum { RIGHT_OPERANDS = 3 };
 struct room {
-    float *p, *dp, *narrow; /* [side, side] twice, [side, columns as padded] */
-    uint16_t *left;         /* the left operand of a product */
-    uint32_t *right;
+    float *p, *dp, *narrow;         /* [BLOCK, side] twice, [BLOCK, columns_depth] */
+    uint16_t *left;                 /* [BLOCK, …] the left operand of a product */
+    uint16_t *p_turned, *dp_turned; /* [side, depth] */
+    uint32_t *right[RIGHT_OPERANDS];
 };
 
 static size_t larger(size_t a, size_t b)
@@ -27,55 +33,94 @@ static size_t larger(size_t a, size_t b)
     return a > b ? a : b;
 }
 
-static size_t padded_columns(const struct attention_run *run)
+static size_t smaller(size_t a, size_t b)
 {
-    return bf16_padded(run->columns, BF16_DEPTH);
+    return a < b ? a : b;
+}
+
+static void *take_room(uint8_t *rooms, size_t *at, size_t count, size_t size)
+{
+    void *room = rooms != NULL ? rooms + *at : NULL;
+    *at += bf16_padded(count * size, 64);
+    return room;
+}
+
+/* Its parts from `rooms` on, or nothing of it where that is NULL; returns how many bytes they take. */
+static size_t lay_out(const struct attention_run *run, bool backward, uint8_t *rooms, struct room *room)
+{
+    size_t at = 0, wide = larger(run->depth, run->columns_depth), turned = backward ? run->side * run->depth : 0;
+    room->p = take_room(rooms, &at, BLOCK * run->side, sizeof(float));
+    room->dp = take_room(rooms, &at, backward ? BLOCK * run->side : 0, sizeof(float));
+    room->narrow = take_room(rooms, &at, BLOCK * run->columns_depth, sizeof(float));
+    room->left = take_room(rooms, &at, BLOCK * wide, sizeof(uint16_t));
+    room->p_turned = take_room(rooms, &at, turned, sizeof(uint16_t));
+    room->dp_turned = take_room(rooms, &at, turned, sizeof(uint16_t));
+    for (size_t i = 0; i < RIGHT_OPERANDS; i++)
+        room->right[i] = take_room(rooms, &at, larger(run->side, run->columns_depth) * wide / 2, sizeof(uint32_t));
+    return at;
 }
 
 static struct room room_of(const struct attention_run *run, size_t worker)
 {
     struct room room;
-    uint8_t *at = run->rooms + worker * run->room_bytes;
-    size_t squares = run->side * run->side;
-    room.p = (float *)at;
-    room.dp = room.p + squares;
-    room.narrow = room.dp + squares;
-    room.left = (uint16_t *)(room.narrow + run->side * padded_columns(run));
-    room.right = (uint32_t *)(room.left + run->side * larger(run->depth, padded_columns(run)));
+    lay_out(run, run->dout.data != NULL, run->rooms + worker * run->room_bytes, &room);
     return room;
 }
 
-static size_t room_bytes(const struct attention_run *run)
+static struct matrix rows_of_type(enum tensor_type type, const void *data, size_t rows, size_t columns)
 {
-    size_t columns = padded_columns(run), wide = larger(run->depth, columns);
-    size_t floats = 2 * run->side * run->side + run->side * columns;
-    return bf16_padded(floats * sizeof(float) + run->side * wide * sizeof(uint16_t) +
-                           wide / 2 * larger(run->side, columns) * sizeof(uint32_t),
-                       64);
+    struct matrix m = matrix_rows((void *)data, rows, columns);
+    m.type = type;
+    return m;
 }
 
-/* c [m, n] = op(a) op(b) */
-struct operands {
-    struct matrix a, b;
-    bool transpose_a, transpose_b;
-};
-
-static void multiply(const struct attention_run *run, const struct room *room, const struct operands *o, float *c,
-                     size_t ldc)
+static struct matrix rows_from(struct matrix m, size_t first, size_t count)
 {
-    const struct vector_kernels *vector = run->cpu->vector;
-    size_t m = o->transpose_a ? o->a.columns : o->a.rows, n = o->transpose_b ? o->b.rows : o->b.columns,
-           depth = bf16_padded(o->transpose_a ? o->a.rows : o->a.columns, BF16_DEPTH);
-    const uint16_t *a = o->a.data;
-    size_t lda = o->a.stride;
-    if (o->a.type != TENSOR_BF16 || o->transpose_a || o->a.columns != depth) {
-        bf16_pack_left(vector, o->a, o->transpose_a, 0, m, room->left, depth);
-        a = room->left;
-        lda = depth;
+    m.data = (char *)m.data + first * m.stride * tensor_type_size(m.type);
+    m.rows = count;
+    return m;
+}
+
+/* op(b) as the right operand of products, in a room of its own */
+static const uint32_t *prepare_right(const struct attention_run *run, struct matrix b, bool transpose, uint32_t *to)
+{
+    size_t columns = transpose ? b.rows : b.columns;
+    bf16_pack_right(run->cpu, b, transpose, 0, bf16_padded(columns, BF16_SIDE) / BF16_SIDE, to);
+    return to;
+}
+
+/* c [rows of a, n as padded] = a b, b [columns of a, n] as prepared; a as it is where its depth is whole, or by way of the
+ * room */
+static void multiply(const struct attention_run *run, const struct room *room, struct matrix a, const uint32_t *b,
+                     size_t n, float *c, size_t ldc)
+{
+    size_t depth = bf16_padded(a.columns, BF16_DEPTH);
+    if (a.type != TENSOR_BF16 || a.columns != depth) {
+        bf16_pack_left(run->cpu, a, false, 0, a.rows, room->left, depth);
+        a = rows_of_type(TENSOR_BF16, room->left, a.rows, depth);
     }
-    bf16_pack_right(vector, o->b, o->transpose_b, 0, bf16_padded(n, BF16_SIDE) / BF16_SIDE, room->right);
-    run->cpu->bf16->multiply(&(struct bf16_product){
-        .m = m, .n = bf16_padded(n, BF16_SIDE), .k = depth, .a = a, .lda = lda, .b = room->right, .c = c, .ldc = ldc});
+    run->cpu->bf16->multiply(&(struct bf16_product){.m = a.rows,
+                                                    .n = bf16_padded(n, BF16_SIDE),
+                                                    .k = depth,
+                                                    .a = a.data,
+                                                    .lda = a.stride,
+                                                    .b = b,
+                                                    .c = c,
+                                                    .ldc = ldc});
+}
+
+/* out [rows, columns of a head] = a b, by way of the room */
+static void multiply_into(const struct attention_run *run, const struct room *room, struct matrix a, const uint32_t *b,
+                          struct matrix out)
+{
+    size_t stride = run->columns_depth;
+    multiply(run, room, a, b, run->columns, room->narrow, stride);
+    for (size_t i = 0; i < out.rows; i++) {
+        if (out.type == TENSOR_F32)
+            memcpy(row_of(out, i), room->narrow + i * stride, run->columns * sizeof(float));
+        else
+            cpu_store(run->cpu, out, i, 0, run->columns, room->narrow + i * stride);
+    }
 }
 
 /* A sample's rows of a matrix [B · L, …], columns of one head from `first` on. */
@@ -99,48 +144,67 @@ static struct head heads_of(const struct attention_run *run, struct matrix qkv, 
                          head_of(run, qkv, job, 2 * run->width)};
 }
 
-/* p [L, L] of rows `side` apart */
-static struct matrix square(const struct attention_run *run, float *p)
+/* A block of [rows, L] `side` apart */
+static struct matrix block_of(const struct attention_run *run, float *p, size_t rows)
 {
-    struct matrix m = matrix_rows(p, run->positions, run->positions);
+    struct matrix m = matrix_rows(p, rows, run->positions);
     m.stride = run->side;
     return m;
 }
 
-/* p = softmax(q kᵀ / √columns), row i over positions 0 … i when causal */
-static void probabilities(const struct attention_run *run, const struct room *room, const struct head *head)
+/* Rows first … of p = softmax(q kᵀ / √columns), row i over positions 0 … i when causal; keys: kᵀ as prepared */
+static struct matrix probabilities(const struct attention_run *run, const struct room *room, struct matrix query,
+                                   const uint32_t *keys, size_t first)
 {
-    size_t n = run->positions;
-    multiply(run, room, &(struct operands){head->query, head->key, false, true}, room->p, run->side);
-    for (size_t i = 0; i < n; i++) {
+    size_t n = run->positions, rows = smaller(n - first, BLOCK);
+    multiply(run, room, rows_from(query, first, rows), keys, n, room->p, run->side);
+    for (size_t i = 0; i < rows; i++) {
         float *p = room->p + i * run->side;
-        size_t seen = run->causal ? i + 1 : n;
+        size_t seen = run->causal ? first + i + 1 : n;
         run->cpu->vector->softmax(seen, run->scale, p, p);
         memset(p + seen, 0, (n - seen) * sizeof *p);
     }
-}
-
-/* out [L, columns] = op(a) b, by way of the room */
-static void multiply_into(const struct attention_run *run, const struct room *room, struct matrix a, bool transpose,
-                          struct matrix b, struct matrix out)
-{
-    size_t stride = padded_columns(run);
-    multiply(run, room, &(struct operands){a, b, transpose, false}, room->narrow, stride);
-    for (size_t i = 0; i < run->positions; i++) {
-        if (out.type == TENSOR_F32)
-            memcpy(row_of(out, i), room->narrow + i * stride, run->columns * sizeof(float));
-        else
-            cpu_store(run->cpu, out, i, 0, run->columns, room->narrow + i * stride);
-    }
+    return block_of(run, room->p, rows);
 }
 
 static void attend(void *context, size_t job, size_t worker)
 {
     const struct attention_run *run = context;
     struct head head = heads_of(run, run->qkv, job);
+    struct matrix out = head_of(run, run->out, job, 0);
     struct room room = room_of(run, worker);
-    probabilities(run, &room, &head);
-    multiply_into(run, &room, square(run, room.p), false, head.value, head_of(run, run->out, job, 0));
+    const uint32_t *keys = prepare_right(run, head.key, true, room.right[0]),
+                   *values = prepare_right(run, head.value, false, room.right[1]);
+    for (size_t i = 0; i < run->positions; i += BLOCK) {
+        struct matrix p = probabilities(run, &room, head.query, keys, i);
+        multiply_into(run, &room, p, values, rows_from(out, i, p.rows));
+    }
+}
+
+/* dq of the block at `first`, and what the products below need: p and the gradient of the scores, turned */
+static void attend_backward_block(const struct attention_run *run, const struct room *room, const struct head *head,
+                                  size_t first, struct matrix dquery, struct matrix dout)
+{
+    struct matrix p = probabilities(run, room, head->query, room->right[0], first),
+                  dp = block_of(run, room->dp, p.rows);
+    multiply(run, room, rows_from(dout, first, p.rows), room->right[1], run->positions, room->dp, run->side);
+    for (size_t i = 0; i < p.rows; i++)
+        run->cpu->vector->softmax_backward(run->positions, run->scale, row_of(p, i), row_of(dp, i), row_of(dp, i));
+    multiply_into(run, room, dp, room->right[2], rows_from(dquery, first, p.rows));
+    bf16_pack_left(run->cpu, p, true, 0, run->positions, room->p_turned + first, run->depth);
+    bf16_pack_left(run->cpu, dp, true, 0, run->positions, room->dp_turned + first, run->depth);
+}
+
+/* out [L, columns of a head] = turned · b */
+static void multiply_turned(const struct attention_run *run, const struct room *room, uint16_t *turned, struct matrix b,
+                            struct matrix out)
+{
+    const uint32_t *right = prepare_right(run, b, false, room->right[0]);
+    struct matrix a = rows_of_type(TENSOR_BF16, turned, run->positions, run->depth);
+    for (size_t i = 0; i < run->positions; i += BLOCK) {
+        size_t rows = smaller(run->positions - i, BLOCK);
+        multiply_into(run, room, rows_from(a, i, rows), right, rows_from(out, i, rows));
+    }
 }
 
 static void attend_backward(void *context, size_t job, size_t worker)
@@ -149,14 +213,13 @@ static void attend_backward(void *context, size_t job, size_t worker)
     struct head head = heads_of(run, run->qkv, job), gradient = heads_of(run, run->dqkv, job);
     struct matrix dout = head_of(run, run->dout, job, 0);
     struct room room = room_of(run, worker);
-    struct matrix p = square(run, room.p), dp = square(run, room.dp);
-    probabilities(run, &room, &head);
-    multiply_into(run, &room, p, true, dout, gradient.value);
-    multiply(run, &room, &(struct operands){dout, head.value, false, true}, room.dp, run->side);
-    for (size_t i = 0; i < run->positions; i++)
-        run->cpu->vector->softmax_backward(run->positions, run->scale, row_of(p, i), row_of(dp, i), row_of(dp, i));
-    multiply_into(run, &room, dp, false, head.key, gradient.query);
-    multiply_into(run, &room, dp, true, head.query, gradient.key);
+    prepare_right(run, head.key, true, room.right[0]);
+    prepare_right(run, head.value, true, room.right[1]);
+    prepare_right(run, head.key, false, room.right[2]);
+    for (size_t i = 0; i < run->positions; i += BLOCK)
+        attend_backward_block(run, &room, &head, i, gradient.query, dout);
+    multiply_turned(run, &room, room.p_turned, dout, gradient.value);
+    multiply_turned(run, &room, room.dp_turned, head.query, gradient.key);
 }
 
 static status run_heads(struct attention_run *run, size_t batch, threads_job job, struct error *error)
@@ -166,20 +229,15 @@ static status run_heads(struct attention_run *run, size_t batch, threads_job job
     run->side = bf16_padded(run->positions, BF16_SIDE);
     run->depth = bf16_padded(run->positions, BF16_DEPTH);
     run->scale = 1.0f / sqrtf((float)run->columns);
-    run->room_bytes = room_bytes(run);
+    run->columns_depth = bf16_padded(run->columns, BF16_DEPTH);
+    struct room unused;
+    run->room_bytes = lay_out(run, run->dout.data != NULL, NULL, &unused);
     void *memory;
     TRY(cpu_scratch(run->cpu, threads_count(run->cpu->threads) * run->room_bytes, &memory, error));
     run->rooms = memory;
     threads_run(run->cpu->threads, batch * run->heads, job, run);
     arena_release(&run->cpu->scratch, mark);
     return OK;
-}
-
-static struct matrix rows_of_type(enum tensor_type type, const void *data, size_t rows, size_t columns)
-{
-    struct matrix m = matrix_rows((void *)data, rows, columns);
-    m.type = type;
-    return m;
 }
 
 status cpu_attention_bf16(struct cpu *cpu, const struct attention *o, struct error *error)

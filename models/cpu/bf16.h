@@ -29,7 +29,19 @@ struct bf16_product {
 struct bf16_kernels {
     const char *name; /* "amx" */
     void (*multiply)(const struct bf16_product *product);
+    void (*round)(size_t n, const float *x, uint16_t *y); /* to the nearest, ties to even; NaN stays */
+    /* The same, and a copy, past the caches: memory that is written whole need not be read first. To be followed by a
+     * fence before another thread is told. */
+    void (*stream_rounded)(size_t n, const float *x, uint16_t *y);
+    void (*stream)(size_t n, const float *x, float *y);
+    void (*fence)(void);
 };
+
+/* Of AVX-512 BF16 (bf16_avx512.c), which AMX has beside it. */
+void bf16_round_avx512(size_t n, const float *x, uint16_t *y);
+void bf16_stream_rounded_avx512(size_t n, const float *x, uint16_t *y);
+void bf16_stream_avx512(size_t n, const float *x, float *y);
+void bf16_fence_avx512(void);
 
 /* Those that this machine can run, best first; the last one is plain C, for tests on machines without the units. NULL
  * past it. */
@@ -40,12 +52,13 @@ static inline size_t bf16_padded(size_t n, size_t multiple)
     return (n + multiple - 1) / multiple * multiple;
 }
 
+struct cpu;
+
 /* op(a)'s rows [first, first + count) as bf16, `stride` values apart, zeros up to the padded depth. */
-void bf16_pack_left(const struct vector_kernels *vector, struct matrix a, bool transpose, size_t first, size_t count,
-                    uint16_t *to, size_t stride);
+void bf16_pack_left(const struct cpu *cpu, struct matrix a, bool transpose, size_t first, size_t count, uint16_t *to,
+                    size_t stride);
 
 /* Strips [first, last) of op(b). */
-void bf16_pack_right(const struct vector_kernels *vector, struct matrix b, bool transpose, size_t first, size_t last,
-                     uint32_t *to);
+void bf16_pack_right(const struct cpu *cpu, struct matrix b, bool transpose, size_t first, size_t last, uint32_t *to);
 
 #endif

@@ -113,4 +113,9 @@ static void multiply(const struct bf16_product *p)
     _tile_release();
 }
 
-const struct bf16_kernels bf16_kernels_amx = {.name = "amx", .multiply = multiply};
+const struct bf16_kernels bf16_kernels_amx = {.name = "amx",
+                                              .multiply = multiply,
+                                              .round = bf16_round_avx512,
+                                              .stream_rounded = bf16_stream_rounded_avx512,
+                                              .stream = bf16_stream_avx512,
+                                              .fence = bf16_fence_avx512};

@@ -54,4 +54,52 @@ static void multiply(const struct bf16_product *p)
         }
 }
 
-const struct bf16_kernels bf16_kernels_avx512bf16 = {.name = "avx512bf16", .multiply = multiply};
+void bf16_round_avx512(size_t n, const float *x, uint16_t *y)
+{
+    size_t i = 0;
+    for (; i + 2 * SIDE <= n; i += 2 * SIDE)
+        _mm512_storeu_si512(y + i, (__m512i)_mm512_cvtne2ps_pbh(_mm512_loadu_ps(x + i + SIDE), _mm512_loadu_ps(x + i)));
+    for (; i < n; i += SIDE) {
+        __mmask16 some = n - i < SIDE ? (__mmask16)((1u << (n - i)) - 1) : (__mmask16)0xffff;
+        _mm256_mask_storeu_epi16(y + i, some, (__m256i)_mm512_cvtneps_pbh(_mm512_maskz_loadu_ps(some, x + i)));
+    }
+}
+
+static bool is_whole_lines(const void *y, size_t bytes)
+{
+    enum { LINE = 64 };
+    return ((uintptr_t)y | bytes) % LINE == 0;
+}
+
+void bf16_stream_rounded_avx512(size_t n, const float *x, uint16_t *y)
+{
+    if (!is_whole_lines(y, n * sizeof *y)) {
+        bf16_round_avx512(n, x, y);
+        return;
+    }
+    for (size_t i = 0; i < n; i += 2 * SIDE)
+        _mm512_stream_si512((void *)(y + i),
+                            (__m512i)_mm512_cvtne2ps_pbh(_mm512_loadu_ps(x + i + SIDE), _mm512_loadu_ps(x + i)));
+}
+
+void bf16_stream_avx512(size_t n, const float *x, float *y)
+{
+    if (!is_whole_lines(y, n * sizeof *y)) {
+        memcpy(y, x, n * sizeof *y);
+        return;
+    }
+    for (size_t i = 0; i < n; i += SIDE)
+        _mm512_stream_ps(y + i, _mm512_loadu_ps(x + i));
+}
+
+void bf16_fence_avx512(void)
+{
+    _mm_sfence();
+}
+
+const struct bf16_kernels bf16_kernels_avx512bf16 = {.name = "avx512bf16",
+                                                     .multiply = multiply,
+                                                     .round = bf16_round_avx512,
+                                                     .stream_rounded = bf16_stream_rounded_avx512,
+                                                     .stream = bf16_stream_avx512,
+                                                     .fence = bf16_fence_avx512};

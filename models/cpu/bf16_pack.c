@@ -1,7 +1,7 @@
 /* Operands of bf16 products in the order in which they are read. */
 #include <string.h>
 
-#include "models/cpu/bf16.h"
+#include "models/cpu/cpu.h"
 
 enum { SIDE = BF16_SIDE, DEPTH = BF16_DEPTH, CHUNK = 512 /* values of a row at a time */ };
 
@@ -11,63 +11,63 @@ static size_t smaller(size_t a, size_t b)
 }
 
 /* count values of a row as bf16, and zeros up to `padded` */
-static void read_row(const struct vector_kernels *vector, struct matrix m, size_t row, size_t column, size_t count,
-                     size_t padded, uint16_t *to)
+static void read_row(const struct cpu *cpu, struct matrix m, size_t row, size_t column, size_t count, size_t padded,
+                     uint16_t *to)
 {
     size_t at = row * m.stride + column;
     if (m.type == TENSOR_BF16)
         memcpy(to, (const uint16_t *)m.data + at, count * sizeof *to);
     else
-        vector->round(count, (const float *)m.data + at, to);
+        cpu->bf16->round(count, (const float *)m.data + at, to);
     memset(to + count, 0, (padded - count) * sizeof *to);
 }
 
 /* Rows [first, first + count ≤ SIDE) at a depth of m's rows, as zeros where there are none. */
-static void read_depths(const struct vector_kernels *vector, struct matrix m, size_t depth, size_t column, size_t count,
+static void read_depths(const struct cpu *cpu, struct matrix m, size_t depth, size_t column, size_t count,
                         size_t padded, uint16_t to[2][CHUNK])
 {
     for (size_t i = 0; i < 2; i++) {
         if (depth + i < m.rows)
-            read_row(vector, m, depth + i, column, count, padded, to[i]);
+            read_row(cpu, m, depth + i, column, count, padded, to[i]);
         else
             memset(to[i], 0, padded * sizeof **to);
     }
 }
 
 /* aᵀ: pairs of a's rows, turned block by block */
-static void pack_left_turned(const struct vector_kernels *vector, struct matrix a, size_t first, size_t count,
-                             uint16_t *to, size_t stride)
+static void pack_left_turned(const struct cpu *cpu, struct matrix a, size_t first, size_t count, uint16_t *to,
+                             size_t stride)
 {
     uint16_t rows[2][CHUNK];
     uint32_t pairs[CHUNK / SIDE][SIDE][SIDE], turned[SIDE][SIDE];
     for (size_t from = 0; from < count; from += CHUNK) {
         size_t n = smaller(count - from, CHUNK), padded = bf16_padded(n, SIDE);
-        for (size_t k = 0; k < stride; k += DEPTH) {
+        for (size_t k = 0; k < a.rows; k += DEPTH) {
             for (size_t p = 0; p < SIDE; p++) {
-                read_depths(vector, a, k + 2 * p, first + from, n, padded, rows);
-                vector->pair(padded, rows[0], rows[1], pairs[0][p], SIDE * SIDE);
+                read_depths(cpu, a, k + 2 * p, first + from, n, padded, rows);
+                cpu->vector->pair(padded, rows[0], rows[1], pairs[0][p], SIDE * SIDE);
             }
             for (size_t i = 0; i < n; i++) {
                 if (i % SIDE == 0)
-                    vector->turn(SIDE, pairs[i / SIDE][0], SIDE, turned[0], SIDE);
+                    cpu->vector->turn(SIDE, pairs[i / SIDE][0], SIDE, turned[0], SIDE);
                 memcpy(to + (from + i) * stride + k, turned[i % SIDE], sizeof turned[0]);
             }
         }
     }
 }
 
-void bf16_pack_left(const struct vector_kernels *vector, struct matrix a, bool transpose, size_t first, size_t count,
-                    uint16_t *to, size_t stride)
+void bf16_pack_left(const struct cpu *cpu, struct matrix a, bool transpose, size_t first, size_t count, uint16_t *to,
+                    size_t stride)
 {
     if (transpose)
-        pack_left_turned(vector, a, first, count, to, stride);
+        pack_left_turned(cpu, a, first, count, to, stride);
     else
         for (size_t i = 0; i < count; i++)
-            read_row(vector, a, first + i, 0, a.columns, stride, to + i * stride);
+            read_row(cpu, a, first + i, 0, a.columns, bf16_padded(a.columns, DEPTH), to + i * stride);
 }
 
 /* A strip of bᵀ: 16 of b's rows, turned */
-static void pack_strip_turned(const struct vector_kernels *vector, struct matrix b, size_t strip, uint32_t *to)
+static void pack_strip_turned(const struct cpu *cpu, struct matrix b, size_t strip, uint32_t *to)
 {
     union {
         uint16_t values[SIDE][CHUNK];
@@ -79,13 +79,13 @@ static void pack_strip_turned(const struct vector_kernels *vector, struct matrix
     for (size_t k = 0; k < b.columns; k += CHUNK) {
         size_t n = smaller(b.columns - k, CHUNK), padded = bf16_padded(n, DEPTH);
         for (size_t i = 0; i < count; i++)
-            read_row(vector, b, first + i, k, n, padded, rows.values[i]);
-        vector->turn(padded / 2, rows.pairs[0], CHUNK / 2, to + k / 2 * SIDE, SIDE);
+            read_row(cpu, b, first + i, k, n, padded, rows.values[i]);
+        cpu->vector->turn(padded / 2, rows.pairs[0], CHUNK / 2, to + k / 2 * SIDE, SIDE);
     }
 }
 
 /* Pairs of b's rows as they are, in pieces of CHUNK columns. */
-static void pack_strips(const struct vector_kernels *vector, struct matrix b, size_t first, size_t last, uint32_t *to)
+static void pack_strips(const struct cpu *cpu, struct matrix b, size_t first, size_t last, uint32_t *to)
 {
     uint16_t rows[2][CHUNK];
     size_t depth = bf16_padded(b.rows, DEPTH), strip = depth / 2 * SIDE;
@@ -93,19 +93,18 @@ static void pack_strips(const struct vector_kernels *vector, struct matrix b, si
         size_t column = s * SIDE, end = smaller(last, s + CHUNK / SIDE) * SIDE, padded = end - column,
                n = smaller(end, b.columns) - column;
         for (size_t k = 0; k < depth; k += 2) {
-            read_depths(vector, b, k, column, n, padded, rows);
-            vector->pair(padded, rows[0], rows[1], to + s * strip + k / 2 * SIDE, strip);
+            read_depths(cpu, b, k, column, n, padded, rows);
+            cpu->vector->pair(padded, rows[0], rows[1], to + s * strip + k / 2 * SIDE, strip);
         }
     }
 }
 
-void bf16_pack_right(const struct vector_kernels *vector, struct matrix b, bool transpose, size_t first, size_t last,
-                     uint32_t *to)
+void bf16_pack_right(const struct cpu *cpu, struct matrix b, bool transpose, size_t first, size_t last, uint32_t *to)
 {
     if (!transpose) {
-        pack_strips(vector, b, first, last, to);
+        pack_strips(cpu, b, first, last, to);
         return;
     }
     for (size_t s = first; s < last; s++)
-        pack_strip_turned(vector, b, s, to + s * bf16_padded(b.columns, DEPTH) / 2 * SIDE);
+        pack_strip_turned(cpu, b, s, to + s * bf16_padded(b.columns, DEPTH) / 2 * SIDE);
 }

@@ -31,4 +31,29 @@ static void multiply(const struct bf16_product *p)
         }
 }
 
-const struct bf16_kernels bf16_kernels_portable = {.name = "portable", .multiply = multiply};
+static void round_values(size_t n, const float *x, uint16_t *y)
+{
+    enum { INFINITE_BITS = 0x7f800000, QUIET = 0x40 };
+    for (size_t i = 0; i < n; i++) {
+        uint32_t bits;
+        memcpy(&bits, &x[i], sizeof bits);
+        uint32_t rounded = (bits + 0x7fffu + (bits >> 16 & 1)) >> 16;
+        y[i] = (uint16_t)((bits & 0x7fffffffu) > INFINITE_BITS ? bits >> 16 | QUIET : rounded);
+    }
+}
+
+static void copy_values(size_t n, const float *x, float *y)
+{
+    memcpy(y, x, n * sizeof *y);
+}
+
+static void no_fence(void)
+{
+}
+
+const struct bf16_kernels bf16_kernels_portable = {.name = "portable",
+                                                   .multiply = multiply,
+                                                   .round = round_values,
+                                                   .stream_rounded = round_values,
+                                                   .stream = copy_values,
+                                                   .fence = no_fence};

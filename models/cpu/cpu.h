@@ -63,7 +63,7 @@ static inline void cpu_store(const struct cpu *cpu, struct matrix m, size_t row,
                              const float *room)
 {
     if (m.type == TENSOR_BF16)
-        cpu->vector->round(n, room, (uint16_t *)m.data + row * m.stride + column);
+        cpu->bf16->round(n, room, (uint16_t *)m.data + row * m.stride + column);
 }
 
 /* The most columns at a time: all of a row of floats. */

@@ -1,6 +1,7 @@
 /* Matrix products in bf16. Operands are rounded and packed first, by all threads; then tiles are multiplied. As no value
  * depends on its tile (bf16.h), tiles are as large as caches like them. */
 #include <assert.h>
+#include <string.h>
 
 #include "models/cpu/cpu.h"
 
@@ -39,7 +40,7 @@ static void pack_left_rows(struct cpu *cpu, const void *operation, size_t first,
     const struct operand *o = operation;
     size_t rows = o->transpose ? o->matrix.columns : o->matrix.rows, from = first * PACK_ROWS,
            to = smaller(last * PACK_ROWS, rows);
-    bf16_pack_left(cpu->vector, o->matrix, o->transpose, from, to - from, o->left + from * o->depth, o->depth);
+    bf16_pack_left(cpu, o->matrix, o->transpose, from, to - from, o->left + from * o->depth, o->depth);
 }
 
 /* A matrix that is stored as it is read is not copied. */
@@ -63,8 +64,7 @@ static void pack_right_strips(struct cpu *cpu, const void *operation, size_t fir
 {
     const struct operand *o = operation;
     size_t columns = o->transpose ? o->matrix.rows : o->matrix.columns, strips = divide_up(columns, BF16_SIDE);
-    bf16_pack_right(cpu->vector, o->matrix, o->transpose, first * PACK_STRIPS, smaller(last * PACK_STRIPS, strips),
-                    o->right);
+    bf16_pack_right(cpu, o->matrix, o->transpose, first * PACK_STRIPS, smaller(last * PACK_STRIPS, strips), o->right);
 }
 
 static status prepare_right(struct cpu *cpu, const struct gemm *g, const uint32_t **right, struct error *error)
@@ -85,6 +85,19 @@ static status prepare_right(struct cpu *cpu, const struct gemm *g, const uint32_
     return OK;
 }
 
+/* n values of a row, past the caches where they would not stay there until they are read. */
+static void write_row(const struct cpu *cpu, struct matrix m, size_t row, size_t column, size_t n, const float *c)
+{
+    enum { STAYS = 1 << 20 }; /* bytes */
+    bool far = m.rows * m.stride * tensor_type_size(m.type) > STAYS;
+    if (m.type == TENSOR_BF16)
+        (far ? cpu->bf16->stream_rounded : cpu->bf16->round)(n, c, (uint16_t *)m.data + row * m.stride + column);
+    else if (far)
+        cpu->bf16->stream(n, c, row_of(m, row) + column);
+    else
+        memcpy(row_of(m, row) + column, c, n * sizeof *c);
+}
+
 /* One row of a tile: c [n] → out, and before. */
 static void finish_row(const struct cpu *cpu, const struct gemm *g, size_t row, size_t column, size_t n, float *c)
 {
@@ -98,18 +111,13 @@ static void finish_row(const struct cpu *cpu, const struct gemm *g, size_t row, 
         vector->add(n, c, cpu_floats(cpu, g->addend, row, column, n, buffer), c);
     if (g->backward)
         vector->activate_backward(g->activation, n, cpu_floats(cpu, g->before, row, column, n, buffer), c, c);
-    else if (g->before.data != NULL && g->before.type == TENSOR_F32)
-        vector->scale(n, 1.0f, c, row_of(g->before, row) + column);
     else if (g->before.data != NULL)
-        cpu_store(cpu, g->before, row, column, n, c);
+        write_row(cpu, g->before, row, column, n, c);
     if (!g->backward && g->activation != ACTIVATION_NONE)
         vector->activate(g->activation, n, c, c);
     if (g->accumulate)
         vector->add(n, c, cpu_floats(cpu, g->out, row, column, n, buffer), c);
-    if (g->out.type == TENSOR_F32)
-        vector->scale(n, 1.0f, c, row_of(g->out, row) + column);
-    else
-        cpu_store(cpu, g->out, row, column, n, c);
+    write_row(cpu, g->out, row, column, n, c);
 }
 
 struct gemm_run {
@@ -138,6 +146,7 @@ static void multiply_tile(void *context, size_t job, size_t worker)
                                                     .ldc = TILE_COLUMNS});
     for (size_t i = 0; i < rows; i++)
         finish_row(run->cpu, g, row + i, column, columns, c + i * TILE_COLUMNS);
+    run->cpu->bf16->fence();
 }
 
 /* Lower tiles where there would be too few to share out evenly. */
@@ -242,8 +251,8 @@ static void pack_group_weights(void *context, size_t job, size_t worker)
     size_t n = g->out.columns, k = g->a.columns;
     float *weights = (float *)g->b.data + run->groups[piece.group].index * n * k;
     enum { STRIPS = TILE_ROWS / BF16_SIDE };
-    bf16_pack_right(run->cpu->vector, g->transpose_b ? matrix_rows(weights, n, k) : matrix_rows(weights, k, n),
-                    g->transpose_b, piece.piece * STRIPS, smaller((piece.piece + 1) * STRIPS, divide_up(n, BF16_SIDE)),
+    bf16_pack_right(run->cpu, g->transpose_b ? matrix_rows(weights, n, k) : matrix_rows(weights, k, n), g->transpose_b,
+                    piece.piece * STRIPS, smaller((piece.piece + 1) * STRIPS, divide_up(n, BF16_SIDE)),
                     run->right + piece.group * packed_weights(g));
 }
 
@@ -271,6 +280,7 @@ static void multiply_group_rows(void *context, size_t job, size_t worker)
         for (size_t i = 0; i < rows; i++)
             finish_row(run->cpu, &finish, group->first + from + i, column, columns, c + i * TILE_COLUMNS);
     }
+    run->cpu->bf16->fence();
 }
 
 static status multiply_rows(struct grouped_run *run, struct error *error)
@@ -303,7 +313,7 @@ static void pack_group_left(void *context, size_t job, size_t worker)
     const struct grouped_run *run = context;
     const struct group *group = &run->groups[run->jobs[job].group];
     size_t depth = bf16_padded(group->rows, BF16_DEPTH), from = run->jobs[job].piece * TILE_ROWS;
-    bf16_pack_left(run->cpu->vector, rows_of_group(run->gemm->a, group), true, from, smaller(run->m - from, TILE_ROWS),
+    bf16_pack_left(run->cpu, rows_of_group(run->gemm->a, group), true, from, smaller(run->m - from, TILE_ROWS),
                    run->turned + group->depth * run->m + from * depth, depth);
 }
 
@@ -314,7 +324,7 @@ static void pack_group_right(void *context, size_t job, size_t worker)
     const struct grouped_run *run = context;
     const struct group *group = &run->groups[run->jobs[job].group];
     size_t piece = run->jobs[job].piece, padded = bf16_padded(run->n, BF16_SIDE);
-    bf16_pack_right(run->cpu->vector, rows_of_group(run->gemm->b, group), false, piece * STRIPS,
+    bf16_pack_right(run->cpu, rows_of_group(run->gemm->b, group), false, piece * STRIPS,
                     smaller((piece + 1) * STRIPS, padded / BF16_SIDE), run->right + group->depth / 2 * padded);
 }
 

@@ -170,7 +170,7 @@ void cpu_copy_row(const struct cpu *cpu, struct matrix from, size_t row, struct 
     if (from.type == to.type)
         memcpy(y, x, to.columns * size);
     else if (to.type == TENSOR_BF16)
-        cpu->vector->round(to.columns, x, y);
+        cpu->bf16->round(to.columns, x, y);
     else
         cpu->vector->widen(to.columns, x, y);
 }

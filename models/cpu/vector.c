@@ -306,10 +306,10 @@ static float maximum(size_t n, const float *x)
             lanes[j] = x[first + j] > lanes[j] ? x[first + j] : lanes[j];
     for (size_t i = whole; i < n; i++)
         lanes[i - whole] = x[i] > lanes[i - whole] ? x[i] : lanes[i - whole];
-    float best = lanes[0];
-    for (int j = 1; j < VECTOR_LANES; j++)
-        best = lanes[j] > best ? lanes[j] : best;
-    return best;
+    for (int width = VECTOR_LANES / 2; width > 0; width /= 2)
+        for (int j = 0; j < width; j++)
+            lanes[j] = lanes[j + width] > lanes[j] ? lanes[j + width] : lanes[j];
+    return lanes[0];
 }
 
 static void softmax(size_t n, float factor, const float *x, float *y)
@@ -460,18 +460,6 @@ static void add_noise(size_t n, float epsilon, const float *u, const float *nois
     }
 }
 
-static uint16_t bf16_of(float x)
-{
-    uint32_t bits = bits_of(x), rounded = (bits + 0x7fffu + (bits >> 16 & 1)) >> 16;
-    return (uint16_t)((bits & 0x7fffffffu) > INFINITE_BITS ? bits >> 16 | 0x40 : rounded);
-}
-
-static void round_values(size_t n, const float *restrict x, uint16_t *restrict y)
-{
-    for (size_t i = 0; i < n; i++)
-        y[i] = bf16_of(x[i]);
-}
-
 static void widen(size_t n, const uint16_t *restrict x, float *restrict y)
 {
     for (size_t i = 0; i < n; i++) {
@@ -545,7 +533,6 @@ const struct vector_kernels VECTOR_TABLE = {
     .dropout = dropout,
     .normals = normals,
     .add_noise = add_noise,
-    .round = round_values,
     .widen = widen,
     .pair = pair,
     .turn = turn,

@@ -52,8 +52,7 @@ struct vector_kernels {
     void (*normals)(size_t n, uint64_t first_block, const uint32_t key[2], const uint32_t counter[2], float *y);
     /* z += noise ⊙ (softplus(u) + epsilon); u is finite */
     void (*add_noise)(size_t n, float epsilon, const float *u, const float *noise, float *z);
-    void (*round)(size_t n, const float *x, uint16_t *y); /* to bf16: to the nearest, ties to even; NaN stays */
-    void (*widen)(size_t n, const uint16_t *x, float *y);
+    void (*widen)(size_t n, const uint16_t *x, float *y); /* from bf16 */
     /* Two rows of bf16 become one of pairs, in groups of 16 at a distance of stride: y[j / 16 · stride + j mod 16] = a[j],
      * b[j]; n is a multiple of 16 */
     void (*pair)(size_t n, const uint16_t *a, const uint16_t *b, uint32_t *y, size_t stride);

@@ -361,6 +361,38 @@ static void bf16_products_of_all_shapes(void **state)
                         multiply_bf16(bf16, rows[i], n, depths[k], accumulate);
 }
 
+/* To the nearest, a tie to the even one; an infinity and a NaN stay; nothing is written past the end, nor by what goes
+ * past the caches. */
+static void bf16_is_rounded_to_the_nearest(void **state)
+{
+    (void)state;
+    static const struct {
+        uint32_t bits;
+        uint16_t rounded;
+    } cases[] = {{0x3f808000, 0x3f80}, {0x3f818000, 0x3f82}, {0x3f808001, 0x3f81}, {0xbf817fff, 0xbf81},
+                 {0x7f7fffff, 0x7f80}, {0xff800000, 0xff80}, {0x7f800001, 0x7fc0}, {0x80000000, 0x8000}};
+    enum { CASES = sizeof cases / sizeof *cases, MOST = 70 };
+    float x[MOST];
+    for (size_t i = 0; i < MOST; i++)
+        memcpy(&x[i], &cases[i % CASES].bits, sizeof x[i]);
+    const struct bf16_kernels *bf16;
+    for (size_t set = 0; (bf16 = bf16_kernels_at(set)) != NULL; set++)
+        for (size_t n = 0; n < MOST; n++) {
+            _Alignas(64) uint16_t y[MOST] = {0};
+            _Alignas(64) float copied[MOST] = {0};
+            (n % 2 == 0 ? bf16->stream_rounded : bf16->round)(n, x, y);
+            bf16->stream(n, x, copied);
+            bf16->fence();
+            assert_memory_equal(copied, x, n * sizeof *x);
+            for (size_t i = n; i < MOST; i++)
+                assert_true(copied[i] == 0);
+            for (size_t i = 0; i < MOST; i++)
+                if (y[i] != (i < n ? cases[i % CASES].rounded : 0))
+                    fail_msg("%s, value %zu of %zu: expected 0x%x, found 0x%x", bf16->name, i, n,
+                             i < n ? cases[i % CASES].rounded : 0, y[i]);
+        }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -373,6 +405,7 @@ int main(void)
         cmocka_unit_test(routing_noise_is_accurate),
         cmocka_unit_test(what_is_not_finite_stays_so),
         cmocka_unit_test(bf16_products_of_all_shapes),
+        cmocka_unit_test(bf16_is_rounded_to_the_nearest),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
