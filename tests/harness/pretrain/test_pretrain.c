@@ -19,7 +19,7 @@ static status run(const struct scratch *scratch, size_t threads, struct stop *st
 {
     struct pretrain_settings settings = pretrain_defaults();
     settings.batch = 4;
-    settings.plain_steps = 3;
+    settings.plain_steps = 1;
     settings.harder_steps = 1;
     settings.captions = 100;
     settings.merges = 20;
