@@ -73,6 +73,12 @@ status dataset_reader_find(const struct dataset_reader **reader, const char *nam
  * that. */
 bool dataset_found(const struct dataset_reader *reader, const char *root);
 
+/* The folders that the reader "folder" can read, for its option path: those below root that no other reader looks into and that hold
+ * class folders of images, or train and test with such; "." alone where root is one itself. The caller frees found
+ * (directory_free); after a failure there is nothing to free. */
+struct directory;
+status dataset_find_folders(const char *root, struct directory *found, struct error *error);
+
 /* name: a reader of the registry; root: the folder that holds the readers' folders ("--data-location"). options: the
  * reader's own keys, NULL for defaults, borrowed during the call. log may be NULL.
  *

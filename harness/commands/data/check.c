@@ -51,6 +51,7 @@ struct root_survey {
     bool warned;             /* a warning said that surveys cannot be stored */
     struct threads *threads;
     const struct dataset_reader *reader; /* the current dataset: `number` of `count` */
+    const char *name;                    /* its reader's, or its folder's where it was found by what is in it */
     size_t number, count, unfit, different;
     struct text unfit_names;
     struct table counts, problems;
@@ -96,7 +97,7 @@ static void report(void *context, size_t done, size_t total)
 {
     const struct root_survey *survey = context;
     progress_report(survey->call->progress, &(struct progress_state){.activity = "check",
-                                                                     .subject = survey->reader->name,
+                                                                     .subject = survey->name,
                                                                      .task = survey->number,
                                                                      .tasks = survey->count,
                                                                      .step = done,
@@ -115,7 +116,7 @@ static bool is_stopped(void *context)
 static void report_finding(const struct root_survey *survey, const struct check_finding *finding)
 {
     const struct log *log = survey->call->log;
-    const char *name = survey->reader->name;
+    const char *name = survey->name;
     switch (finding->kind) {
     case CHECK_MISSING:
         log_warn(log, "%s: %s is listed but missing", name, finding->subject);
@@ -147,8 +148,8 @@ static void report_findings(struct root_survey *survey, const struct check *chec
         if ((*so_far)++ < REPORTED && logs)
             report_finding(survey, finding);
         if (*so_far == all && all > REPORTED && logs)
-            log_warn(survey->call->log, "%s: %zu more of this kind in %s (%s); --problems lists all",
-                     survey->reader->name, all - REPORTED, parts[finding->split], kinds[finding->kind]);
+            log_warn(survey->call->log, "%s: %zu more of this kind in %s (%s); --problems lists all", survey->name,
+                     all - REPORTED, parts[finding->split], kinds[finding->kind]);
     }
 }
 
@@ -171,7 +172,7 @@ static bool differs(struct root_survey *survey, const struct dataset *dataset, c
     char detail[160];
     snprintf(detail, sizeof detail, "published %zu classes, %zu + %zu images; found %zu classes, %zu + %zu",
              published->classes, published->train, published->test, classes, train, test);
-    log_info(survey->call->log, "%s: %s", survey->reader->name, detail);
+    log_info(survey->call->log, "%s: %s", survey->name, detail);
     add_problem(survey, NULL, "differs", NULL, detail);
     return true;
 }
@@ -209,14 +210,14 @@ static void add_counts(struct root_survey *survey, const struct dataset *dataset
 
 static void count_unfit(struct root_survey *survey)
 {
-    text_add(&survey->unfit_names, "%s%s", survey->unfit > 0 ? ", " : "", survey->reader->name);
+    text_add(&survey->unfit_names, "%s%s", survey->unfit > 0 ? ", " : "", survey->name);
     survey->unfit++;
 }
 
 static void add_unopened(struct root_survey *survey, const struct error *cause)
 {
     if (!options_boolean(survey->call->options, "problems"))
-        log_warn(survey->call->log, "%s: %s", survey->reader->name, cause->message);
+        log_warn(survey->call->log, "%s: %s", survey->name, cause->message);
     add_problem(survey, NULL, "not opened", NULL, cause->message);
     table_add_text(&survey->counts, survey->reader->name);
     for (size_t i = 2; i < survey->counts.columns; i++)
@@ -316,26 +317,39 @@ static status check_names(const struct options *given, struct error *error)
     return OK;
 }
 
-static status check_all(struct root_survey *survey, struct error *error)
+/* One dataset of the root; path is for the reader whose folder is an option. */
+static status check_next(struct root_survey *survey, const struct dataset_reader *reader, const char *path,
+                         const char *name, struct error *error)
+{
+    survey->reader = reader;
+    survey->path = path;
+    survey->name = name;
+    survey->number++;
+    return check_one(survey, error);
+}
+
+static status check_all(struct root_survey *survey, const struct directory *found, struct error *error)
 {
     size_t count;
-    const struct dataset_reader *const *readers = dataset_readers(&count);
+    const struct dataset_reader *folder, *const *readers = dataset_readers(&count);
+    survey->count = found->count;
     for (size_t i = 0; i < count; i++)
         survey->count += is_wanted(survey, readers[i]);
     if (survey->count == 0)
-        return error_set(error, ERROR_IO,
-                         "%s: expected a folder with datasets, found none of those that mtil list datasets shows",
-                         survey->root);
+        return error_set(
+            error, ERROR_IO,
+            "%s: expected a folder with datasets, found none of those that mtil list datasets shows, and no "
+            "class folders of images",
+            survey->root);
     for (size_t i = 0; i < count; i++) {
-        if (!is_wanted(survey, readers[i]))
-            continue;
-        survey->reader = readers[i];
-        survey->path = readers[i]->folders == NULL && options_find(readers[i]->options, "path") != NULL
-                           ? options_text(survey->call->options, "path")
-                           : NULL;
-        survey->number++;
-        TRY(check_one(survey, error));
+        bool has_path = readers[i]->folders == NULL && options_find(readers[i]->options, "path") != NULL;
+        if (is_wanted(survey, readers[i]))
+            TRY(check_next(survey, readers[i], has_path ? options_text(survey->call->options, "path") : NULL,
+                           readers[i]->name, error));
     }
+    TRY(dataset_reader_find(&folder, "folder", error));
+    for (size_t i = 0; i < found->count; i++)
+        TRY(check_next(survey, folder, found->names[i], found->names[i], error));
     return OK;
 }
 
@@ -356,6 +370,18 @@ static status print_survey(const struct root_survey *survey, struct error *error
     return OK;
 }
 
+/* Without names, all that is there: what the readers know, and folders of images. */
+static status check_root(struct root_survey *survey, struct error *error)
+{
+    struct directory found = {0};
+    if (options_list_size(survey->call->options, "dataset") == 0 && file_is_directory(survey->root))
+        TRY(dataset_find_folders(survey->root, &found, error));
+    status result = check_all(survey, &found, error);
+    NEXT(result, print_survey(survey, error));
+    directory_free(&found);
+    return result;
+}
+
 static status run(const struct command_call *call, struct error *error)
 {
     struct root_survey survey = {.call = call, .root = call->arguments[0]};
@@ -364,8 +390,7 @@ static status run(const struct command_call *call, struct error *error)
     const char *folder = options_text(call->options, "cache-folder");
     survey.folder = folder != NULL ? path_format("%s", folder) : cache_folder_default();
     survey_begin(&survey);
-    status result = check_all(&survey, error);
-    NEXT(result, print_survey(&survey, error));
+    status result = check_root(&survey, error);
     survey_end(&survey);
     return result;
 }
@@ -378,6 +403,7 @@ const struct command command_data_check = {
         "Compares sizes with the published ones and looks for listed images that are missing, images that\n"
         "cannot be read, test images with the pixels of a training image, and classes without images. Any of\n"
         "these makes a dataset unfit and the exit status 1; different sizes alone do so only with --strict.\n"
+        "Without --dataset, folders with class folders of images (or train and test with such) are checked too.\n"
         "The survey of the images is stored: a run or another check decodes only images that have changed since.\n",
     .example = "  mtil data check data/mini\n"
                "  mtil data check /data --dataset=dtd,food --problems --json\n",

@@ -162,6 +162,35 @@ static void clipped_greys_are_counted(void **state)
     free_outcome(&outcome);
 }
 
+static void class_folders_are_found(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < 10; i++) {
+        char name[64];
+        snprintf(name, sizeof name, "pets/%s/%u.png", i % 2 == 0 ? "cat" : "dog", i);
+        scratch_write_png(&scratch, name, 4, 4, i);
+    }
+    scratch_write_png(&scratch, "parts/train/cat/1.png", 4, 4, 1);
+    scratch_write_png(&scratch, "parts/test/cat/2.png", 4, 4, 1); /* its pixels are in train */
+    scratch_write_png(&scratch, "album/1.png", 4, 4, 1);          /* no classes */
+    scratch_write_png(&scratch, "dtd.download/a/1.png", 4, 4, 1);
+    scratch_write_png(&scratch, "dtd.download/b/1.png", 4, 4, 1);
+    struct outcome outcome = run("data check ROOT --format csv", NULL);
+    assert_int_equal(outcome.result, ERROR_FORMAT);
+    expect_in(outcome.error.message, "1 of 3 datasets are unfit: parts;");
+    expect_in(outcome.out, "folder,pets,torchvision,train,2,8,");
+    expect_in(outcome.log.data, "warning: parts: the test image parts/test/cat/2.png has the pixels");
+    assert_null(strstr(outcome.out, "album"));
+    assert_null(strstr(outcome.out, "download"));
+    free_outcome(&outcome);
+    char words[512];
+    snprintf(words, sizeof words, "data check %s --format csv", scratch_file(&scratch, "pets"));
+    outcome = run(words, NULL);
+    assert_int_equal(outcome.result, OK);
+    expect_in(outcome.out, "folder,.,torchvision,train,2,8,");
+    free_outcome(&outcome);
+}
+
 static void coop_splits_are_checked_where_they_are_asked_for_or_alone(void **state)
 {
     (void)state;
@@ -304,6 +333,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(unfit_datasets_fail_with_their_names, set_up, tear_down),
         cmocka_unit_test_setup_teardown(problems_are_a_table_of_their_own, set_up, tear_down),
         cmocka_unit_test_setup_teardown(clipped_greys_are_counted, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(class_folders_are_found, set_up, tear_down),
         cmocka_unit_test_setup_teardown(coop_splits_are_checked_where_they_are_asked_for_or_alone, set_up, tear_down),
         cmocka_unit_test_setup_teardown(mistakes_are_explained, set_up, tear_down),
         cmocka_unit_test_setup_teardown(page_shows_images_with_labels_and_prompts, set_up, tear_down),

@@ -1,0 +1,86 @@
+/* Datasets that are no more than folders of images, found by what is in them. */
+#include <dirent.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/array.h"
+#include "core/file.h"
+#include "datasets/dataset.h"
+
+static bool has_images(const char *folder)
+{
+    DIR *entries = opendir(folder);
+    const struct dirent *entry = NULL;
+    while (entries != NULL && (entry = readdir(entries)) != NULL && !image_has_ending(entry->d_name))
+        ;
+    if (entries != NULL)
+        closedir(entries);
+    return entry != NULL;
+}
+
+/* Whether a reader looks into this folder of the root, or it belongs to a download. */
+static bool is_claimed(const char *name)
+{
+    size_t count, size = strlen(name), ending = strlen(".download");
+    const struct dataset_reader *const *readers = dataset_readers(&count);
+    if (name[0] == '.' || (size > ending && strcmp(name + size - ending, ".download") == 0))
+        return true;
+    for (size_t i = 0; i < count; i++)
+        for (size_t k = 0; readers[i]->folders != NULL && readers[i]->folders[k] != NULL; k++)
+            if (strcspn(readers[i]->folders[k], "/") == size && strncmp(readers[i]->folders[k], name, size) == 0)
+                return true;
+    return false;
+}
+
+/* Whether `least` of the folders in folder hold images. */
+static bool has_classes(const char *folder, size_t least)
+{
+    struct directory below;
+    size_t classes = 0;
+    if (directory_list(&below, folder, NULL) != OK)
+        return false;
+    for (size_t i = 0; i < below.count && classes < least; i++) {
+        char *path = is_claimed(below.names[i]) ? NULL : path_format("%s/%s", folder, below.names[i]);
+        classes += path != NULL && file_is_directory(path) && has_images(path);
+        free(path);
+    }
+    directory_free(&below);
+    return classes == least;
+}
+
+static bool is_dataset(const char *folder)
+{
+    char *train = path_format("%s/train", folder), *test = path_format("%s/test", folder);
+    bool parts = train != NULL && test != NULL && file_is_directory(train);
+    bool found = parts ? has_classes(train, 1) && has_classes(test, 1) : has_classes(folder, 2);
+    free(train);
+    free(test);
+    return found;
+}
+
+static status add_name(struct directory *found, const char *name, struct error *error)
+{
+    TRY(ARRAY_GROW(found->names, found->count, "folders", error));
+    found->names[found->count] = strdup(name);
+    return found->names[found->count++] != NULL ? OK : error_set(error, ERROR_MEMORY, "%s: no memory for a name", name);
+}
+
+status dataset_find_folders(const char *root, struct directory *found, struct error *error)
+{
+    struct directory below = {0};
+    *found = (struct directory){0};
+    if (is_dataset(root))
+        return add_name(found, ".", error);
+    TRY(directory_list(&below, root, error));
+    status result = OK;
+    for (size_t i = 0; i < below.count && result == OK; i++) {
+        char *path = is_claimed(below.names[i]) ? NULL : path_format("%s/%s", root, below.names[i]);
+        if (path != NULL && file_is_directory(path) && is_dataset(path))
+            result = add_name(found, below.names[i], error);
+        free(path);
+    }
+    directory_free(&below);
+    if (result != OK)
+        directory_free(found);
+    return result;
+}
