@@ -440,6 +440,14 @@ const char *safetensors_metadata_value(const struct safetensors *file, const cha
     return json_string_value(json_object_get(json_object_get(file->header, "__metadata__"), key));
 }
 
+const char *safetensors_metadata_key(const struct safetensors *file, size_t index)
+{
+    void *at = json_object_iter(json_object_get(file->header, "__metadata__"));
+    while (at != NULL && index-- > 0)
+        at = json_object_iter_next(json_object_get(file->header, "__metadata__"), at);
+    return at != NULL ? json_object_iter_key(at) : NULL;
+}
+
 const char *safetensors_path(const struct safetensors *file)
 {
     return file->path;

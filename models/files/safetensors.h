@@ -72,6 +72,7 @@ size_t safetensors_count(const struct safetensors *file);
 const struct safetensor *safetensors_at(const struct safetensors *file, size_t index);       /* sorted by name */
 const struct safetensor *safetensors_find(const struct safetensors *file, const char *name); /* NULL: absent */
 const char *safetensors_metadata_value(const struct safetensors *file, const char *key);     /* NULL: absent */
+const char *safetensors_metadata_key(const struct safetensors *file, size_t index);          /* NULL: no more */
 const char *safetensors_path(const struct safetensors *file);
 
 /* The tensor called name with exactly this type and shape, or an error that names tensor, file and both shapes. */

@@ -122,6 +122,28 @@ static void a_configuration_beside_them_answers(void **state)
     unlink(scratch_file(&workshop.scratch, "clip.json"));
 }
 
+/* As a checkpoint of PyTorch's they are the same weights, and the same adapters. */
+static void checkpoints_are_weights(void **state)
+{
+    (void)state;
+    program_succeeds(&workshop, "convert weights clip.safetensors clip.pth --quiet");
+    program_succeeds(&workshop, EMBED "--weights clip.safetensors --out whole");
+    program_succeeds(&workshop, EMBED "--weights clip.pth --out converted");
+    expect_same_features("whole", "converted", true);
+    program_succeeds(&workshop, "convert weights adapters.safetensors both.pth --base clip.pth --quiet");
+    program_succeeds(&workshop, "convert weights both.pth taken.safetensors --only adapters --quiet");
+    program_succeeds(&workshop, EMBED "--weights clip.pth --adapters adapters.safetensors --router 0 --out adapted");
+    program_succeeds(&workshop, EMBED "--weights both.pth --adapters both.pth --router 0 --out checkpoint");
+    program_succeeds(&workshop, EMBED "--weights both.pth --adapters taken.safetensors --router 0 --out taken");
+    expect_same_features("whole", "adapted", false);
+    expect_same_features("adapted", "checkpoint", true);
+    expect_same_features("adapted", "taken", true);
+    FAILS("convert weights clip.pth x.pth --base clip.safetensors", 2, "both have tensor", "adapters alone");
+    FAILS("convert weights clip.pth x.pth --only adapters", 2, "clip.pth", "has no tensors");
+    FAILS("convert weights clip.pth x.pth --only some", 2, "--only", "adapters", "some");
+    FAILS("convert weights clip.pth x.h5", 2, ".safetensors", "x.h5");
+}
+
 /* The tensors of a file in two shards with an index. */
 static void write_shards(const char *name)
 {
@@ -206,6 +228,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(silent_weights_are_asked_about),
         cmocka_unit_test(a_configuration_beside_them_answers),
+        cmocka_unit_test(checkpoints_are_weights),
         cmocka_unit_test(shards_are_weights),
         cmocka_unit_test(a_changed_shard_makes_another_run),
         cmocka_unit_test(weights_of_another_kind_are_not_evaluated),

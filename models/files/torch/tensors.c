@@ -68,6 +68,14 @@ size_t torch_tensor_elements(const struct torch_tensor *tensor)
     return elements;
 }
 
+const char *torch_storage_name(enum safetensor_type type)
+{
+    for (size_t i = 0; i < STORAGE_TYPES; i++)
+        if (storage_types[i].type == type)
+            return storage_types[i].name;
+    return NULL;
+}
+
 /* ---- one tensor ---- */
 
 static const struct pickle_value *item(const struct pickle_value *list, size_t index, enum pickle_kind kind)

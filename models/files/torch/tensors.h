@@ -46,6 +46,9 @@ void torch_tensors_free(struct torch_tensors *tensors);
 
 size_t torch_tensor_elements(const struct torch_tensor *tensor);
 
+/* "FloatStorage"; NULL: PyTorch has none of this type. */
+const char *torch_storage_name(enum safetensor_type type);
+
 /* Beside the tensors, under this key: texts by name. */
 #define TORCH_METADATA "mtil_metadata"
 

@@ -12,6 +12,7 @@
 #include "core/file.h"
 #include "models/files/torch/tensors.h"
 #include "models/files/torch/torch_file.h"
+#include "models/files/torch/torch_write.h"
 #include "models/files/weights_file.h"
 #include "tests/datasets/scratch.h"
 
@@ -128,6 +129,55 @@ static void test_header(void **state)
     assert_int_equal(safetensors_find(file, "f16")->shape[1], 3);
     assert_null(safetensors_find(file, "f16")->data);
     safetensors_close(file);
+}
+
+/* ---- what is written ---- */
+
+/* As it was read, and the metadata with it. */
+static void test_written(void **state)
+{
+    (void)state;
+    static const struct safetensors_metadata metadata[] = {{"heads", "16"}, {"empty", ""}};
+    struct safetensors *from = open_fixture("plain.pth"), *file;
+    struct error error = {.message = ""};
+    char path[512];
+    snprintf(path, sizeof path, "%s", scratch_file(&scratch, "written.pth"));
+    size_t count = safetensors_count(from);
+    for (int times = 0; times < 2; times++) /* the second time over the first */
+        assert_int_equal(torch_write(path, safetensors_at(from, 0), count, metadata, 2, &error), OK);
+    if (weights_file_open(&file, path, &error) != OK)
+        fail_msg("%s", error.message);
+    assert_int_equal(safetensors_count(file), count);
+    for (size_t i = 0; i < count; i++) {
+        const struct safetensor *a = safetensors_at(from, i), *b = safetensors_at(file, i);
+        assert_string_equal(a->name, b->name);
+        assert_int_equal(a->type, b->type);
+        assert_int_equal(a->rank, b->rank);
+        assert_memory_equal(a->shape, b->shape, sizeof a->shape);
+        assert_memory_equal(a->data, b->data, safetensor_elements(a) * safetensor_type_size(a->type));
+    }
+    assert_string_equal(safetensors_metadata_value(file, "heads"), "16");
+    assert_string_equal(safetensors_metadata_value(file, "empty"), "");
+    assert_non_null(safetensors_metadata_key(file, 1));
+    assert_null(safetensors_metadata_key(file, 2));
+    safetensors_close(file);
+    safetensors_close(from);
+}
+
+static void test_not_written(void **state)
+{
+    (void)state;
+    static const uint16_t data[2] = {0};
+    const struct safetensor tensor = {.name = "a", .type = SAFETENSOR_U16, .rank = 1, .shape = {2}, .data = data};
+    struct error error;
+    char path[512];
+    snprintf(path, sizeof path, "%s", scratch_file(&scratch, "unwritten.pth"));
+    assert_int_equal(torch_write(path, &tensor, 1, NULL, 0, &error), ERROR_ARGUMENT);
+    assert_non_null(strstr(error.message, "no type U16"));
+    assert_false(file_exists(path));
+    snprintf(path, sizeof path, "%s", scratch_file(&scratch, "nowhere/a.pth"));
+    assert_int_equal(torch_write(path, NULL, 0, NULL, 0, &error), ERROR_IO);
+    assert_non_null(strstr(error.message, "nowhere"));
 }
 
 /* ---- what is refused ---- */
@@ -303,6 +353,8 @@ int main(void)
         cmocka_unit_test(test_parameter),
         cmocka_unit_test(test_script),
         cmocka_unit_test(test_header),
+        cmocka_unit_test(test_written),
+        cmocka_unit_test(test_not_written),
         cmocka_unit_test(test_forms_refused),
         cmocka_unit_test(test_archives_refused),
         cmocka_unit_test(test_damaged_archives),

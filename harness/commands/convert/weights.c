@@ -1,0 +1,268 @@
+/* mtil convert weights: weights and adapters from one form of file to another, among them the checkpoints of the public
+ * MoE-Adapters code, which hold a whole CLIP with its adapters. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/file.h"
+#include "core/text.h"
+#include "harness/commands/command.h"
+#include "harness/run/weights.h"
+#include "models/files/torch/torch_write.h"
+#include "models/files/weights_file.h"
+
+enum { NAME_MOST = 160 };
+
+static const struct option options[] = {
+    {.name = "only",
+     .type = OPTION_TEXT,
+     .fallback = "all",
+     .help = "all tensors, the adapters (experts, routers and what selects them), or the weights without them"},
+    {.name = "base",
+     .type = OPTION_TEXT,
+     .help =
+         "file of the CLIP that adapters belong to, whose weights are written beside them; mini: the one that ships"},
+    {0},
+};
+
+/* What is written, and the files that it lies in. */
+struct content {
+    struct safetensors *files[2]; /* IN, and --base or NULL */
+    struct safetensor *tensors;
+    char (*names)[NAME_MOST]; /* of tensors that are renamed */
+    size_t count;
+    struct safetensors_metadata *metadata;
+    size_t metadata_count;
+};
+
+/* ---- what belongs to whom ---- */
+
+static bool has_part(const char *name, const char *const *parts, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (strstr(name, parts[i]) != NULL)
+            return true;
+    return false;
+}
+
+static bool is_of_adapters(const char *name)
+{
+    static const char *const parts[] = {".adaptmlp_list.", ".adaptmlp_shared.", ".router_list.", ".w_noise_list.",
+                                        "selector."};
+    return has_part(name, parts, sizeof parts / sizeof *parts);
+}
+
+static bool ends_with(const char *name, const char *ending)
+{
+    size_t size = strlen(name), tail = strlen(ending);
+    return size >= tail && strcmp(name + size - tail, ending) == 0;
+}
+
+/* What the public code saves besides and never reads: the last expert once more, a norm, and two buffers. */
+static bool is_unused(const char *name)
+{
+    static const char *const parts[] = {".adaptmlp.", ".ln_3."};
+    return strstr(name, "transformer.resblocks.") != NULL &&
+           (has_part(name, parts, sizeof parts / sizeof *parts) || ends_with(name, ".mean") || ends_with(name, ".std"));
+}
+
+/* The public code with one router for all tasks has no list of them. */
+static bool rename_single(const char *name, char renamed[NAME_MOST])
+{
+    static const char *const endings[][2] = {{".router1", ".router_list.0"}, {".w_noise", ".w_noise_list.0"}};
+    for (size_t i = 0; i < 2; i++)
+        if (ends_with(name, endings[i][0]) && strlen(name) + 8 < NAME_MOST) {
+            snprintf(renamed, NAME_MOST, "%.*s%s", (int)(strlen(name) - strlen(endings[i][0])), name, endings[i][1]);
+            return true;
+        }
+    return false;
+}
+
+/* ---- taking ---- */
+
+enum part { PART_ALL, PART_ADAPTERS, PART_WEIGHTS };
+
+static status parse_part(enum part *part, const char *word, struct error *error)
+{
+    static const char *const words[] = {"all", "adapters", "weights"};
+    for (*part = PART_ALL; *part <= PART_WEIGHTS; ++*part)
+        if (strcmp(word, words[*part]) == 0)
+            return OK;
+    return error_set(error, ERROR_ARGUMENT,
+                     "command line: convert weights: --only: expected all, adapters or weights, "
+                     "found \"%s\"",
+                     word);
+}
+
+static void take_tensors(struct content *content, const struct safetensors *file, enum part part)
+{
+    for (size_t i = 0; i < safetensors_count(file); i++) {
+        struct safetensor *taken = &content->tensors[content->count];
+        *taken = *safetensors_at(file, i);
+        if (rename_single(taken->name, content->names[content->count]))
+            taken->name = content->names[content->count];
+        bool adapters = is_of_adapters(taken->name);
+        if (!is_unused(taken->name) && (part == PART_ALL || adapters == (part == PART_ADAPTERS)))
+            content->count++;
+    }
+}
+
+static bool has_key(const struct content *content, const char *key)
+{
+    for (size_t i = 0; i < content->metadata_count; i++)
+        if (strcmp(content->metadata[i].key, key) == 0)
+            return true;
+    return false;
+}
+
+/* Of IN first: where both say something, it is about the same model. The digest is that of the old file. */
+static void take_metadata(struct content *content, const struct safetensors *file)
+{
+    const char *key;
+    for (size_t i = 0; (key = safetensors_metadata_key(file, i)) != NULL; i++)
+        if (strcmp(key, SAFETENSORS_DIGEST) != 0 && !has_key(content, key))
+            content->metadata[content->metadata_count++] =
+                (struct safetensors_metadata){key, safetensors_metadata_value(file, key)};
+}
+
+static size_t count_metadata(const struct safetensors *file)
+{
+    size_t count = 0;
+    while (safetensors_metadata_key(file, count) != NULL)
+        count++;
+    return count;
+}
+
+static int compare_names(const void *a, const void *b)
+{
+    return strcmp(((const struct safetensor *)a)->name, ((const struct safetensor *)b)->name);
+}
+
+static status check_content(struct content *content, const char *in, const char *only, struct error *error)
+{
+    qsort(content->tensors, content->count, sizeof *content->tensors, compare_names);
+    for (size_t i = 1; i < content->count; i++)
+        if (strcmp(content->tensors[i - 1].name, content->tensors[i].name) == 0)
+            return error_set(error, ERROR_ARGUMENT,
+                             "%s and %s both have tensor '%s': --base is for files that hold adapters alone", in,
+                             content->files[1] != NULL ? safetensors_path(content->files[1]) : "itself",
+                             content->tensors[i].name);
+    return content->count > 0 ? OK
+                              : error_set(error, ERROR_ARGUMENT, "%s: has no tensors that --only %s leaves", in, only);
+}
+
+static status take_all(struct content *content, const struct command_call *call, enum part part, struct error *error)
+{
+    size_t most = 1, keys = 1;
+    for (size_t f = 0; f < 2 && content->files[f] != NULL; f++) {
+        most += safetensors_count(content->files[f]);
+        keys += count_metadata(content->files[f]);
+    }
+    content->tensors = calloc(most, sizeof *content->tensors);
+    content->names = calloc(most, sizeof *content->names);
+    content->metadata = calloc(keys, sizeof *content->metadata);
+    if (content->tensors == NULL || content->names == NULL || content->metadata == NULL)
+        return error_set(error, ERROR_MEMORY, "convert: no memory for %zu tensors", most);
+    take_tensors(content, content->files[0], part);
+    take_metadata(content, content->files[0]);
+    if (content->files[1] != NULL) {
+        take_tensors(content, content->files[1], PART_WEIGHTS);
+        take_metadata(content, content->files[1]);
+    }
+    return check_content(content, call->arguments[0], options_text(call->options, "only"), error);
+}
+
+/* ---- writing ---- */
+
+static bool is_of_pytorch(const char *path)
+{
+    return ends_with(path, ".pth") || ends_with(path, ".pt") || ends_with(path, ".bin");
+}
+
+/* Settings of adapters that the public code does not know: it would load them and compute something else. */
+static void warn_of_settings(const struct content *content, const struct command_call *call)
+{
+    static const char *const keys[] = {"expert_kind",         "router",        "routing",
+                                       "gate_input",          "shared_expert", "aligned_output",
+                                       "share_across_blocks", "share_routing"};
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+        if (has_key(content, keys[i]))
+            log_warn(
+                call->log,
+                "%s: its adapters have the setting %s, which the public MoE-Adapters code does not know: there they "
+                "compute something else",
+                call->arguments[1], keys[i]);
+}
+
+static status write_content(const struct content *content, const struct command_call *call, struct error *error)
+{
+    const char *out = call->arguments[1];
+    if (!is_of_pytorch(out))
+        return safetensors_write(out, content->tensors, content->count, content->metadata, content->metadata_count,
+                                 error);
+    warn_of_settings(content, call);
+    return torch_write(out, content->tensors, content->count, content->metadata, content->metadata_count, error);
+}
+
+static status check_target(const char *out, struct error *error)
+{
+    return is_of_pytorch(out) || ends_with(out, ".safetensors")
+               ? OK
+               : error_set(
+                     error, ERROR_ARGUMENT,
+                     "command line: convert weights: OUT: expected a name that ends with .safetensors, .pth, .pt or "
+                     ".bin, found %s",
+                     out);
+}
+
+static status open_file(struct safetensors **file, const char *name, struct error *error)
+{
+    char *path = weights_path(name);
+    status result = path != NULL ? weights_file_open(file, path, error)
+                                 : error_set(error, ERROR_MEMORY, "convert: no memory for a path");
+    free(path);
+    return result;
+}
+
+static status run(const struct command_call *call, struct error *error)
+{
+    struct content content = {0};
+    const char *base = options_text(call->options, "base");
+    enum part part;
+    TRY(parse_part(&part, options_text(call->options, "only"), error));
+    TRY(check_target(call->arguments[1], error));
+    status result = open_file(&content.files[0], call->arguments[0], error);
+    if (base != NULL)
+        NEXT(result, open_file(&content.files[1], base, error));
+    NEXT(result, take_all(&content, call, part, error));
+    NEXT(result, write_content(&content, call, error));
+    if (result == OK)
+        log_info(call->log, "%s: %zu tensors", call->arguments[1], content.count);
+    free(content.tensors);
+    free(content.names);
+    free(content.metadata);
+    safetensors_close(content.files[0]);
+    safetensors_close(content.files[1]);
+    return result;
+}
+
+const struct command command_convert_weights = {
+    .name = "convert weights",
+    .arguments = "IN OUT",
+    .summary = "write weights or adapters as a file of another form",
+    .details =
+        "IN is whatever holds weights: safetensors, PyTorch's .pt, .pth and .bin, or the index of shards. OUT ends "
+        "with\n"
+        ".safetensors, or with .pth, .pt or .bin for torch.load, which finds the tensors under \"state_dict\", as the\n"
+        "checkpoints of the public MoE-Adapters code have them. Such a checkpoint is a whole CLIP: --only adapters\n"
+        "takes the adapters out of it, and --base FILE puts the CLIP back beside them. Numbers, names and types stay\n"
+        "as they are, and metadata come along; only what the public code saves and never reads (adaptmlp, ln_3, mean,\n"
+        "std) is left out, so load_state_dict there needs strict=False, which it has.\n",
+    .example = "  mtil convert weights ViT-B-16.pt ViT-B-16.safetensors\n"
+               "  mtil convert weights checkpoint.pth adapters.safetensors --only adapters\n"
+               "  mtil convert weights adapters.safetensors checkpoint.pth --base ViT-B-16.pt\n",
+    .options = options,
+    .least = 2,
+    .most = 2,
+    .run = run,
+};

@@ -1,0 +1,16 @@
+/* A state dict as torch.save writes it: {"state_dict": OrderedDict of tensors, "mtil_metadata": texts by name}.
+ *
+ *     TRY(torch_write("checkpoint.pth", tensors, count, metadata, metadata_count, error));
+ *
+ * torch.load(path, weights_only=True) reads it, and so does torch_file_open, metadata and all. The same tensors give the same bytes.
+ */
+#ifndef MTIL_MODELS_FILES_TORCH_TORCH_WRITE_H
+#define MTIL_MODELS_FILES_TORCH_TORCH_WRITE_H
+
+#include "models/files/safetensors.h"
+
+/* Whole or not at all. ERROR_ARGUMENT for the types U16, U32 and U64, which PyTorch has no storages of. */
+status torch_write(const char *path, const struct safetensor *tensors, size_t count,
+                   const struct safetensors_metadata *metadata, size_t metadata_count, struct error *error);
+
+#endif
