@@ -37,6 +37,7 @@ static void show_accuracies(const struct section_call *call, const struct table 
                    .table = &table,
                    .name = section_name(call, "class-accuracy"),
                    .heads = 1,
+                   .wrapped = true,
                    .caption = report_format(call->report, "Percent of the test images of each class, %s.", run)});
     text_add(call->page, "</details>\n");
     table_free(&table);

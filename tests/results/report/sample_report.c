@@ -20,19 +20,25 @@ struct kind {
     const char *const *names;
     int64_t tasks, seeds, bonus; /* bonus: images more that are right once a task was trained */
     bool finished;
+    const char *row; /* of a suite of rows; NULL: it has none */
 };
 
 static const struct kind kinds[SAMPLE_REPORT_CONFIGURATIONS] = {
-    {"mini", "most_used", "every: 20", mtil_names, SAMPLE_REPORT_TASKS, 5, 0, true},
-    {"mini", "none", "every: 20", mtil_names, SAMPLE_REPORT_TASKS, 5, -6, true},
-    {"mini", "most_used", "every: 50", mtil_names, SAMPLE_REPORT_TASKS, 1, -10, true},
-    {SAMPLE_REPORT_HARM, SAMPLE_REPORT_HARM, "every: 20", other_names, 3, 2, 0, true},
-    {"other", "none", "every: 5", other_names, 3, 1, 0, false},
+    {"mini", "most_used", "every: 20", mtil_names, SAMPLE_REPORT_TASKS, 5, 0, true, NULL},
+    {"mini", "none", "every: 20", mtil_names, SAMPLE_REPORT_TASKS, 5, -6, true, NULL},
+    {"mini", "most_used", "every: 50", mtil_names, SAMPLE_REPORT_TASKS, 1, -10, true, NULL},
+    {SAMPLE_REPORT_HARM, SAMPLE_REPORT_HARM, "every: 20", other_names, 3, 2, 0, true, NULL},
+    {"other", "none", "every: 5", other_names, 3, 1, 0, false, NULL},
 };
 
 static const struct kind single_kinds[] = {
-    {"single", "most_used", "every: 20", mtil_names, 1, 2, 0, true},
-    {"single", "none", "every: 20", mtil_names, 1, 2, -6, true},
+    {"single", "most_used", "every: 20", mtil_names, 1, 2, 0, true, NULL},
+    {"single", "none", "every: 20", mtil_names, 1, 2, -6, true, NULL},
+};
+
+static const struct kind row_kinds[] = {
+    {"rows", "most_used", "every: 20", mtil_names, 1, 1, 0, true, "Merging"},
+    {"rows", "none", "every: 20", mtil_names, 1, 1, -6, true, "No merging"},
 };
 
 int64_t sample_report_correct(int64_t seed, int64_t after_task, int64_t task)
@@ -209,7 +215,8 @@ static status write_rows(struct store *store, int64_t run, const struct kind *ki
 static status write_run(struct store *store, const struct kind *kind, int64_t seed, struct error *error)
 {
     char text[256], hash[DIGEST_SIZE], identity[1024];
-    snprintf(text, sizeof text, "merge:\n  %s\nrun:\n  threads: %d\n", kind->settings, (int)seed);
+    snprintf(text, sizeof text, "merge:\n  %s\nrun:\n  threads: %d\n%s%s%s", kind->settings, (int)seed,
+             kind->row ? "  row: " : "", kind->row ? kind->row : "", kind->row ? "\n" : "");
     snprintf(identity, sizeof identity, "%s %s %s", kind->suite, kind->policy, kind->settings);
     digest_text(identity, hash);
     struct run_description description = {.suite = kind->suite,
@@ -251,4 +258,9 @@ status sample_report_write(struct store *store, struct error *error)
 status sample_report_write_single(struct store *store, struct error *error)
 {
     return write_kinds(store, single_kinds, sizeof single_kinds / sizeof *single_kinds, error);
+}
+
+status sample_report_write_rows(struct store *store, struct error *error)
+{
+    return write_kinds(store, row_kinds, sizeof row_kinds / sizeof *row_kinds, error);
 }

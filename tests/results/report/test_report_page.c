@@ -87,6 +87,18 @@ static void every_section_is_there_and_linked(void **state)
     bytes_free(&page);
 }
 
+/* Rows of a suite are called by their names; figures say the method. */
+static void rows_have_their_names(void **state)
+{
+    struct fixture *fixture = *state;
+    assert_ok(sample_report_write_rows(fixture->store, &error));
+    struct bytes page = page_of(state, (struct query_filter){.suite = "rows"}, REPORT_BEST);
+    expect(&page, "<th scope=\"row\">Merging</th>");
+    expect(&page, "<th scope=\"row\">No merging</th>");
+    expect(&page, ">moe_adapters · Merging</text>");
+    bytes_free(&page);
+}
+
 /* A quarter of a second and 64 images per iteration. */
 static void time_and_memory_are_shown(void **state)
 {
@@ -285,6 +297,7 @@ int main(void)
         cmocka_unit_test(every_section_is_there_and_linked),
         cmocka_unit_test(experts_of_classes_are_counted),
         cmocka_unit_test(metrics_and_settings_are_tables),
+        cmocka_unit_test(rows_have_their_names),
         cmocka_unit_test(classes_are_confused),
         cmocka_unit_test(time_and_memory_are_shown),
         cmocka_unit_test(labels_tell_configurations_apart),
