@@ -216,8 +216,8 @@ status estimate_run(struct experiment *e, struct estimate *estimate, struct erro
 
 /* Which share of the product rate a run reaches while it multiplies, and how often the rest of it goes over the activations
  * that a forward pass produces (cost_step_bytes), at the memory rate. Fitted to the shares that tests/bench/step.c
- * measured on 2 cores of a Xeon with AMX, of ViT-B/16 and `mini`: in f32 a step reached 81 to 90% of the product rate
- * and an evaluation 100%, in bf16 30 to 42% and 42 to 49%. On a GPU the shares are those of ViT-B/16 on an H100
+ * measured in several runs on 2 cores of a Xeon with AMX that swings, of ViT-B/16 and `mini`: in f32 a step reached 81 to
+ * 98% of the product rate and an evaluation 85 to 115%, in bf16 20 to 45% and 27 to 68%. On a GPU the shares are those of ViT-B/16 on an H100
  * (tests/bench/README.md), whatever is not products included. */
 static const struct efficiency {
     double training, evaluation;               /* shares */
