@@ -129,6 +129,13 @@ static bool take_layout(struct torch_tensor *tensor, const struct pickle_value *
     return take_sizes(shape, tensor->rank, tensor->shape) && take_sizes(stride, tensor->rank, tensor->stride);
 }
 
+/* What a tensor of PyTorch's may be besides its elements: neg (their negatives), conj. */
+static bool is_view(const struct pickle_value *arguments)
+{
+    const struct pickle_value *flags = item(arguments, 6, PICKLE_DICT);
+    return flags != NULL && flags->list.count > 0;
+}
+
 /* Whether every element lies within `elements`, of which a tensor has no more than there are. */
 static bool is_inside(const struct torch_tensor *tensor, size_t elements)
 {
@@ -174,6 +181,11 @@ static status add_tensor(struct search *search, const char *name, const struct p
                          "%s: tensor '%s': expected a storage, an offset, and a shape of at most %d sizes with as many "
                          "strides, found something else",
                          search->path, name, SAFETENSORS_RANK);
+    if (is_view(arguments))
+        return error_set(search->error, ERROR_FORMAT,
+                         "%s: tensor '%s': expected its elements, found a view that negates or conjugates them; save "
+                         "tensor.resolve_neg().resolve_conj()",
+                         search->path, name);
     if (!is_inside(&found.tensor, found.storage.elements))
         return error_set(
             search->error, ERROR_FORMAT,

@@ -209,11 +209,12 @@ static void add(zip_t *zip, const char *name, const void *data, size_t size, int
 }
 
 /* {"a": a tensor}: whatever stands for elements, offset, shape and strides. */
-#define TENSOR(elements, offset, shape, stride)                                                                        \
+#define TENSOR(elements, offset, shape, stride) TENSOR_WITH(elements, offset, shape, stride, "")
+#define TENSOR_WITH(elements, offset, shape, stride, flags)                                                            \
     "ctorch._utils\n_rebuild_tensor_v2\n((X\x07\x00\x00\x00storagectorch\nFloatStorage\nX\x01\x00\x00\x00"             \
     "0X\x03\x00\x00\x00"                                                                                               \
     "cpu" elements "tQ" offset shape stride "\x89"                                                                     \
-    "ccollections\nOrderedDict\n)RtR"
+    "ccollections\nOrderedDict\n)R" flags "tR"
 #define PICKLE(tensor)                                                                                                 \
     "\x80\x02}U\x01"                                                                                                   \
     "a" tensor "s."
@@ -321,6 +322,7 @@ static void test_tensors_refused(void **state)
     EXPECT_PICKLE_REFUSED(PICKLE(TENSOR("K\x06", "J\xff\xff\xff\xff", "K\x02\x85", "K\x01\x85")), "expected a storage");
     EXPECT_PICKLE_REFUSED(PICKLE(TENSOR("K\x06", "K\x00", "K\x02K\x03\x86", "K\x01\x85")), "expected a storage");
     EXPECT_PICKLE_REFUSED(PICKLE(TENSOR("N", "K\x00", "K\x02\x85", "K\x01\x85")), "expected a storage");
+    EXPECT_PICKLE_REFUSED(PICKLE(TENSOR_WITH("K\x06", "K\x00", "K\x02\x85", "K\x01\x85", "}U\x03neg\x88s")), "negates");
     EXPECT_PICKLE_REFUSED("\x80\x02}(U\x01"
                           "a" TENSOR("K\x06", "K\x00", "K\x02\x85",
                                      "K\x01\x85") "U\x01"
