@@ -144,6 +144,51 @@ static void checkpoints_are_weights(void **state)
     FAILS("convert weights clip.pth x.h5", 2, ".safetensors", "x.h5");
 }
 
+static void write_stating(const char *from, const char *to, const struct safetensors_metadata *metadata, size_t count)
+{
+    struct safetensors *file;
+    struct error error;
+    char *source = workshop_path(&workshop, from), *target = workshop_path(&workshop, to);
+    assert_int_equal(safetensors_open(&file, source, &error), OK);
+    assert_int_equal(
+        safetensors_write(target, safetensors_at(file, 0), safetensors_count(file), metadata, count, &error), OK);
+    safetensors_close(file);
+    free(source);
+    free(target);
+}
+
+/* What a file says of adapters that are left out is not said of those that take their place. */
+static void metadata_stay_with_their_tensors(void **state)
+{
+    (void)state;
+    struct safetensors *file;
+    struct error error;
+    write_stating("clip.safetensors", "base.safetensors",
+                  (struct safetensors_metadata[]){{"activation", "quick_gelu"}, {"routing", "per_token"}}, 2);
+    write_stating("adapters.safetensors", "odd.safetensors",
+                  (struct safetensors_metadata[]){{"scale", "0.1"}, {"top_k", "1"}}, 2);
+    write_stating("adapters.safetensors", "other.safetensors", (struct safetensors_metadata[]){{"activation", "gelu"}},
+                  1);
+    program_succeeds(&workshop, "convert weights base.safetensors only.safetensors --only weights --quiet");
+    program_succeeds(&workshop, "convert weights odd.safetensors joined.safetensors --base base.safetensors --quiet");
+    for (int i = 0; i < 2; i++) {
+        char *path = workshop_path(&workshop, i == 0 ? "only.safetensors" : "joined.safetensors");
+        assert_int_equal(safetensors_open(&file, path, &error), OK);
+        assert_string_equal(safetensors_metadata_value(file, "activation"), "quick_gelu");
+        assert_null(safetensors_metadata_value(file, "routing"));
+        safetensors_close(file);
+        free(path);
+    }
+    FAILS("convert weights other.safetensors x.pth --base base.safetensors", 2, "metadata activation", "quick_gelu",
+          "different models");
+    struct launch launch = {.arguments = "convert weights odd.safetensors odd.pth"};
+    struct outcome outcome = program_run(&workshop, &launch);
+    assert_int_equal(outcome.exit_status, 0);
+    assert_non_null(strstr(outcome.errors.data, "top_k=1"));
+    assert_null(strstr(outcome.errors.data, "scale="));
+    outcome_free(&outcome);
+}
+
 /* The tensors of a file in two shards with an index. */
 static void write_shards(const char *name)
 {
@@ -229,6 +274,7 @@ int main(void)
         cmocka_unit_test(silent_weights_are_asked_about),
         cmocka_unit_test(a_configuration_beside_them_answers),
         cmocka_unit_test(checkpoints_are_weights),
+        cmocka_unit_test(metadata_stay_with_their_tensors),
         cmocka_unit_test(shards_are_weights),
         cmocka_unit_test(a_changed_shard_makes_another_run),
         cmocka_unit_test(weights_of_another_kind_are_not_evaluated),

@@ -107,22 +107,36 @@ static void take_tensors(struct content *content, const struct safetensors *file
     }
 }
 
-static bool has_key(const struct content *content, const char *key)
+/* What metadata say of weights alone. Where adapters are left out, what is said of them must not pass for that of others:
+ * adapters do not state what is as it is by default. */
+static bool is_of_weights(const char *key)
 {
-    for (size_t i = 0; i < content->metadata_count; i++)
-        if (strcmp(content->metadata[i].key, key) == 0)
+    static const char *const keys[] = {"image_heads",  "text_heads",  "activation", "pool",
+                                       "share_groups", "share_norms", "format"};
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+        if (strcmp(key, keys[i]) == 0)
             return true;
     return false;
 }
 
-/* Of IN first: where both say something, it is about the same model. The digest is that of the old file. */
-static void take_metadata(struct content *content, const struct safetensors *file)
+/* Where IN and --base both say something, it is about the same model. The digest is that of the old file. */
+static status take_metadata(struct content *content, const struct safetensors *file, enum part part,
+                            struct error *error)
 {
     const char *key;
-    for (size_t i = 0; (key = safetensors_metadata_key(file, i)) != NULL; i++)
-        if (strcmp(key, SAFETENSORS_DIGEST) != 0 && !has_key(content, key))
-            content->metadata[content->metadata_count++] =
-                (struct safetensors_metadata){key, safetensors_metadata_value(file, key)};
+    for (size_t i = 0; (key = safetensors_metadata_key(file, i)) != NULL; i++) {
+        const char *value = safetensors_metadata_value(file, key),
+                   *stated = file != content->files[0] ? safetensors_metadata_value(content->files[0], key) : NULL;
+        if (strcmp(key, SAFETENSORS_DIGEST) == 0 || (part == PART_WEIGHTS && !is_of_weights(key)))
+            continue;
+        if (stated != NULL && strcmp(stated, value) != 0)
+            return error_set(error, ERROR_ARGUMENT,
+                             "%s: metadata %s: \"%s\", but \"%s\" in %s: they belong to different models",
+                             safetensors_path(content->files[0]), key, stated, value, safetensors_path(file));
+        if (stated == NULL)
+            content->metadata[content->metadata_count++] = (struct safetensors_metadata){key, value};
+    }
+    return OK;
 }
 
 static size_t count_metadata(const struct safetensors *file)
@@ -164,10 +178,10 @@ static status take_all(struct content *content, const struct command_call *call,
     if (content->tensors == NULL || content->names == NULL || content->metadata == NULL)
         return error_set(error, ERROR_MEMORY, "convert: no memory for %zu tensors", most);
     take_tensors(content, content->files[0], part);
-    take_metadata(content, content->files[0]);
+    TRY(take_metadata(content, content->files[0], part, error));
     if (content->files[1] != NULL) {
         take_tensors(content, content->files[1], PART_WEIGHTS);
-        take_metadata(content, content->files[1]);
+        TRY(take_metadata(content, content->files[1], PART_WEIGHTS, error));
     }
     return check_content(content, call->arguments[0], options_text(call->options, "only"), error);
 }
@@ -179,19 +193,32 @@ static bool is_of_pytorch(const char *path)
     return ends_with(path, ".pth") || ends_with(path, ".pt") || ends_with(path, ".bin");
 }
 
+/* Whether the public code, where these are constants, computes the same. */
+static bool is_public(const struct safetensors_metadata *setting)
+{
+    double scale;
+    if (strcmp(setting->key, "scale") == 0)
+        return parse_real(setting->value, &scale) && (float)scale == 0.1F;
+    if (strcmp(setting->key, "top_k") == 0)
+        return strcmp(setting->value, "2") == 0;
+    return strcmp(setting->key, "expert_input") == 0 && strcmp(setting->value, "residual") == 0;
+}
+
 /* Settings of adapters that the public code does not know: it would load them and compute something else. */
 static void warn_of_settings(const struct content *content, const struct command_call *call)
 {
-    static const char *const keys[] = {"expert_kind",         "router",        "routing",
-                                       "gate_input",          "shared_expert", "aligned_output",
-                                       "share_across_blocks", "share_routing"};
-    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
-        if (has_key(content, keys[i]))
-            log_warn(
-                call->log,
-                "%s: its adapters have the setting %s, which the public MoE-Adapters code does not know: there they "
-                "compute something else",
-                call->arguments[1], keys[i]);
+    static const char *const keys[] = {
+        "top_k",      "scale",         "expert_input",   "expert_kind",         "router",       "routing",
+        "gate_input", "shared_expert", "aligned_output", "share_across_blocks", "share_routing"};
+    for (size_t i = 0; i < content->metadata_count; i++) {
+        const struct safetensors_metadata *m = &content->metadata[i];
+        for (size_t k = 0; k < sizeof keys / sizeof *keys; k++)
+            if (strcmp(m->key, keys[k]) == 0 && !is_public(m))
+                log_warn(call->log,
+                         "%s: its adapters have the setting %s=%s, which the public MoE-Adapters code does not know: "
+                         "there they compute something else",
+                         call->arguments[1], m->key, m->value);
+    }
 }
 
 static status write_content(const struct content *content, const struct command_call *call, struct error *error)
@@ -256,8 +283,9 @@ const struct command command_convert_weights = {
         ".safetensors, or with .pth, .pt or .bin for torch.load, which finds the tensors under \"state_dict\", as the\n"
         "checkpoints of the public MoE-Adapters code have them. Such a checkpoint is a whole CLIP: --only adapters\n"
         "takes the adapters out of it, and --base FILE puts the CLIP back beside them. Numbers, names and types stay\n"
-        "as they are, and metadata come along; only what the public code saves and never reads (adaptmlp, ln_3, mean,\n"
-        "std) is left out, so load_state_dict there needs strict=False, which it has.\n",
+        "as they are, and metadata come along with what they are about; only what the public code saves and never "
+        "reads\n"
+        "(adaptmlp, ln_3, mean, std) is left out, so load_state_dict there needs strict=False, which it has.\n",
     .example = "  mtil convert weights ViT-B-16.pt ViT-B-16.safetensors\n"
                "  mtil convert weights checkpoint.pth adapters.safetensors --only adapters\n"
                "  mtil convert weights adapters.safetensors checkpoint.pth --base ViT-B-16.pt\n",
