@@ -159,7 +159,7 @@ static void report_clipped(const struct root_survey *survey, const struct check 
     if (clipped > 0)
         log_warn(survey->call->log,
                  "%s: %zu images are 16-bit grey with values beyond 255, which are read as white, as Pillow does",
-                 survey->reader->name, clipped);
+                 survey->name, clipped);
 }
 
 /* Whether the sizes differ from the published ones; logs the difference. */

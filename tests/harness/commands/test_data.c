@@ -154,11 +154,14 @@ static void clipped_greys_are_counted(void **state)
     struct error error;
     assert_int_equal(file_read(FIXTURES "/../fuzz/corpus/image/gray16.png", 1 << 20, &gray, &error), OK);
     scratch_write(&scratch, "food-101/images/ash/1.jpg", gray.data, gray.size);
+    scratch_write(&scratch, "own/train/ash/1.png", gray.data, gray.size);
+    scratch_write_png(&scratch, "own/test/ash/2.png", 4, 4, 1);
     bytes_free(&gray);
     struct outcome outcome = run("data check ROOT --format csv", NULL);
     assert_int_equal(outcome.result, OK);
     expect_in(outcome.out, "food,food-101,torchvision,train,1,1,75750,1,1,1,0,0,0,,1,differs");
     expect_in(outcome.log.data, "warning: food: 1 images are 16-bit grey");
+    expect_in(outcome.log.data, "warning: own: 1 images are 16-bit grey");
     free_outcome(&outcome);
 }
 
