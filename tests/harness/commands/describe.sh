@@ -115,7 +115,7 @@ if command -v zsh >/dev/null; then
         zsh -f -c '_arguments() { print -rl -- "$@" }; _values() { print -rl -- "$@" }
             words=(mtil "$@") CURRENT=$#words; source ./_mtil' zsh "$@"
     }
-    zsh_completes da | shows 'data[write, check and show datasets, clear the cache]'
+    zsh_completes da | shows 'data[fetch, write, check and show datasets, clear the cache]'
     zsh_completes run --p | shows '--dry-run[print the resolved suite and, where data and weights are there, time, memory and disk; do nothing]'
     zsh_completes data cache cl | grep -q 'show clear' || complain "zsh: data cache"
 else
