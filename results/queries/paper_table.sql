@@ -82,6 +82,11 @@
     GROUP BY number, dataset
 ), datasets AS MATERIALIZED (
     SELECT name, min(place) AS place FROM cells GROUP BY name
+), printed AS MATERIALIZED (
+    SELECT number, count(*) AS datasets, avg(transfer) AS transfer, avg(average) AS average, avg(last) AS last
+    FROM cells
+    WHERE NOT own
+    GROUP BY number
 ), lines AS MATERIALIZED (
     SELECT own, number,
            max(label) || iif(count(*) OVER (PARTITION BY max(label)) > 1, ', ' || max(digest), '') AS method,
@@ -91,13 +96,13 @@
     WHERE own
     GROUP BY number
     UNION ALL
-    SELECT 0, number, method || ', published (' || source || ')', NULL,
-           (SELECT count(*) FROM cells WHERE own = 0 AND cells.number = papers.number) IN (0, (SELECT count(*) FROM datasets)),
-           coalesce(transfer, (SELECT avg(transfer) FROM cells WHERE own = 0 AND cells.number = papers.number)),
-           coalesce(average, (SELECT avg(average) FROM cells WHERE own = 0 AND cells.number = papers.number)),
-           coalesce(last, (SELECT avg(last) FROM cells WHERE own = 0 AND cells.number = papers.number))
+    SELECT 0, papers.number, method || ', published (' || source || ')', NULL,
+           coalesce(printed.datasets, 0) IN (0, (SELECT count(*) FROM datasets)),
+           coalesce(papers.transfer, printed.transfer), coalesce(papers.average, printed.average),
+           coalesce(papers.last, printed.last)
     FROM papers
-    WHERE ?11 IS NULL OR number IN (SELECT number FROM cells WHERE own = 0)
+    LEFT JOIN printed ON printed.number = papers.number
+    WHERE ?11 IS NULL OR printed.number IS NOT NULL
 ), means AS ( -- of each run
     SELECT number, avg(transfer) AS transfer, avg(average) AS average, avg(last) AS last
     FROM per_run
@@ -112,7 +117,7 @@
 ), columns AS ( -- the mean has no name, so that no dataset can be mistaken for it
     SELECT 0 AS kind, name, name AS title, place FROM datasets
     UNION ALL
-    SELECT 1, NULL, 'mean', 1e16 WHERE ?11 IS NULL AND EXISTS (SELECT 1 FROM lines)
+    SELECT 1, NULL, 'mean', 1e16 WHERE ?11 IS NULL
     UNION ALL
     SELECT 2, NULL, '±', 2e16 WHERE EXISTS (SELECT 1 FROM seeds)
 ), filled AS (
@@ -123,7 +128,7 @@
     SELECT 2, 1, number, NULL, transfer, average, last FROM spread
     WHERE number IN (SELECT number FROM lines WHERE own AND whole)
 ), blocks (block, metric) AS (VALUES (0, 'Transfer'), (1, 'Average'), (2, 'Last'))
-SELECT block, (SELECT count(*) FROM columns) AS width, metric, method, seeds, title,
+SELECT block, count(*) OVER (PARTITION BY block, lines.own, lines.number) AS width, metric, method, seeds, title,
        CASE block WHEN 0 THEN filled.transfer WHEN 1 THEN filled.average ELSE filled.last END AS value
 FROM lines
 CROSS JOIN blocks
