@@ -90,8 +90,9 @@ status machine_rates_measure(struct experiment *e, enum precision precision, str
 {
     struct backend_settings settings = e->settings.backend;
     struct backend *backend = e->model.backend;
-    rates->cores = settings.threads > 0 ? settings.threads : threads_available();
-    rates->asynchronous = backend->asynchronous;
+    size_t cores = settings.threads > 0 ? settings.threads : threads_available();
+    if (rates->cores != cores || rates->asynchronous != backend->asynchronous) /* another machine, so to speak */
+        *rates = (struct machine_rates){.cores = cores, .asynchronous = backend->asynchronous};
     if (rates->products[precision] > 0)
         return OK;
     if (backend->precision == precision)

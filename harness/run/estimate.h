@@ -34,8 +34,8 @@ struct machine_rates {
 
 status estimate_run(struct experiment *experiment, struct estimate *estimate, struct error *error);
 
-/* On the experiment's backend, here and now; a rate that is known is not measured again. A precision that the machine lacks
- * is no error unless it is the experiment's. */
+/* On the experiment's backend, here and now; a rate that is known is not measured again, unless it is of other cores or of
+ * another kind of device. A precision that the machine lacks is no error unless it is the experiment's. */
 status machine_rates_measure(struct experiment *experiment, enum precision precision, struct machine_rates *rates,
                              struct error *error);
 

@@ -8,6 +8,7 @@
 
 #include "core/digest.h"
 #include "core/file.h"
+#include "harness/run/estimate.h"
 #include "harness/run/run_folder.h"
 #include "harness/run/sequence.h"
 #include "results/store/database.h"
@@ -405,6 +406,28 @@ static void data_that_changed_is_refused(void **state)
     small_run_close(&run);
 }
 
+/* A sweep over threads or devices estimates all its runs with the same rates. */
+static void rates_of_another_machine_are_measured_again(void **state)
+{
+    (void)state;
+    struct small_run run;
+    struct machine_rates rates = {0};
+    small_run_open(&run, 1, NULL);
+    must(machine_rates_measure(run.experiment, PRECISION_F32, &rates, &error));
+    assert_true(rates.products[PRECISION_F32] > 0 && rates.memory > 0);
+    rates.products[PRECISION_F32] = 1;
+    must(machine_rates_measure(run.experiment, PRECISION_F32, &rates, &error));
+    assert_true(rates.products[PRECISION_F32] == 1); /* known */
+    rates.cores++;
+    must(machine_rates_measure(run.experiment, PRECISION_F32, &rates, &error));
+    assert_true(rates.products[PRECISION_F32] > 1);
+    rates.products[PRECISION_F32] = 1;
+    rates.asynchronous = !rates.asynchronous;
+    must(machine_rates_measure(run.experiment, PRECISION_F32, &rates, &error));
+    assert_true(rates.products[PRECISION_F32] > 1);
+    small_run_close(&run);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -419,6 +442,7 @@ int main(void)
         cmocka_unit_test(classes_have_the_experts_of_their_last_test),
         cmocka_unit_test(a_folder_in_use_is_refused),
         cmocka_unit_test(data_that_changed_is_refused),
+        cmocka_unit_test(rates_of_another_machine_are_measured_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
