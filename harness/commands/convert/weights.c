@@ -277,15 +277,14 @@ const struct command command_convert_weights = {
     .name = "convert weights",
     .arguments = "IN OUT",
     .summary = "write weights or adapters as a file of another form",
-    .details =
-        "IN is whatever holds weights: safetensors, PyTorch's .pt, .pth and .bin, or the index of shards. OUT ends "
-        "with\n"
-        ".safetensors, or with .pth, .pt or .bin for torch.load, which finds the tensors under \"state_dict\", as the\n"
-        "checkpoints of the public MoE-Adapters code have them. Such a checkpoint is a whole CLIP: --only adapters\n"
-        "takes the adapters out of it, and --base FILE puts the CLIP back beside them. Numbers, names and types stay\n"
-        "as they are, and metadata come along with what they are about; only what the public code saves and never "
-        "reads\n"
-        "(adaptmlp, ln_3, mean, std) is left out, so load_state_dict there needs strict=False, which it has.\n",
+    .details = "IN is whatever holds weights: safetensors, files of PyTorch, or the index of shards.\n"
+               "OUT ends with .safetensors, or for torch.load with .pth, .pt or .bin: it finds\n"
+               "the tensors under \"state_dict\", as the checkpoints of the public\n"
+               "MoE-Adapters code have them. Such a checkpoint is a whole CLIP: --only\n"
+               "adapters takes the adapters out of it, and --base FILE puts the CLIP back beside\n"
+               "them. Numbers, names and types stay as they are, and metadata come along with what\n"
+               "they are about; only what the public code saves and never reads\n"
+               "(adaptmlp, ln_3, mean, std) is left out, so load_state_dict needs strict=False.\n",
     .example = "  mtil convert weights ViT-B-16.pt ViT-B-16.safetensors\n"
                "  mtil convert weights checkpoint.pth adapters.safetensors --only adapters\n"
                "  mtil convert weights adapters.safetensors checkpoint.pth --base ViT-B-16.pt\n",

@@ -1,4 +1,5 @@
 /* mtil data get: fetches public datasets. */
+#include "core/file.h"
 #include "core/text.h"
 #include "datasets/fetch/fetch.h"
 #include "harness/commands/command.h"
@@ -59,6 +60,14 @@ static status run(const struct command_call *call, struct error *error)
         const struct fetch_source *source;
         TRY(fetch_find(call->arguments[i], &source, error));
     }
+    const struct fetch_source *source;
+    const char *root = call->arguments[call->argument_count - 1];
+    struct error ignored;
+    if (!file_exists(root) && fetch_find(root, &source, &ignored) == OK)
+        return error_set(error, ERROR_ARGUMENT,
+                         "command line: data get: the last word is the folder that datasets are below, found %s, which "
+                         "is a dataset; write ./%s if a folder of this name is meant to be made",
+                         root, root);
     return get_all(call, &settings, error);
 }
 

@@ -27,7 +27,7 @@ static void add_escaped(struct text *page, const char *text, size_t size)
 /* What roff reads of a word; other characters than ASCII as \[u2026]. */
 static size_t input_width(const char *text, size_t size)
 {
-    size_t width = 0;
+    size_t width = size > 0 && (text[0] == '.' || text[0] == '\'') ? 2 : 0;
     for (size_t i = 0; i < size; i++)
         width += (unsigned char)text[i] >= 0xc0   ? 8
                  : (text[i] & 0x80) != 0          ? 0

@@ -216,6 +216,7 @@ static void doctor_knows_its_libraries(void **state)
     expect_answer("doctor", "  cpu in bf16    cpu"); /* its unit, or that there is none */
     expect_answer("doctor", "  cuda           ");    /* a device, or why there is none */
     expect_error("doctor --data /no/such/folder", 1, "/no/such/folder");
+    expect_error("data get dtd flowers", 2, "found flowers, which is a dataset");
     setenv("MTIL_ISA", "baseline", 1);
     expect_answer("doctor", "  cpu            cpu (baseline, ");
     expect_answer("doctor",
