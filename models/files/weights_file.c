@@ -17,7 +17,12 @@ static status find_kind(const char *path, enum kind *kind, struct error *error)
     uint64_t size;
     TRY(file_open(path, &descriptor, &size, error));
     size_t count = size < sizeof beginning ? (size_t)size : sizeof beginning;
-    status result = file_read_at(descriptor, path, beginning, count, 0, error);
+    status result = count < sizeof beginning
+                        ? error_set(error, ERROR_FORMAT,
+                                    "%s: expected weights (safetensors, PyTorch's .pt, .pth or .bin, or the index of "
+                                    "their shards), found %zu bytes",
+                                    path, count)
+                        : file_read_at(descriptor, path, beginning, count, 0, error);
     close(descriptor);
     NEXT(result, torch_file_refuse_old(path, beginning, count, error));
     *kind = torch_file_is_one(beginning, count) ? KIND_TORCH : KIND_SAFETENSORS;
