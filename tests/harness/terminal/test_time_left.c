@@ -88,6 +88,10 @@ static void nothing_is_told_too_early(void **state)
     for (size_t i = 0; i < 6; i++)
         assert_true(s.told[i] == TIME_UNKNOWN);
     assert_true(s.told[6] > 0); /* the first 0.5 s are not counted */
+    s = (struct simulation){.step = 5, .evaluation = 5, .pause_at = -1};
+    simulate(&s);
+    assert_true(s.told[3] == TIME_UNKNOWN); /* of so few reports, however long they took */
+    assert_true(s.told[4] > 0);
 }
 
 /* Evaluation turns out 5 times as fast as training by the amounts, or 5 times as slow: known after the first task. */

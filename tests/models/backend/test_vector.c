@@ -370,7 +370,8 @@ static void bf16_is_rounded_to_the_nearest(void **state)
         uint32_t bits;
         uint16_t rounded;
     } cases[] = {{0x3f808000, 0x3f80}, {0x3f818000, 0x3f82}, {0x3f808001, 0x3f81}, {0xbf817fff, 0xbf81},
-                 {0x7f7fffff, 0x7f80}, {0xff800000, 0xff80}, {0x7f800001, 0x7fc0}, {0x80000000, 0x8000}};
+                 {0x7f7fffff, 0x7f80}, {0xff800000, 0xff80}, {0x7f800001, 0x7fc0}, {0x80000000, 0x8000},
+                 {0x40490fdb, 0x4049}}; /* nine, so that no register holds what its neighbour holds */
     enum { CASES = sizeof cases / sizeof *cases, MOST = 70 };
     float x[MOST];
     for (size_t i = 0; i < MOST; i++)
