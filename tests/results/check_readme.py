@@ -96,19 +96,26 @@ def check_queries(queries, path, database, mtil):
     print("pandas: the same" if pandas else "pandas: skipped, not installed (MTIL_PYTHON names a Python that has it)")
 
 
-def check_python(readme):
+def check_python(readme, mtil):
+    """The examples for pandas, one after the other in one folder, on the files that the command before them writes."""
     try:
         import numpy  # noqa: F401
         import pandas  # noqa: F401
     except ImportError:
-        print("the example in Python: skipped, no numpy and pandas")
+        print("the examples in Python: skipped, no numpy and pandas")
         return
+    text = section(readme, "From other programs")
+    output(mtil, *re.search(r"`mtil (export [^`]*)`", text)[1].split())
     names = {}
-    exec(re.search(r"```python\n(.*?)```", section(readme, "From Python"), re.DOTALL)[1], names)
+    for block in re.findall(r"```python\n(.*?)```", text, re.DOTALL):
+        exec(block, names)
     database = names["database"]
     correct = [count for count, in database.execute("SELECT correct FROM evaluations JOIN per_image USING (run, task, after_task)")]
     assert len(names["leaderboard"]) == 2 and names["right"].sum() == correct[0]
-    print("the example in Python: holds")
+    for table in ("runs", "steps"):
+        rows = database.execute(f"SELECT count(*) FROM {table}").fetchone()[0]
+        assert len(names[table]) == rows > 0, f"{table}: {rows} rows, pandas has {len(names[table])}"
+    print("the examples in Python: hold")
 
 
 def main():
@@ -126,7 +133,7 @@ def main():
         check_schema(readme, database)
         check_queries(queries, path, database, mtil)
         os.chdir(folder)
-        check_python(readme)
+        check_python(readme, mtil)
         os.chdir("/")
 
 
