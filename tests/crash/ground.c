@@ -28,7 +28,7 @@ const struct scenario scenarios[] = {
     {.name = "embed",
      .command = "embed --weights clip.safetensors --images data/dtd/dtd/images/braided --out work/features.safetensors "
                 "--quiet"},
-    {.name = "data", .command = "data mini work/mini --threads 1 --quiet", .faults_most = 100},
+    {.name = "data", .command = "data mini work/mini --threads 1 --quiet", .faults_most = 100, .slow = true},
 };
 const size_t scenario_count = sizeof scenarios / sizeof *scenarios;
 
@@ -36,6 +36,11 @@ long crash_setting(const char *name, long fallback)
 {
     const char *given = getenv(name);
     return given != NULL && *given != 0 ? strtol(given, NULL, 10) : fallback;
+}
+
+long crash_tries(const struct scenario *scenario, const char *name, long fallback)
+{
+    return crash_setting(name, scenario->slow ? fallback / 2 : fallback);
 }
 
 /* --- The folder --- */

@@ -21,6 +21,7 @@ struct scenario {
     const char *prepare; /* commands, an extra line each, whose results are there before; NULL: none */
     const char *command;
     size_t faults_most; /* that are tried; 0: all */
+    bool slow;          /* is tried less often, unless the number is given */
 };
 extern const struct scenario scenarios[];
 extern const size_t scenario_count;
@@ -52,5 +53,7 @@ void trial_finish(const struct trial *trial, const char *after);
 
 /* A number from the environment, or the fallback. */
 long crash_setting(const char *name, long fallback);
+/* How often to try: the setting, or the fallback, of which a slow scenario gets half. */
+long crash_tries(const struct scenario *scenario, const char *name, long fallback);
 
 #endif

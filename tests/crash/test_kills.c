@@ -1,6 +1,6 @@
 /* Kills at random instants: the same command given again leaves what it had left undisturbed, and nothing else.
  *
- *     MTIL_CRASH_KILLS=200 MTIL_CRASH_SEED=7 test_kills     20 and 1 otherwise
+ *     MTIL_CRASH_KILLS=200 MTIL_CRASH_SEED=7 test_kills     20, fewer of what is slow, and 1 otherwise
  */
 #include "tests/crash/ground.h"
 
@@ -60,7 +60,7 @@ static void survives_kills(void **state)
 {
     const struct scenario *scenario = *state;
     struct trial trial;
-    long kills = crash_setting("MTIL_CRASH_KILLS", 20);
+    long kills = crash_tries(scenario, "MTIL_CRASH_KILLS", 20);
     size_t index = (size_t)(scenario - scenarios);
     struct rng rng = rng_make((uint64_t)crash_setting("MTIL_CRASH_SEED", 1), RNG_TEST, (uint32_t)index, 0);
     uint64_t draw = 0;
