@@ -353,7 +353,7 @@ static void sweeps_killed_early_are_taken_over(void **state)
  * falls to init, its group is orphaned, and the kernel wakes it with SIGHUP and SIGCONT. */
 static void killed_sweeps_are_taken_over_at_once(void **state)
 {
-    static const char arguments[] = "sweep tiny.yaml training.iterations=1000 seed=1";
+    static const char arguments[] = "sweep tiny.yaml training.iterations=300 seed=1";
     struct workshop workshop;
     struct process process;
     char expected[64];
@@ -378,7 +378,7 @@ static void killed_sweeps_are_taken_over_at_once(void **state)
     assert_int_equal(words_count(outcome.errors.data, "seed=1 goes on, "), 1);
     outcome_free(&outcome);
     rows_expect(&workshop, "results.db", "SELECT status FROM runs", "finished\n");
-    program_succeeds(&workshop, "run tiny.yaml training.iterations=1000 run.database=single.db run.folder=one");
+    program_succeeds(&workshop, "run tiny.yaml training.iterations=300 run.database=single.db run.folder=one");
     expect_same(&workshop, "results.db", "single.db");
     workshop_close(&workshop);
 }

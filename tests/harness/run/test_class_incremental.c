@@ -213,9 +213,9 @@ static void stops_are_not_seen(void **state)
         struct backend_spy count = {0};
         must(run_once(&run, cases[c], "whole.db", &count));
         char *expected = answer(&run, "whole.db", ROWS);
-        for (size_t update = 1; update <= count.updates; update++)
+        for (size_t update = 1; update <= count.updates; update += test_every())
             stop_and_go_on(&run, cases[c], (struct backend_spy){.stop_at_update = update}, expected);
-        for (size_t prediction = 1; prediction <= count.predictions; prediction++)
+        for (size_t prediction = 1; prediction <= count.predictions; prediction += test_every())
             stop_and_go_on(&run, cases[c], (struct backend_spy){.stop_at_prediction = prediction}, expected);
         free(expected);
         remove_database(&run, "whole.db");
