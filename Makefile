@@ -26,7 +26,7 @@ demo: dependencies build
 		--backend cpu
 
 test: dependencies build-tests
-	@ctest --test-dir $(BUILD) --output-on-failure --parallel $$(nproc)
+	@ctest --test-dir $(BUILD) --output-on-failure --parallel $$(($$(nproc) + 1))
 
 # 77: skipped, it said why.
 test-cluster: dependencies build
