@@ -211,9 +211,9 @@ static void add_head(struct text *html, const struct html_table *shown, const bo
         const char *title = table->column[column].title, *sign = strstr(title, " ±");
         text_add(html, "<th scope=\"col\"%s data-name=\"", numeric[column] ? " class=\"n\"" : "");
         html_escape(html, title);
-        text_add(html, "\"><button type=\"button\">");
+        text_add(html, "\">");
         escape(html, sign != NULL ? sign + 1 : title, shown->wrapped); /* the column to the left says of what */
-        text_add(html, "</button></th>");
+        text_add(html, "</th>");
     }
     text_add(html, "</tr></thead>\n");
 }

@@ -50,7 +50,13 @@
     setTimeout(() => URL.revokeObjectURL(link.href), 10000);
   };
   each("table.data", (table) => {
-    each("thead th", (heading) => heading.firstChild.addEventListener("click", () => sort(table, heading)), table);
+    each("thead th", (heading) => {
+      const button = make("button", { type: "button" });
+      button.append(...heading.childNodes);
+      button.addEventListener("click", () => sort(table, heading));
+      heading.append(button);
+    }, table);
+    table.classList.add("sortable");
     const button = table.closest("figure").querySelector(".csv");
     button.hidden = false;
     button.addEventListener("click", () => save(`${table.dataset.name}.csv`, "text/csv;charset=utf-8", csv(table)));

@@ -96,8 +96,9 @@ class Browser:
             raise RuntimeError(f"{method}: {message['error']['message']}")
         return message["result"]
 
-    def open(self, address, width, height, dark=False):
+    def open(self, address, width, height, dark=False, scripts=True):
         page = Page(self, width, height, dark)
+        page.call("Emulation.setScriptExecutionDisabled", value=not scripts)  # evaluate runs all the same
         page.go(address)
         return page
 

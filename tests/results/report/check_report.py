@@ -5,7 +5,8 @@
 
 Of the sample database, whose names mean harm, at the widths of a phone and a desk, in light and dark: nothing to say on
 the console, nothing asked of any network, no link out of the file, nothing wider than the screen, every text readable
-before its ground, tables sorted and saved as CSV, one choice of several shown, the theme switched and remembered.
+before its ground, tables sorted and saved as CSV, one choice of several shown, the theme switched and remembered. With
+scripts switched off: all of it there to be read, no control that does nothing.
 """
 
 import csv
@@ -36,7 +37,7 @@ window.ground = (element) => {
   }
   return "rgb(255, 255, 255)";
 };
-window.faint = (least) => [...document.querySelectorAll("h1, h2, h4, p, a, td, th, text, button, figcaption, summary")]
+window.faint = (least) => [...document.querySelectorAll("h1, h2, h4, p, a, td, th, text:not(.low, .high), button, figcaption, summary")]
   .filter((element) => element.textContent.trim() && element.checkVisibility())
   .map((element) => {
     const style = getComputedStyle(element), ink = element.tagName === "text" ? style.fill : style.color;
@@ -246,6 +247,25 @@ def use(browser, address):
     page.close()
 
 
+def read_without_scripts(browser, address, folder):
+    """All tables and figures are there to be read, and nothing to press that does nothing."""
+    for size, device in ((PHONE, "phone"), (DESK, "desk")):
+        name = f"{device}-without-scripts-light"
+        page = browser.open(address, *size, scripts=False)
+        dead = page.evaluate("""[...document.querySelectorAll('button, input, select, [role=button]')]
+            .filter((one) => one.checkVisibility()).map((one) => one.outerHTML.slice(0, 80))""")
+        expect(not dead, f"{name}: controls that do nothing: {dead[:3]} and {len(dead)} in all")
+        check_look(page, name, size[0])
+        hidden = page.evaluate("""[...document.querySelectorAll('main table, main th, main svg, main .choice, main h4, main .legend span')]
+            .filter((one) => !one.checkVisibility()).map((one) => one.outerHTML.slice(0, 80))""")
+        expect(not hidden, f"{name}: hidden: {hidden[:3]} and {len(hidden)} in all")
+        expect(page.evaluate("document.querySelectorAll('.choice').length") > 2, f"{name}: all of several choices are there")
+        page.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = false; })")
+        screenshots(page, folder, name)
+        expect(not page.complaints, f"{name}: {page.complaints}")
+        page.close()
+
+
 def main():
     build = os.path.abspath(sys.argv[1])
     folder = sys.argv[2] if len(sys.argv) > 2 else os.path.join(build, "report-screenshots")
@@ -257,6 +277,7 @@ def main():
         address = "file://" + os.path.join(report, "index.html")
         use(browser, address)
         look(browser, address, folder)
+        read_without_scripts(browser, address, folder)
         check_figures(report)
     print(f"screenshots: {folder}")
     if failures:
