@@ -4,6 +4,7 @@
 #include <cairo-svg.h>
 #include <librsvg/rsvg.h>
 #include <math.h>
+#include <png.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -168,6 +169,30 @@ static cairo_status_t take(void *closure, const unsigned char *bytes, unsigned s
     return text->failed ? CAIRO_STATUS_NO_MEMORY : CAIRO_STATUS_SUCCESS;
 }
 
+/* Without libpng's row filters, which take half of the time and make flat colours no smaller. */
+static cairo_status_t encode(cairo_surface_t *surface, struct text *png)
+{
+    png_image image = {.version = PNG_IMAGE_VERSION,
+                       .width = (png_uint_32)cairo_image_surface_get_width(surface),
+                       .height = (png_uint_32)cairo_image_surface_get_height(surface),
+                       .format = PNG_FORMAT_RGB,
+                       .flags = PNG_IMAGE_FLAG_FAST};
+    size_t pixels = (size_t)image.width * image.height;
+    png_alloc_size_t size = PNG_IMAGE_PNG_SIZE_MAX(image);
+    cairo_surface_flush(surface);
+    unsigned char *data = cairo_image_surface_get_data(surface), *rgb = malloc(3 * pixels), *file = malloc(size);
+    for (size_t i = 0; rgb != NULL && data != NULL && i < pixels; i++) /* rows of whole pixels have no padding */
+        for (size_t c = 0; c < 3; c++)
+            rgb[3 * i + c] = (unsigned char)(((const uint32_t *)(void *)data)[i] >> (16 - 8 * c));
+    bool written = rgb != NULL && data != NULL && file != NULL &&
+                   png_image_write_to_memory(&image, file, &size, 0, rgb, 0, NULL) != 0;
+    if (written)
+        text_add_bytes(png, (const char *)file, size);
+    free(file);
+    free(rgb);
+    return written && !png->failed ? CAIRO_STATUS_SUCCESS : CAIRO_STATUS_NO_MEMORY;
+}
+
 /* Draws the document onto the surface, which is freed, and its PNG into png where that is asked for. scale: of the
  * surface, for a point. */
 static status render(RsvgHandle *document, cairo_surface_t *surface, struct drawing_size points, double scale,
@@ -182,7 +207,7 @@ static status render(RsvgHandle *document, cairo_surface_t *surface, struct draw
         document, drawing, &(RsvgRectangle){.width = points.width, .height = points.height}, &problem);
     cairo_status_t state = cairo_status(drawing);
     if (drawn && png != NULL)
-        state = cairo_surface_write_to_png_stream(surface, take, png);
+        state = encode(surface, png);
     cairo_surface_finish(surface);
     state = state != CAIRO_STATUS_SUCCESS ? state : cairo_surface_status(surface);
     cairo_destroy(drawing);
