@@ -9,6 +9,7 @@
 #define WIDEST 60.0
 #define LEFT 26.0
 #define TOP 20.0
+#define RIGHT 8.0 /* half a label below the last column, which may be narrower */
 #define GAP 1.0
 #define TICK_EVERY 30.0 /* between the labels of an axis */
 #define SLOPE 35.0      /* of the names below the columns */
@@ -36,7 +37,7 @@ static struct grid lay_out(const struct figure *figure, double width)
 {
     double columns = (double)figure->columns;
     if (!figure->printed)
-        return (struct grid){LEFT, ((width > 0 ? width : WIDTH) - LEFT) / columns, 8, 32, false, 0};
+        return (struct grid){LEFT, ((width > 0 ? width : WIDTH) - LEFT - RIGHT) / columns, 8, 32, false, 0};
     double left = longest(figure->y_label, figure->rows) + 8;
     double column = width > 0 ? fmin((width - left) / columns, WIDEST) : CELL;
     return (struct grid){left,
@@ -139,7 +140,8 @@ struct drawing_size draw_heat(struct text *svg, const struct figure *figure, con
                               const struct figure_range *range, double width)
 {
     struct grid grid = lay_out(figure, width);
-    struct drawing_size size = {grid.left + (double)figure->columns * grid.column,
+    double right = grid.left + (double)figure->columns * grid.column;
+    struct drawing_size size = {right + (figure->printed ? 0 : RIGHT),
                                 TOP + (double)figure->rows * grid.row + grid.foot};
     draw_begin(svg, panel, size.width, size.height);
     for (int level = 0; level < HTML_LEVELS; level++)
@@ -148,7 +150,7 @@ struct drawing_size draw_heat(struct text *svg, const struct figure *figure, con
     draw_values(svg, figure, panel, range, &grid);
     draw_names(svg, figure, &grid);
     if (figure->x_title != NULL)
-        draw_text(svg, "tx", (grid.left + size.width) / 2, size.height - 5, figure->x_title);
+        draw_text(svg, "tx", (grid.left + right) / 2, size.height - 5, figure->x_title);
     draw_end(svg);
     return size;
 }

@@ -37,7 +37,10 @@ static void draw_axes(struct text *svg, const struct figure *figure, const struc
     }
     count = (figure->fractions ? figure_ticks : figure_whole_ticks)(axes->x.low, axes->x.high, ticks);
     size_t stride = (size_t)ceil((double)count * TICK_APART / (axes->right - LEFT));
-    for (size_t i = 0; i<count; i += stride> 0 ? stride : 1) {
+    double step = count > 1 ? ticks[1] - ticks[0] : 1;
+    for (size_t i = 0; i < count; i++) {
+        if (stride > 1 && llround(ticks[i] / step) % (long long)stride != 0) /* 10, 20: rounder than 5, 15 */
+            continue;
         draw_line(svg, "tick", place_x(axes, ticks[i]), axes->bottom, place_x(axes, ticks[i]), axes->bottom + 3);
         draw_tick(svg, "tx", place_x(axes, ticks[i]), axes->bottom + 14, ticks[i]);
     }

@@ -12,6 +12,7 @@ static const char blocks_sql[] = "SELECT 'image', block, (SELECT max(expert) + 1
 
 /* Of one run. */
 struct serving {
+    const char *of; /* configuration and seed */
     const struct blocks *blocks;
     size_t tasks, rows;         /* rows: of value, classes of a task or tasks */
     double *value;              /* [blocks, rows, experts]: choices, later percent; NAN: none */
@@ -78,8 +79,7 @@ static void add_effective(const struct serving *s, size_t block, struct table *t
     table_add_real(table, all > 0 ? exp(s->of_class[block] / all) : (double)NAN);
 }
 
-static void show_effective(const struct section_call *call, const struct configuration *configuration,
-                           const struct serving *s)
+static void show_effective(const struct section_call *call, const struct serving *s)
 {
     struct table table = {0};
     const char *name = section_name(call, "served");
@@ -95,11 +95,11 @@ static void show_effective(const struct section_call *call, const struct configu
                    .heads = 1,
                    .caption = report_format(
                        call->report,
-                       "%s, seed %" PRId64 ": effective number of experts, of %zu, that the test images choose in the "
+                       "%s: effective number of experts, of %zu, that the test images choose in the "
                        "last test, all of them and those of one class (exp of the entropy, for classes of its mean). "
                        "The same number twice: the choice does not depend on the class. Images without a router are "
                        "left out.",
-                       configuration->label, configuration->run[0].seed, s->blocks->experts)});
+                       s->of, s->blocks->experts)});
     table_free(&table);
 }
 
@@ -166,8 +166,10 @@ static status show_tasks(const struct section_call *call, struct serving *s, str
     s->rows = s->tasks;
     s->value = s->of_task;
     section_choice(call, "all tasks");
-    TRY(draw(call, s, section_name(call, "served-tasks"), "Test images of each task: the experts that they choose, %",
-             READ_IT " A row per task.", 1, error));
+    TRY(draw(
+        call, s, section_name(call, "served-tasks"), "Experts of each task's images",
+        report_format(call->report, "%s: the experts that test images choose, %%. " READ_IT " A row per task.", s->of),
+        1, error));
     section_choice_end(call);
     return OK;
 }
@@ -193,9 +195,11 @@ static status show_task(const struct section_call *call, struct serving *s, int6
                     run, take_cell, s, error));
     section_choice(call, name);
     TRY(draw(call, s, section_name_of(call, "served", task + 1),
-             report_format(report, "%s: the experts that images of each class choose, %%", name),
-             report_format(report, READ_IT " A row per class, by its number: mtil query class-experts has the names.%s",
-                           more),
+             report_format(report, "%s: experts of each class", name),
+             report_format(report,
+                           "%s: the experts that test images choose, %%. " READ_IT
+                           " A row per class, by its number: mtil query class-experts has the names.%s",
+                           s->of, more),
              0, error));
     section_choice_end(call);
     arena_release(&report->arena, mark);
@@ -215,7 +219,8 @@ static bool is_served(const struct serving *s, size_t task)
 static status show_run(const struct section_call *call, const struct configuration *configuration, struct serving *s,
                        struct error *error)
 {
-    show_effective(call, configuration, s);
+    s->of = report_format(call->report, "%s, seed %" PRId64, configuration->legend, configuration->run[0].seed);
+    show_effective(call, s);
     bool *served = report_take(call->report, s->tasks, sizeof *served);
     TRY(report_check(call->report, error));
     for (size_t task = 0; task < s->tasks; task++) /* before counts become shares */

@@ -139,11 +139,10 @@ static status show_usage(const struct section_call *call, const struct blocks *b
                                           .mark = (double)NAN};
     struct figure figure = {
         .name = section_name_of(call, "usage", number + 1),
-        .title = report_format(call->report, "%s, seed %" PRId64 ": how often each expert was chosen, %%",
-                               configuration->label, configuration->run[0].seed),
-        .caption =
-            "A panel per block, a row per expert, a column per task. Dots: frozen once the task has ended. Experts "
-            "of different seeds have nothing to do with one another, so this is one run.",
+        .title = report_format(call->report, "%s, seed %" PRId64, configuration->legend, configuration->run[0].seed),
+        .caption = "How often each expert was chosen. A panel per block, a row per expert, a column per task. Dots: "
+                   "frozen once the task has ended. Experts "
+                   "of different seeds have nothing to do with one another, so this is one run.",
         .kind = FIGURE_HEAT,
         .x_title = "task",
         .y_title = "expert",

@@ -241,6 +241,50 @@ static void a_gap_interrupts_a_line(void **state)
     text_free(&svg);
 }
 
+/* Where 5, 10, 15 and 20 have no room side by side, it is 10 and 20 that are named. */
+static void few_labels_are_round(void **state)
+{
+    (void)state;
+    const double iterations[] = {1, 10, 20};
+    const struct figure_series loss = {.points = 3, .x = iterations, .y = low};
+    const struct figure_panel panel = {.title = "loss", .series = &loss, .series_count = 1, .mark = (double)NAN};
+    const struct figure figure = {.kind = FIGURE_LINES, .panel = &panel, .panels = 1, .low = 0, .high = 0.5};
+    struct text svg = {0};
+    draw_panel(&svg, &figure, 0, 140);
+    assert_non_null(strstr(svg.data, ">10</text>"));
+    assert_non_null(strstr(svg.data, ">20</text>"));
+    assert_null(strstr(svg.data, ">5</text>"));
+    assert_null(strstr(svg.data, ">15</text>"));
+    text_free(&svg);
+}
+
+/* A file cuts off what leaves its panel. */
+static void the_last_column_has_room_for_its_label(void **state)
+{
+    (void)state;
+    double value[16] = {0}, at = 0;
+    const char *names[16];
+    for (size_t i = 0; i < 16; i++)
+        names[i] = i < 15 ? "0" : "15";
+    const struct figure_panel panel = {.title = "heat", .value = value, .mark = (double)NAN};
+    const struct figure heat = {.kind = FIGURE_HEAT,
+                                .panel = &panel,
+                                .panels = 1,
+                                .x_label = names,
+                                .columns = 16,
+                                .y_label = names,
+                                .rows = 1,
+                                .low = 0,
+                                .high = 9};
+    struct text svg = {0};
+    struct drawing_size size = draw_panel(&svg, &heat, 0, 140);
+    for (const char *text = svg.data; (text = strstr(text, "<text class=\"tx\"")) != NULL; text++)
+        if (sscanf(text, "<text class=\"tx\" x=\"%lf\"", &at) == 1 && strstr(text, ">15<") != NULL)
+            assert_true(at + draw_width("15", 2) / 2 <= size.width);
+    assert_true(at > 100);
+    text_free(&svg);
+}
+
 static void cells_share_a_path_per_shade(void **state)
 {
     (void)state;
@@ -285,6 +329,8 @@ int main(void)
         cmocka_unit_test(a_legend_has_the_marks_of_its_curves),
         cmocka_unit_test(data_comes_in_blocks),
         cmocka_unit_test(a_gap_interrupts_a_line),
+        cmocka_unit_test(few_labels_are_round),
+        cmocka_unit_test(the_last_column_has_room_for_its_label),
         cmocka_unit_test(cells_share_a_path_per_shade),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
