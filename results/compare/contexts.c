@@ -46,12 +46,23 @@ static void add_key(struct keys *keys, const char *key)
 
 /* ---- Keys that matter ---- */
 
+/* Sections that some methods have. */
+static bool belongs_to_method(const char *key)
+{
+    static const char *const sections[] = {"adapter.", "combine.", "merge.", "selector."};
+    for (size_t i = 0; i < sizeof sections / sizeof *sections; i++)
+        if (strncmp(key, sections[i], strlen(sections[i])) == 0)
+            return true;
+    return false;
+}
+
 /* Whether key comes and goes with a choice that is compared: the decay of a policy that has one. */
 static bool belongs_to_by(const struct comparison_request *request, const char *key)
 {
     for (size_t i = 0; i < request->by_count; i++) {
         const char *by = compare_by_keys(request->by[i]), *dot = strchr(by, '.');
-        if (dot && strncmp(by, key, (size_t)(dot - by) + 1) == 0)
+        if ((dot && strncmp(by, key, (size_t)(dot - by) + 1) == 0) ||
+            (strcmp(by, "method.name") == 0 && belongs_to_method(key)))
             return true;
     }
     return false;

@@ -25,6 +25,7 @@ struct compared_run {
     bool complete;    /* the matrix is */
     bool routed;      /* a selector chose its routers */
     bool accumulates; /* class-incremental: accuracy_matrix.images */
+    bool untrained;   /* zero-shot CLIP, which no task changes */
 };
 
 /* Runs that differ in the seed alone; of them [first, first + runs) are its. */

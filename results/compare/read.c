@@ -171,12 +171,14 @@ static status read_runs(struct compare *c, struct error *error)
                                         error)) != OK)
             break;
         const char *setting = statement_text(statement, COLUMNS + (size_t)(find_dimension("setting") - dimensions));
+        const char *method = statement_text(statement, COLUMNS + (size_t)(find_dimension("method") - dimensions));
         c->configuration[c->configurations - 1].runs++;
         c->run[c->runs++] = (struct compared_run){.run = statement_integer(statement, 0),
                                                   .seed = statement_integer(statement, 1),
                                                   .tasks = (size_t)statement_integer(statement, 2),
                                                   .routed = strcmp(statement_text(statement, 3), "none") != 0,
-                                                  .accumulates = strcmp(setting, "class_incremental") == 0};
+                                                  .accumulates = strcmp(setting, "class_incremental") == 0,
+                                                  .untrained = strcmp(method, "zero_shot") == 0};
     }
     statement_close(statement);
     return result;
@@ -319,6 +321,8 @@ static void scan_end(struct scan *scan, struct compared_run *run)
                                      .accuracy = scan->accuracy + run->tasks,
                                      .zero_shot = scan->accuracy,
                                      .images = run->accumulates ? run->images : NULL};
+    for (size_t i = 1; run->untrained && !run->accumulates && i <= run->tasks; i++)
+        memcpy(scan->accuracy + i * run->tasks, scan->accuracy, run->tasks * sizeof *scan->accuracy);
     run->complete = true;
     for (size_t i = 0; i < run->tasks * run->tasks; i++)
         run->complete &= !isnan(matrix.accuracy[i]) || !accuracy_expected(&matrix, i / run->tasks, i % run->tasks);

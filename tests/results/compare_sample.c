@@ -55,10 +55,11 @@ static void add_evaluation(struct store *store, int64_t run, const struct compar
 static int64_t start_run(struct store *store, const struct compare_sample *sample)
 {
     char text[512], identity[512], hash[DIGEST_SIZE];
-    snprintf(
-        identity, sizeof identity,
-        "data:\n  order: [aircraft, dtd, mnist]\nmerge:\n  policy: %s\n  every: %lld\n%smethod:\n  name: adapters\n",
-        sample->policy, (long long)sample->every, sample->own ? sample->own : "");
+    const char *method = sample->untrained ? "zero_shot" : "adapters";
+    snprintf(text, sizeof text, "merge:\n  policy: %s\n  every: %lld\n%s", sample->policy, (long long)sample->every,
+             sample->own ? sample->own : "");
+    snprintf(identity, sizeof identity, "data:\n  order: [aircraft, dtd, mnist]\n%smethod:\n  name: %s\n",
+             sample->untrained ? "" : text, method);
     snprintf(text, sizeof text, "model:\n  weights: %s\n%srun:\n  threads: %lld\n", sample->path ? sample->path : "w",
              identity, (long long)sample->threads);
     struct input_row inputs[1 + 2 * COMPARE_SAMPLE_TASKS] = {
@@ -77,7 +78,7 @@ static int64_t start_run(struct store *store, const struct compare_sample *sampl
                                           .inputs = inputs,
                                           .input_count = sample->weights ? sizeof inputs / sizeof *inputs : 0,
                                           .setting = "full_shot",
-                                          .method = "adapters",
+                                          .method = method,
                                           .policy = sample->policy,
                                           .selector = "clip",
                                           .selection = "per_image",
@@ -98,7 +99,7 @@ static int64_t start_run(struct store *store, const struct compare_sample *sampl
 int64_t compare_sample_add(struct store *store, const struct compare_sample *sample)
 {
     struct error error;
-    int64_t run = start_run(store, sample), checkpoints = COMPARE_SAMPLE_TASKS - (sample->holes ? 1 : 0);
+    int64_t run = start_run(store, sample), checkpoints = sample->untrained ? 0 : COMPARE_SAMPLE_TASKS - sample->holes;
     store_begin(store);
     for (int64_t task = 0; task < COMPARE_SAMPLE_TASKS; task++) {
         struct task_row row = {.task = task,

@@ -23,6 +23,7 @@ struct compare_sample {
     enum per_image_kind kept;               /* of each image */
     int64_t more_images;                    /* than COMPARE_SAMPLE_IMAGES in every test set */
     bool stopped, holes;                    /* not finished; without the evaluations after the last task */
+    bool untrained;                         /* zero-shot CLIP: no section merge, the zero-shot row alone */
     const char *version;                    /* of the program; NULL: 0.1.0 */
     const char *weights, *training, *tests; /* digests of their contents; NULL: nothing was recorded */
     const char *path;                       /* of the weights */

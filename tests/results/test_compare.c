@@ -382,6 +382,40 @@ static void a_policys_own_keys_belong_to_it(void **state)
     comparison_free(&comparison);
 }
 
+/* The sections that a method does not have are no other settings, and what no task trains is the same after each. */
+static void methods_stand_beside_zero_shot(void **state)
+{
+    add_two_policies(state, 2, PER_IMAGE_NONE);
+    const struct compare_sample zero_shot = {.policy = "none", .untrained = true};
+    add_runs(state, zero_shot, 1, 2);
+    struct comparison_request request = make_request();
+    request.by = (const char *const[]){"method"};
+    request.metrics = (const char *const[]){"transfer", "average", "last", "forgetting", "gain"};
+    request.metric_count = 5;
+    struct comparison comparison = compare(state, &request);
+    assert_int_equal(comparison.context_count, 1);
+    assert_int_equal(comparison.group_count, 3);
+    assert_string_equal(comparison.group[0].name, "adapters (merge.policy = most_used)");
+    assert_string_equal(comparison.group[1].name, "adapters (merge.policy = none)");
+    assert_string_equal(comparison.group[2].name, "zero_shot");
+    assert_true(noted(&comparison, "the others are compared with zero_shot;"));
+    assert_int_equal(comparison.pair_count, 2 * 5);
+    double accuracy[COMPARE_SAMPLE_TASKS] = {0};
+    for (int64_t task = 0; task < COMPARE_SAMPLE_TASKS; task++)
+        for (int64_t seed = 1; seed <= 2; seed++)
+            accuracy[task] +=
+                50.0 *
+                (double)compare_sample_correct(&(struct compare_sample){.seed = seed, .untrained = true}, -1, task) /
+                COMPARE_SAMPLE_IMAGES;
+    for (const struct comparison_sample *at = comparison.sample; at < comparison.sample + comparison.sample_count; at++)
+        if (at->group == 2)
+            assert_near(at->mean, strcmp(at->metric->name, "transfer") == 0 ? (accuracy[1] + accuracy[2]) / 2
+                                  : strcmp(at->metric->name, "average") == 0 || strcmp(at->metric->name, "last") == 0
+                                      ? (accuracy[0] + accuracy[1] + accuracy[2]) / 3
+                                      : 0);
+    comparison_free(&comparison);
+}
+
 static void what_is_left_out_is_told(void **state)
 {
     add_two_policies(state, 2, PER_IMAGE_NONE);
@@ -704,6 +738,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_word_may_stand_for_several_keys, create, destroy),
         cmocka_unit_test_setup_teardown(a_key_that_matters_with_some_values, create, destroy),
         cmocka_unit_test_setup_teardown(a_policys_own_keys_belong_to_it, create, destroy),
+        cmocka_unit_test_setup_teardown(methods_stand_beside_zero_shot, create, destroy),
         cmocka_unit_test_setup_teardown(what_is_left_out_is_told, create, destroy),
         cmocka_unit_test_setup_teardown(datasets_by_themselves, create, destroy),
         cmocka_unit_test_setup_teardown(images_one_by_one, create, destroy),
