@@ -67,6 +67,8 @@ static void add_verdict(struct text *text, const struct comparison_pair *pair, s
     text_add(text, shown || alone ? "." : "; that is no proof of equality.");
 }
 
+#define SPREAD 1e-9 /* points; with less, rounding alone makes Student's p 0, or nearly */
+
 /* What Student's interval says where the exact test cannot. */
 static void add_interval(struct text *text, const struct comparison_pair *pair)
 {
@@ -112,7 +114,7 @@ char *compare_words(const struct comparison *comparison, const struct comparison
     }
     add_difference(&text, comparison, pair);
     bool limited = !(pair->p_holm <= COMPARE_LEVEL) && add_limit(&text, pair, family);
-    if (limited && pair->n > 1 && !isnan(pair->p_t))
+    if (limited && pair->n > 1 && pair->sd > SPREAD)
         add_interval(&text, pair);
     else if (limited)
         text_add(&text, ".");

@@ -1,7 +1,7 @@
 -- The table of class-incremental papers: Avg and Last of all classes seen, means over seeds of finished runs. Behind the CTE
 -- `chosen`; ?12: with published numbers, of the datasets and numbers of tasks of the runs, or all where there are none. A
 -- configuration is called by its row, or its method and policy, and where that is not enough, by its digest. One training on all
--- tasks has no Avg. Columns: as results/query_wide.c wants them; those that end in ± are variances over seeds.
+-- tasks has no Avg. Columns: as query/wide.c wants them; those that end in ± are variances over seeds.
 , own AS MATERIALIZED (
     SELECT c.run AS run, min(c.run) OVER (PARTITION BY suite_hash) AS number, substr(suite_hash, 1, 8) AS digest,
            c.tasks AS tasks, trim(s.value, '[]') AS dataset, c.model = 'mini' AS mini, average, m.accuracy AS last,

@@ -162,6 +162,24 @@ static void few_seeds_cannot_say_much(void **state)
     comparison_free(&comparison);
 }
 
+/* Student's p of differences that are all the same is 0: no evidence, so no word of it. */
+static void differences_without_spread_say_nothing(void **state)
+{
+    for (int64_t seed = 1; seed <= 45; seed += 44) { /* the sample has the same accuracies for both */
+        add_runs(state, (struct compare_sample){.policy = "none", .every = 50}, seed, seed);
+        add_runs(state, (struct compare_sample){.policy = "most_used", .every = 50, .lift = 4}, seed, seed);
+    }
+    struct comparison_request request = make_request();
+    struct comparison comparison = compare(state, &request);
+    assert_int_equal(comparison.pair_count, 3);
+    for (size_t i = 0; i < comparison.pair_count; i++) {
+        assert_true(comparison.pair[i].n == 2 && comparison.pair[i].sd < 1e-9 && comparison.pair[i].difference > 1);
+        assert_non_null(strstr(comparison.pair[i].words, "With 2 seeds no p below 0.5 is possible"));
+        assert_null(strstr(comparison.pair[i].words, "normally distributed"));
+    }
+    comparison_free(&comparison);
+}
+
 static void other_seeds_are_no_pairs(void **state)
 {
     add_runs(state, (struct compare_sample){.policy = "none", .every = 50}, 1, 4);
@@ -729,6 +747,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(seeds_are_paired, create, destroy),
         cmocka_unit_test_setup_teardown(few_seeds_cannot_say_much, create, destroy),
+        cmocka_unit_test_setup_teardown(differences_without_spread_say_nothing, create, destroy),
         cmocka_unit_test_setup_teardown(other_seeds_are_no_pairs, create, destroy),
         cmocka_unit_test_setup_teardown(none_is_the_baseline_of_its_own_accord, create, destroy),
         cmocka_unit_test_setup_teardown(settings_that_differ_are_not_pooled, create, destroy),
