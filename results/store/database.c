@@ -139,15 +139,6 @@ static void watch(struct database *database)
 
 /* --- Opening --- */
 
-/* path as an URI that tells SQLite that nobody changes the file, so that it needs neither locks nor helper files. */
-static void add_immutable_uri(struct text *uri, const char *path)
-{
-    text_add(uri, "file:");
-    for (const char *at = path; *at; at++)
-        text_add(uri, strchr("%?#", *at) ? "%%%02X" : "%c", (unsigned char)*at);
-    text_add(uri, "?immutable=1");
-}
-
 /* Opens and reads a little, so that what is wrong with the file shows here. */
 static int open_handle(struct database *database, const char *name, int flags)
 {
@@ -160,10 +151,14 @@ static int open_handle(struct database *database, const char *name, int flags)
     return sqlite3_exec(database->handle, "SELECT count(*) FROM sqlite_schema", NULL, NULL, NULL);
 }
 
+/* By an URI that tells SQLite that nobody changes the file, so that it needs neither locks nor helper files. */
 static int open_immutable(struct database *database, const char *path, int code)
 {
     struct text uri = {0};
-    add_immutable_uri(&uri, path);
+    text_add(&uri, "file:");
+    for (const char *at = path; *at; at++)
+        text_add(&uri, strchr("%?#", *at) ? "%%%02X" : "%c", (unsigned char)*at);
+    text_add(&uri, "?immutable=1");
     if (!uri.failed)
         code = open_handle(database, uri.data, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI);
     text_free(&uri);
@@ -293,18 +288,28 @@ status database_open_memory(struct database **opened, const char *name, struct e
 
 /* What is in the log goes into the file, so that a copy of the file alone has it. SQLite by itself leaves it in the log where
  * another process, as a sweep that looks on, has the database open; who cannot wait for the others leaves it too. */
-static void empty_log(sqlite3 *handle)
+static void empty_log(struct database *database)
 {
-    sqlite3_busy_timeout(handle, LINGER_MS);
-    sqlite3_wal_checkpoint_v2(handle, NULL, SQLITE_CHECKPOINT_FULL, NULL, NULL);
+    sqlite3_busy_timeout(database->handle, LINGER_MS);
+    sqlite3_wal_checkpoint_v2(database->handle, NULL, SQLITE_CHECKPOINT_FULL, NULL, NULL);
+}
+
+/* Who only reads may not delete the empty log that SQLite made for it. A connection that may write does so as it closes, unless
+ * another process has the database open. */
+static void leave_no_log(struct database *database)
+{
+    char *path = strdup(database_full_path(database));
+    if (path && database_has_empty_log(path))
+        open_handle(database, path, SQLITE_OPEN_READWRITE);
+    free(path);
 }
 
 void database_close(struct database *database)
 {
     if (!database)
         return;
-    if (database->writable && database->handle != NULL)
-        empty_log(database->handle);
+    if (database->handle)
+        (database->writable ? empty_log : leave_no_log)(database);
     sqlite3_close_v2(database->handle);
     free(database->path);
     free(database->detached);
@@ -338,6 +343,7 @@ status database_detach(struct database *database, struct error *error)
         free(full_path);
         return result;
     }
+    leave_no_log(database);
     sqlite3_close_v2(database->handle);
     database->handle = memory;
     watch(database);
@@ -433,7 +439,7 @@ int64_t database_changes(const struct database *database)
     return sqlite3_changes64(database->handle);
 }
 
-static status prepare(struct statement **opened, struct database *database, const char *sql, struct error *error)
+status statement_open(struct statement **opened, struct database *database, const char *sql, struct error *error)
 {
     *opened = NULL;
     struct statement *statement = calloc(1, sizeof *statement);
@@ -448,17 +454,11 @@ static status prepare(struct statement **opened, struct database *database, cons
     else if (!statement->handle || rest[strspn(rest, " \t\r\n;")] != '\0')
         result = error_set(error, ERROR_ARGUMENT, "expected one SQL statement, found %s",
                            statement->handle ? "more behind it" : "none");
-    if (result != OK) {
+    if (result == OK)
+        *opened = statement;
+    else
         statement_close(statement);
-        return result;
-    }
-    *opened = statement;
-    return OK;
-}
-
-status statement_open(struct statement **statement, struct database *database, const char *sql, struct error *error)
-{
-    return prepare(statement, database, sql, error);
+    return result;
 }
 
 /* sqlite3_stmt_readonly says yes to BEGIN, ATTACH and some PRAGMAs; so only what a query is made of passes. */
@@ -478,7 +478,7 @@ status statement_open_reader(struct statement **statement, struct database *data
 {
     bool refused = false;
     sqlite3_set_authorizer(database->handle, allow_reading, &refused);
-    status result = prepare(statement, database, sql, error);
+    status result = statement_open(statement, database, sql, error);
     sqlite3_set_authorizer(database->handle, NULL, NULL);
     if (result == OK && !sqlite3_stmt_readonly((*statement)->handle)) {
         statement_close(*statement);

@@ -19,13 +19,24 @@ bool database_is_read_only(const char *path)
     return found;
 }
 
-bool database_has_log(const char *path)
+/* -1: there is none. */
+static off_t log_size(const char *path)
 {
     char *log = path_format("%s-wal", path);
     struct stat information;
-    bool found = log && stat(log, &information) == 0 && information.st_size > 0;
+    off_t size = log && stat(log, &information) == 0 ? information.st_size : -1;
     free(log);
-    return found;
+    return size;
+}
+
+bool database_has_log(const char *path)
+{
+    return log_size(path) > 0;
+}
+
+bool database_has_empty_log(const char *path)
+{
+    return log_size(path) == 0;
 }
 
 /* The log first: a database that is being created has its first page before it has a log. */

@@ -26,6 +26,7 @@ bool database_is_read_only(const char *path);
 
 /* Whether the log beside the file holds rows. A database that was closed has none. */
 bool database_has_log(const char *path);
+bool database_has_empty_log(const char *path); /* there is one, without rows */
 
 /* ERROR_IO when there is no database at path, or an empty one, and a log that belongs to another, which SQLite would
  * take for this one's or delete. */

@@ -301,6 +301,32 @@ static void a_copy_of_the_file_alone_has_the_rows(void **state)
     sample_remove(copy);
 }
 
+/* A log without rows is left where somebody may still write to it. */
+static void a_reader_leaves_no_log(void **state)
+{
+    char log[512];
+    struct run_description description = sample_description(1);
+    int64_t run;
+    enum run_status past;
+    assert_true(snprintf(log, sizeof log, "%s-wal", (const char *)*state) < (int)sizeof log);
+    store_close(open_store(state, STORE_WRITE));
+    struct store *reader = open_store(state, STORE_READ);
+    assert_int_equal(access(log, F_OK), 0);
+    store_close(reader);
+    assert_int_equal(access(log, F_OK), -1);
+    memcpy(strrchr(log, '-'), "-shm", 4);
+    assert_int_equal(access(log, F_OK), -1);
+
+    struct store *writer = open_store(state, STORE_WRITE);
+    store_close(open_store(state, STORE_READ));
+    sample_finished_run(writer, 1);
+    reader = open_store(state, STORE_READ);
+    assert_ok(store_run_find(reader, description.suite_hash, 1, &run, &past, &error));
+    assert_int_equal(past, RUN_FINISHED);
+    store_close(reader);
+    store_close(writer);
+}
+
 static void digests_match_the_standard(void **state)
 {
     (void)state;
@@ -334,6 +360,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(collecting_runs_do_not_wait_for_each_other, create, destroy),
         cmocka_unit_test_setup_teardown(rolled_back_rows_are_gone, create, destroy),
         cmocka_unit_test_setup_teardown(a_copy_of_the_file_alone_has_the_rows, create, destroy),
+        cmocka_unit_test_setup_teardown(a_reader_leaves_no_log, create, destroy),
         cmocka_unit_test(digests_match_the_standard),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
