@@ -53,8 +53,7 @@ status suite_source_unknown(const struct suite_source *source, const char *where
     size_t distance;
     char *key = suite_key_near(source->sections, word, &distance);
     bool is_key = key != NULL && (near == NULL || distance < edit_distance(word, near));
-    error_unknown_word_near(error, where, top != NULL ? "section or key" : "section", word, is_key ? key : near, names,
-                            count);
+    error_unknown_word_near(error, where, "section or key", word, is_key ? key : near, names, count);
     free(key);
     return ERROR_ARGUMENT;
 }

@@ -373,6 +373,59 @@ status suite_parse(struct suite **result, const char *text, size_t size, const c
     return outcome;
 }
 
+/* Without .yaml or .yml. */
+static size_t stem_length(const char *name)
+{
+    const char *dot = strrchr(name, '.');
+    return dot != NULL && (strcmp(dot, ".yaml") == 0 || strcmp(dot, ".yml") == 0) ? (size_t)(dot - name) : strlen(name);
+}
+
+static bool is_nearer(const char *word, const char *name, size_t *least)
+{
+    char stems[2][256];
+    snprintf(stems[0], sizeof stems[0], "%.*s", (int)stem_length(word), word);
+    snprintf(stems[1], sizeof stems[1], "%.*s", (int)stem_length(name), name);
+    size_t distance = edit_distance(stems[0], stems[1]);
+    bool nearer = distance < *least;
+    *least = nearer ? distance : *least;
+    return nearer;
+}
+
+/* The .yaml file in the same folder, or the suite that ships, of the nearest name; the caller frees; NULL: none is near. */
+static char *find_near(const char *name_or_path)
+{
+    const char *slash = strrchr(name_or_path, '/'), *word = slash != NULL ? slash + 1 : name_or_path;
+    char *folder = path_parent(name_or_path), *near = NULL;
+    struct directory files = {0};
+    size_t least = stem_length(word) / 3 + 2;
+    if (folder != NULL && directory_list(&files, folder, NULL) == OK)
+        for (size_t i = 0; i < files.count; i++)
+            if (files.names[i][stem_length(files.names[i])] != 0 && is_nearer(word, files.names[i], &least)) {
+                free(near);
+                near = path_format("%.*s%s", (int)(word - name_or_path), name_or_path, files.names[i]);
+            }
+    for (size_t i = 0; i < suite_library_size(); i++) {
+        struct shipped_suite shipped = suite_library_get(i);
+        if (is_nearer(word, shipped.name, &least)) {
+            free(near);
+            near = strdup(shipped.name);
+        }
+    }
+    directory_free(&files);
+    free(folder);
+    return near;
+}
+
+static status missing_file(const char *path, struct error *error)
+{
+    char *near = find_near(path);
+    error_set(error, ERROR_IO,
+              "%s: there is no such suite%s%s%s; mtil list suites shows those that ship, mtil init writes one", path,
+              near != NULL ? " (did you mean \"" : "", near != NULL ? near : "", near != NULL ? "\"?)" : "");
+    free(near);
+    return ERROR_IO;
+}
+
 static status unknown_suite(const char *name, struct error *error)
 {
     const char *names[SHIPPED];
@@ -382,7 +435,9 @@ static status unknown_suite(const char *name, struct error *error)
         shipped[i] = suite_library_get(i);
         names[i] = shipped[i].name;
     }
-    error_unknown_word(error, "command line", "suite", name, names, count);
+    char *near = find_near(name);
+    error_unknown_word_near(error, "command line", "suite", name, near, names, count);
+    free(near);
     size_t used = strlen(error != NULL ? error->message : "");
     if (error != NULL)
         snprintf(error->message + used, sizeof error->message - used, ", or the path of a .yaml file");
@@ -393,6 +448,8 @@ status suite_file_open(struct suite_file *file, const char *name_or_path, struct
 {
     *file = (struct suite_file){.name = name_or_path};
     if (strpbrk(name_or_path, "/.") != NULL) {
+        if (!file_exists(name_or_path))
+            return missing_file(name_or_path, error);
         TRY(file_read(name_or_path, FILE_SIZE, &file->bytes, error));
         file->text = (const char *)file->bytes.data;
         file->size = file->bytes.size;

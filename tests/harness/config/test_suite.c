@@ -537,6 +537,39 @@ static void suites_are_found_by_path_and_name(void **state)
     assert_non_null(strstr(error.message, "or the path of a .yaml file"));
 }
 
+/* What the message of a suite that is not there proposes; NULL: nothing. */
+static void expect_proposal(const char *folder, const char *name, const char *proposed)
+{
+    struct suite *suite;
+    struct error error;
+    char path[256], expected[256];
+    snprintf(path, sizeof path, "%s%s", folder, name);
+    snprintf(expected, sizeof expected, "did you mean \"%s\"?", proposed != NULL ? proposed : "");
+    assert_int_not_equal(suite_load(&suite, path, sections, NULL, 0, &error), OK);
+    const char *found = strstr(error.message, proposed != NULL ? expected : "did you mean");
+    if ((found != NULL) != (proposed != NULL))
+        fail_msg("%s: %s", path, error.message);
+}
+
+static void misspelt_suites_have_proposals(void **state)
+{
+    (void)state;
+    char folder[64] = "/tmp/mtil-suites-XXXXXX", path[96];
+    assert_non_null(mkdtemp(folder));
+    snprintf(path, sizeof path, "%s/own.yaml", folder);
+    assert_int_equal(file_write(path, "", 0, NULL), OK);
+    strcat(folder, "/");
+    expect_proposal(folder, "ownn.yaml", path);
+    expect_proposal(folder, "own.yml", path);
+    expect_proposal(folder, "mini.yaml", "mini");
+    expect_proposal(folder, "mini_tabel2.yaml", "mini_table2");
+    expect_proposal(folder, "something_else.yaml", NULL);
+    expect_proposal("/no/such/", "mtll.yaml", "mtil");
+    expect_proposal("", "minni", "mini");
+    unlink(path);
+    rmdir(folder);
+}
+
 static void shipped_suites_have_name_and_summary(void **state)
 {
     (void)state;
@@ -570,6 +603,7 @@ int main(void)
         cmocka_unit_test(a_byte_order_mark_is_read_over),
         cmocka_unit_test(names_of_files_are_names_of_suites),
         cmocka_unit_test(suites_are_found_by_path_and_name),
+        cmocka_unit_test(misspelt_suites_have_proposals),
         cmocka_unit_test(shipped_suites_have_name_and_summary),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
