@@ -223,8 +223,9 @@ static status embed(const struct command_call *call, const struct embed_inputs *
 /* --- Command line --- */
 
 static status read_settings(struct encoder_settings *settings, const struct adapter_choice *adapters,
-                            const struct options *given, struct error *error)
+                            const struct command_call *call, struct error *error)
 {
+    const struct options *given = call->options;
     const char *weights = options_text(given, "weights"), *vocabulary = options_text(given, "vocab");
     if (weights == NULL || options_text(given, "out") == NULL)
         return error_set(error, ERROR_ARGUMENT, "command line: embed: expected --%s, found none; see mtil embed --help",
@@ -241,6 +242,7 @@ static status read_settings(struct encoder_settings *settings, const struct adap
         .adapters = adapters->file != NULL ? &adapters->saved : NULL,
         .router = adapters->router,
         .backend = backend_settings_of(given),
+        .log = call->log,
     };
     TRY(model_choice_read(&settings->stated, given, "--heads", "--activation", error));
     settings->backend.threads = (size_t)options_integer(given, "threads");
@@ -263,7 +265,7 @@ static status embed_with(const struct command_call *call, const struct adapter_c
     struct encoder_settings settings;
     struct encoder encoder;
     struct embed_inputs inputs;
-    TRY(read_settings(&settings, adapters, call->options, error));
+    TRY(read_settings(&settings, adapters, call, error));
     TRY(check_output(options_text(call->options, "out"), error));
     TRY(embed_inputs_open(&inputs, options_text(call->options, "images"), options_text(call->options, "texts"), error));
     status result = encoder_open(&encoder, &settings, error);

@@ -21,6 +21,7 @@ struct encoder_settings {
     int router;                            /* one that the adapters have, or ROUTER_NONE: adapters off */
     struct clip_stated stated;             /* heads and activation, as far as given */
     struct backend_settings backend;
+    const struct log *log; /* NULL: silence */
 };
 
 struct encoder {

@@ -89,8 +89,10 @@ status image_tower_load(struct experiment *e, enum pool pool, enum parameters_mo
     TRY(image_tower_look(&file, &is_vit, &e->settings, error));
     TRY(check_replaced(e, &file, error));
     TRY(check_pool(e, &file, pool, error));
-    if (is_vit)
+    if (is_vit) {
         TRY(model_choice_check(e->settings.model_options, &file.settings, error));
+        vit_weights_note(&file, e->settings.weights, e->log);
+    }
     TRY((is_vit ? read_tower : take_tower)(e, pool, mode, error));
     return open_experts(e, &file, error);
 }
@@ -104,6 +106,7 @@ status image_tower_open(struct experiment *e, struct error *error)
         return error_set(error, ERROR_FORMAT,
                          "%s: expected a vision transformer under the names of timm or Hugging Face's ViT",
                          e->settings.weights);
+    vit_weights_note(&file, e->settings.weights, e->log);
     TRY(read_tower(e, file.settings.pool, PARAMETERS_FROZEN, error));
     return open_experts(e, &file, error);
 }

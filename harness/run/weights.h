@@ -8,6 +8,7 @@
 #define MTIL_HARNESS_RUN_WEIGHTS_H
 
 #include "adapters/adapter.h"
+#include "core/log.h"
 #include "harness/run/file_digest.h"
 #include "models/clip.h"
 #include "models/tokenizer.h"
@@ -38,6 +39,9 @@ status vit_weights_load(struct clip **vit, struct backend *backend, struct arena
 /* Whether the weights are those of an image tower alone, of which found tells what is known without reading them. */
 status vit_weights_look(struct vit_file *found, bool *is_vit, const char *name, const struct vit_stated *stated,
                         struct error *error);
+
+/* Warns where such weights came from a program whose LayerNorm and normalisation of images are not CLIP's. */
+void vit_weights_note(const struct vit_file *file, const char *name, const struct log *log);
 
 /* The experts in place of MLPs that the file of an image tower holds, for inference through router 0. */
 status vit_weights_experts(struct adapters **experts, const struct clip *vit, struct arena *arena, const char *name,

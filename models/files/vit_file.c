@@ -333,6 +333,7 @@ static status look(struct vit_file *found, struct source *source, const struct v
     struct vit_tensor head = vit_tensor_named(source->names, "head.weight");
     TRY(read_settings(source, &found->settings, stated, error));
     found->states_pool = safetensors_metadata_value(source->file, pool_key) != NULL;
+    found->epsilon = found->states_pool ? 1e-5 : source->names == VIT_TIMM ? 1e-6 : 1e-12;
     found->experts = source->experts;
     found->replaced = source->replaced;
     if (find(source, head.names[0]) != NULL) {

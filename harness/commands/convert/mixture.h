@@ -18,6 +18,7 @@ struct mixture_settings {
     struct adapter_settings adapter; /* activation: that of the model is taken */
     uint64_t seed;
     struct backend_settings backend;
+    const struct log *log; /* NULL: silence */
 };
 
 struct mixture {

@@ -66,8 +66,12 @@ static void through_a_file(const struct vit_settings *settings, enum vit_names n
     struct files f;
     struct clip *vit;
     struct linear_head *head;
+    struct vit_file about;
+    bool is_vit;
     open_files(&f, settings);
     must(vit_save(f.vit, f.head, names, f.path, &error));
+    must(vit_file_look(&about, &is_vit, f.path, NULL, &error));
+    assert_true(is_vit && about.states_pool && about.epsilon == 1e-5);
     must(load(&f, &vit, NULL));
     must(vit_load_head(&head, f.d.backend, &f.d.memory, f.path, PARAMETERS_FROZEN, &error));
     struct vit_settings read = vit_settings_of(vit);
@@ -335,7 +339,7 @@ static void experts_stand_for_an_mlp(void **state)
     for (size_t i = 0; i < mlp->size; i++)
         assert_true(read[i] == 0);
     must(vit_file_look(&found, &is_vit, f.path, &experts, &error));
-    assert_true(is_vit && found.experts && !found.states_pool);
+    assert_true(is_vit && found.experts && !found.states_pool && found.epsilon == 1e-6);
     assert_int_equal(found.replaced, 1 << 1);
     assert_int_equal(found.classes, 3);
     assert_int_equal(found.settings.hidden, 24);
