@@ -63,7 +63,8 @@ status weights_stamp(struct file_stamp *stamp, const char *path, struct error *e
         return OK;
     status result = weights_shards_read(&shards, path, error);
     for (size_t i = 0; i < shards.count; i++) {
-        NEXT(result, file_stamp_read(&part, shards.paths[i], error));
+        if (result == OK && (result = file_stamp_read(&part, shards.paths[i], error)) != OK)
+            error_context(error, "%s", path);
         if (result == OK)
             add_stamp(stamp, &part);
     }

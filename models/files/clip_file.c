@@ -135,8 +135,8 @@ static status missing(const struct clip_file *file, const char *name, const char
                          "%s: tensor '%s%s' is missing; expected %s, found '%s', a name that no CLIP has: rename it",
                          path_of(file), file->prefix, name, expected, misnamed);
     return error_set(error, ERROR_FORMAT,
-                     "%s: tensor '%s%s' is missing; expected %s, found %zu others: the file was cut down, convert or "
-                     "fetch it again",
+                     "%s: tensor '%s%s' is missing; expected %s, found %zu others: convert or fetch the file again, "
+                     "or name the index (.json) if this is one of several shards",
                      path_of(file), file->prefix, name, expected, safetensors_count(file->file));
 }
 
