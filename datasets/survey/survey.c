@@ -21,6 +21,13 @@ static size_t count_state(const struct survey_images *images, const struct datas
     return count;
 }
 
+/* Of many folders that one reader reads, which one. */
+static const char *name_of(const struct dataset *dataset)
+{
+    const char *folder = dataset_own_folder(dataset);
+    return folder != NULL && strcmp(dataset_name(dataset), "folder") == 0 ? folder : dataset_name(dataset);
+}
+
 /* Reads the first such image again for its error. */
 static void say_why(const struct survey_images *images, const struct dataset *dataset, enum survey_state state,
                     struct error *why)
@@ -51,7 +58,7 @@ static status require_read(const struct survey_images *images, const struct data
     say_why(images, dataset, SURVEY_FAILED, error);
     return failed == 1 ? error->code
                        : error_context(error, "%zu of %zu images of %s cannot be read, the first is", failed,
-                                       images->count, dataset_name(dataset));
+                                       images->count, name_of(dataset));
 }
 
 static status complain(const struct survey_images *images, const struct dataset *dataset, size_t broken,
@@ -68,7 +75,7 @@ static status complain(const struct survey_images *images, const struct dataset 
     return error_set(error, ERROR_FORMAT,
                      "%zu of %zu images of %s cannot be decoded: repair or replace them (mtil data check %s --problems "
                      "lists all), or set on_unreadable: skip for %s to leave them out; the first is %s",
-                     broken, images->count, dataset_name(dataset), dataset->root, dataset_name(dataset), why.message);
+                     broken, images->count, name_of(dataset), dataset->root, name_of(dataset), why.message);
 }
 
 static void warn(const struct survey_images *images, const struct dataset *dataset, size_t broken,
@@ -82,7 +89,7 @@ static void warn(const struct survey_images *images, const struct dataset *datas
             if (images->of[split][i].state == SURVEY_BROKEN)
                 text_add(&names, "%s%s", named++ > 0 ? ", " : "", dataset->items[split].items[i].file);
     log_warn(log, "%s: %zu of %zu images of %s cannot be decoded and are left out: %s%s", dataset->root, broken,
-             images->count, dataset_name(dataset), names.failed ? "" : names.data, broken > NAMED ? ", …" : "");
+             images->count, name_of(dataset), names.failed ? "" : names.data, broken > NAMED ? ", …" : "");
     text_free(&names);
 }
 
@@ -92,7 +99,7 @@ static status leave_out(struct survey_images *images, struct dataset *dataset, e
     size_t count = dataset_size(dataset, split), kept = 0;
     bool *keep = calloc(count + 1, sizeof *keep);
     if (keep == NULL)
-        return error_set(error, ERROR_MEMORY, "%s: no memory to choose among %zu images", dataset_name(dataset), count);
+        return error_set(error, ERROR_MEMORY, "%s: no memory to choose among %zu images", name_of(dataset), count);
     for (size_t i = 0; i < count; i++) {
         keep[i] = images->of[split][i].state != SURVEY_BROKEN;
         if (keep[i])
@@ -113,7 +120,7 @@ static void warn_clipped(const struct survey_images *images, const struct datase
             log,
             "%s: %zu of %zu images of %s are 16-bit grey with values beyond 255, which are read as white, as Pillow "
             "does; convert them to 8 bits for all of their greys",
-            dataset->root, clipped, images->count, dataset_name(dataset));
+            dataset->root, clipped, images->count, name_of(dataset));
 }
 
 static status handle_broken(struct survey *survey, struct survey_images *images, struct dataset *dataset,
