@@ -26,7 +26,7 @@ string(REGEX REPLACE "\\]\\(|src=\"" "link=" text "${text}") # a bracket in a li
 string(REGEX MATCHALL "link=[^):#\" \n]+[)#\"]" links "${text}")
 list(TRANSFORM links REPLACE "^link=(.*).$" "\\1")
 list(REMOVE_DUPLICATES links)
-foreach(file README.md LICENSE CITATION.cff harness/suites/KEYS.md ${links})
+foreach(file README.md LICENSE CITATION.cff harness/suites/KEYS.md results/METRICS.md ${links})
     get_filename_component(folder ${file} DIRECTORY)
     install(FILES ${CMAKE_SOURCE_DIR}/${file} DESTINATION ${CMAKE_INSTALL_DOCDIR}/${folder})
 endforeach()
@@ -38,8 +38,9 @@ set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
 set(CPACK_PACKAGE_VENDOR "the mtil authors")
 set(CPACK_PACKAGE_CONTACT "the mtil authors")
 set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "continual learning of vision-language models")
-set(CPACK_PACKAGE_DESCRIPTION "mtil streams image datasets through CLIP with LoRA mixture-of-experts adapters that are frozen\n\
-and merged, and measures what is learned, kept and forgotten on the way. Results are stored in SQLite.")
+set(CPACK_PACKAGE_DESCRIPTION "mtil streams image datasets through CLIP with LoRA mixture-of-experts adapters\n\
+that are frozen and merged, and measures what is learned, kept and forgotten on\n\
+the way. Results are stored in SQLite.")
 set(CPACK_STRIP_FILES ON)
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_SECTION science)
