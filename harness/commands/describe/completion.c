@@ -1,6 +1,7 @@
 /* mtil completion: what a shell completes, made from the tables that print --help. */
 #include <string.h>
 
+#include "datasets/fetch/fetch.h"
 #include "harness/commands/command.h"
 #include "harness/config/library.h"
 #include "harness/config/settings.h"
@@ -36,7 +37,7 @@ static bool takes_files(const struct command *command)
     return command->subcommands == NULL && choices_size(command->arguments) == 0;
 }
 
-/* Names of subcommands, of what the first argument may be, of suites, and keys, separated by blanks. */
+/* Names of subcommands, of what the first argument may be, of suites, of datasets to fetch, and keys, separated by blanks. */
 static void add_words(struct text *out, const struct command *command)
 {
     for (size_t i = 0; command->subcommands != NULL && command->subcommands[i] != NULL; i++)
@@ -44,6 +45,9 @@ static void add_words(struct text *out, const struct command *command)
     add_choices(out, command->arguments, choices_size(command->arguments));
     for (size_t i = 0; takes_suite(command) && i < suite_library_size(); i++)
         text_add(out, "%s ", suite_library_get(i).name);
+    bool fetches = strncmp(command->arguments, "NAME", 4) == 0;
+    for (const struct fetch_source *source = fetch_sources; fetches && source->name != NULL; source++)
+        text_add(out, "%s ", source->name);
     for (const struct suite_section *s = settings_sections; takes_keys(command) && s->name != NULL; s++)
         for (const struct option *o = s->options; s->each_of == NULL && o->name != NULL; o++)
             text_add(out, "%s.%s= ", s->name, o->name);

@@ -83,6 +83,7 @@ bash_completes '' | shows run data completion help
 bash_completes da | shows data
 bash_completes data '' | shows mini check cache --help
 bash_completes data cache cl | shows clear
+bash_completes data get mn | shows mnist
 bash_completes run min | shows mini mini_table2
 bash_completes run mini merge.e | shows merge.every=
 bash_completes run mini merge.policy = mo | shows most_used
