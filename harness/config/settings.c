@@ -563,7 +563,10 @@ status settings_seed(const struct suite *suite, size_t index, uint64_t *seed, st
     const char *text = options_list_item(suite_options(suite, "run"), "seeds", index);
     int64_t value;
     if (!parse_integer(text, &value) || value < 0)
-        return error_set(error, ERROR_ARGUMENT, "suite: run.seeds: expected whole numbers from 0, found \"%s\"", text);
+        return error_set(
+            error, ERROR_ARGUMENT,
+            "suite: run.seeds: expected whole numbers from 0, as in 1,2,3 (mtil sweep takes 1..3, too), found \"%s\"",
+            text);
     *seed = (uint64_t)value;
     return OK;
 }
