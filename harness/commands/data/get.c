@@ -1,4 +1,6 @@
 /* mtil data get: fetches public datasets. */
+#include <string.h>
+
 #include "core/file.h"
 #include "core/text.h"
 #include "datasets/fetch/fetch.h"
@@ -56,6 +58,11 @@ static status run(const struct command_call *call, struct error *error)
                                       .progress = report,
                                       .stopped = is_stopped,
                                       .context = &watched};
+    if (settings.from != NULL && strstr(settings.from, "://") == NULL)
+        return error_set(error, ERROR_ARGUMENT,
+                         "command line: data get: --from: expected an address, as http://server/data or "
+                         "file:///mnt/data, found \"%s\"",
+                         settings.from);
     for (size_t i = 0; i + 1 < call->argument_count; i++) {
         const struct fetch_source *source;
         TRY(fetch_find(call->arguments[i], &source, error));
