@@ -59,9 +59,8 @@ struct vit_stated {
 /* A file as its names, shapes and metadata have it. */
 struct vit_file {
     struct vit_settings settings;
-    bool states_pool; /* it says how its features are pooled; files of others do not */
-    double
-        epsilon; /* of the norms where the names come from, timm or Hugging Face; 1e-5 in a file that states the pool */
+    bool states_pool;  /* it says how its features are pooled; files of others do not */
+    double epsilon;    /* of the norms where its names come from; here it is 1e-5 */
     size_t classes;    /* of its head; 0: it has none */
     bool experts;      /* it holds some in place of MLPs (adapters/README.md) */
     uint64_t replaced; /* then: bits of the blocks that have no MLP */

@@ -121,12 +121,11 @@ status vit_weights_look(struct vit_file *found, bool *is_vit, const char *name, 
 
 void vit_weights_note(const struct vit_file *file, const char *name, const struct log *log)
 {
-    if (!file->states_pool)
-        log_warn(
-            log,
-            "%s: its LayerNorm had epsilon %g and has 1e-05 here, and images are normalised as CLIP's: features differ "
-            "from those of timm or Hugging Face",
-            name, file->epsilon);
+    if (file->epsilon != 1e-5)
+        log_warn(log,
+                 "%s: its LayerNorm had epsilon %g and has 1e-05 here, and images are normalised as CLIP's: features "
+                 "differ from those of timm or Hugging Face",
+                 name, file->epsilon);
 }
 
 status vit_weights_experts(struct adapters **experts, const struct clip *vit, struct arena *arena, const char *name,

@@ -333,7 +333,9 @@ static status look(struct vit_file *found, struct source *source, const struct v
     struct vit_tensor head = vit_tensor_named(source->names, "head.weight");
     TRY(read_settings(source, &found->settings, stated, error));
     found->states_pool = safetensors_metadata_value(source->file, pool_key) != NULL;
-    found->epsilon = found->states_pool ? 1e-5 : source->names == VIT_TIMM ? 1e-6 : 1e-12;
+    found->epsilon = source->names == VIT_HUGGINGFACE ? 1e-12 : 1e-6;
+    if (found->states_pool || found->settings.ln_pre) /* ours, or timm's towers of CLIPs */
+        found->epsilon = 1e-5;
     found->experts = source->experts;
     found->replaced = source->replaced;
     if (find(source, head.names[0]) != NULL) {
