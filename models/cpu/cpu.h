@@ -7,6 +7,7 @@
 #include "core/threads.h"
 #include "models/backend.h"
 #include "models/cpu/bf16.h"
+#include "models/cpu/f32.h"
 #include "models/cpu/vector.h"
 
 /* Frozen weights as products in bf16 read them, packed once (weights.c). */
@@ -123,6 +124,14 @@ status cpu_process_group_create(struct backend *const *ranks, struct process_gro
 status cpu_all_reduce(struct backend *, const struct all_reduce *, struct error *);
 void cpu_process_group_abort(struct backend *, struct process_group *);
 void cpu_process_group_destroy(struct backend *, struct process_group *);
+
+/* In f32: what follows the product, on a tile of out; added: the product has added its addend already. */
+struct tile {
+    size_t row, column, rows, columns;
+};
+void cpu_finish_tile(const struct cpu *cpu, const struct gemm *gemm, bool added, const struct tile *tile);
+/* By the kernel vector->multiply; a is not transposed (gemm_f32.c). */
+status cpu_gemm_f32(struct cpu *cpu, const struct gemm *gemm, struct error *error);
 
 /* In bf16 precision, where the product is not exact (gemm_bf16.c). */
 status cpu_gemm_bf16(struct cpu *cpu, const struct gemm *gemm, struct error *error);

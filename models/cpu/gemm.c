@@ -35,35 +35,35 @@ static struct tiling tiling_of(const struct gemm *g)
     return t;
 }
 
-struct epilogue {
-    const float *bias;
-    struct matrix addend, before;
-    enum activation activation;
-    bool backward;
-};
-
-static void finish_row(const struct vector_kernels *vector, const struct epilogue *e, size_t row, size_t column,
+static void finish_row(const struct vector_kernels *vector, const struct gemm *g, bool added, size_t row, size_t column,
                        size_t n, float *out)
 {
-    if (e->bias != NULL)
-        vector->add(n, out, e->bias + column, out);
-    if (e->addend.data != NULL)
-        vector->add(n, out, row_of(e->addend, row) + column, out);
-    float *before = e->before.data != NULL ? row_of(e->before, row) + column : NULL;
-    if (e->backward) {
-        vector->activate_backward(e->activation, n, before, out, out);
+    if (g->bias != NULL)
+        vector->add(n, out, (const float *)g->bias + column, out);
+    if (g->addend.data != NULL && !added)
+        vector->add(n, out, row_of(g->addend, row) + column, out);
+    float *before = g->before.data != NULL ? row_of(g->before, row) + column : NULL;
+    if (g->backward) {
+        vector->activate_backward(g->activation, n, before, out, out);
     } else {
         if (before != NULL)
             vector->scale(n, 1.0f, out, before);
-        if (e->activation != ACTIVATION_NONE)
-            vector->activate(e->activation, n, out, out);
+        if (g->activation != ACTIVATION_NONE)
+            vector->activate(g->activation, n, out, out);
     }
+}
+
+void cpu_finish_tile(const struct cpu *cpu, const struct gemm *g, bool added, const struct tile *t)
+{
+    if (g->bias != NULL || (g->addend.data != NULL && !added) || g->before.data != NULL ||
+        g->activation != ACTIVATION_NONE)
+        for (size_t i = t->row; i < t->row + t->rows; i++)
+            finish_row(cpu->vector, g, added, i, t->column, t->columns, row_of(g->out, i) + t->column);
 }
 
 struct gemm_run {
     struct cpu *cpu;
     const struct gemm *gemm;
-    struct epilogue epilogue;
     struct tiling tiling;
     size_t depth;
     bool accumulate;
@@ -124,10 +124,6 @@ static status pad_last_tile(struct gemm_run *run, struct error *error)
     return OK;
 }
 
-struct tile {
-    size_t row, column, rows, columns;
-};
-
 static void multiply(const struct gemm_run *run, const struct tile *t, const float *a, float *c, size_t rows)
 {
     const struct gemm *g = run->gemm;
@@ -182,11 +178,7 @@ static void multiply_tile(void *context, size_t job, size_t worker)
     else
         multiply(run, &t, g->transpose_a ? (const float *)g->a.data + t.row : row_of(g->a, t.row),
                  row_of(g->out, t.row) + t.column, t.rows);
-    const struct epilogue *e = &run->epilogue;
-    if (e->bias == NULL && e->addend.data == NULL && e->before.data == NULL && e->activation == ACTIVATION_NONE)
-        return;
-    for (size_t i = t.row; i < t.row + t.rows; i++)
-        finish_row(run->cpu->vector, e, i, t.column, t.columns, row_of(g->out, i) + t.column);
+    cpu_finish_tile(run->cpu, g, run->accumulate, &t);
 }
 
 status cpu_gemm(struct backend *backend, const struct gemm *operation, struct error *error)
@@ -194,12 +186,15 @@ status cpu_gemm(struct backend *backend, const struct gemm *operation, struct er
     struct cpu *cpu = cpu_of(backend);
     if (cpu->bf16 != NULL && !operation->exact)
         return cpu_gemm_bf16(cpu, operation, error);
+    /* oneDNN is faster where the operand is small */
+    if (cpu->vector->multiply != NULL && !operation->transpose_a &&
+        operation->b.rows * operation->b.columns > SMALL_OPERAND)
+        return cpu_gemm_f32(cpu, operation, error);
     struct arena_mark mark = arena_mark(&cpu->scratch);
     struct gemm g = *operation;
     TRY(turn_operand(cpu, &g, error));
     struct gemm_run run = {.cpu = cpu,
                            .gemm = &g,
-                           .epilogue = {g.bias, g.addend, g.before, g.activation, g.backward},
                            .tiling = tiling_of(&g),
                            .depth = g.transpose_a ? g.a.rows : g.a.columns,
                            .accumulate = g.accumulate};
@@ -207,10 +202,8 @@ status cpu_gemm(struct backend *backend, const struct gemm *operation, struct er
     assert(g.out.rows == (g.transpose_a ? g.a.columns : g.a.rows));
     assert(g.out.columns == (g.transpose_b ? g.b.rows : g.b.columns));
     /* x = x + a·b: the product can add to x itself */
-    if (g.addend.data == g.out.data && g.addend.data != NULL) {
+    if (g.addend.data == g.out.data && g.addend.data != NULL)
         run.accumulate = true;
-        run.epilogue.addend.data = NULL;
-    }
     TRY(pad_last_tile(&run, error));
     threads_run(cpu->threads, run.tiling.row_tiles * run.tiling.column_tiles, multiply_tile, &run);
     arena_release(&cpu->scratch, mark);
@@ -281,10 +274,10 @@ static void multiply_group_rows(void *context, size_t job, size_t worker)
         multiply_group(run, expert, row_of(g->a, tile.row), row_of(g->out, tile.row), tile.rows);
     }
     const float *bias = g->bias != NULL ? (const float *)g->bias + expert * n : NULL;
-    struct epilogue epilogue = {.bias = bias, .activation = g->activation};
+    const struct gemm finish = {.bias = bias, .activation = g->activation};
     if (bias != NULL || g->activation != ACTIVATION_NONE)
         for (size_t i = tile.row; i < tile.row + tile.rows; i++)
-            finish_row(run->cpu->vector, &epilogue, i, 0, n, row_of(g->out, i));
+            finish_row(run->cpu->vector, &finish, false, i, 0, n, row_of(g->out, i));
 }
 
 static void multiply_group_weights(void *context, size_t job, size_t worker)

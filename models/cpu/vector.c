@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/philox.h"
+#include "models/cpu/f32.h"
 
 enum { VECTOR_LANES = 32 };
 
@@ -536,4 +537,7 @@ const struct vector_kernels VECTOR_TABLE = {
     .widen = widen,
     .pair = pair,
     .turn = turn,
+#if defined(__AVX512F__)
+    .multiply = f32_multiply_avx512,
+#endif
 };

@@ -21,6 +21,8 @@ struct vector_sgd {
     float rate, momentum, l2;
 };
 
+struct f32_product;
+
 struct vector_kernels {
     const char *name; /* "avx512" */
     float (*dot)(size_t n, const float *a, const float *b);
@@ -58,6 +60,7 @@ struct vector_kernels {
     void (*pair)(size_t n, const uint16_t *a, const uint16_t *b, uint32_t *y, size_t stride);
     /* y[j, i] = x[i, j] of 16 rows of n words, n a multiple of 16; strides in words */
     void (*turn)(size_t n, const uint32_t *x, size_t x_stride, uint32_t *y, size_t y_stride);
+    void (*multiply)(const struct f32_product *product); /* f32.h; NULL: none, oneDNN multiplies */
 };
 
 /* The tables that this machine can run, best first; NULL past the last one. */

@@ -11,8 +11,9 @@ struct product_case {
 };
 
 static const struct product_case product_cases[] = {
-    {1, 1, 1},      {7, 63, 65},  {65, 7, 197},    {63, 1, 7},   {1, 577, 65},
-    {197, 65, 577}, {577, 63, 1}, {300, 1100, 17}, {64, 16, 24}, /* eights whose rows are not aligned */
+    {1, 1, 1},       {7, 63, 65},  {65, 7, 197},    {63, 1, 7},   {1, 577, 65},
+    {197, 65, 577},  {577, 63, 1}, {300, 1100, 17}, {64, 16, 24}, /* eights whose rows are not aligned */
+    {30, 1100, 577},                                              /* a large operand */
 };
 enum { PRODUCT_CASES = sizeof product_cases / sizeof *product_cases };
 
@@ -136,13 +137,15 @@ static void bias_addend_activation_and_back(void **state)
     (void)state;
     on_device(epilogues, &(struct product_case){65, 63, 7});
     on_device(epilogues, &(struct product_case){1, 197, 65});
+    on_device(epilogues, &(struct product_case){3, 1100, 577});
 }
 
 /* A row's bits must not depend on how many rows came with it, nor which. The CPU alone promises it: a GPU's library picks its
  * algorithm by the size of the product. */
 enum { BATCH = 450 };
 
-static const struct product_case batch_cases[] = {{0, 128, 128}, {0, 7, 65}, {0, 1100, 512}, {0, 1030, 17}, {0, 1, 1}};
+static const struct product_case batch_cases[] = {{0, 128, 128}, {0, 7, 65},     {0, 1100, 512},
+                                                  {0, 1030, 17}, {0, 1030, 577}, {0, 1, 1}};
 static const size_t batch_parts[][2] = {{0, 1}, {449, 1}, {3, 7}, {1, 64}, {100, 65}, {190, 192}, {5, 193}, {0, 449}};
 
 static struct gemm part_of(const struct gemm *whole, const float *start, size_t first, size_t count,

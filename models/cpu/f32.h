@@ -1,0 +1,45 @@
+/* Products of f32 matrices from packed operands, where the machine has a kernel of our own.
+ *
+ *     f32_pack_left(a, 0, rows, panels);
+ *     f32_pack_right(cpu, b, transpose_b, 0, strips, packed);
+ *     cpu->vector->multiply(
+ *         &(struct f32_product){.m = rows, .n = columns, .k = depth, .a = panels, .b = packed, .c = c, .ldc = n, .scale = 1});
+ *
+ * A value of the result is one chain of multiply-adds in the order of its depth, whatever else is multiplied with it: its
+ * bits depend neither on the tile nor on the batch that it comes with. The left operand comes in panels of F32_ROWS rows
+ * and F32_DEPTH depths, a row F32_STRIDE values from the next, so that rows of a power of two do not meet in one set of a
+ * cache; the right one in strips of F32_STRIP columns, depth by depth.
+ */
+#ifndef MTIL_MODELS_CPU_F32_H
+#define MTIL_MODELS_CPU_F32_H
+
+#include "models/cpu/vector.h"
+
+enum { F32_ROWS = 14, F32_DEPTH = 256, F32_STRIDE = F32_DEPTH + 16, F32_STRIP = 32 };
+
+struct f32_product {
+    size_t m, n, k;
+    const float *a, *b; /* panels; strips, aligned to 64 bytes */
+    float *c;
+    size_t ldc;
+    bool accumulate; /* adds to c */
+    float scale;
+};
+
+void f32_multiply_avx512(const struct f32_product *product);
+
+/* Values of one row in panels of this depth. */
+static inline size_t f32_row_values(size_t depth)
+{
+    return (depth + F32_DEPTH - 1) / F32_DEPTH * F32_STRIDE;
+}
+
+struct cpu;
+
+/* a's rows [first, first + count); rows that the last panel lacks stay what they are, and are not read into any result. */
+void f32_pack_left(struct matrix a, size_t first, size_t count, float *panels);
+
+/* Strips [first, last) of op(b), with zeros in the columns that it lacks. */
+void f32_pack_right(const struct cpu *cpu, struct matrix b, bool transpose, size_t first, size_t last, float *strips);
+
+#endif
