@@ -166,6 +166,16 @@ static status split_path(const struct suite_source *source, const char *where, c
     return OK;
 }
 
+/* The value of a list without the brackets that it is printed with: "[dtd, mnist]"; the caller frees. NULL: it has none. */
+static char *inside_brackets(const struct assignment *assignment)
+{
+    const struct option *option = options_find(assignment->section->options, assignment->key);
+    const char *value = assignment->value;
+    size_t length = strlen(value);
+    bool bracketed = length > 1 && value[0] == '[' && value[length - 1] == ']';
+    return bracketed && option != NULL && option->type == OPTION_LIST ? strndup(value + 1, length - 2) : NULL;
+}
+
 /* Adds the value of assignment to what path names: "merge.every", "tasks.mnist.learning_rate". */
 static status add_path(struct suite_source *source, const char *where, const char *path, size_t size,
                        struct assignment *assignment, struct error *error)
@@ -176,7 +186,10 @@ static status add_path(struct suite_source *source, const char *where, const cha
     status result = split_path(source, where, left, assignment, error);
     if (result == OK && strlen(left) + strlen(assignment->key) >= KEY_LENGTH)
         result = error_set(error, ERROR_ARGUMENT, "%s: a key of more than %d characters", where, KEY_LENGTH - 1);
+    char *list = result == OK ? inside_brackets(assignment) : NULL;
+    assignment->value = list != NULL ? list : assignment->value;
     NEXT(result, suite_source_add(source, assignment, error));
+    free(list);
     free(left);
     return result;
 }

@@ -323,12 +323,12 @@ static void overrides_win_in_their_order(void **state)
 {
     (void)state;
     static const char *const overrides[] = {"merge.every=7",         "merge.every=9", "tasks.second.learning_rate=0.2",
-                                            "data.order=second,dtd", "title=a=b",     "run.seeds=4, 5,6"};
+                                            "data.order=second,dtd", "title=[a=b]",   "run.seeds=[4, 5,6]"};
     struct suite *suite = parse_with(good, overrides, sizeof overrides / sizeof *overrides);
     assert_int_equal(options_integer(suite_options(suite, "merge"), "every"), 9);
     assert_true(options_real(suite_entry(suite, "tasks", "second"), "learning_rate") == 0.2);
     assert_null(suite_entry(suite, "tasks", "mnist"));
-    assert_string_equal(options_text(suite_options(suite, ""), "title"), "a=b");
+    assert_string_equal(options_text(suite_options(suite, ""), "title"), "[a=b]");
     assert_int_equal(options_list_size(suite_options(suite, "run"), "seeds"), 3);
     suite_destroy(suite);
 }
