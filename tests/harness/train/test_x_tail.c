@@ -126,9 +126,9 @@ static void every_method_runs_and_goes_on_after_a_stop(void **state)
         if (count_cells(expected) != cells(method, run.experiment->model.groups))
             fail_msg("%s: %zu cells, expected %zu", method->name, count_cells(expected),
                      cells(method, run.experiment->model.groups));
-        for (size_t at = 2; at < count.updates; at += count.updates / 2 + 1)
+        for (size_t at = 2; at < count.updates; at += test_every() * (count.updates / 2 + 1))
             goes_on_from(&run, method, (struct backend_spy){.stop_at_update = at}, expected);
-        for (size_t at = 2; at < count.encodings; at += count.encodings / 3 + 1)
+        for (size_t at = 2; at < count.encodings; at += test_every() * (count.encodings / 3 + 1))
             goes_on_from(&run, method, (struct backend_spy){.stop_at_encoding = at}, expected);
         free(expected);
         forget(&run, "whole.db");
