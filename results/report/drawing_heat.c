@@ -14,7 +14,7 @@
 #define TICK_EVERY 30.0 /* between the labels of an axis */
 #define SLOPE 35.0      /* of the names below the columns */
 
-enum { NAME_MOST = 40, DARK = 6 /* the first shade that light words stand out from */ };
+enum { NAME_MOST = 40, MIDDLE = 5 /* the shade that takes dark words in either theme */ };
 
 struct grid {
     double left, column, row, foot; /* foot: room below the cells */
@@ -101,9 +101,12 @@ static void draw_values(struct text *svg, const struct figure *figure, const str
         if (isnan(panel->value[i]))
             continue;
         size_t column = i % figure->columns, row = i / figure->columns;
+        int level = html_level(panel->value[i], range->low, range->high);
         text_add(svg, "<text class=\"tx %s\" x=\"%.4g\" y=\"%.4g\">",
-                 html_level(panel->value[i], range->low, range->high) < DARK ? "low" : "high", middle(grid, column),
-                 TOP + ((double)row + 0.5) * grid->row + 3);
+                 level < MIDDLE    ? "low"
+                 : level == MIDDLE ? "middle"
+                                   : "high",
+                 middle(grid, column), TOP + ((double)row + 0.5) * grid->row + 3);
         html_number(svg, panel->value[i], grid->decimals);
         text_add(svg, "</text>\n");
     }

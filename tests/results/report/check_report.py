@@ -31,13 +31,17 @@ window.luminance = (colour) => {
   return 0.2126 * r + 0.7152 * g + 0.0722 * b;
 };
 window.ground = (element) => {
+  if (element.matches("text.low, text.middle, text.high")) {  // on a cell, which is drawn
+    const at = new DOMPoint(element.getAttribute("x"), element.getAttribute("y"));
+    return getComputedStyle([...element.closest("svg").querySelectorAll("path")].findLast((cell) => cell.isPointInFill(at))).fill;
+  }
   for (let at = element; at; at = at.parentElement) {
     const colour = getComputedStyle(at).backgroundColor;
     if (!/, 0\\)$/.test(colour)) return colour;
   }
   return "rgb(255, 255, 255)";
 };
-window.faint = (least) => [...document.querySelectorAll("h1, h2, h4, p, a, td, th, text:not(.low, .high), button, figcaption, summary")]
+window.faint = (least) => [...document.querySelectorAll("h1, h2, h4, p, a, td, th, text, button, figcaption, summary")]
   .filter((element) => element.textContent.trim() && element.checkVisibility())
   .map((element) => {
     const style = getComputedStyle(element), ink = element.tagName === "text" ? style.fill : style.color;
