@@ -391,28 +391,44 @@ static bool is_nearer(const char *word, const char *name, size_t *least)
     return nearer;
 }
 
-/* The .yaml file in the same folder, or the suite that ships, of the nearest name; the caller frees; NULL: none is near. */
+static void find_near_shipped(const char *word, size_t *least, char **near)
+{
+    for (size_t i = 0; i < suite_library_size(); i++) {
+        struct shipped_suite shipped = suite_library_get(i);
+        if (is_nearer(word, shipped.name, least)) {
+            free(*near);
+            *near = strdup(shipped.name);
+        }
+    }
+}
+
+static void find_near_file(const char *path, const char *word, size_t *least, char **near)
+{
+    char *folder = path_parent(path);
+    struct directory files = {0};
+    if (folder != NULL && directory_list(&files, folder, NULL) == OK)
+        for (size_t i = 0; i < files.count; i++)
+            if (files.names[i][stem_length(files.names[i])] != 0 && is_nearer(word, files.names[i], least)) {
+                free(*near);
+                *near = path_format("%.*s%s", (int)(word - path), path, files.names[i]);
+            }
+    directory_free(&files);
+    free(folder);
+}
+
+/* The suite that ships, or the .yaml file in the same folder, of the nearest name; of two as near, that of the kind that was
+ * asked for. The caller frees; NULL: none is near. */
 static char *find_near(const char *name_or_path)
 {
     const char *slash = strrchr(name_or_path, '/'), *word = slash != NULL ? slash + 1 : name_or_path;
-    char *folder = path_parent(name_or_path), *near = NULL;
-    struct directory files = {0};
+    bool is_path = strpbrk(name_or_path, "/.") != NULL;
     size_t least = stem_length(word) / 3 + 2;
-    if (folder != NULL && directory_list(&files, folder, NULL) == OK)
-        for (size_t i = 0; i < files.count; i++)
-            if (files.names[i][stem_length(files.names[i])] != 0 && is_nearer(word, files.names[i], &least)) {
-                free(near);
-                near = path_format("%.*s%s", (int)(word - name_or_path), name_or_path, files.names[i]);
-            }
-    for (size_t i = 0; i < suite_library_size(); i++) {
-        struct shipped_suite shipped = suite_library_get(i);
-        if (is_nearer(word, shipped.name, &least)) {
-            free(near);
-            near = strdup(shipped.name);
-        }
-    }
-    directory_free(&files);
-    free(folder);
+    char *near = NULL;
+    if (is_path)
+        find_near_file(name_or_path, word, &least, &near);
+    find_near_shipped(word, &least, &near);
+    if (!is_path)
+        find_near_file(name_or_path, word, &least, &near);
     return near;
 }
 

@@ -402,7 +402,7 @@ static const struct fault {
     {class_without_a_label, {.arguments = RUN}, {"mnist", "\"ten\"", "no images"}},
     {class_missing, {.arguments = RUN}, {"eurosat", "class folders", "9"}},
     /* suites */
-    {NULL, {.arguments = "run tini --quiet"}, {"tini", "did you mean \"tiny.yaml\""}},
+    {NULL, {.arguments = "run tini --quiet"}, {"tini", "did you mean \"mini\""}},
     {NULL, {.arguments = "run absent.yaml --quiet"}, {"absent.yaml", "there is no such suite"}},
     {yaml_list_open, {.arguments = RUN}, {"tiny.yaml:"}},
     {yaml_with_tab, {.arguments = RUN}, {"tiny.yaml:"}},
