@@ -1,7 +1,7 @@
 /* The n-th call that writes fails, for every n: the command says so once and leaves nothing half, or it ends well; the
  * same command given again leaves what it had left undisturbed, and nothing else.
  *
- *     MTIL_CRASH_FAULTS=0 test_write_faults     every call in every way; 4 a scenario otherwise, 2 a slow one
+ *     MTIL_CRASH_FAULTS=0 test_write_faults     every call in every way; 5 a scenario otherwise, 2 a slow one
  */
 #include "tests/crash/ground.h"
 
@@ -111,7 +111,7 @@ static void survives_faults(void **state)
 {
     const struct scenario *scenario = *state;
     struct trial trial;
-    size_t count, most = (size_t)crash_tries(scenario, "MTIL_CRASH_FAULTS", 4);
+    size_t count, most = (size_t)crash_tries(scenario, "MTIL_CRASH_FAULTS", 5);
     trial_open(&trial, &ground, scenario);
     struct point *points = list_points(&trial, &count);
     if (scenario->faults_most > 0 && (most == 0 || most > scenario->faults_most))
