@@ -349,6 +349,30 @@ static void experts_stand_for_an_mlp(void **state)
     close_files(&f);
 }
 
+/* A file without our metadata is of another program. */
+static void norms_have_the_epsilon_of_their_program(void **state)
+{
+    (void)state;
+    static const struct {
+        enum vit_names names;
+        bool ln_pre;
+        double epsilon;
+    } cases[] = {{VIT_TIMM, false, 1e-6}, {VIT_TIMM, true, 1e-5}, {VIT_HUGGINGFACE, false, 1e-12}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct files f;
+        struct vit_file found;
+        bool is_vit;
+        struct vit_settings form = plain;
+        form.ln_pre = cases[i].ln_pre;
+        open_files(&f, &form);
+        must(vit_save(f.vit, f.head, cases[i].names, f.path, &error));
+        rewrite(&f, &(struct change){0}, NULL, 0);
+        must(vit_file_look(&found, &is_vit, f.path, &stated, &error));
+        assert_true(is_vit && found.epsilon == cases[i].epsilon);
+        close_files(&f);
+    }
+}
+
 static void what_no_file_can_hold_is_not_written(void **state)
 {
     (void)state;
@@ -377,6 +401,7 @@ int main(void)
         cmocka_unit_test(what_is_not_stated_is_not_guessed),
         cmocka_unit_test(copies_of_shared_weights_must_be_equal),
         cmocka_unit_test(experts_stand_for_an_mlp),
+        cmocka_unit_test(norms_have_the_epsilon_of_their_program),
         cmocka_unit_test(what_no_file_can_hold_is_not_written),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -327,6 +328,29 @@ static void a_reader_leaves_no_log(void **state)
     store_close(writer);
 }
 
+/* The rows that a killed writer left in the log are read, and stay there. */
+static void a_reader_leaves_the_log_of_a_killed_writer(void **state)
+{
+    struct store *writer = open_store(state, STORE_WRITE), *reader;
+    struct run_description description = sample_description(1);
+    int64_t run = sample_finished_run(writer, 1), found;
+    enum run_status past;
+    struct stat before, after;
+    const char *path = *state;
+    char *copy = sample_path("copy.sqlite"), command[2048], log[1024];
+    assert_true(snprintf(log, sizeof log, "%s-wal", copy) < (int)sizeof log);
+    snprintf(command, sizeof command, "cp '%s' '%s' && cp '%s-wal' '%s'", path, copy, path, log);
+    assert_int_equal(system(command), 0);
+    store_close(writer);
+    assert_true(stat(log, &before) == 0 && before.st_size > 0);
+    assert_ok(store_open(&reader, copy, STORE_READ, &error));
+    assert_ok(store_run_find(reader, description.suite_hash, 1, &found, &past, &error));
+    assert_true(found == run && past == RUN_FINISHED);
+    store_close(reader);
+    assert_true(stat(log, &after) == 0 && after.st_size == before.st_size);
+    sample_remove(copy);
+}
+
 static void digests_match_the_standard(void **state)
 {
     (void)state;
@@ -361,6 +385,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(rolled_back_rows_are_gone, create, destroy),
         cmocka_unit_test_setup_teardown(a_copy_of_the_file_alone_has_the_rows, create, destroy),
         cmocka_unit_test_setup_teardown(a_reader_leaves_no_log, create, destroy),
+        cmocka_unit_test_setup_teardown(a_reader_leaves_the_log_of_a_killed_writer, create, destroy),
         cmocka_unit_test(digests_match_the_standard),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
