@@ -284,6 +284,8 @@ static void the_file_of_a_tower_is_an_input(void **state)
 static void ranks_train_one_head(void **state)
 {
     (void)state;
+    if (small_run_gpus() < 2)
+        skip();
     struct small_run run;
     double losses[ITERATIONS];
     small_run_open(&run, 1, (const char *const[]){SCRATCH, "run.gpus=2", NULL});

@@ -127,7 +127,16 @@ static void open_dense(struct small_run *run, const char *sharing)
 }
 
 /* As a dense model of experts that were shared and averaged has them. */
-static void give_all_blocks_the_first_mlp(const struct clip *clip)
+/* By way of the host, since the values may lie on a device. */
+static void copy_values(struct backend *backend, float *to, const float *from, size_t n)
+{
+    float *values = malloc(n * sizeof *values);
+    must(backend->ops->download(backend, values, from, n * sizeof *values, &error));
+    must(backend->ops->upload(backend, to, values, n * sizeof *values, &error));
+    free(values);
+}
+
+static void give_all_blocks_the_first_mlp(struct backend *backend, const struct clip *clip)
 {
     const struct block *blocks = clip->towers[TOWER_IMAGE].blocks;
     for (size_t b = 1; b < BLOCKS; b++) {
@@ -135,8 +144,8 @@ static void give_all_blocks_the_first_mlp(const struct clip *clip)
                                                  {&blocks[0].c_proj, &blocks[b].c_proj}};
         for (size_t i = 0; i < 2; i++) {
             const struct linear *from = pairs[i][0], *to = pairs[i][1];
-            memcpy(to->weight.value, from->weight.value, from->out * from->in * sizeof(float));
-            memcpy(to->bias.value, from->bias.value, from->out * sizeof(float));
+            copy_values(backend, to->weight.value, from->weight.value, from->out * from->in);
+            copy_values(backend, to->bias.value, from->bias.value, from->out);
         }
     }
 }
@@ -157,7 +166,7 @@ static void different_mlps_are_not_shared(void **state)
     must(vit_save(run.experiment->model.clip, NULL, VIT_TIMM, path, &error));
     expect_refused(&run, path, "model.share_groups=0", NULL, WORDS("different MLPs", "model.share_groups"));
     open_dense(&run, "model.share_groups=0");
-    give_all_blocks_the_first_mlp(run.experiment->model.clip);
+    give_all_blocks_the_first_mlp(run.experiment->model.backend, run.experiment->model.clip);
     must(vit_save(run.experiment->model.clip, NULL, VIT_TIMM, path, &error));
     char *weights = path_format("model.weights=%s", path);
     must(small_run_try(&run, 1, (const char *const[]){FITTED, weights, "model.share_groups=0", NULL}));
