@@ -1,15 +1,16 @@
-/* Where the datasets come from: a row per file. Addresses are those of torchvision's released sources (0.15 to 0.29), with
- * TensorFlow Datasets' and Keras' where they have others, and BrainChip's mirror of CIFAR; sizes and SHA-256 are those that
- * TensorFlow Datasets (4.9) and Keras (3) publish. For aircraft and tiny_imagenet, which neither has, they are what those
- * who downloaded them report, in agreement. A row with another digest than its mirror's is refused when it is fetched,
- * never used. */
+/* Where the datasets come from: a row per file, with at least two addresses. They are those of torchvision's released
+ * sources (0.15 to 0.29), with TensorFlow Datasets' and Keras' where they have others, BrainChip's mirror of CIFAR, VGG's
+ * second server and a copy of aircraft with the same digest; sizes and SHA-256 are those that TensorFlow Datasets (4.9) and
+ * Keras (3) publish. For aircraft and tiny_imagenet, which neither has, they are what those who downloaded them report, in
+ * agreement. A row with another digest than its mirror's is refused when it is fetched, never used. */
 #include <stddef.h>
 
 #include "datasets/fetch/fetch.h"
 
 static const struct fetch_file aircraft[] = {
     {.name = "fgvc-aircraft-2013b.tar.gz",
-     .urls = {"https://www.robots.ox.ac.uk/~vgg/data/fgvc-aircraft/archives/fgvc-aircraft-2013b.tar.gz"},
+     .urls = {"https://www.robots.ox.ac.uk/~vgg/data/fgvc-aircraft/archives/fgvc-aircraft-2013b.tar.gz",
+              "https://huggingface.co/datasets/xingslong/fgvc-aircraft-2013b/resolve/main/fgvc-aircraft-2013b.tar.gz"},
      .bytes = 2753340328,
      .sha256 = "e4e323d410e29f0370c81eabdcbb0e2b813acea1de22891b70b58ff41bfc9834",
      .into = ""},
@@ -45,7 +46,8 @@ static const struct fetch_file cifar100[] = {
 
 static const struct fetch_file dtd[] = {
     {.name = "dtd-r1.0.1.tar.gz",
-     .urls = {"https://www.robots.ox.ac.uk/~vgg/data/dtd/download/dtd-r1.0.1.tar.gz"},
+     .urls = {"https://www.robots.ox.ac.uk/~vgg/data/dtd/download/dtd-r1.0.1.tar.gz",
+              "https://thor.robots.ox.ac.uk/dtd/dtd-r1.0.1.tar.gz"},
      .bytes = 625239812,
      .sha256 = "e42855a52a4950a3b59612834602aa253914755c95b0cff9ead6d07395f8e205",
      .into = "dtd"},
@@ -63,18 +65,21 @@ static const struct fetch_file eurosat[] = {
 
 static const struct fetch_file flowers[] = {
     {.name = "102flowers.tgz",
-     .urls = {"https://www.robots.ox.ac.uk/~vgg/data/flowers/102/102flowers.tgz"},
+     .urls = {"https://www.robots.ox.ac.uk/~vgg/data/flowers/102/102flowers.tgz",
+              "https://thor.robots.ox.ac.uk/flowers/102/102flowers.tgz"},
      .bytes = 344862509,
      .sha256 = "2d01ecc807db462958cfe3d92f57a8c252b4abd240eb955770201e45f783b246",
      .into = "flowers-102"},
     {.name = "imagelabels.mat",
-     .urls = {"https://www.robots.ox.ac.uk/~vgg/data/flowers/102/imagelabels.mat"},
+     .urls = {"https://www.robots.ox.ac.uk/~vgg/data/flowers/102/imagelabels.mat",
+              "https://thor.robots.ox.ac.uk/flowers/102/imagelabels.mat"},
      .bytes = 502,
      .sha256 = "4903e94206bac23bf772aadf06451916df56b58fc483a62db32a97b82656651d",
      .kind = FETCH_PLAIN,
      .into = "flowers-102"},
     {.name = "setid.mat",
-     .urls = {"https://www.robots.ox.ac.uk/~vgg/data/flowers/102/setid.mat"},
+     .urls = {"https://www.robots.ox.ac.uk/~vgg/data/flowers/102/setid.mat",
+              "https://thor.robots.ox.ac.uk/flowers/102/setid.mat"},
      .bytes = 14989,
      .sha256 = "46b8678f91fd95d3c8f4feab80d271a6c834a1dd896fe29fd3e6ad9ce5c8dccd",
      .kind = FETCH_PLAIN,
@@ -82,7 +87,8 @@ static const struct fetch_file flowers[] = {
     {0}};
 
 static const struct fetch_file food[] = {{.name = "food-101.tar.gz",
-                                          .urls = {"http://data.vision.ee.ethz.ch/cvl/food-101.tar.gz"},
+                                          .urls = {"http://data.vision.ee.ethz.ch/cvl/food-101.tar.gz",
+                                                   "https://data.vision.ee.ethz.ch/cvl/food-101.tar.gz"},
                                           .bytes = 4996278331,
                                           .sha256 = "d97d15e438b7f4498f96086a4f7e2fa42a32f2712e87d3295441b2b6314053a4",
                                           .into = ""},

@@ -336,7 +336,9 @@ static void table_is_complete(void **state)
         assert_true((source->by_hand == NULL) == (source->files != NULL && source->folder != NULL));
         for (const struct fetch_file *file = source->files; file != NULL && file->name != NULL; file++) {
             assert_true(file->bytes > 0 && strspn(file->sha256, "0123456789abcdef") == 64 && file->sha256[64] == 0);
-            assert_true(strncmp(file->urls[0], "http", 4) == 0 && file->into != NULL);
+            for (size_t i = 0; i < 2; i++)
+                assert_true(file->urls[i] != NULL && strncmp(file->urls[i], "http", 4) == 0);
+            assert_non_null(file->into);
         }
     }
     assert_int_equal(fetch_find("flower", &found, &error), ERROR_ARGUMENT);
