@@ -212,10 +212,8 @@ static void chosen_gradients(const struct route_backward_run *run)
 }
 
 /* Width coordinates [first, last): every sample in order. */
-static void route_backward_width(struct cpu *cpu, const void *operation, size_t first, size_t last)
+static void route_backward_coordinates(const struct route_backward_run *run, size_t first, size_t last)
 {
-    (void)cpu;
-    const struct route_backward_run *run = operation;
     const struct route_backward *o = run->o;
     for (size_t b = 0; b < o->batch; b++) {
         const float *x0 = first_position(o->x, b, o->positions, o->width);
@@ -235,6 +233,15 @@ static void route_backward_width(struct cpu *cpu, const void *operation, size_t 
             }
         }
     }
+}
+
+/* A few coordinates at a time, whose routers over many experts stay in the caches from sample to sample. */
+static void route_backward_width(struct cpu *cpu, const void *operation, size_t first, size_t last)
+{
+    (void)cpu;
+    enum { COORDINATES = 8 };
+    for (size_t i = first; i < last; i += COORDINATES)
+        route_backward_coordinates(operation, i, last - i < COORDINATES ? last : i + COORDINATES);
 }
 
 /* Every expert of every sample, for width coordinates [first, last). */
