@@ -1,7 +1,8 @@
 /* Times a training step of the adapters and an evaluation batch, as a share of the backend's own product rate in the
  * same run.
  *
- *     build/tests/step [--backend cpu|cuda] [--precision f32|bf16|both] [vit_b_16|mini] [images] [prompts] [experts]
+ *     build/tests/step [--backend cpu|cuda] [--precision f32|bf16|both] [--profile] [vit_b_16|mini] [images] [prompts]
+ *         [experts]
  *
  * Of both, how many times faster bf16 is in this run. The product rate is that of a weight that is packed already.
  * Nothing is asserted: the figures are for people. Weights are random; that changes no time. Images lie on the device
@@ -18,6 +19,7 @@
 #include "models/clip/cost.h"
 #include "tests/bench/clock.h"
 #include "tests/bench/repeated.h"
+#include "tests/bench/timed.h"
 
 enum { TASKS = 11, TOP_K = 2, BOTTLENECK = 64 };
 
@@ -71,7 +73,7 @@ enum { DEVICE_IMAGES = 64, DEVICE_EVALUATION = 256, DEVICE_TOGETHER = 10 };
 struct bench {
     const struct shape *shape;
     size_t numbers[3]; /* images, prompts, experts; 0: the shape's */
-    bool both;
+    bool both, profile;
     size_t images, evaluated, prompts, experts;
     struct backend_settings settings;
     struct backend *backend;
@@ -337,6 +339,21 @@ static void print_memory(const struct bench *b)
     printf("  peak memory           %.2f GB\n", (double)usage.ru_maxrss * 1024 / 1e9);
 }
 
+static void profile_of(struct bench *b, const char *name, void (*what)(struct bench *))
+{
+    printf(" %s, by operation:\n", name);
+    timed_begin(b->backend);
+    for (size_t i = 0; i < b->shape->repeats; i++)
+        what(b);
+    timed_print(b->backend, b->shape->repeats);
+}
+
+static void profile(struct bench *b)
+{
+    profile_of(b, "training step", train_step);
+    profile_of(b, "evaluation", evaluate);
+}
+
 struct figures {
     double step, evaluation; /* seconds */
 };
@@ -364,6 +381,8 @@ static struct figures report(struct bench *b)
     printf("  evaluation            %.1f images/s in batches of %zu, %.0f%% of the product rate\n",
            (double)b->evaluated / evaluation, b->evaluated, 100 * evaluation_cost / evaluation / rate);
     print_memory(b);
+    if (b->profile)
+        profile(b);
     return (struct figures){step, evaluation};
 }
 
@@ -385,6 +404,8 @@ static bool read_words(struct bench *b, int argc, char **argv)
             const char *precision = argv[++i];
             b->both = strcmp(precision, "both") == 0;
             b->settings.precision = strcmp(precision, "bf16") == 0 ? PRECISION_BF16 : PRECISION_F32;
+        } else if (strcmp(argv[i], "--profile") == 0) {
+            b->profile = true;
         } else if (!known) {
             char *end;
             size_t number = strtoul(argv[i], &end, 10);
@@ -411,6 +432,12 @@ static struct figures run_bench(struct bench b)
     must(backend_open(&b.backend, &b.settings, &error));
     b.left = b.backend->ops->memory_left(b.backend);
     bool device = b.backend->asynchronous;
+    if (b.profile && device) {
+        fprintf(stderr,
+                "step: --profile looks at the clock around each operation, which a device only queues; use the CPU, "
+                "or ncu\n");
+        exit(2);
+    }
     b.images = b.numbers[0] > 0 ? b.numbers[0] : device ? DEVICE_IMAGES : b.shape->images;
     b.evaluated = device ? DEVICE_EVALUATION : b.images;
     b.prompts = b.numbers[1] > 0 ? b.numbers[1] : b.shape->prompts;
@@ -428,8 +455,8 @@ int main(int argc, char **argv)
     struct bench b = {.shape = &shapes[0], .settings = {.name = "cpu"}};
     if (!read_words(&b, argc, argv)) {
         fprintf(stderr,
-                "usage: step [--backend cpu|cuda] [--precision f32|bf16|both] [vit_b_16|mini] [images] [prompts] "
-                "[experts]\n");
+                "usage: step [--backend cpu|cuda] [--precision f32|bf16|both] [--profile] [vit_b_16|mini] [images] "
+                "[prompts] [experts]\n");
         return 2;
     }
     struct figures first = run_bench(b);
