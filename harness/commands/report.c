@@ -76,9 +76,9 @@ const struct command command_report = {
     .summary = "write a page that shows the contents of a results database",
     .details =
         "FOLDER/index.html needs no network and no other file; FOLDER/figures has every figure for papers, in the\n"
-        "widths of one column (NAME-column) and two, as PDF, SVG and PNG with 300 dpi, its caption and data. The\n"
-        "page defines the metrics; so does results/METRICS.md. A report that is there is replaced; a\n"
-        "folder that holds anything else is left alone.\n",
+        "widths of one column (NAME-column) and two, as PDF and SVG, with the fonts of their words, and as PNG with\n"
+        "300 dpi, its caption and data. The page defines the metrics; so does results/METRICS.md. A report that is\n"
+        "there is replaced; a folder that holds anything else is left alone.\n",
     .example = "  mtil report results.db --out report --suite mini\n",
     .options = options,
     .least = 1,

@@ -1,7 +1,6 @@
 #include "results/report/picture.h"
 
 #include <cairo-pdf.h>
-#include <cairo-svg.h>
 #include <librsvg/rsvg.h>
 #include <math.h>
 #include <png.h>
@@ -13,6 +12,7 @@
 #include "core/embedded.h"
 #include "core/file.h"
 #include "results/report/figure_drawing.h"
+#include "results/report/fonts.h"
 #include "results/report/html.h"
 
 EMBEDDED_FILES(report_files); /* style.css is the first */
@@ -41,7 +41,7 @@ static const double least[] = {[FIGURE_LINES] = 130, [FIGURE_HEAT] = 130, [FIGUR
 /* --- The document --- */
 
 /* The drawings' rules of style.css, each var(--name) as its first definition, the light theme's, has it. */
-static void add_style(struct text *svg)
+static status add_style(struct text *svg, const struct text *body, struct error *error)
 {
     const char *css = (const char *)report_files[0].data, *at = strstr(css, "/* Drawings"), *end = strstr(at, "\n\n");
     text_add(svg, "<style>\n");
@@ -54,7 +54,10 @@ static void add_style(struct text *svg)
         text_add(svg, "%.*s", value != NULL ? (int)strcspn(value, ";") : 0, value);
     }
     text_add_bytes(svg, at, (size_t)(end - at));
-    text_add(svg, "\n</style>\n");
+    text_add(svg, "\n");
+    TRY(fonts_embed(svg, body->failed ? "" : body->data, error));
+    text_add(svg, "</style>\n");
+    return OK;
 }
 
 static void add_legend(struct text *svg, const struct figure *figure, double width, double *top)
@@ -122,7 +125,7 @@ static double add_panels(struct text *svg, const struct figure *figure, const st
     return top + size.height;
 }
 
-void picture_svg(struct text *svg, const struct figure *figure, enum picture_width width)
+status picture_svg(struct text *svg, const struct figure *figure, enum picture_width width, struct error *error)
 {
     struct text body = {0};
     struct layout layout = lay_out(figure, width);
@@ -137,12 +140,13 @@ void picture_svg(struct text *svg, const struct figure *figure, enum picture_wid
     double height = add_panels(&body, figure, &layout, top + MARGIN) + MARGIN;
     text_add(svg,
              "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"panels\" font-family=\"sans-serif\" viewBox=\"0 0 %.6g "
-             "%.6g\" width=\"%.6g\" height=\"%.6g\">\n",
+             "%.6g\" width=\"%.6gpt\" height=\"%.6gpt\">\n",
              layout.width, height, POINT * layout.width, POINT * height);
-    add_style(svg);
+    status result = add_style(svg, &body, error);
     text_add(svg, "<rect width=\"100%%\" height=\"100%%\" fill=\"#fff\"/>\n%s</svg>\n", body.failed ? "" : body.data);
     svg->failed |= body.failed;
     text_free(&body);
+    return result;
 }
 
 /* --- Files --- */
@@ -256,44 +260,54 @@ static status write_bitmap(const char *folder, const char *stem, RsvgHandle *doc
     return result;
 }
 
-typedef cairo_surface_t *create_surface(cairo_write_func_t, void *closure, double width, double height);
-
-static status write_vectors(const char *folder, const char *stem, const char *end, create_surface *create,
-                            RsvgHandle *document, struct drawing_size size, struct error *error)
+static status write_pdf(const char *folder, const char *stem, RsvgHandle *document, struct drawing_size size,
+                        struct error *error)
 {
     struct text file = {0};
-    status result = render(document, create(take, &file, size.width, size.height), size, 1, NULL, error);
+    cairo_surface_t *surface = cairo_pdf_surface_create_for_stream(take, &file, size.width, size.height);
+    status result = render(document, surface, size, 1, NULL, error);
     if (result == OK)
-        result = write_text(folder, stem, end, &file, error);
+        result = write_text(folder, stem, "pdf", &file, error);
     text_free(&file);
     return result;
 }
 
-/* In the SVG letters are outlines, so that no reader needs the font; the PDF has the font's letters in it. */
-static status write_drawn(const char *folder, const char *stem, RsvgHandle *document, struct error *error)
+static status write_drawn(const char *folder, const char *stem, struct text *svg, RsvgHandle *document,
+                          struct error *error)
 {
-    struct drawing_size size; /* its pixels are points */
+    struct drawing_size size;
+    rsvg_handle_set_dpi(document, 72); /* its pixels are points */
     rsvg_handle_get_intrinsic_size_in_pixels(document, &size.width, &size.height);
     TRY(write_bitmap(folder, stem, document, size, error));
-    TRY(write_vectors(folder, stem, "pdf", cairo_pdf_surface_create_for_stream, document, size, error));
-    return write_vectors(folder, stem, "svg", cairo_svg_surface_create_for_stream, document, size, error);
+    TRY(write_pdf(folder, stem, document, size, error));
+    return write_text(folder, stem, "svg", svg, error);
+}
+
+static status write_stem(const char *folder, const char *stem, struct text *svg, struct error *error)
+{
+    GError *problem = NULL;
+    RsvgHandle *document =
+        svg->failed ? NULL : rsvg_handle_new_from_data((const guint8 *)svg->data, svg->size, &problem);
+    if (document == NULL) {
+        error_set(error, ERROR_MEMORY, "figure %s cannot be drawn: %s", stem,
+                  problem != NULL ? problem->message : "no memory");
+        g_clear_error(&problem);
+        return ERROR_MEMORY;
+    }
+    status result = write_drawn(folder, stem, svg, document, error);
+    g_object_unref(document);
+    return result;
 }
 
 static status write_width(const char *folder, const struct figure *figure, enum picture_width width,
                           struct error *error)
 {
     struct text svg = {0};
-    GError *problem = NULL;
-    picture_svg(&svg, figure, width);
     char *stem = path_format("%s%s", figure->name, widths[width].suffix);
-    RsvgHandle *document =
-        stem == NULL || svg.failed ? NULL : rsvg_handle_new_from_data((const guint8 *)svg.data, svg.size, &problem);
-    status result = document != NULL ? write_drawn(folder, stem, document, error)
-                                     : error_set(error, ERROR_MEMORY, "figure %s cannot be drawn: %s", figure->name,
-                                                 problem != NULL ? problem->message : "no memory");
-    g_clear_error(&problem);
-    if (document != NULL)
-        g_object_unref(document);
+    status result = stem != NULL ? picture_svg(&svg, figure, width, error)
+                                 : error_set(error, ERROR_MEMORY, "no memory for figure %s", figure->name);
+    if (result == OK)
+        result = write_stem(folder, stem, &svg, error);
     free(stem);
     text_free(&svg);
     return result;

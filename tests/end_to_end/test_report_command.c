@@ -10,16 +10,16 @@
 
 #define REPORT "report results.db --out page"
 
-static void expect_page(const struct workshop *workshop, const char *const *parts)
+static void expect_file(const struct workshop *workshop, const char *name, const char *const *parts)
 {
     struct error error;
     struct bytes page;
-    char *path = workshop_path(workshop, "page/index.html");
+    char *path = workshop_path(workshop, name);
     if (file_read(path, FILE_LIMIT, &page, &error) != OK)
         fail_msg("%s", error.message);
     for (; *parts != NULL; parts++)
         if (strstr((const char *)page.data, *parts) == NULL)
-            fail_msg("the page does not say: %s", *parts);
+            fail_msg("%s does not say: %s", name, *parts);
     bytes_free(&page);
     free(path);
 }
@@ -39,12 +39,15 @@ static void runs_of_the_program(void **state)
     workshop_open(&workshop);
     program_succeeds(&workshop, "run tiny.yaml --quiet run.seeds=1,2 merge.policy=none");
     program_succeeds(&workshop, REPORT);
-    expect_page(&workshop,
+    expect_file(&workshop, "page/index.html",
                 (const char *const[]){"1 configuration.", "id=\"section-matrix\"", "id=\"section-loss\"", NULL});
+    expect_file(&workshop, "page/figures/forgetting.svg",
+                (const char *const[]){"@font-face {", "data:font/sfnt;base64,", ">tasks trained</text>", NULL});
     program_succeeds(&workshop, "run tiny.yaml --quiet run.seeds=1,2 merge.policy=most_used");
     program_succeeds(&workshop, REPORT " --figures=false"); /* takes the place of the first one */
-    expect_page(&workshop, (const char *const[]){"4 runs, 4 finished; 2 configurations.", "Differences by policy",
-                                                 "over 2 common seeds", "id=\"section-frozen\"", NULL});
+    expect_file(&workshop, "page/index.html",
+                (const char *const[]){"4 runs, 4 finished; 2 configurations.", "Differences by policy",
+                                      "over 2 common seeds", "id=\"section-frozen\"", NULL});
     assert_false(is_there(&workshop, "page/figures"));
     assert_int_equal(workshop_leftovers(&workshop), 0);
     workshop_close(&workshop);

@@ -216,11 +216,26 @@ def check_theme(page):
     expect(ground() == before, "the button switches it back")
 
 
-def check_figures(report):
-    drawn = glob.glob(os.path.join(report, "figures", "*.svg"))
+def check_figures(browser, report, folder):
+    drawn = sorted(glob.glob(os.path.join(report, "figures", "*.svg")))
     for path in drawn:
+        name = os.path.basename(path)
         xml.etree.ElementTree.parse(path)  # raises when it is no XML
-    print(f"{len(drawn)} figures for papers are sound SVG")
+        page = browser.open("file://" + path, *DESK)
+        fonts = page.evaluate("document.fonts.ready.then(() => [...document.fonts].map((one) => one.status))")
+        expect(fonts and set(fonts) == {"loaded"}, f"{name}: its fonts: {fonts}")
+        outside = page.evaluate("""(() => { const all = document.documentElement.getBoundingClientRect();
+            return [...document.querySelectorAll('text')].filter((one) => one.textContent !== '')
+                .filter((one) => { const at = one.getBoundingClientRect();
+                    return at.width === 0 || at.left < all.left - 1 || at.right > all.right + 1 || at.bottom > all.bottom + 1; })
+                .map((one) => one.textContent.slice(-40)); })()""")
+        expect(not outside or name.startswith("board2-"),  # whose names are cut off
+               f"{name}: words that are not within it: {outside[:3]} and {len(outside)} in all")
+        if name.startswith("board1-matrix-1") or name.startswith("board1-forgetting"):
+            page.screenshot(os.path.join(folder, name + ".png"), (0, 0, 700, 800))
+        expect(not page.complaints, f"{name}: {page.complaints}")
+        page.close()
+    print(f"{len(drawn)} figures for papers are sound SVG with fonts of their own")
 
 
 def look(browser, address, folder):
@@ -282,7 +297,7 @@ def main():
         use(browser, address)
         look(browser, address, folder)
         read_without_scripts(browser, address, folder)
-        check_figures(report)
+        check_figures(browser, report, folder)
     print(f"screenshots: {folder}")
     if failures:
         sys.exit(f"{len(failures)} of the report's checks failed")

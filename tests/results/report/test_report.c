@@ -10,6 +10,7 @@
 #include "results/report.h"
 #include "results/report/folder.h"
 #include "tests/results/report/sample_report.h"
+#include "tests/results/report/svg_fonts.h"
 #include "tests/results/sample.h"
 
 struct fixture {
@@ -242,8 +243,11 @@ static void draw_figures(const struct fixture *fixture, const char *suite, size_
         if (strcmp(end, ".pdf") == 0)
             assert_memory_equal(bytes.data, "%PDF", 4);
         else if (strcmp(end, ".svg") == 0) {
-            assert_non_null(strstr((char *)bytes.data, "</svg>"));
-            assert_null(strstr((char *)bytes.data, "<text")); /* outlines, which need no font */
+            struct svg_fonts fonts;
+            svg_fonts_read(&fonts, (char *)bytes.data);
+            svg_fonts_check(&fonts);
+            assert_true(fonts.words >= 3 && fonts.fonts >= 1);
+            svg_fonts_free(&fonts);
         } else
             assert_true(bytes.size > 0);
         bytes_free(&bytes);

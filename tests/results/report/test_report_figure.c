@@ -51,7 +51,7 @@ static void an_unknown_interval_is_not_drawn(void **state)
                                   .low = (double)NAN,
                                   .high = (double)NAN};
     struct text svg = {0};
-    picture_svg(&svg, &figure, PICTURE_PAGE);
+    assert_ok(picture_svg(&svg, &figure, PICTURE_PAGE, &error));
     assert_non_null(strstr(svg.data, "<path class=\"line c0\""));
     assert_null(strstr(svg.data, "<path class=\"line c1\""));
     assert_non_null(strstr(svg.data, "<path class=\"m c1\""));
@@ -113,7 +113,7 @@ static void a_picture_is_a_whole_document(void **state)
 {
     (void)state;
     struct text svg = {0};
-    picture_svg(&svg, &lines, PICTURE_PAGE);
+    assert_ok(picture_svg(&svg, &lines, PICTURE_PAGE, &error));
     expect_part(&svg, "<svg xmlns=\"http://www.w3.org/2000/svg\"");
     expect_part(&svg, ".c0 { stroke: #0072b2; }");
     expect_part(&svg, ">one</text>");
@@ -121,6 +121,21 @@ static void a_picture_is_a_whole_document(void **state)
     assert_null(strstr(svg.data, "<script"));
     assert_null(strstr(svg.data, "var("));
     assert_null(strchr(svg.data, '\x01'));
+    text_free(&svg);
+}
+
+/* The style's only other face is the one that fonts.c embeds for titles. */
+static void titles_alone_have_another_face(void **state)
+{
+    (void)state;
+    struct text svg = {0};
+    assert_ok(picture_svg(&svg, &lines, PICTURE_PAGE, &error));
+    char *fonts = strstr(svg.data, "@font-face");
+    assert_non_null(fonts);
+    *fonts = 0;
+    expect_part(&svg, "\n.panels text.pt { font-size: 11px; font-weight: 600; ");
+    assert_null(strstr(strstr(svg.data, "font-weight") + 1, "font-weight"));
+    assert_null(strstr(svg.data, "font-style"));
     text_free(&svg);
 }
 
@@ -184,10 +199,10 @@ static void a_narrow_matrix_is_rounded(void **state)
                           .decimals = 1,
                           .printed = true};
     struct text wide = {0}, narrow = {0};
-    picture_svg(&wide, &heat, PICTURE_PAGE);
-    picture_svg(&narrow, &heat, PICTURE_COLUMN);
-    expect_part(&wide, "width=\"495\"");
-    expect_part(&narrow, "width=\"234\"");
+    assert_ok(picture_svg(&wide, &heat, PICTURE_PAGE, &error));
+    assert_ok(picture_svg(&narrow, &heat, PICTURE_COLUMN, &error));
+    expect_part(&wide, "width=\"495pt\"");
+    expect_part(&narrow, "width=\"234pt\"");
     expect_part(&wide, ">41.6</text>");
     expect_part(&narrow, ">42</text>");
     assert_null(strstr(narrow.data, ">41.6</text>"));
@@ -205,8 +220,8 @@ static void a_legend_has_the_marks_of_its_curves(void **state)
     struct figure unmarked = lines;
     unmarked.points = false;
     struct text with = {0}, without = {0};
-    picture_svg(&with, &lines, PICTURE_COLUMN);
-    picture_svg(&without, &unmarked, PICTURE_COLUMN);
+    assert_ok(picture_svg(&with, &lines, PICTURE_COLUMN, &error));
+    assert_ok(picture_svg(&without, &unmarked, PICTURE_COLUMN, &error));
     assert_non_null(strstr(with.data, "class=\"m c0\""));
     assert_null(strstr(without.data, "class=\"m c0\""));
     text_free(&with);
@@ -324,6 +339,7 @@ int main(void)
         cmocka_unit_test(an_unknown_interval_is_not_drawn),
         cmocka_unit_test(ranges_hold_every_value),
         cmocka_unit_test(a_picture_is_a_whole_document),
+        cmocka_unit_test(titles_alone_have_another_face),
         cmocka_unit_test(values_stand_in_printed_cells),
         cmocka_unit_test(a_narrow_matrix_is_rounded),
         cmocka_unit_test(a_legend_has_the_marks_of_its_curves),
