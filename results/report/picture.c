@@ -265,6 +265,7 @@ static status write_pdf(const char *folder, const char *stem, RsvgHandle *docume
 {
     struct text file = {0};
     cairo_surface_t *surface = cairo_pdf_surface_create_for_stream(take, &file, size.width, size.height);
+    cairo_pdf_surface_set_metadata(surface, CAIRO_PDF_METADATA_CREATE_DATE, NULL); /* the same figure, the same bytes */
     status result = render(document, surface, size, 1, NULL, error);
     if (result == OK)
         result = write_text(folder, stem, "pdf", &file, error);
