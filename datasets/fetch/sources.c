@@ -1,8 +1,9 @@
 /* Where the datasets come from: a row per file, with at least two addresses. They are those of torchvision's released
  * sources (0.15 to 0.29), with TensorFlow Datasets' and Keras' where they have others, BrainChip's mirror of CIFAR, VGG's
- * second server and a copy of aircraft with the same digest; sizes and SHA-256 are those that TensorFlow Datasets (4.9) and
- * Keras (3) publish. For aircraft and tiny_imagenet, which neither has, they are what those who downloaded them report, in
- * agreement. A row with another digest than its mirror's is refused when it is fetched, never used. */
+ * second server, and copies of aircraft, sun397 and tiny_imagenet of which others report the originals' digests; sizes and
+ * SHA-256 are those that TensorFlow Datasets (4.9) and Keras (3) publish. For aircraft and tiny_imagenet, which neither has,
+ * they are what those who downloaded them report, in agreement. A row with another digest than its mirror's is refused when
+ * it is fetched, never used. */
 #include <stddef.h>
 
 #include "datasets/fetch/fetch.h"
@@ -127,7 +128,8 @@ static const struct fetch_file oxford_pet[] = {
 static const struct fetch_file sun397[] = {
     {.name = "SUN397.tar.gz",
      .urls = {"https://vision.princeton.edu/projects/2010/SUN/SUN397.tar.gz",
-              "http://vision.princeton.edu/projects/2010/SUN/SUN397.tar.gz"},
+              "http://vision.princeton.edu/projects/2010/SUN/SUN397.tar.gz",
+              "https://huggingface.co/zhengli97/SUN397_Dataset/resolve/main/SUN397.tar.gz"},
      .bytes = 39077296924,
      .sha256 = "f404130965a7ad77bed5ececc71e720ab50f3cc1e1bb257257610d38f3b928ec",
      .into = ""},
@@ -135,7 +137,8 @@ static const struct fetch_file sun397[] = {
 
 static const struct fetch_file tiny_imagenet[] = {
     {.name = "tiny-imagenet-200.zip",
-     .urls = {"http://cs231n.stanford.edu/tiny-imagenet-200.zip", "https://cs231n.stanford.edu/tiny-imagenet-200.zip"},
+     .urls = {"http://cs231n.stanford.edu/tiny-imagenet-200.zip", "https://cs231n.stanford.edu/tiny-imagenet-200.zip",
+              "https://huggingface.co/datasets/cnak47/cv-datasets/resolve/main/tiny-imagenet-200.zip"},
      .bytes = 248100043,
      .sha256 = "6198c8ae015e2b3e007c7841da39ec069199b9aa3bfa943a462022fe5e43c821",
      .into = ""},
