@@ -100,7 +100,7 @@ static char *encode_subset(hb_face_t *face, const hb_set_t *characters)
     hb_set_union(hb_subset_input_unicode_set(input), characters);
     hb_subset_input_set_flags(input, HB_SUBSET_FLAGS_NO_HINTING);
     hb_face_t *subset = hb_subset_or_fail(face, input);
-    hb_blob_t *file = subset != NULL ? hb_face_reference_blob(subset) : NULL;
+    hb_blob_t *file = subset != NULL ? hb_face_reference_blob(subset) : hb_blob_get_empty();
     unsigned size = 0;
     const char *data = hb_blob_get_data(file, &size);
     char *encoded = size > 0 ? g_base64_encode((const guchar *)data, size) : NULL;

@@ -210,16 +210,43 @@ static void the_next_font_takes_its_place(void **state)
     sample_remove(path);
 }
 
-static void without_a_font_it_says_so(void **state)
-{
-    (void)state;
-    expect_embedded((const char *const[]){NULL}, "abc", false);
-}
-
 static void put_big_endian(char *at, unsigned value)
 {
     for (int i = 0; i < 4; i++)
         at[i] = (char)(value >> (24 - 8 * i));
+}
+
+/* With an "OS/2" that ends in the middle, as in old fonts, which HarfBuzz does not cut. */
+static hb_blob_t *make_damaged_font(const char *letters)
+{
+    hb_blob_t *font = make_font(letters, 0), *damaged = hb_blob_copy_writable_or_fail(font);
+    char *data = hb_blob_get_data_writable(damaged, NULL);
+    for (int table = 0; table < data[5]; table++)
+        if (memcmp(data + 12 + 16 * table, "OS/2", 4) == 0)
+            put_big_endian(data + 12 + 16 * table + 12, 68);
+    hb_blob_destroy(font);
+    return damaged;
+}
+
+static void a_font_that_cannot_be_cut_is_left_out(void **state)
+{
+    (void)state;
+    char *path = sample_path("font.ttf"), *other = path_format("%s.other", path);
+    hb_blob_t *damaged = make_damaged_font("abc"), *whole = make_font("abc", 0);
+    write_blob(path, damaged);
+    write_blob(other, whole);
+    expect_embedded((const char *const[]){path, NULL}, "abc", false);
+    expect_embedded((const char *const[]){path, other, NULL}, "abc", true);
+    hb_blob_destroy(damaged);
+    hb_blob_destroy(whole);
+    free(other);
+    sample_remove(path);
+}
+
+static void without_a_font_it_says_so(void **state)
+{
+    (void)state;
+    expect_embedded((const char *const[]){NULL}, "abc", false);
 }
 
 static unsigned big_endian(const char *at)
@@ -280,6 +307,7 @@ int main(void)
         cmocka_unit_test(titles_are_bold_where_there_is_such_a_font),
         cmocka_unit_test(a_font_that_forbids_it_is_left_out),
         cmocka_unit_test(the_next_font_takes_its_place),
+        cmocka_unit_test(a_font_that_cannot_be_cut_is_left_out),
         cmocka_unit_test(without_a_font_it_says_so),
         cmocka_unit_test(of_a_collection_it_is_the_one_with_the_glyphs),
     };
