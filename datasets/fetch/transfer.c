@@ -22,6 +22,7 @@ struct transfer {
     uint64_t have;
     struct digest digest;
     bool begun, too_long; /* of the answer that is being read */
+    uint64_t offered;     /* the file's size by that answer; 0: not known, or as expected */
     int failure;          /* errno of a write that failed */
     CURL *curl;
     char reason[CURL_ERROR_SIZE];
@@ -72,16 +73,28 @@ static bool write_all(struct transfer *transfer, const char *data, size_t size)
     return true;
 }
 
-/* libcurl's write function. A server that ignores the range sends the file from its beginning. */
+/* What says that it has another size takes the place of nothing: a page of a portal, another version of the file. A server
+ * that ignores the range sends the file from its beginning. */
+static bool begin_answer(struct transfer *transfer)
+{
+    long code = 0;
+    curl_off_t length = -1;
+    curl_easy_getinfo(transfer->curl, CURLINFO_RESPONSE_CODE, &code);
+    curl_easy_getinfo(transfer->curl, CURLINFO_CONTENT_LENGTH_DOWNLOAD_T, &length);
+    uint64_t size = length < 0 ? transfer->file->bytes : (uint64_t)length + (code == 206 ? transfer->have : 0);
+    transfer->begun = true;
+    if ((code == 200 || code == 206) && size != transfer->file->bytes)
+        transfer->offered = size;
+    return transfer->offered == 0 && (code != 200 || restart(transfer));
+}
+
+/* libcurl's write function */
 static size_t receive(char *data, size_t unit, size_t count, void *context)
 {
     struct transfer *transfer = context;
     size_t size = unit * count;
-    long code = 0;
-    curl_easy_getinfo(transfer->curl, CURLINFO_RESPONSE_CODE, &code);
-    if (!transfer->begun && code == 200 && !restart(transfer))
+    if (!transfer->begun && !begin_answer(transfer))
         return 0;
-    transfer->begun = true;
     transfer->too_long = size > transfer->file->bytes - transfer->have;
     if (transfer->too_long || !write_all(transfer, data, size))
         return 0;
@@ -141,6 +154,7 @@ static void ask(struct transfer *transfer, const char *url, struct text *why)
     CURLM *multi = curl_multi_init();
     long code = 0;
     transfer->begun = transfer->too_long = false;
+    transfer->offered = 0;
     transfer->reason[0] = 0;
     set_options(transfer, url);
     text_clear(why);
@@ -152,14 +166,19 @@ static void ask(struct transfer *transfer, const char *url, struct text *why)
     curl_multi_cleanup(multi);
     curl_easy_getinfo(transfer->curl, CURLINFO_RESPONSE_CODE, &code);
     uint64_t bytes = transfer->file->bytes;
-    if (transfer->too_long)
+    if (transfer->offered > 0)
+        text_add(why, "expected %llu bytes, the server has %llu", (unsigned long long)bytes,
+                 (unsigned long long)transfer->offered);
+    else if (transfer->too_long)
         text_add(why, "expected %llu bytes, the server has more", (unsigned long long)bytes);
     else if (result != CURLE_OK)
         text_add(why, "%s", transfer->reason[0] != 0 ? transfer->reason : curl_easy_strerror(result));
     else if (transfer->have < bytes)
         text_add(why, "expected %llu bytes, the server sent %llu", (unsigned long long)bytes,
                  (unsigned long long)transfer->have);
-    if (transfer->too_long || code == 416) /* no such range: what is here is not a beginning of what is there */
+    /* no such range, or a whole answer that is no beginning: what is here is of no use to the next */
+    bool other = transfer->begun && code == 200 && result == CURLE_OK && transfer->have < bytes;
+    if (transfer->too_long || code == 416 || other)
         restart(transfer);
 }
 

@@ -77,6 +77,10 @@ static void answer(struct server *server, int peer)
                  "HTTP/1.1 302 Found\r\nLocation: %s/whole/x\r\nContent-Length: 0\r\nConnection: close\r\n\r\n",
                  server->base);
         send_all(peer, rest, strlen(rest));
+    } else if (asks_for(request, "portal") || asks_for(request, "page")) {
+        snprintf(rest, sizeof rest, "HTTP/1.1 200 OK\r\n%sConnection: close\r\n\r\nPlease log in first",
+                 asks_for(request, "portal") ? "Content-Length: 19\r\n" : "");
+        send_all(peer, rest, strlen(rest));
     } else {
         send_content(server, peer, request, first);
     }

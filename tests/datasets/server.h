@@ -4,6 +4,7 @@
  *     deaf     ignores ranges                             missing  404
  *     cut      ends each answer after `cut` bytes         wrong    other bytes of the same number
  *     stall    sends `cut` bytes, then nothing            long     one byte more
+ *     portal   a page that begs for a login               page     the same, without its length
  *
  *     struct server server;
  *     server_start(&server, data, size);

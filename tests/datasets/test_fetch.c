@@ -234,7 +234,9 @@ static void wrong_and_missing_files_are_refused(void **state)
 {
     (void)state;
     expect_failure("wrong", ERROR_IO, "expected SHA-256");
-    expect_failure("long", ERROR_IO, "the server has more");
+    expect_failure("long", ERROR_IO, ", the server has ");
+    expect_failure("portal", ERROR_IO, "the server has 19");
+    expect_failure("page", ERROR_IO, "the server sent 19");
     expect_failure("missing", ERROR_IO, "404");
     expect_failure("missing", ERROR_IO, "ask a colleague");
     expect_whole("whole");
@@ -252,6 +254,19 @@ static void stopped_downloads_go_on_where_they_were(void **state)
     expect_whole("whole");
     assert_int_equal(server.ranges, 1);
     assert_int_equal(server.sent, archive_size);
+}
+
+/* A page that takes the place of nothing is not the file's beginning to the mirror after it either. */
+static void pages_in_place_of_the_file_cost_nothing(void **state)
+{
+    (void)state;
+    scratch_write(&scratch, "food-101.download/food.tar.gz.part", archive, 100);
+    expect_whole("portal whole");
+    assert_int_equal(server.sent, archive_size - 100);
+    scratch_remove(&scratch);
+    scratch_create(&scratch);
+    expect_whole("page whole");
+    assert_int_equal(server.sent, 2 * archive_size - 100);
 }
 
 static void servers_without_ranges_send_all_again(void **state)
@@ -437,6 +452,7 @@ int main(int argc, char **argv)
         cmocka_unit_test_setup_teardown(other_mirrors_follow_one_that_fails, set_up, tear_down),
         cmocka_unit_test_setup_teardown(wrong_and_missing_files_are_refused, set_up, tear_down),
         cmocka_unit_test_setup_teardown(stopped_downloads_go_on_where_they_were, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(pages_in_place_of_the_file_cost_nothing, set_up, tear_down),
         cmocka_unit_test_setup_teardown(servers_without_ranges_send_all_again, set_up, tear_down),
         cmocka_unit_test_setup_teardown(beginnings_that_are_wrong_are_fetched_again, set_up, tear_down),
         cmocka_unit_test_setup_teardown(parts_that_are_too_long_or_complete_are_no_obstacle, set_up, tear_down),
