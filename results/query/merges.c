@@ -8,19 +8,37 @@
 #include "results/store/store_internal.h"
 
 /* The numbers of a run, which are the last columns of an answer; the columns before them are its group. */
-enum { RUN_MERGES, RUN_USE, RUN_UNUSED, RUN_BEFORE, RUN_AFTER, RUN_DISTANCE, RUN_TRANSFER, RUN_NUMBERS };
+enum {
+    RUN_MERGES,
+    RUN_FOLLOWED,
+    RUN_USE,
+    RUN_UNUSED,
+    RUN_OVERWRITTEN,
+    RUN_NEXT_USE,
+    RUN_BEFORE,
+    RUN_AFTER,
+    RUN_DISTANCE,
+    RUN_TRANSFER,
+    RUN_NUMBERS
+};
 
+/* Losses are of the same merges, those that iterations of their task followed. */
 #define PER_RUN                                                                                                        \
-    "count(*) AS merges, avg(use) AS use, 100.0 * avg(use = 0) AS unused, avg(loss_before) AS loss_before, "           \
-    "avg(loss_after) AS loss_after, avg(distance) AS distance, max(transfer) AS transfer "                             \
+    "count(*) AS merges, count(use) AS followed, avg(use) AS use, 100.0 * avg(use = 0) AS unused, "                    \
+    "100.0 * avg(overwritten) AS overwritten, avg(next_use) FILTER (WHERE NOT overwritten) AS next_use, "              \
+    "avg(loss_before) FILTER (WHERE loss_after IS NOT NULL) AS loss_before, avg(loss_after) AS loss_after, "           \
+    "avg(distance) AS distance, max(transfer) AS transfer "                                                            \
     "FROM chosen JOIN merge_use USING (run) LEFT JOIN metrics USING (run) WHERE ?11 IS NULL OR name = ?11 "            \
     "GROUP BY chosen.run ORDER BY "
 
 static const struct table_column columns[] = {
     {.title = "runs"},
     {.title = "merges", .decimals = 1},
+    {.title = "followed", .decimals = 1},
     {.title = "use", .decimals = 3},
     {.title = "unused", .decimals = 1},
+    {.title = "overwritten", .decimals = 1},
+    {.title = "next_use", .decimals = 3},
     {.title = "loss_before", .decimals = 3},
     {.title = "loss_after", .decimals = 3},
     {.title = "distance", .decimals = 3},
@@ -187,10 +205,10 @@ status query_merges(struct store *store, const struct query_filter *filter, stru
 {
     if (filter->by != NULL)
         return answer_groups(store, filter, table, error);
-    return query_answer_sql(store,
-                            CHOSEN
-                            "SELECT run, task, name, iteration, encoder, block, target, t1, t2, iterations, use, "
-                            "loss_before, loss_after, distance FROM chosen JOIN merge_use USING (run) "
-                            "WHERE ?11 IS NULL OR name = ?11 ORDER BY run, task, iteration, encoder, block, position",
-                            filter, table, error);
+    return query_answer_sql(
+        store,
+        CHOSEN "SELECT run, task, name, iteration, encoder, block, target, t1, t2, iterations, use, "
+               "overwritten, next_use, loss_before, loss_after, distance FROM chosen JOIN merge_use USING (run) "
+               "WHERE ?11 IS NULL OR name = ?11 ORDER BY run, task, iteration, encoder, block, position",
+        filter, table, error);
 }

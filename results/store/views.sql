@@ -149,13 +149,23 @@ LEFT JOIN task_classes ON task_classes.run = class_experts.run AND task_classes.
                           AND task_classes.class = class_experts.class;
 
 -- How much merged experts are used: 1 is the share of each if all experts of the block were chosen equally often. Empty: no
--- iteration followed, or the task has not ended.
+-- iteration followed, or the task has not ended. next_use is that of the target in the whole next task, which has a router of
+-- its own; overwritten: a later merge of the task has the same target.
 CREATE VIEW merge_use AS
 SELECT merge_effects.run AS run, task, name, iteration, encoder, block, position, target, t1, t2, iterations,
        1.0 * chosen / nullif(choices, 0) *
            (SELECT nullif(count(*), 0) FROM expert_counts
             WHERE (expert_counts.run, expert_counts.task, expert_counts.encoder, expert_counts.block) =
                   (merge_effects.run, merge_effects.task, merge_effects.encoder, merge_effects.block)) AS use,
+       EXISTS (
+           SELECT 1 FROM expert_events AS later
+           WHERE (later.run, later.task, later.encoder, later.block, later.target) =
+                 (merge_effects.run, merge_effects.task, merge_effects.encoder, merge_effects.block, expert_events.target)
+                 AND later.event = 'merge' AND later.iteration > merge_effects.iteration) AS overwritten,
+       (SELECT 1.0 * sum(count) FILTER (WHERE expert = expert_events.target) * count(*) / nullif(sum(count), 0)
+        FROM expert_counts
+        WHERE (expert_counts.run, expert_counts.task, expert_counts.encoder, expert_counts.block) =
+              (merge_effects.run, merge_effects.task + 1, merge_effects.encoder, merge_effects.block)) AS next_use,
        loss_before, loss_after, distance
 FROM merge_effects
 JOIN tasks USING (run, task)

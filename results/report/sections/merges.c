@@ -66,20 +66,20 @@ static status draw(const struct section_call *call, const struct effects *effect
                 rows[which * shown + panels[which].intervals++] =
                     interval_of(&effects[i], which, call->board->configuration[i]->legend, i);
     }
-    struct figure figure = {
-        .name = section_name(call, "merges"),
-        .title = "Whether merged experts are used",
-        .caption =
-            "In the 50 iterations after each merge (fewer where the task ends): means over "
-            "the merges of a run, then over "
-            "runs, with 95% intervals (Student); no interval where there is one run. The axes of the panels differ.",
-        .kind = FIGURE_INTERVALS,
-        .panel = panels,
-        .panels = NUMBERS,
-        .low = (double)NAN,
-        .high = (double)NAN,
-        .decimals = 2,
-        .own_ranges = true};
+    struct figure figure = {.name = section_name(call, "merges"),
+                            .title = "Whether merged experts are used",
+                            .caption = "In the 50 iterations after each merge, fewer where the task ends; not in the "
+                                       "next task, whose router is another "
+                                       "(next_use of mtil query merges). Means over the merges of a run, then over "
+                                       "runs, with 95% intervals (Student); "
+                                       "no interval where there is one run. The axes of the panels differ.",
+                            .kind = FIGURE_INTERVALS,
+                            .panel = panels,
+                            .panels = NUMBERS,
+                            .low = (double)NAN,
+                            .high = (double)NAN,
+                            .decimals = 2,
+                            .own_ranges = true};
     return section_figure(call, &figure, error);
 }
 
