@@ -27,14 +27,23 @@
             SELECT 1
             FROM published_images
             WHERE dataset = name AND test_images BETWEEN 0.9 * images AND images)))
+), otherwise AS ( -- runs of other images a class than the printed ones of their setting
+    SELECT run
+    FROM sequences
+    JOIN settings USING (run)
+    WHERE ?12 AND key = 'data.shots'
+          AND value <> CASE setting WHEN 'few_shot' THEN '5' WHEN 'x_tail' THEN '16' ELSE value END
 ), seeds AS MATERIALIZED (
     SELECT c.run AS run, min(c.run) OVER (PARTITION BY suite_hash) AS number, substr(suite_hash, 1, 8) AS digest,
            coalesce(s.value, c.method || iif(c.policy = 'none', '', ', ' || c.policy)) || iif(v.suite, ', ' || c.suite, '')
            || iif(v.setting, ', ' || c.setting, '')
            || iif(s.value IS NULL AND v.selector AND c.selector <> 'none', ', ' || c.selector, '')
            || iif(s.value IS NULL AND v.selection AND c.selection <> 'none', ', ' || c.selection, '')
-           || iif(v.task_order, ', order ' || c.task_order, '') || iif(v.model, ', ' || c.model, '')
-           || iif(c.run IN other, ' (other data than in papers)', '') AS label
+           || iif(v.task_order, ', order ' || c.task_order, '')
+           || iif(v.model OR ?12 AND c.model NOT IN ('mini', '') AND c.model NOT LIKE '%b_16%' AND c.model NOT LIKE '%b16%',
+                  ', ' || c.model, '') -- papers have ViT-B/16
+           || CASE WHEN c.run IN other THEN ' (other data than in papers)'
+                   WHEN c.run IN otherwise THEN ' (other setting than in papers)' ELSE '' END AS label
     FROM sequences AS c
     LEFT JOIN settings AS s ON s.run = c.run AND s.key = 'run.row', varied AS v
 ), complete AS MATERIALIZED (

@@ -5,6 +5,11 @@
 , own AS MATERIALIZED (
     SELECT c.run AS run, min(c.run) OVER (PARTITION BY suite_hash) AS number, substr(suite_hash, 1, 8) AS digest,
            c.tasks AS tasks, trim(s.value, '[]') AS dataset, c.model = 'mini' AS mini, average, m.accuracy AS last,
+           iif(?12 AND c.model NOT IN ('mini', '') AND c.model NOT LIKE '%b_16%' AND c.model NOT LIKE '%b16%',
+               ', ' || c.model, '') AS model, -- papers have ViT-B/16
+           EXISTS (SELECT 1 FROM settings AS o WHERE o.run = c.run AND o.key = 'data.class_order'
+                         AND o.value = replace(trim(s.value, '[]'), '_', ''))
+               AS in_order,
            coalesce(r.value, c.method || iif(c.policy = 'none', '', ', ' || c.policy)) AS label
     FROM chosen AS c
     JOIN mean_accuracy AS m ON m.run = c.run AND m.after_task = c.tasks - 1
@@ -23,7 +28,9 @@
     JOIN sizes USING (run)
 ), lines AS (
     SELECT 1 AS own, number, dataset, tasks,
-           max(label) || iif(max(other), ' (other data than in papers)', '')
+           max(label) || max(model)
+           || CASE WHEN max(other) THEN ' (other data than in papers)'
+                   WHEN ?12 AND NOT max(in_order) THEN ' (other setting than in papers)' ELSE '' END
            || iif(count(*) OVER (PARTITION BY dataset, tasks, max(label)) > 1, ', ' || max(digest), '') AS method,
            count(*) AS seeds, avg(average) AS average, avg(last) AS last,
            (avg(average * average) - avg(average) * avg(average)) * count(*) / nullif(count(*) - 1, 0) AS average_variance,

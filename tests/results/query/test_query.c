@@ -607,6 +607,56 @@ static void class_incremental_tables_have_every_configuration(void **state)
     sample_remove(path);
 }
 
+/* What a run is called beside published numbers, after its method. */
+static void expect_name_beside_papers(const char *setting, const char *key, const char *value, const char *model,
+                                      const char *expected)
+{
+    char *path = sample_path("results.sqlite");
+    struct fixture runs = {.path = path};
+    void *state = &runs;
+    const struct setting_row settings[] = {{"data.order", "[cifar100]", "list"}, {key, value, "text"}};
+    struct run_description described = sample_description(0);
+    struct run_start start;
+    described.setting = setting;
+    described.order = "I";
+    described.model = model;
+    described.settings = settings;
+    described.setting_count = 2;
+    described.tasks = 1;
+    assert_ok(store_open(&runs.store, path, STORE_WRITE, &error));
+    assert_ok(store_run_start(runs.store, &described, &start, &error));
+    assert_ok(store_add_task(
+        runs.store, start.run,
+        &(struct task_row){.task = 0, .name = "cifar100", .classes = 100, .test_images = 10000, .test_digest = "0"},
+        &error));
+    assert_ok(store_add_evaluation(
+        runs.store, start.run,
+        &(struct evaluation_row){.after_task = 0, .task = 0, .correct = 50, .images = 10000}, &error));
+    assert_ok(store_run_end(runs.store, start.run, RUN_FINISHED, NULL, &error));
+    struct table table = ask(&state, "paper-table", (struct query_filter){.published = true});
+    char name[128];
+    snprintf(name, sizeof name, "adapters, most_used%s", expected);
+    find_method(&table, 0, name);
+    table_free(&table);
+    store_close(runs.store);
+    sample_remove(path);
+}
+
+static void runs_that_papers_did_not_make_are_marked(void **state)
+{
+    (void)state;
+    static const char other[] = " (other setting than in papers)";
+    expect_name_beside_papers("few_shot", "data.shots", "5", "ViT-B-16", "");
+    expect_name_beside_papers("few_shot", "data.shots", "1", "ViT-B-16", other);
+    expect_name_beside_papers("x_tail", "data.shots", "16", "vit_b_16", "");
+    expect_name_beside_papers("x_tail", "data.shots", "5", "ViT-B-16", other);
+    expect_name_beside_papers("full_shot", "data.shots", "0", "ViT-B-32", ", ViT-B-32");
+    expect_name_beside_papers("full_shot", "data.shots", "0", "mini", " (other data than in papers)");
+    expect_name_beside_papers("class_incremental", "data.class_order", "cifar100", "ViT-B-16", "");
+    expect_name_beside_papers("class_incremental", "data.class_order", "[1, 0]", "ViT-B-16", other);
+    expect_name_beside_papers("class_incremental", "data.class_order", "cifar100", "ViT-L-14", ", ViT-L-14");
+}
+
 /* The order in which runs were made does not matter, their accuracies do. */
 static void results_have_a_digest(void **state)
 {
@@ -774,6 +824,7 @@ int main(void)
         cmocka_unit_test(rows_of_suites_have_their_names),
         cmocka_unit_test(class_incremental_runs_have_avg_and_last),
         cmocka_unit_test(class_incremental_tables_have_every_configuration),
+        cmocka_unit_test(runs_that_papers_did_not_make_are_marked),
         cmocka_unit_test(results_have_a_digest),
         cmocka_unit_test(configurations_with_one_name_show_their_digest),
         cmocka_unit_test(metrics_of_one_dataset),
