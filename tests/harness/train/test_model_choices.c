@@ -42,6 +42,7 @@ static const struct choice {
                    "adapter.routing=per_token", "adapter.balance_loss=widenet"},
      .shares_differ = true},
     {.overrides = {"adapter.share_across_blocks=1", "adapter.share_routing=1", "adapter.gate_input=mean"}},
+    {.overrides = {"adapter.experts=512"}},
 };
 
 /* Weights and counts of both towers. */
