@@ -1,4 +1,4 @@
-/* Fetches public datasets from their publishers: downloads, checks, unpacks, and moves the whole folder to its place.
+/* Fetches public datasets from their publishers and mirrors: downloads, checks, unpacks, and moves the whole folder to its place.
  *
  *     const struct fetch_source *source;
  *     TRY(fetch_find("dtd", &source, error));

@@ -61,8 +61,9 @@ const struct command command_export = {
     .name = "export",
     .arguments = "[DATABASE]",
     .summary = "write runs as files for other programs",
-    .details = "--csv: one file per table and view, FOLDER/matrix.csv, runs.csv, steps.csv and so on, with\n"
-               "the columns that results/README.md describes; `run` leads from each to runs.csv.\n\n"
+    .details = "--csv: one file per table and view that speaks of runs (not the packed predictions),\n"
+               "FOLDER/matrix.csv, runs.csv, steps.csv and so on, with the columns that results/README.md\n"
+               "describes; `run` leads from each to runs.csv.\n\n"
                "--tensorboard: one file per run, SUITE/METHOD-POLICY-CONFIGURATION/seedN/\n"
                "events.out.tfevents.*, with losses and learning rates by iteration, the accuracy of each\n"
                "task by the number of tasks trained, Transfer, Average, Last and the other metrics, the\n"

@@ -81,7 +81,7 @@ static status run(const struct command_call *call, struct error *error)
 const struct command command_data_get = {
     .name = "data get",
     .arguments = "NAME… ROOT",
-    .summary = "fetch public datasets from their publishers",
+    .summary = "fetch public datasets from their publishers or mirrors",
     .details =
         "Each is downloaded, compared with its published size and SHA-256, and unpacked to where its reader looks;\n"
         "its folder appears when it is complete. An interrupted download goes on where it was. For what is not\n"
