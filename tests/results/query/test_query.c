@@ -238,6 +238,45 @@ static void merges_show_use_and_what_goes_with_it(void **state)
     table_free(&table);
 }
 
+/* Of task 0's merge, what the next task makes of it; of task 1's, that a later one takes its expert; losses of the same merges. */
+static void merges_are_followed_into_the_next_task(void **state)
+{
+    (void)state;
+    struct store *store;
+    struct table table = {0};
+    char *path = sample_path("merges.sqlite");
+    assert_ok(store_open(&store, path, STORE_WRITE, &error));
+    sample_finished_run(store, 1);
+    store_close(store);
+    sqlite3 *database;
+    assert_int_equal(sqlite3_open(path, &database), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(database,
+                                  "UPDATE expert_events SET event = 'merge', target = 2, reason = NULL "
+                                  "WHERE event = 'skip' AND task = 1 AND encoder = 'image';"
+                                  "UPDATE expert_counts SET count = 1 + 4 * (expert = 2) WHERE task = 1;"
+                                  "UPDATE merge_effects SET loss_before = 100 WHERE loss_after IS NULL;",
+                                  NULL, NULL, NULL),
+                     SQLITE_OK);
+    sqlite3_close(database);
+    assert_ok(store_open(&store, path, STORE_READ, &error));
+    assert_ok(query_named(store, "merges", &(struct query_filter){0}, &table, &error));
+    size_t overwritten = column_of(&table, "overwritten"), next = column_of(&table, "next_use"),
+           last = table_rows(&table) - 2;
+    assert_int_equal(table_cell_at(&table, 0, overwritten)->integer, 0);
+    assert_true(table_cell_at(&table, 0, next)->real == 6 * 5.0 / 10);
+    assert_int_equal(table_cell_at(&table, 1, next)->kind, CELL_EMPTY); /* texts have no counts there */
+    assert_int_equal(table_cell_at(&table, 2, overwritten)->integer, 1);
+    assert_int_equal(table_cell_at(&table, last, next)->kind, CELL_EMPTY); /* there is no next task */
+    table_free(&table);
+    assert_ok(query_named(store, "merges", &(struct query_filter){.by = "training.iterations"}, &table, &error));
+    assert_true(table_cell_at(&table, 0, column_of(&table, "loss_before"))->real == 2.5);
+    assert_true(fabs(table_cell_at(&table, 0, column_of(&table, "overwritten"))->real - 100.0 / (2 * SAMPLE_TASKS)) <
+                1e-12);
+    table_free(&table);
+    store_close(store);
+    sample_remove(path);
+}
+
 /* Two groups of four runs each with the same correlation; the second has more of both, which does not count. */
 static void use_is_correlated_with_transfer_within_groups(void **state)
 {
@@ -629,9 +668,9 @@ static void expect_name_beside_papers(const char *setting, const char *key, cons
         runs.store, start.run,
         &(struct task_row){.task = 0, .name = "cifar100", .classes = 100, .test_images = 10000, .test_digest = "0"},
         &error));
-    assert_ok(store_add_evaluation(
-        runs.store, start.run,
-        &(struct evaluation_row){.after_task = 0, .task = 0, .correct = 50, .images = 10000}, &error));
+    assert_ok(store_add_evaluation(runs.store, start.run,
+                                   &(struct evaluation_row){.after_task = 0, .task = 0, .correct = 50, .images = 10000},
+                                   &error));
     assert_ok(store_run_end(runs.store, start.run, RUN_FINISHED, NULL, &error));
     struct table table = ask(&state, "paper-table", (struct query_filter){.published = true});
     char name[128];
@@ -815,6 +854,7 @@ int main(void)
         cmocka_unit_test(the_summary_ends_in_the_metrics),
         cmocka_unit_test(experts_and_events_tell_what_happened),
         cmocka_unit_test(merges_show_use_and_what_goes_with_it),
+        cmocka_unit_test(merges_are_followed_into_the_next_task),
         cmocka_unit_test(use_is_correlated_with_transfer_within_groups),
         cmocka_unit_test(classes_are_shown_with_their_experts),
         cmocka_unit_test(the_selector_is_a_confusion),
