@@ -1,6 +1,7 @@
 #include "core/option.h"
 
 #include <assert.h>
+#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -206,8 +207,13 @@ const struct option *options_find(const struct option *table, const char *name)
 
 bool option_is_called(const struct option *option, const char *word)
 {
-    size_t position;
-    return option->synonyms != NULL && find_choice(option->synonyms, word, &position);
+    char lower[64];
+    size_t position, length = strlen(word);
+    if (option->synonyms == NULL || length >= sizeof lower)
+        return false;
+    for (size_t i = 0; i <= length; i++)
+        lower[i] = (char)tolower((unsigned char)word[i]);
+    return find_choice(option->synonyms, lower, &position);
 }
 
 const char *option_type_name(const struct option *option)

@@ -56,7 +56,7 @@ status options_set(struct options *options, const char *name, const char *value,
 const struct option *options_find(const struct option *table, const char *name); /* NULL: no such option */
 bool option_is_path(const struct option *option);                                /* of a file or a folder */
 
-bool option_is_called(const struct option *option, const char *word); /* by one of its synonyms */
+bool option_is_called(const struct option *option, const char *word); /* by one of its synonyms, in any case */
 
 const char *option_type_name(const struct option *option); /* "whole number" */
 /* What values are allowed, "1 to 8" or "keep|average|reset"; nothing where any is. */

@@ -201,6 +201,7 @@ static void keys_have_short_names(void **state)
     expect_error("run mini learning_rte=1e-3", 2, "(did you mean \"training.learning_rate\"?)");
     expect_error("run mini training.lr=1e-3", 2, "training: unknown key \"lr\" (did you mean \"learning_rate\"?)");
     expect_error("run mini bs=8", 2, "\"training.batch\"?");
+    expect_error("run mini LR=8", 2, "\"training.learning_rate\"?");
     expect_error("run mini wd=8", 2, "\"training.weight_decay\"?");
     expect_error("run mini num_epochs=8", 2, "\"training.epochs\"?");
     expect_error("run mini num_experts=8", 2, "\"adapter.experts\"?");
