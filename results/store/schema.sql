@@ -37,7 +37,7 @@ CREATE TABLE tasks (
     classes INTEGER NOT NULL,
     training_images INTEGER NOT NULL,
     test_images INTEGER NOT NULL,
-    test_digest TEXT,                    -- of the test items in order
+    test_digest TEXT /* of the test items in order */,
     PRIMARY KEY (run, task)
 ) STRICT, WITHOUT ROWID;
 
@@ -58,8 +58,8 @@ CREATE TABLE per_image (
     run INTEGER NOT NULL,
     task INTEGER NOT NULL,
     checkpoint INTEGER NOT NULL,
-    kind TEXT NOT NULL CHECK (kind IN ('bits', 'predictions')),
-    data BLOB NOT NULL,
+    kind TEXT NOT NULL CHECK (kind IN ('bits', 'predictions')), -- right or wrong, or the class that was chosen
+    data BLOB NOT NULL,                  -- of each test image in order, packed: results/store/per_image.h
     PRIMARY KEY (run, task, checkpoint),
     FOREIGN KEY (run, task, checkpoint) REFERENCES evaluations ON DELETE CASCADE
 ) STRICT;

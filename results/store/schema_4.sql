@@ -2,8 +2,8 @@
 
 -- suite_hash is, from here on, of the settings and of the contents of all inputs; this one is of the settings alone,
 -- without paths and the seed. Empty: the run was created by an older program.
-ALTER TABLE runs ADD COLUMN settings_hash TEXT;
-ALTER TABLE runs ADD COLUMN folder TEXT; -- of its adapters, weights and resume file; empty: unknown
+ALTER TABLE runs ADD COLUMN settings_hash TEXT /* suite_hash of the settings alone */;
+ALTER TABLE runs ADD COLUMN folder TEXT /* of its adapters, weights and resume file; empty: unknown */;
 
 -- What the numbers were computed from; the digests are part of suite_hash, the paths are not.
 CREATE TABLE inputs (
@@ -35,7 +35,7 @@ CREATE TABLE sessions (
 CREATE INDEX sessions_of_run ON sessions (run);
 
 -- Images that could not be decoded and were left out (on_unreadable: skip), training and test.
-ALTER TABLE tasks ADD COLUMN unreadable_images INTEGER NOT NULL DEFAULT 0 CHECK (unreadable_images >= 0);
+ALTER TABLE tasks ADD COLUMN unreadable_images INTEGER NOT NULL DEFAULT 0 CHECK (unreadable_images >= 0) /* there, but left out */;
 
 -- Iterations that were left out because their loss or gradients were not finite (on_nan: skip). No row: none.
 CREATE TABLE skipped_steps (

@@ -5,7 +5,7 @@
 CREATE TABLE test_labels (
     run INTEGER NOT NULL,
     task INTEGER NOT NULL,
-    labels BLOB NOT NULL,
+    labels BLOB NOT NULL,                -- 16 bits per test image, least significant byte first: its true class
     PRIMARY KEY (run, task),
     FOREIGN KEY (run, task) REFERENCES tasks
 ) STRICT;

@@ -39,6 +39,40 @@ static status run_checks(const struct verifying *v, struct error *error)
     return result;
 }
 
+/* Behind blanks and comments. */
+static const char *skip_gap(const char *sql)
+{
+    for (;;) {
+        sql += strspn(sql, " \t\n");
+        if (strncmp(sql, "--", 2) == 0) {
+            sql += strcspn(sql, "\n");
+        } else if (strncmp(sql, "/*", 2) == 0) {
+            const char *end = strstr(sql + 2, "*/");
+            sql = end != NULL ? end + 2 : sql + strlen(sql);
+        } else {
+            return sql;
+        }
+    }
+}
+
+/* The same but for comments, which later programs write better. */
+static bool same_definition(const char *a, const char *b)
+{
+    char quote = 0; /* the one that a string or a name is in */
+    for (;; a++, b++) {
+        if (quote == 0) {
+            a = skip_gap(a);
+            b = skip_gap(b);
+        }
+        if (*a != *b || *a == 0)
+            return *a == *b;
+        if (*a == quote)
+            quote = 0;
+        else if (quote == 0 && (*a == '\'' || *a == '"'))
+            quote = *a;
+    }
+}
+
 /* A table or view of this program that the file has in another form. Views that are older were replaced for this connection
  * (schema.h); who changes one otherwise changes what every query says. */
 static status compare_object(const struct verifying *v, struct statement *object, struct error *error)
@@ -54,7 +88,7 @@ static status compare_object(const struct verifying *v, struct statement *object
     if (result == OK)
         result = statement_step(own, &row, error);
     const char *expected = statement_text(object, 2), *found = row ? statement_text(own, 0) : "";
-    if (result == OK && strcmp(found, expected) != 0)
+    if (result == OK && !same_definition(found, expected))
         verify_fault(v, &(struct verify_fault){0, "schema", name.bytes.data, "this program's",
                                                row ? "another definition" : "none"});
     statement_close(own);
