@@ -47,6 +47,12 @@ complain "at most 600 lines" < <(
     sources core datasets models adapters results harness | xargs wc -l | awk '$2 != "total" && $1 > 600 {print $2 " has " $1}'
 )
 
+complain "every suite ships" < <(
+    for suite in harness/suites/*.yaml; do
+        grep -q " ${suite#harness/}\b" harness/CMakeLists.txt || echo "$suite"
+    done
+)
+
 # Sources, paths with a folder of the tree, and links that a README names: relative to its folder or to the root. Names
 # with capitals (`suites/NAME.yaml`) stand for any.
 named_paths() {
