@@ -149,8 +149,8 @@ LEFT JOIN task_classes ON task_classes.run = class_experts.run AND task_classes.
                           AND task_classes.class = class_experts.class;
 
 -- How much merged experts are used: 1 is the share of each if all experts of the block were chosen equally often. Empty: no
--- iteration followed, or the task has not ended. next_use is that of the target in the whole next task, which has a router of
--- its own; overwritten: a later merge of the task has the same target.
+-- iteration followed, or the task has not ended. next_use is that of the target in the whole next task, by whose router it is
+-- chosen; overwritten: a later merge of the task has the same target.
 CREATE VIEW merge_use AS
 SELECT merge_effects.run AS run, task, name, iteration, encoder, block, position, target, t1, t2, iterations,
        1.0 * chosen / nullif(choices, 0) *
