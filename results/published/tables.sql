@@ -35,8 +35,6 @@ CREATE TEMP TABLE published_steps (
     average REAL,
     last REAL
 ) STRICT;
-INSERT INTO published_steps (source, method, dataset, tasks, average, last) VALUES
-('MoE-Adapters, CVPR 2024', 'MA', 'cifar100', 10, NULL, 77.52);
 
 -- Columns of a matrix: accuracy on one task after each of the tasks. Those that are printed in part are left out.
 CREATE TEMP TABLE published_columns (

@@ -806,9 +806,6 @@ static void shipped_suites(void **state)
         {"cil_cifar100_10", "cifar100", "class_incremental", 10, 2},
         {"cil_cifar100_20", "cifar100", "class_incremental", 20, 2},
         {"cil_cifar100_50", "cifar100", "class_incremental", 50, 2},
-        {"cil_tinyimagenet_5", "tiny_imagenet", "class_incremental", 6, 2},
-        {"cil_tinyimagenet_10", "tiny_imagenet", "class_incremental", 11, 2},
-        {"cil_tinyimagenet_20", "tiny_imagenet", "class_incremental", 21, 2},
         {"mini_cil", "cifar100", "class_incremental", 5, 2},
         {"mini_labels", "cifar100", "full_shot", 5, 22},
         {"mini_xtail", "aircraft, caltech101, dtd, eurosat, flowers, food, mnist, oxford_pet, stanford_cars, sun397",
@@ -893,6 +890,43 @@ static void few_shot_as_published(void **state)
     suite_destroy(suite);
 }
 
+/* MA's class-incremental runs, and the baselines of ZSCL's public code beside them. */
+static void class_incremental_as_published(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *suite, *order;
+        size_t tasks, batch; /* batch: of MA */
+    } expected[] = {{"cil_cifar100_10", "cifar100", 10, 128},         {"cil_cifar100_20", "cifar100", 20, 128},
+                    {"cil_cifar100_50", "cifar100", 50, 128},         {"cil_tinyimagenet_5", "tiny_imagenet", 6, 64},
+                    {"cil_tinyimagenet_10", "tiny_imagenet", 11, 64}, {"cil_tinyimagenet_20", "tiny_imagenet", 21, 64}};
+    static const char *const rows[] = {"run.row=MA", "run.row=iCaRL"};
+    for (size_t i = 0; i < 2 * sizeof expected / sizeof *expected; i++) {
+        size_t of = i / 2;
+        bool adapters = i % 2 == 0;
+        struct suite *suite;
+        struct settings s;
+        struct task_settings task;
+        assert_int_equal(suite_load(&suite, expected[of].suite, settings_sections, &rows[i % 2], 1, &error), OK);
+        assert_int_equal(settings_read(&s, suite, &error), OK);
+        settings_of_task(&task, suite, expected[of].order);
+        assert_string_equal(s.order, expected[of].order);
+        assert_string_equal(s.setting, "class_incremental");
+        assert_int_equal(s.task_count, expected[of].tasks);
+        assert_int_equal(task.batch, adapters ? expected[of].batch : 64);
+        assert_int_equal(task.epochs, 1);
+        assert_int_equal(task.warmup, 30);
+        assert_true(task.rate == (adapters ? 1e-3 : 7.1e-6));
+        assert_true(task.smoothing == (adapters ? 0.0f : 0.2f));
+        assert_int_equal(settings_seeds(suite), 3);
+        if (adapters)
+            assert_true(s.adapter.experts == 2 && s.adapter.top_k == 2);
+        else
+            assert_int_equal(options_integer(suite_options(suite, "method"), "exemplars"), 5000);
+        suite_destroy(suite);
+    }
+}
+
 static void keep_message(void *context, enum log_level level, const char *message)
 {
     struct text *said = context;
@@ -955,6 +989,7 @@ int main(void)
         cmocka_unit_test(shipped_suites),
         cmocka_unit_test(few_shot_as_published),
         cmocka_unit_test(x_tail_as_published),
+        cmocka_unit_test(class_incremental_as_published),
         cmocka_unit_test(augmentation_needs_batches),
         cmocka_unit_test(details_need_what_they_are_of),
         cmocka_unit_test(seeds),

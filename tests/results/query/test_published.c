@@ -101,6 +101,24 @@ static void every_row_has_its_source_and_dataset(void **state)
     table_free(&table);
 }
 
+/* A printed mean is that of the row beside it, within what rounding moves it. */
+static void means_are_those_of_their_rows(void **state)
+{
+    struct table table =
+        ask(*state, "SELECT count(*), count(DISTINCT source) FROM (SELECT source, mean, avg(accuracy) AS own "
+                    "FROM published JOIN published_rows USING (row, source) WHERE mean IS NOT NULL "
+                    "GROUP BY row HAVING abs(own - mean) > 0.11)");
+    assert_int_equal(table.cell[0].integer, 0);
+    table_free(&table);
+    table = ask(*state, "SELECT count(*) FROM published_rows WHERE mean IS NOT NULL AND accuracies IS NOT NULL");
+    assert_true(table.cell[0].integer > 40);
+    table_free(&table);
+    table = ask(*state,
+                "SELECT count(*) FROM published_rows WHERE task_order NOT IN (SELECT task_order FROM published_tasks)");
+    assert_int_equal(table.cell[0].integer, 0);
+    table_free(&table);
+}
+
 static void they_are_no_runs(void **state)
 {
     struct table table = ask(*state, "SELECT (SELECT count(*) FROM runs) + (SELECT count(*) FROM metrics) + "
@@ -115,6 +133,7 @@ int main(void)
         cmocka_unit_test(metrics_are_the_fixtures),
         cmocka_unit_test(columns_are_the_fixtures),
         cmocka_unit_test(every_row_has_its_source_and_dataset),
+        cmocka_unit_test(means_are_those_of_their_rows),
         cmocka_unit_test(they_are_no_runs),
     };
     return cmocka_run_group_tests(tests, create, destroy);

@@ -461,7 +461,11 @@ static void published_rows_alone(void **state)
                           &error));
     row = find_method(&table, 0, "RAIL-Primal, published (CoDyRA, X-TAIL)");
     assert_true(table_cell_at(&table, row, column_of(&table, "mean"))->real == 62.4);
-    assert_int_equal(table_rows(&table), 3 * 2);
+    assert_int_equal(table_rows(&table), 3 * (2 + 5 + 4));                /* CoDyRA, LADA in two orders */
+    row = find_method(&table, 0, "RAIL-Dual, published (LADA, Table 1)"); /* no Transfer, but an Average */
+    assert_int_equal(table_cell_at(&table, row, column_of(&table, "mean"))->kind, CELL_EMPTY);
+    row = find_method(&table, table_rows(&table) / 3, "RAIL-Dual, published (LADA, Table 1)");
+    assert_true(table_cell_at(&table, row, column_of(&table, "mean"))->real == 71.3);
     table_free(&table);
     store_close(store);
 }
