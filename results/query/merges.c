@@ -46,6 +46,9 @@ static const struct table_column columns[] = {
     {.title = "r", .decimals = 2}, /* of use and Transfer over the runs, with its interval */
     {.title = "r_low", .decimals = 2},
     {.title = "r_high", .decimals = 2},
+    {.title = "r_next", .decimals = 2}, /* the same of next_use */
+    {.title = "r_next_low", .decimals = 2},
+    {.title = "r_next_high", .decimals = 2},
 };
 
 static double number(const struct table *runs, size_t row, size_t column)
@@ -101,17 +104,22 @@ static void add_correlation(struct table *table, const double *use, const double
     table_add_real(table, interval.high);
 }
 
-/* Runs with both numbers, as distances from the means of their groups, which say nothing about what use does. */
+/* What may go with Transfer. */
+static const int measures[] = {RUN_USE, RUN_NEXT_USE};
+enum { MEASURES = sizeof measures / sizeof *measures };
+
+/* Of one measure: runs with both numbers, as distances from the means of their groups, which say nothing about what use
+ * does. */
 struct pairs {
     double *use, *transfer;
     size_t count, groups;
 };
 
-static void add_pairs(struct pairs *pairs, const struct table *runs, size_t first, size_t end)
+static void add_pairs(struct pairs *pairs, const struct table *runs, size_t first, size_t end, size_t measure)
 {
     size_t start = pairs->count;
     for (size_t row = first; row < end; row++) {
-        double use = number(runs, row, RUN_USE), transfer = number(runs, row, RUN_TRANSFER);
+        double use = number(runs, row, measure), transfer = number(runs, row, RUN_TRANSFER);
         if (isnan(use) || isnan(transfer))
             continue;
         pairs->use[pairs->count] = use;
@@ -127,19 +135,22 @@ static void add_pairs(struct pairs *pairs, const struct table *runs, size_t firs
     pairs->groups += n > 0;
 }
 
-static void add_group(struct table *table, const struct table *runs, size_t first, size_t end, struct pairs *pairs)
+static void add_group(struct table *table, const struct table *runs, size_t first, size_t end,
+                      struct pairs pairs[MEASURES])
 {
-    size_t start = pairs->count;
     for (size_t column = 0; column < runs->columns - RUN_NUMBERS; column++)
         copy_cell(table, table_cell_at(runs, first, column));
     table_add_integer(table, (int64_t)(end - first));
     for (size_t column = 0; column < RUN_NUMBERS; column++)
         table_add_real(table, mean_of(runs, first, end, column));
-    add_pairs(pairs, runs, first, end);
-    add_correlation(table, pairs->use + start, pairs->transfer + start, pairs->count - start, 0);
+    for (size_t i = 0; i < MEASURES; i++) {
+        size_t start = pairs[i].count;
+        add_pairs(&pairs[i], runs, first, end, (size_t)measures[i]);
+        add_correlation(table, pairs[i].use + start, pairs[i].transfer + start, pairs[i].count - start, 0);
+    }
 }
 
-static void add_groups(struct table *table, const struct table *runs, struct pairs *pairs)
+static void add_groups(struct table *table, const struct table *runs, struct pairs pairs[MEASURES])
 {
     size_t rows = table_rows(runs), groups = 0;
     for (size_t column = 0; column < runs->columns - RUN_NUMBERS; column++)
@@ -160,19 +171,25 @@ static void add_groups(struct table *table, const struct table *runs, struct pai
     table_add_integer(table, (int64_t)rows);
     for (size_t column = 0; column < RUN_NUMBERS; column++)
         table_add_empty(table);
-    add_correlation(table, pairs->use, pairs->transfer, pairs->count, pairs->groups > 0 ? pairs->groups - 1 : 0);
+    for (size_t i = 0; i < MEASURES; i++)
+        add_correlation(table, pairs[i].use, pairs[i].transfer, pairs[i].count,
+                        pairs[i].groups > 0 ? pairs[i].groups - 1 : 0);
 }
 
 static status sum_up(const struct table *runs, struct table *table, struct error *error)
 {
     size_t rows = table_rows(runs);
-    struct pairs pairs = {.use = calloc(rows + 1, sizeof(double)), .transfer = calloc(rows + 1, sizeof(double))};
-    bool memory = pairs.use != NULL && pairs.transfer != NULL;
-    if (memory)
-        add_groups(table, runs, &pairs);
-    free(pairs.use);
-    free(pairs.transfer);
-    return memory ? OK : error_set(error, ERROR_MEMORY, "results: no memory for %zu runs", rows);
+    double *room = calloc(2 * MEASURES * rows + 1, sizeof *room);
+    if (room == NULL)
+        return error_set(error, ERROR_MEMORY, "results: no memory for %zu runs", rows);
+    struct pairs pairs[MEASURES] = {0};
+    for (size_t i = 0; i < MEASURES; i++) {
+        pairs[i].use = room + 2 * i * rows;
+        pairs[i].transfer = pairs[i].use + rows;
+    }
+    add_groups(table, runs, pairs);
+    free(room);
+    return OK;
 }
 
 /* Columns: suite, the settings, and the run's numbers; sorted by suite and settings. */

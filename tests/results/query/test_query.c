@@ -7,6 +7,7 @@
 
 #include "core/file.h"
 #include "results/query.h"
+#include "results/statistics/statistics.h"
 #include "tests/results/sample.h"
 
 struct fixture {
@@ -294,7 +295,9 @@ static void use_is_correlated_with_transfer_within_groups(void **state)
     assert_int_equal(sqlite3_exec(database,
                                   "UPDATE settings SET value = 7 WHERE key = 'training.iterations' AND run > 4;"
                                   "UPDATE evaluations SET correct = 10 * (1 + (run - 1) % 4) + 50 * (run > 4);"
-                                  "UPDATE merge_effects SET chosen = substr('12435687', run, 1);",
+                                  "UPDATE merge_effects SET chosen = substr('12435687', run, 1);"
+                                  "UPDATE expert_counts SET count = 1 + (expert = 2) * substr('43128756', run, 1) "
+                                  "WHERE task = 1;",
                                   NULL, NULL, NULL),
                      SQLITE_OK);
     sqlite3_close(database);
@@ -305,6 +308,11 @@ static void use_is_correlated_with_transfer_within_groups(void **state)
     assert_int_equal(table_rows(&table), 3);
     assert_true(fabs(r - 0.8) < 1e-9);
     assert_true(fabs(low - tanh(atanh(0.8) - 1.959963984540054)) < 1e-9);
+    static const double transfer[] = {1, 2, 3, 4},
+                        next_use[] = {6 * 9.0 / 14, 6 * 8.0 / 13, 6 * 6.0 / 11, 6 * 7.0 / 12};
+    r = table_cell_at(&table, 0, column_of(&table, "r_next"))->real;
+    assert_true(fabs(r - statistics_correlation(next_use, transfer, 4)) < 1e-9 && r < -0.7);
+    assert_true(table_cell_at(&table, 2, column_of(&table, "r_next_high"))->real < 0.5);
     r = table_cell_at(&table, 2, column_of(&table, "r"))->real;
     low = table_cell_at(&table, 2, column_of(&table, "r_low"))->real;
     assert_int_equal(table_cell_at(&table, 2, column_of(&table, "runs"))->integer, 8);
