@@ -22,10 +22,12 @@ struct attention_run {
 /* Of one worker. */
 enum { RIGHT_OPERANDS = 3 };
 struct room {
-    float *p, *dp, *narrow;         /* [BLOCK, side] twice, [BLOCK, columns_depth] */
-    uint16_t *left;                 /* [BLOCK, …] the left operand of a product */
-    uint16_t *p_turned, *dp_turned; /* [side, depth] */
+    float *scores, *gradients, *narrow;   /* [BLOCK, depth] twice, [BLOCK, columns_depth] */
+    uint16_t *left;                       /* [BLOCK, columns_depth] */
+    uint16_t *p, *dscores;                /* [BLOCK, depth] the left operands of products */
+    uint16_t *dout_turned, *query_turned; /* [columns, depth] */
     uint32_t *right[RIGHT_OPERANDS];
+    uint32_t *p_right, *dscores_right; /* [depth, side] of all rows */
 };
 
 static size_t larger(size_t a, size_t b)
@@ -48,15 +50,20 @@ static void *take_room(uint8_t *rooms, size_t *at, size_t count, size_t size)
 /* Its parts from `rooms` on, or nothing of it where that is NULL; returns how many bytes they take. */
 static size_t lay_out(const struct attention_run *run, bool backward, uint8_t *rooms, struct room *room)
 {
-    size_t at = 0, wide = larger(run->depth, run->columns_depth), turned = backward ? run->side * run->depth : 0;
-    room->p = take_room(rooms, &at, BLOCK * run->side, sizeof(float));
-    room->dp = take_room(rooms, &at, backward ? BLOCK * run->side : 0, sizeof(float));
+    size_t at = 0, block = BLOCK * run->depth, wide = larger(run->depth, run->columns_depth),
+           turned = backward ? run->columns * run->depth : 0, pairs = backward ? run->depth / 2 * run->side : 0;
+    room->scores = take_room(rooms, &at, block, sizeof(float));
+    room->gradients = take_room(rooms, &at, backward ? block : 0, sizeof(float));
     room->narrow = take_room(rooms, &at, BLOCK * run->columns_depth, sizeof(float));
-    room->left = take_room(rooms, &at, BLOCK * wide, sizeof(uint16_t));
-    room->p_turned = take_room(rooms, &at, turned, sizeof(uint16_t));
-    room->dp_turned = take_room(rooms, &at, turned, sizeof(uint16_t));
+    room->left = take_room(rooms, &at, BLOCK * run->columns_depth, sizeof(uint16_t));
+    room->p = take_room(rooms, &at, block, sizeof(uint16_t));
+    room->dscores = take_room(rooms, &at, backward ? block : 0, sizeof(uint16_t));
+    room->dout_turned = take_room(rooms, &at, turned, sizeof(uint16_t));
+    room->query_turned = take_room(rooms, &at, turned, sizeof(uint16_t));
     for (size_t i = 0; i < RIGHT_OPERANDS; i++)
         room->right[i] = take_room(rooms, &at, larger(run->side, run->columns_depth) * wide / 2, sizeof(uint32_t));
+    room->p_right = take_room(rooms, &at, pairs, sizeof(uint32_t));
+    room->dscores_right = take_room(rooms, &at, pairs, sizeof(uint32_t));
     return at;
 }
 
@@ -109,18 +116,24 @@ static void multiply(const struct attention_run *run, const struct room *room, s
                                                     .ldc = ldc});
 }
 
+/* Columns column … of out = x, whose rows are `stride` apart */
+static void store_columns(const struct attention_run *run, struct matrix out, size_t column, size_t columns,
+                          const float *x, size_t stride)
+{
+    for (size_t i = 0; i < out.rows; i++, x += stride) {
+        if (out.type == TENSOR_F32)
+            copy_few(row_of(out, i) + column, x, columns * sizeof *x);
+        else
+            cpu_store(run->cpu, out, i, column, columns, x);
+    }
+}
+
 /* out [rows, columns of a head] = a b, by way of the room */
 static void multiply_into(const struct attention_run *run, const struct room *room, struct matrix a, const uint32_t *b,
                           struct matrix out)
 {
-    size_t stride = run->columns_depth;
-    multiply(run, room, a, b, run->columns, room->narrow, stride);
-    for (size_t i = 0; i < out.rows; i++) {
-        if (out.type == TENSOR_F32)
-            memcpy(row_of(out, i), room->narrow + i * stride, run->columns * sizeof(float));
-        else
-            cpu_store(run->cpu, out, i, 0, run->columns, room->narrow + i * stride);
-    }
+    multiply(run, room, a, b, run->columns, room->narrow, run->columns_depth);
+    store_columns(run, out, 0, run->columns, room->narrow, run->columns_depth);
 }
 
 /* A sample's rows of a matrix [B · L, …], columns of one head from `first` on. */
@@ -144,27 +157,23 @@ static struct head heads_of(const struct attention_run *run, struct matrix qkv, 
                          head_of(run, qkv, job, 2 * run->width)};
 }
 
-/* A block of [rows, L] `side` apart */
-static struct matrix block_of(const struct attention_run *run, float *p, size_t rows)
+/* A row softmax sees so many positions of. */
+static size_t seen_by(const struct attention_run *run, size_t row)
 {
-    struct matrix m = matrix_rows(p, rows, run->positions);
-    m.stride = run->side;
-    return m;
+    return run->causal ? row + 1 : run->positions;
 }
 
-/* Rows first … of p = softmax(q kᵀ / √columns), row i over positions 0 … i when causal; keys: kᵀ as prepared */
+/* Rows first … of p = softmax(q kᵀ / √columns), row i over positions 0 … i when causal; keys: kᵀ as prepared. The
+ * exponentials stay in room->scores, the inverses of their sums go to `inverse`. */
 static struct matrix probabilities(const struct attention_run *run, const struct room *room, struct matrix query,
-                                   const uint32_t *keys, size_t first)
+                                   const uint32_t *keys, size_t first, float inverse[BLOCK])
 {
-    size_t n = run->positions, rows = smaller(n - first, BLOCK);
-    multiply(run, room, rows_from(query, first, rows), keys, n, room->p, run->side);
-    for (size_t i = 0; i < rows; i++) {
-        float *p = room->p + i * run->side;
-        size_t seen = run->causal ? first + i + 1 : n;
-        run->cpu->vector->softmax(seen, run->scale, p, p);
-        memset(p + seen, 0, (n - seen) * sizeof *p);
-    }
-    return block_of(run, room->p, rows);
+    size_t n = run->positions, rows = smaller(n - first, BLOCK), depth = run->depth;
+    multiply(run, room, rows_from(query, first, rows), keys, n, room->scores, depth);
+    for (size_t i = 0; i < rows; i++)
+        inverse[i] = run->cpu->bf16->softmax(seen_by(run, first + i), depth, run->scale, room->scores + i * depth,
+                                             room->p + i * depth);
+    return rows_of_type(TENSOR_BF16, room->p, rows, depth);
 }
 
 static void attend(void *context, size_t job, size_t worker)
@@ -175,35 +184,53 @@ static void attend(void *context, size_t job, size_t worker)
     struct room room = room_of(run, worker);
     const uint32_t *keys = prepare_right(run, head.key, true, room.right[0]),
                    *values = prepare_right(run, head.value, false, room.right[1]);
+    float inverse[BLOCK];
     for (size_t i = 0; i < run->positions; i += BLOCK) {
-        struct matrix p = probabilities(run, &room, head.query, keys, i);
+        struct matrix p = probabilities(run, &room, head.query, keys, i, inverse);
         multiply_into(run, &room, p, values, rows_from(out, i, p.rows));
     }
 }
 
-/* dq of the block at `first`, and what the products below need: p and the gradient of the scores, turned */
+/* A block's rows [rows ≤ BLOCK, depth] as depths first … of a right operand, zeros where there are none. */
+static void keep_as_right(const struct attention_run *run, uint16_t *block, size_t rows, size_t first, uint32_t *right)
+{
+    size_t depth = run->depth;
+    memset(block + rows * depth, 0, (BLOCK - rows) * depth * sizeof *block);
+    for (size_t i = 0; i < BLOCK; i += 2)
+        run->cpu->vector->pair(run->side, block + i * depth, block + (i + 1) * depth,
+                               right + (first + i) / 2 * BF16_SIDE, depth / 2 * BF16_SIDE);
+}
+
+/* dq of the block at `first`, and what the products below need: p and the gradient of the scores */
 static void attend_backward_block(const struct attention_run *run, const struct room *room, const struct head *head,
                                   size_t first, struct matrix dquery, struct matrix dout)
 {
-    struct matrix p = probabilities(run, room, head->query, room->right[0], first),
-                  dp = block_of(run, room->dp, p.rows);
-    multiply(run, room, rows_from(dout, first, p.rows), room->right[1], run->positions, room->dp, run->side);
+    float inverse[BLOCK];
+    size_t depth = run->depth;
+    struct matrix p = probabilities(run, room, head->query, room->right[0], first, inverse);
+    multiply(run, room, rows_from(dout, first, p.rows), room->right[1], run->positions, room->gradients, depth);
     for (size_t i = 0; i < p.rows; i++)
-        run->cpu->vector->softmax_backward(run->positions, run->scale, row_of(p, i), row_of(dp, i), row_of(dp, i));
-    multiply_into(run, room, dp, room->right[2], rows_from(dquery, first, p.rows));
-    bf16_pack_left(run->cpu, p, true, 0, run->positions, room->p_turned + first, run->depth);
-    bf16_pack_left(run->cpu, dp, true, 0, run->positions, room->dp_turned + first, run->depth);
+        run->cpu->bf16->softmax_backward(seen_by(run, first + i), depth, run->scale, inverse[i],
+                                         room->scores + i * depth, room->gradients + i * depth,
+                                         room->dscores + i * depth);
+    multiply_into(run, room, rows_of_type(TENSOR_BF16, room->dscores, p.rows, depth), room->right[2],
+                  rows_from(dquery, first, p.rows));
+    keep_as_right(run, room->p, p.rows, first, room->p_right);
+    keep_as_right(run, room->dscores, p.rows, first, room->dscores_right);
 }
 
-/* out [L, columns of a head] = turned · b */
-static void multiply_turned(const struct attention_run *run, const struct room *room, uint16_t *turned, struct matrix b,
-                            struct matrix out)
+/* out [L, columns of a head] = rightᵀ a, as (aᵀ right)ᵀ; a_turned: aᵀ */
+static void multiply_turned(const struct attention_run *run, const struct room *room, const uint16_t *a_turned,
+                            const uint32_t *right, struct matrix out)
 {
-    const uint32_t *right = prepare_right(run, b, false, room->right[0]);
-    struct matrix a = rows_of_type(TENSOR_BF16, turned, run->positions, run->depth);
-    for (size_t i = 0; i < run->positions; i += BLOCK) {
-        size_t rows = smaller(run->positions - i, BLOCK);
-        multiply_into(run, room, rows_from(a, i, rows), right, rows_from(out, i, rows));
+    for (size_t column = 0; column < run->columns; column += BLOCK) {
+        size_t columns = smaller(run->columns - column, BLOCK);
+        struct matrix a = rows_of_type(TENSOR_BF16, a_turned + column * run->depth, columns, run->depth);
+        multiply(run, room, a, right, run->positions, room->scores, run->depth);
+        for (size_t i = 0; i < columns; i += BF16_SIDE)
+            run->cpu->vector->turn(run->side, (const uint32_t *)room->scores + i * run->depth, run->depth,
+                                   (uint32_t *)room->gradients + i, BLOCK);
+        store_columns(run, out, column, columns, room->gradients, BLOCK);
     }
 }
 
@@ -216,10 +243,12 @@ static void attend_backward(void *context, size_t job, size_t worker)
     prepare_right(run, head.key, true, room.right[0]);
     prepare_right(run, head.value, true, room.right[1]);
     prepare_right(run, head.key, false, room.right[2]);
+    bf16_pack_left(run->cpu, dout, true, 0, run->columns, room.dout_turned, run->depth);
+    bf16_pack_left(run->cpu, head.query, true, 0, run->columns, room.query_turned, run->depth);
     for (size_t i = 0; i < run->positions; i += BLOCK)
         attend_backward_block(run, &room, &head, i, gradient.query, dout);
-    multiply_turned(run, &room, room.p_turned, dout, gradient.value);
-    multiply_turned(run, &room, room.dp_turned, head.query, gradient.key);
+    multiply_turned(run, &room, room.dout_turned, room.p_right, gradient.value);
+    multiply_turned(run, &room, room.query_turned, room.dscores_right, gradient.key);
 }
 
 static status run_heads(struct attention_run *run, size_t batch, threads_job job, struct error *error)

@@ -35,6 +35,15 @@ struct bf16_kernels {
     void (*stream_rounded)(size_t n, const float *x, uint16_t *y);
     void (*stream)(size_t n, const float *x, float *y);
     void (*fence)(void);
+    void (*quick_gelu)(size_t n, const float *x, float *y); /* x σ(1.702 x); x = y allowed */
+    void (*quick_gelu_backward)(size_t n, const float *x, const float *dy, float *dx); /* dy = dx allowed */
+    /* A row of attention: x becomes e = exp(scale · x − the highest), and p is e / Σ e rounded, both with zeros up to
+     * `padded`, a multiple of BF16_DEPTH; returns 1 / Σ e. All NaN where one of the n values of x is not finite. */
+    float (*softmax)(size_t n, size_t padded, float scale, float *x, uint16_t *p);
+    /* What it leaves as e and returns as inverse: with p = inverse · e, dx = scale · p ⊙ (dp − Σ p dp), rounded, with
+     * zeros up to `padded`. */
+    void (*softmax_backward)(size_t n, size_t padded, float scale, float inverse, const float *e, const float *dp,
+                             uint16_t *dx);
 };
 
 /* Of AVX-512 BF16 (bf16_avx512.c), which AMX has beside it. */
@@ -42,6 +51,11 @@ void bf16_round_avx512(size_t n, const float *x, uint16_t *y);
 void bf16_stream_rounded_avx512(size_t n, const float *x, uint16_t *y);
 void bf16_stream_avx512(size_t n, const float *x, float *y);
 void bf16_fence_avx512(void);
+void bf16_quick_gelu_avx512(size_t n, const float *x, float *y);
+void bf16_quick_gelu_backward_avx512(size_t n, const float *x, const float *dy, float *dx);
+float bf16_softmax_avx512(size_t n, size_t padded, float scale, float *x, uint16_t *p);
+void bf16_softmax_backward_avx512(size_t n, size_t padded, float scale, float inverse, const float *e, const float *dp,
+                                  uint16_t *dx);
 
 /* Those that this machine can run, best first; the last one is plain C, for tests on machines without the units. NULL
  * past it. */

@@ -1,6 +1,5 @@
 /* On AMX: 2 × 2 tiles of 16 × 16 sums, each step a depth of 32. */
 #include <immintrin.h>
-#include <string.h>
 
 #include "models/cpu/bf16.h"
 
@@ -84,9 +83,9 @@ static void multiply(const struct bf16_product *p)
         size_t k = p->k - from < CHUNK ? p->k - from : CHUNK;
         for (size_t i = 0; i < SIDE && partial > 0; i++) {
             if (i < partial)
-                memcpy(tail + i * CHUNK, p->a + (whole + i) * p->lda + from, k * sizeof *tail);
+                copy_few(tail + i * CHUNK, p->a + (whole + i) * p->lda + from, k * sizeof *tail);
             else
-                memset(tail + i * CHUNK, 0, k * sizeof *tail);
+                clear_few(tail + i * CHUNK, k * sizeof *tail);
         }
         settle(tail);
         for (size_t j = 0; j < p->n; j += 2 * SIDE)
@@ -118,4 +117,8 @@ const struct bf16_kernels bf16_kernels_amx = {.name = "amx",
                                               .round = bf16_round_avx512,
                                               .stream_rounded = bf16_stream_rounded_avx512,
                                               .stream = bf16_stream_avx512,
-                                              .fence = bf16_fence_avx512};
+                                              .fence = bf16_fence_avx512,
+                                              .quick_gelu = bf16_quick_gelu_avx512,
+                                              .quick_gelu_backward = bf16_quick_gelu_backward_avx512,
+                                              .softmax = bf16_softmax_avx512,
+                                              .softmax_backward = bf16_softmax_backward_avx512};

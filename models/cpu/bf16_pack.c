@@ -16,10 +16,10 @@ static void read_row(const struct cpu *cpu, struct matrix m, size_t row, size_t 
 {
     size_t at = row * m.stride + column;
     if (m.type == TENSOR_BF16)
-        memcpy(to, (const uint16_t *)m.data + at, count * sizeof *to);
+        copy_few(to, (const uint16_t *)m.data + at, count * sizeof *to);
     else
         cpu->bf16->round(count, (const float *)m.data + at, to);
-    memset(to + count, 0, (padded - count) * sizeof *to);
+    clear_few(to + count, (padded - count) * sizeof *to);
 }
 
 /* Rows [first, first + count ≤ SIDE) at a depth of m's rows, as zeros where there are none. */
@@ -30,7 +30,7 @@ static void read_depths(const struct cpu *cpu, struct matrix m, size_t depth, si
         if (depth + i < m.rows)
             read_row(cpu, m, depth + i, column, count, padded, to[i]);
         else
-            memset(to[i], 0, padded * sizeof **to);
+            clear_few(to[i], padded * sizeof **to);
     }
 }
 

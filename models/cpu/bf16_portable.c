@@ -1,4 +1,5 @@
 /* In plain C: for tests of what is around the products, and of the products themselves on any machine. */
+#include <math.h>
 #include <string.h>
 
 #include "models/cpu/bf16.h"
@@ -51,9 +52,64 @@ static void no_fence(void)
 {
 }
 
+static float gelu_gate(float x)
+{
+    return 1.0f / (1.0f + expf(fminf(-1.702f * x, 87.0f)));
+}
+
+static void quick_gelu(size_t n, const float *x, float *y)
+{
+    for (size_t i = 0; i < n; i++)
+        y[i] = x[i] * gelu_gate(x[i]);
+}
+
+static void quick_gelu_backward(size_t n, const float *x, const float *dy, float *dx)
+{
+    for (size_t i = 0; i < n; i++) {
+        float s = gelu_gate(x[i]);
+        dx[i] = dy[i] * (s + 1.702f * x[i] * s * (1.0f - s));
+    }
+}
+
+static float softmax(size_t n, size_t padded, float scale, float *x, uint16_t *p)
+{
+    float highest = x[0], sum = 0, strange = 0;
+    for (size_t i = 0; i < n; i++) {
+        highest = fmaxf(highest, x[i]);
+        strange += 0 * x[i]; /* NaN where x is not finite */
+    }
+    for (size_t i = 0; i < padded; i++) {
+        x[i] = i < n ? expf(scale * (x[i] - highest)) + strange : 0;
+        sum += x[i];
+    }
+    for (size_t i = 0; i < padded; i++) {
+        float share = x[i] / sum;
+        round_values(1, &share, &p[i]);
+    }
+    memset(p + n, 0, (padded - n) * sizeof *p);
+    return 1.0f / sum;
+}
+
+static void softmax_backward(size_t n, size_t padded, float scale, float inverse, const float *e, const float *dp,
+                             uint16_t *dx)
+{
+    float mean = 0;
+    for (size_t i = 0; i < n; i++)
+        mean += inverse * e[i] * dp[i];
+    for (size_t i = 0; i < n; i++) {
+        float gradient = scale * inverse * e[i] * (dp[i] - mean);
+        round_values(1, &gradient, &dx[i]);
+    }
+    memset(dx + n, 0, (padded - n) * sizeof *dx);
+}
+
 const struct bf16_kernels bf16_kernels_portable = {.name = "portable",
                                                    .multiply = multiply,
                                                    .round = round_values,
                                                    .stream_rounded = round_values,
                                                    .stream = copy_values,
-                                                   .fence = no_fence};
+                                                   .fence = no_fence,
+                                                   .quick_gelu = quick_gelu,
+                                                   .quick_gelu_backward = quick_gelu_backward,
+                                                   .softmax = softmax,
+                                                   .softmax_backward = softmax_backward};

@@ -16,7 +16,7 @@ void f32_pack_left(struct matrix a, size_t first, size_t count, float *panels)
     for (size_t i = 0; i < count; i++) {
         float *to = panels + i / ROWS * panel + i % ROWS * F32_STRIDE;
         for (size_t k = 0; k < a.columns; k += F32_DEPTH, to += ROWS * F32_STRIDE)
-            memcpy(to, row_of(a, first + i) + k, smaller(a.columns - k, F32_DEPTH) * sizeof *to);
+            copy_few(to, row_of(a, first + i) + k, smaller(a.columns - k, F32_DEPTH) * sizeof *to);
     }
 }
 
@@ -38,8 +38,8 @@ static void copy_strips(struct matrix b, size_t first, size_t last, float *strip
         for (size_t s = first; s < last; s++) {
             size_t n = smaller(b.columns - s * STRIP, STRIP);
             float *to = strips + (s * b.rows + k) * STRIP;
-            memcpy(to, row_of(b, k) + s * STRIP, n * sizeof *to);
-            memset(to + n, 0, (STRIP - n) * sizeof *to);
+            copy_few(to, row_of(b, k) + s * STRIP, n * sizeof *to);
+            clear_few(to + n, (STRIP - n) * sizeof *to);
         }
 }
 

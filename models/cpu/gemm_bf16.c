@@ -95,7 +95,20 @@ static void write_row(const struct cpu *cpu, struct matrix m, size_t row, size_t
     else if (far)
         cpu->bf16->stream(n, c, row_of(m, row) + column);
     else
-        memcpy(row_of(m, row) + column, c, n * sizeof *c);
+        copy_few(row_of(m, row) + column, c, n * sizeof *c);
+}
+
+/* c = activation(c), or c ⊙ its gradient at x */
+static void activate(const struct cpu *cpu, const struct gemm *g, size_t n, const float *x, float *c)
+{
+    if (g->activation == ACTIVATION_QUICK_GELU && g->backward)
+        cpu->bf16->quick_gelu_backward(n, x, c, c);
+    else if (g->activation == ACTIVATION_QUICK_GELU)
+        cpu->bf16->quick_gelu(n, c, c);
+    else if (g->backward)
+        cpu->vector->activate_backward(g->activation, n, x, c, c);
+    else if (g->activation != ACTIVATION_NONE)
+        cpu->vector->activate(g->activation, n, c, c);
 }
 
 /* One row of a tile: c [n] → out, and before. */
@@ -109,12 +122,9 @@ static void finish_row(const struct cpu *cpu, const struct gemm *g, size_t row, 
         vector->add(n, c, (const float *)g->bias + column, c);
     if (g->addend.data != NULL)
         vector->add(n, c, cpu_floats(cpu, g->addend, row, column, n, buffer), c);
-    if (g->backward)
-        vector->activate_backward(g->activation, n, cpu_floats(cpu, g->before, row, column, n, buffer), c, c);
-    else if (g->before.data != NULL)
+    if (!g->backward && g->before.data != NULL)
         write_row(cpu, g->before, row, column, n, c);
-    if (!g->backward && g->activation != ACTIVATION_NONE)
-        vector->activate(g->activation, n, c, c);
+    activate(cpu, g, n, g->backward ? cpu_floats(cpu, g->before, row, column, n, buffer) : NULL, c);
     if (g->accumulate)
         vector->add(n, c, cpu_floats(cpu, g->out, row, column, n, buffer), c);
     write_row(cpu, g->out, row, column, n, c);

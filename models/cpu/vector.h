@@ -10,6 +10,8 @@
 #ifndef MTIL_MODELS_CPU_VECTOR_H
 #define MTIL_MODELS_CPU_VECTOR_H
 
+#include <string.h>
+
 #include "models/backend.h"
 
 struct vector_adamw {
@@ -62,6 +64,19 @@ struct vector_kernels {
     void (*turn)(size_t n, const uint32_t *x, size_t x_stride, uint32_t *y, size_t y_stride);
     void (*multiply)(const struct f32_product *product); /* f32.h; NULL: none, oneDNN multiplies */
 };
+
+/* memcpy and memset to 0, as calls: where GCC knows how few bytes there can be it has `rep movs`, several times as slow. */
+static inline void copy_few(void *to, const void *from, size_t bytes)
+{
+    __asm__("" : "+r"(bytes));
+    memcpy(to, from, bytes);
+}
+
+static inline void clear_few(void *to, size_t bytes)
+{
+    __asm__("" : "+r"(bytes));
+    memset(to, 0, bytes);
+}
 
 /* The tables that this machine can run, best first; NULL past the last one. */
 const struct vector_kernels *vector_kernels_at(size_t index);

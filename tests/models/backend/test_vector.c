@@ -394,6 +394,92 @@ static void bf16_is_rounded_to_the_nearest(void **state)
         }
 }
 
+static void near_bf16(const struct bf16_kernels *bf16, const char *what, size_t i, double found, double expected,
+                      double tolerance)
+{
+    if (isfinite(expected) ? !(fabs(found - expected) <= tolerance * fabs(expected) + 1e-12)
+        : isnan(expected)  ? !isnan(found)
+                           : found != expected)
+        fail_msg("%s, %s of value %zu: expected %.9g, found %.9g", bf16->name, what, i, expected, found);
+}
+
+/* One row of n values, the last of them `last`: exponentials, probabilities and the gradient, and zeros behind them. */
+static void bf16_attention_row(const struct bf16_kernels *bf16, size_t n, float last)
+{
+    const double exact = 4e-6, rounded = 0x1p-8, scale = 0.125;
+    size_t padded = bf16_padded(n, BF16_DEPTH);
+    float x[LONGEST + BF16_DEPTH], e[LONGEST + BF16_DEPTH], dp[LONGEST + BF16_DEPTH];
+    uint16_t p[LONGEST + BF16_DEPTH], dx[LONGEST + BF16_DEPTH];
+    fill(x, 20.0f, 31);
+    fill(dp, 1.0f, 32);
+    x[n - 1] = last;
+    memcpy(e, x, sizeof e);
+    float inverse = bf16->softmax(n, padded, (float)scale, e, p);
+    bf16->softmax_backward(n, padded, (float)scale, inverse, e, dp, dx);
+    double highest = (double)last, sum = 0, mean = 0; /* of what is not finite, NaN */
+    for (size_t i = 0; i < n && isfinite(last); i++)
+        highest = fmax(highest, (double)x[i]);
+    highest = isfinite(last) ? highest : (double)NAN;
+    for (size_t i = 0; i < n; i++)
+        sum += exp(scale * ((double)x[i] - highest));
+    for (size_t i = 0; i < n; i++)
+        mean += exp(scale * ((double)x[i] - highest)) / sum * (double)dp[i];
+    near_bf16(bf16, "1 / sum", 0, (double)inverse, 1 / sum, exact);
+    for (size_t i = 0; i < n; i++) {
+        double exponential = exp(scale * ((double)x[i] - highest)), share = exponential / sum;
+        near_bf16(bf16, "the exponential", i, (double)e[i], exponential, exact);
+        near_bf16(bf16, "the probability", i, (double)as_float(p[i]), share, rounded);
+        near_bf16(bf16, "the gradient", i, (double)as_float(dx[i]), scale * share * ((double)dp[i] - mean),
+                  rounded + 1e-4 / (fabs((double)dp[i] - mean) + 1e-30));
+    }
+    for (size_t i = n; i < padded; i++)
+        assert_true(e[i] == 0 && p[i] == 0 && dx[i] == 0);
+}
+
+static void bf16_attention_rows(void **state)
+{
+    (void)state;
+    const struct bf16_kernels *bf16;
+    for (size_t set = 0; (bf16 = bf16_kernels_at(set)) != NULL; set++)
+        for (size_t i = 0; i < LENGTHS; i++) {
+            bf16_attention_row(bf16, lengths[i], 30);
+            bf16_attention_row(bf16, lengths[i], 3e38f); /* the only one that counts */
+            bf16_attention_row(bf16, lengths[i], INFINITY);
+            bf16_attention_row(bf16, lengths[i], NAN);
+        }
+}
+
+static void bf16_quick_gelu(void **state)
+{
+    (void)state;
+    static const float far[] = {-1e30f, 1e30f, -1e20f, INFINITY, NAN, 0, 90, -90};
+    enum { FAR = sizeof far / sizeof *far };
+    const struct bf16_kernels *bf16;
+    for (size_t set = 0; (bf16 = bf16_kernels_at(set)) != NULL; set++)
+        for (size_t k = 0; k < LENGTHS; k++) {
+            float x[LONGEST], y[LONGEST + 1], dy[LONGEST], dx[LONGEST + 1];
+            size_t n = lengths[k];
+            fill(x, 4.0f, 33);
+            fill(dy, 1.0f, 34);
+            memcpy(x, far, (n < FAR ? n : FAR) * sizeof *far);
+            y[n] = dx[n] = 7;
+            bf16->quick_gelu(n, x, y);
+            bf16->quick_gelu_backward(n, x, dy, dx);
+            for (size_t i = 0; i < n; i++) {
+                double v = (double)x[i], s = 1 / (1 + exp(-1.702 * v));
+                if (i < FAR) { /* no NaN but of NaN and of an infinity */
+                    assert_true(isnan(y[i]) == isnan(x[i]) && (isnan(dx[i]) == 0 || !isfinite(x[i])));
+                    near_bf16(bf16, "quick GELU far out", i, (double)fmaxf(y[i], 0), fmax(v * s, 0), 1e-6);
+                    continue;
+                }
+                near_bf16(bf16, "quick GELU", i, (double)y[i], v * s, 4e-6);
+                near_bf16(bf16, "its gradient", i, (double)dx[i], (double)dy[i] * (s + 1.702 * v * s * (1 - s)),
+                          4e-6 + 1e-6 / fabs(s + 1.702 * v * s * (1 - s)));
+            }
+            assert_true(y[n] == 7 && dx[n] == 7);
+        }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -407,6 +493,8 @@ int main(void)
         cmocka_unit_test(what_is_not_finite_stays_so),
         cmocka_unit_test(bf16_products_of_all_shapes),
         cmocka_unit_test(bf16_is_rounded_to_the_nearest),
+        cmocka_unit_test(bf16_attention_rows),
+        cmocka_unit_test(bf16_quick_gelu),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
