@@ -137,7 +137,7 @@ static status run_heads(struct attention_run *run, size_t batch, size_t matrices
 
 status cpu_attention(struct backend *backend, const struct attention *o, struct error *error)
 {
-    if (cpu_of(backend)->bf16 != NULL)
+    if (o->type == TENSOR_BF16)
         return cpu_attention_bf16(cpu_of(backend), o, error);
     struct attention_run run = {.cpu = cpu_of(backend),
                                 .positions = o->positions,
@@ -151,7 +151,7 @@ status cpu_attention(struct backend *backend, const struct attention *o, struct 
 
 status cpu_attention_backward(struct backend *backend, const struct attention_backward *o, struct error *error)
 {
-    if (cpu_of(backend)->bf16 != NULL)
+    if (o->type == TENSOR_BF16)
         return cpu_attention_backward_bf16(cpu_of(backend), o, error);
     struct attention_run run = {.cpu = cpu_of(backend),
                                 .positions = o->positions,

@@ -22,9 +22,10 @@ struct attention_run {
 /* Of one worker. */
 enum { RIGHT_OPERANDS = 3 };
 struct room {
-    float *scores, *gradients, *narrow;   /* [BLOCK, depth] twice, [BLOCK, columns_depth] */
-    uint16_t *left;                       /* [BLOCK, columns_depth] */
-    uint16_t *p, *dscores;                /* [BLOCK, depth] the left operands of products */
+    float *scores, *gradients,
+        *narrow;           /* [BLOCK, depth] twice (a product turned: [side, BLOCK]), [BLOCK, columns_depth] */
+    uint16_t *left;        /* [BLOCK, columns_depth] */
+    uint16_t *p, *dscores; /* [BLOCK, depth] the left operands of products */
     uint16_t *dout_turned, *query_turned; /* [columns, depth] */
     uint32_t *right[RIGHT_OPERANDS];
     uint32_t *p_right, *dscores_right; /* [depth, side] of all rows */
@@ -74,10 +75,10 @@ static struct room room_of(const struct attention_run *run, size_t worker)
     return room;
 }
 
-static struct matrix rows_of_type(enum tensor_type type, const void *data, size_t rows, size_t columns)
+static struct matrix bf16_rows(const void *data, size_t rows, size_t columns)
 {
     struct matrix m = matrix_rows((void *)data, rows, columns);
-    m.type = type;
+    m.type = TENSOR_BF16;
     return m;
 }
 
@@ -102,9 +103,9 @@ static void multiply(const struct attention_run *run, const struct room *room, s
                      size_t n, float *c, size_t ldc)
 {
     size_t depth = bf16_padded(a.columns, BF16_DEPTH);
-    if (a.type != TENSOR_BF16 || a.columns != depth) {
+    if (a.columns != depth) {
         bf16_pack_left(run->cpu, a, false, 0, a.rows, room->left, depth);
-        a = rows_of_type(TENSOR_BF16, room->left, a.rows, depth);
+        a = bf16_rows(room->left, a.rows, depth);
     }
     run->cpu->bf16->multiply(&(struct bf16_product){.m = a.rows,
                                                     .n = bf16_padded(n, BF16_SIDE),
@@ -116,16 +117,12 @@ static void multiply(const struct attention_run *run, const struct room *room, s
                                                     .ldc = ldc});
 }
 
-/* Columns column … of out = x, whose rows are `stride` apart */
+/* Columns column … of out = x, whose rows are `stride` apart, rounded */
 static void store_columns(const struct attention_run *run, struct matrix out, size_t column, size_t columns,
                           const float *x, size_t stride)
 {
-    for (size_t i = 0; i < out.rows; i++, x += stride) {
-        if (out.type == TENSOR_F32)
-            copy_few(row_of(out, i) + column, x, columns * sizeof *x);
-        else
-            cpu_store(run->cpu, out, i, column, columns, x);
-    }
+    for (size_t i = 0; i < out.rows; i++, x += stride)
+        cpu_store(run->cpu, out, i, column, columns, x);
 }
 
 /* out [rows, columns of a head] = a b, by way of the room */
@@ -173,7 +170,7 @@ static struct matrix probabilities(const struct attention_run *run, const struct
     for (size_t i = 0; i < rows; i++)
         inverse[i] = run->cpu->bf16->softmax(seen_by(run, first + i), depth, run->scale, room->scores + i * depth,
                                              room->p + i * depth);
-    return rows_of_type(TENSOR_BF16, room->p, rows, depth);
+    return bf16_rows(room->p, rows, depth);
 }
 
 static void attend(void *context, size_t job, size_t worker)
@@ -213,8 +210,7 @@ static void attend_backward_block(const struct attention_run *run, const struct 
         run->cpu->bf16->softmax_backward(seen_by(run, first + i), depth, run->scale, inverse[i],
                                          room->scores + i * depth, room->gradients + i * depth,
                                          room->dscores + i * depth);
-    multiply_into(run, room, rows_of_type(TENSOR_BF16, room->dscores, p.rows, depth), room->right[2],
-                  rows_from(dquery, first, p.rows));
+    multiply_into(run, room, bf16_rows(room->dscores, p.rows, depth), room->right[2], rows_from(dquery, first, p.rows));
     keep_as_right(run, room->p, p.rows, first, room->p_right);
     keep_as_right(run, room->dscores, p.rows, first, room->dscores_right);
 }
@@ -225,7 +221,7 @@ static void multiply_turned(const struct attention_run *run, const struct room *
 {
     for (size_t column = 0; column < run->columns; column += BLOCK) {
         size_t columns = smaller(run->columns - column, BLOCK);
-        struct matrix a = rows_of_type(TENSOR_BF16, a_turned + column * run->depth, columns, run->depth);
+        struct matrix a = bf16_rows(a_turned + column * run->depth, columns, run->depth);
         multiply(run, room, a, right, run->positions, room->scores, run->depth);
         for (size_t i = 0; i < columns; i += BF16_SIDE)
             run->cpu->vector->turn(run->side, (const uint32_t *)room->scores + i * run->depth, run->depth,
@@ -277,8 +273,8 @@ status cpu_attention_bf16(struct cpu *cpu, const struct attention *o, struct err
                                 .width = o->width,
                                 .heads = o->heads,
                                 .causal = o->causal,
-                                .qkv = rows_of_type(o->type, o->qkv, rows, 3 * o->width),
-                                .out = rows_of_type(o->type, o->out, rows, o->width)};
+                                .qkv = bf16_rows(o->qkv, rows, 3 * o->width),
+                                .out = bf16_rows(o->out, rows, o->width)};
     return run_heads(&run, o->batch, attend, error);
 }
 
@@ -290,8 +286,8 @@ status cpu_attention_backward_bf16(struct cpu *cpu, const struct attention_backw
                                 .width = o->width,
                                 .heads = o->heads,
                                 .causal = o->causal,
-                                .qkv = rows_of_type(o->type, o->qkv, rows, 3 * o->width),
-                                .dout = rows_of_type(o->type, o->dout, rows, o->width),
-                                .dqkv = rows_of_type(o->type, o->dqkv, rows, 3 * o->width)};
+                                .qkv = bf16_rows(o->qkv, rows, 3 * o->width),
+                                .dout = bf16_rows(o->dout, rows, o->width),
+                                .dqkv = bf16_rows(o->dqkv, rows, 3 * o->width)};
     return run_heads(&run, o->batch, attend_backward, error);
 }

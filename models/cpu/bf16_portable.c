@@ -78,14 +78,15 @@ static float softmax(size_t n, size_t padded, float scale, float *x, uint16_t *p
         highest = fmaxf(highest, x[i]);
         strange += 0 * x[i]; /* NaN where x is not finite */
     }
-    for (size_t i = 0; i < padded; i++) {
-        x[i] = i < n ? expf(scale * (x[i] - highest)) + strange : 0;
+    for (size_t i = 0; i < n; i++) {
+        x[i] = expf(scale * (x[i] - highest)) + strange;
         sum += x[i];
     }
-    for (size_t i = 0; i < padded; i++) {
+    for (size_t i = 0; i < n; i++) {
         float share = x[i] / sum;
         round_values(1, &share, &p[i]);
     }
+    memset(x + n, 0, (padded - n) * sizeof *x);
     memset(p + n, 0, (padded - n) * sizeof *p);
     return 1.0f / sum;
 }

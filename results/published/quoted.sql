@@ -1,4 +1,4 @@
--- What is known only from another paper's comparison, the tables themselves could not be had. CoDyRA (Lu et al., arXiv
+-- What is known only from another paper's comparison; the tables themselves could not be had. CoDyRA (Lu et al., arXiv
 -- 2412.01004), in the README of its repository: means, "5-shot MTIL" with 5 images per class of the eleven tasks in order I.
 -- LADA (Luo et al., ICML 2025, arXiv 2505.23271): means of X-TAIL, 16 images per class of the ten datasets of RAIL (Xu et al.,
 -- NeurIPS 2024, arXiv 2406.18868), Table 1 in RAIL's order and Table 5 in another; its RAIL-Primal is not RAIL's, which CoDyRA
@@ -21,11 +21,11 @@ WITH quoted (source, method, setting, orders, transfer, average, last) AS (VALUE
     ('LADA, Table 1', 'LwF', 'x_tail', 'RAIL', 47.7, 53.2, 62.8),
     ('LADA, Table 1', 'WiSE-FT', 'x_tail', 'RAIL', 52.3, 54.2, 58.0),
     ('LADA, Table 1', 'ZSCL', 'x_tail', 'RAIL', 59.0, 60.0, 63.4),
-    ('LADA, Table 1', 'RAIL-Primal', 'x_tail', 'RAIL', NULL, 71.1, 81.4),
+    ('LADA''s own run, Table 1', 'RAIL-Primal', 'x_tail', 'RAIL', NULL, 71.1, 81.4),
     ('LADA, Table 1', 'RAIL-Dual', 'x_tail', 'RAIL', NULL, 71.3, 82.3),
     ('LADA, Table 5', 'ZSCL', 'x_tail', 'LADA', 56.9, 63.6, 69.4),
     ('LADA, Table 5', 'MA', 'x_tail', 'LADA', 50.2, 61.8, 71.7),
-    ('LADA, Table 5', 'RAIL-Primal', 'x_tail', 'LADA', NULL, 67.3, 81.8),
+    ('LADA''s own run, Table 5', 'RAIL-Primal', 'x_tail', 'LADA', NULL, 67.3, 81.8),
     ('LADA, Table 5', 'RAIL-Dual', 'x_tail', 'LADA', NULL, 67.5, 82.5)
 ), ordered AS (
     SELECT source, method, setting, coalesce(datasets, orders) AS task_order, transfer, average, last

@@ -1,11 +1,11 @@
 -- The table of MTIL papers: methods × datasets, a block for each of Transfer, Average and Last. Seeds are averaged, of
 -- finished runs alone. A configuration is called by the row of its suite, or else by its method and policy and by what else
 -- differs between those of the table, and, where that is not enough, by its digest; its number is that of its first run. The
--- mean is empty where a row lacks a dataset that others have: it would be a mean over other tasks. Behind the CTE `chosen`;
--- ?3: a setting or null, ?11: a dataset or null, ?12: with published numbers, of the settings and orders of the runs, or all
--- where there are none. Class-incremental runs are left out (paper_table_classes.sql): the steps of one dataset are no
--- datasets. So are classifiers (paper_table_classifiers.sql), which have no sequence. Columns: as query/wide.c wants them; that
--- titled ± is the variance over seeds of the mean.
+-- mean is empty where a row lacks a dataset that others have: it would be a mean over other tasks. A published row is left out of
+-- the blocks that it has no number in. Behind the CTE `chosen`; ?3: a setting or null, ?11: a dataset or null, ?12: with published
+-- numbers, of the settings and orders of the runs, or all where there are none. Class-incremental runs are left out
+-- (paper_table_classes.sql): the steps of one dataset are no datasets. So are classifiers (paper_table_classifiers.sql), which
+-- have no sequence. Columns: as query/wide.c wants them; that titled ± is the variance over seeds of the mean.
 , sequences AS (
     SELECT *
     FROM chosen
@@ -144,4 +144,5 @@ CROSS JOIN blocks
 CROSS JOIN columns
 LEFT JOIN filled ON filled.own = lines.own AND filled.number = lines.number AND filled.kind = columns.kind
                     AND filled.name IS columns.name
+WHERE lines.own OR CASE block WHEN 0 THEN lines.transfer WHEN 1 THEN lines.average ELSE lines.last END IS NOT NULL
 ORDER BY block, lines.own, lines.number, place
