@@ -476,9 +476,11 @@ static void published_rows_alone(void **state)
     table = (struct table){0};
     assert_ok(query_named(store, "paper-table", &(struct query_filter){.published = true, .setting = "x_tail"}, &table,
                           &error));
-    row = find_method(&table, 0, "RAIL-Primal, published (CoDyRA, X-TAIL)");
+    row = find_method(&table, 0, "RAIL-Primal, published (MoRAM, X-TAIL)");
     assert_true(table_cell_at(&table, row, column_of(&table, "mean"))->real == 62.4);
-    assert_int_equal(table_rows(&table), 3 * (2 + 5 + 4) - 4); /* CoDyRA, LADA in two orders; no Transfer of its RAIL */
+    assert_true(table_cell_at(&table, row, column_of(&table, "food"))->real == 84.0);
+    /* MoRAM without LwF's Last, LADA in two orders without Transfer of its RAIL */
+    assert_int_equal(table_rows(&table), (3 * 7 - 1) + (1 + 2 * 2) + (2 * 3 + 2 * 2));
     row = find_method(&table, 0, "RAIL-Dual, published (LADA, Table 1)");
     assert_int_equal(row, find_method(&table, block_of(&table, "Average"), "RAIL-Dual, published (LADA, Table 1)"));
     assert_true(table_cell_at(&table, row, column_of(&table, "mean"))->real == 71.3);
