@@ -311,7 +311,9 @@ static void published_numbers_need_no_database(void **state)
     (void)state;
     expect_answer("query --published", "MA, published (Park, Tables 2 and 3)");
     expect_answer("query --published --format latex", "\\midrule\nLast & MA, published");
-    expect_answer("query --published \"SELECT count(*) AS rows FROM published\" --format csv", "rows\r\n594\r\n");
+    expect_answer("query --published \"SELECT count(*) AS accuracies FROM published WHERE source = 'ZSCL, Table 3'\" "
+                  "--format csv",
+                  "accuracies\r\n264\r\n");
     char path[] = "/tmp/mtil-program-XXXXXX.sqlite", arguments[160];
     create_database(path);
     snprintf(arguments, sizeof arguments, "query %s --published", path);
