@@ -22,10 +22,10 @@ struct attention_run {
 /* Of one worker. */
 enum { RIGHT_OPERANDS = 3 };
 struct room {
-    float *scores, *gradients,
-        *narrow;           /* [BLOCK, depth] twice (a product turned: [side, BLOCK]), [BLOCK, columns_depth] */
-    uint16_t *left;        /* [BLOCK, columns_depth] */
-    uint16_t *p, *dscores; /* [BLOCK, depth] the left operands of products */
+    float *scores, *gradients;            /* [BLOCK, depth]; gradients also for what is turned, [side, BLOCK] */
+    float *narrow;                        /* [BLOCK, columns_depth] */
+    uint16_t *left;                       /* [BLOCK, columns_depth] */
+    uint16_t *p, *dscores;                /* [BLOCK, depth] the left operands of products */
     uint16_t *dout_turned, *query_turned; /* [columns, depth] */
     uint32_t *right[RIGHT_OPERANDS];
     uint32_t *p_right, *dscores_right; /* [depth, side] of all rows */
