@@ -37,8 +37,9 @@ struct bf16_kernels {
     void (*fence)(void);
     void (*quick_gelu)(size_t n, const float *x, float *y); /* x σ(1.702 x); x = y allowed */
     void (*quick_gelu_backward)(size_t n, const float *x, const float *dy, float *dx); /* dy = dx allowed */
-    /* A row of attention: x becomes e = exp(scale · (x − the highest)), 2⁻¹²⁶ where it is less, and p is e / Σ e rounded, both with zeros up to
-     * `padded`, a multiple of BF16_DEPTH; returns 1 / Σ e. All NaN where one of the n values of x is not finite. */
+    /* A row of attention: x becomes e = exp(scale · (x − the highest)), at least 2⁻¹²⁶ on AVX-512, and p is e / Σ e
+     * rounded, both with zeros up to `padded`, a multiple of BF16_DEPTH; returns 1 / Σ e. All NaN where one of the n
+     * values of x is not finite. */
     float (*softmax)(size_t n, size_t padded, float scale, float *x, uint16_t *p);
     /* What it leaves as e and returns as inverse: with p = inverse · e, dx = scale · p ⊙ (dp − Σ p dp), rounded, with
      * zeros up to `padded`. */

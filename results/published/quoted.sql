@@ -59,14 +59,14 @@ FROM printed
 JOIN x_tail_orders ON name = 'RAIL';
 
 -- Means of X-TAIL in LADA (Luo et al., ICML 2025, arXiv 2505.23271), 16 images per class: Table 1 in RAIL's order, Table 5 in
--- another. Its runs of RAIL-Primal are not RAIL's own.
+-- another. Its runs of RAIL are not RAIL's own.
 INSERT INTO published_rows (source, method, setting, task_order, metric, mean)
 WITH quoted (source, name, method, metric, mean) AS (VALUES
     ('LADA, Table 1', 'RAIL', 'LwF', 'last', 62.8),
     ('LADA''s own run, Table 1', 'RAIL', 'RAIL-Primal', 'average', 71.1),
     ('LADA''s own run, Table 1', 'RAIL', 'RAIL-Primal', 'last', 81.4),
-    ('LADA, Table 1', 'RAIL', 'RAIL-Dual', 'average', 71.3),
-    ('LADA, Table 1', 'RAIL', 'RAIL-Dual', 'last', 82.3),
+    ('LADA''s own run, Table 1', 'RAIL', 'RAIL-Dual', 'average', 71.3),
+    ('LADA''s own run, Table 1', 'RAIL', 'RAIL-Dual', 'last', 82.3),
     ('LADA, Table 5', 'LADA', 'ZSCL', 'transfer', 56.9),
     ('LADA, Table 5', 'LADA', 'ZSCL', 'average', 63.6),
     ('LADA, Table 5', 'LADA', 'ZSCL', 'last', 69.4),
@@ -75,8 +75,8 @@ WITH quoted (source, name, method, metric, mean) AS (VALUES
     ('LADA, Table 5', 'LADA', 'MA', 'last', 71.7),
     ('LADA''s own run, Table 5', 'LADA', 'RAIL-Primal', 'average', 67.3),
     ('LADA''s own run, Table 5', 'LADA', 'RAIL-Primal', 'last', 81.8),
-    ('LADA, Table 5', 'LADA', 'RAIL-Dual', 'average', 67.5),
-    ('LADA, Table 5', 'LADA', 'RAIL-Dual', 'last', 82.5)
+    ('LADA''s own run, Table 5', 'LADA', 'RAIL-Dual', 'average', 67.5),
+    ('LADA''s own run, Table 5', 'LADA', 'RAIL-Dual', 'last', 82.5)
 )
 SELECT source, method, 'x_tail', task_order, metric, mean
 FROM quoted
