@@ -44,13 +44,22 @@ static void make_nan(size_t n, float *y)
     memset(y, 0xff, n * sizeof *y);
 }
 
-static float lanes_sum(const float lanes[VECTOR_LANES])
+static inline void add_upper(int width, float *lanes)
+{
+    for (int j = 0; j < width; j++)
+        lanes[j] += lanes[j + width];
+}
+
+/* Halves are added until one lane is left. In a loop over widths GCC takes the narrow ones value by value. */
+static inline float lanes_sum(const float lanes[VECTOR_LANES])
 {
     float part[VECTOR_LANES];
     memcpy(part, lanes, sizeof part);
-    for (int width = VECTOR_LANES / 2; width > 0; width /= 2)
-        for (int j = 0; j < width; j++)
-            part[j] += part[j + width];
+    add_upper(16, part);
+    add_upper(8, part);
+    add_upper(4, part);
+    add_upper(2, part);
+    add_upper(1, part);
     return part[0];
 }
 
@@ -296,6 +305,12 @@ static void layer_norm_backward(size_t n, const float *restrict x, const float *
         dx[i] += rstd * (dy[i] * gain[i] - total - (x[i] - mean) * rstd * product);
 }
 
+static inline void keep_larger(int width, float *lanes)
+{
+    for (int j = 0; j < width; j++)
+        lanes[j] = lanes[j + width] > lanes[j] ? lanes[j + width] : lanes[j];
+}
+
 static float maximum(size_t n, const float *x)
 {
     float lanes[VECTOR_LANES];
@@ -307,9 +322,11 @@ static float maximum(size_t n, const float *x)
             lanes[j] = x[first + j] > lanes[j] ? x[first + j] : lanes[j];
     for (size_t i = whole; i < n; i++)
         lanes[i - whole] = x[i] > lanes[i - whole] ? x[i] : lanes[i - whole];
-    for (int width = VECTOR_LANES / 2; width > 0; width /= 2)
-        for (int j = 0; j < width; j++)
-            lanes[j] = lanes[j + width] > lanes[j] ? lanes[j + width] : lanes[j];
+    keep_larger(16, lanes);
+    keep_larger(8, lanes);
+    keep_larger(4, lanes);
+    keep_larger(2, lanes);
+    keep_larger(1, lanes);
     return lanes[0];
 }
 
