@@ -1,12 +1,13 @@
-/* Times a training step of the adapters and an evaluation batch, as a share of the backend's own product rate in the
- * same run.
+/* Times a training step of the adapters and an evaluation batch, as a share of the backend's own product rate.
  *
  *     build/tests/step [--backend cpu|cuda] [--precision f32|bf16|both] [--profile] [vit_b_16|mini] [images] [prompts]
  *         [experts]
  *
- * Of both, how many times faster bf16 is in this run. The product rate is that of a weight that is packed already.
- * Nothing is asserted: the figures are for people. Weights are random; that changes no time. Images lie on the device
- * already: what feeding costs is seen in a run. A step is recorded where the backend can, as in training. */
+ * The product rate is that of a weight that is packed already. A machine that others use, too, gives another rate every
+ * second, so everything is timed in rounds, of both precisions by turns, and each share and each "times as fast" is of
+ * figures of one round; what is printed is the middle one of the rounds, and how far they lie apart. Nothing is
+ * asserted: the figures are for people. Weights are random; that changes no time. Images lie on the device already: what
+ * feeding costs is seen in a run. A step is recorded where the backend can, as in training. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,7 +27,7 @@ enum { TASKS = 11, TOP_K = 2, BOTTLENECK = 64 };
 static const struct shape {
     const char *name;
     struct clip_dimensions dimensions;
-    size_t images, prompts, experts, positions, repeats;
+    size_t images, prompts, experts, positions, rounds;
 } shapes[] = {
     {"vit_b_16",
      {.embed = 512,
@@ -46,7 +47,7 @@ static const struct shape {
      100,
      55,
      14,
-     2},
+     3},
     {"mini",
      {.embed = 128,
       .resolution = 64,
@@ -68,7 +69,9 @@ static const struct shape {
      20},
 };
 
-enum { DEVICE_IMAGES = 64, DEVICE_EVALUATION = 256, DEVICE_TOGETHER = 10 };
+enum { DEVICE_IMAGES = 64, DEVICE_EVALUATION = 256, DEVICE_TOGETHER = 10, MOST_ROUNDS = 20 };
+
+enum figure { RATE, STEP, UPDATE, EVALUATION, FIGURES };
 
 struct bench {
     const struct shape *shape;
@@ -77,7 +80,7 @@ struct bench {
     size_t images, evaluated, prompts, experts;
     struct backend_settings settings;
     struct backend *backend;
-    size_t left; /* memory of the device when the backend was opened */
+    size_t taken; /* memory of the device */
     struct arena model, step;
     struct clip *clip;
     struct adapters *adapters;
@@ -85,9 +88,11 @@ struct bench {
     float *loss;
     int32_t *found; /* that a gradient is not finite */
     struct tensor pixels, labels, routers;
+    struct tensor x, w, y; /* of the product */
     struct texts texts;
     uint32_t steps;
     struct repeated repeated;
+    double rounds[FIGURES][MOST_ROUNDS]; /* products' FLOP a second beside the step, seconds of the others */
 };
 
 static struct error error;
@@ -251,91 +256,130 @@ static void wait_for_it(struct bench *b)
     must(wait_for_device(b->backend, b->loss, &error));
 }
 
-/* The fastest of some repeats: what the machine can do when it is left alone. Where the host does not wait for what it
- * asks for, a repeat is several of them. */
-static double fastest(struct bench *b, void (*what)(struct bench *))
+/* Of one, where the host does not wait for what it asks for the mean of several. */
+static double seconds_of(struct bench *b, void (*what)(struct bench *))
 {
-    double best = 1e30;
-    bool device = b->backend->asynchronous;
-    size_t together = device ? DEVICE_TOGETHER : 1, before = device ? 3 : 1; /* made, recorded, replayed */
-    for (size_t i = 0; i < before; i++)
+    size_t together = b->backend->asynchronous ? DEVICE_TOGETHER : 1;
+    wait_for_it(b);
+    double start = now();
+    for (size_t i = 0; i < together; i++)
         what(b);
-    for (size_t i = 0; i < b->shape->repeats; i++) {
-        wait_for_it(b);
-        double start = now();
-        for (size_t k = 0; k < together; k++)
-            what(b);
-        wait_for_it(b);
-        double seconds = (now() - start) / (double)together;
-        best = seconds < best ? seconds : best;
-    }
-    return best;
+    wait_for_it(b);
+    return (now() - start) / (double)together;
 }
 
-/* The fastest update after gradients were computed, as in a step: by itself it would find in the caches what a step has to
+/* Of an update after gradients were computed, as in a step: by itself it would find in the caches what a step has to
  * fetch. */
 static double update_in_step(struct bench *b)
 {
-    double best = 1e30;
-    for (size_t i = 0; i < b->shape->repeats; i++) {
-        compute_gradients(b);
-        wait_for_it(b);
-        double start = now();
-        update(b);
-        wait_for_it(b);
-        double seconds = now() - start;
-        best = seconds < best ? seconds : best;
-    }
-    return best;
+    compute_gradients(b);
+    wait_for_it(b);
+    double start = now();
+    update(b);
+    wait_for_it(b);
+    return now() - start;
 }
 
 enum { PRODUCT_N = 3072, PRODUCT_K = 768 };
 
-/* Rows of a batch in the precision of the run; a CPU is asked for fewer. */
+/* Rows of a batch; a CPU is asked for fewer. */
 static size_t product_rows(const struct bench *b)
 {
     return b->backend->asynchronous ? 12608 : 1024;
 }
 
-static double product_seconds(struct bench *b)
+/* Between −½ and ½, in the precision of the run: of zeros a processor may make more. */
+static void take_operand(struct bench *b, struct tensor *tensor, size_t rows, size_t columns)
 {
-    enum { REPEATS = 50 };
-    enum tensor_type type = b->backend->precision == PRECISION_BF16 ? TENSOR_BF16 : TENSOR_F32;
-    struct tensor x, w, y;
-    size_t rows = product_rows(b), repeats = b->backend->asynchronous ? REPEATS : 10;
-    arena_reset(&b->step);
-    must(tensor_take(&x, &b->step, type, "x", 2, (size_t[]){rows, PRODUCT_K}, &error));
-    must(tensor_take(&w, &b->step, type, "w", 2, (size_t[]){PRODUCT_N, PRODUCT_K}, &error));
-    must(tensor_take(&y, &b->step, type, "y", 2, (size_t[]){rows, PRODUCT_N}, &error));
-    must(b->backend->ops->zero(b->backend, x.data, tensor_bytes(&x), &error));
-    must(b->backend->ops->zero(b->backend, w.data, tensor_bytes(&w), &error));
-    struct gemm gemm = {
-        .a = matrix_of(&x), .b = matrix_of(&w), .transpose_b = true, .frozen_b = true, .out = matrix_of(&y)};
-    must(b->backend->ops->gemm(b->backend, &gemm, &error));
-    wait_for_it(b);
-    double start = now();
-    for (size_t i = 0; i < repeats; i++)
-        must(b->backend->ops->gemm(b->backend, &gemm, &error));
-    wait_for_it(b);
-    return (now() - start) / (double)repeats;
+    bool bf16 = b->backend->precision == PRECISION_BF16;
+    struct rng rng = rng_make(1, RNG_TEST, 1, 0);
+    size_t values = rows * columns;
+    float *host = malloc(values * sizeof *host);
+    uint16_t *upper = (uint16_t *)host;
+    for (size_t i = 0; host != NULL && i < values; i++) {
+        float x = rng_uniform(&rng, i) - 0.5f;
+        uint32_t bits;
+        memcpy(&bits, &x, sizeof bits);
+        if (bf16)
+            upper[i] = (uint16_t)(bits >> 16);
+        else
+            host[i] = x;
+    }
+    upload(b, tensor, bf16 ? TENSOR_BF16 : TENSOR_F32, 2, (size_t[]){rows, columns}, host);
 }
 
-static double best_rate(struct bench *b)
+static void open_product(struct bench *b)
 {
+    size_t rows = product_rows(b);
+    take_operand(b, &b->x, rows, PRODUCT_K);
+    take_operand(b, &b->w, PRODUCT_N, PRODUCT_K);
+    must(tensor_take(&b->y, &b->model, b->x.type, "y", 2, (size_t[]){rows, PRODUCT_N}, &error));
+}
+
+static void multiply(struct bench *b)
+{
+    struct gemm gemm = {
+        .a = matrix_of(&b->x), .b = matrix_of(&b->w), .transpose_b = true, .frozen_b = true, .out = matrix_of(&b->y)};
+    must(b->backend->ops->gemm(b->backend, &gemm, &error));
+}
+
+/* The best of some. */
+static double product_rate(struct bench *b)
+{
+    enum { PRODUCTS = 10 };
     double best = 1e30;
-    for (int i = 0; i < 8; i++) {
-        double seconds = product_seconds(b);
+    for (int i = 0; i < PRODUCTS; i++) {
+        double seconds = seconds_of(b, multiply);
         best = seconds < best ? seconds : best;
     }
     return 2.0 * (double)product_rows(b) * PRODUCT_N * PRODUCT_K / best;
+}
+
+/* Memory that is reached for the first time; on a device a step is made, recorded and replayed. */
+static void warm_up(struct bench *b)
+{
+    for (int i = 0; i < (b->backend->asynchronous ? 3 : 1); i++) {
+        multiply(b);
+        train_step(b);
+        evaluate(b);
+    }
+}
+
+static void time_round(struct bench *b, size_t round)
+{
+    double before = product_rate(b);
+    b->rounds[STEP][round] = seconds_of(b, train_step);
+    b->rounds[RATE][round] = (before + product_rate(b)) / 2;
+    b->rounds[UPDATE][round] = update_in_step(b);
+    b->rounds[EVALUATION][round] = seconds_of(b, evaluate);
+}
+
+/* --- Figures --- */
+
+struct figures {
+    double lowest, middle, highest;
+};
+
+static int ascending(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static struct figures figures_of(const double *rounds, size_t count)
+{
+    double values[MOST_ROUNDS];
+    memcpy(values, rounds, count * sizeof *values);
+    qsort(values, count, sizeof *values, ascending);
+    return (struct figures){values[0], (values[(count - 1) / 2] + values[count / 2]) / 2, values[count - 1]};
 }
 
 static void print_memory(const struct bench *b)
 {
     struct rusage usage;
     getrusage(RUSAGE_SELF, &usage);
-    if (b->left != SIZE_MAX)
-        printf("  peak device memory    %.2f GB\n", (double)(b->left - b->backend->ops->memory_left(b->backend)) / 1e9);
+    if (b->backend->asynchronous)
+        printf("  peak device memory    %.2f GB\n", (double)b->taken / 1e9);
     printf("  peak memory           %.2f GB\n", (double)usage.ru_maxrss * 1024 / 1e9);
 }
 
@@ -343,9 +387,9 @@ static void profile_of(struct bench *b, const char *name, void (*what)(struct be
 {
     printf(" %s, by operation:\n", name);
     timed_begin(b->backend);
-    for (size_t i = 0; i < b->shape->repeats; i++)
+    for (size_t i = 0; i < b->shape->rounds; i++)
         what(b);
-    timed_print(b->backend, b->shape->repeats);
+    timed_print(b->backend, b->shape->rounds);
 }
 
 static void profile(struct bench *b)
@@ -354,36 +398,49 @@ static void profile(struct bench *b)
     profile_of(b, "evaluation", evaluate);
 }
 
-struct figures {
-    double step, evaluation; /* seconds */
-};
+static void print_times(const struct bench *b, const char *name, enum figure figure, double work)
+{
+    double shares[MOST_ROUNDS];
+    for (size_t i = 0; i < b->shape->rounds; i++)
+        shares[i] = 100 * work / b->rounds[figure][i] / b->rounds[RATE][i];
+    struct figures seconds = figures_of(b->rounds[figure], b->shape->rounds),
+                   share = figures_of(shares, b->shape->rounds);
+    printf("  %-21s %.4f s (%.4f to %.4f), %.3f TFLOP, %.0f%% of the product rate (%.0f to %.0f%%)", name,
+           seconds.middle, seconds.lowest, seconds.highest, work / 1e12, share.middle, share.lowest, share.highest);
+}
 
-static struct figures report(struct bench *b)
+static void report(const struct bench *b)
 {
     const struct clip_dimensions *n = &b->shape->dimensions;
     const struct cost_experts experts = adapters_cost(n, &b->adapters->settings);
-    double rate = best_rate(b);
-    double step = fastest(b, train_step),
-           step_cost = cost_adapter_step(n, b->images, b->prompts, b->shape->positions, &experts);
-    double updating = update_in_step(b), evaluation = fastest(b, evaluate),
-           evaluation_cost = cost_images(n, b->evaluated) + cost_image_experts(n, b->evaluated, &experts);
-    double again = best_rate(b);
-    rate = again > rate ? again : rate;
+    struct figures rate = figures_of(b->rounds[RATE], b->shape->rounds),
+                   updating = figures_of(b->rounds[UPDATE], b->shape->rounds),
+                   evaluation = figures_of(b->rounds[EVALUATION], b->shape->rounds);
+    double images = (double)b->evaluated;
     size_t values = adapters_values(b->adapters);
-    printf("%s, %s, %zu images, %zu prompts of %zu tokens, %zu experts\n", b->shape->name, b->backend->description,
-           b->images, b->prompts, b->shape->positions, b->experts);
+    printf("%s, %s, %zu images, %zu prompts of %zu tokens, %zu experts, %zu rounds\n", b->shape->name,
+           b->backend->description, b->images, b->prompts, b->shape->positions, b->experts, b->shape->rounds);
     printf("  trainable parameters  %zu, %.1f MiB\n", values, (double)values * 4 / (1 << 20));
-    printf("  product rate          %.0f GFLOP/s (%s, %zu x %d x %d)\n", rate / 1e9,
-           precision_name(b->backend->precision), product_rows(b), PRODUCT_K, PRODUCT_N);
-    printf("  training step         %.4f s, %.3f TFLOP, %.0f%% of the product rate%s\n", step, step_cost / 1e12,
-           100 * step_cost / step / rate, b->repeated.recording.owner != NULL ? ", recorded" : "");
-    printf("  of which the update   %.4f s, of what a step used\n", updating);
-    printf("  evaluation            %.1f images/s in batches of %zu, %.0f%% of the product rate\n",
-           (double)b->evaluated / evaluation, b->evaluated, 100 * evaluation_cost / evaluation / rate);
+    printf("  product rate          %.0f GFLOP/s (%.0f to %.0f; %s, %zu x %d x %d)\n", rate.middle / 1e9,
+           rate.lowest / 1e9, rate.highest / 1e9, precision_name(b->backend->precision), product_rows(b), PRODUCT_K,
+           PRODUCT_N);
+    print_times(b, "training step", STEP, cost_adapter_step(n, b->images, b->prompts, b->shape->positions, &experts));
+    printf("%s\n", b->repeated.recording.owner != NULL ? ", recorded" : "");
+    printf("  of which the update   %.4f s, of what a step used\n", updating.middle);
+    print_times(b, "evaluation batch", EVALUATION,
+                cost_images(n, b->evaluated) + cost_image_experts(n, b->evaluated, &experts));
+    printf("\n  images evaluated      %.1f a second (%.1f to %.1f), in batches of %zu\n", images / evaluation.middle,
+           images / evaluation.highest, images / evaluation.lowest, b->evaluated);
     print_memory(b);
-    if (b->profile)
-        profile(b);
-    return (struct figures){step, evaluation};
+}
+
+static void print_ratio(const struct bench *f32, const struct bench *bf16, const char *name, enum figure figure)
+{
+    double ratios[MOST_ROUNDS];
+    for (size_t i = 0; i < f32->shape->rounds; i++)
+        ratios[i] = f32->rounds[figure][i] / bf16->rounds[figure][i];
+    struct figures times = figures_of(ratios, f32->shape->rounds);
+    printf("bf16 beside f32: %s %.2f times as fast (%.2f to %.2f)\n", name, times.middle, times.lowest, times.highest);
 }
 
 /* --- Command line --- */
@@ -427,44 +484,60 @@ static void close_bench(struct bench *b)
     backend_close(b->backend);
 }
 
-static struct figures run_bench(struct bench b)
+static void open_bench(struct bench *b)
 {
-    must(backend_open(&b.backend, &b.settings, &error));
-    b.left = b.backend->ops->memory_left(b.backend);
-    bool device = b.backend->asynchronous;
-    if (b.profile && device) {
+    must(backend_open(&b->backend, &b->settings, &error));
+    size_t left = b->backend->ops->memory_left(b->backend);
+    bool device = b->backend->asynchronous;
+    if (b->profile && device) {
         fprintf(stderr,
                 "step: --profile looks at the clock around each operation, which a device only queues; use the CPU, "
                 "or ncu\n");
         exit(2);
     }
-    b.images = b.numbers[0] > 0 ? b.numbers[0] : device ? DEVICE_IMAGES : b.shape->images;
-    b.evaluated = device ? DEVICE_EVALUATION : b.images;
-    b.prompts = b.numbers[1] > 0 ? b.numbers[1] : b.shape->prompts;
-    b.experts = b.numbers[2] > 0 ? b.numbers[2] : b.shape->experts;
-    b.repeated = (struct repeated){.body = forward_and_backward, .context = &b};
-    open_model(&b);
-    open_batch(&b);
-    struct figures figures = report(&b);
-    close_bench(&b);
-    return figures;
+    b->images = b->numbers[0] > 0 ? b->numbers[0] : device ? DEVICE_IMAGES : b->shape->images;
+    b->evaluated = device ? DEVICE_EVALUATION : b->images;
+    b->prompts = b->numbers[1] > 0 ? b->numbers[1] : b->shape->prompts;
+    b->experts = b->numbers[2] > 0 ? b->numbers[2] : b->shape->experts;
+    b->repeated = (struct repeated){.body = forward_and_backward, .context = b};
+    open_model(b);
+    open_batch(b);
+    open_product(b);
+    warm_up(b);
+    b->taken = left - b->backend->ops->memory_left(b->backend);
+}
+
+static void run(struct bench *benches, size_t count)
+{
+    for (size_t k = 0; k < count; k++)
+        open_bench(&benches[k]);
+    for (size_t i = 0; i < benches->shape->rounds; i++)
+        for (size_t k = 0; k < count; k++)
+            time_round(&benches[k], i);
+    for (size_t k = 0; k < count; k++) {
+        report(&benches[k]);
+        if (benches[k].profile)
+            profile(&benches[k]);
+    }
+    if (count == 2) {
+        print_ratio(&benches[0], &benches[1], "a step", STEP);
+        print_ratio(&benches[0], &benches[1], "evaluation", EVALUATION);
+    }
+    for (size_t k = 0; k < count; k++)
+        close_bench(&benches[k]);
 }
 
 int main(int argc, char **argv)
 {
-    struct bench b = {.shape = &shapes[0], .settings = {.name = "cpu"}};
-    if (!read_words(&b, argc, argv)) {
+    static struct bench benches[2] = {{.shape = &shapes[0], .settings = {.name = "cpu"}}};
+    if (!read_words(&benches[0], argc, argv)) {
         fprintf(stderr,
                 "usage: step [--backend cpu|cuda] [--precision f32|bf16|both] [--profile] [vit_b_16|mini] [images] "
                 "[prompts] [experts]\n");
         return 2;
     }
-    struct figures first = run_bench(b);
-    if (b.both) {
-        b.settings.precision = PRECISION_BF16;
-        struct figures second = run_bench(b);
-        printf("bf16 beside f32: the step %.2f times as fast, evaluation %.2f times\n", first.step / second.step,
-               first.evaluation / second.evaluation);
-    }
+    benches[1] = benches[0];
+    benches[1].settings.precision = PRECISION_BF16;
+    run(benches, benches[0].both ? 2 : 1);
     return 0;
 }
