@@ -15,6 +15,7 @@ struct attention_run {
     float scale;                             /* 1/√columns */
     bool causal;
     struct matrix qkv, out, dout, dqkv; /* all samples */
+    bool far;                           /* what is written (cpu.h) */
     size_t room_bytes;
     uint8_t *rooms;
 };
@@ -122,7 +123,7 @@ static void store_columns(const struct attention_run *run, struct matrix out, si
                           const float *x, size_t stride)
 {
     for (size_t i = 0; i < out.rows; i++, x += stride)
-        cpu_store(run->cpu, out, i, column, columns, x);
+        cpu_write(run->cpu, out, run->far, i, column, columns, x);
 }
 
 /* out [rows, columns of a head] = a b, by way of the room */
@@ -186,6 +187,7 @@ static void attend(void *context, size_t job, size_t worker)
         struct matrix p = probabilities(run, &room, head.query, keys, i, inverse);
         multiply_into(run, &room, p, values, rows_from(out, i, p.rows));
     }
+    run->cpu->bf16->fence();
 }
 
 /* A block's rows [rows ≤ BLOCK, depth] as depths first … of a right operand, zeros where there are none. */
@@ -245,6 +247,7 @@ static void attend_backward(void *context, size_t job, size_t worker)
         attend_backward_block(run, &room, &head, i, gradient.query, dout);
     multiply_turned(run, &room, room.dout_turned, room.p_right, gradient.value);
     multiply_turned(run, &room, room.query_turned, room.dscores_right, gradient.key);
+    run->cpu->bf16->fence();
 }
 
 static status run_heads(struct attention_run *run, size_t batch, threads_job job, struct error *error)
@@ -254,6 +257,7 @@ static status run_heads(struct attention_run *run, size_t batch, threads_job job
     run->side = bf16_padded(run->positions, BF16_SIDE);
     run->depth = bf16_padded(run->positions, BF16_DEPTH);
     run->scale = 1.0f / sqrtf((float)run->columns);
+    run->far = cpu_is_far(batch * run->positions * run->width * sizeof(uint16_t));
     run->columns_depth = bf16_padded(run->columns, BF16_DEPTH);
     struct room unused;
     run->room_bytes = lay_out(run, run->dout.data != NULL, NULL, &unused);

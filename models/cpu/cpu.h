@@ -67,6 +67,25 @@ static inline void cpu_store(const struct cpu *cpu, struct matrix m, size_t row,
         cpu->bf16->round(n, room, (uint16_t *)m.data + row * m.stride + column);
 }
 
+/* Whether so many bytes would leave the caches before they are read. */
+static inline bool cpu_is_far(size_t bytes)
+{
+    enum { STAYS = 1 << 20 };
+    return bytes > STAYS;
+}
+
+/* n values of a row in bf16 precision; far: past the caches, to be followed by cpu->bf16->fence() */
+static inline void cpu_write(const struct cpu *cpu, struct matrix m, bool far, size_t row, size_t column, size_t n,
+                             const float *x)
+{
+    if (m.type == TENSOR_BF16)
+        (far ? cpu->bf16->stream_rounded : cpu->bf16->round)(n, x, (uint16_t *)m.data + row * m.stride + column);
+    else if (far)
+        cpu->bf16->stream(n, x, row_of(m, row) + column);
+    else
+        copy_few(row_of(m, row) + column, x, n * sizeof *x);
+}
+
 /* The most columns at a time: all of a row of floats. */
 static inline size_t cpu_piece(size_t columns, enum tensor_type first, enum tensor_type second, enum tensor_type third)
 {

@@ -85,17 +85,9 @@ static status prepare_right(struct cpu *cpu, const struct gemm *g, const uint32_
     return OK;
 }
 
-/* n values of a row, past the caches where they would not stay there until they are read. */
 static void write_row(const struct cpu *cpu, struct matrix m, size_t row, size_t column, size_t n, const float *c)
 {
-    enum { STAYS = 1 << 20 }; /* bytes */
-    bool far = m.rows * m.stride * tensor_type_size(m.type) > STAYS;
-    if (m.type == TENSOR_BF16)
-        (far ? cpu->bf16->stream_rounded : cpu->bf16->round)(n, c, (uint16_t *)m.data + row * m.stride + column);
-    else if (far)
-        cpu->bf16->stream(n, c, row_of(m, row) + column);
-    else
-        copy_few(row_of(m, row) + column, c, n * sizeof *c);
+    cpu_write(cpu, m, cpu_is_far(m.rows * m.stride * tensor_type_size(m.type)), row, column, n, c);
 }
 
 /* c = activation(c), or c ⊙ its gradient at x */

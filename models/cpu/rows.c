@@ -18,6 +18,8 @@ static void run_chunk(void *context, size_t job, size_t worker)
     const struct rows_run *run = context;
     size_t first = job * run->chunk, last = first + run->chunk < run->rows ? first + run->chunk : run->rows;
     run->body(run->cpu, run->operation, first, last);
+    if (run->cpu->bf16 != NULL)
+        run->cpu->bf16->fence();
 }
 
 void cpu_run_rows(struct cpu *cpu, size_t rows, size_t values_per_row, rows_body body, const void *operation)
@@ -34,11 +36,13 @@ static void layer_norm_rows(struct cpu *cpu, const void *operation, size_t first
 {
     const struct layer_norm *o = operation;
     float buffer[NORM_COLUMNS];
+    bool far = cpu_is_far(o->y.rows * o->y.stride * tensor_type_size(o->y.type));
     for (size_t i = first; i < last; i++) {
         float unused[2], *statistics = o->statistics != NULL ? (float *)o->statistics + 2 * i : unused,
                          *y = cpu_room(o->y, i, 0, buffer);
         cpu->vector->layer_norm(o->x.columns, row_of(o->x, i), o->gain, o->bias, y, statistics);
-        cpu_store(cpu, o->y, i, 0, o->y.columns, y);
+        if (y == buffer)
+            cpu_write(cpu, o->y, far, i, 0, o->y.columns, y);
     }
 }
 

@@ -26,6 +26,7 @@ static const struct route_case route_cases[] = {
     {7, 2, 65, 9, 3, 1, 4, EQUAL_LOGITS},
     {40, 2, 65, MANY_EXPERTS, 3, 2, 4, SOME_WITHOUT_ROUTER}, /* projected together */
     {3, 2, 7, MANY_EXPERTS, 2, 1, 4, EQUAL_LOGITS},
+    {65, 65, 64, 5, 2, 1, 4, MIXED}, /* slots that leave the caches */
 };
 
 static void on_all_routes(device_body body)
