@@ -253,14 +253,15 @@ static void attend_backward(void *context, size_t job, size_t worker)
 static status run_heads(struct attention_run *run, size_t batch, threads_job job, struct error *error)
 {
     struct arena_mark mark = arena_mark(&run->cpu->scratch);
+    bool backward = run->dout.data != NULL;
     run->columns = run->width / run->heads;
     run->side = bf16_padded(run->positions, BF16_SIDE);
     run->depth = bf16_padded(run->positions, BF16_DEPTH);
     run->scale = 1.0f / sqrtf((float)run->columns);
-    run->far = cpu_is_far(batch * run->positions * run->width * sizeof(uint16_t));
+    run->far = cpu_is_far(batch * run->positions * (backward ? 3 : 1) * run->width * sizeof(uint16_t));
     run->columns_depth = bf16_padded(run->columns, BF16_DEPTH);
     struct room unused;
-    run->room_bytes = lay_out(run, run->dout.data != NULL, NULL, &unused);
+    run->room_bytes = lay_out(run, backward, NULL, &unused);
     void *memory;
     TRY(cpu_scratch(run->cpu, threads_count(run->cpu->threads) * run->room_bytes, &memory, error));
     run->rooms = memory;

@@ -54,7 +54,7 @@ static inline const float *cpu_floats(const struct cpu *cpu, struct matrix m, si
     return buffer;
 }
 
-/* Where to compute them: where they belong, or in buffer, from where cpu_store rounds them. */
+/* Where to compute them: where they belong, or in buffer, from where cpu_store or cpu_write rounds them. */
 static inline float *cpu_room(struct matrix m, size_t row, size_t column, float *buffer)
 {
     return m.type == TENSOR_F32 ? row_of(m, row) + column : buffer;
@@ -74,7 +74,8 @@ static inline bool cpu_is_far(size_t bytes)
     return bytes > STAYS;
 }
 
-/* n values of a row in bf16 precision; far: past the caches, to be followed by cpu->bf16->fence() */
+/* n values of a row, of either type, in a backend of bf16 precision; far: past the caches, to be followed by
+ * cpu->bf16->fence() */
 static inline void cpu_write(const struct cpu *cpu, struct matrix m, bool far, size_t row, size_t column, size_t n,
                              const float *x)
 {
@@ -97,8 +98,8 @@ void cpu_copy_row(const struct cpu *cpu, struct matrix from, size_t row, struct 
 /* to += scale · from */
 void cpu_add_row(const struct cpu *cpu, float scale, struct matrix from, size_t row, struct matrix to, size_t at);
 
-/* Shares out rows in chunks that are worth a thread's while. body must write only what belongs to rows [first,
- * last). */
+/* Shares out rows in chunks that are worth a thread's while. body must write only what belongs to rows [first, last);
+ * what it wrote past the caches is fenced. */
 typedef void (*rows_body)(struct cpu *cpu, const void *operation, size_t first, size_t last);
 void cpu_run_rows(struct cpu *cpu, size_t rows, size_t values_per_row, rows_body body, const void *operation);
 

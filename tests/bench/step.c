@@ -27,7 +27,7 @@ enum { TASKS = 11, TOP_K = 2, BOTTLENECK = 64 };
 static const struct shape {
     const char *name;
     struct clip_dimensions dimensions;
-    size_t images, prompts, experts, positions, rounds;
+    size_t images, prompts, experts, positions, rounds; /* at most MOST_ROUNDS */
 } shapes[] = {
     {"vit_b_16",
      {.embed = 512,
@@ -92,16 +92,19 @@ struct bench {
     struct texts texts;
     uint32_t steps;
     struct repeated repeated;
-    double rounds[FIGURES][MOST_ROUNDS]; /* products' FLOP a second beside the step, seconds of the others */
+    double rounds[FIGURES]
+                 [MOST_ROUNDS]; /* RATE: of products, FLOP a second before and after, the mean; others: seconds */
 };
 
 static struct error error;
+
+enum { SKIPPED = 77 };
 
 static void must(status result)
 {
     if (result == ERROR_DEVICE) {
         fprintf(stderr, "step: skipped, %s\n", error.message);
-        exit(77);
+        exit(SKIPPED);
     }
     if (result != OK) {
         fprintf(stderr, "step: %s\n", error.message);
@@ -256,10 +259,10 @@ static void wait_for_it(struct bench *b)
     must(wait_for_device(b->backend, b->loss, &error));
 }
 
-/* Of one, where the host does not wait for what it asks for the mean of several. */
-static double seconds_of(struct bench *b, void (*what)(struct bench *))
+/* Of one; where the host does not wait for what it asks for, the mean of several together. */
+static double seconds_of(struct bench *b, void (*what)(struct bench *), size_t together)
 {
-    size_t together = b->backend->asynchronous ? DEVICE_TOGETHER : 1;
+    together = b->backend->asynchronous ? together : 1;
     wait_for_it(b);
     double start = now();
     for (size_t i = 0; i < together; i++)
@@ -288,7 +291,7 @@ static size_t product_rows(const struct bench *b)
     return b->backend->asynchronous ? 12608 : 1024;
 }
 
-/* Between −½ and ½, in the precision of the run: of zeros a processor may make more. */
+/* Between −½ and ½, in the precision of the run. Products of zeros may be faster. */
 static void take_operand(struct bench *b, struct tensor *tensor, size_t rows, size_t columns)
 {
     bool bf16 = b->backend->precision == PRECISION_BF16;
@@ -326,20 +329,19 @@ static void multiply(struct bench *b)
 /* The best of some. */
 static double product_rate(struct bench *b)
 {
-    enum { PRODUCTS = 10 };
+    enum { TIMES = 10, TOGETHER = 50 };
     double best = 1e30;
-    for (int i = 0; i < PRODUCTS; i++) {
-        double seconds = seconds_of(b, multiply);
+    for (int i = 0; i < TIMES; i++) {
+        double seconds = seconds_of(b, multiply, TOGETHER);
         best = seconds < best ? seconds : best;
     }
     return 2.0 * (double)product_rows(b) * PRODUCT_N * PRODUCT_K / best;
 }
 
-/* Memory that is reached for the first time; on a device a step is made, recorded and replayed. */
+/* So that no round reaches memory for the first time; on a device a step is made, recorded and replayed. */
 static void warm_up(struct bench *b)
 {
     for (int i = 0; i < (b->backend->asynchronous ? 3 : 1); i++) {
-        multiply(b);
         train_step(b);
         evaluate(b);
     }
@@ -348,10 +350,10 @@ static void warm_up(struct bench *b)
 static void time_round(struct bench *b, size_t round)
 {
     double before = product_rate(b);
-    b->rounds[STEP][round] = seconds_of(b, train_step);
+    b->rounds[STEP][round] = seconds_of(b, train_step, DEVICE_TOGETHER);
+    b->rounds[EVALUATION][round] = seconds_of(b, evaluate, DEVICE_TOGETHER);
     b->rounds[RATE][round] = (before + product_rate(b)) / 2;
     b->rounds[UPDATE][round] = update_in_step(b);
-    b->rounds[EVALUATION][round] = seconds_of(b, evaluate);
 }
 
 /* --- Figures --- */
@@ -374,13 +376,11 @@ static struct figures figures_of(const double *rounds, size_t count)
     return (struct figures){values[0], (values[(count - 1) / 2] + values[count / 2]) / 2, values[count - 1]};
 }
 
-static void print_memory(const struct bench *b)
+static void print_peak_memory(void)
 {
     struct rusage usage;
     getrusage(RUSAGE_SELF, &usage);
-    if (b->backend->asynchronous)
-        printf("  peak device memory    %.2f GB\n", (double)b->taken / 1e9);
-    printf("  peak memory           %.2f GB\n", (double)usage.ru_maxrss * 1024 / 1e9);
+    printf("peak memory of the process: %.2f GB\n", (double)usage.ru_maxrss * 1024 / 1e9);
 }
 
 static void profile_of(struct bench *b, const char *name, void (*what)(struct bench *))
@@ -398,15 +398,16 @@ static void profile(struct bench *b)
     profile_of(b, "evaluation", evaluate);
 }
 
-static void print_times(const struct bench *b, const char *name, enum figure figure, double work)
+static void print_times(const struct bench *b, const char *name, enum figure figure, double work, const char *how)
 {
     double shares[MOST_ROUNDS];
     for (size_t i = 0; i < b->shape->rounds; i++)
         shares[i] = 100 * work / b->rounds[figure][i] / b->rounds[RATE][i];
     struct figures seconds = figures_of(b->rounds[figure], b->shape->rounds),
                    share = figures_of(shares, b->shape->rounds);
-    printf("  %-21s %.4f s (%.4f to %.4f), %.3f TFLOP, %.0f%% of the product rate (%.0f to %.0f%%)", name,
-           seconds.middle, seconds.lowest, seconds.highest, work / 1e12, share.middle, share.lowest, share.highest);
+    printf("  %-21s %.4f s (%.4f to %.4f), %.3f TFLOP, %.0f%% of the product rate (%.0f to %.0f%%)%s\n", name,
+           seconds.middle, seconds.lowest, seconds.highest, work / 1e12, share.middle, share.lowest, share.highest,
+           how);
 }
 
 static void report(const struct bench *b)
@@ -424,14 +425,15 @@ static void report(const struct bench *b)
     printf("  product rate          %.0f GFLOP/s (%.0f to %.0f; %s, %zu x %d x %d)\n", rate.middle / 1e9,
            rate.lowest / 1e9, rate.highest / 1e9, precision_name(b->backend->precision), product_rows(b), PRODUCT_K,
            PRODUCT_N);
-    print_times(b, "training step", STEP, cost_adapter_step(n, b->images, b->prompts, b->shape->positions, &experts));
-    printf("%s\n", b->repeated.recording.owner != NULL ? ", recorded" : "");
+    print_times(b, "training step", STEP, cost_adapter_step(n, b->images, b->prompts, b->shape->positions, &experts),
+                b->repeated.recording.owner != NULL ? ", recorded" : "");
     printf("  of which the update   %.4f s, of what a step used\n", updating.middle);
     print_times(b, "evaluation batch", EVALUATION,
-                cost_images(n, b->evaluated) + cost_image_experts(n, b->evaluated, &experts));
-    printf("\n  images evaluated      %.1f a second (%.1f to %.1f), in batches of %zu\n", images / evaluation.middle,
+                cost_images(n, b->evaluated) + cost_image_experts(n, b->evaluated, &experts), "");
+    printf("  images evaluated      %.1f a second (%.1f to %.1f), in batches of %zu\n", images / evaluation.middle,
            images / evaluation.highest, images / evaluation.lowest, b->evaluated);
-    print_memory(b);
+    if (b->backend->asynchronous)
+        printf("  peak device memory    %.2f GB\n", (double)b->taken / 1e9);
 }
 
 static void print_ratio(const struct bench *f32, const struct bench *bf16, const char *name, enum figure figure)
@@ -486,7 +488,6 @@ static void close_bench(struct bench *b)
 
 static void open_bench(struct bench *b)
 {
-    must(backend_open(&b->backend, &b->settings, &error));
     size_t left = b->backend->ops->memory_left(b->backend);
     bool device = b->backend->asynchronous;
     if (b->profile && device) {
@@ -502,9 +503,9 @@ static void open_bench(struct bench *b)
     b->repeated = (struct repeated){.body = forward_and_backward, .context = b};
     open_model(b);
     open_batch(b);
-    open_product(b);
     warm_up(b);
     b->taken = left - b->backend->ops->memory_left(b->backend);
+    open_product(b);
 }
 
 static void run(struct bench *benches, size_t count)
@@ -514,17 +515,18 @@ static void run(struct bench *benches, size_t count)
     for (size_t i = 0; i < benches->shape->rounds; i++)
         for (size_t k = 0; k < count; k++)
             time_round(&benches[k], i);
-    for (size_t k = 0; k < count; k++) {
+    for (size_t k = 0; k < count; k++)
         report(&benches[k]);
-        if (benches[k].profile)
-            profile(&benches[k]);
-    }
     if (count == 2) {
         print_ratio(&benches[0], &benches[1], "a step", STEP);
         print_ratio(&benches[0], &benches[1], "evaluation", EVALUATION);
     }
-    for (size_t k = 0; k < count; k++)
+    print_peak_memory();
+    for (size_t k = 0; k < count; k++) {
+        if (benches[k].profile)
+            profile(&benches[k]);
         close_bench(&benches[k]);
+    }
 }
 
 int main(int argc, char **argv)
@@ -538,6 +540,15 @@ int main(int argc, char **argv)
     }
     benches[1] = benches[0];
     benches[1].settings.precision = PRECISION_BF16;
-    run(benches, benches[0].both ? 2 : 1);
+    must(backend_open(&benches[0].backend, &benches[0].settings, &error));
+    if (!benches[0].both) {
+        run(benches, 1);
+        return 0;
+    }
+    status second = backend_open(&benches[1].backend, &benches[1].settings, &error);
+    if (second != OK && second != ERROR_DEVICE)
+        must(second);
+    run(benches, second == OK ? 2 : 1);
+    must(second);
     return 0;
 }
