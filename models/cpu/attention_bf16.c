@@ -258,7 +258,7 @@ static status run_heads(struct attention_run *run, size_t batch, threads_job job
     run->side = bf16_padded(run->positions, BF16_SIDE);
     run->depth = bf16_padded(run->positions, BF16_DEPTH);
     run->scale = 1.0f / sqrtf((float)run->columns);
-    run->far = cpu_is_far(batch * run->positions * (backward ? 3 : 1) * run->width * sizeof(uint16_t));
+    run->far = cpu_is_far(backward ? run->dqkv : run->out);
     run->columns_depth = bf16_padded(run->columns, BF16_DEPTH);
     struct room unused;
     run->room_bytes = lay_out(run, backward, NULL, &unused);

@@ -67,11 +67,11 @@ static inline void cpu_store(const struct cpu *cpu, struct matrix m, size_t row,
         cpu->bf16->round(n, room, (uint16_t *)m.data + row * m.stride + column);
 }
 
-/* Whether so many bytes would leave the caches before they are read. */
-static inline bool cpu_is_far(size_t bytes)
+/* Whether it would leave the caches before it is read. */
+static inline bool cpu_is_far(struct matrix m)
 {
-    enum { STAYS = 1 << 20 };
-    return bytes > STAYS;
+    enum { STAYS = 1 << 20 }; /* bytes */
+    return m.rows * m.stride * tensor_type_size(m.type) > STAYS;
 }
 
 /* n values of a row, of either type, in a backend of bf16 precision; far: past the caches, to be followed by

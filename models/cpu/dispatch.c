@@ -300,15 +300,9 @@ static void gather_slots(struct cpu *cpu, const void *operation, size_t first, s
     const struct dispatch_gather *o = operation;
     size_t values = o->rows_per_sample * o->width;
     struct matrix x = values_of(o->x_type, o->x, values), out = values_of(o->out_type, o->out, values);
-    bool rounded = x.type == TENSOR_F32 && out.type == TENSOR_BF16,
-         far = cpu_is_far(slots_of(o->dispatch) * values * sizeof(uint16_t));
-    for (size_t s = first; s < last; s++) {
-        size_t sample = (size_t)o->dispatch->sample[s];
-        if (rounded)
-            cpu_write(cpu, out, far, s, 0, values, row_of(x, sample));
-        else
-            cpu_copy_row(cpu, x, sample, out, s);
-    }
+    out.rows = slots_of(o->dispatch);
+    for (size_t s = first; s < last; s++)
+        cpu_copy_row(cpu, x, (size_t)o->dispatch->sample[s], out, s);
 }
 
 status cpu_dispatch_gather(struct backend *backend, const struct dispatch_gather *o, struct error *error)

@@ -87,7 +87,7 @@ static status prepare_right(struct cpu *cpu, const struct gemm *g, const uint32_
 
 static void write_row(const struct cpu *cpu, struct matrix m, size_t row, size_t column, size_t n, const float *c)
 {
-    cpu_write(cpu, m, cpu_is_far(m.rows * m.stride * tensor_type_size(m.type)), row, column, n, c);
+    cpu_write(cpu, m, cpu_is_far(m), row, column, n, c);
 }
 
 /* c = activation(c), or c ⊙ its gradient at x */

@@ -36,7 +36,7 @@ static void layer_norm_rows(struct cpu *cpu, const void *operation, size_t first
 {
     const struct layer_norm *o = operation;
     float buffer[NORM_COLUMNS];
-    bool far = cpu_is_far(o->y.rows * o->y.stride * tensor_type_size(o->y.type));
+    bool far = cpu_is_far(o->y);
     for (size_t i = first; i < last; i++) {
         float unused[2], *statistics = o->statistics != NULL ? (float *)o->statistics + 2 * i : unused,
                          *y = cpu_room(o->y, i, 0, buffer);
@@ -174,7 +174,7 @@ void cpu_copy_row(const struct cpu *cpu, struct matrix from, size_t row, struct 
     if (from.type == to.type)
         memcpy(y, x, to.columns * size);
     else if (to.type == TENSOR_BF16)
-        cpu->bf16->round(to.columns, x, y);
+        cpu_write(cpu, to, cpu_is_far(to), at, 0, to.columns, x);
     else
         cpu->vector->widen(to.columns, x, y);
 }

@@ -29,12 +29,6 @@ void must(status result)
 
 /* --- Time --- */
 
-static int ascending(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 /* The median of some calls; where the host does not wait for the device, of several together. */
 static double seconds_of(struct bench *b, status (*call)(struct bench *, const union operation *),
                          const union operation *o)

@@ -362,12 +362,6 @@ struct figures {
     double lowest, middle, highest;
 };
 
-static int ascending(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 static struct figures figures_of(const double *rounds, size_t count)
 {
     double values[MOST_ROUNDS];
