@@ -153,11 +153,12 @@ enum merge_target { TARGET_LEAST_USED, TARGET_RANDOM_FREE, TARGET_NOISE };
      .type = OPTION_CHOICE,                                                                                            \
      .choices = "least_used|random_free|noise",                                                                        \
      .fallback = "least_used",                                                                                         \
-     .help = "which expert is replaced: the least used, a random one that is neither source nor frozen, or the least " \
-             "used with noise around what the sources become"},                                                        \
+     .help = "expert that is replaced: the least used, a random one that is neither source nor frozen, or the least "  \
+             "used with noise added to the merged weights"},                                                           \
     {                                                                                                                  \
         .name = "noise", .type = OPTION_REAL, .minimum = 0, .maximum = 10, .fallback = "0.01",                         \
-        .help = "with target noise: its standard deviation, as a share of that of each merged tensor"                  \
+        .help = "standard deviation of the noise of target: noise, as a share of the standard deviation of each "      \
+                "merged tensor"                                                                                        \
     }
 void merge_choose_target(const struct merge_view *view, const struct merge_call *call, struct merge *merge);
 

@@ -47,21 +47,21 @@ struct dataset_reader {
 #define OPTION_SPLIT                                                                                                   \
     {                                                                                                                  \
         .name = "split", .type = OPTION_CHOICE, .choices = "torchvision|coop", .fallback = "torchvision",              \
-        .help = "whose lists of training and test images: torchvision's, or CoOp's split_zhou files"                   \
+        .help = "lists of training and test images: torchvision's, or CoOp's split_zhou files"                         \
     }
 
 /* "on_missing", accepted for every dataset; has an effect where files may be missing. */
 #define OPTION_ON_MISSING                                                                                              \
     {                                                                                                                  \
         .name = "on_missing", .type = OPTION_CHOICE, .choices = "error|skip", .fallback = "error",                     \
-        .help = "what to do about listed images that are missing"                                                      \
+        .help = "response to listed images that are missing: stop with an error, or skip and count them"               \
     }
 
 /* "on_unreadable", accepted for every dataset, used by dataset_survey (datasets/survey.h). */
 #define OPTION_ON_UNREADABLE                                                                                           \
     {                                                                                                                  \
         .name = "on_unreadable", .type = OPTION_CHOICE, .choices = "stop|skip", .fallback = "stop",                    \
-        .help = "what to do about images that cannot be decoded"                                                       \
+        .help = "response to images that cannot be decoded: stop, or skip and count them"                              \
     }
 
 const struct dataset_reader *const *dataset_readers(size_t *count); /* by name */

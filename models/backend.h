@@ -502,12 +502,12 @@ status backend_open(struct backend **backend, const struct backend_settings *set
      .type = OPTION_CHOICE,                                                                                            \
      .choices = "auto|cpu|cuda",                                                                                       \
      .fallback = (backend_),                                                                                           \
-     .help = "where the arithmetic is done; auto: cuda where a GPU is found, else cpu"},                               \
+     .help = "backend that does the arithmetic; auto: cuda where a GPU is found, else cpu"},                           \
         {.name = "precision",                                                                                          \
          .type = OPTION_CHOICE,                                                                                        \
          .choices = "auto|f32|bf16",                                                                                   \
          .fallback = (precision_),                                                                                     \
-         .help = "of matrix products; auto is f32, bf16 is faster and needs a GPU, AMX or AVX-512 BF16"},              \
+         .help = "precision of matrix products; auto is f32; bf16 is faster and needs a GPU, AMX or AVX-512 BF16"},    \
     {                                                                                                                  \
         .name = "device", .type = OPTION_INTEGER, .minimum = 0, .maximum = GPUS - 1, .fallback = (device_),            \
         .help = "number of the GPU, from 0; results do not depend on it"                                               \
@@ -518,8 +518,8 @@ enum { GPUS = 64 };
 #define GPUS_OPTION(fallback_)                                                                                         \
     {                                                                                                                  \
         .name = "gpus", .type = OPTION_INTEGER, .minimum = 1, .maximum = GPUS, .fallback = (fallback_),                \
-        .help =                                                                                                        \
-            "GPUs that share every training batch; the same number gives the same bits, another one other roundings"   \
+        .help = "GPUs that share every training batch; the same number gives the same bits, another number "           \
+                "rounds differently"                                                                                   \
     }
 struct backend_settings backend_settings_of(const struct options *options);
 const char *precision_name(enum precision precision); /* "f32", "bf16" */

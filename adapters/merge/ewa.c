@@ -12,26 +12,26 @@
 
 enum { CONSTANT, LINEAR, RUN };
 
-static const struct option options[] = {{.name = "rate",
-                                         .type = OPTION_REAL,
-                                         .minimum = 0,
-                                         .maximum = 1,
-                                         .fallback = "0.3",
-                                         .help = "share rate: how far experts move towards the others' mean at a step"},
-                                        {.name = "ramp",
-                                         .type = OPTION_CHOICE,
-                                         .choices = "constant|linear|run",
-                                         .fallback = "linear",
-                                         .help = "constant, or linear from 0 to the share rate: within each task, or "
-                                                 "over the run of all tasks"},
-                                        {.name = "until",
-                                         .type = OPTION_REAL,
-                                         .minimum = 0.001,
-                                         .maximum = 1,
-                                         .fallback = "1",
-                                         .help = "share of a task's iterations after which experts are no longer "
-                                                 "averaged"},
-                                        {0}};
+static const struct option options[] = {
+    {.name = "rate",
+     .type = OPTION_REAL,
+     .minimum = 0,
+     .maximum = 1,
+     .fallback = "0.3",
+     .help = "share rate: the distance that an expert moves towards the mean of the others at a step"},
+    {.name = "ramp",
+     .type = OPTION_CHOICE,
+     .choices = "constant|linear|run",
+     .fallback = "linear",
+     .help = "ramp of the share rate: constant, linear from 0 within each task, or linear over the run of all tasks"},
+    {.name = "until",
+     .type = OPTION_REAL,
+     .minimum = 0.001,
+     .maximum = 1,
+     .fallback = "1",
+     .help = "share of a task's iterations after which experts are no longer "
+             "averaged"},
+    {0}};
 
 /* One of the stacked tensors of a block: [E, n]. */
 static status average(struct adapter_tower *tower, size_t block, const struct parameter *p, float rate,

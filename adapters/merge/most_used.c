@@ -7,7 +7,7 @@ static const struct option options[] = {{.name = "sources",
                                          .minimum = 2,
                                          .maximum = MERGE_SOURCES,
                                          .fallback = "2",
-                                         .help = "how many of the most used experts are merged"},
+                                         .help = "number of the most used experts that are merged"},
                                         MERGE_TARGET_OPTIONS,
                                         {0}};
 

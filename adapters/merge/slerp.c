@@ -9,13 +9,13 @@ static const struct option options[] = {{.name = "t",
                                          .minimum = 0,
                                          .maximum = 1,
                                          .fallback = "0.5",
-                                         .help = "0: the first source, 1: the second"},
+                                         .help = "position of the interpolation: 0 is the first source, 1 the second"},
                                         {.name = "parallel",
                                          .type = OPTION_REAL,
                                          .minimum = 0,
                                          .maximum = 1,
                                          .fallback = "0.9995",
-                                         .help = "cosine beyond which the interpolation is linear"},
+                                         .help = "cosine above which the interpolation is linear"},
                                         {0}};
 
 static void slerp(const float *a, const float *b, size_t n, double t, double parallel, float *out)

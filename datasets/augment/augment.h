@@ -41,7 +41,7 @@ enum { AUGMENT_OPERATIONS_MOST = 16, AUGMENT_MAGNITUDE_MOST = 30, AUGMENT_ALPHA_
          .minimum = 0,                                                                                                 \
          .maximum = AUGMENT_MAGNITUDE_MOST,                                                                            \
          .fallback = "9",                                                                                              \
-         .help = "their strength"},                                                                                    \
+         .help = "magnitude of RandAugment's operations"},                                                             \
         {.name = "random_erasing",                                                                                     \
          .type = OPTION_REAL,                                                                                          \
          .minimum = 0,                                                                                                 \
@@ -52,17 +52,18 @@ enum { AUGMENT_OPERATIONS_MOST = 16, AUGMENT_MAGNITUDE_MOST = 30, AUGMENT_ALPHA_
          .type = OPTION_CHOICE,                                                                                        \
          .choices = "mean|black",                                                                                      \
          .fallback = "mean",                                                                                           \
-         .help = "the colour of erased pixels: CLIP's mean, or black"},                                                \
+         .help = "colour of erased pixels: CLIP's mean, or black"},                                                    \
         {.name = "mixup",                                                                                              \
          .type = OPTION_REAL,                                                                                          \
          .minimum = 0,                                                                                                 \
          .maximum = AUGMENT_ALPHA_MOST,                                                                                \
          .fallback = "0",                                                                                              \
-         .help = "training images are averaged in pairs with weights drawn from Beta(mixup, mixup); 0: not"},          \
+         .help = "parameter of mixup: pairs of training images are averaged with weights from Beta(mixup, mixup); 0: " \
+                 "no mixup"},                                                                                          \
     {                                                                                                                  \
         .name = "cutmix", .type = OPTION_REAL, .minimum = 0, .maximum = AUGMENT_ALPHA_MOST, .fallback = "0",           \
-        .help = "a rectangle of each training image is another's, areas drawn from Beta(cutmix, cutmix); 0: not; "     \
-                "with mixup, too: one of both in every batch"                                                          \
+        .help = "parameter of CutMix: a rectangle of each training image comes from another, its area from "           \
+                "Beta(cutmix, cutmix); 0: no CutMix; with mixup as well, each batch gets one of the two"               \
     }
 #define AUGMENT_INCIDENTAL /* what runs did before there were these keys */                                            \
     "randaugment=0|randaugment_magnitude=9|random_erasing=0|random_erasing_fill=mean|mixup=0|cutmix=0"

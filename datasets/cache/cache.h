@@ -49,22 +49,22 @@ struct cache;
      .type = OPTION_CHOICE,                                                                                            \
      .choices = "none|memory|disk",                                                                                    \
      .fallback = "memory",                                                                                             \
-     .help = "where decoded images are cached; results do not depend on it"},                                          \
+     .help = "place of the cache of decoded images; results do not depend on it"},                                     \
         {.name = "cache_megabytes",                                                                                    \
          .type = OPTION_INTEGER,                                                                                       \
          .minimum = 0,                                                                                                 \
          .maximum = 1e7,                                                                                               \
          .fallback = "1024",                                                                                           \
-         .help = "limit of memory, with cache: memory"},                                                               \
+         .help = "limit of the cache in memory, with cache: memory"},                                                  \
         {.name = "cache_disk_megabytes",                                                                               \
          .type = OPTION_INTEGER,                                                                                       \
          .minimum = 0,                                                                                                 \
          .maximum = 1e9,                                                                                               \
          .fallback = "102400",                                                                                         \
-         .help = "limit of all files together, with cache: disk"},                                                     \
+         .help = "limit of all cache files together, with cache: disk"},                                               \
     {                                                                                                                  \
         .name = "cache_folder", .type = OPTION_TEXT,                                                                   \
-        .help = "folder of those files; unset: $XDG_CACHE_HOME/mtil or ~/.cache/mtil"                                  \
+        .help = "folder of the cache files; unset: $XDG_CACHE_HOME/mtil or ~/.cache/mtil"                              \
     }
 #define CACHE_OPTION_NAMES "cache|cache_megabytes|cache_disk_megabytes|cache_folder"
 struct cache_settings cache_settings_of(const struct options *options);

@@ -9,7 +9,7 @@ const struct option cifar_options[] = {{.name = "version",
                                         .type = OPTION_CHOICE,
                                         .choices = "any|python|binary",
                                         .fallback = "any",
-                                        .help = "which of the two archives to read; any: python if both are there"},
+                                        .help = "archive to read; any: python where both exist"},
                                        {0}};
 
 static status open_file(struct dataset *dataset, const struct cifar_layout *layout, bool python, enum split split,

@@ -8,13 +8,13 @@
 #include "datasets/readers/registry.h"
 
 static const struct option own_options[] = {
-    {.name = "path", .type = OPTION_TEXT, .fallback = ".", .help = "the dataset's folder below the data root"},
+    {.name = "path", .type = OPTION_TEXT, .fallback = ".", .help = "folder of the dataset below the data root"},
     {.name = "split_seed",
      .type = OPTION_INTEGER,
      .minimum = 0,
      .maximum = 4294967295.0,
      .fallback = "42",
-     .help = "of the 80/20 split, where there are no train and test folders"},
+     .help = "seed of the 80/20 split, where there are no train and test folders"},
     {0}};
 
 static status add_classes(struct dataset *dataset, const struct strings *names, struct error *error)

@@ -20,39 +20,39 @@ static const struct option model_options[] = {
      .synonyms = "arch|backbone|pretrained|checkpoint_path|ckpt|model_name",
      .type = OPTION_TEXT,
      .fallback = "mini",
-     .help = "CLIP weights, a file (safetensors, .pt, .pth, .bin, or the index of shards); mini: the small model that "
-             "ships; for head.name linear also an image "
-             "tower alone, as timm, Hugging Face's ViT or mtil classify save it, or scratch: random weights"},
+     .help = "weights of CLIP: a file (safetensors, .pt, .pth, .bin, or the index of shards), or mini, the small model "
+             "that ships; with head.name: linear also an image tower alone, as timm, Hugging Face's ViT or mtil "
+             "classify save it, or scratch for random weights"},
     {.name = "vocabulary",
      .synonyms = "vocab|tokenizer|bpe_path",
      .type = OPTION_TEXT,
      .fallback = "mini",
-     .help = "the tokenizer's vocabulary file; mini: the small model's"},
+     .help = "vocabulary file of the tokenizer; mini: the small model's"},
     {.name = "heads",
      .type = OPTION_LIST,
      .fallback = "auto",
-     .help = "attention heads of the image and the text tower, as in 16,16; auto: from a configuration beside the "
-             "weights; from scratch one number, auto: width / 64"},
+     .help = "attention heads of the image tower and the text tower, as in 16,16; auto reads them from a configuration "
+             "beside the weights; from scratch one number, auto: width / 64"},
     {.name = "activation",
      .synonyms = "act|act_layer|hidden_act",
      .type = OPTION_CHOICE,
      .choices = CLIP_ACTIVATION_CHOICES,
      .fallback = "auto",
-     .help =
-         "of the MLPs: quick_gelu for OpenAI's weights, gelu for most others; auto: from a configuration beside them, "
-         "gelu from scratch"},
+     .help = "activation of the MLPs: quick_gelu for OpenAI's weights, gelu for most others; auto reads it from a "
+             "configuration beside the weights, and is gelu from scratch"},
     {0}};
 
-static const struct option head_options[] = {{.name = "name",
-                                              .type = OPTION_TEXT,
-                                              .fallback = "text",
-                                              .help = "what turns features of images into scores; see mtil list heads"},
-                                             {0}};
+static const struct option head_options[] = {
+    {.name = "name",
+     .type = OPTION_TEXT,
+     .fallback = "text",
+     .help = "head that turns image features into scores; see mtil list heads"},
+    {0}};
 
 static const struct option method_options[] = {{.name = "name",
                                                 .type = OPTION_TEXT,
                                                 .fallback = "moe_adapters",
-                                                .help = "how tasks are trained; see mtil list methods"},
+                                                .help = "method that trains the tasks; see mtil list methods"},
                                                {0}};
 
 static const struct option evaluation_options[] = {
@@ -60,18 +60,18 @@ static const struct option evaluation_options[] = {
      .type = OPTION_CHOICE,
      .choices = "none|bits|predictions",
      .fallback = "predictions",
-     .help = "what is stored for every test image"},
+     .help = "record of every test image: none, right or wrong (bits), or its prediction"},
     {.name = "label_space",
      .type = OPTION_CHOICE,
      .choices = "task|all|seen",
      .fallback = "task",
-     .help = "classes an image is compared with: those of its task, of all tasks (X-TAIL), or of the tasks trained so "
-             "far (class-incremental)"},
+     .help = "classes that an image is compared with: those of its task, of all tasks (X-TAIL), or of the tasks "
+             "trained so far (class-incremental)"},
     {0}};
 
 static const struct option run_options[] = {
     {.name = "seeds", .synonyms = "random_seed", .type = OPTION_LIST, .fallback = "1", .help = "seeds, one run each"},
-    {.name = "row", .type = OPTION_TEXT, .help = "the row of a suite with rows; names the run in tables"},
+    {.name = "row", .type = OPTION_TEXT, .help = "row of a suite with rows; it names the run in tables"},
     BACKEND_OPTIONS("auto", "auto", "0"),
     GPUS_OPTION("1"),
     {.name = "threads",
@@ -80,7 +80,7 @@ static const struct option run_options[] = {
      .minimum = 0,
      .maximum = 1024,
      .fallback = "0",
-     .help = "number of threads, 0: one per core; results do not depend on it"},
+     .help = "number of threads; 0: one per core; results do not depend on it"},
     {.name = "evaluation_batch",
      .type = OPTION_INTEGER,
      .minimum = 0,
@@ -92,7 +92,7 @@ static const struct option run_options[] = {
     {.name = "keep_features",
      .type = OPTION_BOOLEAN,
      .fallback = "yes",
-     .help = "no: compute every prediction again, even if it cannot have changed; results do not depend on it"},
+     .help = "reuse of predictions that cannot have changed; results do not depend on it"},
     CACHE_OPTIONS,
     {.name = "folder",
      .synonyms = "output|output_dir|out_dir|save_dir|log_dir|outdir",
@@ -108,7 +108,7 @@ static const struct option run_options[] = {
      .type = OPTION_CHOICE,
      .choices = "last|all|none",
      .fallback = "last",
-     .help = "which trained weights are saved"},
+     .help = "trained weights to save: the last, those after every task, or none"},
     {.name = "checkpoint_every",
      .type = OPTION_INTEGER,
      .minimum = 0,
@@ -201,7 +201,7 @@ const struct suite_section settings_sections[] = {
      .chooser = "weights",
      .chosen = model_choice_keys,
      .choice = weights_with_sizes,
-     .about = "the model that is trained, and its weights",
+     .about = "trained model and its weights",
      .preset_by = "method.ffn",
      .preset = mixture_preset},
     {.name = "head",
@@ -209,7 +209,7 @@ const struct suite_section settings_sections[] = {
      .chooser = "name",
      .chosen = head_keys,
      .choice = head_name,
-     .about = "what turns features of images into scores of classes",
+     .about = "head that turns image features into class scores",
      .preset_by = "method.ffn",
      .preset = mixture_preset,
      .used = names_head},
@@ -220,13 +220,13 @@ const struct suite_section settings_sections[] = {
      .chooser = "split_by",
      .chosen = settings_split_keys,
      .choice = settings_split_name,
-     .about = "the tasks, their order and their images"},
+     .about = "tasks, their order and their images"},
     {.name = "adapter",
      .options = adapter_options,
      .chooser = "freeze",
      .chosen = freeze_policy_keys,
      .choice = freezing_name,
-     .about = "the mixtures of experts: their number, place, routers and freezing",
+     .about = "mixtures of experts: number, place, routers and freezing",
      /* what runs did before there were these keys */
      .incidental = "blocks=all|towers=both|routers=per_task|freeze=most_used|shared_expert=false|balance_loss=none|"
                    "balance_weight=0.01|gate_input=class_token|routing=per_sample|kind=lora|init_noise=0|"
@@ -240,7 +240,7 @@ const struct suite_section settings_sections[] = {
      .chooser = "policy",
      .chosen = merge_policy_keys,
      .choice = policy_name,
-     .about = "which experts are merged, and when",
+     .about = "choice of the experts to merge, and schedule of the merges",
      .incidental =
          "schedule=every|target=least_used|noise=0.01|least_fall=0.01|until=1" /* what runs did before these keys */
          "|analysis",
@@ -252,7 +252,7 @@ const struct suite_section settings_sections[] = {
      .chooser = "name",
      .chosen = merge_combiner_keys,
      .choice = combiner_name,
-     .about = "what merged experts become",
+     .about = "combination of the merged experts",
      .used = method_reads},
     {.name = "training",
      .options = training_options,
@@ -264,17 +264,17 @@ const struct suite_section settings_sections[] = {
      .chosen = method_keys,
      .choice = method_name,
      .alias = "method=name",
-     .about = "how tasks are trained",
+     .about = "method that trains the tasks",
      .incidental = "ffn=dense"}, /* what runs did before there was the key */
     {.name = "selector",
      .options = selector_options,
      .alias = "selector=kind",
-     .about = "what chooses the router of a test image",
+     .about = "choice of the router of a test image",
      .incidental = "shrinkage=0.1", /* a key that runs of other kinds had no need of */
      .used = method_reads},
     {.name = "evaluation",
      .options = evaluation_options,
-     .about = "what test images are compared with, and what is stored"},
+     .about = "classes that test images are compared with, and what is stored"},
     {.name = "tasks",
      .options = task_options,
      .each_of = "data.order",
@@ -283,7 +283,7 @@ const struct suite_section settings_sections[] = {
      .chooser = "reader",
      .chosen = reader_keys,
      .choice = reader_name,
-     .about = "what is different for a single task, below its name"},
+     .about = "settings of a single task, below its name"},
     {.name = "run",
      .options = run_options,
      .row = "row",

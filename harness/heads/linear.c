@@ -17,7 +17,7 @@ static const struct option options[] = {
      .type = OPTION_CHOICE,
      .choices = "class_token|mean_patches",
      .fallback = "class_token",
-     .help = "the features of an image: the class token's, or the mean of the patches'"},
+     .help = "pooling of an image's tokens: the class token, or the mean of the patches"},
     {0}};
 
 static status check(const struct settings *s, struct error *error)

@@ -16,25 +16,26 @@
 #include "harness/train/services/penalty.h"
 #include "harness/train/trained.h"
 
-static const struct option options[] = {{.name = "lambda",
-                                         .type = OPTION_REAL,
-                                         .minimum = 0,
-                                         .maximum = 1e9,
-                                         .fallback = "1000",
-                                         .help = "strength of the penalty"},
-                                        {.name = "gamma",
-                                         .type = OPTION_REAL,
-                                         .minimum = 0,
-                                         .maximum = 1,
-                                         .fallback = "0.9",
-                                         .help = "what a task leaves of the importances before it"},
-                                        {.name = "fisher_iterations",
-                                         .type = OPTION_INTEGER,
-                                         .minimum = 1,
-                                         .maximum = 1e9,
-                                         .fallback = "100",
-                                         .help = "iterations at the end of a task whose gradients are squared"},
-                                        {0}};
+static const struct option options[] = {
+    {.name = "lambda",
+     .type = OPTION_REAL,
+     .minimum = 0,
+     .maximum = 1e9,
+     .fallback = "1000",
+     .help = "strength of the penalty"},
+    {.name = "gamma",
+     .type = OPTION_REAL,
+     .minimum = 0,
+     .maximum = 1,
+     .fallback = "0.9",
+     .help = "factor of the earlier importances when a task adds its own"},
+    {.name = "fisher_iterations",
+     .type = OPTION_INTEGER,
+     .minimum = 1,
+     .maximum = 1e9,
+     .fallback = "100",
+     .help = "iterations at the end of a task whose squared gradients give the importances"},
+    {0}};
 
 struct state {
     struct average anchor;              /* θ*; count 0: no task has ended */

@@ -25,22 +25,22 @@ struct guided {
      .minimum = 0.01,                                                                                                  \
      .maximum = 100,                                                                                                   \
      .fallback = "2",                                                                                                  \
-     .help = "of the distillation"},                                                                                   \
+     .help = "temperature of the distillation"},                                                                       \
         {.name = "image_weight",                                                                                       \
          .type = OPTION_REAL,                                                                                          \
          .minimum = 0,                                                                                                 \
          .maximum = 1e6,                                                                                               \
          .fallback = "1",                                                                                              \
-         .help = "of the distillation over the texts of each image"},                                                  \
+         .help = "weight of the distillation over the texts of each image"},                                           \
         {.name = "text_weight",                                                                                        \
          .type = OPTION_REAL,                                                                                          \
          .minimum = 0,                                                                                                 \
          .maximum = 1e6,                                                                                               \
          .fallback = "1",                                                                                              \
-         .help = "of the distillation over the images of each text"},                                                  \
+         .help = "weight of the distillation over the images of each text"},                                           \
     {                                                                                                                  \
         .name = "reference_batch", .type = OPTION_INTEGER, .minimum = 0, .maximum = 65536, .fallback = "0",            \
-        .help = "reference images per iteration; 0: as many as are trained on"                                         \
+        .help = "reference images per iteration; 0: as many as training images"                                        \
     }
 
 /* folder: of the reference images; NULL: the current task's. */

@@ -10,13 +10,13 @@ static const struct option options[] = {GUIDED_OPTIONS,
                                          .minimum = 1,
                                          .maximum = 1e6,
                                          .fallback = "1000",
-                                         .help = "random reference texts"},
+                                         .help = "number of random reference texts"},
                                         {.name = "words",
                                          .type = OPTION_INTEGER,
                                          .minimum = 1,
                                          .maximum = 1024,
                                          .fallback = "10",
-                                         .help = "tokens of each, between start and end"},
+                                         .help = "tokens of each reference text, between start and end"},
                                         {0}};
 
 static status draw(struct reference_texts *texts, const struct method_run *run, size_t task, struct error *error)

@@ -28,7 +28,7 @@ static const struct option options[] = {{.name = "exemplars",
                                          .minimum = 0,
                                          .maximum = 65536,
                                          .fallback = "0",
-                                         .help = "exemplars per iteration; 0: as many as are trained on"},
+                                         .help = "exemplars per iteration; 0: as many as training images"},
                                         {0}};
 
 struct state {

@@ -18,13 +18,13 @@ static const struct option options[] = {{.name = "train",
                                          .type = OPTION_CHOICE,
                                          .choices = "weights|head",
                                          .fallback = "weights",
-                                         .help = "train the image tower and the head, or the head alone"},
+                                         .help = "trained parameters: the image tower and the head, or the head alone"},
                                         {.name = "ffn",
                                          .type = OPTION_CHOICE,
                                          .choices = "dense|ewa|widenet|rmoe|moe",
                                          .fallback = "dense",
-                                         .help = "what is in place of MLPs: dense: nothing, or the mixture of a paper, "
-                                                 "whose values are the defaults of adapter and merge"},
+                                         .help = "mixture in place of the MLPs: dense for none, or that of a paper, "
+                                                 "whose values become the defaults of adapter and merge"},
                                         {0}};
 
 /* --- What method.ffn stands for --- */

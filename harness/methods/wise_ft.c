@@ -10,7 +10,7 @@ static const struct option options[] = {{.name = "alpha",
                                          .minimum = 0,
                                          .maximum = 1,
                                          .fallback = "0.8",
-                                         .help = "share of the weights after the task"},
+                                         .help = "share of the weights after the task in the mean of before and after"},
                                         {0}};
 
 static status end_task(struct method_run *run, const struct task *task, struct error *error)

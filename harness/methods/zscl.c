@@ -16,8 +16,8 @@
 
 static const struct option options[] = {
     GUIDED_OPTIONS,
-    {.name = "reference_images", .type = OPTION_FOLDER, .help = "a folder of images, at any depth"},
-    {.name = "reference_texts", .type = OPTION_FILE, .help = "a text file with one sentence per line"},
+    {.name = "reference_images", .type = OPTION_FOLDER, .help = "folder of reference images, at any depth"},
+    {.name = "reference_texts", .type = OPTION_FILE, .help = "text file of reference sentences, one per line"},
     {.name = "l2",
      .type = OPTION_REAL,
      .minimum = 0,

@@ -11,14 +11,14 @@ enum { HEADS_MOST = 1024, HEAD_WIDTH = 64, HIDDEN_PER_WIDTH = 4 };
     {.name = (key), .type = OPTION_INTEGER, .minimum = (least), .maximum = (most), .fallback = (usual), .help = (text)}
 #define FLAG(key, usual, text) {.name = (key), .type = OPTION_BOOLEAN, .fallback = (usual), .help = (text)}
 #define SIZES(usual) \
-    SIZE("resolution", 1, 4096, usual("32"), "pixels of an image's side"), \
-    SIZE("patch", 1, 4096, usual("4"), "pixels of a patch's side"), \
-    SIZE("width", 1, 16384, usual("192"), "of the blocks"), \
-    SIZE("hidden", 0, 65536, usual("0"), "units of the MLPs; 0: 4 times the width"), \
+    SIZE("resolution", 1, 4096, usual("32"), "side of an image in pixels"), \
+    SIZE("patch", 1, 4096, usual("4"), "side of a patch in pixels"), \
+    SIZE("width", 1, 16384, usual("192"), "width of the blocks"), \
+    SIZE("hidden", 0, 65536, usual("0"), "hidden units of the MLPs; 0: 4 times the width"), \
     SIZE("blocks", 1, CLIP_BLOCKS_MOST, usual("12"), "number of blocks"), \
     SIZE("share_groups", 0, CLIP_BLOCKS_MOST, usual("0"), \
-         "runs of blocks of which each has one attention and one MLP (WideNet, AAAI 2022); 0: every block has its own"), \
-    FLAG("share_norms", usual("no"), "the norms of a run of blocks are one, too"), \
+         "groups of successive blocks that share one attention and one MLP (WideNet); 0: every block has its own"), \
+    FLAG("share_norms", usual("no"), "LayerNorms shared within a group of blocks, too"), \
     {0}
 #define USUAL(value) value
 #define OF_THE_FILE(value) NULL

@@ -22,7 +22,7 @@ const struct option groups_options[] = {{.name = "train",
                                          .type = OPTION_CHOICE,
                                          .choices = "adapters|weights",
                                          .fallback = "weights",
-                                         .help = "train only the adapters, or all weights"},
+                                         .help = "trained parameters: the adapters, or all weights"},
                                         {0}};
 
 unsigned groups_chosen(const struct options *options)

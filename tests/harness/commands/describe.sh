@@ -32,6 +32,11 @@ what="keys"
 cmp -s keys.md "$source/harness/suites/KEYS.md" ||
     complain "harness/suites/KEYS.md is not what the program says; renew it: build/mtil list keys --format markdown > harness/suites/KEYS.md"
 
+# A description names its key, so it begins with a noun: not with a preposition, a pronoun or a participle.
+unclear=$("$mtil" list keys --format json |
+    grep -E '"help": "(an?|the|of|in|on|to|with|what|which|who|whose|where|when|how|their|its|added|divided|cuts|store|train|no:|0:) ')
+[ -z "$unclear" ] || complain "keys whose description does not begin with a noun: $unclear"
+
 what="init"
 "$mtil" init --quiet || complain "mtil init fails"
 sed 's/^\( *\)#\([a-z]\)/\1\2/' suite.yaml >every_key.yaml # with every key that is a comment
