@@ -176,7 +176,7 @@ bool adapter_place_has_bank(const struct adapter_place *place, const struct clip
     return adapter_place_has(place, dimensions, tower, block) && before % (count / banks) == 0;
 }
 
-/* The highest number of blocks that the rule speaks of; 0: none. */
+/* The number of blocks that the rule requires; 0: none. */
 static size_t blocks_named(const struct block_choice *c)
 {
     size_t named = c->rule == BLOCKS_ALL ? 0 : c->n;
@@ -186,7 +186,7 @@ static size_t blocks_named(const struct block_choice *c)
     return named;
 }
 
-/* Whether a block is listed for this tower alone, which has none of that number with adapters. */
+/* Whether a block is listed for this tower alone although the tower lacks it or is not adapted. */
 static bool is_missing(const struct adapter_place *place, enum tower tower, size_t blocks)
 {
     uint64_t alone = place->blocks.listed[tower] & ~place->blocks.listed[1 - tower];

@@ -9,7 +9,7 @@
 #include "adapters/statistics.h"
 #include "core/array.h"
 
-/* Of the update: the experts', the routers' and the shared expert's, whatever the settings. */
+/* Update flags of a block: of the experts, of the routers and of the shared expert, whatever the settings. */
 static size_t flags_per_block(const struct adapter_settings *s)
 {
     return s->experts + s->tasks + s->shared_expert;
@@ -236,7 +236,7 @@ static status compare_values(const struct adapters *adapters, const float *x, co
     return result;
 }
 
-/* Blocks have the same MLP in common, or each a copy, as a file with a tensor for each block leaves it. */
+/* Blocks share one MLP, or have equal copies of it, as after reading a file with a tensor for each block. */
 static status compare_mlps(const struct adapters *adapters, const struct block *x, const struct block *y, bool *same,
                            struct error *error)
 {

@@ -156,7 +156,7 @@ static bool has_key(const struct safetensors_metadata *metadata, size_t count, c
     return false;
 }
 
-/* What is as it is by default is not said, but for the first three. */
+/* Default values are left out, except for the first three keys. */
 static status write_with_metadata(const struct adapters *adapters, const struct adapter_extra *extra, const char *path,
                                   const struct safetensor *tensors, size_t tensor_count, const char *blocks,
                                   struct error *error)
@@ -403,7 +403,7 @@ status adapter_file_settings(const struct safetensors *file, const char *prefix,
     return settings_from_metadata(file, settings, error);
 }
 
-/* The routers below `tasks` that a block has: the first one that the file names a router of. */
+/* Lists the routers below `tasks` of the first block that has a router in the file. */
 static void list_routers(const struct safetensors *file, size_t tasks, struct text *list)
 {
     const char *block = "";
@@ -466,7 +466,7 @@ static status check_settings(const struct safetensors *file, const struct adapte
     return OK;
 }
 
-/* And so do the shapes of a file that does not have what it names: what takes most memory is looked for first. */
+/* A file may also state sizes without having the tensors, so the largest tensors are looked for first. */
 static status expect_experts(const struct safetensors *file, const struct clip_dimensions *dimensions,
                              const struct adapter_settings *s, struct error *error)
 {
