@@ -58,7 +58,7 @@ status backend_check(const struct backend *backend, struct error *error)
     return OK;
 }
 
-/* The one place that knows whether there is CUDA. */
+/* The only code that depends on whether the program is built with CUDA. */
 #ifndef MTIL_CUDA
 status cuda_gpus(struct gpus *gpus, struct error *error)
 {

@@ -3,9 +3,9 @@
  *     const struct bf16_kernels *bf16 = bf16_kernels_at(0);
  *     bf16->multiply(&(struct bf16_product){.m = 197, .n = 64, .k = 224, .a = a, .lda = 224, .b = b, .c = c, .ldc = 64});
  *
- * A value of the result is the sum over pairs of depths in their order, whatever else is multiplied with it: its bits
- * depend neither on the tile nor on the batch that it comes with. The right operand comes in strips of 16 columns, each
- * the pairs (b[2p, j], b[2p + 1, j]) for p below k / 2 and 16 columns j: what AMX and AVX-512 BF16 both read. Depths are
+ * A value of the result is the sum over pairs of depths in their order, so its bits depend neither on its tile nor on the
+ * rest of the batch. The right operand comes in strips of 16 columns, each strip the pairs (b[2p, j], b[2p + 1, j]) for p
+ * below k / 2 and 16 columns j: the layout that AMX and AVX-512 BF16 both read. Depths are
  * padded with zeros to a multiple of BF16_DEPTH, and columns of the right operand to a multiple of BF16_SIDE. Values below
  * the smallest normal number count as 0.
  */

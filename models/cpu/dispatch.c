@@ -1,4 +1,4 @@
-/* Routing, and the way of the samples to their experts and back. */
+/* Routing of samples to experts, and combining the experts' outputs. */
 #include <string.h>
 
 #include "core/philox.h"
@@ -122,7 +122,7 @@ static void route_samples(struct cpu *cpu, const void *operation, size_t first, 
     }
 }
 
-/* slot: −1 for what gets none, 0 for the rest */
+/* Sets slot to −1 for choices without a slot and to 0 for the others. */
 static void mark_kept(const struct dispatch *d, size_t limit)
 {
     memset(d->offsets, 0, (d->experts + 1) * sizeof *d->offsets); /* choices seen of each expert */

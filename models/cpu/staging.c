@@ -1,4 +1,4 @@
-/* Staged data lies where the operations read it: nothing is copied, and nothing is recorded. */
+/* Operations read staged data where the host writes it: nothing is copied, and nothing is recorded. */
 #include <assert.h>
 #include <stdlib.h>
 

@@ -5,7 +5,7 @@
 
 enum { TILE = 32, LANES = 8, KEYS = TILE / LANES };
 
-/* ROOM, here and below: columns that there is room for. Padded against bank conflicts. */
+/* ROOM, here and below: capacity in columns. Padded against bank conflicts. */
 template <int ROOM> struct tile {
     float value[TILE][ROOM + 1];
 };

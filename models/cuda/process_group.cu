@@ -120,8 +120,8 @@ status cuda_all_reduce(struct backend *backend, const struct all_reduce *o, stru
                     : error_set(error, ERROR_STOPPED, "cuda: the GPUs no longer work together");
 }
 
-/* Until no thread is inside the library, so that none meets what is freed. One that stays there waits for another
- * rank, and aborting is what frees it. */
+/* Waits until no thread is inside the library, so that none reads freed memory. A thread that stays there waits for another
+ * rank, and aborting releases it. */
 static void wait_for_threads(const struct communicators *c, size_t size)
 {
     enum { TRIES = 1000, MICROSECONDS = 1000 };

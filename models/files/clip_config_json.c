@@ -1,5 +1,5 @@
-/* open_clip's and transformers' descriptions of a CLIP. A key that is left out has the default of the program that the
- * file was written for. */
+/* The configurations of a CLIP that open_clip and transformers write. A missing key has the default of the program that the
+ * file is for. */
 #include <jansson.h>
 #include <math.h>
 #include <stdio.h>
@@ -17,7 +17,7 @@ struct section {
 
 struct size_key {
     const char *name;
-    size_t fallback, expected; /* expected: what the weights have */
+    size_t fallback, expected; /* expected: the value of the weights */
 };
 
 static const json_t *value_of(const struct section *section, const char *key)
@@ -79,7 +79,7 @@ static status check_sizes(const struct section *section, const struct size_key *
 
 /* ---- open_clip ---- */
 
-/* Its keys change what a tower computes; those of others than CLIP's own towers are not known here. */
+/* Refuses keys that are not known here, because they belong to other towers than CLIP's and change the computation. */
 static status check_keys(const struct section *section, const char *const *known)
 {
     const char *key;
@@ -98,7 +98,7 @@ static status check_keys(const struct section *section, const char *const *known
     return OK;
 }
 
-/* int(width · mlp_ratio), as open_clip. */
+/* Checks that the MLP has int(width · mlp_ratio) units, as in open_clip. */
 static status check_mlp(const struct section *section, size_t width, size_t hidden)
 {
     double ratio;
@@ -149,7 +149,7 @@ static bool is_three(const json_t *array, const float *expected)
     return same;
 }
 
-/* Images are normalised with OpenAI's mean and deviation; some weights want others. */
+/* Refuses weights whose images are not normalised with OpenAI's mean and deviation. */
 static status check_preprocessing(const json_t *root, const char *path, struct error *error)
 {
     const json_t *preprocess = json_object_get(root, "preprocess_cfg");
@@ -190,7 +190,7 @@ static status read_open_clip(struct clip_config *config, const json_t *root, con
 
 /* ---- transformers ---- */
 
-/* What both towers have: transformers' names for it. */
+/* Reads the keys that both towers have in transformers. */
 static status read_tower(const struct section *section, enum activation *activation)
 {
     const json_t *word = value_of(section, "hidden_act");

@@ -20,7 +20,7 @@ struct source {
 
 struct clip_file {
     struct safetensors *file;
-    const char *prefix; /* what a wrapper put in front of every name */
+    const char *prefix; /* prefix that a wrapper added to every name */
     bool huggingface;
     struct clip_dimensions dimensions;
     size_t count;
@@ -109,7 +109,7 @@ static bool is_name_of_clip(const struct clip_file *file, const struct clip_dime
     return false;
 }
 
-/* The file's tensor that may be the missing one under a name that no CLIP has; NULL when none looks like it. */
+/* A tensor of the file that may be the missing one under an unknown name; NULL: none. */
 static const char *find_misnamed(const struct clip_file *file, const char *name)
 {
     struct clip_dimensions names = {.patch = 1, .resolution = 1};
@@ -126,7 +126,7 @@ static const char *find_misnamed(const struct clip_file *file, const char *name)
     return NULL;
 }
 
-/* expected: its shape, or what is known of it. */
+/* expected: its shape, as far as it is known. */
 static status missing(const struct clip_file *file, const char *name, const char *expected, struct error *error)
 {
     const char *misnamed = find_misnamed(file, name);
@@ -142,7 +142,7 @@ static status missing(const struct clip_file *file, const char *name, const char
 
 /* ---- dimensions ---- */
 
-/* A tensor that dimensions are read from: of this rank and without an empty side. */
+/* Finds a tensor from which dimensions are read: it must have this rank and no empty side. */
 static status find_sized(const struct clip_file *file, const char *openai, const char *huggingface, int rank,
                          const struct safetensor **tensor, struct error *error)
 {
@@ -314,7 +314,7 @@ static status resolve(struct clip_file *file, struct error *error)
     return result;
 }
 
-/* Takes over tensors, also when it fails. */
+/* Takes ownership of tensors, also on failure. */
 static status open_tensors(struct clip_file **file, struct safetensors *tensors, struct error *error)
 {
     struct clip_file *opened = calloc(1, sizeof *opened);

@@ -41,7 +41,7 @@ struct safetensors {
     json_t *header;     /* owns the names and the metadata */
     size_t count;
     struct safetensor *tensors; /* sorted by name */
-    uint8_t *copies;            /* of the tensors whose place in the file does not suit their type */
+    uint8_t *copies;            /* copies of tensors that are not aligned for their type in the file */
     void *owner;                /* of names and data that were adopted */
     void (*release)(void *owner);
 };
@@ -160,7 +160,7 @@ static status check_metadata(const char *path, json_t *metadata, struct error *e
     return OK;
 }
 
-/* ---- all of them together ---- */
+/* ---- all tensors ---- */
 
 static int compare_offsets(const void *a, const void *b)
 {
@@ -208,7 +208,7 @@ static size_t padded(size_t size)
     return (size + COPY_ALIGNMENT - 1) / COPY_ALIGNMENT * COPY_ALIGNMENT;
 }
 
-/* Points every tensor at its bytes, in the file where they suit the type, else in a copy. */
+/* Points every tensor at its bytes: in the file where they are aligned for the type, else in a copy. */
 static status place_data(struct safetensors *file, const uint8_t *data, struct entry *entries, struct error *error)
 {
     size_t copied = 0, used = 0;
@@ -295,7 +295,7 @@ static status verify(const struct safetensors *file, struct error *error)
         file->path, stated, digest.text);
 }
 
-/* bytes begin the file of that size; with data they are all of it. */
+/* bytes are the beginning of a file of that size; with data, the whole file. */
 static status parse(struct safetensors *file, const uint8_t *bytes, size_t size, bool data, struct error *error)
 {
     size_t length;
@@ -417,7 +417,7 @@ void safetensors_close(struct safetensors *file)
     free(file);
 }
 
-/* ---- what is in it ---- */
+/* ---- contents ---- */
 
 size_t safetensors_count(const struct safetensors *file)
 {

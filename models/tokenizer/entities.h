@@ -16,7 +16,7 @@
 
 enum entities_rule {
     ENTITIES_AS_HTML,
-    ENTITIES_AS_FTFY /* only what ends in a semicolon; names in capitals ("&EACUTE;") count as well */
+    ENTITIES_AS_FTFY /* only references that end in a semicolon; names in capitals ("&EACUTE;") count as well */
 };
 
 /* Adds text, which is UTF-8, to out with its references decoded once. Failure shows in out->failed. */
