@@ -194,8 +194,7 @@ status symmetric_factor(struct symmetric *matrix, struct threads *pool, struct e
         int row = factor_tile(tile(matrix, k, k), side(matrix, k));
         if (row != 0)
             return error_set(error, ERROR_FORMAT,
-                             "a matrix of %zu rows is not positive definite at row %zu, or not finite; a larger ridge "
-                             "makes it so",
+                             "a matrix of %zu rows is not finite or not positive definite at row %zu; raise the ridge",
                              matrix->n, k * TILE + (size_t)row - 1);
         work.step = k;
         run_jobs(pool, matrix->tiles - 1 - k, divide_row, &work);

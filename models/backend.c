@@ -51,9 +51,8 @@ status backend_check(const struct backend *backend, struct error *error)
         void (*operation)(void);
         memcpy(&operation, (const char *)backend->ops + operations[i].offset, sizeof operation);
         if (operation == NULL)
-            return error_set(error, ERROR_ARGUMENT,
-                             "backend %s: it lacks the operation %s; use the CPU (run.backend=cpu)", backend->ops->name,
-                             operations[i].name);
+            return error_set(error, ERROR_ARGUMENT, "backend %s lacks the operation %s; use the CPU (run.backend=cpu)",
+                             backend->ops->name, operations[i].name);
     }
     return OK;
 }

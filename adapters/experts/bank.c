@@ -162,7 +162,7 @@ static status check_settings(const struct adapter_settings *s, struct error *err
     /* The slope of another activation does not show what was dropped. */
     if (s->dropout > 0 && (kind->models_activation || kind->activation != ACTIVATION_RELU))
         return error_set(error, ERROR_ARGUMENT,
-                         "adapter: dropout is for experts with a ReLU, found %g with experts of kind %s; set "
+                         "adapter: dropout works with ReLU experts alone, found %g with experts of kind %s; set "
                          "adapter.dropout=0",
                          (double)s->dropout, kind->name);
     return OK;

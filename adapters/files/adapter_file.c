@@ -277,7 +277,8 @@ static status place_from_metadata(const struct safetensors *file, struct adapter
     if (blocks != NULL && block_choice_parse(&place->blocks, blocks, error) != OK)
         return error_context(error, "%s: metadata blocks", safetensors_path(file));
     if (blocks != NULL && place->blocks.rule == BLOCKS_BY_SCORE)
-        return error_set(error, ERROR_FORMAT, "%s: metadata blocks: expected the blocks that were chosen, found \"%s\"",
+        return error_set(error, ERROR_FORMAT,
+                         "%s: metadata blocks: expected the blocks themselves, found the rule \"%s\"",
                          safetensors_path(file), blocks);
     if (towers != NULL && !adapted_towers_find(&place->towers, towers))
         return error_set(error, ERROR_FORMAT, "%s: metadata towers: expected both, image or text, found \"%s\"",

@@ -170,8 +170,7 @@ static status combine(const struct merge_sources *sources, const struct options 
 {
     (void)values;
     if (sources->count != 2)
-        return error_set(error, ERROR_ARGUMENT, "merge.combine: aligned goes between 2 experts, found %zu",
-                         sources->count);
+        return error_set(error, ERROR_ARGUMENT, "merge.combine: aligned needs 2 experts, found %zu", sources->count);
     size_t *order = malloc(array_size(sources->shape.hidden, sizeof *order));
     if (order == NULL)
         return error_set(error, ERROR_MEMORY, "merge: no memory for %zu hidden units", sources->shape.hidden);

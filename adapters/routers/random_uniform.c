@@ -15,9 +15,10 @@ static status check(const struct adapter_settings *s, struct error *error)
                          "adapter: with adapter.router random_uniform tasks have no routers of their own; set "
                          "adapter.routers=one");
     if (s->place.decisions > 0)
-        return error_set(error, ERROR_ARGUMENT,
-                         "adapter: with adapter.router random_uniform nothing is decided that blocks could share; set "
-                         "adapter.share_routing=0");
+        return error_set(
+            error, ERROR_ARGUMENT,
+            "adapter: with adapter.router random_uniform there is no decision that blocks could share; set "
+            "adapter.share_routing=0");
     return OK;
 }
 

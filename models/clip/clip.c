@@ -156,7 +156,7 @@ static status build(struct clip *clip, struct arena *arena, bool ln_pre, enum pa
                                .activation = clip->activation};
     if (n->image_blocks > CLIP_BLOCKS_MOST || n->text_blocks > CLIP_BLOCKS_MOST)
         return error_set(error, ERROR_FORMAT,
-                         "model: at most %d blocks a tower are known, found %zu (image) and %zu (text)",
+                         "model: expected at most %d blocks a tower, found %zu (image) and %zu (text)",
                          CLIP_BLOCKS_MOST, n->image_blocks, n->text_blocks);
     TRY(create_blocks(clip, TOWER_IMAGE, &image, n->image_blocks, error));
     if (n->text_blocks > 0)

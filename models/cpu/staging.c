@@ -75,7 +75,7 @@ status cpu_replay(struct backend *backend, const struct recording *recording, st
 {
     (void)backend;
     (void)recording;
-    return error_set(error, ERROR_ARGUMENT, "cpu backend: it records nothing to replay");
+    return error_set(error, ERROR_ARGUMENT, "cpu backend: nothing was recorded that could be replayed");
 }
 
 void cpu_recording_destroy(struct backend *backend, struct recording *recording)

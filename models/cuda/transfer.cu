@@ -130,9 +130,10 @@ status cuda_staging_open(struct backend *backend, struct staging_queue *queue, s
         return OK;
     cuda_staging_close(backend, queue);
     cudaGetLastError(); /* it is reported here, and no fault of the next operation */
-    return error_set(error, result == cudaErrorMemoryAllocation ? ERROR_MEMORY : ERROR_DEVICE,
-                     "cuda: %d buffers of %zu MiB on host and device for batches failed: %s; lower the batch size",
-                     STAGING_SLOTS, bytes >> 20, cudaGetErrorString(result));
+    return error_set(
+        error, result == cudaErrorMemoryAllocation ? ERROR_MEMORY : ERROR_DEVICE,
+        "cuda: cannot allocate %d buffers of %zu MiB on host and device for batches: %s; lower the batch size",
+        STAGING_SLOTS, bytes >> 20, cudaGetErrorString(result));
 }
 
 status cuda_staging_acquire(struct backend *backend, struct staging_queue *queue, void **host, struct error *error)

@@ -57,7 +57,7 @@ static status read_real(const struct section *section, const char *key, double f
 static status differs(const struct section *section, const char *key, size_t found, size_t expected)
 {
     return error_set(section->error, ERROR_FORMAT,
-                     "%s: %s.%s is %zu%s, but the weights beside it have %zu: it is the configuration of other weights",
+                     "%s: %s.%s is %zu%s, but the weights beside it have %zu; it is the configuration of other weights",
                      section->path, section->name, key, found, value_of(section, key) == NULL ? " by default" : "",
                      expected);
 }
@@ -91,8 +91,8 @@ static status check_keys(const struct section *section, const char *const *known
             name++;
         if (*name == NULL && !json_is_null(value) && !json_is_false(value))
             return error_set(section->error, ERROR_FORMAT,
-                             "%s: %s.%s: not known of the CLIP that this program computes; leave it out only if the "
-                             "weights do without it",
+                             "%s: %s.%s: this program's CLIP has no such setting; leave it out only if the weights do "
+                             "not need it",
                              section->path, section->name, key);
     }
     return OK;
@@ -107,7 +107,7 @@ static status check_mlp(const struct section *section, size_t width, size_t hidd
     if (!(units >= 1 && units < 1e9) || (size_t)units != hidden)
         return error_set(section->error, ERROR_FORMAT,
                          "%s: %s.mlp_ratio is %g, but the MLPs of the weights beside it have %zu units for a width of "
-                         "%zu: it is the configuration of other weights",
+                         "%zu; it is the configuration of other weights",
                          section->path, section->name, ratio, hidden, width);
     return OK;
 }
@@ -161,8 +161,8 @@ static status check_preprocessing(const json_t *root, const char *path, struct e
         const json_t *found = json_object_get(preprocess, lists[i].key);
         if (found != NULL && !is_three(found, lists[i].expected))
             return error_set(error, ERROR_FORMAT,
-                             "%s: preprocess_cfg.%s: the weights want images that are normalised otherwise than this "
-                             "program does, with OpenAI's [%g, %g, %g]",
+                             "%s: preprocess_cfg.%s: the weights need another normalisation of images than OpenAI's "
+                             "[%g, %g, %g], the only one that this program has",
                              path, lists[i].key, (double)lists[i].expected[0], (double)lists[i].expected[1],
                              (double)lists[i].expected[2]);
     }

@@ -29,7 +29,7 @@ status clip_digest(const struct clip *clip, char digest[CLIP_DIGEST_SIZE], struc
                                d->text_heads}; /* not shown by any tensor's shape */
     uint64_t sum = digest_quick(untold, sizeof untold, 0);
     float *values = malloc(PART * sizeof *values);
-    status result = values != NULL ? OK : error_set(error, ERROR_MEMORY, "model: no memory to look at its weights");
+    status result = values != NULL ? OK : error_set(error, ERROR_MEMORY, "model: no memory to read its weights");
     for (size_t i = 0; result == OK && i < clip->parameters->count; i++) {
         const struct parameter *p = &clip->parameters->list[i];
         sum = digest_quick(p->name, strlen(p->name), sum);

@@ -48,8 +48,8 @@ static status refuse_others(const struct clip_file *file, struct error *error)
             const char *name = safetensors_at(file->file, i)->name, *model = clip_other_model(name, rank);
             if (model != NULL)
                 return error_set(error, ERROR_FORMAT,
-                                 "%s: tensor '%s' shows %s; expected a CLIP of two transformers, as OpenAI's ViT-B/32, "
-                                 "which is what this program computes",
+                                 "%s: tensor '%s' shows %s; expected a CLIP of two transformers, such as OpenAI's "
+                                 "ViT-B/32",
                                  path_of(file), name, model);
         }
     return OK;
@@ -131,11 +131,12 @@ static status missing(const struct clip_file *file, const char *name, const char
 {
     const char *misnamed = find_misnamed(file, name);
     if (misnamed != NULL)
-        return error_set(error, ERROR_FORMAT,
-                         "%s: tensor '%s%s' is missing; expected %s, found '%s', a name that no CLIP has: rename it",
-                         path_of(file), file->prefix, name, expected, misnamed);
+        return error_set(
+            error, ERROR_FORMAT,
+            "%s: tensor '%s%s' is missing; expected %s, found '%s', which is no name of a CLIP's; rename it",
+            path_of(file), file->prefix, name, expected, misnamed);
     return error_set(error, ERROR_FORMAT,
-                     "%s: tensor '%s%s' is missing; expected %s, found %zu others: convert or fetch the file again, "
+                     "%s: tensor '%s%s' is missing; expected %s, found %zu others; convert or fetch the file again, "
                      "or name the index (.json) if this is one of several shards",
                      path_of(file), file->prefix, name, expected, safetensors_count(file->file));
 }

@@ -265,7 +265,8 @@ static status read_header(struct safetensors *file, const uint8_t *bytes, size_t
     memcpy(&stated, bytes, sizeof stated);
     if (stated > HEADER_LIMIT || stated > size - LENGTH_BYTES)
         return error_set(error, ERROR_FORMAT,
-                         "%s: its header should have %" PRIu64 " bytes, but the file has %zu and %d are allowed; it is "
+                         "%s: states a header of %" PRIu64
+                         " bytes, but the file has %zu and at most %d are allowed; it is "
                          "no safetensors file or was cut off",
                          file->path, stated, size, HEADER_LIMIT);
     json_error_t problem;
@@ -290,8 +291,8 @@ static status verify(const struct safetensors *file, struct error *error)
         return OK;
     return error_set(
         error, ERROR_FORMAT,
-        "%s: expected contents with the digest %s that its metadata state, found %s: the file was damaged or "
-        "edited after it was written; fetch or write it again",
+        "%s: expected the digest %s that the metadata states, found %s; the file was damaged or edited after it was "
+        "written; fetch or write it again",
         file->path, stated, digest.text);
 }
 

@@ -194,7 +194,8 @@ status tokenizer_encode(const struct tokenizer *tokenizer, const char *text, int
     struct output output = {.row = row, .context = context};
     struct text clean = {0};
     if (context < 2)
-        return error_set(error, ERROR_ARGUMENT, "a row of %zu tokens has no room for start and end", context);
+        return error_set(error, ERROR_ARGUMENT, "a row of %zu tokens is too short for the start and end tokens",
+                         context);
     status result = tokenizer_clean(&clean, text, error);
     put(&output, tokenizer->vocabulary.start);
     NEXT(result, put_text(&output, tokenizer, &clean, error));
