@@ -135,7 +135,7 @@ size_t adapters_hidden(const struct clip_dimensions *dimensions, const struct ad
  * long as the adapters. */
 const struct block_hook *adapters_hooks(const struct adapters *adapters, enum tower tower);
 
-/* From now on, forward passes through a tower leave the experts that they chose in choices: device [decisions, B, K], −1
+/* From now on, forward passes through a tower write the experts that they chose to choices: device [decisions, B, K], −1
  * for samples without a router, or [decisions, B, L, K] where tokens decide. NULL: nowhere. */
 /* Choices per sample: decisions · K; 0 where tokens decide or where samples go to the mean of all experts. */
 size_t adapters_choices(const struct adapters *adapters, enum tower tower);

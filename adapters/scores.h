@@ -1,6 +1,6 @@
-/* Which blocks gain most from experts (Wu et al. 2022, "Residual Mixture of Experts", arXiv 2204.09636): with experts in every
- * block, θ = θ_dense + θ_residual, a block's score is the Euclidean norm of the loss's gradient by the residual weights of all
- * its experts (equal to the gradient by θ), averaged over a few steps and summed over the tasks.
+/* Scores of how much each block gains from experts (Wu et al. 2022, "Residual Mixture of Experts", arXiv 2204.09636). With
+ * experts in every block, θ = θ_dense + θ_residual, a block's score is the Euclidean norm of the loss's gradient by the
+ * residual weights of all its experts (equal to the gradient by θ), averaged over a few steps and summed over the tasks.
  *
  *     struct layer_scores scores;
  *     TRY(layer_scores_create(&scores, tasks, blocks, error));          // adapters in all blocks of their towers

@@ -516,7 +516,7 @@ status backend_open(struct backend **backend, const struct backend_settings *set
     }
 #define BACKEND_OPTION_NAMES "backend|precision=auto|precision=f32|device" /* those that are incidental in a suite */
 enum { GPUS = 64 };
-/* How many GPUs train together, from the one that `device` names on. */
+/* The number of GPUs that train together, counted from the one that `device` names. */
 #define GPUS_OPTION(fallback_)                                                                                         \
     {                                                                                                                  \
         .name = "gpus", .type = OPTION_INTEGER, .minimum = 1, .maximum = GPUS, .fallback = (fallback_),                \

@@ -79,7 +79,7 @@ struct texts {
 status texts_create(struct texts *texts, const struct clip *clip, struct arena *arena, const int32_t *tokens,
                     size_t count, struct error *error);
 
-/* How to encode. Zero-initialised: inference without adapters. */
+/* Settings of an encoding. Zero-initialised: inference without adapters. */
 struct encoding {
     struct arena *arena; /* of the step */
     bool training;

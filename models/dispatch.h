@@ -16,7 +16,7 @@
 
 struct step_state;
 
-/* Where each chosen expert of each sample went: slots sorted by expert, then by sample.  */
+/* The slots of each sample's chosen experts, sorted by expert, then by sample. */
 struct dispatch {
     size_t samples, experts, top_k;
     int32_t *chosen; /* [B, K] expert, best first; −1 where the sample's router is off */

@@ -38,7 +38,7 @@ status selector_file_array(const struct safetensors *file, const char *name, int
 status selector_file_thresholds(const struct safetensors *file, const float **thresholds, size_t *trained,
                                 struct error *error);
 
-/* How many tasks the file has autoencoders for: all must be there, with these sizes and finite values, and a threshold
+/* Counts the tasks with autoencoders in the file. All must be there, with these sizes and finite values, and a threshold
  * each. After them come `more` without a threshold. */
 status selector_file_check(const struct safetensors *file, size_t width, size_t code, size_t more, size_t *trained,
                            struct error *error);

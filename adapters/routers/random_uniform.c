@@ -22,7 +22,7 @@ static status check(const struct adapter_settings *s, struct error *error)
     return OK;
 }
 
-/* Where only some rows of a block are wanted: all tokens are cut into groups, and then those that are not wanted are left
+/* Where only some rows of a block are wanted, all tokens are cut into groups, and then tokens that are not wanted are left
  * out. */
 static status choose_among_all(struct expert_pass *pass, const struct block_site *site, int32_t *owner,
                                struct error *error)

@@ -1,4 +1,4 @@
-/* How much work a model is: floating-point operations (a multiply and an add are two) and bytes, from its dimensions.
+/* A model's cost: floating-point operations (a multiply and an add are two) and bytes, from its dimensions.
  *
  *     double step = cost_adapter_step(&vit_b_16, 16, 100, 14, &experts);   // 16 images, 100 prompts of 14 tokens: 1.4e12
  *     double share = step / seconds / rate;

@@ -20,7 +20,7 @@ struct attention_run {
     uint8_t *rooms;
 };
 
-/* Of one worker. */
+/* Buffers of one worker. */
 enum { RIGHT_OPERANDS = 3 };
 struct room {
     float *scores, *gradients;            /* [BLOCK, depth]; gradients also holds transposed values, [side, BLOCK] */

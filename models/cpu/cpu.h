@@ -54,7 +54,7 @@ static inline const float *cpu_floats(const struct cpu *cpu, struct matrix m, si
     return buffer;
 }
 
-/* Where to compute them: where they belong, or in buffer, from where cpu_store or cpu_write rounds them. */
+/* The place to compute them: their own, or buffer, from which cpu_store or cpu_write rounds them. */
 static inline float *cpu_room(struct matrix m, size_t row, size_t column, float *buffer)
 {
     return m.type == TENSOR_F32 ? row_of(m, row) + column : buffer;
@@ -150,7 +150,7 @@ struct tile {
     size_t row, column, rows, columns;
 };
 void cpu_finish_tile(const struct cpu *cpu, const struct gemm *gemm, bool added, const struct tile *tile);
-/* By the kernel vector->multiply; a is not transposed (gemm_f32.c). */
+/* A product by the kernel vector->multiply; a is not transposed (gemm_f32.c). */
 status cpu_gemm_f32(struct cpu *cpu, const struct gemm *gemm, struct error *error);
 
 /* In bf16 precision, where the product is not exact (gemm_bf16.c). */

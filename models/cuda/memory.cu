@@ -52,7 +52,7 @@ static cudaError_t find_driver(struct driver *driver)
     return cudaSuccess;
 }
 
-/* What an arena's owner keeps of its pages. */
+/* The owner of an arena: everything that is needed to map its pages. */
 struct backing {
     const struct cuda *cuda;
     struct driver driver;

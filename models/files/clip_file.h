@@ -21,7 +21,7 @@ struct clip_file;
  * neither naming (except for harmless ones: position_ids, input_resolution, context_length, vocab_size, …) are errors that
  * name the tensor, the file and both shapes. A wrapper's prefix ("module.", "model.") is ignored. */
 status clip_file_open(struct clip_file **file, const char *path, struct error *error);
-/* For its dimensions and metadata alone: no tensor can be read. */
+/* Opens the file for its dimensions and metadata alone: no tensor can be read. */
 status clip_file_open_header(struct clip_file **file, const char *path, struct error *error);
 
 /* The same for bytes in memory, borrowed until clip_file_close; name stands for the path in messages. */

@@ -23,7 +23,7 @@ struct clip_dimensions {
     size_t context, vocabulary, text_width, text_hidden, text_heads, text_blocks;
 };
 
-/* How Hugging Face's tensors become OpenAI's. */
+/* The conversion of Hugging Face's tensors to OpenAI's. */
 enum clip_layout {
     CLIP_SAME,
     CLIP_STACKED,   /* q, k and v, one below the other */

@@ -1,5 +1,5 @@
-/* How gradients change weights. One optimizer is one file in this folder and a name in OPTIMIZERS; sgd.c is the shortest to
- * copy, and its arithmetic is an operation of models/backend.h.
+/* Optimizers change weights by their gradients. Each is one file in this folder and a name in OPTIMIZERS; sgd.c is the
+ * shortest to copy. Its arithmetic is an operation of models/backend.h.
  *
  *     const struct optimizer *optimizer = optimizer_at(options_choice(training, "optimizer"));
  *     struct update_rule rule = optimizer->rule;            // with the numbers it was published with

@@ -9,7 +9,7 @@
 /* Copies of tensors that are not contiguous may take this many times the bytes of the file. */
 enum { COPIES_MOST = 4 };
 
-/* What the tensors of an open file point to. */
+/* Memory that the tensors of an open file point to. */
 struct content {
     struct torch_tensors tensors;
     struct bytes *storages; /* by storage */
