@@ -34,15 +34,15 @@ struct adapter_settings {
     size_t experts, top_k, tasks, bottleneck; /* tasks: routers, one of each or one for all */
     float scale, dropout, noise_epsilon;
     enum expert_input input;
-    float router_noise;  /* of softmax_topk: standard deviation of what is added to its logits in training */
-    double capacity;     /* of softmax_topk: an expert takes at most this times its fair share in training; 0: all */
+    float router_noise; /* of softmax_topk: standard deviation of the noise on its logits in training */
+    double capacity; /* of softmax_topk: an expert takes at most this times its fair share in training; 0: no limit */
     bool aligned_output; /* of softmax_topk: the weights of a sample's experts sum to 1, gradients are the gates' */
     enum gate_input gate_input; /* of samples */
-    enum routing_unit routing;  /* who decides and is counted: samples, or each of their tokens */
+    enum routing_unit routing;  /* unit that is routed and counted: samples or tokens */
     float init_noise;           /* of kind ffn: how far experts start from the MLP, as a share of its deviation */
     enum activation activation; /* of the model's MLPs, for kinds that share it */
     struct adapter_place place;
-    size_t score_steps;        /* of each task, before place.blocks is known: BLOCKS_BY_SCORE */
+    size_t score_steps;        /* steps of each task that score the blocks (BLOCKS_BY_SCORE) */
     bool shared_expert;        /* one more, which every sample uses with gate 1; neither merged nor frozen */
     enum balance_kind balance; /* the loss that spreads samples over experts, added to that of the task */
     float balance_weight;
@@ -58,12 +58,12 @@ struct expert_stack {
 /* The tensors of one block, or of blocks that share them, by number in the tower's group; experts are stacked along the
  * first axis. */
 struct expert_bank {
-    size_t block;                                      /* of the tower; of those that share, the first */
+    size_t block;                                      /* index in the tower; of blocks that share, the first */
     size_t down_weight, down_bias, up_weight, up_bias; /* [E, m, d], [E, m], [E, d, m], [E, d] */
     size_t routers, noise;                             /* [T, d, E] each, where the router has them */
     struct expert_stack shared;                        /* with settings.shared_expert: a stack of one */
-    float *mean[EXPERT_PARTS];                         /* see adapters_mean; NULL where nobody averages */
-    uint64_t mean_of;                                  /* version of the parameters that it was made of */
+    float *mean[EXPERT_PARTS];                         /* see adapters_mean; NULL unless the router averages */
+    uint64_t mean_of;                                  /* version of the parameters that mean was computed from */
     int32_t *used;                                     /* device [E], the experts' update flags */
     int32_t *counts, *frozen;                          /* device [E] */
 };
@@ -77,14 +77,14 @@ struct adapter_statistics {
     float *squared_gradients; /* like the tower's parameters */
 };
 
-/* Banks, counts and all that is listed by block are of the blocks that have adapters, in their order; where blocks share
- * their experts, of the first of each run. */
+/* Banks, counts and other arrays by block cover the blocks that have adapters, in their order; of a run of blocks that
+ * share their experts, only the first. */
 struct adapter_tower {
     struct adapters *adapters;
     size_t blocks, width; /* blocks: those with experts of their own, 0: none */
     size_t adapted;       /* blocks with adapters */
-    size_t decisions;     /* of a sample on its way through the tower: one for each of them, or for each run */
-    size_t hidden;        /* units of an expert, m */
+    size_t decisions; /* routing decisions per sample: one for each of these blocks, or for each run that shares them */
+    size_t hidden;    /* units of an expert, m */
     enum activation activation;
     struct parameters *parameters;
     struct expert_bank *banks;
@@ -111,12 +111,12 @@ void adapters_destroy(struct adapters *adapters); /* NULL is allowed */
 /* Whether a tower has adapters at all. */
 bool adapters_in_tower(const struct adapters *adapters, enum tower tower);
 
-/* As their kind starts, from values that are all zero; drawn with RNG_INIT. blocks: those of the model's towers, NULL for
- * kinds that do not start from them. */
+/* Sets the start values of the kind, drawn with RNG_INIT; all values must be zero before. blocks: the blocks of the model's
+ * towers, NULL for kinds that do not start from them. */
 status adapters_initialize(struct adapters *adapters, const struct block *const blocks[TOWERS], uint64_t seed,
                            struct error *error);
 
-/* Blocks that share experts of a kind that starts as the model's MLP must have the same one: ERROR_ARGUMENT otherwise. */
+/* ERROR_ARGUMENT where experts that start as copies of the MLP are shared by blocks with different MLPs. */
 status adapters_check_start(const struct adapters *adapters, const struct block *const blocks[TOWERS],
                             struct error *error);
 
@@ -124,38 +124,39 @@ status adapters_check_start(const struct adapters *adapters, const struct block 
 size_t adapters_values(const struct adapters *adapters);
 size_t adapters_count_values(const struct clip_dimensions *dimensions, const struct adapter_settings *settings);
 
-/* What a sample goes through, the shared expert included, for models/clip/cost.h. */
+/* The experts that a sample uses, the shared one included, for models/clip/cost.h. */
 struct cost_experts adapters_cost(const struct clip_dimensions *dimensions, const struct adapter_settings *settings);
 
 /* Hidden units of an expert in a tower of such a model. */
 size_t adapters_hidden(const struct clip_dimensions *dimensions, const struct adapter_settings *settings,
                        enum tower tower);
 
-/* The hooks that put them into a tower's blocks, for struct encoding; NULL for a tower without any. Valid as long as the
- * adapters. */
+/* The hooks that put the adapters into a tower's blocks, for struct encoding; NULL for a tower without adapters. Valid as
+ * long as the adapters. */
 const struct block_hook *adapters_hooks(const struct adapters *adapters, enum tower tower);
 
-/* From now on, forward passes through a tower leave the experts that they chose in choices: device [decisions, B, K], −1
+/* From now on, forward passes through a tower write the experts that they chose to choices: device [decisions, B, K], −1
  * for samples without a router, or [decisions, B, L, K] where tokens decide. NULL: nowhere. */
-/* How many of them a sample has: decisions · K, 0 where its tokens decide, or where it goes to the mean of all experts. */
+/* Choices per sample: decisions · K; 0 where tokens decide or where samples go to the mean of all experts. */
 size_t adapters_choices(const struct adapters *adapters, enum tower tower);
 void adapters_keep_choices(struct adapters *adapters, enum tower tower, int32_t *choices);
 /* The block of the tower that makes the decision. */
 size_t adapters_decision_block(const struct adapters *adapters, enum tower tower, size_t decision);
 
-/* The mean of a bank's experts, by which a router that chooses in training alone answers: their four tensors, [m, d], [m],
- * [d, m] and [d], on the device, valid until the experts change. It is computed once after each change. */
+/* The mean of a bank's experts, used in evaluation with a router that chooses in training alone: its four tensors, [m, d],
+ * [m], [d, m] and [d], on the device, valid until the experts change. It is computed once after each change. */
 status adapters_mean(const struct adapters *adapters, enum tower tower, size_t bank, float *parts[EXPERT_PARTS],
                      struct error *error);
 
 /* The router of a task: its own, or the only one. */
 int adapters_router(const struct adapter_settings *settings, size_t task);
-/* Where forward passes in training from now on add the balance loss, if settings.balance asks for one: to one value on the
- * device, times share. Then a backward pass must follow each. NULL: it is not computed. */
+/* From now on, forward passes in training add share times the balance loss of settings.balance, if any, to *loss on the
+ * device; a backward pass must then follow each. NULL: the balance loss is not computed. */
 void adapters_add_loss(struct adapters *adapters, float *loss, float share);
 
 status adapters_begin_task(struct adapters *adapters, size_t task, struct error *error);
-/* Collects what merge policies ask for of the gradients (statistics.h). adapters_step: that, and an update of both groups. */
+/* Collects the statistics of the gradients that merge policies need (statistics.h). adapters_step does this and then updates
+ * both groups. */
 status adapters_before_update(struct adapters *adapters, const struct update_rule *rule, struct error *error);
 status adapters_step(struct adapters *adapters, const struct step_state *state, const struct update_rule *rule,
                      struct error *error);
@@ -173,7 +174,7 @@ status adapters_read_counts(const struct adapters *adapters, enum tower tower, s
                             struct error *error);
 status adapters_read_frozen(const struct adapters *adapters, enum tower tower, size_t block, int32_t *frozen,
                             struct error *error);
-/* Both of all blocks at once, waiting once: [2, blocks, E], the counts first. */
+/* Counts and frozen flags of all blocks in one transfer: [2, blocks, E], the counts first. */
 status adapters_read_marks(const struct adapters *adapters, enum tower tower, int32_t *marks, struct error *error);
 status adapters_write_counts(struct adapters *adapters, enum tower tower, size_t block, const int32_t *counts,
                              struct error *error);

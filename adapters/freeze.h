@@ -1,5 +1,5 @@
-/* Which experts are frozen after a task: from then on neither trained nor merged into, though they route and compute. The
- * frozen set of a block only grows; an expert may be picked again.
+/* Freezing experts after a task. Frozen experts are still used, but neither trained nor merged into. The frozen set of a
+ * block only grows; an expert may be picked again.
  *
  *     struct freeze_plan plan = {.top_k = 2, .options = options};
  *     TRY(freeze_policy_find(&plan.policy, "most_used", error));

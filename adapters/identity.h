@@ -1,5 +1,5 @@
-/* Whether the adapters' weights are those that a feature was computed with: one number per expert and per router, which
- * changes whenever they are updated or written. A feature that went through the same router and experts is the same.
+/* Whether the adapters have changed since a feature was computed: one number per expert and per router, which changes with
+ * every update and write. A feature is unchanged while the numbers of its router and experts are.
  *
  *     struct adapter_identity identity;
  *     TRY(adapter_identity_create(&identity, adapters, error));
@@ -20,12 +20,12 @@ struct adapter_identity {
 status adapter_identity_create(struct adapter_identity *identity, const struct adapters *adapters, struct error *error);
 void adapter_identity_free(struct adapter_identity *identity); /* all zero is allowed */
 
-/* Reads from the device how often every expert and router has changed. What is compared must come from one process: the
- * numbers say nothing of contents. */
+/* Reads from the device how often every expert and router has changed. Numbers of different processes cannot be compared,
+ * because they do not depend on the weights' values. */
 status adapter_identity_read(struct adapter_identity *identity, struct error *error);
 
-/* Of the way of one sample through a tower: its router, and chosen [decisions, K], its experts wherever they are
- * decided on. Where its tokens decide, any expert may be on it, and chosen is not read. */
+/* The number of one sample's path through a tower: its router, and chosen [decisions, K], its experts at each decision.
+ * Where tokens decide, any expert may be on the path, and chosen is not read. */
 uint64_t adapter_identity_of(const struct adapter_identity *identity, enum tower tower, size_t router,
                              const int32_t *chosen);
 

@@ -24,9 +24,9 @@ struct merge_schedule; /* adapters/schedule/schedule.h */
 enum merge_skip { MERGE_DONE, MERGE_TARGET_IS_SOURCE, MERGE_NO_FREE_EXPERT };
 
 /* target becomes a combination of its sources: Σ weight[i] · source[i], or, where all weights are 0, what the combiner
- * makes of them. With a skip it says what would have been merged. target −1: none is free. */
+ * makes of them. With a skip, it is the merge that would have been done. target −1: none is free. */
 struct merge {
-    size_t block; /* among those with adapters: the tower's bank of that number */
+    size_t block; /* number of the tower's bank */
     int target;
     size_t sources;
     int source[MERGE_SOURCES];
@@ -48,14 +48,15 @@ enum merge_needs {
     NEEDS_SQUARED_GRADIENTS = 16 /* of every weight, summed over all steps so far */
 };
 
-/* A tower as a policy sees it, on the host. Counts are those since the task began; what was not asked for is NULL. */
+/* A tower as a policy sees it, on the host. Counts are since the task began; statistics that the policy does not need are
+ * NULL. */
 struct merge_view {
     enum tower tower;
     size_t blocks, experts;
     const int32_t *counts, *frozen; /* [blocks, E] */
-    const int32_t *pairs;           /* [blocks, E, E] samples that chose both; the diagonal: that chose the one */
-    const int32_t *next;            /* [blocks − 1, E, E] samples that chose e here and f in the next block */
-    const float *similarity;        /* [blocks, E, E] mean cosine of two experts' outputs */
+    const int32_t *pairs; /* [blocks, E, E] samples that chose both; on the diagonal, samples that chose the expert */
+    const int32_t *next;  /* [blocks − 1, E, E] samples that chose e here and f in the next block */
+    const float *similarity; /* [blocks, E, E] mean cosine of two experts' outputs */
 };
 
 enum merge_moment { MERGE_AFTER_STEP, MERGE_AFTER_TASK };
@@ -110,12 +111,12 @@ void expert_changes_clear(struct expert_changes *events);
 void expert_changes_free(struct expert_changes *events);
 const char *merge_skip_name(enum merge_skip skip); /* "", "target_is_source", "no_free_expert" */
 
-/* What became of a merge (harness/train/services/merge_effects.h). */
+/* Effects of a merge (harness/train/services/merge_effects.h). */
 struct merge_effect {
     enum tower tower;
     size_t block, position, iteration; /* of the merge; position: among the changes of that block then */
-    size_t known;                   /* iteration after which this was known; one more than the task has: at its end */
-    size_t iterations;              /* that followed in the task, at most 50; of these: */
+    size_t known;                   /* iteration after which the effects are known; one past the task's last: its end */
+    size_t iterations;              /* of the task after the merge, at most 50; during these: */
     int64_t chosen, choices;        /* how often the merged expert was chosen, and all of the block together */
     double loss_before, loss_after; /* means over up to 50 iterations; NAN: unknown */
     double distance;                /* statistics_distance */
@@ -125,17 +126,17 @@ struct merge_effect_list {
     struct merge_effect *effects;
 };
 
-/* What merging consists of: who is merged, and how. */
+/* Which experts are merged, how and when. */
 struct merge_plan {
     const struct merge_policy *policy;
     const struct merge_combiner *combiner;                   /* NULL: the mean */
     const struct options *policy_options, *combiner_options; /* NULL where it has none */
     enum merge_moments moments;
-    const struct merge_schedule *schedule; /* schedule/schedule.h; NULL: that of whoever calls adapters_merge */
+    const struct merge_schedule *schedule; /* schedule/schedule.h; NULL: the caller of adapters_merge decides */
     size_t every;                          /* iterations between merges, or as the schedule says */
     double least_fall;
-    bool analysis; /* whether to find out what becomes of merges; nothing that is computed depends on it */
-    float noise;   /* standard deviation of what is added to a merged tensor, as a share of its own; 0: nothing */
+    bool analysis; /* whether to record the effects of merges; no result depends on it */
+    float noise;   /* standard deviation of the noise on a merged tensor, as a share of the tensor's own; 0: none */
 };
 unsigned merge_needs(const struct merge_plan *plan); /* enum merge_needs of both */
 
@@ -143,7 +144,7 @@ unsigned merge_needs(const struct merge_plan *plan); /* enum merge_needs of both
 status adapters_merge(struct adapters *adapters, const struct merge_plan *plan, const struct merge_call *call,
                       struct expert_changes *events, struct error *error);
 
-/* For policies that leave their target to the suite: entries of their options, and what they ask for. least_used: the
+/* For policies that leave their target to the suite: entries of their options, and their needs. least_used: the
  * least used expert that is not frozen (ties: the lowest index), and a skip where it is one of the sources; random_free:
  * a random one that is neither a source nor frozen; noise: the least used, which becomes what the combiner makes of the
  * sources plus noise. A skip where there is none. */

@@ -207,7 +207,7 @@ static size_t whole(const struct options *options, const char *name)
     return (size_t)options_integer(options, name);
 }
 
-/* The default of the key itself, whatever a suite's choices put in its place. */
+/* The key's own default, even where another key of the suite replaces it. */
 static const char *fallback_of(const struct options *options, const char *key)
 {
     const struct option *known = options_find(adapter_options, key);
@@ -220,8 +220,8 @@ static bool at_default(const struct options *options, const char *number)
     return strtod(options_as_text(options, number), NULL) == strtod(fallback_of(options, number), NULL);
 }
 
-/* What a kind of expert or a router has no use for would have no effect. What a suite did not say, as it is one of the values
- * that another key stands for, cannot be left out. */
+/* Refuses keys that a kind of expert or a router does not use, since they would have no effect. A value that the suite set
+ * through another key cannot be left out, so the message says which value to set. */
 static status refuse_keys(const char *what, const char *name, const struct refused_key *refused,
                           const struct options *o, struct error *error)
 {
@@ -349,7 +349,7 @@ static status read_noise(struct merge_plan *plan, const struct options *merge, s
     return OK;
 }
 
-/* What would have no effect is refused, so that runs that differ in it are not taken for different ones. */
+/* Refuses keys without an effect, so that runs that differ in them alone do not count as different. */
 static status check_plan(const struct merge_plan *plan, const struct options *merge, struct error *error)
 {
     const char *policy = plan->policy->name, *schedule = plan->schedule->name;

@@ -1,4 +1,4 @@
-/* What a suite says of adapters and of merging: the tables of its sections, and their values as settings. */
+/* The sections of a suite on adapters and merging: tables of their keys, and their values as settings. */
 #ifndef MTIL_ADAPTERS_OPTIONS_H
 #define MTIL_ADAPTERS_OPTIONS_H
 
@@ -9,7 +9,7 @@ enum { ADAPTER_EXPERTS = 1024 }; /* at most in a block */
 
 extern const struct option adapter_options[], merge_options[], combine_options[];
 
-/* What no key's range can say (top_k above experts) is an error here. */
+/* Conflicts between keys, such as top_k above experts, are errors here. */
 status adapter_settings_of(struct adapter_settings *settings, const struct options *adapter, size_t tasks,
                            struct error *error);
 
@@ -22,7 +22,7 @@ status merge_plan_check(const struct merge_plan *plan, const struct adapter_sett
 
 status freeze_plan_of(struct freeze_plan *plan, const struct options *adapter, struct error *error);
 
-/* The keys that come with a merge policy, a combiner and a freeze policy. */
+/* The keys of a merge policy, of a combiner and of a freeze policy. */
 status merge_policy_keys(const char *name, const struct option **table, struct error *error);
 status merge_combiner_keys(const char *name, const struct option **table, struct error *error);
 status freeze_policy_keys(const char *name, const struct option **table, struct error *error);

@@ -176,7 +176,7 @@ bool adapter_place_has_bank(const struct adapter_place *place, const struct clip
     return adapter_place_has(place, dimensions, tower, block) && before % (count / banks) == 0;
 }
 
-/* The highest number of blocks that the rule speaks of; 0: none. */
+/* The number of blocks that the rule requires; 0: none. */
 static size_t blocks_named(const struct block_choice *c)
 {
     size_t named = c->rule == BLOCKS_ALL ? 0 : c->n;
@@ -186,7 +186,7 @@ static size_t blocks_named(const struct block_choice *c)
     return named;
 }
 
-/* Whether a block is listed for this tower alone, which has none of that number with adapters. */
+/* Whether a block is listed for this tower alone although the tower lacks it or is not adapted. */
 static bool is_missing(const struct adapter_place *place, enum tower tower, size_t blocks)
 {
     uint64_t alone = place->blocks.listed[tower] & ~place->blocks.listed[1 - tower];
@@ -239,18 +239,18 @@ status adapter_place_check(const struct adapter_place *place, const struct clip_
             most = blocks;
     }
     if (blocks_named(&place->blocks) > most)
-        return refuse(place, "no such tower of this model has more than", most, error);
+        return refuse(place, "no adapted tower of this model has more than", most, error);
     for (int t = 0; t < TOWERS; t++)
         if (is_missing(place, (enum tower)t, blocks_of(dimensions, (enum tower)t)))
             return refuse(place,
-                          t == TOWER_IMAGE ? "of the image tower no more can have any than"
-                                           : "of the text tower no more can have any than",
+                          t == TOWER_IMAGE ? "the image tower can have adapters in only"
+                                           : "the text tower can have adapters in only",
                           is_adapted(place, (enum tower)t) ? blocks_of(dimensions, (enum tower)t) : 0, error);
     for (int t = 0; t < TOWERS; t++)
         if (is_adapted(place, (enum tower)t) && adapter_place_count(place, dimensions, (enum tower)t) == 0)
             return refuse(place,
-                          t == TOWER_IMAGE ? "that leaves the image tower without any of its"
-                                           : "that leaves the text tower without any of its",
+                          t == TOWER_IMAGE ? "that selects none of the image tower's"
+                                           : "that selects none of the text tower's",
                           blocks_of(dimensions, (enum tower)t), error);
     TRY(adapter_place_check_sharing(place, error));
     for (int t = 0; t < TOWERS; t++) {

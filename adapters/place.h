@@ -17,7 +17,7 @@ enum block_rule {
     BLOCKS_FIRST,    /* n of them */
     BLOCKS_LAST,     /* n of them */
     BLOCKS_EVERY,    /* the n-th, the 2n-th, …: every_2 is 1, 3, 5 */
-    BLOCKS_BY_SCORE, /* n of each tower, which its scores choose before anything is trained (scores.h) */
+    BLOCKS_BY_SCORE, /* the n of each tower with the highest scores, chosen before training (scores.h) */
     BLOCKS_LISTED
 };
 struct block_choice {
@@ -32,8 +32,8 @@ enum adapted_towers { ADAPT_BOTH, ADAPT_IMAGE, ADAPT_TEXT };
 struct adapter_place {
     struct block_choice blocks; /* of either tower */
     enum adapted_towers towers;
-    /* Of each tower, the blocks with adapters are cut into so many runs of equal length: those of a run have one bank of
-     * experts and one router, or one routing decision, made in the first of them; 0: each block has its own. */
+    /* Runs of equal length into which the blocks with adapters of each tower are cut. The blocks of a run share one bank of
+     * experts and one router (banks), or the routing decision of the first block (decisions). 0: each block has its own. */
     size_t banks, decisions;
 };
 
@@ -53,17 +53,17 @@ bool adapter_place_has(const struct adapter_place *place, const struct clip_dime
 size_t adapter_place_count(const struct adapter_place *place, const struct clip_dimensions *dimensions,
                            enum tower tower); /* blocks of a tower with adapters */
 
-/* The same of those with experts of their own: all, or the first of each run. */
+/* The same for blocks with experts of their own: all, or the first of each run. */
 bool adapter_place_has_bank(const struct adapter_place *place, const struct clip_dimensions *dimensions,
                             enum tower tower, size_t block);
 size_t adapter_place_count_banks(const struct adapter_place *place, const struct clip_dimensions *dimensions,
                                  enum tower tower);
 
-/* Routing that is shared by blocks that do not share experts. */
+/* ERROR_ARGUMENT where blocks share their routing but not their experts. */
 status adapter_place_check_sharing(const struct adapter_place *place, struct error *error);
 
-/* That, and what no model of these dimensions has: a block that none of the towers has, a tower left without any, or runs
- * of equal length. */
+/* The same check, and whether a model of these dimensions has every block that is named, adapters in each of the adapted
+ * towers, and runs of equal length. */
 status adapter_place_check(const struct adapter_place *place, const struct clip_dimensions *dimensions,
                            struct error *error);
 

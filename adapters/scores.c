@@ -105,6 +105,6 @@ void layer_scores_choose(const struct layer_scores *scores, size_t n, struct blo
             if (layer_scores_rank(scores, (enum tower)t, block) <= n)
                 choice->listed[t] |= (uint64_t)1 << block;
     for (int t = 0; t < TOWERS; t++)
-        if (scores->blocks[t] == 0) /* so that the blocks need no tower's name */
+        if (scores->blocks[t] == 0) /* then blocks are written without a tower's name */
             choice->listed[t] = choice->listed[1 - t];
 }

@@ -1,6 +1,6 @@
-/* Which blocks gain most from experts (Wu et al. 2022, "Residual Mixture of Experts", arXiv 2204.09636): with experts in every
- * block, θ = θ_dense + θ_residual, a block's score is the Euclidean norm of the loss's gradient by the residual weights of all
- * its experts, which is that by θ; the mean over a few steps, summed over the tasks.
+/* Scores of how much each block gains from experts (Wu et al. 2022, "Residual Mixture of Experts", arXiv 2204.09636). With
+ * experts in every block, θ = θ_dense + θ_residual, a block's score is the Euclidean norm of the loss's gradient by the
+ * residual weights of all its experts (equal to the gradient by θ), averaged over a few steps and summed over the tasks.
  *
  *     struct layer_scores scores;
  *     TRY(layer_scores_create(&scores, tasks, blocks, error));          // adapters in all blocks of their towers
@@ -23,15 +23,15 @@ struct layer_scores {
 status layer_scores_create(struct layer_scores *scores, size_t tasks, const size_t blocks[TOWERS], struct error *error);
 void layer_scores_free(struct layer_scores *scores);
 
-/* Adds share times the norms of the gradients as they are. Waits for the device. ERROR_FORMAT where one is not finite. */
+/* Adds share times the norms of the current gradients. Waits for the device. ERROR_FORMAT where a norm is not finite. */
 status layer_scores_add(struct layer_scores *scores, const struct adapters *adapters, size_t task, double share,
                         struct error *error);
 
 double layer_scores_sum(const struct layer_scores *scores, enum tower tower, size_t block);
-/* From 1, the highest sum of its tower; of equal ones the lower block is before. */
+/* The block's rank in its tower, 1 for the highest sum; ties: the lower block first. */
 size_t layer_scores_rank(const struct layer_scores *scores, enum tower tower, size_t block);
 
-/* The n best blocks of each tower, all of those of a tower that has fewer. */
+/* Chooses the n best blocks of each tower, or all blocks of a tower that has fewer. */
 void layer_scores_choose(const struct layer_scores *scores, size_t n, struct block_choice *choice);
 
 #endif

@@ -75,8 +75,8 @@ static status count_pairs(const struct adapter_tower *tower, const struct block_
                                            error);
 }
 
-/* Rows spread evenly over samples and positions: the text tower's first position is the same for every prompt. Where tokens
- * decide, experts see nothing of what follows a prompt, and neither do probes. */
+/* Rows are spread evenly over samples and positions, because the text tower's first position is the same for every prompt.
+ * Where tokens decide, positions past a prompt's end reach neither experts nor probes. */
 static status keep_probes(const struct adapter_tower *tower, const struct block_site *site, size_t bank,
                           const struct tensor *input, struct error *error)
 {
@@ -108,7 +108,7 @@ status statistics_see(const struct expert_pass *pass, const struct block_site *s
     const struct adapter_tower *tower = pass->tower;
     const struct adapter_statistics *s = &tower->statistics;
     const struct dispatch *chosen = &pass->routed.dispatch;
-    bool first = pass->index == 0 || pass[-1].bank != pass->bank; /* of those with these experts */
+    bool first = pass->index == 0 || pass[-1].bank != pass->bank; /* the first block with these experts */
     if (s->pairs != NULL && pass->decider == pass)
         TRY(count_pairs(tower, site, chosen, chosen, s->pairs, pass->bank, error));
     if (s->next != NULL && first && pass->index > 0)
@@ -131,7 +131,7 @@ status statistics_square(const struct adapter_tower *tower, const struct step_gu
                                          error);
 }
 
-/* out [PROBES, d] of one of a block's experts on its probes, without the experts' common factor, on the device. */
+/* out [PROBES, d], on the device: the outputs of one of a block's experts on its probes, without the factor `scale`. */
 static status expert_output(const struct adapter_tower *tower, size_t block, size_t expert, struct matrix hidden,
                             float *out, struct error *error)
 {

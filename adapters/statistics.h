@@ -1,4 +1,4 @@
-/* What merge policies may ask for beyond selection counts, collected on the device while a step is computed.
+/* Statistics beyond selection counts that merge policies may ask for, collected on the device during a step.
  *
  *     TRY(adapters_collect(adapters, merge_needs(&plan), &model_arena, error));     // once, before training
  *     ... forward passes in training and adapters_step collect ...
@@ -24,28 +24,28 @@ struct statistic {
     void *data;       /* device */
     size_t n;         /* values of four bytes */
     bool integers;    /* int32_t that add up over GPUs; else floats */
-    bool of_leader;   /* every GPU has its own: the first one's stand for all */
+    bool of_leader;   /* every GPU has its own, and those of the first are used */
 };
 bool adapters_statistic(const struct adapters *adapters, enum tower tower, size_t index, struct statistic *statistic);
 
 struct expert_pass;
 
-/* For a forward pass in training through a block, after its routing, with the input [rows, d] of its experts. Of blocks that
- * share experts, every decision is counted, once; probes are of the first, and the next block is the first of the next
- * run. */
+/* Collects from a forward pass in training through a block, after its routing; input [rows, d] is the input of its experts.
+ * Where blocks share experts, every decision is counted once, probes are taken in the first block, and the next block is the
+ * first of the next run. */
 status statistics_see(const struct expert_pass *pass, const struct block_site *site, const struct tensor *input,
                       struct error *error);
 
-/* Before an update: adds the squares of the gradients, unless the step is held. */
+/* Adds the squares of the gradients, unless the step is skipped; to be called before the update. */
 status statistics_square(const struct adapter_tower *tower, const struct step_guard *guard, struct error *error);
 
-/* How far what a merge made is from its sources s, by their outputs f [PROBES, d] on the block's probes: the mean over the
- * sources of ‖f − f_s‖ / (‖f‖ + ‖f_s‖) (Frobenius norms), from 0, the same function, to 1. Where both are zero, the source does
- * not count; NAN: none counts, or something is not finite. The arena is released again. */
+/* The distance of a merged expert from its sources s, by their outputs f [PROBES, d] on the block's probes: the mean over s
+ * of ‖f − f_s‖ / (‖f‖ + ‖f_s‖) (Frobenius norms), from 0, the same function, to 1. A source does not count where both outputs
+ * are zero; NAN where none counts or a value is not finite. The arena is released again. */
 status statistics_distance(const struct adapter_tower *tower, const struct merge *merge, struct arena *arena,
                            double *distance, struct error *error);
 
-/* similarity [blocks, E, E] on the host, from the probes and the experts as they are. */
+/* similarity [blocks, E, E] on the host, computed from the probes and the current experts. */
 status statistics_similarity(const struct adapter_tower *tower, float *similarity, struct error *error);
 
 #endif

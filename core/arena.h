@@ -22,7 +22,7 @@ struct arena {
     const char *name; /* for messages: "model", "task", "step" */
     uint8_t *base;
     size_t limit, used, highest;
-    /* For memory that the system does not back on first touch, such as a device's; otherwise NULL and 0. */
+    /* Set for memory that the system does not back on first touch, such as a device's; otherwise NULL and 0. */
     bool (*back)(struct arena *arena, size_t needed); /* makes the first `needed` bytes usable; false: out of memory */
     void *owner;                                      /* context of back */
     size_t backed, left;                              /* usable bytes; bytes available when `back` failed */

@@ -5,7 +5,7 @@
 
 #include "core/arena.h"
 
-/* Full at 0, 8, 16, 32, … items. */
+/* The array is full at 0, 8, 16, 32, … items. */
 status array_grow(void *items, size_t count, size_t size, const char *what, struct error *error)
 {
     enum { LEAST = 8 };

@@ -1,9 +1,9 @@
-/* An array that grows by one item at a time. How many it has room for follows from how many it has, so nobody keeps it.
+/* An array that grows by one item at a time. Its capacity follows from its count and is not stored.
  *
  *     TRY(ARRAY_GROW(list->names, list->count, "names", error));
  *     list->names[list->count++] = name;
  *
- * It is NULL at first, grows by this alone, and is freed with free.
+ * The array is NULL at first, is grown by ARRAY_GROW alone, and is freed with free.
  */
 #ifndef MTIL_CORE_ARRAY_H
 #define MTIL_CORE_ARRAY_H
@@ -12,10 +12,10 @@
 
 #include "core/status.h"
 
-/* Room for one more behind the first count items; on failure (ERROR_MEMORY, "no memory for 9 names") the array is as it was. */
+/* Grows the array so that item `count` fits; on failure (ERROR_MEMORY, "no memory for 9 names") it is unchanged. */
 #define ARRAY_GROW(items, count, what, error) array_grow(&(items), count, sizeof *(items), what, error)
 
-/* items points to the array's pointer, of whatever type. */
+/* items is the address of the array's pointer, whatever its type. */
 status array_grow(void *items, size_t count, size_t size, const char *what, struct error *error);
 
 #endif

@@ -9,7 +9,7 @@ static bool must_be_escaped(utf8proc_int32_t code)
            (code >= 0x202a && code <= 0x202e) || (code >= 0x2066 && code <= 0x2069);
 }
 
-/* The next character and its bytes; negative for an invalid byte. */
+/* Returns the size of the next character in bytes; *code is negative for an invalid byte. */
 static size_t next_character(const char *string, utf8proc_int32_t *code)
 {
     utf8proc_ssize_t size = utf8proc_iterate((const utf8proc_uint8_t *)string, -1, code);

@@ -1,4 +1,4 @@
-/* The only file that calls BLAS and LAPACK. They are column-major: a tile [r, c] lies there column by column. */
+/* The only file that calls BLAS and LAPACK. Tiles [r, c] are stored column by column, as LAPACK expects them. */
 #include "core/linear.h"
 
 #include <cblas.h>
@@ -11,8 +11,8 @@ void dpotrf_(const char *uplo, const int *n, double *a, const int *lda, int *inf
 
 enum { TILE = 256, PANEL = 32 /* right-hand sides solved together */ };
 
-/* OpenBLAS built without threads may not be called by several at once, unless it was built with locks: then the calling thread
- * does all jobs. Builds with threads of their own keep to the calling one, as ours divide the work. */
+/* An OpenBLAS built without threads and without locks must not be called by several threads at once, so the calling thread
+ * does all jobs. An OpenBLAS with threads is limited to the calling one, because our threads divide the work. */
 static void run_jobs(struct threads *pool, size_t jobs, threads_job function, void *context)
 {
     const char *built = openblas_get_config();
@@ -88,7 +88,7 @@ static int side(const struct symmetric *m, size_t i)
     return (int)least(TILE, m->n - i * TILE);
 }
 
-/* Work on a matrix, a row of tiles a job. */
+/* Work on a matrix; each job is a row of tiles. */
 struct work {
     struct symmetric *matrix;
     const double *rows; /* [count, n], or [n, count] */
@@ -176,7 +176,8 @@ static void subtract_row(void *context, size_t job, size_t worker)
                     TILE, tile(m, j, k), TILE, 1, tile(m, i, j), TILE);
 }
 
-/* Row of the first pivot that is none, counted from 1; 0: all are. Not every library notices what is no number. */
+/* Factors a tile. Returns the row of the first pivot that is not positive and finite, from 1; 0: success. The check for
+ * finite pivots is needed because not every library notices NaN. */
 static int factor_tile(double *values, int n)
 {
     int stride = TILE, info;
@@ -193,8 +194,7 @@ status symmetric_factor(struct symmetric *matrix, struct threads *pool, struct e
         int row = factor_tile(tile(matrix, k, k), side(matrix, k));
         if (row != 0)
             return error_set(error, ERROR_FORMAT,
-                             "a matrix of %zu rows is not positive definite at row %zu, or not finite; a larger ridge "
-                             "makes it so",
+                             "a matrix of %zu rows is not finite or not positive definite at row %zu; raise the ridge",
                              matrix->n, k * TILE + (size_t)row - 1);
         work.step = k;
         run_jobs(pool, matrix->tiles - 1 - k, divide_row, &work);

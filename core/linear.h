@@ -9,8 +9,8 @@
  *     symmetric_destroy(a);
  *
  * Work is cut into tiles that depend on its shape alone, one single-threaded BLAS or LAPACK call each, so the bits are the same
- * for any number of threads. Debian's OpenBLAS without threads (libopenblas-serial-dev) is not safe to be called by several, so
- * one works then; with libopenblas-pthread-dev all do. Row-major throughout.
+ * for any number of threads. Debian's libopenblas-serial-dev must not be called from several threads, so one thread does all
+ * the work; with libopenblas-pthread-dev all threads work. Row-major throughout.
  */
 #ifndef MTIL_CORE_LINEAR_H
 #define MTIL_CORE_LINEAR_H
@@ -39,7 +39,7 @@ struct symmetric {
 
 status symmetric_create(struct symmetric **matrix, size_t n, struct error *error);
 void symmetric_destroy(struct symmetric *matrix); /* NULL is allowed */
-size_t symmetric_values(size_t n); /* of a matrix, those that fill up its tiles included; SIZE_MAX: too many */
+size_t symmetric_values(size_t n); /* values stored for n rows, padding of the tiles included; SIZE_MAX: too many */
 
 void symmetric_add(struct symmetric *matrix, struct threads *pool, const double *rows, size_t count);
 /* A = map(rows rowsᵀ), rows [n, width] */

@@ -25,8 +25,8 @@ enum option_type {
     OPTION_REAL,
     OPTION_BOOLEAN,
     OPTION_TEXT,
-    OPTION_FILE,   /* a text: where a file lies, */
-    OPTION_FOLDER, /* or a folder of images; what is in it is part of what a run is, not where it lies */
+    OPTION_FILE,   /* path of a file; a run's identity has the contents instead of the path */
+    OPTION_FOLDER, /* path of a folder of images, likewise */
     OPTION_CHOICE, /* one of choices */
     OPTION_LIST    /* texts, separated by commas or spaces in a string */
 };
@@ -59,7 +59,7 @@ bool option_is_path(const struct option *option);                               
 bool option_is_called(const struct option *option, const char *word); /* by one of its synonyms, in any case */
 
 const char *option_type_name(const struct option *option); /* "whole number" */
-/* What values are allowed, "1 to 8" or "keep|average|reset"; nothing where any is. */
+/* Appends the allowed values, "1 to 8" or "keep|average|reset"; nothing where every value is allowed. */
 void option_add_range(struct text *text, const struct option *option);
 
 /* Values by name; asking for a name or type that the table lacks is a bug in the caller. */
@@ -70,7 +70,7 @@ const char *options_text(const struct options *options, const char *name); /* te
 size_t options_choice(const struct options *options, const char *name);    /* the choice's position in choices */
 size_t options_list_size(const struct options *options, const char *name);
 const char *options_list_item(const struct options *options, const char *name, size_t index);
-/* All of them, their texts borrowed, in an array that the caller frees; NULL without memory. */
+/* All items of a list in an array that the caller frees, the texts borrowed; NULL when out of memory. */
 const char **options_list_items(const struct options *options, const char *name, size_t *count);
 bool options_given(const struct options *options, const char *name); /* set, not a default */
 

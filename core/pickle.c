@@ -273,7 +273,7 @@ static status call(struct machine *machine)
     return push(machine, result);
 }
 
-/* What a dictionary has besides its items (OrderedDict's _metadata) says nothing that is needed. */
+/* The state of a dictionary (OrderedDict's _metadata) is not needed. */
 static status build(struct machine *machine)
 {
     struct pickle_value *state;

@@ -7,8 +7,8 @@
  *     const struct pickle_value *value = pickle_find(pickle_root(pickle), "labels");     // NULL: no such key
  *     pickle_close(pickle);
  *
- * A pickle may ask for the globals that the rules list and for no others. A call of one of them is a value that says what was
- * called with which arguments, for the caller to judge. Values may hold themselves: whoever descends counts his steps.
+ * A pickle may use the globals that the rules list and no others. A call of one becomes a value with the global and its
+ * arguments, which the caller checks. Values may contain themselves, so a caller that descends must limit its steps.
  */
 #ifndef MTIL_CORE_PICKLE_H
 #define MTIL_CORE_PICKLE_H
@@ -28,13 +28,13 @@ enum pickle_kind {
     PICKLE_DICT,
     PICKLE_GLOBAL,
     PICKLE_CALL,      /* of a global */
-    PICKLE_PERSISTENT /* what the pickle's writer keeps elsewhere, under an id */
+    PICKLE_PERSISTENT /* an object stored outside the pickle, by its id */
 };
 
 struct pickle_global {
     const char *module, *name; /* name NULL: every name of the module and of those inside it */
     enum pickle_kind
-        makes; /* what a call of it is: PICKLE_CALL, PICKLE_DICT (empty at first); PICKLE_NONE: never called */
+        makes; /* what a call of it becomes: PICKLE_CALL, PICKLE_DICT (empty at first); PICKLE_NONE: never called */
 };
 
 struct pickle_rules {

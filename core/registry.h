@@ -1,12 +1,13 @@
-/* What a table of entries is asked for, by all registries alike: by number, and by name.
+/* Lookups in a constant table of entries, by number and by name, the same for every registry.
  *
  *     #define ENTRY(name) &method_##name,
  *     static const struct method *const methods[] = {METHODS(ENTRY)};
  *     #undef ENTRY
  *     REGISTRY_LOOKUPS(method, struct method, methods, "suite", "method")
  *
- * defines method_at(index), NULL past the last one, and method_find(&found, name, error), ERROR_ARGUMENT with the nearest
- * name for one that is not there. Entries have a member `name`; where and kind are those of error_unknown_word.
+ * defines method_at(index), which is NULL past the last entry, and method_find(&found, name, error), which fails with
+ * ERROR_ARGUMENT and the nearest name for an unknown one. Entries have a member `name`; the last two arguments are `where`
+ * and `kind` of error_unknown_word.
  */
 #ifndef MTIL_CORE_REGISTRY_H
 #define MTIL_CORE_REGISTRY_H

@@ -61,7 +61,7 @@ const char *status_name(status code);
             return try_status_;                                                                                        \
     } while (0)
 
-/* The next step where something has to be given back at the end: nothing happens after a failure.
+/* Runs the next step unless an earlier one failed; for functions that release something at the end.
  *
  *     status result = first(&thing, error);
  *     NEXT(result, second(&thing, error));

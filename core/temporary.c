@@ -20,7 +20,7 @@ enum { DIGITS = 8, TRIES = 100, FOLDERS_OPEN = 8 };
 
 /* --- Locks --- */
 
-/* 0, or what errno says. The lock is the open file's: closing another descriptor of the same file does not end it. */
+/* Returns 0 or errno. The lock belongs to the open file, so closing another descriptor of the file does not release it. */
 static int lock(int file)
 {
     struct flock range = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = 0, .l_len = 1};
@@ -54,7 +54,7 @@ static int create_file(const char *path)
     return open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
 }
 
-/* The descriptor of its lock. */
+/* Returns the descriptor of the folder's lock. */
 static int create_folder(const char *path)
 {
     if (mkdir(path, 0777) != 0)
@@ -111,7 +111,7 @@ static int remove_entry(const char *path, const struct stat *about, int kind, st
     return 0;
 }
 
-/* The lock last: without it a partly removed folder would never be cleaned up. */
+/* Removes the lock last; without it a partly removed folder would never be cleaned up. */
 static void remove_folder(const char *path)
 {
     char *name = path_format("%s/" TEMPORARY_LOCK, path);

@@ -10,12 +10,12 @@
 
 enum { CONVOLUTIONS = 5, POOLS = 2, WINDOW = 9, TOGETHER = 8 /* images at a time: their columns need memory */ };
 
-/* Of square images; in and out are channels, from and to sizes. */
+/* A layer over square images; in and out are channels, from and to are sizes. */
 struct layer {
     const char *name;
     size_t in, out, kernel, stride, padding, from, to;
     enum activation activation;
-    bool pooled; /* 3 × 3 maxima, two apart, follow */
+    bool pooled; /* followed by max pooling, 3 × 3 with stride 2 */
 };
 
 static const struct layer layers[CONVOLUTIONS] = {
@@ -26,8 +26,8 @@ static const struct layer layers[CONVOLUTIONS] = {
     {"features.10", 256, 256, 3, 1, 1, 13, 13, ACTIVATION_NONE, false},
 };
 
-/* A layer on the device. Activations are rows of channels, a row per pixel, and one row of zeros behind those of
- * TOGETHER images stands for the padding. */
+/* A layer on the device. Activations are rows of channels, a row per pixel; one row of zeros after the rows of TOGETHER
+ * images stands for the padding. */
 struct convolution {
     float *weight, *bias;    /* [out, kernel, kernel, in], [out] */
     int32_t *columns;        /* [TOGETHER, to, to, kernel, kernel] row of the input */
@@ -73,7 +73,7 @@ static status upload_rows(struct alexnet *net, struct arena *arena, int32_t *row
     return result;
 }
 
-/* Which pixels each output sees. */
+/* Lists the pixels that each output reads. */
 static status place_columns(struct alexnet *net, struct arena *arena, size_t index, struct error *error)
 {
     const struct layer *l = &layers[index];
@@ -92,7 +92,7 @@ static status place_columns(struct alexnet *net, struct arena *arena, size_t ind
     return upload_rows(net, arena, rows, count, &net->convolutions[index].columns, error);
 }
 
-/* Which outputs each maximum sees. */
+/* Lists the outputs that each maximum reads. */
 static status place_window(struct alexnet *net, struct arena *arena, size_t index, size_t offset, struct error *error)
 {
     size_t from = layers[index].to, to = pooled_size(from), count = TOGETHER * to * to;
@@ -134,7 +134,7 @@ static status find(const struct safetensors *file, const char *layer, const char
                                safetensors_path(file), name, (double)(*values)[at], at);
 }
 
-/* Weights with the channels last, as the columns have them. */
+/* Loads the weights with the channels last, like the columns. */
 static status load_layer(struct alexnet *net, struct arena *arena, const struct safetensors *file, size_t index,
                          struct error *error)
 {
@@ -195,7 +195,7 @@ void alexnet_destroy(struct alexnet *net)
 
 /* --- Computing --- */
 
-/* Rows of pixels of TOGETHER images, with that of zeros behind them. */
+/* Takes memory for the rows of pixels of TOGETHER images and the row of zeros after them. */
 static status take_pixels(const struct alexnet *net, struct arena *arena, size_t size, size_t channels,
                           struct tensor *x, struct error *error)
 {

@@ -1,5 +1,5 @@
-/* AlexNet (Krizhevsky 2014, "One weird trick", as torchvision has it) up to the output of its fifth convolution, before
- * that one's ReLU. Inference only, composed of gathered rows and products.
+/* AlexNet (Krizhevsky 2014, "One weird trick", as torchvision has it) up to the output of its fifth convolution, before the
+ * ReLU. Inference only, composed of gathered rows and products.
  *
  *     struct alexnet *net;
  *     TRY(alexnet_load(&net, backend, &arena, "alexnet.safetensors", error));
@@ -15,8 +15,8 @@ enum { ALEXNET_RESOLUTION = 224, ALEXNET_WIDTH = 256 * 13 * 13 };
 
 struct alexnet;
 
-/* features.0, .3, .6, .8 and .10, each with .weight [out, in, k, k] and .bias [out], in f32; other tensors (those of the
- * classifier) are not looked at. Memory of the net comes from the arena. */
+/* Reads features.0, .3, .6, .8 and .10, each with .weight [out, in, k, k] and .bias [out], in f32; the classifier's tensors
+ * are ignored. Memory of the net comes from the arena. */
 status alexnet_load(struct alexnet **net, struct backend *backend, struct arena *arena, const char *path,
                     struct error *error);
 void alexnet_destroy(struct alexnet *net); /* NULL is allowed */

@@ -51,14 +51,13 @@ status backend_check(const struct backend *backend, struct error *error)
         void (*operation)(void);
         memcpy(&operation, (const char *)backend->ops + operations[i].offset, sizeof operation);
         if (operation == NULL)
-            return error_set(error, ERROR_ARGUMENT,
-                             "backend %s: it lacks the operation %s; use the CPU (run.backend=cpu)", backend->ops->name,
-                             operations[i].name);
+            return error_set(error, ERROR_ARGUMENT, "backend %s lacks the operation %s; use the CPU (run.backend=cpu)",
+                             backend->ops->name, operations[i].name);
     }
     return OK;
 }
 
-/* The one place that knows whether there is CUDA. */
+/* The only code that depends on whether the program is built with CUDA. */
 #ifndef MTIL_CUDA
 status cuda_gpus(struct gpus *gpus, struct error *error)
 {

@@ -23,10 +23,10 @@
 
 struct backend;
 
-/* Of matrix products. bf16 rounds their operands and adds in f32; all else stays in f32. */
+/* Precision of matrix products. bf16 rounds their operands and adds in f32; all else stays in f32. */
 enum precision { PRECISION_F32, PRECISION_BF16 };
 
-/* What a step reads from the device's memory, so that a recorded step can be replayed with other values. */
+/* Values that a step reads from device memory, so that a recorded step can be replayed with other values. */
 struct step_state {
     uint64_t seed;
     uint32_t task, step;
@@ -53,8 +53,8 @@ struct gemm {
  * each.
  * GROUPED_ROWS:    out[rows of e] = act(a[rows of e] · op(b[e]) + bias[e])     b [E, N, K] transposed or [E, K, N]
  * GROUPED_WEIGHTS: out[e] += aᵀ[rows of e] · b[rows of e]                     out [E, columns of a, columns of b]
- * In GROUPED_WEIGHTS, column_sums [E, columns of a] += sums over a's rows, when given, and experts with frozen[e] ≠ 0
- * are left. In bf16 precision operands are rounded as in struct gemm. */
+ * In GROUPED_WEIGHTS, column_sums [E, columns of a], when given, += sums over a's rows, and experts with frozen[e] ≠ 0
+ * are skipped. In bf16 precision operands are rounded as in struct gemm. */
 enum grouped_kind { GROUPED_ROWS, GROUPED_WEIGHTS };
 struct grouped_gemm {
     enum grouped_kind kind;
@@ -62,8 +62,9 @@ struct grouped_gemm {
     const int32_t *offsets;  /* [groups + 1] */
     struct matrix a, b, out; /* the stacked operand: all groups' rows below one another */
     bool transpose_b;
-    bool rows_share_tiles; /* with one row per slot: a tile may hold many; a row's bits depend on no other either way */
-    const void *bias;      /* [E, N] or NULL */
+    bool
+        rows_share_tiles; /* with one row per slot: whether a tile may hold several; a row's bits never depend on other rows */
+    const void *bias; /* [E, N] or NULL */
     enum activation activation;
     void *column_sums;
     const int32_t *frozen; /* [E] or NULL */
@@ -150,8 +151,8 @@ struct embed_tokens_backward {
     void *dtable, *dposition;
 };
 
-/* out[i] = first + i · step: the numbers of rows, or one router for all samples. Rows of samples with lengths: where a row
- * b · L + l lies past its sample's length, its last one instead. */
+/* out[i] = first + i · step: the numbers of rows, or one router for all samples. With lengths, a row b · L + l past its
+ * sample's length is replaced by the sample's last row. */
 struct arange {
     size_t count;
     int32_t first, step;
@@ -195,8 +196,8 @@ struct weighted_sum {
     void *out;
 };
 
-/* EWA (Huang et al., "Experts Weights Averaging", 2023, equation 4): of the F experts that are not frozen each becomes (1 −
- * share) · W_i + share / (F − 1) · Σ_{j≠i} W_j, all from the old values, in double precision. Nothing with F < 2. */
+/* EWA (Huang et al., "Experts Weights Averaging", 2023, equation 4): each of the F experts that are not frozen becomes (1 −
+ * share) · W_i + share / (F − 1) · Σ_{j≠i} W_j, all from the old values, in double precision. No effect with F < 2. */
 struct average_experts {
     size_t experts, n;     /* n: values of one */
     const int32_t *frozen; /* [E]; NULL: none is */
@@ -241,8 +242,8 @@ struct mean_positions_backward {
     void *dx;
 };
 
-/* Of the images of a batch, on the device. Of an image that is mixed from two, `labels` has the part `shares` of the loss
- * and `others` the rest (Zhang et al. 2018, mixup; Yun et al. 2019, CutMix). */
+/* Labels of a batch of images, on the device. The loss of an image that is mixed from two is shares · loss(labels) +
+ * (1 − shares) · loss(others) (Zhang et al. 2018, mixup; Yun et al. 2019, CutMix). */
 struct image_labels {
     const int32_t *labels; /* [B] */
     const int32_t *others; /* [B]; NULL: no image is mixed */
@@ -277,7 +278,7 @@ struct penalty {
 };
 
 /* out[i] = the column of row i's maximum, the lowest one where several are equal; −1 where a value of the row is not
- * finite: what is not a number is no answer */
+ * finite */
 struct argmax {
     struct matrix x;
     int32_t *out;
@@ -290,8 +291,8 @@ struct squared_error {
     float *errors;
 };
 
-/* found[0] = 1 where any of values [n] is NaN or infinite, else it stays as it was. With segments > 0 only those are looked at
- * whose flag is set, as in struct update. */
+/* found[0] = 1 where any of values [n] is NaN or infinite, else it is unchanged. With segments > 0, only segments whose flag
+ * is set are checked, as in struct update. */
 struct find_not_finite {
     size_t n, segments;
     const uint64_t *offsets; /* [segments + 1] */
@@ -301,14 +302,14 @@ struct find_not_finite {
     int32_t *found;
 };
 
-/* What a step that must not count leaves behind; device memory, like step_state. */
+/* The record of skipped steps, in device memory like step_state. */
 struct step_guard {
-    int32_t held;    /* loss or gradients are not finite: optimizers change nothing */
-    int32_t skipped; /* steps that were held */
+    int32_t held;    /* the step is skipped because loss or gradients are not finite: optimizers change nothing */
+    int32_t skipped; /* steps skipped so far */
     int32_t first;   /* the first of them, counted from 1; 0: none */
 };
 
-/* Where guard->held ≠ 0: skipped += 1, first is this step unless there was one, counts[i] = before[i] of both lists. */
+/* Where guard->held ≠ 0: skipped += 1, first is set to this step if it is 0, and counts[i] = before[i] of both lists. */
 enum { HELD_COUNTS = 2 };
 struct hold_step {
     struct step_guard *guard;
@@ -320,9 +321,9 @@ struct hold_step {
     } lists[HELD_COUNTS];
 };
 
-/* What a step of an optimizer changes: segments, each with a step count of its own. For every segment s with
- * flags[flag[s]] ≠ 0, steps and changes += 1, values p and moments become what the optimizer below says, and gradients g are
- * zero afterwards. Where guard->held ≠ 0, nothing of this happens, but with clear_held the gradients of all segments are
+/* Operands of an optimizer's step over segments, each with a step count of its own. For every segment s with
+ * flags[flag[s]] ≠ 0, steps and changes += 1, values p and moments are updated as the optimizers below state, and gradients g
+ * are zero afterwards. Where guard->held ≠ 0, none of this happens, but with clear_held the gradients of all segments are
  * zero afterwards. */
 struct update {
     size_t segments;
@@ -358,8 +359,8 @@ struct lamb {
     double beta1, beta2, epsilon, weight_decay;
 };
 
-/* A staging queue takes data to the device beside computing: the host fills one slot while the one before is copied and
- * the one before that is used. In this order for every entry:
+/* A staging queue copies data to the device while the device computes: the host fills one slot, the slot before is copied,
+ * and the one before that is used. The calls for every entry, in this order:
  *
  *     TRY(ops->staging_acquire(backend, &queue, &host, error));   // waits until what the slot held before was copied
  *     ... host[0 … bytes) = … ...
@@ -375,10 +376,10 @@ struct staging_queue {
     void *owner;
 };
 
-/* Operations that a backend can repeat without being asked one by one. */
+/* Recorded operations, which a backend can replay with one call. */
 struct recording {
     void *owner;          /* NULL: nothing was recorded */
-    struct error refused; /* why, where the backend tried; its code is OK otherwise */
+    struct error refused; /* why recording failed; its code is OK if the backend did not try or succeeded */
 };
 typedef status (*recorded_body)(void *context, struct error *error);
 
@@ -389,8 +390,8 @@ struct process_group {
 };
 
 /* values [n] of every rank becomes the sum (the maximum) over all ranks, in an order that depends on their number alone.
- * All ranks ask for the same, in the same order; one that waits for a rank that never comes is freed by
- * process_group_abort. */
+ * All ranks call the same reductions in the same order; process_group_abort releases a rank that waits for one that never
+ * comes. */
 enum reduction { SUM_FLOATS, SUM_INTEGERS, MAX_INTEGERS };
 struct all_reduce {
     const struct process_group *group;
@@ -446,18 +447,19 @@ struct backend_ops {
     status (*staging_release)(struct backend *, struct staging_queue *, struct error *);
     void (*staging_close)(struct backend *, struct staging_queue *); /* a zeroed one is allowed */
 
-    /* record carries out what body asks of this backend and, where the backend can, keeps it; replay then does the same
-     * again: the same operands, whatever their memory holds by then. body reads and writes no host memory and has run
-     * before with operands of these sizes; it may be run twice, the first time without effect. A backend that cannot
-     * record runs it and leaves recording->owner NULL. */
+    /* record carries out the operations of body and, where the backend can, keeps them; replay then repeats them on the
+     * same operands, whatever their memory holds by then. body reads and writes no host memory and has run before with
+     * operands of these sizes; it may be run twice, the first time without effect. A backend that cannot record runs body
+     * and leaves recording->owner NULL. */
     status (*record)(struct backend *, struct recording *, recorded_body body, void *context, struct error *);
     status (*replay)(struct backend *, const struct recording *, struct error *);
     void (*recording_destroy)(struct backend *, struct recording *); /* a zeroed one is allowed */
 
-    /* The calling thread works with this backend from now on, and no other thread meanwhile. A thread that opened it
+    /* Binds the backend to the calling thread, the only one that may use it from now on. The thread that opened a backend
      * is bound to it. */
     status (*bind)(struct backend *, struct error *);
-    /* Of group->size backends, in the order of their ranks; any thread may do so, and be bound to any of them afterwards. */
+    /* A group of group->size backends, in the order of their ranks. Any thread may create it, and be bound to any of them
+     * afterwards. */
     status (*process_group_create)(struct backend *const *ranks, struct process_group *group, struct error *);
     status (*all_reduce)(struct backend *, const struct all_reduce *, struct error *);
     void (*process_group_abort)(struct backend *, struct process_group *);
@@ -470,17 +472,17 @@ struct backend {
     const struct backend_ops *ops;
     void *context;           /* the backend's own */
     const char *description; /* "cpu (avx512, 2 threads, oneDNN 2.6.3)", for logs and results */
-    bool asynchronous;       /* operations return before they are done: the cores of the host are free meanwhile */
+    bool asynchronous;       /* operations return before they are done, so the cores of the host are free meanwhile */
     const char
         *arithmetic; /* "cpu avx512 oneDNN 2.6.3": on processors of one kind it gives the same bits; NULL: nothing
                               * is promised */
     enum precision precision;
-    /* Parameters' values [n] come here, are about to change or go: what the backend keeps of frozen ones holds no longer.
-     * NULL: it keeps nothing. */
+    /* The values [n] of parameters are allocated, about to change or released, so packed copies that the backend keeps of
+     * frozen ones are no longer valid. NULL: it keeps none. */
     void (*renew)(struct backend *, const float *values, size_t n);
 };
 
-/* How to store what only products, and the operations between two of them, read: TENSOR_BF16 in bf16 precision, else
+/* The type of tensors that only products, and the operations between two of them, read: TENSOR_BF16 in bf16 precision, else
  * TENSOR_F32. The residual stream, norms, losses, weights and the optimizer are f32 in any precision. */
 enum tensor_type backend_operand_type(const struct backend *backend);
 
@@ -491,8 +493,8 @@ struct backend_settings {
     size_t device;  /* number of the GPU, counted from 0 */
 };
 
-/* A table with a missing operation is refused here, not in step 900. ERROR_DEVICE where cuda has no GPU, or
- * the processor no unit for the precision. */
+/* A table with a missing operation is refused here, not when the operation is first used. ERROR_DEVICE where cuda has no
+ * GPU, or the processor no unit for the precision. */
 status backend_open(struct backend **backend, const struct backend_settings *settings, struct error *error);
 
 /* Keys of commands that open a backend, beside its other options, with their defaults, and what they say; threads are left to
@@ -514,7 +516,7 @@ status backend_open(struct backend **backend, const struct backend_settings *set
     }
 #define BACKEND_OPTION_NAMES "backend|precision=auto|precision=f32|device" /* those that are incidental in a suite */
 enum { GPUS = 64 };
-/* How many GPUs train together, from the one that `device` names on. */
+/* The number of GPUs that train together, counted from the one that `device` names. */
 #define GPUS_OPTION(fallback_)                                                                                         \
     {                                                                                                                  \
         .name = "gpus", .type = OPTION_INTEGER, .minimum = 1, .maximum = GPUS, .fallback = (fallback_),                \
@@ -524,7 +526,7 @@ enum { GPUS = 64 };
 struct backend_settings backend_settings_of(const struct options *options);
 const char *precision_name(enum precision precision); /* "f32", "bf16" */
 
-/* The GPUs that a backend can be opened on, without opening one. */
+/* A GPU that a backend can be opened on. */
 struct gpu {
     char name[96];
     int major, minor; /* compute capability */
@@ -539,7 +541,7 @@ struct gpus {
 /* ERROR_DEVICE with the reason where there are none; gpus->count is 0 then. */
 status backend_gpus(struct gpus *gpus, struct error *error);
 
-/* What backend_open asks of a table: fails with the name of the first operation that is missing. */
+/* The check of backend_open: fails with the name of the first operation that the table lacks. */
 status backend_check(const struct backend *backend, struct error *error);
 void backend_close(struct backend *backend); /* NULL is allowed */
 

@@ -16,35 +16,35 @@ enum { TOWERS = 2 };
 
 enum block_place { BESIDE_MLP, REPLACES_MLP };
 
-/* Where and when: everything that an adapter may depend on besides the values. */
+/* The context of a block's pass: everything that an adapter may depend on besides the values. */
 struct block_site {
     struct backend *backend;
-    struct arena *arena; /* of the step: what a forward pass keeps for its backward pass is taken here */
+    struct arena *arena; /* of the step; also holds the memory that the backward pass needs */
     enum tower tower;
     size_t block;
     bool training;                  /* keep what the backward pass needs */
     const int32_t *router;          /* [B] device, −1: adapters off for that sample */
     const struct step_state *state; /* device */
-    size_t first;                   /* number of the first sample in a batch that is shared out: it draws as there */
-    const float *noise;             /* [B, E] given noise instead of drawn; NULL: drawn */
-    const int32_t *owner;           /* [B] given experts instead of a random partition; NULL: drawn */
+    size_t first; /* number of the first sample in the whole batch, where GPUs share one; random numbers depend on it */
+    const float *noise;   /* [B, E] given noise instead of drawn; NULL: drawn */
+    const int32_t *owner; /* [B] given experts instead of a random partition; NULL: drawn */
     const int32_t
         *rows; /* [B · rows_per_sample] device, rows of x [B · L]: the only ones whose output is wanted; NULL: all */
     size_t rows_per_sample;
     size_t positions;       /* L */
-    const int32_t *lengths; /* [B] device: what is at later positions is not of the sample; NULL: all is */
+    const int32_t *lengths; /* [B] device; positions from a sample's length on are padding; NULL: there is none */
 };
 
 /* An adapter of one block. Tensors are [B, L, d]; forward adds to y, which holds the block's output with the MLP's share
- * or (REPLACES_MLP) without; backward adds to dx and dln2; dx has no data where nothing below wants a gradient. A hook
- * that replaces the MLP is for samples with routers alone: the others would go without either. */
+ * or (REPLACES_MLP) without; backward adds to dx and dln2; dx has no data where nothing below needs a gradient. With a hook
+ * that replaces the MLP, every sample must have a router; a sample without one would get neither experts nor MLP. */
 struct block_hook {
     void *state;
     enum block_place place;
     bool trained; /* it has weights that need gradients */
-    bool whole;   /* it looks at every position of a sample: the last block has to compute them all */
-    /* Before the first block of a forward pass, with what enters it: takes what has to outlast the hook's own block in
-     * evaluation, too. NULL: nothing. */
+    bool whole;   /* it reads every position of a sample, so the last block must compute all of them */
+    /* Called before the first block of a forward pass, with its input: takes memory that must outlast the hook's own block,
+     * in evaluation, too. NULL: none. */
     status (*begin)(void *state, const struct block_site *site, const struct tensor *x, struct error *error);
     status (*forward)(void *state, const struct block_site *site, const struct tensor *x, const struct tensor *ln2_x,
                       struct tensor *y, struct error *error);
@@ -70,7 +70,7 @@ struct block {
     struct linear in_proj, out_proj, c_fc, c_proj;
 };
 
-/* What the backward pass needs of a forward pass. R is L, or the site's rows_per_sample. */
+/* What a forward pass keeps for the backward pass. R is L, or the site's rows_per_sample. */
 struct block_saved {
     struct tensor x, qkv;          /* [B, L, d], [B, L, 3d] */
     struct tensor x_mid, attended; /* [B, R, d] */
@@ -94,19 +94,19 @@ status linear_backward_weights(struct backend *backend, const struct linear *lin
 
 bool block_is_trained(const struct block *block);
 
-/* y = addend + c_proj(act(c_fc(x))), x what ln_2 gives; before receives the units ahead of the activation, unless it has no
- * data. */
+/* y = addend + c_proj(act(c_fc(x))), x the output of ln_2; before receives the hidden units before the activation, unless it
+ * has no data. */
 status block_mlp(const struct block_site *site, const struct block *block, const struct tensor *x, struct matrix before,
                  const struct tensor *addend, struct tensor *y, struct error *error);
 
-/* x [B, L, d] → y [B, R, d]. With site->rows, everything after the attention is computed for those rows alone, as for
- * the last block, of which the features use one row per sample; position 0 must be among them where a hook routes by
- * it, and a hook that is whole needs all. */
+/* x [B, L, d] → y [B, R, d]. With site->rows, everything after the attention is computed for those rows alone, as in the
+ * last block, where the features use one row per sample. Position 0 must be among them where a hook routes by it, and a
+ * hook that is whole needs all rows. */
 status block_forward(const struct block_site *site, const struct block *block, const struct block_hook *hook,
                      const struct tensor *x, struct tensor *y, struct block_saved *saved, struct error *error);
 
-/* dy [B, R, d] → dx [B, L, d]. below: something under this block is trained; otherwise dx holds nothing of use, and a
- * frozen block's halves are skipped. */
+/* dy [B, R, d] → dx [B, L, d]. below: something below this block is trained; otherwise dx is unspecified, and a frozen
+ * block's halves are skipped. */
 status block_backward(const struct block_site *site, const struct block *block, const struct block_hook *hook,
                       const struct block_saved *saved, const struct tensor *dy, struct tensor *dx, bool below,
                       struct error *error);

@@ -18,7 +18,7 @@
  * that clip_replace_mlps has set apart. */
 enum clip_flag { CLIP_FLAG_IMAGE, CLIP_FLAG_TEXT, CLIP_FLAG_APART, CLIP_FLAGS };
 
-/* What becomes an image's features: after the final norm, the class token's row or the mean of the patches'. */
+/* An image's features, after the final norm: the class token's row, or the mean of the patches' rows. */
 enum pool { POOL_CLASS_TOKEN, POOL_MEAN_PATCHES };
 
 struct clip {
@@ -26,8 +26,8 @@ struct clip {
     struct clip_dimensions dimensions; /* embed 0: no projection; text_blocks 0: no text tower (vit.h) */
     enum activation activation;
     struct parameters *parameters; /* all tensors under OpenAI's names */
-    enum pool pool;                /* CLIP's is the class token's */
-    size_t run;       /* so many consecutive blocks of the image tower share attention and MLP: 1 in CLIP (vit.h) */
+    enum pool pool;                /* CLIP: the class token */
+    size_t run;       /* consecutive blocks of the image tower that share attention and MLP: 1 in CLIP (vit.h) */
     bool share_norms; /* and their norms */
     struct weight conv1, class_embedding, image_position, token_embedding, text_position, logit_scale;
     struct weight patch_bias;         /* of conv1; value NULL: none, as in CLIP */
@@ -41,7 +41,7 @@ struct clip {
 };
 
 /* Takes memory for all weights (zero) from the arena. activation: QuickGELU, or GELU for weights that need it. clip_load
- * finds heads and activation as clip_config.h says; stated: what is known of them beforehand, NULL: nothing. */
+ * finds heads and activation as clip_config.h says; stated: those that the caller knows; NULL: none. */
 status clip_create(struct clip **clip, struct backend *backend, struct arena *arena,
                    const struct clip_dimensions *dimensions, enum parameters_mode mode, enum activation activation,
                    struct error *error);
@@ -53,8 +53,8 @@ void clip_destroy(struct clip *clip); /* NULL is allowed */
  * it names other heads or another activation. */
 status clip_reload(struct clip *clip, const char *path, struct error *error);
 
-/* Sets the MLPs apart that hooks [blocks of the tower] replace wherever they are used: experts start from their values, and
- * then nobody reads them. They are neither updated nor written to files. NULL: none. */
+/* Sets apart the MLPs that hooks [blocks of the tower] replace wherever they are used. Experts start from their values, and
+ * nothing else reads them; they are neither updated nor written to files. NULL: none. */
 status clip_replace_mlps(struct clip *clip, enum tower tower, const struct block_hook *hooks, struct error *error);
 
 /* Random weights as CLIP starts them (its initialize_parameters), drawn with RNG_INIT. */
@@ -66,27 +66,27 @@ status clip_save(const struct clip *clip, const char *path, struct error *error)
 
 status clip_logit_scale(const struct clip *clip, float *exponential, struct error *error); /* exp(logit_scale) */
 
-/* Prompts on the device, and as many positions as the longest of them needs. */
+/* Prompts on the device, with as many positions as the longest needs. */
 struct texts {
     size_t count, positions;
     int32_t *tokens; /* [C, context] */
     /* [C, 2] of C · positions: the start token, which routes, and the end token, which becomes the features */
     int32_t *last_rows;
-    int32_t *end_of_two; /* [C] the end token's row among those */
-    int32_t *end_rows;   /* [C] and among all of C · positions */
+    int32_t *end_of_two; /* [C] the end token's row among last_rows */
+    int32_t *end_rows;   /* [C] the end token's row among C · positions */
     int32_t *lengths;    /* [C] tokens of a prompt, the end token included */
 };
 status texts_create(struct texts *texts, const struct clip *clip, struct arena *arena, const int32_t *tokens,
                     size_t count, struct error *error);
 
-/* How to encode. Zero-initialised: inference without adapters. */
+/* Settings of an encoding. Zero-initialised: inference without adapters. */
 struct encoding {
     struct arena *arena; /* of the step */
     bool training;
     const struct block_hook *hooks; /* [blocks of the tower], an entry without `forward` is none; NULL: none at all */
     const int32_t *router;          /* device [B]; NULL: no hooks either */
     const struct step_state *state; /* device */
-    size_t first;                   /* number of the first sample in a batch that is shared out */
+    size_t first;                   /* number of the first sample in the whole batch, where GPUs share one */
     const float *noise;             /* device [blocks, B, noise_experts], NULL: drawn */
     size_t noise_experts;
     bool whole; /* compute every row of the last block, not only those that the features need */
@@ -98,9 +98,9 @@ enum { CLIP_BLOCKS_MOST = 64 }; /* a tower's; the largest published CLIP has 48 
 struct tower_pass {
     enum tower tower;
     size_t batch, positions;
-    const int32_t *last_rows; /* of the last block's input: those that are computed; NULL: all */
+    const int32_t *last_rows; /* of the last block's input: the rows that it computes; NULL: all */
     size_t last_positions;    /* rows per sample of the last block's output */
-    const int32_t *pool_rows; /* of its output: the one per sample that becomes the features */
+    const int32_t *pool_rows; /* of its output: the row per sample that becomes the features */
     const int32_t *lengths;   /* of the samples, see struct block_site */
     struct tensor embedded;   /* image: before ln_pre */
     float *pre_statistics, *final_statistics;

@@ -1,4 +1,4 @@
-/* Operands of the operations that send samples to their experts and back (models/backend.h).
+/* Operands of the operations that route samples to experts and combine the outputs (models/backend.h).
  *
  *     TRY(ops->route(backend, &(struct route){…, .dispatch = &dispatch}, error));           // who goes where
  *     TRY(ops->dispatch_gather(backend, &(struct dispatch_gather){.dispatch = &dispatch, …}, error));
@@ -16,7 +16,7 @@
 
 struct step_state;
 
-/* Where each chosen expert of each sample went: slots sorted by expert, then by sample.  */
+/* The slots of each sample's chosen experts, sorted by expert, then by sample. */
 struct dispatch {
     size_t samples, experts, top_k;
     int32_t *chosen; /* [B, K] expert, best first; −1 where the sample's router is off */
@@ -30,8 +30,8 @@ struct dispatch {
 
 /* Noisy top-k (Shazeer et al. 2017; adapters/README.md): z = x₀R_r + n ⊙ (softplus(x₀N_r) + ε), gates = softmax over the K largest
  * z (ties: the lowest index). r is the sample's router, −1 for none. counts [E] and used [E] are written in training
- * only: counts += samples per expert with a gate above 0, used[e] = chosen at all and not frozen (used NULL: not
- * wanted), or with add_used stays set where it was, as for a further block of the same experts. */
+ * only: counts += samples per expert with a gate above 0; used[e] = whether e was chosen and is not frozen (used NULL: not
+ * wanted). With add_used, flags that are set stay set, as for a further block with the same experts. */
 struct route {
     size_t batch, positions, width, experts, top_k, routers;
     const void *x;             /* [B, L, d]; position 0 decides */
@@ -75,11 +75,11 @@ struct balance {
 };
 
 /* Softmax top-k (WideNet: Xue et al., "Go Wider Instead of Deeper", AAAI 2022; RMoE: Wu et al., "Residual Mixture of
- * Experts", 2022): p = softmax(x R_r + σ ε) over the experts, ε ~ N(0, 1) in training and 0 else; the K largest are
- * chosen (ties: the lowest index) and have p for a gate, which does not make the gates of a sample sum to 1. r is the
- * sample's router, −1 for none: p is 0 then. An expert keeps at most `limit` samples, those that choose it first before
- * those that choose it second, and so on, each in the order of the samples; the choices beyond have no slot and gate
- * 0. Gates are NaN where a logit is not finite. counts and used as in struct route. */
+ * Experts", 2022): p = softmax(x R_r + σ ε) over the experts, ε ~ N(0, 1) in training and 0 else. The K largest are
+ * chosen (ties: the lowest index) with p as their gates, so the gates of a sample do not sum to 1. r is the sample's
+ * router, −1 for none: p is 0 then. An expert keeps at most `limit` samples: first choices before second ones and so on,
+ * each in the order of the samples; the choices beyond have no slot and gate 0. Gates are NaN where a logit is not finite.
+ * counts and used are as in struct route. */
 struct route_softmax {
     size_t samples, width, experts, top_k, routers;
     const void *x;             /* [B, d], f32 */
@@ -93,9 +93,9 @@ struct route_softmax {
     size_t limit; /* 0: none */
     struct dispatch *dispatch;
     float *probabilities; /* p [B, E], kept for the backward pass and the balance loss */
-    /* Of the forward sum of the experts' outputs, [B, K]; NULL: not wanted. The gates, or with `aligned` those of RMoE: what
-     * the gates of a sample's n kept choices leave to 1 is shared by them, g + (1 − Σ g) / n; one kept choice has exactly
-     * 1. The added part is constant, also along the experts' outputs: on the way back their weights are the gates. */
+    /* Weights of the forward sum of the experts' outputs, [B, K]; NULL: not wanted. They are the gates or, with `aligned`,
+     * g + (1 − Σ g) / n for each of a sample's n kept choices (RMoE); a single kept choice has exactly 1. The added part has
+     * no gradient, along the experts' outputs either: in the backward pass their weights are the gates. */
     bool aligned;
     float *weights;
     int32_t *counts, *used;
@@ -129,7 +129,7 @@ struct balance_softmax {
 
 /* EWA's random uniform partition (Huang et al., "Experts Weights Averaging", 2023): the n samples that have a router, in a
  * random order, are cut into E groups of n div E, the first n mod E of them with one more; group e goes to expert e,
- * with gate 1. The order is that of 32-bit numbers, purpose RNG_TOKENS, index base + b (equal ones: of b). top_k of the
+ * with gate 1. Samples are ordered by random 32-bit numbers, purpose RNG_TOKENS, index base + b; ties: by b. top_k of the
  * dispatch is 1. */
 struct partition {
     const int32_t *router; /* [B] */
@@ -181,11 +181,11 @@ struct dispatch_dropout {
     void *hidden;
 };
 
-/* The gate's share of an expert's backward pass. With dh = dy W_up before any gate and h the hidden units:
+/* The gates' part of the backward pass of experts. With dh = dy W_up before any gate and h the hidden units:
  * dgates[b, k] = scale · (Σ h ⊙ dh + b_up[e] · Σ_l dy);  dh ← gate · scale · dh ⊙ act'(before) / (1 − p);  h ← gate ·
  * scale · h; dy ← dy, with its gated, scaled column sums in dup_bias [E, d] += gate · scale · Σ_l dy for experts that are
- * not frozen. before holds the hidden units ahead of their activation; NULL: the activation is ReLU, of which h itself
- * shows the slope, after dropout too. */
+ * not frozen. before holds the hidden units before their activation; NULL: the activation is ReLU, whose slope follows from
+ * h, after dropout, too. */
 struct expert_gate_backward {
     const struct dispatch *dispatch;
     size_t rows_per_sample, hidden, width;

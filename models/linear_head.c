@@ -4,7 +4,7 @@
 
 #include "core/rng.h"
 
-enum { DRAWN = 1 << 16 }; /* above the numbers of a tower's tensors, which are drawn with the same seed */
+enum { DRAWN = 1 << 16 }; /* above the random numbers of a tower's tensors, which use the same seed */
 
 static status build(struct linear_head *head, struct arena *arena, enum parameters_mode mode, struct error *error)
 {

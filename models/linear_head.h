@@ -19,13 +19,13 @@ struct linear_head {
     struct linear linear;          /* exact: logits are f32 in any precision */
 };
 
-/* Memory for the weights, zero, from the arena: where torchvision starts its heads, and where a head on a trained tower
- * starts (Dosovitskiy et al. 2021). */
+/* Takes memory for the weights from the arena; they start at zero, as torchvision's heads and heads on a trained tower do
+ * (Dosovitskiy et al. 2021). */
 status linear_head_create(struct linear_head **head, struct backend *backend, struct arena *arena, size_t width,
                           size_t classes, enum parameters_mode mode, struct error *error);
 void linear_head_destroy(struct linear_head *head); /* NULL is allowed */
 
-/* W normal with standard deviation 0.02, b zero: where timm starts its heads. Drawn with RNG_INIT. */
+/* Sets W to normal numbers of standard deviation 0.02 and b to zero, as timm's heads start. Drawn with RNG_INIT. */
 status linear_head_initialize(struct linear_head *head, uint64_t seed, struct error *error);
 
 /* What a forward pass keeps; logits and dlogits are in its arena, features borrowed until the backward pass. */

@@ -1,5 +1,4 @@
-/* A group of tensors that live together: values, and when they are trained, gradients and an optimizer's moments, each
- * contiguous.
+/* A group of tensors: their values and, when they are trained, their gradients and an optimizer's moments, each contiguous.
  *
  *     struct parameters *group;
  *     TRY(parameters_create(&group, backend, error));
@@ -20,7 +19,7 @@
 
 struct weight {
     float *value, *gradient; /* on the device; gradient NULL: no gradient is computed */
-    bool frozen; /* of a group without gradients, which says when its values change (struct backend, renew) */
+    bool frozen; /* in a group without gradients, which calls renew of struct backend before its values change */
 };
 
 struct parameter {
@@ -42,29 +41,30 @@ struct parameters {
     size_t count, segments, flags_count;
     size_t values_count; /* with the zeros between tensors that align them */
     struct parameter *list;
-    const float *values; /* device [values_count], as all four; written through parameters_write alone */
+    const float *values; /* device [values_count], like the next three; written through parameters_write alone */
     float *gradients, *first_moment, *second_moment; /* second_moment NULL: PARAMETERS_TRAINED_ONE_MOMENT */
     uint64_t *offsets;                               /* device [segments + 1] */
     int32_t *flag, *steps, *changes;                 /* device [segments]; changes: updates ever since */
     int32_t *flags;                                  /* device [flags_count]; all set at first */
     int32_t *host_flag;                              /* host [segments] */
     uint32_t *writes;                                /* host [segments]: calls of parameters_write */
-    uint64_t version; /* another number after everything that may have changed values; not 0 */
+    uint64_t version;                                /* changes whenever values may have changed; not 0 */
 };
 
 struct optimizer; /* models/optimizers/optimizer.h */
 
 struct update_rule {
     const struct optimizer *optimizer;                        /* NULL: adamw */
-    double beta1, beta2, epsilon, momentum, weight_decay, l2; /* those of them that the optimizer has */
+    double beta1, beta2, epsilon, momentum, weight_decay, l2; /* only those that the optimizer uses are read */
     const struct step_guard *guard;                           /* as in struct update */
     bool clear_held;
 };
 
 status parameters_create(struct parameters **group, struct backend *backend, struct error *error);
-void parameters_destroy(struct parameters *group); /* the host's part, before its backend; the arena owns the rest */
+void parameters_destroy(
+    struct parameters *group); /* frees host memory, before the backend is closed; the arena owns the rest */
 
-/* Declares a tensor; segment i is governed by flag first_flag + i. Its number comes in *index. */
+/* Declares a tensor and sets *index to its number; segment i is governed by flag first_flag + i. */
 status parameters_add(struct parameters *group, const char *name, int rank, const size_t *shape, size_t segments,
                       size_t first_flag, size_t *index, struct error *error);
 
@@ -76,12 +76,12 @@ size_t parameters_size(const struct parameters *group); /* values of all tensors
 struct weight parameters_weight(const struct parameters *group, size_t index);
 const struct parameter *parameters_find(const struct parameters *group, const char *name); /* NULL: absent */
 
-/* values + offset, to change n of them by other means than parameters_step: their segments count as changed. */
+/* Returns values + offset for changing n of them by other means than parameters_step; their segments count as changed. */
 float *parameters_write(struct parameters *group, size_t offset, size_t n);
 float *parameters_write_all(struct parameters *group);
 
-/* changes [segments] on the host: numbers that differ from those of an earlier call, by this group, for every segment that
- * was updated or written since. */
+/* Fills changes [segments] on the host; a segment's number differs from that of an earlier call if the segment was updated
+ * or written since. */
 status parameters_changes(const struct parameters *group, uint64_t *changes, struct error *error);
 
 /* From now on the flag governs all segments of the tensor. */

@@ -28,8 +28,8 @@ static inline MTIL_HOST_DEVICE void routing_top_k(const float *z, size_t experts
     }
 }
 
-/* The softmax over the chosen. nothing: Σ 0 · z over all experts, NaN where any is not finite, chosen or not: then which are
- * the largest is unknown, and the gates are NaN. */
+/* The softmax over the chosen. nothing: Σ 0 · z over all experts, which is NaN where any z is not finite; the largest are
+ * unknown then, and the gates are NaN. */
 static inline MTIL_HOST_DEVICE void routing_gates_of(const float *z, double nothing, const int32_t *chosen,
                                                      size_t top_k, float *gates)
 {
@@ -65,8 +65,8 @@ static inline MTIL_HOST_DEVICE void routing_gradients(size_t top_k, const int32_
     }
 }
 
-/* Gradients of logits below this are taken for 0: their products would be denormal numbers, which take a CPU a hundred times as
- * long, and train nothing. NaN stays. */
+/* Gradients of logits below this count as 0: their products would be denormal numbers, which are a hundred times as slow on a
+ * CPU and train nothing. NaN stays. */
 static inline MTIL_HOST_DEVICE float routing_drop_tiny(float dz)
 {
     return fabsf(dz) < 1e-30f ? 0.0f : dz;
@@ -86,14 +86,14 @@ static inline MTIL_HOST_DEVICE void routing_align(size_t top_k, const int32_t *s
                                    : 1.0f + 0.0f * gates[k]; /* NaN stays */
 }
 
-/* The expert of the sample whose number in a random order of `samples` is rank (struct partition). */
+/* The expert of the sample at position `rank` in a random order of `samples` (struct partition). */
 static inline MTIL_HOST_DEVICE int32_t routing_group(size_t rank, size_t samples, size_t experts)
 {
     size_t each = samples / experts, larger = samples % experts, first = larger * (each + 1);
     return (int32_t)(rank < first ? rank / (each + 1) : larger + (rank - first) / each);
 }
 
-/* Row b · L + l of samples with lengths, or the last of its sample where that is before it. */
+/* Row b · L + l of samples with lengths, or its sample's last row where l is past the length. */
 static inline MTIL_HOST_DEVICE int32_t routing_own_row(int32_t row, int32_t positions, const int32_t *lengths)
 {
     int32_t b = row / positions, end = b * positions + lengths[b];
@@ -120,8 +120,7 @@ static inline MTIL_HOST_DEVICE int32_t routing_next(const float *z, size_t exper
     return next;
 }
 
-/* How far the clean logit of an expert is above the logit that it has to exceed to be chosen, in deviations s of its
- * noise n. */
+/* The distance of an expert's clean logit above the logit that it must exceed to be chosen, in deviations s of its noise n. */
 static inline MTIL_HOST_DEVICE float routing_margin(float z, float s, float n, float threshold)
 {
     return (z - n * s - threshold) / s;
@@ -143,8 +142,8 @@ static inline MTIL_HOST_DEVICE float routing_sigmoid(float u)
     return 1.0f / (1.0f + expf(-u));
 }
 
-/* Of the probability that an expert is chosen, along its clean logit (and, negative, along the threshold) and along its
- * noise logit u. */
+/* Slopes of the probability that an expert is chosen: along its clean logit (and, negative, along the threshold) and along
+ * its noise logit u. */
 struct routing_slopes {
     float clean, noise;
 };
@@ -158,8 +157,8 @@ static inline MTIL_HOST_DEVICE struct routing_slopes routing_slopes(float z, flo
     return slopes;
 }
 
-/* Of softmax top-k (struct balance_softmax): (population deviation / mean)² of n values, 0 where all are 0, and in place of
- * the values its slopes times weight. */
+/* For softmax top-k (struct balance_softmax): returns (population deviation / mean)² of n values, 0 where all are 0, and
+ * replaces the values by its slopes times weight. */
 static inline MTIL_HOST_DEVICE double routing_population_variation(double *values, size_t n, double weight)
 {
     double mean = 0, variance = 0;
@@ -176,7 +175,7 @@ static inline MTIL_HOST_DEVICE double routing_population_variation(double *value
     return variance / below;
 }
 
-/* CV² of n values, unbiased variance / (mean² + 1e-10), and in place of the values its slopes times weight. */
+/* Returns CV² of n values, unbiased variance / (mean² + 1e-10), and replaces the values by its slopes times weight. */
 static inline MTIL_HOST_DEVICE double routing_variation(double *values, size_t n, double weight)
 {
     double mean = 0, squares = 0;

@@ -4,7 +4,7 @@
  *     TRY(tensor_take(&x, &step_arena, TENSOR_F32, "x", 3, (size_t[]){batch, positions, width}, error));
  *     struct matrix rows = matrix_of(&x);                     // [batch · positions, width]
  *
- * Only models/<backend>/ looks into data; everybody else passes it on.
+ * Only models/<backend>/ reads data; all other code passes it on.
  */
 #ifndef MTIL_MODELS_TENSOR_H
 #define MTIL_MODELS_TENSOR_H
@@ -19,7 +19,7 @@ enum { TENSOR_RANK = 4 };
 
 enum tensor_type { TENSOR_F32, TENSOR_BF16, TENSOR_I32, TENSOR_U8 };
 
-/* What is not finite goes through every activation. */
+/* NaN passes through every activation. */
 enum activation { ACTIVATION_NONE, ACTIVATION_QUICK_GELU, ACTIVATION_GELU, ACTIVATION_RELU, ACTIVATION_SIGMOID };
 
 struct tensor {

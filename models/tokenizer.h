@@ -3,11 +3,12 @@
  *     struct tokenizer *tokenizer;
  *     TRY(tokenizer_open(&tokenizer, "bpe_simple_vocab_16e6.txt.gz", error));   // or a folder with vocab.json and merges.txt
  *     int32_t row[77];
- *     size_t tokens;                                                            // how many the text has, before cutting
+ *     size_t tokens;                                                            // of the text before it is cut
  *     TRY(tokenizer_encode(tokenizer, "a photo of a cat.", row, 77, &tokens, error));
  *
- * The text is cleaned as the reference does (models/tokenizer/clean.h lists the steps, and which of ftfy's are left out): the
- * cheap ftfy rules, HTML entities twice, white space, lower case; then split by a regular expression and merged by rank (Sennrich et al., ACL 2016).
+ * The text is cleaned as in the reference (models/tokenizer/clean.h lists the steps, and the rules of ftfy that are left out):
+ * ftfy's cheap rules, HTML entities twice, white space, lower case. It is then split by a regular expression and merged by
+ * rank (Sennrich et al., ACL 2016).
  */
 #ifndef MTIL_MODELS_TOKENIZER_H
 #define MTIL_MODELS_TOKENIZER_H

@@ -1,5 +1,5 @@
-/* A vision transformer for classification (Dosovitskiy et al. 2021): a struct clip that is an image tower alone, without a
- * text tower and without a projection. It is encoded, hooked and destroyed as clip.h says; features are [B, width].
+/* A vision transformer for classification (Dosovitskiy et al. 2021): a struct clip with an image tower alone and without a
+ * projection. It is used and destroyed through clip.h; features are [B, width].
  *
  *     struct clip *vit;
  *     struct vit_settings small = {.resolution = 32, .patch = 4, .width = 384, .hidden = 1536, .heads = 6, .blocks = 12,
@@ -25,14 +25,15 @@ struct vit_settings {
     enum activation activation;
     bool ln_pre; /* a norm before the blocks and no bias of the patches, as CLIP; otherwise the bias and no norm */
     enum pool pool;
-    /* WideNet (Xue et al. 2022): the blocks are cut into so many runs of equal length, and those of a run have one
+    /* WideNet (Xue et al. 2022): number of runs of equal length into which the blocks are cut. The blocks of a run share one
      * attention and one MLP; 0: each block has its own. Norms are each block's own unless share_norms. */
     size_t share_groups;
     bool share_norms;
 };
 
-/* Takes memory for all weights (zero) from the arena. All are governed by CLIP_FLAG_IMAGE (the group has
- * CLIP's other flags, too) and have OpenAI's names; what blocks share has the number of the first of them. ERROR_ARGUMENT for sizes that do not fit together. */
+/* Takes memory for all weights (zero) from the arena. All are governed by CLIP_FLAG_IMAGE (the group has CLIP's other flags,
+ * too) and have OpenAI's names; weights that blocks share have the number of the first block. ERROR_ARGUMENT for sizes that
+ * do not fit together. */
 status vit_create(struct clip **vit, struct backend *backend, struct arena *arena, const struct vit_settings *settings,
                   enum parameters_mode mode, struct error *error);
 
@@ -48,45 +49,48 @@ status vit_initialize(struct clip *vit, uint64_t seed, struct error *error);
 struct vit_settings vit_settings_of(const struct clip *clip);
 status vit_copy_image_tower(struct clip *vit, const struct clip *clip, struct error *error);
 
-/* What a file does not say of itself, and who says so, for messages ("model.heads"); 0 and ACTIVATION_NONE: not said. */
+/* Settings that a file does not state, and where the caller has them from, for messages ("model.heads"); 0 and
+ * ACTIVATION_NONE: not stated. */
 struct vit_stated {
     size_t heads;
     enum activation activation;
     const char *by;
-    bool experts; /* the caller reads experts that are in place of MLPs, which stay zero; otherwise they are refused */
+    bool
+        experts; /* the caller reads the experts that replace MLPs, which stay zero; otherwise such files are refused */
 };
 
-/* A file as its names, shapes and metadata have it. */
+/* What a file's names, shapes and metadata state. */
 struct vit_file {
     struct vit_settings settings;
-    bool states_pool;  /* it says how its features are pooled; files of others do not */
-    double epsilon;    /* of the norms where its names come from; here it is 1e-5 */
+    bool states_pool;  /* it states how its features are pooled; files of other programs do not */
+    double epsilon;    /* of the norms in the program that its names are from; here it is 1e-5 */
     size_t classes;    /* of its head; 0: it has none */
-    bool experts;      /* it holds some in place of MLPs (adapters/README.md) */
-    uint64_t replaced; /* then: bits of the blocks that have no MLP */
+    bool experts;      /* it holds experts in place of MLPs (adapters/README.md) */
+    uint64_t replaced; /* with experts: bits of the blocks without an MLP */
 };
 
-/* *is_vit: whether a file has the names that vit_load reads; others are left alone. */
+/* Sets *is_vit to whether the file has the names that vit_load reads; any other file is no error. */
 status vit_file_look(struct vit_file *found, bool *is_vit, const char *path, const struct vit_stated *stated,
                      struct error *error);
 
-/* A model from a file under the names of timm's VisionTransformer or Hugging Face's ViT, with or without its head, which
- * vit_load_head reads. What vit_save writes states heads, activation, pooling and sharing; files of others do not:
- * heads and activation have to be stated then, the pooling is the class token's. ε of the norms is 1e-5 and images are
- * normalised as CLIP's, whatever the weights were trained with. */
+/* Reads a model under the names of timm's VisionTransformer or Hugging Face's ViT; vit_load_head reads its head. Files of
+ * vit_save state heads, activation, pooling and sharing. Files of other programs do not: the caller must state heads and
+ * activation, and the class token is pooled. ε of the norms is 1e-5 and images are normalised as CLIP's, whatever the
+ * weights were trained with. */
 status vit_load(struct clip **vit, struct backend *backend, struct arena *arena, const char *path,
                 enum parameters_mode mode, const struct vit_stated *stated, struct error *error);
 status vit_load_head(struct linear_head **head, struct backend *backend, struct arena *arena, const char *path,
                      enum parameters_mode mode, struct error *error);
 
-/* Writes the weights, and those of the head unless it is NULL, for other programs; blocks that share have copies, and MLPs
+/* Writes the weights, and the head unless it is NULL, for other programs; blocks that share weights have copies, and MLPs
  * that are set apart (clip_replace_mlps) are left out. VIT_HUGGINGFACE has no name for ln_pre: ERROR_ARGUMENT. A weight that
  * is not finite is an error, and nothing is written. */
 enum vit_names { VIT_TIMM, VIT_HUGGINGFACE };
 status vit_save(const struct clip *vit, const struct linear_head *head, enum vit_names names, const char *path,
                 struct error *error);
 
-/* What vit_save writes, for a file that holds more. path: for messages. vit_content_free also after an error. */
+/* The content that vit_save writes, for a file with further tensors. path: for messages. Call vit_content_free after an
+ * error, too. */
 enum { VIT_METADATA = 6 };
 struct vit_content {
     struct safetensor *tensors;

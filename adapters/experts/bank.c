@@ -9,7 +9,7 @@
 #include "adapters/statistics.h"
 #include "core/array.h"
 
-/* Of the update: the experts', the routers' and the shared expert's, whatever the settings. */
+/* Update flags of a block: of the experts, of the routers and of the shared expert, whatever the settings. */
 static size_t flags_per_block(const struct adapter_settings *s)
 {
     return s->experts + s->tasks + s->shared_expert;
@@ -162,7 +162,7 @@ static status check_settings(const struct adapter_settings *s, struct error *err
     /* The slope of another activation does not show what was dropped. */
     if (s->dropout > 0 && (kind->models_activation || kind->activation != ACTIVATION_RELU))
         return error_set(error, ERROR_ARGUMENT,
-                         "adapter: dropout is for experts with a ReLU, found %g with experts of kind %s; set "
+                         "adapter: dropout works with ReLU experts alone, found %g with experts of kind %s; set "
                          "adapter.dropout=0",
                          (double)s->dropout, kind->name);
     return OK;
@@ -236,7 +236,7 @@ static status compare_values(const struct adapters *adapters, const float *x, co
     return result;
 }
 
-/* Blocks have the same MLP in common, or each a copy, as a file with a tensor for each block leaves it. */
+/* Blocks share one MLP, or have equal copies of it, as after reading a file with a tensor for each block. */
 static status compare_mlps(const struct adapters *adapters, const struct block *x, const struct block *y, bool *same,
                            struct error *error)
 {

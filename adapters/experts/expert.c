@@ -101,7 +101,7 @@ static status expert_product(const struct expert_layer *layer, const struct bloc
         error);
 }
 
-/* The activation by itself, where what is ahead of it is kept; ReLU's slope shows in what comes out. */
+/* Whether the values before the activation are kept; for ReLU the output shows the slope. */
 static bool keeps_before(const struct expert_layer *layer)
 {
     return layer->tower->activation != ACTIVATION_RELU;
@@ -202,7 +202,7 @@ static status weight_gradient(const struct expert_layer *layer, const struct blo
         error);
 }
 
-/* From the gradient of the hidden units after activation and gate to that before both, and the gates' own. */
+/* Turns the gradient after activation and gate into the gradient before both, and computes the gates' gradient. */
 static status gate_backward(struct expert_layer *layer, const struct block_site *site, const struct tensor *active,
                             const struct tensor *dy, float *dgates, struct tensor *dhidden, struct error *error)
 {
@@ -229,7 +229,7 @@ static status gate_backward(struct expert_layer *layer, const struct block_site 
         error);
 }
 
-/* Where gates are 1 there is nothing but the activation between dy and the hidden units. */
+/* Whether nothing but the activation lies between dy and the hidden units. */
 static bool is_plain(const struct expert_layer *layer)
 {
     const struct adapter_settings *s = settings_of(layer);

@@ -1,5 +1,6 @@
-/* Inside adapters/: the experts of a block, who sends what to them, and what a forward pass keeps for its backward pass.
- * expert.c computes experts of any kind (kind.h), routers/ decides, mixture.c is the hook that puts both into a block. */
+/* Internal to adapters/: the experts of a block, their routing, and what a forward pass keeps for its backward pass.
+ * expert.c computes experts of any kind (kind.h), routers/ chooses them, and mixture.c is the hook that puts both into a
+ * block. */
 #ifndef MTIL_ADAPTERS_EXPERTS_EXPERT_H
 #define MTIL_ADAPTERS_EXPERTS_EXPERT_H
 
@@ -12,18 +13,18 @@ struct expert_layer {
     const struct adapter_tower *tower;
     struct weight parts[EXPERT_PARTS]; /* [E, m, d], [E, m], [E, d, m], [E, d] */
     const int32_t *frozen;             /* device [E], NULL: none is */
-    uint64_t numbers;                  /* of its dropout: where they begin */
+    uint64_t numbers;                  /* first random number of its dropout */
     size_t length;
     bool tokens;   /* a sample of the layer is a token */
     bool constant; /* gates are 1 and have no gradient */
     struct dispatch dispatch;
-    const float *weights; /* [samples, K] of the forward sum, where they are not the gates; else NULL */
+    const float *weights; /* [samples, K] weights of the forward sum; NULL: the gates */
     struct tensor hidden; /* [samples · K · length, m] by slot: after ReLU and dropout, or before another activation */
 };
 
 void expert_layer_use(struct expert_layer *layer, const struct parameters *group, const struct expert_stack *stack);
 
-/* Room for a dispatch, to be filled by whoever routes; and for the hidden units of a layer that has its dispatch. */
+/* Take memory for a dispatch, which the router fills, and for the hidden units of a layer whose dispatch is filled. */
 status expert_dispatch_take(struct dispatch *dispatch, const struct block_site *site, size_t samples, size_t experts,
                             size_t top_k, struct error *error);
 status expert_layer_take(struct expert_layer *layer, const struct block_site *site, size_t length, struct error *error);
@@ -32,33 +33,32 @@ status expert_layer_take(struct expert_layer *layer, const struct block_site *si
 status expert_layer_forward(struct expert_layer *layer, const struct block_site *site, const struct tensor *x,
                             struct tensor *y, struct error *error);
 
-/* Gradients of the weights and of the gates (dgates [samples, K], set unless they are constant), and of the hidden units, which are taken from the
- * arena for expert_layer_backward_input: dx += … */
+/* Gradients of the weights, of the gates (dgates [samples, K], set unless they are constant) and of the hidden units. The
+ * last are taken from the arena for expert_layer_backward_input, which does dx += … */
 status expert_layer_backward(struct expert_layer *layer, const struct block_site *site, const struct tensor *x,
                              const struct tensor *dy, float *dgates, struct tensor *dhidden, struct error *error);
 status expert_layer_backward_input(const struct expert_layer *layer, const struct block_site *site,
                                    const struct tensor *dhidden, struct tensor *dx, struct error *error);
 
-enum { ROUTER_ARRAYS = 6 }; /* of a router's own, which its backward pass reads */
+enum { ROUTER_ARRAYS = 6 }; /* that a router keeps for its backward pass */
 
 /* A decision that several blocks use. */
 struct shared_decision {
     struct dispatch dispatch;
-    float *weights; /* [samples, K], as of the layer; NULL: the gates */
+    float *weights; /* [samples, K], as in struct expert_layer; NULL: the gates */
     float *dgates;  /* [samples, K] the sum over the blocks; NULL: not training */
 };
 
-/* What a forward pass through one block keeps for its backward pass; with what the router reads and left behind, per
- * sample of the layer. */
+/* What a forward pass through one block keeps for its backward pass. Arrays of the router are per sample of the layer. */
 struct expert_pass {
     const struct adapter_tower *tower;
     size_t block;                    /* of the tower */
     size_t index, bank;              /* among the tower's passes and banks */
-    struct expert_pass *decider;     /* whose decision it uses: the first of its run, or itself */
+    struct expert_pass *decider;     /* pass whose decision this one uses: the first of its run, or itself */
     struct shared_decision decision; /* of a decider that has followers */
     struct expert_layer routed, shared;
     struct tensor
-        gate; /* [samples, positions, d], of which the first position decides: x itself, or means [samples, 1, d] */
+        gate; /* [samples, positions, d], whose first position the router reads: x itself, or means [samples, 1, d] */
     const int32_t *router; /* [samples] */
     float *kept[ROUTER_ARRAYS];
 };
@@ -70,7 +70,7 @@ size_t expert_decision_users(const struct adapter_tower *tower);
 status router_forward(struct expert_pass *pass, const struct block_site *site, const struct tensor *x,
                       struct error *error);
 
-/* dgates [samples, K] is the gradient of the gates, and is changed. dx += … unless it has no data. */
+/* dgates [samples, K] is the gradient of the gates and is overwritten. dx += … unless it has no data. */
 status router_backward(struct expert_pass *pass, const struct block_site *site, float *dgates, const struct tensor *dx,
                        struct error *error);
 
@@ -84,8 +84,7 @@ void mixture_hook(struct expert_pass *pass, struct block_hook *hook);
 /* values[i] += scale · standard deviation of values · n_i, n ~ N(0, 1) from draw `base` on. */
 void expert_add_noise(float *values, size_t n, double scale, const struct rng *rng, uint64_t base);
 
-/* Where the random numbers of a block begin, apart from those of every other block: 2⁴⁰ numbers each, the upper half of
- * them for its shared expert. */
+/* The first random number of a block. Each block has 2⁴⁰ numbers of its own, the upper half for its shared expert. */
 uint64_t expert_numbers(const struct block_site *site);
 
 #endif

@@ -26,7 +26,7 @@ static status check(const struct adapter_settings *s, struct error *error)
 {
     if (s->scale != 1 || s->dropout != 0 || s->input != EXPERT_INPUT_POST_LN || s->shared_expert)
         return error_set(error, ERROR_ARGUMENT,
-                         "adapter: experts of kind ffn stand for the MLP and read what it reads: expected scale 1, no "
+                         "adapter: experts of kind ffn replace the MLP and have its input; expected scale 1, no "
                          "dropout, expert_input post_ln and no shared expert, found %g, %g, %s and %s",
                          (double)s->scale, (double)s->dropout,
                          s->input == EXPERT_INPUT_POST_LN ? "post_ln" : "residual", s->shared_expert ? "one" : "none");

@@ -1,5 +1,5 @@
-/* Kinds of experts. All are two linear layers with an activation or nothing between them; a kind says which, where its experts stand in
- * a block and how they start. A new one is a file in this folder, copied from lora.c, and a name here.
+/* Kinds of experts. Each is two linear layers with an activation or nothing between them; a kind sets the activation, the
+ * place in the block and the start values. A new one is a file in this folder, copied from lora.c, and a name here.
  *
  *     const struct expert_kind *kind;
  *     TRY(expert_kind_find(&kind, "ffn", error));
@@ -16,14 +16,14 @@ struct expert_kind {
     const char *formula;
     enum block_place place;
     enum activation activation;      /* between the layers; dropout works with ACTIVATION_RELU alone */
-    bool models_activation;          /* that of the model's MLPs instead */
+    bool models_activation;          /* the activation of the model's MLPs instead */
     const char *parts[EXPERT_PARTS]; /* names of its tensors */
     struct refused_key refused[REFUSED_KEYS];
-    /* Hidden units of an expert in a tower whose MLPs have that many. */
+    /* Hidden units of an expert in a tower whose MLPs have `mlp` of them. */
     size_t (*hidden)(const struct adapter_settings *settings, size_t mlp);
-    void (*settle)(struct adapter_settings *settings); /* sets what the refused keys stand for; NULL: nothing */
+    void (*settle)(struct adapter_settings *settings); /* sets the fields of the refused keys; NULL: nothing */
     status (*check)(const struct adapter_settings *settings, struct error *error);
-    /* From zeros to the values before the first step; block: the model's, NULL where nobody has it. */
+    /* Sets the start values, from zeros. block: the model's, NULL where there is none. */
     status (*start)(struct adapter_tower *tower, size_t bank, const struct block *block, uint64_t seed,
                     struct error *error);
 };
@@ -35,6 +35,6 @@ EXPERT_KINDS(DECLARE)
 
 status expert_kind_find(const struct expert_kind **kind, const char *name, struct error *error);
 const struct expert_kind *expert_kind_at(size_t index);                            /* NULL past the last one */
-const struct expert_kind *expert_kind_of(const struct adapter_settings *settings); /* lora unless they say another */
+const struct expert_kind *expert_kind_of(const struct adapter_settings *settings); /* lora by default */
 
 #endif

@@ -14,7 +14,7 @@ size_t expert_decision_users(const struct adapter_tower *tower)
     return tower->adapted / tower->decisions;
 }
 
-/* Room for a decision that later blocks use, which in evaluation outlasts this one's. */
+/* Takes memory for a decision that later blocks use; in evaluation it must outlast this block's own memory. */
 static status begin(void *state, const struct block_site *site, const struct tensor *x, struct error *error)
 {
     struct expert_pass *pass = state;
@@ -72,7 +72,7 @@ static status take_routed(struct expert_pass *pass, const struct block_site *sit
     return expert_layer_take(&pass->routed, site, pass->routed.tokens ? 1 : x->shape[1], error);
 }
 
-/* What decides: the block's stream, or where experts replace the MLP what they read, in f32. */
+/* The router's input in f32: the block's residual stream, or the experts' input where they replace the MLP. */
 static status rows_that_decide(const struct expert_pass *pass, const struct block_site *site, const struct tensor *x,
                                const struct tensor *ln2_x, struct tensor *rows, struct error *error)
 {
@@ -85,7 +85,7 @@ static status rows_that_decide(const struct expert_pass *pass, const struct bloc
                                         &(struct activate){.x = matrix_of(ln2_x), .out = matrix_of(rows)}, error);
 }
 
-/* Through the mean of the experts, where nobody chooses: in the place of the MLP it is one, for all samples. */
+/* The forward pass where no router chooses: all samples go through the mean of the experts, as through an MLP. */
 static status forward_mean(struct expert_pass *pass, const struct block_site *site, const struct tensor *x,
                            const struct tensor *input, struct tensor *y, struct error *error)
 {
@@ -155,7 +155,7 @@ static status forward(void *state, const struct block_site *site, const struct t
     return OK;
 }
 
-/* Of the shared expert, whose gates are 1 and stay so. */
+/* The backward pass of the shared expert, whose gates are constantly 1. */
 static status backward_shared(struct expert_pass *pass, const struct block_site *site, const struct tensor *input,
                               const struct tensor *dy, struct tensor *dinput, struct error *error)
 {
@@ -166,7 +166,7 @@ static status backward_shared(struct expert_pass *pass, const struct block_site 
     return dinput != NULL ? expert_layer_backward_input(&pass->shared, site, &dhidden, dinput, error) : OK;
 }
 
-/* The gates of a decision that several blocks use get the gradients of all, those of the first block last. */
+/* The gates of a shared decision get the sum of the gradients of all its blocks; the first block's are added last. */
 static status backward_gates(struct expert_pass *pass, const struct block_site *site, float *dgates,
                              const struct tensor *dx, struct error *error)
 {

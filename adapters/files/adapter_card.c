@@ -9,7 +9,7 @@
 
 enum { PROMPTS_MOST = 1 << 22, CODE_MOST = 1 << 16, BATCH_MOST = 1000000 };
 
-/* The kind that is saved by its features, as it was when it was the only one. */
+/* Selector `clip` is written as its features, `features: frozen_patch_mean`, without a kind. */
 static const char coders_name[] = "clip", features_name[] = "frozen_patch_mean";
 static const char one_router[] = "one"; /* the only value of the key routers */
 static const char *const decisions[] = {"per_image", "per_batch"};
@@ -94,7 +94,7 @@ static status read_task(struct adapter_card *card, const json_t *value, const st
     return OK;
 }
 
-/* The metadata's JSON, kept by the card as long as its strings are needed; NULL: the file has no such key. */
+/* The metadata's JSON, owned by the card because its strings are borrowed; NULL: the file has no such key. */
 static status parse(struct adapter_card *card, const struct safetensors *file, const char *key, const json_t **value,
                     struct error *error)
 {
@@ -138,7 +138,7 @@ static bool read_size(const json_t *object, const char *key, size_t most, size_t
     return value > 0 && *size <= most;
 }
 
-/* Without a kind it is that of files that have features instead. */
+/* A selector without a kind must state its features instead. */
 static status read_kind(struct adapter_card *card, const json_t *selector, const struct safetensors *file,
                         struct error *error)
 {
@@ -240,7 +240,7 @@ static json_t *selector_as_json(const struct adapter_card *card)
     return object;
 }
 
-/* Takes the value over. */
+/* Takes ownership of the value. */
 static status add_json(struct adapter_card_metadata *metadata, const char *key, json_t *value, char **text,
                        struct error *error)
 {

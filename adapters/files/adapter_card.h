@@ -1,12 +1,12 @@
-/* What a file of adapters says of itself, in its metadata: the task of each router with its class names and templates,
- * the model that it was trained on, and how its selector decides (the selector's tensors: selector_file.h).
+/* The metadata of a file of adapters: the task of each router with its class names and templates, the model that the
+ * adapters were trained on, and how the selector decides. The selector's tensors are in selector_file.h.
  *
  *     struct adapter_card card;
  *     TRY(adapter_card_read(&card, file, error));
  *     for (size_t k = 0; k < card.task_count; k++) … card.tasks[k].name … adapter_card_router(&card, k) …
  *     adapter_card_free(&card);
  *
- * A file without any of it, as other programs write them, has an empty card.
+ * A file without this metadata, such as other programs write, has an empty card.
  */
 #ifndef MTIL_ADAPTERS_FILES_ADAPTER_CARD_H
 #define MTIL_ADAPTERS_FILES_ADAPTER_CARD_H
@@ -19,12 +19,12 @@ enum { ADAPTER_TASKS_MOST = 1024, ADAPTER_CARD_KEYS = 5 };
 
 struct adapter_names {
     size_t count;
-    const char **items; /* the card's own array; who owns the names, see below */
+    const char **items; /* array owned by the card; for the names see `owner` below */
 };
 
 struct adapter_task {
     const char *name;
-    bool trained; /* no: the run had not come to it, and its router is as it started */
+    bool trained; /* false: the run had not reached the task, and its router has its start values */
     struct adapter_names classes, templates;
 };
 
@@ -35,10 +35,10 @@ struct adapter_card {
     const char *model, *model_digest; /* a name for people, and clip_digest.h; NULL: the file does not say */
     const char *selector;             /* its kind: "clip"; NULL: there is none */
     size_t code;                      /* hidden units of its autoencoders; 0: it has none */
-    bool unrelated;                   /* after those of the tasks comes one of unrelated images */
+    bool unrelated;                   /* an autoencoder of unrelated images follows those of the tasks */
     bool per_batch;                   /* the selector decides once for decision_batch consecutive images */
     size_t decision_batch;
-    void *owner; /* of the strings of a card that was read; those of one that is to be written are its maker's */
+    void *owner; /* of the strings of a card that was read; strings of a card to be written belong to the caller */
 };
 
 /* Memory for tasks without a name, class or template; adapter_card_free also after a failure. */
@@ -46,10 +46,10 @@ status adapter_card_create(struct adapter_card *card, size_t tasks, struct error
 status adapter_names_create(struct adapter_names *names, size_t count, struct error *error); /* all NULL */
 void adapter_card_free(struct adapter_card *card);
 
-/* What is there but is not what it should be is an error that names the file and the key. */
+/* A malformed value is an error that names the file and the key. */
 status adapter_card_read(struct adapter_card *card, const struct safetensors *file, struct error *error);
 
-/* The same as metadata, to be freed after a success. */
+/* The card as metadata of a safetensors file; the caller frees it after a success. */
 struct adapter_card_metadata {
     size_t count;
     struct safetensors_metadata list[ADAPTER_CARD_KEYS];

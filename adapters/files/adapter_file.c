@@ -156,7 +156,7 @@ static bool has_key(const struct safetensors_metadata *metadata, size_t count, c
     return false;
 }
 
-/* What is as it is by default is not said, but for the first three. */
+/* Default values are left out, except for the first three keys. */
 static status write_with_metadata(const struct adapters *adapters, const struct adapter_extra *extra, const char *path,
                                   const struct safetensor *tensors, size_t tensor_count, const char *blocks,
                                   struct error *error)
@@ -277,7 +277,8 @@ static status place_from_metadata(const struct safetensors *file, struct adapter
     if (blocks != NULL && block_choice_parse(&place->blocks, blocks, error) != OK)
         return error_context(error, "%s: metadata blocks", safetensors_path(file));
     if (blocks != NULL && place->blocks.rule == BLOCKS_BY_SCORE)
-        return error_set(error, ERROR_FORMAT, "%s: metadata blocks: expected the blocks that were chosen, found \"%s\"",
+        return error_set(error, ERROR_FORMAT,
+                         "%s: metadata blocks: expected the blocks themselves, found the rule \"%s\"",
                          safetensors_path(file), blocks);
     if (towers != NULL && !adapted_towers_find(&place->towers, towers))
         return error_set(error, ERROR_FORMAT, "%s: metadata towers: expected both, image or text, found \"%s\"",
@@ -403,7 +404,7 @@ status adapter_file_settings(const struct safetensors *file, const char *prefix,
     return settings_from_metadata(file, settings, error);
 }
 
-/* The routers below `tasks` that a block has: the first one that the file names a router of. */
+/* Lists the routers below `tasks` of the first block that has a router in the file. */
 static void list_routers(const struct safetensors *file, size_t tasks, struct text *list)
 {
     const char *block = "";
@@ -466,7 +467,7 @@ static status check_settings(const struct safetensors *file, const struct adapte
     return OK;
 }
 
-/* And so do the shapes of a file that does not have what it names: what takes most memory is looked for first. */
+/* A file may also state sizes without having the tensors, so the largest tensors are looked for first. */
 static status expect_experts(const struct safetensors *file, const struct clip_dimensions *dimensions,
                              const struct adapter_settings *s, struct error *error)
 {

@@ -1,6 +1,6 @@
 /* Adapters in safetensors files, under the public names, so that PyTorch code of the field loads them:
  * visual.transformer.resblocks.N.adaptmlp_list.K.down_proj.weight, ….router_list.T, ….w_noise_list.T; text without
- * "visual.". What the program itself needs to know besides is in adapter_card.h and selector_file.h.
+ * "visual.". This program's further metadata and tensors are in adapter_card.h and selector_file.h.
  *
  *     TRY(adapter_file_settings(file, "", &settings, error));            // experts, bottleneck, tasks from the shapes
  *     TRY(adapters_create(&adapters, backend, &arena, &dimensions, &settings, PARAMETERS_FROZEN, error));
@@ -44,8 +44,8 @@ status adapters_load(struct adapters *adapters, const struct safetensors *file, 
 
 enum { ADAPTER_EXTRA_KEYS = 8 };
 
-/* What else a file is to hold, borrowed; at most ADAPTER_EXTRA_KEYS of metadata, of which keys that the adapters have are
- * left out. */
+/* Further tensors and metadata to write, borrowed. At most ADAPTER_EXTRA_KEYS of metadata; keys that the adapters write
+ * themselves are left out. */
 struct adapter_extra {
     const struct safetensor *tensors;
     size_t tensor_count;
@@ -53,14 +53,14 @@ struct adapter_extra {
     size_t metadata_count;
 };
 
-/* A value that is not finite is an error, and nothing is written; so it is for adapters_load, which names the tensor.
- * extra may be NULL. */
+/* A value that is not finite is an error, and nothing is written. adapters_load fails on such a value, too, and names the
+ * tensor. extra may be NULL. */
 status adapters_save(const struct adapters *adapters, const struct adapter_extra *extra, const char *path,
                      struct error *error);
 
 /* The adapters of a file, for inference: PARAMETERS_FROZEN in the arena, settings from the file (top_k 2 and scale 0.1
  * where it does not say). The `count` routers listed (negative: none) must be there in every block of both towers; the
- * error says which the file has. */
+ * error lists the routers that the file has. */
 status adapters_open(struct adapters **adapters, struct backend *backend, struct arena *arena,
                      const struct clip_dimensions *dimensions, const struct safetensors *file, const int *routers,
                      size_t count, struct error *error);

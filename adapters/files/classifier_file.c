@@ -23,7 +23,7 @@ static status write_file(const struct vit_content *content, const struct adapter
     return safetensors_write(path, extra.tensors, extra.tensor_count, metadata, extra.metadata_count, error);
 }
 
-/* The mean of the experts answers, and no other block has its MLP. */
+/* Whether the mean of the experts is used in evaluation, and no block shares its MLP. */
 static bool is_dense(const struct clip *vit, const struct adapters *adapters)
 {
     return router_kind_of(&adapters->settings)->averages && vit->run == 1;
@@ -37,7 +37,7 @@ static const struct vit_tensor *find_name(const struct vit_content *content, con
     return name;
 }
 
-/* One tensor of a block's mean, in the room of the MLP's. */
+/* Adds one tensor of a block's mean in place of the MLP's. */
 static status add_mean(struct vit_content *content, const struct clip *vit, const char *own, const float *mean,
                        const char *path, struct error *error)
 {

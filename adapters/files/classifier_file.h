@@ -12,9 +12,9 @@
 #include "models/vit.h"
 
 /* head, adapters (a model without mixtures) and card (whose first task has the head's classes) may be NULL. Adapters whose
- * router averages, in a tower that shares no MLP, become a dense model: the mean of a block's experts (adapters_mean) is its
- * MLP, under timm's names, and what reads it computes what evaluation does, to the last bit. A value that is not finite is
- * an error, and nothing is written. */
+ * router averages, in a tower that shares no MLP, are written as a dense model: the mean of a block's experts
+ * (adapters_mean) becomes its MLP, under timm's names, and the model read from the file gives the same bits as evaluation.
+ * A value that is not finite is an error, and nothing is written. */
 status classifier_save(const struct clip *vit, const struct linear_head *head, const struct adapters *adapters,
                        const struct adapter_card *card, const char *path, struct error *error);
 

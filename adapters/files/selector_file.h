@@ -1,4 +1,4 @@
-/* The selector's tensors in a file of adapters. Those of autoencoders are called as a PyTorch user would name them:
+/* The selector's tensors in a file of adapters. Autoencoders have the names that a PyTorch user would choose:
  * selector.K.encoder.weight [code, width], .encoder.bias, .decoder.weight [width, code], .decoder.bias of the K-th task;
  * every selector has selector.thresholds [trained tasks], which may be infinite. adapters/README.md lists the others.
  *
@@ -38,12 +38,12 @@ status selector_file_array(const struct safetensors *file, const char *name, int
 status selector_file_thresholds(const struct safetensors *file, const float **thresholds, size_t *trained,
                                 struct error *error);
 
-/* How many tasks the file has autoencoders for: all must be there, with these sizes and finite values, and a threshold
+/* Counts the tasks with autoencoders in the file. All must be there, with these sizes and finite values, and a threshold
  * each. After them come `more` without a threshold. */
 status selector_file_check(const struct safetensors *file, size_t width, size_t code, size_t more, size_t *trained,
                            struct error *error);
 
-/* Into coders of the same sizes; the file was checked. */
+/* Reads a file that selector_file_check accepted into coders of the same sizes. */
 status selector_file_read(const struct safetensors *file, struct autoencoder *const *coders, size_t count,
                           struct error *error);
 

@@ -1,4 +1,4 @@
-/* The policies by name, and carrying out what one picked. */
+/* The policies by name, and freezing the experts that one picked. */
 #include "adapters/freeze.h"
 
 #include <stdlib.h>

@@ -1,5 +1,5 @@
-/* The mean of two experts after the second one's hidden units were put in the order of the first one's: an expert
- * computes the same function whatever the order of its hidden units (Ainsworth et al., ICLR 2023; Li et al. 2015). */
+/* The mean of two experts after the hidden units of the second were reordered to match those of the first. The order of
+ * its hidden units does not change an expert's function (Ainsworth et al., ICLR 2023; Li et al. 2015). */
 #include <float.h>
 #include <math.h>
 #include <stdlib.h>
@@ -47,7 +47,7 @@ struct assignment {
     bool *used;                               /* [n + 1] */
 };
 
-/* Goes on from the column that was reached to the nearest one that was not; returns it. */
+/* Extends the path from the column last reached to the nearest unused one, which it returns. */
 static size_t next_column(struct assignment *a, size_t column)
 {
     size_t row = a->row_of[column], next = 0;
@@ -170,8 +170,7 @@ static status combine(const struct merge_sources *sources, const struct options 
 {
     (void)values;
     if (sources->count != 2)
-        return error_set(error, ERROR_ARGUMENT, "merge.combine: aligned goes between 2 experts, found %zu",
-                         sources->count);
+        return error_set(error, ERROR_ARGUMENT, "merge.combine: aligned needs 2 experts, found %zu", sources->count);
     size_t *order = malloc(array_size(sources->shape.hidden, sizeof *order));
     if (order == NULL)
         return error_set(error, ERROR_MEMORY, "merge: no memory for %zu hidden units", sources->shape.hidden);

@@ -1,5 +1,5 @@
-/* How several experts become one: the mean, or what a paper does instead. One way is one file in this folder and a
- * name in policies.h; weighted.c is the shortest example of a choice of weights, ties.c of a formula of its own.
+/* Combiners: how several experts become one, by their mean or by another published formula. A combiner is one file in this
+ * folder and a name in policies.h; weighted.c is the shortest example of a choice of weights, ties.c of a formula of its own.
  *
  *     const struct merge_combiner *combiner;
  *     TRY(merge_combiner_find(&combiner, "ties", error));
@@ -47,9 +47,9 @@ struct merge_combiner {
     const char *formula;       /* the merged expert θ of its sources θ_i (two: a, b), in one line */
     unsigned needs;            /* enum merge_needs */
     const struct option *options;
-    /* Either: sets merge->weight from what the view has; the bank sums up. */
+    /* Either sets merge->weight from the view, and the weighted sum is computed on the device; */
     void (*weigh)(const struct merge_view *view, struct merge *merge);
-    /* Or: merged (flat) from the sources. */
+    /* or computes merged (flat) from the sources. */
     status (*combine)(const struct merge_sources *sources, const struct options *options, float *merged,
                       struct error *error);
 };

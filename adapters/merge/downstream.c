@@ -1,12 +1,12 @@
 /* The two experts whose samples go on to the most similar experts of the next block replace the least used one that is
- * not frozen: future work in Park's paper. Similarity is the cosine of two rows of the counts of what follows, since
- * the task began; ties: the lowest first expert, then the lowest second one. The last block has nothing that follows
- * and no merge; nor has a block in which no two experts share a follower. */
+ * not frozen: future work in Park's paper. Similarity is the cosine of two rows of the next counts since the task began;
+ * ties: the lowest first expert, then the lowest second one. The last block has no next counts and is never merged; nor is
+ * a block in which no two experts share a next expert. */
 #include <math.h>
 
 #include "adapters/merge/policies.h"
 
-/* Rounded to float, so that rows that differ by a factor are a tie. */
+/* The cosine rounded to float, so that rows that are multiples of each other tie. */
 static double likeness(const struct merge_view *view, size_t block, size_t first, size_t second)
 {
     if (block + 1 == view->blocks)

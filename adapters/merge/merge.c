@@ -1,4 +1,4 @@
-/* Carries out what a policy planned. */
+/* Carries out the merges that a policy planned. */
 #include "adapters/merge.h"
 
 #include <stdlib.h>
@@ -31,7 +31,7 @@ status expert_changes_add(struct expert_changes *events, enum expert_change_kind
     return OK;
 }
 
-/* What a policy sees of a tower, in one block of memory that the caller frees. */
+/* A policy's view of a tower, in one block of memory that the caller frees. */
 static status look_at(struct adapters *adapters, enum tower which, unsigned needs, struct merge_view *view,
                       int32_t **memory, struct error *error)
 {
@@ -112,7 +112,7 @@ void merge_expert_tensors(const struct adapter_tower *tower, size_t block, const
         found[i] = &tower->parameters->list[tensors[i]];
 }
 
-/* One expert's part of an array that lies like the tower's values, to or from the host. */
+/* Copies one expert's part of an array with the layout of the tower's values to the host. */
 static status read_expert(const struct adapter_tower *tower, const float *array, size_t block, int expert, float *flat,
                           struct error *error)
 {
@@ -128,7 +128,7 @@ static status read_expert(const struct adapter_tower *tower, const float *array,
     return OK;
 }
 
-/* An expert's part of one of its tensors, to be changed. */
+/* An expert's slice of one of its stacked tensors, for writing. */
 static float *write_part(const struct adapter_tower *tower, const struct parameter *tensor, int expert)
 {
     size_t n = tensor->size / tensor->shape[0];
@@ -149,7 +149,7 @@ static status write_expert(const struct adapter_tower *tower, size_t block, int 
     return OK;
 }
 
-/* What the combiner asks for, in memory [2 · sources + 1, n] and probes [PROBES, d] on the host. */
+/* Reads the combiner's inputs into memory [2 · sources + 1, n] and probes [PROBES, d] on the host. */
 static status read_sources(const struct adapter_tower *tower, const struct merge_combiner *combiner,
                            const struct merge *merge, struct merge_sources *sources, float *memory, float *probes,
                            struct error *error)
@@ -192,8 +192,8 @@ static status combine_into(const struct adapter_tower *tower, const struct merge
     return result;
 }
 
-/* Noise around a merged expert, each of its tensors by itself, as RMoE starts its experts (Wu et al. 2022). The numbers are
- * beside those that policies and freezing draw: from 2^63 on, 2^36 for each expert. */
+/* Adds noise to each tensor of a merged expert, as RMoE starts its experts (Wu et al. 2022). Its random numbers start at
+ * 2^63, apart from those of policies and freezing, with 2^36 for each expert. */
 static status blur(const struct adapter_tower *tower, enum tower which, const struct merge *merge, float scale,
                    const struct rng *rng, struct error *error)
 {
@@ -213,7 +213,7 @@ static status blur(const struct adapter_tower *tower, enum tower which, const st
     return result;
 }
 
-/* A combiner with a formula of its own leaves moments that are averaged equal shares. */
+/* With a combiner that has a formula of its own, moments are averaged with equal weights. */
 static status combine(struct adapters *adapters, const struct merge_view *view, const struct merge_plan *plan,
                       struct merge *merge, struct error *error)
 {

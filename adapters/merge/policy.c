@@ -54,7 +54,7 @@ static void onto_least_used(const struct merge_view *view, struct merge *merge)
         merge->skip = MERGE_TARGET_IS_SOURCE;
 }
 
-/* One of the experts that are neither a source so far nor marked in `frozen` (NULL: none is); −1: none is left. */
+/* Draws an expert that is neither a source so far nor set in `frozen` (NULL: none is); −1: none is left. */
 static int draw(const struct merge_view *view, const struct rng *rng, const struct merge *merge, const int32_t *frozen)
 {
     uint64_t index = ((uint64_t)view->tower << 32 | merge->block) * 4 + merge->sources;
@@ -88,7 +88,7 @@ void merge_choose_target(const struct merge_view *view, const struct merge_call 
         onto_least_used(view, merge);
 }
 
-/* False: no pair has a score above `above`. */
+/* Finds the best pair; false: no pair has a score above `above`. */
 static bool best_pair(const struct merge_view *view, size_t block, merge_score *score, double above, int pair[2])
 {
     bool found = false;

@@ -41,8 +41,7 @@ static status combine(const struct merge_sources *sources, const struct options 
                       struct error *error)
 {
     if (sources->count != 2)
-        return error_set(error, ERROR_ARGUMENT, "merge.combine: slerp goes between 2 experts, found %zu",
-                         sources->count);
+        return error_set(error, ERROR_ARGUMENT, "merge.combine: slerp needs 2 experts, found %zu", sources->count);
     for (int i = 0; i < EXPERT_PARTS; i++) {
         struct expert_part part = expert_part(sources->shape, i);
         slerp(sources->expert[0] + part.offset, sources->expert[1] + part.offset, part.size, options_real(values, "t"),

@@ -20,7 +20,7 @@ static status take_kept(struct expert_pass *pass, const struct block_site *site,
     return OK;
 }
 
-/* What the routing of this batch adds to the loss; with its gradients, which the backward pass finds in pass. */
+/* Adds the balance loss of this batch, and keeps its gradients in pass for the backward pass. */
 static status add_balance(struct expert_pass *pass, const struct block_site *site, struct error *error)
 {
     const struct adapters *adapters = pass->tower->adapters;

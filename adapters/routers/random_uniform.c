@@ -15,14 +15,15 @@ static status check(const struct adapter_settings *s, struct error *error)
                          "adapter: with adapter.router random_uniform tasks have no routers of their own; set "
                          "adapter.routers=one");
     if (s->place.decisions > 0)
-        return error_set(error, ERROR_ARGUMENT,
-                         "adapter: with adapter.router random_uniform nothing is decided that blocks could share; set "
-                         "adapter.share_routing=0");
+        return error_set(
+            error, ERROR_ARGUMENT,
+            "adapter: with adapter.router random_uniform there is no decision that blocks could share; set "
+            "adapter.share_routing=0");
     return OK;
 }
 
-/* All tokens of a block of which only some rows are wanted: what they do not need is cut into groups with the rest, then
- * left out. */
+/* Where only some rows of a block are wanted, all tokens are cut into groups, and then tokens that are not wanted are left
+ * out. */
 static status choose_among_all(struct expert_pass *pass, const struct block_site *site, int32_t *owner,
                                struct error *error)
 {
@@ -51,7 +52,7 @@ static status choose_among_all(struct expert_pass *pass, const struct block_site
                                                     .add_used = router_adds_used(pass),
                                                     .frozen = bank->frozen},
                                 error));
-    /* integers, moved as the floats that are as wide */
+    /* integers, moved as floats of the same width */
     TRY(backend->ops->gather_rows(backend,
                                   &(struct gather_rows){.x = matrix_rows(whole.chosen, all, 1),
                                                         .out = matrix_rows(owner, rows, 1),

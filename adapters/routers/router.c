@@ -1,4 +1,4 @@
-/* What all routers share: the table of them, and the rows that decide. */
+/* The table of routers, and the input rows that all of them share. */
 #include "adapters/routers/router.h"
 
 #include "core/registry.h"
@@ -47,7 +47,7 @@ status router_take(struct expert_pass *pass, const struct block_site *site, size
     return OK;
 }
 
-/* Tokens that are not of their sample go without a router. */
+/* Positions past the end of their sample get no router. */
 static status look_at_tokens(struct expert_pass *pass, const struct block_site *site, const struct tensor *x,
                              struct error *error)
 {
@@ -68,7 +68,7 @@ static status look_at_tokens(struct expert_pass *pass, const struct block_site *
                                                 error);
 }
 
-/* What decides: the first position of each sample, or the mean of those that are its own, or every one. */
+/* The router's input: the first position of each sample, the mean over its positions, or every position. */
 static status look_at(struct expert_pass *pass, const struct block_site *site, const struct tensor *x,
                       struct error *error)
 {
@@ -128,7 +128,7 @@ status router_backward(struct expert_pass *pass, const struct block_site *site, 
     return router_kind_of(s)->backward(pass, site, dgates, dx->data, error);
 }
 
-/* A choice of one among one. */
+/* Sends every sample to the only expert. */
 status router_send_all(const struct expert_layer *layer, const struct block_site *site, const struct tensor *x,
                        struct error *error)
 {

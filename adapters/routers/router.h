@@ -1,5 +1,5 @@
-/* Who decides which experts a sample goes to. A router fills the dispatch of a block's layer, and takes the gradient of its
- * gates back. A new one is a file in this folder, copied from softmax_topk.c, and a name here.
+/* Routers choose the experts of each sample. A router fills the dispatch of a block's layer and propagates the gradient of
+ * its gates. A new one is a file in this folder, copied from softmax_topk.c, and a name here.
  *
  *     const struct router_kind *kind;
  *     TRY(router_kind_find(&kind, "softmax_topk", error));
@@ -13,17 +13,17 @@
 struct router_kind {
     const char *name, *source; /* source: where it is published */
     const char *formula;
-    bool weights, noise_weights; /* it has matrices [T, d, E] of each, one for each task */
+    bool weights, noise_weights; /* whether it has a matrix of each, [T, d, E], one for each task */
     bool averages;               /* it chooses in training alone; otherwise samples go to the mean of the experts */
-    unsigned balances;           /* the balance losses that it has: bits 1 << enum balance_kind */
+    unsigned balances;           /* its balance losses, as bits 1 << enum balance_kind */
     struct refused_key refused[REFUSED_KEYS];
     status (*check)(const struct adapter_settings *settings, struct error *error); /* NULL: nothing to check */
-    /* From zeros to the weights before the first step; NULL: they stay zero. */
+    /* Sets the start weights, from zeros; NULL: they stay zero. */
     status (*start)(struct adapter_tower *tower, size_t bank, uint64_t seed, struct error *error);
-    /* Fills the dispatch of pass->routed from the rows that decide (router_look_at); the loss of balance, too. before: samples
-     * of the batch before the first of this share, as random numbers count them. */
+    /* Fills the dispatch of pass->routed from the router's input rows and adds the balance loss. before: samples of the
+     * batch that precede this share, by which random numbers are counted. */
     status (*forward)(struct expert_pass *pass, const struct block_site *site, size_t before, struct error *error);
-    /* dgates [samples, K] may be changed. dx += the gradient of the rows that decide, NULL: not wanted. */
+    /* dgates [samples, K] may be overwritten. dx += the gradient of the router's input rows; NULL: not wanted. */
     status (*backward)(struct expert_pass *pass, const struct block_site *site, float *dgates, float *dx,
                        struct error *error);
 };
@@ -34,16 +34,15 @@ ROUTER_KINDS(DECLARE)
 #undef DECLARE
 
 status router_kind_find(const struct router_kind **kind, const char *name, struct error *error);
-const struct router_kind *router_kind_at(size_t index); /* NULL past the last one */
-const struct router_kind *
-router_kind_of(const struct adapter_settings *settings); /* noisy_topk unless they say another */
+const struct router_kind *router_kind_at(size_t index);                            /* NULL past the last one */
+const struct router_kind *router_kind_of(const struct adapter_settings *settings); /* noisy_topk by default */
 
 enum { SOFTMAX_PROBABILITIES }; /* where softmax_topk keeps p [samples, E] */
 
 const char *balance_kind_name(enum balance_kind kind); /* "cv" */
 
-/* For routers: whether this pass adds a balance loss, and its weight, which counts a decision as often as blocks use it;
- * whether its experts are also those of an earlier block; and memory for an array of the pass. */
+/* For routers: whether this pass adds a balance loss; the loss's weight, times the number of blocks that use the decision;
+ * whether an earlier block has the same experts; and memory for an array of the pass. */
 bool router_is_balanced(const struct expert_pass *pass, const struct block_site *site);
 float router_balance_weight(const struct expert_pass *pass);
 bool router_adds_used(const struct expert_pass *pass);

@@ -1,15 +1,15 @@
 /* Softmax top-k with a capacity (WideNet: Xue et al., "Go Wider Instead of Deeper", AAAI 2022; RMoE: Wu et al., "Residual
  * Mixture of Experts", 2022): struct route_softmax and struct balance_softmax. R starts uniform within ±1/√d, as PyTorch
- * starts a linear layer: routers of zeros would send everything to the first experts. In evaluation there is no capacity,
- * so that an answer does not depend on what else is in its batch. */
+ * starts a linear layer, because routers of zeros would send everything to the first experts. In evaluation there is no
+ * capacity limit, so that an answer does not depend on the rest of its batch. */
 #include <math.h>
 #include <stdlib.h>
 
 #include "adapters/routers/router.h"
 #include "core/rng.h"
 
-/* The arrays of a pass: p [samples, E], the gradient of p by the balance loss, the weights of aligned outputs [samples, K],
- * and of samples that decide by their first position these [samples, d]. */
+/* The arrays of a pass: p [samples, E], the gradient of the balance loss by p, the weights of aligned outputs [samples, K],
+ * and, where the first position decides, these positions [samples, d]. */
 enum { PROBABILITIES = SOFTMAX_PROBABILITIES, BALANCE_SLOPES, WEIGHTS, FIRST_POSITIONS };
 
 static status start(struct adapter_tower *tower, size_t index, uint64_t seed, struct error *error)
@@ -78,7 +78,7 @@ static status take_kept(struct expert_pass *pass, const struct block_site *site,
     const struct adapter_settings *s = &pass->tower->adapters->settings;
     size_t samples = pass->routed.dispatch.samples;
     pass->kept[BALANCE_SLOPES] = NULL;
-    pass->kept[WEIGHTS] = pass->decision.weights; /* what other blocks use lasts longer */
+    pass->kept[WEIGHTS] = pass->decision.weights; /* a shared decision outlives the pass */
     TRY(router_take(pass, site, PROBABILITIES, "probabilities of experts", samples, s->experts, error));
     if (s->aligned_output && pass->kept[WEIGHTS] == NULL)
         TRY(router_take(pass, site, WEIGHTS, "weights of aligned outputs", samples, s->top_k, error));

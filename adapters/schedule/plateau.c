@@ -1,6 +1,6 @@
-/* After an M-th iteration by which the loss has not fallen: the mean loss of the last M iterations is above (1 − least_fall)
- * times that of the M before. The first comparison is after 2M iterations. Iterations that were left out do not count; where
- * all M were, that window is passed over. */
+/* After an M-th iteration if the loss has not fallen: the mean loss of the last M iterations is above (1 − least_fall) times
+ * the mean of the M before. The first comparison is after 2M iterations. Skipped iterations do not count; a window of M
+ * skipped iterations is ignored. */
 #include <math.h>
 
 #include "adapters/schedule/schedule.h"

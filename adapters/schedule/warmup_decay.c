@@ -1,6 +1,6 @@
 /* As many merges as `every` has in a task of I iterations, n = ⌊I / M⌋, but the rate of merging rises linearly from 0 to twice
- * that of `every` at the middle of the task and falls back to 0: by iteration i there have been ⌊n · F(i / I)⌋ merges, with
- * F(x) = 2x² up to the middle and 1 − 2(1 − x)² from there on; where that grows by several at once, they are one. */
+ * that of `every` at the middle of the task and falls back to 0: by iteration i, ⌊n · F(i / I)⌋ merges are due, with
+ * F(x) = 2x² up to the middle and 1 − 2(1 − x)² from there on. Several that become due at once are done as one. */
 #include <math.h>
 
 #include "adapters/schedule/schedule.h"

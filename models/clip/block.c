@@ -80,7 +80,7 @@ static status take(struct tensor *tensor, const struct block_site *site, const s
     return tensor_take(tensor, site->arena, TENSOR_F32, name, 3, (size_t[]){x->shape[0], positions, width}, error);
 }
 
-/* What only products, and the operations between two of them, read. */
+/* Takes a tensor that only products, and the operations between two of them, read. */
 static status take_operand(struct tensor *tensor, const struct block_site *site, const struct tensor *x,
                            size_t positions, size_t width, const char *name, struct error *error)
 {
@@ -221,7 +221,7 @@ status block_forward(const struct block_site *site, const struct block *block, c
     return OK;
 }
 
-/* Through c_proj, the activation and c_fc: dln2 = the gradient of ln_2's output. */
+/* Back through c_proj, the activation and c_fc: dln2 = the gradient of ln_2's output. */
 static status mlp_backward(const struct block_site *site, const struct block *block, const struct block_saved *saved,
                            struct matrix dy, struct matrix dln2, struct error *error)
 {
@@ -252,7 +252,7 @@ static status mlp_backward(const struct block_site *site, const struct block *bl
     return linear_backward_input(backend, &block->c_fc, dh, dln2, error);
 }
 
-/* dx = ln_1's share of the attention's gradient + dmid, from dmid at the rows that were wanted */
+/* dx = the attention's gradient through ln_1 + dmid, from dmid at the rows that were wanted */
 static status attention_half_backward(const struct block_site *site, const struct block *block,
                                       const struct block_saved *saved, const struct tensor *dmid, struct tensor *dx,
                                       struct error *error)

@@ -1,4 +1,4 @@
-/* What clip_create and vit_create have in common: a struct clip of some form, its weights zero. */
+/* The common part of clip_create and vit_create: a struct clip of the given form with zero weights. */
 #ifndef MTIL_MODELS_CLIP_BUILD_H
 #define MTIL_MODELS_CLIP_BUILD_H
 

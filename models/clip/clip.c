@@ -16,7 +16,7 @@ struct declaration {
     bool allocated;
 };
 
-/* Called once to declare and once to fetch: the same walk over the model both times. */
+/* Called in the same walk over the model twice: first to declare tensors, then to fetch their weights. */
 static status weight_at(struct declaration *d, struct weight *weight, const char *name, int rank, const size_t *shape,
                         struct error *error)
 {
@@ -49,7 +49,7 @@ static status norm_at(struct declaration *d, struct layer_norm_weights *norm, co
     return weight_at(d, &norm->bias, bias, 1, &width, error);
 }
 
-/* Of a block that shares, only what is its own; the rest is the leader's. */
+/* For a block that shares weights, declares only its own; the others are the leader's. */
 static status block_at(struct declaration *d, struct block *block, const struct block *leader, struct error *error)
 {
     size_t width = block->width, hidden = block->hidden;
@@ -156,7 +156,7 @@ static status build(struct clip *clip, struct arena *arena, bool ln_pre, enum pa
                                .activation = clip->activation};
     if (n->image_blocks > CLIP_BLOCKS_MOST || n->text_blocks > CLIP_BLOCKS_MOST)
         return error_set(error, ERROR_FORMAT,
-                         "model: at most %d blocks a tower are known, found %zu (image) and %zu (text)",
+                         "model: expected at most %d blocks a tower, found %zu (image) and %zu (text)",
                          CLIP_BLOCKS_MOST, n->image_blocks, n->text_blocks);
     TRY(create_blocks(clip, TOWER_IMAGE, &image, n->image_blocks, error));
     if (n->text_blocks > 0)
@@ -165,7 +165,7 @@ static status build(struct clip *clip, struct arena *arena, bool ln_pre, enum pa
     struct declaration declared = {.clip = clip}, fetched = {.clip = clip, .allocated = true};
     TRY(image_at(&declared, ln_pre, error));
     TRY(text_at(&declared, error));
-    clip->parameters->flags_count = CLIP_FLAGS; /* also those of a tower that is not there */
+    clip->parameters->flags_count = CLIP_FLAGS; /* also the flags of a missing tower */
     TRY(parameters_allocate(clip->parameters, arena, mode, error));
     TRY(image_at(&fetched, ln_pre, error));
     return text_at(&fetched, error);
@@ -210,7 +210,7 @@ void clip_destroy(struct clip *clip)
     free(clip);
 }
 
-/* Whether the block computes an MLP with that tensor. */
+/* Whether the block's MLP uses that tensor. */
 static bool has_tensor(const struct block *block, const float *values)
 {
     const struct weight *const tensors[] = {&block->c_fc.weight, &block->c_fc.bias, &block->c_proj.weight,
@@ -276,7 +276,7 @@ status clip_load(struct clip **clip, struct backend *backend, struct arena *aren
     return result;
 }
 
-/* The same dimensions, and nothing said of another number of heads or another activation. */
+/* Checks that the file has the same dimensions and states no other number of heads or activation. */
 static status check_same(const struct clip *clip, const struct clip_file *file, struct error *error)
 {
     const struct clip_stated stated = {

@@ -30,7 +30,7 @@ static double units(double rows, double width, double hidden)
     return rows * 4.0 * width * hidden;
 }
 
-/* Of a block. */
+/* Operations of a block. */
 static double image_units(const struct clip_dimensions *n, size_t images, double hidden)
 {
     return units((double)(images * image_positions(n)), (double)n->image_width, hidden);
@@ -63,14 +63,14 @@ double cost_text_experts(const struct clip_dimensions *n, size_t texts, size_t p
            text_units(n, texts, positions, used_units(e, TOWER_TEXT) - replaced_units(n, e, TOWER_TEXT));
 }
 
-/* The share of a tower's blocks above the first that has experts. */
+/* The share of a tower's blocks that are above its first block with experts. */
 static double above_first(size_t blocks, const struct cost_experts *e, enum tower tower)
 {
     return e->blocks[tower] > 0 ? (double)(blocks - e->below[tower] - 1) / (double)blocks : 0;
 }
 
-/* Nothing below the first experts is trained: their block's attention and MLP need no gradient. Of an MLP that experts replace,
- * neither the output nor the gradient of its input is computed. */
+/* Nothing below the first experts is trained, so the attention and MLP of their block need no gradient. Where experts replace
+ * the MLP, neither its output nor the gradient of its input is computed. */
 double cost_adapter_step(const struct clip_dimensions *n, size_t images, size_t texts, size_t positions,
                          const struct cost_experts *e)
 {
@@ -99,7 +99,7 @@ size_t cost_weights(const struct clip_dimensions *n)
     return image + text + 1;
 }
 
-/* Of all blocks. */
+/* Hidden units that all blocks keep, per row. */
 static size_t kept_units(const struct clip_dimensions *n, const struct cost_experts *e, enum tower tower)
 {
     size_t mlp = tower == TOWER_IMAGE ? n->image_hidden : n->text_hidden,
@@ -108,8 +108,8 @@ static size_t kept_units(const struct clip_dimensions *n, const struct cost_expe
     return dense * mlp + e->blocks[tower] * e->hidden[tower] * e->top_k;
 }
 
-/* Per row: the stream twice in f32; query, key and value, the attention and the hidden units before their activation as
- * operands of products (block.h). */
+/* Bytes per row: the residual stream twice in f32; query, key and value, the attention and the hidden units before their
+ * activation as operands of products (block.h). */
 static size_t row_bytes(size_t blocks, size_t width, size_t units, enum precision precision)
 {
     size_t operand = precision == PRECISION_BF16 ? 2 : 4;
@@ -135,7 +135,7 @@ size_t cost_packed_bytes(const struct clip_dimensions *n, enum tower tower, cons
     return 2 * ((blocks + back) * 4 * width * width + (dense + dense_back) * 2 * width * hidden);
 }
 
-/* Per row: the patches, their embeddings, the stream in and out, and what a block takes on the way. */
+/* Per row: the patches, their embeddings, the residual stream in and out, and a block's temporary memory. */
 size_t cost_evaluation_bytes(const struct clip_dimensions *n, size_t images, const struct cost_experts *e)
 {
     size_t units = (e->replace_mlp ? 0 : n->image_hidden) + e->hidden[TOWER_IMAGE] * e->top_k,

@@ -1,4 +1,4 @@
-/* How much work a model is: floating-point operations (a multiply and an add are two) and bytes, from its dimensions.
+/* A model's cost: floating-point operations (a multiply and an add are two) and bytes, from its dimensions.
  *
  *     double step = cost_adapter_step(&vit_b_16, 16, 100, 14, &experts);   // 16 images, 100 prompts of 14 tokens: 1.4e12
  *     double share = step / seconds / rate;
@@ -12,7 +12,7 @@
 /* Experts that every position goes through in some of the blocks. */
 struct cost_experts {
     size_t top_k, hidden[TOWERS]; /* hidden: units of one */
-    size_t blocks[TOWERS];        /* that have experts */
+    size_t blocks[TOWERS];        /* blocks with experts */
     size_t below[TOWERS];         /* blocks below the first of them */
     bool replace_mlp;             /* they stand in its place, not beside it */
 };
@@ -38,8 +38,8 @@ size_t cost_weights(const struct clip_dimensions *dimensions);
 size_t cost_step_bytes(const struct clip_dimensions *dimensions, size_t images, size_t texts, size_t positions,
                        const struct cost_experts *experts, enum precision precision);
 
-/* Bytes of a tower's frozen weights as products in bf16 read them on a CPU: those of all blocks, and once more, in the other
- * order, those that gradients go back through. experts: that are trained, NULL: nothing is. */
+/* Bytes of a tower's frozen weights as packed for bf16 products on a CPU: the weights of all blocks and, once more in the
+ * other order, the weights that gradients pass through. experts: the trained ones; NULL: nothing is trained. */
 size_t cost_packed_bytes(const struct clip_dimensions *dimensions, enum tower tower,
                          const struct cost_experts *experts);
 

@@ -1,4 +1,4 @@
-/* Class token, end token or the mean of the patches; the final norm; the projection. */
+/* Pooling (class token, end token or mean of the patches), the final norm and the projection. */
 #include "models/clip/pool.h"
 
 static status take(struct tensor *tensor, const struct encoding *encoding, const char *name, size_t rows,
@@ -92,7 +92,7 @@ status pool_forward(struct clip *clip, const struct encoding *encoding, struct t
                                     error);
 }
 
-/* dx of the last block's output, zero before, from that of its pooled rows after the norm. */
+/* The gradient dx of the last block's output, zero before, from the gradient of its pooled rows after the norm. */
 static status one_row_backward(struct clip *clip, const struct encoding *encoding, const struct tower_pass *pass,
                                const struct tensor *dnormal, struct tensor *dx, struct error *error)
 {
@@ -115,7 +115,7 @@ static status one_row_backward(struct clip *clip, const struct encoding *encodin
         error);
 }
 
-/* The same, from that of the patches' mean. */
+/* The same from the gradient of the patches' mean. */
 static status mean_patches_backward(struct clip *clip, const struct encoding *encoding, const struct tower_pass *pass,
                                     const struct tensor *dmeans, struct tensor *dx, struct error *error)
 {
@@ -145,7 +145,7 @@ static status mean_patches_backward(struct clip *clip, const struct encoding *en
                                              error);
 }
 
-/* The gradient of the pooled rows after the norm, from the features'; it is taken from the arena. */
+/* The gradient of the pooled rows after the norm, taken from the arena, from the gradient of the features. */
 static status projection_backward(struct clip *clip, const struct encoding *encoding, const struct tower_pass *pass,
                                   const struct tensor *dfeatures, struct tensor *dnormal, struct error *error)
 {

@@ -1,5 +1,5 @@
-/* How the last block's output becomes the features, and back: the row of the class token or the end token through the final
- * norm, or the mean of the patches after it; then the projection, where there is one.
+/* Pooling of the last block's output to features, and back: the final norm of the class token's or end token's row, or the
+ * mean of the patches after the norm; then the projection, where there is one.
  *
  *     TRY(pool_forward(clip, encoding, pass, &features, error));                   // pass->last [B, last_positions, d]
  *     TRY(pool_backward(clip, encoding, pass, &dfeatures, &dlast, error));

@@ -114,7 +114,7 @@ status vit_initialize(struct clip *vit, uint64_t seed, struct error *error)
     return OK;
 }
 
-/* Everything but the pooling, in words. */
+/* All settings but the pooling as text, for messages. */
 struct words {
     char text[256];
 };

@@ -20,10 +20,10 @@ struct attention_run {
     uint8_t *rooms;
 };
 
-/* Of one worker. */
+/* Buffers of one worker. */
 enum { RIGHT_OPERANDS = 3 };
 struct room {
-    float *scores, *gradients;            /* [BLOCK, depth]; gradients also for what is turned, [side, BLOCK] */
+    float *scores, *gradients;            /* [BLOCK, depth]; gradients also holds transposed values, [side, BLOCK] */
     float *narrow;                        /* [BLOCK, columns_depth] */
     uint16_t *left;                       /* [BLOCK, columns_depth] */
     uint16_t *p, *dscores;                /* [BLOCK, depth] the left operands of products */
@@ -90,7 +90,7 @@ static struct matrix rows_from(struct matrix m, size_t first, size_t count)
     return m;
 }
 
-/* op(b) as the right operand of products, in a room of its own */
+/* Packs op(b) as the right operand of products into its own buffer. */
 static const uint32_t *prepare_right(const struct attention_run *run, struct matrix b, bool transpose, uint32_t *to)
 {
     size_t columns = transpose ? b.rows : b.columns;
@@ -126,7 +126,7 @@ static void store_columns(const struct attention_run *run, struct matrix out, si
         cpu_write(run->cpu, out, run->far, i, column, columns, x);
 }
 
-/* out [rows, columns of a head] = a b, by way of the room */
+/* out [rows, columns of a head] = a b, through the worker's buffer */
 static void multiply_into(const struct attention_run *run, const struct room *room, struct matrix a, const uint32_t *b,
                           struct matrix out)
 {
@@ -155,7 +155,7 @@ static struct head heads_of(const struct attention_run *run, struct matrix qkv, 
                          head_of(run, qkv, job, 2 * run->width)};
 }
 
-/* A row softmax sees so many positions of. */
+/* The number of positions that a row's softmax reads. */
 static size_t seen_by(const struct attention_run *run, size_t row)
 {
     return run->causal ? row + 1 : run->positions;

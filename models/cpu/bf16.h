@@ -3,9 +3,9 @@
  *     const struct bf16_kernels *bf16 = bf16_kernels_at(0);
  *     bf16->multiply(&(struct bf16_product){.m = 197, .n = 64, .k = 224, .a = a, .lda = 224, .b = b, .c = c, .ldc = 64});
  *
- * A value of the result is the sum over pairs of depths in their order, whatever else is multiplied with it: its bits
- * depend neither on the tile nor on the batch that it comes with. The right operand comes in strips of 16 columns, each
- * the pairs (b[2p, j], b[2p + 1, j]) for p below k / 2 and 16 columns j: what AMX and AVX-512 BF16 both read. Depths are
+ * A value of the result is the sum over pairs of depths in their order, so its bits depend neither on its tile nor on the
+ * rest of the batch. The right operand comes in strips of 16 columns, each strip the pairs (b[2p, j], b[2p + 1, j]) for p
+ * below k / 2 and 16 columns j: the layout that AMX and AVX-512 BF16 both read. Depths are
  * padded with zeros to a multiple of BF16_DEPTH, and columns of the right operand to a multiple of BF16_SIDE. Values below
  * the smallest normal number count as 0.
  */
@@ -41,13 +41,13 @@ struct bf16_kernels {
      * rounded, both with zeros up to `padded`, a multiple of BF16_DEPTH; returns 1 / Σ e. All NaN where one of the n
      * values of x is not finite. */
     float (*softmax)(size_t n, size_t padded, float scale, float *x, uint16_t *p);
-    /* What it leaves as e and returns as inverse: with p = inverse · e, dx = scale · p ⊙ (dp − Σ p dp), rounded, with
+    /* Takes e and the inverse that softmax gave: with p = inverse · e, dx = scale · p ⊙ (dp − Σ p dp), rounded, with
      * zeros up to `padded`. */
     void (*softmax_backward)(size_t n, size_t padded, float scale, float inverse, const float *e, const float *dp,
                              uint16_t *dx);
 };
 
-/* Of AVX-512 BF16 (bf16_avx512.c), which AMX has beside it. */
+/* Functions of AVX-512 BF16 (bf16_avx512.c), which the AMX kernels use, too. */
 void bf16_round_avx512(size_t n, const float *x, uint16_t *y);
 void bf16_stream_rounded_avx512(size_t n, const float *x, uint16_t *y);
 void bf16_stream_avx512(size_t n, const float *x, float *y);
@@ -58,7 +58,7 @@ float bf16_softmax_avx512(size_t n, size_t padded, float scale, float *x, uint16
 void bf16_softmax_backward_avx512(size_t n, size_t padded, float scale, float inverse, const float *e, const float *dp,
                                   uint16_t *dx);
 
-/* Those that this machine can run, best first; the last one is plain C, for tests on machines without the units. NULL
+/* The kernels that this machine can run, best first; the last one is plain C, for tests on machines without the units. NULL
  * past it. */
 const struct bf16_kernels *bf16_kernels_at(size_t index);
 

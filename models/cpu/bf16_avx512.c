@@ -56,7 +56,7 @@ static void multiply(const struct bf16_product *p)
         }
 }
 
-/* Which of the SIDE values from i on are below n. */
+/* A mask of the SIDE values from i on, set where the index is below n. */
 static inline __mmask16 below(size_t n, size_t i)
 {
     return i + SIDE <= n ? (__mmask16)0xffff : i < n ? (__mmask16)((1u << (n - i)) - 1) : 0;

@@ -34,7 +34,7 @@ static void read_depths(const struct cpu *cpu, struct matrix m, size_t depth, si
     }
 }
 
-/* aᵀ: pairs of a's rows, turned block by block */
+/* Packs aᵀ: pairs of a's rows, transposed block by block. */
 static void pack_left_turned(const struct cpu *cpu, struct matrix a, size_t first, size_t count, uint16_t *to,
                              size_t stride)
 {
@@ -66,7 +66,7 @@ void bf16_pack_left(const struct cpu *cpu, struct matrix a, bool transpose, size
             read_row(cpu, a, first + i, 0, a.columns, bf16_padded(a.columns, DEPTH), to + i * stride);
 }
 
-/* A strip of bᵀ: 16 of b's rows, turned */
+/* Packs a strip of bᵀ: 16 of b's rows, transposed. */
 static void pack_strip_turned(const struct cpu *cpu, struct matrix b, size_t strip, uint32_t *to)
 {
     union {

@@ -1,4 +1,4 @@
-/* Inside the CPU backend: its context, and the operations that its table lists. One file per family of operations. */
+/* Internal to the CPU backend: its context, and the operations of its table. One file per family of operations. */
 #ifndef MTIL_MODELS_CPU_CPU_H
 #define MTIL_MODELS_CPU_CPU_H
 
@@ -16,7 +16,7 @@ struct cpu_weights {
     size_t count, capacity;
 };
 const uint32_t *cpu_weights_find(const struct cpu_weights *weights, struct matrix b, bool transpose); /* NULL: absent */
-/* Where to pack b, so many pairs; NULL: no memory is left to keep it. */
+/* Memory for packing b, [pairs]; NULL: no memory is left to keep it. */
 uint32_t *cpu_weights_add(struct cpu_weights *weights, struct matrix b, bool transpose, size_t pairs);
 void cpu_weights_renew(struct cpu_weights *weights, const float *values, size_t n);
 void cpu_weights_free(struct cpu_weights *weights);
@@ -42,8 +42,8 @@ static inline float *row_of(struct matrix matrix, size_t row)
     return (float *)matrix.data + row * matrix.stride;
 }
 
-/* Values of either type, a few at a time. n values of a row from a column on as floats: where they lie, or widened into
- * buffer. */
+/* Access to values of either type, a piece at a time. n values of a row from a column on as floats: in place, or widened
+ * into buffer. */
 enum { CPU_PIECE = 1024 };
 static inline const float *cpu_floats(const struct cpu *cpu, struct matrix m, size_t row, size_t column, size_t n,
                                       float *buffer)
@@ -54,7 +54,7 @@ static inline const float *cpu_floats(const struct cpu *cpu, struct matrix m, si
     return buffer;
 }
 
-/* Where to compute them: where they belong, or in buffer, from where cpu_store or cpu_write rounds them. */
+/* The place to compute them: their own, or buffer, from which cpu_store or cpu_write rounds them. */
 static inline float *cpu_room(struct matrix m, size_t row, size_t column, float *buffer)
 {
     return m.type == TENSOR_F32 ? row_of(m, row) + column : buffer;
@@ -67,7 +67,7 @@ static inline void cpu_store(const struct cpu *cpu, struct matrix m, size_t row,
         cpu->bf16->round(n, room, (uint16_t *)m.data + row * m.stride + column);
 }
 
-/* Whether it would leave the caches before it is read. */
+/* Whether the matrix would leave the caches before it is read. */
 static inline bool cpu_is_far(struct matrix m)
 {
     enum { STAYS = 1 << 20 }; /* bytes */
@@ -98,8 +98,8 @@ void cpu_copy_row(const struct cpu *cpu, struct matrix from, size_t row, struct 
 /* to += scale · from */
 void cpu_add_row(const struct cpu *cpu, float scale, struct matrix from, size_t row, struct matrix to, size_t at);
 
-/* Shares out rows in chunks that are worth a thread's while. body must write only what belongs to rows [first, last);
- * what it wrote past the caches is fenced. */
+/* Shares out rows in chunks large enough to be worth a thread. body must write only the values of rows [first, last);
+ * writes past the caches are fenced. */
 typedef void (*rows_body)(struct cpu *cpu, const void *operation, size_t first, size_t last);
 void cpu_run_rows(struct cpu *cpu, size_t rows, size_t values_per_row, rows_body body, const void *operation);
 
@@ -123,10 +123,10 @@ void product_limit(const char *instructions); /* no better ones than "avx2", fro
 BACKEND_OPERATIONS(DECLARE)
 #undef DECLARE
 
-/* What all routing ends with (dispatch.c). Of chosen and, with a limit, of gates: the slots by expert, then by sample. An
- * expert keeps at most `limit` choices (0: all), first ones before second ones; the gates of the others become 0. */
+/* The last step of all routing (dispatch.c): assigns slots to the choices by expert, then by sample. An expert keeps at most
+ * `limit` choices (0: all), first choices before second ones; the gates of the others become 0. */
 void cpu_sort_slots(const struct dispatch *dispatch, size_t limit);
-/* counts, used and add_used of struct route; used may be NULL */
+/* Arguments counts, used and add_used as in struct route; used may be NULL. */
 void cpu_count_selections(const struct dispatch *dispatch, int32_t *counts, int32_t *used, bool add_used,
                           const int32_t *frozen);
 
@@ -145,12 +145,12 @@ status cpu_all_reduce(struct backend *, const struct all_reduce *, struct error 
 void cpu_process_group_abort(struct backend *, struct process_group *);
 void cpu_process_group_destroy(struct backend *, struct process_group *);
 
-/* In f32: what follows the product, on a tile of out; added: the product has added its addend already. */
+/* In f32: the operations after the product, on a tile of out; added: the product has added its addend already. */
 struct tile {
     size_t row, column, rows, columns;
 };
 void cpu_finish_tile(const struct cpu *cpu, const struct gemm *gemm, bool added, const struct tile *tile);
-/* By the kernel vector->multiply; a is not transposed (gemm_f32.c). */
+/* A product by the kernel vector->multiply; a is not transposed (gemm_f32.c). */
 status cpu_gemm_f32(struct cpu *cpu, const struct gemm *gemm, struct error *error);
 
 /* In bf16 precision, where the product is not exact (gemm_bf16.c). */

@@ -1,4 +1,4 @@
-/* Routing, and the way of the samples to their experts and back. */
+/* Routing of samples to experts, and combining the experts' outputs. */
 #include <string.h>
 
 #include "core/philox.h"
@@ -122,7 +122,7 @@ static void route_samples(struct cpu *cpu, const void *operation, size_t first, 
     }
 }
 
-/* slot: −1 for what gets none, 0 for the rest */
+/* Sets slot to −1 for choices without a slot and to 0 for the others. */
 static void mark_kept(const struct dispatch *d, size_t limit)
 {
     memset(d->offsets, 0, (d->experts + 1) * sizeof *d->offsets); /* choices seen of each expert */
@@ -357,10 +357,10 @@ static void drop_slots(struct cpu *cpu, const void *operation, size_t first, siz
 status cpu_dispatch_dropout(struct backend *backend, const struct dispatch_dropout *o, struct error *error)
 {
     if (o->rows_per_sample * o->width % 4 != 0 || o->base % 4 != 0)
-        return error_set(error, ERROR_ARGUMENT,
-                         "dropout: %zu hidden values a sample are no multiple of 4; use a bottleneck "
-                         "that is one",
-                         o->rows_per_sample * o->width);
+        return error_set(
+            error, ERROR_ARGUMENT,
+            "dropout: expected a multiple of 4 hidden values per sample, found %zu; change adapter.bottleneck",
+            o->rows_per_sample * o->width);
     if (o->probability > 0)
         cpu_run_rows(cpu_of(backend), slots_of(o->dispatch), 16 * o->rows_per_sample * o->width, drop_slots, o);
     return OK;

@@ -5,10 +5,10 @@
  *     cpu->vector->multiply(
  *         &(struct f32_product){.m = rows, .n = columns, .k = depth, .a = panels, .b = packed, .c = c, .ldc = n, .scale = 1});
  *
- * A value of the result is one chain of multiply-adds in the order of its depth, whatever else is multiplied with it: its
- * bits depend neither on the tile nor on the batch that it comes with. The left operand comes in panels of F32_ROWS rows
- * and F32_DEPTH depths, a row F32_STRIDE values from the next, so that rows of a power of two do not meet in one set of a
- * cache; the right one in strips of F32_STRIP columns, depth by depth.
+ * A value of the result is one chain of multiply-adds in the order of its depth, so its bits depend neither on its tile nor
+ * on the rest of the batch. The left operand comes in panels of F32_ROWS rows and F32_DEPTH depths, rows F32_STRIDE values
+ * apart, so that rows whose length is a power of two do not share one set of a cache. The right operand comes in strips of
+ * F32_STRIP columns, depth by depth.
  */
 #ifndef MTIL_MODELS_CPU_F32_H
 #define MTIL_MODELS_CPU_F32_H
@@ -36,10 +36,10 @@ static inline size_t f32_row_values(size_t depth)
 
 struct cpu;
 
-/* a's rows [first, first + count); rows that the last panel lacks stay what they are, and are not read into any result. */
+/* Packs a's rows [first, first + count). Rows that the last panel lacks are left as they are and enter no result. */
 void f32_pack_left(struct matrix a, size_t first, size_t count, float *panels);
 
-/* Strips [first, last) of op(b), with zeros in the columns that it lacks. */
+/* Packs strips [first, last) of op(b), with zeros in missing columns. */
 void f32_pack_right(const struct cpu *cpu, struct matrix b, bool transpose, size_t first, size_t last, float *strips);
 
 #endif

@@ -20,7 +20,7 @@ void f32_pack_left(struct matrix a, size_t first, size_t count, float *panels)
     }
 }
 
-/* 16 columns of a strip of bᵀ: rows of b, turned, and zeros where there are none */
+/* Packs 16 columns of a strip of bᵀ: rows of b, transposed, and zeros where there are none. */
 static void turn_half(const struct cpu *cpu, struct matrix b, size_t first, float *to)
 {
     size_t count = first < b.rows ? smaller(b.rows - first, SIDE) : 0,

@@ -8,7 +8,7 @@ static size_t divide_up(size_t a, size_t b)
     return (a + b - 1) / b;
 }
 
-/* Operands up to this size count as small: they are turned where that helps (see turn_operand). */
+/* Operands up to this size count as small: they are transposed where that helps (see turn_operand). */
 enum { SMALL_OPERAND = 1 << 19 };
 
 /* No tile depends on the number of threads. The rows of a batch come in tiles of a height that depends on op(b) alone,
@@ -186,7 +186,7 @@ status cpu_gemm(struct backend *backend, const struct gemm *operation, struct er
     struct cpu *cpu = cpu_of(backend);
     if (cpu->bf16 != NULL && !operation->exact)
         return cpu_gemm_bf16(cpu, operation, error);
-    /* oneDNN is faster where the operand is small */
+    /* oneDNN is faster for small operands */
     if (cpu->vector->multiply != NULL && !operation->transpose_a &&
         operation->b.rows * operation->b.columns > SMALL_OPERAND)
         return cpu_gemm_f32(cpu, operation, error);

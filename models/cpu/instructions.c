@@ -27,7 +27,7 @@ static bool has_avx512bf16(void)
     return has_avx512() && __get_cpuid_count(7, 1, &a, &b, &c, &d) && (a >> 5 & 1) != 0;
 }
 
-/* Linux lends the tiles' registers to processes that ask. */
+/* Linux gives a process the tiles' registers on request. */
 static bool has_amx(void)
 {
     enum { REQUEST_PERMISSION = 0x1023, TILE_DATA = 18, AMX_BF16 = 22, AMX_TILE = 24 };

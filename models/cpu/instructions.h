@@ -1,11 +1,11 @@
-/* Which of the compiled loops and products this machine runs.
+/* The choice among the compiled loops and products for this machine.
  *
  *     struct cpu_instructions instructions;
  *     TRY(cpu_instructions_choose(&instructions, error));
  *     instructions.vector->add(n, a, b, y);
  *
- * MTIL_ISA names another instruction set than the best: amx, avx512bf16, avx512, avx2 or baseline, as far as the machine has
- * them, or portable, which multiplies bf16 in plain C, far more slowly than f32. It is for tests, and for results that a
+ * MTIL_ISA names an instruction set below the best: amx, avx512bf16, avx512, avx2 or baseline, as far as the machine has
+ * it, or portable, which multiplies bf16 in plain C, far more slowly than f32. It is for tests, and for results that a
  * lesser machine can repeat.
  */
 #ifndef MTIL_MODELS_CPU_INSTRUCTIONS_H

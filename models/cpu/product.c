@@ -36,7 +36,7 @@ status products_finish(struct cpu *cpu, struct error *error)
     if (!atomic_exchange(&cpu->product_failed, false))
         return OK;
     return error_set(error, ERROR_MEMORY,
-                     "memory: oneDNN found none for a matrix product's packed operands; lower the batch size");
+                     "memory: oneDNN cannot allocate a matrix product's packed operands; lower the batch size");
 }
 
 void product_limit(const char *instructions)

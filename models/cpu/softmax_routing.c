@@ -13,7 +13,7 @@ static struct matrix router_of(const void *matrices, size_t r, size_t width, siz
     return matrix_rows((float *)matrices + r * width * experts, width, experts);
 }
 
-/* What a softmax over each row needs. logits [T, B, E]: every sample's of every router. */
+/* Operands of a softmax over each row. logits [T, B, E]: of every router for every sample. */
 struct choose_run {
     const struct route_softmax *o;
     const float *logits;

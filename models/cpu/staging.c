@@ -1,4 +1,4 @@
-/* Staged data lies where the operations read it: nothing is copied, and nothing is recorded. */
+/* Operations read staged data where the host writes it: nothing is copied, and nothing is recorded. */
 #include <assert.h>
 #include <stdlib.h>
 
@@ -75,7 +75,7 @@ status cpu_replay(struct backend *backend, const struct recording *recording, st
 {
     (void)backend;
     (void)recording;
-    return error_set(error, ERROR_ARGUMENT, "cpu backend: it records nothing to replay");
+    return error_set(error, ERROR_ARGUMENT, "cpu backend: nothing was recorded that could be replayed");
 }
 
 void cpu_recording_destroy(struct backend *backend, struct recording *recording)

@@ -1,4 +1,4 @@
-/* Packed once and read until parameters come to their memory, change there or go (struct backend, renew). */
+/* Frozen weights are packed once and read until their parameters change or are released (struct backend, renew). */
 #include <stdlib.h>
 
 #include "models/cpu/cpu.h"

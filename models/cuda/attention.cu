@@ -5,7 +5,7 @@
 
 enum { TILE = 32, LANES = 8, KEYS = TILE / LANES };
 
-/* ROOM, here and below: columns that there is room for. Padded against bank conflicts. */
+/* ROOM, here and below: capacity in columns. Padded against bank conflicts. */
 template <int ROOM> struct tile {
     float value[TILE][ROOM + 1];
 };
@@ -225,8 +225,8 @@ static status describe_heads(struct heads *h, size_t width, size_t count, struct
     if (columns * count != width || columns % 8 != 0 || columns < NARROW || columns > WIDE)
         return error_set(
             error, ERROR_ARGUMENT,
-            "cuda: attention in %zu heads of a width of %zu: the kernels have heads of %d to %d columns, a "
-            "multiple of 8; use the cpu backend",
+            "cuda: attention with %zu heads and a width of %zu is not supported; expected heads of %d to %d columns, a "
+            "multiple of 8, or use the CPU (run.backend=cpu)",
             count, width, NARROW, WIDE);
     h->width = width;
     h->count = count;

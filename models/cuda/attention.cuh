@@ -1,15 +1,15 @@
-/* What the attention kernels share: attention.cu has those in f32, attention_bf16.cu those on tensor cores. Names are those
- * of FlashAttention-2 (Dao 2023): m, the running maximum of a row's scores; l, the running sum of their exponentials; lse =
- * m + log l; delta = rowsum(dO ∘ O). */
+/* The common part of the attention kernels: attention.cu has the f32 kernels, attention_bf16.cu those on tensor cores. Names
+ * are FlashAttention-2's (Dao 2023): m, the running maximum of a row's scores; l, the running sum of their exponentials;
+ * lse = m + log l; delta = rowsum(dO ∘ O). */
 #ifndef MTIL_MODELS_CUDA_ATTENTION_CUH
 #define MTIL_MODELS_CUDA_ATTENTION_CUH
 
 #include "models/cuda/kernel.cuh"
 
-/* Columns that a kernel has room for. Those of a narrower head are followed by zeros, which add nothing. */
+/* Column capacities of the kernels. A narrower head's columns are followed by zeros, which add nothing. */
 enum { NARROW = 64, MIDDLE = 96, WIDE = 128 };
 
-/* Calls the function whose kernels have room for so many columns. */
+/* Calls the function whose kernels have the smallest sufficient capacity. */
 #define IN_ROOM(columns, function, ...)                                                                                \
     ((columns) <= NARROW   ? function<NARROW>(__VA_ARGS__)                                                             \
      : (columns) <= MIDDLE ? function<MIDDLE>(__VA_ARGS__)                                                             \

@@ -9,7 +9,7 @@
 using namespace nvcuda;
 
 enum { ROWS = 64, COLUMNS = 32, THREADS = 128, FRAGMENT = 16 };
-enum { LANES_A_ROW = 2, OWN = COLUMNS / LANES_A_ROW }; /* columns of a row of scores that a lane looks after */
+enum { LANES_A_ROW = 2, OWN = COLUMNS / LANES_A_ROW }; /* columns of a row of scores that a lane handles */
 /* Leading dimensions, padded against bank conflicts; fragments begin at multiples of 32 bytes. */
 enum { LD_SCORES = COLUMNS + 4, LD_WEIGHTS = COLUMNS + 8 };
 
@@ -18,7 +18,7 @@ using right = wmma::fragment<wmma::matrix_b, FRAGMENT, FRAGMENT, FRAGMENT, __nv_
 using right_transposed = wmma::fragment<wmma::matrix_b, FRAGMENT, FRAGMENT, FRAGMENT, __nv_bfloat16, wmma::col_major>;
 using sums = wmma::fragment<wmma::accumulator, FRAGMENT, FRAGMENT, FRAGMENT, float>;
 
-/* Two matrices of the rows' side, two of the columns'. ROOM, here and below: columns of a head that there is room for. */
+/* Two matrices of the rows' side, two of the columns'. ROOM, here and below: capacity in columns of a head. */
 template <int ROOM> struct places {
     alignas(32) __nv_bfloat16 row[2][ROWS][ROOM + 8];
     union {
@@ -79,7 +79,7 @@ static __device__ inline unsigned int own_first_row()
     return threadIdx.x / WARP * FRAGMENT;
 }
 
-/* The row of the scores that this lane looks after, and every second column of it. */
+/* The row of the scores that this lane handles, every second column of it. */
 static __device__ inline unsigned int own_row()
 {
     return own_first_row() + lane() / LANES_A_ROW;
@@ -127,7 +127,7 @@ template <int ROOM> static __device__ void weigh(struct places<ROOM> *s, int sid
     __syncwarp(); /* the weights may change again */
 }
 
-/* The own rows of a result where their lanes can read them; after it no warp reads the columns' places any more. */
+/* Stores the own rows of a result where their lanes can read them; no warp reads the columns' places afterwards. */
 template <int ROOM> static __device__ void share_result(struct places<ROOM> *s, sums result[ROOM / FRAGMENT])
 {
     __syncthreads();
@@ -142,7 +142,7 @@ template <int ROOM> static __device__ inline void clear(sums result[ROOM / FRAGM
         wmma::fill_fragment(result[j], 0.0f);
 }
 
-/* Half of an own row of a result, to memory; returns its product with the same half of `other` (NULL: 0). */
+/* Writes half of an own row of a result to memory; returns its product with the same half of `other` (NULL: 0). */
 template <int ROOM>
 static __device__ float put_result(const struct places<ROOM> *s, const struct heads *h, __nv_bfloat16 *to,
                                    const __nv_bfloat16 *other)
@@ -225,7 +225,7 @@ template <int ROOM> static __global__ void attend(struct heads h)
     }
 }
 
-/* What a weight and its slope need of a query. */
+/* The weight of a key for a query. */
 static __device__ inline float weight_of(const struct heads *h, size_t head, size_t query, size_t key, float score)
 {
     return query < h->positions && sees(h, query, key) ? expf(h->scale * score - h->lse[head * h->positions + query])

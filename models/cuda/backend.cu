@@ -84,7 +84,7 @@ static const struct backend_ops cuda_ops = {
     .close = close_cuda,
 };
 
-/* The runtime says "insufficient driver" where there is none at all, too. */
+/* The runtime reports "insufficient driver" also where there is no driver at all. */
 static const char *why_none(cudaError_t result, char *text, size_t size)
 {
     int driver = 0, runtime = 0;

@@ -1,5 +1,5 @@
-/* Inside the CUDA backend: its context, how operations launch kernels, and the operations that its table lists. One
- * file per family of operations, as in models/cpu/.
+/* Internal to the CUDA backend: its context, how operations launch kernels, and the operations of its table. One file per
+ * family of operations, as in models/cpu/.
  *
  *     TRY(cuda_scratch(cuda, bytes, &memory, error));               // device memory of one operation
  *     CUDA_LAUNCH(cuda, normalize_rows, grid, BLOCK, 0, matrix, norms);
@@ -44,7 +44,7 @@ static inline struct cuda *cuda_of(struct backend *backend)
 #ifndef CUDA_LAUNCH
 #define CUDA_LAUNCH(cuda, kernel, grid, block, shared, ...)                                                            \
     kernel<<<(grid), (block), (shared), (cuda)->stream>>>(__VA_ARGS__)
-/* For more than 48 KiB of shared memory, up to the 99 KiB of compute capability 8.6, which a kernel has to be allowed. */
+/* For kernels that need more than 48 KiB of shared memory, up to the 99 KiB of compute capability 8.6. */
 #define CUDA_LAUNCH_LARGE(cuda, kernel, grid, block, shared, ...)                                                      \
     do {                                                                                                               \
         cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)(shared));                      \
@@ -94,7 +94,7 @@ size_t cuda_memory_left(struct backend *);
 enum { CUDA_BIAS_ALIGNMENT = 16 };
 
 /* One product out = scale · op(a) op(b) + bias (NULL: none) + beta · addend through cuBLASLt; addend may be out. a and b
- * have one type, out, bias and addend another or the same; an addend that is out has its stride (product.cu). */
+ * have one type; out, bias and addend have another or the same. An addend that is out has its stride (product.cu). */
 struct cuda_product {
     struct matrix a, b, out, addend;
     bool transpose_a, transpose_b;
@@ -107,13 +107,13 @@ status cuda_product_run(struct cuda *cuda, const struct cuda_product *product, s
 
 /* The matrix, or its values rounded to bf16 in scratch memory (gemm.cu). */
 status cuda_as_bf16(struct cuda *cuda, struct matrix *matrix, struct error *error);
-/* n values of a f32 bias as products want them, copied to scratch memory unless they are so already. */
+/* n values of an f32 bias in the type and alignment that products need, copied to scratch memory where they differ. */
 status cuda_bias_as(struct cuda *cuda, enum tensor_type type, const void **bias, size_t n, struct error *error);
 
 /* out += column sums of x, in an order that depends on the shape alone (reduce.cu). */
 status cuda_add_column_sums(struct cuda *cuda, struct typed_rows x, float *out, struct error *error);
 
-/* What kernels need of a dispatch. */
+/* A dispatch as kernels read it. */
 struct slots {
     size_t samples, experts, top_k;
     int32_t *chosen;
@@ -125,10 +125,10 @@ static inline struct slots slots_of(const struct dispatch *d)
     return {d->samples, d->experts, d->top_k, d->chosen, d->gates, d->slot, d->sample, d->choice, d->offsets};
 }
 
-/* What all routing ends with (slots.cu). Of chosen and, with a limit, of gates: the slots by expert, then by sample. An
- * expert keeps at most `limit` choices (0: all), first ones before second ones; the gates of the others become 0. */
+/* The last step of all routing (slots.cu): assigns slots to the choices by expert, then by sample. An expert keeps at most
+ * `limit` choices (0: all), first choices before second ones; the gates of the others become 0. */
 status cuda_sort_slots(struct cuda *cuda, const struct slots *d, size_t limit, struct error *error);
-/* counts, used and add_used of struct route; used may be NULL */
+/* Arguments counts, used and add_used as in struct route; used may be NULL. */
 void cuda_count_selections(struct cuda *cuda, const struct slots *d, int32_t *counts, int32_t *used, bool add_used,
                            const int32_t *frozen);
 

@@ -1,4 +1,4 @@
-/* The CUDA backend's door. */
+/* The public functions of the CUDA backend. */
 #ifndef MTIL_MODELS_CUDA_CUDA_BACKEND_H
 #define MTIL_MODELS_CUDA_CUDA_BACKEND_H
 

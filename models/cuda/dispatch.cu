@@ -1,5 +1,5 @@
-/* Routing, and the way of the samples to their experts and back. How many slots there are is known to the device alone:
- * kernels are launched for the most there can be. */
+/* Routing of samples to experts, and combining the experts' outputs. Only the device knows the number of slots, so kernels
+ * are launched for the largest possible number. */
 #include "models/cuda/kernel.cuh"
 #include "models/routing.h"
 
@@ -9,7 +9,7 @@ extern "C" {
 
 /* --- Routing --- */
 
-/* Experts of a block of project_samples where they are more than FEW_EXPERTS, so that many blocks share the matrices' rows. */
+/* Experts per block of project_samples where there are more than FEW_EXPERTS, so that many blocks share the matrices' rows. */
 enum { FEW_EXPERTS = 128, EXPERTS_TOGETHER = 32 };
 
 struct route_values {
@@ -246,8 +246,8 @@ static bool lies_by_eight(struct batch_values v)
     return goes_by_eight({v.data, v.type, 0, v.each, v.each});
 }
 
-/* Blocks (s, 0), (s, 1) … share the values of slot or sample s: there may be more of those than a grid's second axis has
- * room for. This thread's number among them, and how many they are. */
+/* Blocks (s, 0), (s, 1) … share the values of slot or sample s, because there may be more slots than a grid's second axis
+ * allows. This thread's number among the threads of s, and how many there are. */
 static __device__ inline size_t thread_across()
 {
     return (size_t)blockIdx.y * blockDim.x + threadIdx.x;
@@ -375,9 +375,9 @@ status cuda_dispatch_dropout(struct backend *backend, const struct dispatch_drop
     struct cuda *cuda = cuda_of(backend);
     size_t values = o->rows_per_sample * o->width;
     if (values % 4 != 0 || o->base % 4 != 0)
-        return error_set(error, ERROR_ARGUMENT,
-                         "dropout: %zu hidden values a sample are no multiple of 4; use a bottleneck that is one",
-                         values);
+        return error_set(
+            error, ERROR_ARGUMENT,
+            "dropout: expected a multiple of 4 hidden values per sample, found %zu; change adapter.bottleneck", values);
     if (o->probability <= 0)
         return OK;
     struct slots d = slots_of(o->dispatch);

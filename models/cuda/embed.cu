@@ -5,7 +5,7 @@ struct patch_place {
     size_t image, patch, channel, y, x;
 };
 
-/* Where value `at` of the patch rows [B · kept, 3 · p · p] comes from. */
+/* The source of value `at` of the patch rows [B · kept, 3 · p · p]. */
 static __device__ inline struct patch_place place_of(size_t at, size_t p, size_t kept, const int32_t *indices)
 {
     size_t values = 3 * p * p, row = at / values, within = at % values;

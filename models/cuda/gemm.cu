@@ -1,7 +1,7 @@
-/* Matrix products: the library's, and what goes before and after them. */
+/* Matrix products by the library, and the operations before and after them. */
 #include "models/cuda/kernel.cuh"
 
-/* --- Operands as products want them: from f32 to bf16, and aligned --- */
+/* --- Operands for products: rounded from f32 to bf16, and aligned --- */
 
 /* A thread has eight neighbours; by_eight: they are in one row and go together. */
 static __global__ void round_values(struct typed_rows from, bool by_eight, __nv_bfloat16 *to)

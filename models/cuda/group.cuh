@@ -1,5 +1,5 @@
-/* What the kernels of products grouped by expert share: grouped.cu has those in f32, grouped_bf16.cu those on tensor
- * cores. */
+/* The common part of the kernels for products grouped by expert: grouped.cu has the f32 kernels, grouped_bf16.cu those on
+ * tensor cores. */
 #ifndef MTIL_MODELS_CUDA_GROUP_CUH
 #define MTIL_MODELS_CUDA_GROUP_CUH
 
@@ -17,7 +17,7 @@ struct group {
     enum activation activation;
 };
 
-/* The number of group e's first row tile, known without those before it: some numbers have no tile. */
+/* The number of group e's first row tile, computed without counting the tiles before; some numbers have no tile. */
 static __device__ inline size_t first_tile(const struct group *g, size_t e)
 {
     return (size_t)g->offsets[e] * g->rows_per_slot / GROUP_TILE + e;

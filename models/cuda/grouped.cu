@@ -106,7 +106,7 @@ static __global__ void group_column_sums(struct group g, float *column_sums)
 static void launch_rows(struct cuda *cuda, const struct group *g, bool bf16)
 {
     unsigned int tiles = blocks_for(g->a.count, GROUP_TILE) + (unsigned int)g->groups; /* the most there can be */
-    dim3 grid(tiles, blocks_for(g->n, GROUP_TILE)); /* the second axis has room for 65,535 alone */
+    dim3 grid(tiles, blocks_for(g->n, GROUP_TILE)); /* the second axis allows 65,535 alone */
     if (bf16)
         cuda_group_rows_bf16(cuda, g, grid);
     else

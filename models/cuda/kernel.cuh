@@ -1,4 +1,4 @@
-/* What kernels share: sums over a warp, activations, random numbers. Device code only. */
+/* The common part of all kernels: sums over a warp, activations, random numbers. Device code only. */
 #ifndef MTIL_MODELS_CUDA_KERNEL_CUH
 #define MTIL_MODELS_CUDA_KERNEL_CUH
 
@@ -178,8 +178,7 @@ static __device__ inline void philox_of_step(const struct step_state *state, uin
     philox_block(state->seed, index, state->step, philox_stream(purpose, state->task), words);
 }
 
-/* A value and whose it is, in the order of choices: falling values, equal ones (and those that are no numbers) by
- * index. */
+/* A value and its index, in the order of choices: falling values, ties (and NaN) by index. */
 struct candidate {
     float value;
     int32_t index;

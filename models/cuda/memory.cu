@@ -1,5 +1,5 @@
-/* Arenas over the device's memory: addresses are reserved at once, pages come when an arena first reaches them. The
- * driver's functions are asked for at run time, so that the program starts where there is no driver. */
+/* Arenas over device memory: addresses are reserved at once, pages are mapped when an arena first reaches them. The driver's
+ * functions are looked up at run time, so that the program starts without a driver. */
 #include <cuda.h>
 
 #include <stdlib.h>
@@ -52,7 +52,7 @@ static cudaError_t find_driver(struct driver *driver)
     return cudaSuccess;
 }
 
-/* What an arena's owner keeps of its pages. */
+/* The owner of an arena: everything that is needed to map its pages. */
 struct backing {
     const struct cuda *cuda;
     struct driver driver;

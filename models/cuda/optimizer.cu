@@ -1,4 +1,4 @@
-/* Optimizers over many tensors in one launch, which steps must not count, and weighted sums. */
+/* Optimizers over many tensors in one launch, steps that are skipped, and weighted sums. */
 #include "models/cuda/kernel.cuh"
 
 enum { PIECES = 16 }; /* blocks a segment */
@@ -81,8 +81,8 @@ struct span {
     size_t segment, first, last, stride;
 };
 
-/* What of its segment a thread updates: nothing where the step is held or the flag is not set, the same for all threads of
- * a block. Clears the gradients of a held step. */
+/* The part of its segment that a thread updates; none where the step is skipped or the flag is not set, for all threads of
+ * a block alike. Clears the gradients of a skipped step. */
 static __device__ inline bool find_span(const struct update *u, struct span *span)
 {
     size_t s = blockIdx.x / PIECES, piece = blockIdx.x % PIECES;
@@ -199,7 +199,7 @@ static __global__ void step_lamb(struct lamb o, const double *squares)
 {
     struct update u = o.update;
     struct span span;
-    if (is_held(u.guard) || !find_span(&u, &span)) /* what a held step clears is cleared */
+    if (is_held(u.guard) || !find_span(&u, &span)) /* find_directions has cleared the gradients of a skipped step */
         return;
     double of_values = 0, of_directions = 0;
     for (size_t piece = span.segment * PIECES; piece < (span.segment + 1) * PIECES; piece++) {

@@ -83,7 +83,8 @@ static status create(struct communicators *c, struct backend *const *ranks, size
 {
     int devices[RANKS];
     if (size == 0 || size > RANKS)
-        return error_set(error, ERROR_ARGUMENT, "cuda: %zu GPUs cannot work together, at most %d", size, RANKS);
+        return error_set(error, ERROR_ARGUMENT, "cuda: %zu GPUs were asked for, but at most %d can work together", size,
+                         RANKS);
     for (size_t i = 0; i < size; i++)
         devices[i] = (int)cuda_of(ranks[i])->device;
     TRY(open_library(&c->library, error));
@@ -117,11 +118,11 @@ status cuda_all_reduce(struct backend *backend, const struct all_reduce *o, stru
                                        cuda_of(backend)->stream);
     c->asking[o->rank] = false;
     return together ? check(c, result, "a sum over all GPUs", error)
-                    : error_set(error, ERROR_STOPPED, "cuda: the GPUs no longer work together");
+                    : error_set(error, ERROR_STOPPED, "cuda: the process group was aborted");
 }
 
-/* Until no thread is inside the library, so that none meets what is freed. One that stays there waits for another
- * rank, and aborting is what frees it. */
+/* Waits until no thread is inside the library, so that none reads freed memory. A thread that stays there waits for another
+ * rank, and aborting releases it. */
 static void wait_for_threads(const struct communicators *c, size_t size)
 {
     enum { TRIES = 1000, MICROSECONDS = 1000 };

@@ -1,7 +1,6 @@
-/* The only file that calls cuBLASLt. Our matrices are row-major, its are column-major: it is asked for outᵀ = op(b)ᵀ
- * op(a)ᵀ, whose columns are our rows. Products of f32 values in f32, without TF32; of bf16 values with sums in f32. The
- * library is opened with the backend: half a
- * gigabyte is too much for commands that need no GPU. */
+/* The only file that calls cuBLASLt. Our matrices are row-major and the library's are column-major, so it computes outᵀ =
+ * op(b)ᵀ op(a)ᵀ, whose columns are our rows. Products of f32 values are in f32, without TF32; products of bf16 values have
+ * f32 sums. The library is opened with the backend, because half a gigabyte is too much for commands without a GPU. */
 #include <cublasLt.h>
 
 #include <assert.h>
@@ -13,7 +12,7 @@
 
 enum { PLANS = 1024, WORKSPACE = 32 << 20, ROWS = 4096 };
 
-/* What decides the algorithm of a product. */
+/* The key by which a product's algorithm is chosen. */
 struct shape {
     uint64_t m, n, k, lda, ldb, ldc, ldd;
     uint32_t a_alignment, b_alignment, c_alignment, d_alignment; /* bytes */
@@ -224,8 +223,7 @@ static cublasStatus_t ask(const struct cuda_products *products, const struct sha
     return result;
 }
 
-/* The algorithm of a product: asked for once and remembered, so that the same product is computed in the same way every
- * time. */
+/* The algorithm of a product, chosen once and remembered, so that the same product is always computed in the same way. */
 static cublasStatus_t choose(struct cuda_products *products, const struct shape *s, const void *bias,
                              const struct plan **chosen)
 {
@@ -243,7 +241,7 @@ static cublasStatus_t choose(struct cuda_products *products, const struct shape 
     return result;
 }
 
-/* The largest power of two that divides the address, as far as the library cares: it otherwise counts on 256. */
+/* The largest power of two that divides the address, at most 256, the library's own assumption. */
 static uint32_t alignment_of(const void *address)
 {
     enum { MOST = 256 };
@@ -270,9 +268,9 @@ static cublasStatus_t multiply(struct cuda *cuda, const struct cuda_product *p, 
                                     WORKSPACE, cuda->stream);
 }
 
-/* Unless a is transposed, a row of out needs one row of a. It gets the same bits whatever the other rows are and however
- * many: the algorithm is the one for ROWS rows, without split sums. Where that cannot do the true number of rows, the
- * library is asked about that number. */
+/* Unless a is transposed, a row of out needs one row of a. Its bits do not depend on the other rows or their number, because
+ * the algorithm is the one for ROWS rows, without split sums. Where that algorithm cannot do the true number of rows, the
+ * library chooses one for that number. */
 static cublasStatus_t multiply_rows(struct cuda *cuda, const struct cuda_product *p, const struct shape *s,
                                     const struct description *x)
 {

@@ -1,7 +1,7 @@
 /* Recorded operations are a CUDA graph, captured from the stream. What cannot be captured runs plainly instead. */
 #include "models/cuda/cuda.h"
 
-/* Nothing is carried out meanwhile. */
+/* While the stream is captured, no operation is carried out. */
 static bool capture(struct cuda *cuda, struct recording *recording, recorded_body body, void *context,
                     cudaGraphExec_t *executable)
 {
@@ -18,7 +18,7 @@ static bool capture(struct cuda *cuda, struct recording *recording, recorded_bod
         result = cudaGraphInstantiate(executable, graph, 0);
     if (graph != NULL)
         cudaGraphDestroy(graph);
-    cudaGetLastError(); /* what could not be captured is no fault of the next operation */
+    cudaGetLastError(); /* the next operation must not report a failed capture */
     if (ran == OK && result != cudaSuccess)
         cuda_failed(result, "capturing", &recording->refused);
     return result == cudaSuccess && ran == OK;

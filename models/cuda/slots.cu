@@ -55,7 +55,7 @@ static __global__ void add_up_chunks(size_t chunks, size_t experts, const int32_
         totals[e] = total;
     }
     __syncthreads();
-    int32_t before = 0; /* in a register: a load of one total waits for no store of another */
+    int32_t before = 0; /* in a register, so that loads of totals do not wait for stores */
     for (size_t e = 0; threadIdx.x == 0 && e < experts; e++)
         totals[e] = before += totals[e];
     __syncthreads();
@@ -68,7 +68,7 @@ static __device__ inline int32_t number_of(const struct slots *d, const struct c
     return c->starts[place / BLOCK * d->experts + (size_t)e] + c->number[place];
 }
 
-/* slot: −1 for what gets none, 0 for the rest */
+/* Sets slot to −1 for choices without a slot and to 0 for the others. */
 static __global__ void mark_kept(struct slots d, struct counting c, int32_t limit)
 {
     size_t place = global_thread();

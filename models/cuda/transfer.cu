@@ -1,6 +1,5 @@
-/* Between host and device. Copies from memory that the system may page out wait for the device, so what is small goes
- * through a ring of pinned memory, and batches through staging queues of their own, on a stream beside the one
- * that computes. */
+/* Copies between host and device. Copies from pageable memory wait for the device, so small ones go through a ring of pinned
+ * memory, and batches through staging queues on a stream of their own. */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +11,7 @@ static status finish_transfer(cudaError_t result, const char *what, struct error
     return result == cudaSuccess ? OK : cuda_failed(result, what, error);
 }
 
-/* A recorded copy would take the host's values of the first time again and again. */
+/* A recorded copy would repeat the host's values of the first time. */
 static status check_not_recording(const struct cuda *cuda, const char *what, struct error *error)
 {
     return cuda->recording ? error_set(error, ERROR_DEVICE, "cuda: %s cannot be recorded", what) : OK;
@@ -94,7 +93,7 @@ status cuda_download(struct backend *backend, void *host, const void *device, si
 
 /* --- Staging queues --- */
 
-/* A slot's buffers, and when the copy to the device has read the one and the operations the other. */
+/* A slot's buffers, and events: the copy has read the host's buffer, the operations have read the device's. */
 struct slot {
     uint8_t *host, *device;
     cudaEvent_t copied, released;
@@ -131,9 +130,10 @@ status cuda_staging_open(struct backend *backend, struct staging_queue *queue, s
         return OK;
     cuda_staging_close(backend, queue);
     cudaGetLastError(); /* it is reported here, and no fault of the next operation */
-    return error_set(error, result == cudaErrorMemoryAllocation ? ERROR_MEMORY : ERROR_DEVICE,
-                     "cuda: %d buffers of %zu MiB on host and device for batches failed: %s; lower the batch size",
-                     STAGING_SLOTS, bytes >> 20, cudaGetErrorString(result));
+    return error_set(
+        error, result == cudaErrorMemoryAllocation ? ERROR_MEMORY : ERROR_DEVICE,
+        "cuda: cannot allocate %d buffers of %zu MiB on host and device for batches: %s; lower the batch size",
+        STAGING_SLOTS, bytes >> 20, cudaGetErrorString(result));
 }
 
 status cuda_staging_acquire(struct backend *backend, struct staging_queue *queue, void **host, struct error *error)

@@ -9,7 +9,7 @@
 
 enum { CLAIMS_MOST = 4, CONFIG_LIMIT = 1 << 20 };
 
-/* One voice of those that may say something, and what it is called in messages. */
+/* The settings that one source states, and the source's name for messages. */
 struct claim {
     struct clip_config config;
     const char *heads_by, *activation_by;
@@ -97,7 +97,7 @@ static status read_metadata(struct claims *claims, struct error *error)
 
 /* ---- configurations beside the file ---- */
 
-/* path is taken over. A file of a common name may be about something else; one that is called like the weights may not. */
+/* Takes ownership of path. A file with a common name may describe something else; a file named like the weights may not. */
 static status read_config(struct claims *claims, char *path, bool must_be_clip, struct error *error)
 {
     struct claim *claim = add_claim(claims, path, path);
@@ -134,7 +134,7 @@ static status read_configs(struct claims *claims, struct error *error)
     int folder = (int)(name - weights),
         stem = (int)(dot != NULL && dot != name ? dot - weights : (long)strlen(weights));
     bool there;
-    bool index = strcmp(dot != NULL ? dot : "", ".json") == 0; /* of shards, which is no configuration */
+    bool index = strcmp(dot != NULL ? dot : "", ".json") == 0; /* an index of shards is no configuration */
     if (!index)
         TRY(read_if_there(claims, path_format("%.*s.json", stem, weights), true, &there, error));
     if (!index && there)
@@ -178,9 +178,9 @@ static void fill_in_published(struct clip_config *config, const struct clip_file
         config->activation = ACTIVATION_QUICK_GELU;
 }
 
-/* ---- all together ---- */
+/* ---- combining the sources ---- */
 
-/* Takes over what a claim says of one tower's heads, unless an earlier one says something else. */
+/* Takes one tower's heads from a claim; an error where an earlier claim differs. */
 static status settle_heads(const struct claims *claims, const char *tower, size_t width, size_t claimed, const char *by,
                            size_t *heads, const char **heads_by, struct error *error)
 {

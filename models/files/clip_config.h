@@ -1,14 +1,14 @@
-/* What the shapes of a CLIP's weights do not say: how many heads its attention has, and the activation of its MLPs.
+/* The settings of a CLIP that the shapes of its weights do not show: heads of the attention, and activation of the MLPs.
  *
  *     struct clip_config config;
  *     TRY(clip_config_find(&config, file, NULL, error));
  *     ... config.image_heads, config.text_heads, config.activation ...
  *
- * In this order: what the caller states; the metadata that clip_save writes; a configuration beside NAME.safetensors, which
- * is NAME.json, or else open_clip_config.json (open_clip's) and config.json (transformers' CLIPModel). Whatever is said must
- * agree, with the shapes of the weights too. Where nothing is said, the four vision transformers that OpenAI published have
- * heads of 64 columns, and QuickGELU if the file has the three sizes that OpenAI's own archives record: other weights of
- * these shapes have GELU. Nothing else is assumed: unknown is an error.
+ * The sources, in this order: the caller; the metadata that clip_save writes; a configuration beside NAME.safetensors, which
+ * is NAME.json, or else open_clip_config.json (open_clip's) and config.json (transformers' CLIPModel). All sources must
+ * agree with each other and with the shapes of the weights. Without any, the four vision transformers that OpenAI published
+ * have heads of 64 columns, and QuickGELU if the file has the three sizes that OpenAI's own archives record; other weights
+ * of these shapes have GELU. Nothing else is assumed: settings that stay unknown are an error.
  */
 #ifndef MTIL_MODELS_FILES_CLIP_CONFIG_H
 #define MTIL_MODELS_FILES_CLIP_CONFIG_H
@@ -22,22 +22,22 @@ struct clip_config {
     enum activation activation;     /* ACTIVATION_NONE: not said */
 };
 
-/* What is known of the weights before they are read, and who says so, for messages: "model.heads". */
+/* Settings that the caller knows before the weights are read, and where it has them from, for messages: "model.heads". */
 struct clip_stated {
     struct clip_config config;
     const char *heads_by, *activation_by;
 };
 
-/* stated: NULL is nothing. */
+/* stated may be NULL. */
 status clip_config_find(struct clip_config *config, const struct clip_file *file, const struct clip_stated *stated,
                         struct error *error);
 
-/* The same for a file that is not open: what belongs to the identity of whatever is computed with it. */
+/* The same for a file that is not open, for the identity of results. */
 status clip_config_of(struct clip_config *config, const char *path, const struct clip_stated *stated,
                       struct error *error);
 
-/* Reads either configuration from size bytes of JSON, called path in messages, and compares it with the dimensions that
- * the weights have. *is_clip: whether it is of a CLIP at all. */
+/* Reads either configuration from size bytes of JSON, called path in messages, and compares it with the dimensions of the
+ * weights. *is_clip: whether it describes a CLIP at all. */
 status clip_config_parse(struct clip_config *config, bool *is_clip, const struct clip_dimensions *dimensions,
                          const char *path, const char *bytes, size_t size, struct error *error);
 

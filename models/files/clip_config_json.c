@@ -1,5 +1,5 @@
-/* open_clip's and transformers' descriptions of a CLIP. A key that is left out has the default of the program that the
- * file was written for. */
+/* The configurations of a CLIP that open_clip and transformers write. A missing key has the default of the program that the
+ * file is for. */
 #include <jansson.h>
 #include <math.h>
 #include <stdio.h>
@@ -17,7 +17,7 @@ struct section {
 
 struct size_key {
     const char *name;
-    size_t fallback, expected; /* expected: what the weights have */
+    size_t fallback, expected; /* expected: the value of the weights */
 };
 
 static const json_t *value_of(const struct section *section, const char *key)
@@ -57,7 +57,7 @@ static status read_real(const struct section *section, const char *key, double f
 static status differs(const struct section *section, const char *key, size_t found, size_t expected)
 {
     return error_set(section->error, ERROR_FORMAT,
-                     "%s: %s.%s is %zu%s, but the weights beside it have %zu: it is the configuration of other weights",
+                     "%s: %s.%s is %zu%s, but the weights beside it have %zu; it is the configuration of other weights",
                      section->path, section->name, key, found, value_of(section, key) == NULL ? " by default" : "",
                      expected);
 }
@@ -79,7 +79,7 @@ static status check_sizes(const struct section *section, const struct size_key *
 
 /* ---- open_clip ---- */
 
-/* Its keys change what a tower computes; those of others than CLIP's own towers are not known here. */
+/* Refuses keys that are not known here, because they belong to other towers than CLIP's and change the computation. */
 static status check_keys(const struct section *section, const char *const *known)
 {
     const char *key;
@@ -91,14 +91,14 @@ static status check_keys(const struct section *section, const char *const *known
             name++;
         if (*name == NULL && !json_is_null(value) && !json_is_false(value))
             return error_set(section->error, ERROR_FORMAT,
-                             "%s: %s.%s: not known of the CLIP that this program computes; leave it out only if the "
-                             "weights do without it",
+                             "%s: %s.%s: this program's CLIP has no such setting; leave it out only if the weights do "
+                             "not need it",
                              section->path, section->name, key);
     }
     return OK;
 }
 
-/* int(width · mlp_ratio), as open_clip. */
+/* Checks that the MLP has int(width · mlp_ratio) units, as in open_clip. */
 static status check_mlp(const struct section *section, size_t width, size_t hidden)
 {
     double ratio;
@@ -107,7 +107,7 @@ static status check_mlp(const struct section *section, size_t width, size_t hidd
     if (!(units >= 1 && units < 1e9) || (size_t)units != hidden)
         return error_set(section->error, ERROR_FORMAT,
                          "%s: %s.mlp_ratio is %g, but the MLPs of the weights beside it have %zu units for a width of "
-                         "%zu: it is the configuration of other weights",
+                         "%zu; it is the configuration of other weights",
                          section->path, section->name, ratio, hidden, width);
     return OK;
 }
@@ -149,7 +149,7 @@ static bool is_three(const json_t *array, const float *expected)
     return same;
 }
 
-/* Images are normalised with OpenAI's mean and deviation; some weights want others. */
+/* Refuses weights whose images are not normalised with OpenAI's mean and deviation. */
 static status check_preprocessing(const json_t *root, const char *path, struct error *error)
 {
     const json_t *preprocess = json_object_get(root, "preprocess_cfg");
@@ -161,8 +161,8 @@ static status check_preprocessing(const json_t *root, const char *path, struct e
         const json_t *found = json_object_get(preprocess, lists[i].key);
         if (found != NULL && !is_three(found, lists[i].expected))
             return error_set(error, ERROR_FORMAT,
-                             "%s: preprocess_cfg.%s: the weights want images that are normalised otherwise than this "
-                             "program does, with OpenAI's [%g, %g, %g]",
+                             "%s: preprocess_cfg.%s: the weights need another normalisation of images than OpenAI's "
+                             "[%g, %g, %g], the only one that this program has",
                              path, lists[i].key, (double)lists[i].expected[0], (double)lists[i].expected[1],
                              (double)lists[i].expected[2]);
     }
@@ -190,7 +190,7 @@ static status read_open_clip(struct clip_config *config, const json_t *root, con
 
 /* ---- transformers ---- */
 
-/* What both towers have: transformers' names for it. */
+/* Reads the keys that both towers have in transformers. */
 static status read_tower(const struct section *section, enum activation *activation)
 {
     const json_t *word = value_of(section, "hidden_act");

@@ -7,7 +7,7 @@
 
 #include "core/digest.h"
 
-enum { PART = 1 << 20 }; /* values that are looked at together */
+enum { PART = 1 << 20 }; /* values read at a time */
 
 static status add_values(const struct clip *clip, const struct parameter *p, float *values, uint64_t *digest,
                          struct error *error)
@@ -25,10 +25,11 @@ static status add_values(const struct clip *clip, const struct parameter *p, flo
 status clip_digest(const struct clip *clip, char digest[CLIP_DIGEST_SIZE], struct error *error)
 {
     const struct clip_dimensions *d = &clip->dimensions;
-    const uint64_t untold[] = {(uint64_t)clip->activation, d->image_heads, d->text_heads}; /* by any tensor's shape */
+    const uint64_t untold[] = {(uint64_t)clip->activation, d->image_heads,
+                               d->text_heads}; /* not shown by any tensor's shape */
     uint64_t sum = digest_quick(untold, sizeof untold, 0);
     float *values = malloc(PART * sizeof *values);
-    status result = values != NULL ? OK : error_set(error, ERROR_MEMORY, "model: no memory to look at its weights");
+    status result = values != NULL ? OK : error_set(error, ERROR_MEMORY, "model: no memory to read its weights");
     for (size_t i = 0; result == OK && i < clip->parameters->count; i++) {
         const struct parameter *p = &clip->parameters->list[i];
         sum = digest_quick(p->name, strlen(p->name), sum);

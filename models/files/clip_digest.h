@@ -1,4 +1,4 @@
-/* Which CLIP it is: a digest of all its weights as they are computed with, and of its activation. Files with the same
+/* The identity of a CLIP: a digest of all its weights as used in the computation, and of its activation. Files with the same
  * weights under other names or in another precision have the same digest.
  *
  *     char digest[CLIP_DIGEST_SIZE];

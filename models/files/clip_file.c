@@ -20,7 +20,7 @@ struct source {
 
 struct clip_file {
     struct safetensors *file;
-    const char *prefix; /* what a wrapper put in front of every name */
+    const char *prefix; /* prefix that a wrapper added to every name */
     bool huggingface;
     struct clip_dimensions dimensions;
     size_t count;
@@ -48,8 +48,8 @@ static status refuse_others(const struct clip_file *file, struct error *error)
             const char *name = safetensors_at(file->file, i)->name, *model = clip_other_model(name, rank);
             if (model != NULL)
                 return error_set(error, ERROR_FORMAT,
-                                 "%s: tensor '%s' shows %s; expected a CLIP of two transformers, as OpenAI's ViT-B/32, "
-                                 "which is what this program computes",
+                                 "%s: tensor '%s' shows %s; expected a CLIP of two transformers, such as OpenAI's "
+                                 "ViT-B/32",
                                  path_of(file), name, model);
         }
     return OK;
@@ -109,7 +109,7 @@ static bool is_name_of_clip(const struct clip_file *file, const struct clip_dime
     return false;
 }
 
-/* The file's tensor that may be the missing one under a name that no CLIP has; NULL when none looks like it. */
+/* A tensor of the file that may be the missing one under an unknown name; NULL: none. */
 static const char *find_misnamed(const struct clip_file *file, const char *name)
 {
     struct clip_dimensions names = {.patch = 1, .resolution = 1};
@@ -126,23 +126,24 @@ static const char *find_misnamed(const struct clip_file *file, const char *name)
     return NULL;
 }
 
-/* expected: its shape, or what is known of it. */
+/* expected: its shape, as far as it is known. */
 static status missing(const struct clip_file *file, const char *name, const char *expected, struct error *error)
 {
     const char *misnamed = find_misnamed(file, name);
     if (misnamed != NULL)
-        return error_set(error, ERROR_FORMAT,
-                         "%s: tensor '%s%s' is missing; expected %s, found '%s', a name that no CLIP has: rename it",
-                         path_of(file), file->prefix, name, expected, misnamed);
+        return error_set(
+            error, ERROR_FORMAT,
+            "%s: tensor '%s%s' is missing; expected %s, found '%s', which is no name of a CLIP's; rename it",
+            path_of(file), file->prefix, name, expected, misnamed);
     return error_set(error, ERROR_FORMAT,
-                     "%s: tensor '%s%s' is missing; expected %s, found %zu others: convert or fetch the file again, "
+                     "%s: tensor '%s%s' is missing; expected %s, found %zu others; convert or fetch the file again, "
                      "or name the index (.json) if this is one of several shards",
                      path_of(file), file->prefix, name, expected, safetensors_count(file->file));
 }
 
 /* ---- dimensions ---- */
 
-/* A tensor that dimensions are read from: of this rank and without an empty side. */
+/* Finds a tensor from which dimensions are read: it must have this rank and no empty side. */
 static status find_sized(const struct clip_file *file, const char *openai, const char *huggingface, int rank,
                          const struct safetensor **tensor, struct error *error)
 {
@@ -314,7 +315,7 @@ static status resolve(struct clip_file *file, struct error *error)
     return result;
 }
 
-/* Takes over tensors, also when it fails. */
+/* Takes ownership of tensors, also on failure. */
 static status open_tensors(struct clip_file **file, struct safetensors *tensors, struct error *error)
 {
     struct clip_file *opened = calloc(1, sizeof *opened);

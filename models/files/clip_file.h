@@ -17,11 +17,11 @@
 
 struct clip_file;
 
-/* Opens the file, finds its naming and infers the dimensions. Missing tensors, tensors that belong to neither naming (but for the
- * known harmless ones: position_ids, input_resolution, context_length, vocab_size, …) and wrong shapes are errors that name the
- * tensor, the file and both shapes. A wrapper's prefix ("module.", "model.") is seen through. */
+/* Opens the file, finds its naming and infers the dimensions. Missing tensors, wrong shapes, and tensors that belong to
+ * neither naming (except for harmless ones: position_ids, input_resolution, context_length, vocab_size, …) are errors that
+ * name the tensor, the file and both shapes. A wrapper's prefix ("module.", "model.") is ignored. */
 status clip_file_open(struct clip_file **file, const char *path, struct error *error);
-/* For its dimensions and metadata alone: no tensor can be read. */
+/* Opens the file for its dimensions and metadata alone: no tensor can be read. */
 status clip_file_open_header(struct clip_file **file, const char *path, struct error *error);
 
 /* The same for bytes in memory, borrowed until clip_file_close; name stands for the path in messages. */
@@ -33,7 +33,7 @@ const struct clip_dimensions *clip_file_dimensions(const struct clip_file *file)
 const char *clip_file_path(const struct clip_file *file);
 const char *clip_file_metadata(const struct clip_file *file, const char *key); /* NULL: absent */
 
-/* Whether the file has the three sizes that OpenAI's own archives record beside the weights, and no others do. */
+/* Whether the file has the three sizes that only OpenAI's own archives record beside the weights. */
 bool clip_file_is_openai_archive(const struct clip_file *file);
 const char *clip_file_naming(const struct clip_file *file); /* "openai" or "huggingface" */
 

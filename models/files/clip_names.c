@@ -7,7 +7,7 @@
 const float clip_pixel_mean[3] = {0.48145466f, 0.4578275f, 0.40821073f};
 const float clip_pixel_deviation[3] = {0.26862954f, 0.26130258f, 0.27577711f};
 
-/* Sizes by what they mean; NONE ends a shape. WIDTH and HIDDEN are those of the block's tower. */
+/* Symbolic sizes; NONE ends a shape. WIDTH and HIDDEN belong to the block's tower. */
 enum size {
     NONE,
     CHANNELS,

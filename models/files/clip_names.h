@@ -1,4 +1,4 @@
-/* The tensors that make up a CLIP model: what OpenAI and Hugging Face call them, and how their shapes follow.
+/* The tensors of a CLIP model: their names at OpenAI and at Hugging Face, and their shapes from the dimensions.
  *
  *     for (size_t i = 0; i < clip_tensors(&dimensions); i++) {
  *         struct clip_tensor tensor = clip_tensor_at(&dimensions, i);
@@ -23,7 +23,7 @@ struct clip_dimensions {
     size_t context, vocabulary, text_width, text_hidden, text_heads, text_blocks;
 };
 
-/* How Hugging Face's tensors become OpenAI's. */
+/* The conversion of Hugging Face's tensors to OpenAI's. */
 enum clip_layout {
     CLIP_SAME,
     CLIP_STACKED,   /* q, k and v, one below the other */
@@ -38,7 +38,7 @@ struct clip_tensor {
     size_t shape[CLIP_RANK]; /* OpenAI's */
 };
 
-/* Of the images that OpenAI trained with: what a model's input is normalised by. */
+/* Mean and deviation of OpenAI's training images, by which a model's input is normalised. */
 extern const float clip_pixel_mean[3], clip_pixel_deviation[3];
 
 /* "512 values, images of 224 pixels in patches of 16, 12 blocks of width 768 …", for messages. */
@@ -47,7 +47,7 @@ struct clip_words {
 };
 struct clip_words clip_dimensions_words(const struct clip_dimensions *dimensions);
 
-/* The number of tensors of a model of these dimensions, and each of them, index in [0, clip_tensors). */
+/* The number of tensors of a model of these dimensions, and the tensor at index in [0, clip_tensors). */
 size_t clip_tensors(const struct clip_dimensions *dimensions);
 struct clip_tensor clip_tensor_at(const struct clip_dimensions *dimensions, size_t index);
 
@@ -60,8 +60,8 @@ bool clip_block_of(const char *name, bool huggingface, enum clip_tower tower, si
  * code saves into the same file. */
 bool clip_name_is_harmless(const char *name);
 
-/* What a tensor's name shows to be another model than a CLIP of two transformers as OpenAI made them: "a ResNet tower";
- * NULL: nothing. rank: which of the signs in [0, CLIP_OTHER_RANKS) is looked for, the most telling first. */
+/* The other kind of model that a tensor's name shows ("a ResNet tower"), where it is no CLIP of two transformers as
+ * OpenAI's; NULL: none. rank in [0, CLIP_OTHER_RANKS) is the sign to look for, the most telling first. */
 enum { CLIP_OTHER_RANKS = 11 };
 const char *clip_other_model(const char *name, size_t rank);
 

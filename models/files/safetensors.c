@@ -41,7 +41,7 @@ struct safetensors {
     json_t *header;     /* owns the names and the metadata */
     size_t count;
     struct safetensor *tensors; /* sorted by name */
-    uint8_t *copies;            /* of the tensors whose place in the file does not suit their type */
+    uint8_t *copies;            /* copies of tensors that are not aligned for their type in the file */
     void *owner;                /* of names and data that were adopted */
     void (*release)(void *owner);
 };
@@ -160,7 +160,7 @@ static status check_metadata(const char *path, json_t *metadata, struct error *e
     return OK;
 }
 
-/* ---- all of them together ---- */
+/* ---- all tensors ---- */
 
 static int compare_offsets(const void *a, const void *b)
 {
@@ -208,7 +208,7 @@ static size_t padded(size_t size)
     return (size + COPY_ALIGNMENT - 1) / COPY_ALIGNMENT * COPY_ALIGNMENT;
 }
 
-/* Points every tensor at its bytes, in the file where they suit the type, else in a copy. */
+/* Points every tensor at its bytes: in the file where they are aligned for the type, else in a copy. */
 static status place_data(struct safetensors *file, const uint8_t *data, struct entry *entries, struct error *error)
 {
     size_t copied = 0, used = 0;
@@ -265,7 +265,8 @@ static status read_header(struct safetensors *file, const uint8_t *bytes, size_t
     memcpy(&stated, bytes, sizeof stated);
     if (stated > HEADER_LIMIT || stated > size - LENGTH_BYTES)
         return error_set(error, ERROR_FORMAT,
-                         "%s: its header should have %" PRIu64 " bytes, but the file has %zu and %d are allowed; it is "
+                         "%s: states a header of %" PRIu64
+                         " bytes, but the file has %zu and at most %d are allowed; it is "
                          "no safetensors file or was cut off",
                          file->path, stated, size, HEADER_LIMIT);
     json_error_t problem;
@@ -290,12 +291,12 @@ static status verify(const struct safetensors *file, struct error *error)
         return OK;
     return error_set(
         error, ERROR_FORMAT,
-        "%s: expected contents with the digest %s that its metadata state, found %s: the file was damaged or "
-        "edited after it was written; fetch or write it again",
+        "%s: expected the digest %s that the metadata states, found %s; the file was damaged or edited after it was "
+        "written; fetch or write it again",
         file->path, stated, digest.text);
 }
 
-/* bytes begin the file of that size; with data they are all of it. */
+/* bytes are the beginning of a file of that size; with data, the whole file. */
 static status parse(struct safetensors *file, const uint8_t *bytes, size_t size, bool data, struct error *error)
 {
     size_t length;
@@ -417,7 +418,7 @@ void safetensors_close(struct safetensors *file)
     free(file);
 }
 
-/* ---- what is in it ---- */
+/* ---- contents ---- */
 
 size_t safetensors_count(const struct safetensors *file)
 {

@@ -51,7 +51,7 @@ struct safetensors_metadata {
 
 struct safetensors;
 
-/* A file that states a digest is compared with it here, before anything in it is used: ERROR_FORMAT where they differ. */
+/* Where a file states a digest, it is compared before the contents are used: ERROR_FORMAT if they differ. */
 status safetensors_open(struct safetensors **file, const char *path, struct error *error);
 
 /* The same for bytes in memory, borrowed until safetensors_close; name stands for the path in messages. */
@@ -62,8 +62,8 @@ status safetensors_open_memory(struct safetensors **file, const char *name, cons
 status safetensors_open_header(struct safetensors **file, const char *path, struct error *error);
 void safetensors_close(struct safetensors *file); /* NULL is allowed */
 
-/* Tensors that the reader of another format has found, behind the same questions: tensors [count] and metadata (NULL: none)
- * are copied, names and data belong to owner, which safetensors_close gives to release; so does a failure. */
+/* Wraps tensors of another format in a struct safetensors. tensors [count] and metadata (NULL: none) are copied; names and
+ * data belong to owner, which safetensors_close passes to release, as does a failure here. */
 status safetensors_adopt(struct safetensors **file, const char *path, const struct safetensor *tensors, size_t count,
                          const struct safetensors_metadata *metadata, size_t metadata_count, void *owner,
                          void (*release)(void *owner), struct error *error);
@@ -92,8 +92,8 @@ struct shape_text shape_text(int rank, const size_t *shape);
 /* Copies any of F32, F16, BF16, F64 to floats (values [safetensor_elements]); other types are an error. */
 status safetensor_to_floats(const struct safetensor *tensor, float *values, struct error *error);
 
-/* values [n] were read from the tensor called name and may have been converted: an error that names it, the file and the
- * place where one of them is NaN or infinite. */
+/* Checks values [n], read from the tensor called name and perhaps converted: a NaN or an infinity is an error that names the
+ * tensor, the file and the position. */
 status safetensors_expect_finite(const struct safetensors *file, const char *name, const float *values, size_t n,
                                  struct error *error);
 

@@ -6,7 +6,7 @@
 
 #include "core/digest.h"
 
-/* With its NUL, so that "ab", "c" is not "a", "bc". */
+/* The NUL is included, so that "ab", "c" differs from "a", "bc". */
 static uint64_t add_string(uint64_t digest, const char *string)
 {
     return digest_quick(string, strlen(string) + 1, digest);

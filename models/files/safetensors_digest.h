@@ -1,10 +1,10 @@
-/* Inside safetensors: a digest of all that a file says, in whatever order it says so.
+/* Internal to safetensors: a digest of a file's contents that does not depend on their order.
  *
  *     struct safetensors_digest digest;
  *     safetensors_digest(&digest, metadata, tensors, count);
  *     … digest.text …                                              // "xxh3:0123456789abcdef"
  *
- * It proves a file against accidents and editing, at the speed of memory; not against an attacker who computes it anew.
+ * It detects damage and editing, at the speed of memory, but not an attacker who computes it anew.
  */
 #ifndef MTIL_MODELS_FILES_SAFETENSORS_DIGEST_H
 #define MTIL_MODELS_FILES_SAFETENSORS_DIGEST_H

@@ -40,8 +40,8 @@ static status add_tensor(json_t *header, const char *path, const struct safetens
         return error_set(error, ERROR_ARGUMENT, "%s: tensor '%s': shape %s has more bytes than can be addressed", path,
                          tensor->name, shape_text(tensor->rank, tensor->shape).text);
     if (json_object_get(header, tensor->name) != NULL || strcmp(tensor->name, "__metadata__") == 0)
-        return error_set(error, ERROR_ARGUMENT, "%s: tensor '%s': expected a name of its own, found it in use", path,
-                         tensor->name);
+        return error_set(error, ERROR_ARGUMENT, "%s: tensor '%s': expected a unique name, but another tensor has it",
+                         path, tensor->name);
     json_t *entry = json_pack("{s:s, s:o, s:[I, I]}", "dtype", safetensor_type_name(tensor->type), "shape",
                               shape_array(tensor), "data_offsets", (json_int_t)*offset, (json_int_t)end);
     if (json_object_set_new(header, tensor->name, entry) != 0)

@@ -101,7 +101,7 @@ static const struct safetensor *find_expert(const struct source *source)
     return NULL;
 }
 
-/* Of the MLPs, or of the experts in their place. */
+/* Finds the hidden units of the MLPs, or of the experts in their place. */
 static status find_hidden(const struct source *source, size_t *hidden, struct error *error)
 {
     static const char first[] = "visual.transformer.resblocks.0.mlp.c_fc.weight";
@@ -278,7 +278,7 @@ static status read_tensor(const struct source *source, const struct vit_tensor *
     return result;
 }
 
-/* The head, the pooler that Hugging Face's ViTModel has behind the class token and no classifier uses, and experts. */
+/* Whether another reader uses the tensor (the head, experts) or none: the pooler of Hugging Face's ViTModel. */
 static bool is_of_others(const struct source *source, const char *name)
 {
     static const char *const starts[] = {"head.", "classifier.", "pooler.", "vit.pooler."};
@@ -461,7 +461,7 @@ static status add_group(struct vit_content *content, const struct parameters *gr
     return OK;
 }
 
-/* "format" is what Hugging Face's loaders ask for. */
+/* Hugging Face's loaders require the key "format". */
 static void describe(struct vit_content *content, const struct vit_settings *s)
 {
     snprintf(content->heads, sizeof content->heads, "%zu", s->heads);

@@ -9,7 +9,7 @@
 
 enum kind { KIND_SAFETENSORS, KIND_TORCH };
 
-/* What cannot be one of the others is taken for safetensors, whose reader says what is wrong with it. */
+/* A file of no other kind is opened as safetensors, whose reader reports what is wrong with it. */
 static status find_kind(const char *path, enum kind *kind, struct error *error)
 {
     uint8_t beginning[8] = {0};

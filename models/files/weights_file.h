@@ -1,12 +1,12 @@
-/* Weights of whatever kind: the one place where the files of others are opened.
+/* Opens files of weights in any supported format.
  *
  *     struct safetensors *file;
  *     TRY(weights_file_open(&file, "ViT-B-32.pt", error));
  *     ... safetensors_find(file, "visual.proj") ...
  *     safetensors_close(file);
  *
- * Safetensors files; PyTorch's archives (torch/torch_file.h); and either of them in shards, by the name of their index:
- * model.safetensors.index.json, pytorch_model.bin.index.json. What it is shows in the bytes, not in the name, but for an index.
+ * The formats are safetensors, PyTorch's archives (torch/torch_file.h), and either of them in shards, by their index:
+ * model.safetensors.index.json, pytorch_model.bin.index.json. An index is recognised by its name, other files by their bytes.
  */
 #ifndef MTIL_MODELS_FILES_WEIGHTS_FILE_H
 #define MTIL_MODELS_FILES_WEIGHTS_FILE_H

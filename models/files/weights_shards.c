@@ -158,7 +158,7 @@ static status open_all(struct opened *opened, const struct weights_shards *shard
     return OK;
 }
 
-/* opened is taken over. */
+/* Takes ownership of opened. */
 static status join(struct safetensors **file, const struct weights_shards *shards, struct opened *opened,
                    const char *path, struct error *error)
 {

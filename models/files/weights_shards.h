@@ -1,5 +1,4 @@
-/* Weights that lie in several files, with an index of which tensor is in which, as Hugging Face's
- * transformers write them.
+/* Weights in several files, with an index of the tensors in each, as Hugging Face's transformers write them.
  *
  *     struct weights_shards shards;
  *     status result = weights_shards_read(&shards, "model.safetensors.index.json", error);
@@ -27,7 +26,7 @@ bool weights_shards_is_index(const char *path); /* by its name: NAME.index.json 
 status weights_shards_read(struct weights_shards *shards, const char *path, struct error *error);
 void weights_shards_free(struct weights_shards *shards);
 
-/* All files, each opened by open, as one; the index must name exactly the tensors that they have. */
+/* Joins all files, each opened by `open`; the index must name exactly the tensors that they have. */
 status weights_shards_open(struct safetensors **file, const char *path,
                            status (*open)(struct safetensors **file, const char *path, struct error *error),
                            struct error *error);

@@ -1,4 +1,4 @@
-/* Adam with decoupled weight decay. l2, added to the gradient instead, makes it the Adam of Kingma & Ba (2015). */
+/* Adam with decoupled weight decay. With l2 instead, which is added to the gradient, it is the Adam of Kingma & Ba (2015). */
 #include "models/optimizers/optimizer.h"
 
 static status step(struct backend *backend, const struct update *update, const struct update_rule *rule,

@@ -1,5 +1,5 @@
-/* AdamW whose step is as long, in every tensor, as the tensor itself times the learning rate: Algorithm 2 of the paper, with φ
- * the identity and ε as there. A segment is a tensor of its own. */
+/* LAMB: AdamW with every tensor's step scaled to the norm of the tensor times the learning rate. Algorithm 2 of the paper,
+ * with φ the identity and its ε. Each segment counts as a tensor. */
 #include "models/optimizers/optimizer.h"
 
 #include <assert.h>

@@ -1,5 +1,5 @@
-/* How gradients change weights. One optimizer is one file in this folder and a name in OPTIMIZERS; sgd.c is the shortest to
- * copy, and its arithmetic is an operation of models/backend.h.
+/* Optimizers change weights by their gradients. Each is one file in this folder and a name in OPTIMIZERS; sgd.c is the
+ * shortest to copy. Its arithmetic is an operation of models/backend.h.
  *
  *     const struct optimizer *optimizer = optimizer_at(options_choice(training, "optimizer"));
  *     struct update_rule rule = optimizer->rule;            // with the numbers it was published with
@@ -14,9 +14,9 @@
 struct optimizer {
     const char *name, *source;
     const char *formula;     /* of a step, in one line */
-    bool one_moment;         /* it has no second moment */
-    bool has_momentum;       /* it reads rule->momentum */
-    struct update_rule rule; /* its own, with the usual numbers */
+    bool one_moment;         /* whether it has no second moment */
+    bool has_momentum;       /* whether it reads rule->momentum */
+    struct update_rule rule; /* default hyperparameters */
     status (*step)(struct backend *backend, const struct update *update, const struct update_rule *rule,
                    struct error *error);
 };
@@ -29,7 +29,7 @@ OPTIMIZERS(DECLARE)
 #define OPTIMIZER_NAME(name) "|" #name
 #define OPTIMIZER_CHOICES (&OPTIMIZERS(OPTIMIZER_NAME)[1])
 
-/* In the order of OPTIMIZERS, which is that of the choices; NULL past the last one. */
+/* In the order of OPTIMIZERS, which is the order of the option's choices; NULL past the last one. */
 const struct optimizer *optimizer_at(size_t index);
 
 #endif

@@ -85,7 +85,7 @@ static bool is_control(int32_t point)
            (point >= 0x206a && point <= 0x206f) || point == 0xfeff || (point >= 0xfff9 && point <= 0xfffc);
 }
 
-/* The length of "ESC [ digits and semicolons letter", 0 when it is none. */
+/* The length of an escape sequence "ESC [ digits and semicolons letter"; 0: there is none. */
 static size_t terminal_escape(const char *text, size_t size)
 {
     size_t length = 2;
@@ -120,7 +120,7 @@ static void normalize(struct text *out, const char *text, size_t size)
     free(composed);
 }
 
-/* line becomes what ftfy makes of it; spare is scratch. */
+/* Applies ftfy's rules to line; spare is scratch. */
 static void fix_line(struct text *line, struct text *spare, bool unescape)
 {
     struct text before = {0};
@@ -254,7 +254,7 @@ static void lower_case(struct text *out, const char *text, size_t size)
     }
 }
 
-/* ---- all of it ---- */
+/* ---- all steps ---- */
 
 static status check_text(const char *text, size_t size, bool *plain, struct error *error)
 {

@@ -6,7 +6,7 @@
  *
  * 1. ftfy's fix_text, line by line until nothing changes, without its mojibake repairs: unescape_html (in lines up to the
  *    first with a "<"), fix_c1_controls, fix_latin_ligatures, fix_character_width, uncurl_quotes, remove_terminal_escapes,
- *    remove_control_chars, normalize (NFC). fix_line_breaks and fix_surrogates change nothing that is left in the end.
+ *    remove_control_chars, normalize (NFC). fix_line_breaks and fix_surrogates would not change the result.
  *    Not done: encode, decode, transcode, decode_inconsistent_utf8, restore_byte_a0, replace_lossy_sequences.
  * 2. HTML character references twice. 3. White space (Unicode White_Space) to single spaces, none at the ends.
  * 4. Lower case with Unicode's full rules (İ → i̇, Σ → ς at a word's end).

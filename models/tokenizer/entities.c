@@ -81,8 +81,8 @@ static const struct entity *find_longest(const char *text, size_t size, size_t *
     return NULL;
 }
 
-/* A name with its semicolon. ftfy also reads a name in capitals as the capital of what it names in small letters, where HTML
- * would make nothing of it. */
+/* A name with its semicolon. ftfy also reads a name in capitals, which HTML does not know, as the capital of the character
+ * that the name in small letters stands for. */
 static const struct entity *find_complete(const char *text, size_t size, size_t *used, bool *capital)
 {
     size_t length = name_length(text, size), ignored;
@@ -130,7 +130,7 @@ static int32_t point_of_number(int32_t number)
     return control || no_character ? -1 : number;
 }
 
-/* Decodes "#…" after an ampersand; the bytes it takes, 0 when it is no reference. */
+/* Decodes "#…" after an ampersand; returns the bytes used, 0 if it is no reference. */
 static size_t decode_number(struct text *out, const char *text, size_t size, enum entities_rule rule)
 {
     size_t digits;

@@ -16,13 +16,13 @@
 
 enum entities_rule {
     ENTITIES_AS_HTML,
-    ENTITIES_AS_FTFY /* only what ends in a semicolon; names in capitals ("&EACUTE;") count as well */
+    ENTITIES_AS_FTFY /* only references that end in a semicolon; names in capitals ("&EACUTE;") count as well */
 };
 
 /* Adds text, which is UTF-8, to out with its references decoded once. Failure shows in out->failed. */
 void entities_decode(struct text *out, const char *text, size_t size, enum entities_rule rule);
 
-/* What the C1 control code (0x80–0x9f) stands for in Windows-1252; the five codes without a meaning stay. */
+/* The meaning of a C1 control code (0x80–0x9f) in Windows-1252; the five codes without a meaning stay. */
 int32_t entities_windows_1252(int32_t code);
 
 /* Adds the UTF-8 form of a code point. */

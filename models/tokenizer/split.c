@@ -7,8 +7,8 @@
 
 static const char start_word[] = "<start_of_text>", end_word[] = "<end_of_text>";
 
-/* White space is single spaces after cleaning. Runs are possessive: nothing that follows could make them give back. U+0345 is
- * a mark whose capital is a letter; the reference's engine, ignoring case, matches it nowhere. */
+/* White space is single spaces after cleaning. Runs are possessive, because backtracking could never help. U+0345 is a mark
+ * whose capital is a letter; the reference's engine, ignoring case, matches it nowhere. */
 static const char expression[] =
     "<start_of_text>|<end_of_text>|'s|'t|'re|'ve|'m|'ll|'d|\\p{L}++|\\p{N}|[^ \\p{L}\\p{N}\\x{345}]++";
 
@@ -21,7 +21,7 @@ status splitter_create(struct splitter *splitter, struct error *error)
     splitter->code = code;
     if (code == NULL)
         return error_set(error, ERROR_MEMORY, "cannot compile the tokenizer's expression (PCRE2 error %d)", number);
-    pcre2_jit_compile(code, PCRE2_JIT_COMPLETE); /* a machine without it interprets */
+    pcre2_jit_compile(code, PCRE2_JIT_COMPLETE); /* without a JIT compiler the expression is interpreted */
     return OK;
 }
 

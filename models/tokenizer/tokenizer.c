@@ -22,7 +22,7 @@ struct word {
     size_t count;
 };
 
-/* The row as it fills up; count goes on when the row is full. */
+/* The row that is being filled; count goes on when the row is full. */
 struct output {
     int32_t *row;
     size_t context, count;
@@ -114,7 +114,7 @@ static uint64_t best_merge(const struct word *word)
     return best;
 }
 
-/* Carries out one merge wherever it stands, from left to right; of "aaa" that leaves "aa a". */
+/* Applies one merge at all places, from left to right; "aaa" becomes "aa a". */
 static void apply_merge(struct word *word, const struct vocabulary *vocabulary, uint64_t merge)
 {
     size_t kept = 0, at = 0;
@@ -194,7 +194,8 @@ status tokenizer_encode(const struct tokenizer *tokenizer, const char *text, int
     struct output output = {.row = row, .context = context};
     struct text clean = {0};
     if (context < 2)
-        return error_set(error, ERROR_ARGUMENT, "a row of %zu tokens has no room for start and end", context);
+        return error_set(error, ERROR_ARGUMENT, "a row of %zu tokens is too short for the start and end tokens",
+                         context);
     status result = tokenizer_clean(&clean, text, error);
     put(&output, tokenizer->vocabulary.start);
     NEXT(result, put_text(&output, tokenizer, &clean, error));

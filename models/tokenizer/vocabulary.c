@@ -25,7 +25,7 @@ static bool is_printable(unsigned byte)
     return (byte >= 33 && byte <= 126) || (byte >= 161 && byte <= 172) || byte >= 174;
 }
 
-/* How many bytes below this one are of the same kind. */
+/* The number of bytes below this one of the same kind, printable or not. */
 static unsigned place_among(unsigned byte)
 {
     unsigned place = 0;
@@ -84,8 +84,8 @@ static bool find_symbol(struct loader *loader, const char *name, uint32_t *symbo
     return true;
 }
 
-/* The symbol called left+right, made when there is none, with this id from now on. A name that is made twice counts the last
- * time, as in the reference's dictionary. The caller sized symbols and pool. */
+/* Gives the symbol left+right this id and creates it where it is missing. Of equal names the last one counts, as in the
+ * reference's dictionary. The caller has allocated symbols and pool. */
 static uint32_t set_symbol(struct loader *loader, const char *left, const char *right, int32_t id)
 {
     char *name = loader->pool + loader->pool_used;

@@ -7,8 +7,8 @@
  *     int32_t id = vocabulary.ids[(uint32_t)*merge];
  *     vocabulary_free(&vocabulary);
  *
- * Two formats: OpenAI's list of merges, where ids follow from the order, and Hugging
- * Face's vocab.json with merges.txt, where they are given.
+ * The formats are OpenAI's list of merges, where ids follow from the order, and Hugging Face's vocab.json with merges.txt,
+ * where ids are given.
  */
 #ifndef MTIL_MODELS_TOKENIZER_VOCABULARY_H
 #define MTIL_MODELS_TOKENIZER_VOCABULARY_H
@@ -40,7 +40,7 @@ status vocabulary_load_memory(struct vocabulary *vocabulary, const char *name, c
                               struct error *error);
 void vocabulary_free(struct vocabulary *vocabulary);
 
-/* How files spell a byte: printable ones as themselves, the others as U+0100 and following; and the byte's id. */
+/* A byte's name in files: printable bytes as themselves, the others as U+0100 and following; and the byte's id. */
 void vocabulary_byte_name(unsigned byte, char name[BYTE_NAME]);
 int32_t vocabulary_byte_id(unsigned byte);
 

@@ -85,8 +85,8 @@ static void what_no_model_has_is_refused(void **state)
         {"last_25", ADAPT_IMAGE, {"last_25", "24 blocks"}},
         {"23", ADAPT_BOTH, {"text tower", "towers both"}},
         {"every_20", ADAPT_BOTH, {"every_20", "text tower"}},
-        {"image.1, text.12", ADAPT_BOTH, {"text.12", "text tower no more can have any than 12 blocks"}},
-        {"image.1, text.0", ADAPT_TEXT, {"image.1", "image tower no more can have any than 0 blocks"}},
+        {"image.1, text.12", ADAPT_BOTH, {"text.12", "text tower can have adapters in only 12 blocks"}},
+        {"image.1, text.0", ADAPT_TEXT, {"image.1", "image tower can have adapters in only 0 blocks"}},
     };
     struct block_choice choice;
     for (size_t i = 0; i < sizeof words / sizeof *words; i++) {

@@ -9,7 +9,7 @@
 struct torch_archive {
     char *path;
     zip_t *zip;
-    char *folder;  /* "archive/": what every entry's name begins with */
+    char *folder;  /* "archive/", the beginning of every entry's name */
     uint64_t size; /* of the file */
     uint64_t read; /* bytes of the entries read so far */
 };
@@ -57,7 +57,7 @@ static status check_names(const struct torch_archive *archive, const char **name
     return OK;
 }
 
-/* The folder of the one entry FOLDER/data.pkl. */
+/* The folder of the only entry FOLDER/data.pkl. */
 static status find_folder(struct torch_archive *archive, const char *const *names, size_t count, struct error *error)
 {
     static const char ending[] = "/data.pkl";
@@ -109,7 +109,7 @@ static status look_around(struct torch_archive *archive, struct error *error)
     return result;
 }
 
-/* source is taken over. */
+/* Takes ownership of source. */
 static status open_zip(struct torch_archive *archive, zip_source_t *source, zip_error_t *problem, struct error *error)
 {
     if (source == NULL)

@@ -5,7 +5,7 @@
  *     TRY(torch_archive_read(archive, "data.pkl", &bytes, error));          // <folder>/data.pkl, with its checksum compared
  *     torch_archive_close(archive);
  *
- * Nothing is decompressed: a compressed entry is refused, and all entries that are read together are no larger than the file.
+ * Nothing is decompressed: a compressed entry is refused, and the entries read must not be larger together than the file.
  */
 #ifndef MTIL_MODELS_FILES_TORCH_ARCHIVE_H
 #define MTIL_MODELS_FILES_TORCH_ARCHIVE_H

@@ -8,7 +8,7 @@
 
 enum { DEPTH_MOST = 64, STEPS_MOST = 1 << 20, NAME_MOST = 512 };
 
-/* What tensors need, and TorchScript's modules, of which the attributes alone are looked at. */
+/* Globals that tensors need, and TorchScript's modules, whose attributes alone are read. */
 static const struct pickle_global globals[] = {
     {"collections", "OrderedDict", PICKLE_DICT},
     {"torch._utils", "_rebuild_tensor_v2", PICKLE_CALL},
@@ -129,14 +129,14 @@ static bool take_layout(struct torch_tensor *tensor, const struct pickle_value *
     return take_sizes(shape, tensor->rank, tensor->shape) && take_sizes(stride, tensor->rank, tensor->stride);
 }
 
-/* What a tensor of PyTorch's may be besides its elements: neg (their negatives), conj. */
+/* Whether a tensor is a view that changes its elements: neg (their negatives) or conj. */
 static bool is_view(const struct pickle_value *arguments)
 {
     const struct pickle_value *flags = item(arguments, 6, PICKLE_DICT);
     return flags != NULL && flags->list.count > 0;
 }
 
-/* Whether every element lies within `elements`, of which a tensor has no more than there are. */
+/* Whether every element lies within `elements`; a tensor with more elements than that is refused, too. */
 static bool is_inside(const struct torch_tensor *tensor, size_t elements)
 {
     size_t count = 1, last = tensor->offset;
@@ -224,7 +224,7 @@ static const struct pickle_value *attributes_of(const struct pickle_value *value
     return module ? value->call.state : NULL;
 }
 
-/* What is neither a tensor nor a module (an epoch, an attribute that is a number) is passed by. */
+/* Values that are neither tensors nor modules, such as an epoch, are skipped. */
 static status collect(struct search *search, const struct pickle_value *dict, const char *prefix, int depth)
 {
     for (size_t i = 0; i + 1 < dict->list.count; i += 2) {
@@ -366,7 +366,7 @@ static status take_metadata(struct torch_tensors *tensors, const struct pickle_v
     return OK;
 }
 
-/* ---- together ---- */
+/* ---- all parts ---- */
 
 static status find_all(struct torch_tensors *tensors, struct search *search, const struct pickle_value *root)
 {

@@ -1,4 +1,4 @@
-/* The tensors that a pickle of PyTorch's describes: names, types, shapes, and where in which storage their values lie.
+/* The tensors that a pickle of PyTorch describes: names, types, shapes, and the place of their values in a storage.
  *
  *     struct torch_tensors tensors;
  *     status result = torch_tensors_find(&tensors, path, bytes, size, error);
@@ -34,19 +34,19 @@ struct torch_tensors {
     size_t count;
     struct torch_storage *storages; /* each once, however many tensors share it */
     size_t storage_count;
-    struct safetensors_metadata *metadata; /* that this program wrote beside the tensors; owned */
+    struct safetensors_metadata *metadata; /* written by this program beside the tensors; owned */
     size_t metadata_count;
 };
 
-/* Which tensors: those of the dictionary that holds tensors, be it the pickle itself or its "state_dict", "model",
- * "model_state_dict" or "module"; of a TorchScript archive those of the module and of all inside it, with names joined by dots. */
+/* Finds the tensors of a state dict, which is the pickle itself or its "state_dict", "model", "model_state_dict" or "module";
+ * of a TorchScript archive the tensors of the module and of all modules inside it, with names joined by dots. */
 status torch_tensors_find(struct torch_tensors *tensors, const char *path, const void *bytes, size_t size,
                           struct error *error);
 void torch_tensors_free(struct torch_tensors *tensors);
 
 size_t torch_tensor_elements(const struct torch_tensor *tensor);
 
-/* "FloatStorage"; NULL: PyTorch has none of this type. */
+/* "FloatStorage"; NULL: PyTorch has no storage of this type. */
 const char *torch_storage_name(enum safetensor_type type);
 
 /* Beside the tensors, under this key: texts by name. */

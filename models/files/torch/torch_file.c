@@ -9,7 +9,7 @@
 /* Copies of tensors that are not contiguous may take this many times the bytes of the file. */
 enum { COPIES_MOST = 4 };
 
-/* What the tensors of an open file point to. */
+/* Memory that the tensors of an open file point to. */
 struct content {
     struct torch_tensors tensors;
     struct bytes *storages; /* by storage */
@@ -47,7 +47,7 @@ static status read_storage(struct torch_archive *archive, const struct torch_sto
     return result;
 }
 
-/* Row by row of the last size; index counts the rows. */
+/* Copies rows of the last axis; index counts the rows. */
 static void gather(const struct torch_tensor *t, size_t each, const uint8_t *source, uint8_t *target)
 {
     size_t index[SAFETENSORS_RANK] = {0}, columns = t->rank > 0 ? t->shape[t->rank - 1] : 1,
@@ -128,7 +128,7 @@ static void describe(struct safetensor *list, const struct torch_tensors *tensor
     }
 }
 
-/* content is taken over. */
+/* Takes ownership of content. */
 static status build(struct safetensors **file, struct torch_archive *archive, struct content *content, bool data,
                     struct error *error)
 {
@@ -151,7 +151,7 @@ static status build(struct safetensors **file, struct torch_archive *archive, st
     return result;
 }
 
-/* archive is taken over. */
+/* Takes ownership of archive. */
 static status open_archive(struct safetensors **file, struct torch_archive *archive, bool data, struct error *error)
 {
     struct content *content = calloc(1, sizeof *content);

@@ -1,4 +1,4 @@
-/* PyTorch's files as they come: state dicts of torch.save (.pth, .pt, .bin) and TorchScript archives (OpenAI's .pt).
+/* PyTorch's files: state dicts of torch.save (.pth, .pt, .bin) and TorchScript archives (OpenAI's .pt).
  *
  *     struct safetensors *file;
  *     TRY(torch_file_open(&file, "ViT-B-32.pt", error));
@@ -17,13 +17,13 @@
 /* Whether a file that begins with these bytes is such an archive. */
 bool torch_file_is_one(const void *beginning, size_t size);
 
-/* ERROR_FORMAT for other pickles, which PyTorch wrote before version 1.6: says what to do. OK for everything else. */
+/* ERROR_FORMAT for the pickles that PyTorch wrote before version 1.6, with advice; OK for everything else. */
 status torch_file_refuse_old(const char *path, const void *beginning, size_t size, struct error *error);
 
 status torch_file_open(struct safetensors **file, const char *path, struct error *error);
 status torch_file_open_header(struct safetensors **file, const char *path, struct error *error); /* data is NULL */
 
-/* For bytes in memory, borrowed until safetensors_close; name stands for the path in messages. */
+/* The same for bytes in memory, borrowed until safetensors_close; name stands for the path in messages. */
 status torch_file_open_memory(struct safetensors **file, const char *name, const void *bytes, size_t size,
                               struct error *error);
 

@@ -14,7 +14,7 @@
 #include "core/text.h"
 #include "models/files/torch/tensors.h"
 
-enum { YEAR_1980 = 315532800 }; /* of every entry, in seconds since 1970: zip knows nothing earlier */
+enum { YEAR_1980 = 315532800 }; /* time of every entry, in seconds since 1970: the earliest that zip can store */
 
 /* ---- the pickle ---- */
 
@@ -156,7 +156,7 @@ static status sync_file(const char *path, struct error *error)
     return result;
 }
 
-/* libzip writes beside its target and renames; ours is a temporary file, so that leftovers are known for what they are. */
+/* libzip writes beside its target and renames. Its target here is a temporary file, so that leftovers are recognised. */
 static status write_beside(const char *path, const struct text *pickle, const struct safetensor *tensors, size_t count,
                            struct error *error)
 {

@@ -9,7 +9,7 @@
 
 #include "models/files/safetensors.h"
 
-/* Whole or not at all. ERROR_ARGUMENT for the types U16, U32 and U64, which PyTorch has no storages of. */
+/* Writes the whole file or none. ERROR_ARGUMENT for the types U16, U32 and U64, for which PyTorch has no storage. */
 status torch_write(const char *path, const struct safetensor *tensors, size_t count,
                    const struct safetensors_metadata *metadata, size_t metadata_count, struct error *error);
 
