@@ -94,7 +94,7 @@ static status open_dataset(const struct experiment *e, struct task *task, struct
     TRY(tasks_open_dataset(&task->dataset, e->suite, s, e->log, error));
     TRY(tasks_check(e, task, error));
     if (e->settings.shots > 0)
-        TRY(dataset_keep_shots(task->dataset, e->settings.shots, e->seed, error));
+        TRY(dataset_keep_shots(task->dataset, e->settings.shots, e->settings.repeat_shots, e->seed, error));
     task_settings_count(&task->settings, dataset_size(task->dataset, SPLIT_TRAIN));
     return OK;
 }

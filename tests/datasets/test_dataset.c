@@ -382,6 +382,35 @@ static void test_images_of_a_folder(void **state)
     assert_non_null(strstr(error.message, "found none"));
 }
 
+static void expect_second_name(const char *spelling, const char *name)
+{
+    static const struct option table[] = {
+        {.name = "version", .type = OPTION_CHOICE, .choices = "any|python|binary", .fallback = "any"},
+        OPTION_CLASS_NAMES,
+        {0}};
+    struct options *options;
+    struct dataset *dataset;
+    struct error error;
+    assert_int_equal(options_create(&options, table, &error), OK);
+    assert_int_equal(options_set(options, "class_names", spelling, "test", &error), OK);
+    assert_int_equal(dataset_open(&dataset, "cifar100", scratch.path, options, NULL, &error), OK);
+    assert_string_equal(dataset_class_name(dataset, 1), name);
+    dataset_close(dataset);
+    options_destroy(options);
+}
+
+/* MTIL's prompts have spaces, those of class-incremental learning the names of the file. */
+static void test_spelling_of_class_names(void **state)
+{
+    (void)state;
+    static const uint8_t record[2 + 3072]; /* one image of class 0 */
+    scratch_write(&scratch, "cifar-100-binary/train.bin", record, sizeof record);
+    scratch_write(&scratch, "cifar-100-binary/test.bin", record, sizeof record);
+    scratch_write_text(&scratch, "cifar-100-binary/fine_label_names.txt", "apple\naquarium_fish\n");
+    expect_second_name("spaced", "aquarium fish");
+    expect_second_name("original", "aquarium_fish");
+}
+
 static void test_tiny_imagenet(void **state)
 {
     (void)state;
@@ -509,6 +538,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_folder_with_parts, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_folder_without_parts, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_images_of_a_folder, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_spelling_of_class_names, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_tiny_imagenet, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_tiny_imagenet_as_published, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_digest_of_items, set_up, tear_down),
