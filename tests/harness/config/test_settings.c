@@ -899,6 +899,7 @@ static void few_shot_as_published(void **state)
     for (size_t i = 0; i < sizeof expected / sizeof *expected; i++) {
         settings_of_task(&task, suite, expected[i].task);
         assert_true(task.rate == expected[i].rate);
+        assert_true(task.augmentation.one_crop);
         assert_int_equal(task.iterations, 500);
     }
     suite_destroy(suite);
