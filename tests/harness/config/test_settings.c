@@ -851,6 +851,23 @@ static const char *x_tail_prompt(const char *task)
                                         : "a photo of a {}.";
 }
 
+/* Suites whose rows are compared with published ones of MA's or ZSCL's code name the table of its faults. */
+static void suites_beside_published_rows_name_the_faults(void **state)
+{
+    (void)state;
+    size_t found = 0;
+    for (size_t i = 0; i < suite_library_size(); i++) {
+        struct shipped_suite shipped = suite_library_get(i);
+        bool beside = has_rows(shipped.name) && strncmp(shipped.name, "mini_", 5) != 0 &&
+                      (strncmp(shipped.table, "MA's", 4) == 0 || strncmp(shipped.table, "RAIL's", 6) == 0 ||
+                       strncmp(shipped.table, "Park", 4) == 0);
+        found += beside;
+        if ((strstr(shipped.text, "# Faults of the public code") != NULL) != beside)
+            fail_msg("%s: expected %s line about faults of the public code", shipped.name, beside ? "a" : "no");
+    }
+    assert_int_equal(found, 10);
+}
+
 /* RAIL's X-TAIL: 16 images per class of CoOp's splits, drawn again where there are fewer, one template, all classes; the
  * names of two datasets are longer than MTIL's. */
 static void x_tail_as_published(void **state)
@@ -1006,6 +1023,7 @@ int main(void)
         cmocka_unit_test(sections_belong_to_methods),
         cmocka_unit_test(shipped_suites),
         cmocka_unit_test(few_shot_as_published),
+        cmocka_unit_test(suites_beside_published_rows_name_the_faults),
         cmocka_unit_test(x_tail_as_published),
         cmocka_unit_test(class_incremental_as_published),
         cmocka_unit_test(augmentation_needs_batches),
