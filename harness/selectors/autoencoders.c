@@ -286,12 +286,13 @@ status coders_fit(struct selector *selector, const struct task *task, const stru
                   struct error *error)
 {
     struct selector_images held_out = *images;
+    bool few = dataset_size(task->dataset, SPLIT_TRAIN) < task->all_images;
     TRY(learn(selector,
               &(struct subject){.name = task->settings.name,
                                 .number = task->index,
                                 .coder = task->index,
                                 .iterations = selector->settings.iterations,
-                                .images = task->all_images},
+                                .images = few ? task->all_images : used},
               images, used, error));
     held_out.n -= used;
     held_out.means = images->means != NULL ? images->means + used * width_of(selector) : NULL;
@@ -323,7 +324,7 @@ static status learn_unrelated(struct selector *selector, const struct dataset *d
                                          .number = UNRELATED_TASK,
                                          .coder = selector->tasks,
                                          .iterations = UNRELATED_ITERATIONS,
-                                         .images = all},
+                                         .images = n},
                        &images, n, error));
     free(means);
     free(items);
