@@ -178,6 +178,7 @@ static status open_with(struct dataset *dataset, const struct options *options, 
     bool coop = is_chosen(options, "split", "coop"),
          own_lists = !coop || (dataset->reader->coop != NULL && !dataset->reader->coop->file);
     dataset->skip_unreadable = is_chosen(options, "on_unreadable", "skip");
+    dataset->original_names = is_chosen(options, "class_names", "original");
     if (own_lists) {
         TRY(choose_folder(dataset, error));
         TRY(dataset->reader->open(dataset, options, error));

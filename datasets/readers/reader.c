@@ -31,7 +31,7 @@ status dataset_read_lines(const struct dataset *dataset, const char *name, struc
 status dataset_add_class(struct dataset *dataset, const char *name, struct error *error)
 {
     TRY(strings_add(&dataset->classes, name, strlen(name), error));
-    for (char *p = dataset->classes.items[dataset->classes.count - 1]; *p != 0; p++)
+    for (char *p = dataset->classes.items[dataset->classes.count - 1]; *p != 0 && !dataset->original_names; p++)
         if (*p == '_')
             *p = ' ';
     return OK;

@@ -51,6 +51,7 @@ struct dataset {
     const struct log *log;
     struct strings classes, templates;
     bool names_given;     /* by classnames.txt */
+    bool original_names;  /* class_names: original */
     bool skip_unreadable; /* on_unreadable: skip */
     struct dataset_items items[SPLITS];
     struct raw_images *sources;
@@ -73,7 +74,7 @@ status dataset_read_lines(const struct dataset *dataset, const char *name, struc
 status dataset_read_override(const struct dataset *dataset, const char *name, struct strings *lines, bool *found,
                              struct error *error);
 
-/* Appends a class; every underscore becomes a space. */
+/* Appends a class; every underscore becomes a space, unless class_names is original. */
 status dataset_add_class(struct dataset *dataset, const char *name, struct error *error);
 
 /* The names of classnames.txt, or else the built-in ones: for datasets whose names go by position. */

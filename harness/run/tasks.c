@@ -88,15 +88,21 @@ status tasks_open_dataset(struct dataset **dataset, const struct suite *suite, c
     return OK;
 }
 
+static status keep_shots(const struct experiment *e, struct task *task, struct error *error)
+{
+    task->all_images = dataset_size(task->dataset, SPLIT_TRAIN);
+    if (e->settings.shots > 0)
+        TRY(dataset_keep_shots(task->dataset, e->settings.shots, e->settings.repeat_shots, e->seed, error));
+    task_settings_count(&task->settings, dataset_size(task->dataset, SPLIT_TRAIN));
+    return OK;
+}
+
 static status open_dataset(const struct experiment *e, struct task *task, struct error *error)
 {
     const struct task_settings *s = &task->settings;
     TRY(tasks_open_dataset(&task->dataset, e->suite, s, e->log, error));
     TRY(tasks_check(e, task, error));
-    if (e->settings.shots > 0)
-        TRY(dataset_keep_shots(task->dataset, e->settings.shots, e->seed, error));
-    task_settings_count(&task->settings, dataset_size(task->dataset, SPLIT_TRAIN));
-    return OK;
+    return e->settings.split.cut == CUT_NONE ? keep_shots(e, task, error) : OK;
 }
 
 static status open_task(struct experiment *e, struct task *task, size_t index, const char *name, struct error *error)
@@ -125,7 +131,7 @@ static status open_part(struct experiment *e, size_t k, size_t *classes, struct 
     task->settings.name = task->part_name;
     TRY(dataset_select(&task->dataset, e->data.whole.dataset, classes, count, error));
     TRY(check_dataset(task, error));
-    task_settings_count(&task->settings, dataset_size(task->dataset, SPLIT_TRAIN));
+    TRY(keep_shots(e, task, error));
     return open_classes(e, task, error);
 }
 

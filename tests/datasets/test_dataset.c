@@ -10,6 +10,7 @@
 
 #include <unistd.h>
 
+#include "core/text.h"
 #include "datasets/dataset.h"
 #include "datasets/formats/strings.h"
 #include "datasets/prompts.h"
@@ -381,6 +382,35 @@ static void test_images_of_a_folder(void **state)
     assert_non_null(strstr(error.message, "found none"));
 }
 
+static void expect_second_name(const char *spelling, const char *name)
+{
+    static const struct option table[] = {
+        {.name = "version", .type = OPTION_CHOICE, .choices = "any|python|binary", .fallback = "any"},
+        OPTION_CLASS_NAMES,
+        {0}};
+    struct options *options;
+    struct dataset *dataset;
+    struct error error;
+    assert_int_equal(options_create(&options, table, &error), OK);
+    assert_int_equal(options_set(options, "class_names", spelling, "test", &error), OK);
+    assert_int_equal(dataset_open(&dataset, "cifar100", scratch.path, options, NULL, &error), OK);
+    assert_string_equal(dataset_class_name(dataset, 1), name);
+    dataset_close(dataset);
+    options_destroy(options);
+}
+
+/* MTIL's prompts have spaces, those of class-incremental learning the names of the file. */
+static void test_spelling_of_class_names(void **state)
+{
+    (void)state;
+    static const uint8_t record[2 + 3072]; /* one image of class 0 */
+    scratch_write(&scratch, "cifar-100-binary/train.bin", record, sizeof record);
+    scratch_write(&scratch, "cifar-100-binary/test.bin", record, sizeof record);
+    scratch_write_text(&scratch, "cifar-100-binary/fine_label_names.txt", "apple\naquarium_fish\n");
+    expect_second_name("spaced", "aquarium fish");
+    expect_second_name("original", "aquarium_fish");
+}
+
 static void test_tiny_imagenet(void **state)
 {
     (void)state;
@@ -392,13 +422,76 @@ static void test_tiny_imagenet(void **state)
     scratch_write_png(&scratch, "tiny-imagenet-200/val/images/val_0.JPEG", 4, 4, 0);
     scratch_write_text(&scratch, "tiny-imagenet-200/val/val_annotations.txt", "val_0.JPEG\tn01\t0\t0\t3\t3\n");
     struct dataset *dataset = open_dataset("tiny_imagenet", scratch.path);
-    assert_string_equal(dataset_class_name(dataset, 0), "goldfish"); /* by WordNet id, not as listed */
-    assert_string_equal(dataset_class_name(dataset, 1), "bull frog");
+    assert_string_equal(dataset_class_name(dataset, 0), "bull frog"); /* as listed, not by WordNet id */
+    assert_string_equal(dataset_class_name(dataset, 1), "goldfish");
     assert_int_equal(dataset_size(dataset, SPLIT_TRAIN), 2);
-    assert_int_equal(dataset_label(dataset, SPLIT_TEST, 0), 0);
+    assert_int_equal(dataset_label(dataset, SPLIT_TEST, 0), 1);
     dataset_close(dataset);
     scratch_write_text(&scratch, "tiny-imagenet-200/val/val_annotations.txt", "val_0.JPEG\tn03\t0\t0\t3\t3\n");
     expect_refused("tiny_imagenet", "val_annotations.txt:1");
+}
+
+enum { TINY_CLASSES = 200 };
+
+/* An archive with these classes in this order, an image each for training and testing. */
+static void write_tiny_imagenet(char wnids[][16], const size_t *order)
+{
+    struct text list = {0}, annotations = {0};
+    for (size_t i = 0; i < TINY_CLASSES; i++) {
+        const char *wnid = wnids[order[i]];
+        char name[96];
+        snprintf(name, sizeof name, "tiny-imagenet-200/train/%s/images/%s_0.JPEG", wnid, wnid);
+        scratch_write_png(&scratch, name, 4, 4, 0);
+        snprintf(name, sizeof name, "tiny-imagenet-200/val/images/%s.JPEG", wnid);
+        scratch_write_png(&scratch, name, 4, 4, 0);
+        text_add(&list, "%s\n", wnid);
+        text_add(&annotations, "%s.JPEG\t%s\t0\t0\t3\t3\n", wnid, wnid);
+    }
+    scratch_write_text(&scratch, "tiny-imagenet-200/wnids.txt", list.data);
+    scratch_write_text(&scratch, "tiny-imagenet-200/val/val_annotations.txt", annotations.data);
+    text_free(&list);
+    text_free(&annotations);
+}
+
+static void keep_warning(void *context, enum log_level level, const char *message)
+{
+    if (level == LOG_WARN)
+        snprintf(context, 512, "%s", message);
+}
+
+/* The public code's ids, names and order. Another order of the same ids is the root's own, with a warning. */
+static void test_tiny_imagenet_as_published(void **state)
+{
+    (void)state;
+    static char wnids[TINY_CLASSES + 1][16], names[TINY_CLASSES + 1][64];
+    char line[128], warning[512] = "";
+    struct log log = {.write = keep_warning, .context = warning};
+    size_t count = 0, order[TINY_CLASSES];
+    FILE *file = fopen(FIXTURES "/cil/tinyimagenet_classes.txt", "r");
+    assert_non_null(file);
+    while (count <= TINY_CLASSES && fgets(line, sizeof line, file) != NULL)
+        count += sscanf(line, "%*u\t%15[^\t]\t%63[^\n]", wnids[count], names[count]) == 2;
+    fclose(file);
+    assert_int_equal(count, TINY_CLASSES);
+    for (int reversed = 0; reversed < 2; reversed++) {
+        struct dataset *dataset;
+        struct error error;
+        for (size_t i = 0; i < TINY_CLASSES; i++)
+            order[i] = reversed ? TINY_CLASSES - 1 - i : i;
+        write_tiny_imagenet(wnids, order);
+        assert_int_equal(dataset_open(&dataset, "tiny_imagenet", scratch.path, NULL, &log, &error), OK);
+        assert_int_equal(dataset_classes(dataset), TINY_CLASSES);
+        for (size_t i = 0; i < TINY_CLASSES; i++) {
+            char *item = dataset_item_name(dataset, SPLIT_TRAIN, i);
+            assert_string_equal(dataset_class_name(dataset, i), names[order[i]]);
+            assert_non_null(strstr(item, wnids[order[i]]));
+            assert_int_equal(dataset_label(dataset, SPLIT_TRAIN, i), i);
+            assert_int_equal(dataset_label(dataset, SPLIT_TEST, i), i);
+            free(item);
+        }
+        dataset_close(dataset);
+        assert_true((strstr(warning, "200 of its classes are on another line") != NULL) == reversed);
+    }
 }
 
 /* --- digests ----------------------------------------------------------------------------------------------------- */
@@ -445,7 +538,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_folder_with_parts, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_folder_without_parts, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_images_of_a_folder, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_spelling_of_class_names, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_tiny_imagenet, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_tiny_imagenet_as_published, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_digest_of_items, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
