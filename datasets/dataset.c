@@ -168,6 +168,21 @@ static status check_missing(struct dataset *dataset, const struct options *optio
     return skip ? OK : ERROR_IO;
 }
 
+static void warn_of_left_out(const struct dataset *dataset)
+{
+    enum { NAMED = 3 };
+    struct text names = {0};
+    size_t count = dataset->left_out.count;
+    for (size_t i = 0; i < count && i < NAMED; i++)
+        text_add(&names, "%s%s", i > 0 ? ", " : "", dataset->left_out.items[i]);
+    if (count > 0)
+        log_warn(dataset->log,
+                 "%s/%s: %zu of its files are not JPEG, PNG, GIF, WebP or BMP images in a class folder, and are left "
+                 "out: %s%s",
+                 dataset->root, dataset->folder, count, names.failed ? "" : names.data, count > NAMED ? ", …" : "");
+    text_free(&names);
+}
+
 static bool is_chosen(const struct options *options, const char *key, const char *value)
 {
     return options_find(options_table(options), key) != NULL && strcmp(options_text(options, key), value) == 0;
@@ -188,6 +203,7 @@ static status open_with(struct dataset *dataset, const struct options *options, 
     TRY(choose_templates(dataset, error));
     if (dataset->reader->listed || coop)
         TRY(check_missing(dataset, options, error));
+    warn_of_left_out(dataset);
     return check_labels(dataset, error);
 }
 
@@ -232,6 +248,7 @@ void dataset_close(struct dataset *dataset)
     }
     strings_free(&dataset->classes);
     strings_free(&dataset->templates);
+    strings_free(&dataset->left_out);
     free(dataset->given_folder);
     free(dataset->root);
     free(dataset);
@@ -284,6 +301,11 @@ size_t dataset_missing(const struct dataset *dataset)
 const char *dataset_missing_file(const struct dataset *dataset, enum split split, size_t index)
 {
     return index < dataset->missing[split].count ? dataset->missing[split].items[index].file : NULL;
+}
+
+const char *dataset_left_out(const struct dataset *dataset, size_t index)
+{
+    return index < dataset->left_out.count ? dataset->left_out.items[index] : NULL;
 }
 
 const char *dataset_own_folder(const struct dataset *dataset)

@@ -27,14 +27,15 @@ static status check_dataset(const struct task *task, struct error *error)
     return OK;
 }
 
-/* Returns the number of classes without images, and the first of them. */
-static status count_empty(const struct dataset *dataset, size_t *count, size_t *first, struct error *error)
+/* Returns the number of classes without images in the splits from `from` on, and the first of them. */
+static status count_empty(const struct dataset *dataset, enum split from, size_t *count, size_t *first,
+                          struct error *error)
 {
     size_t classes = dataset_classes(dataset);
     bool *seen = calloc(classes, sizeof *seen);
     if (seen == NULL)
         return error_set(error, ERROR_MEMORY, "%s: no memory for %zu classes", dataset_name(dataset), classes);
-    for (int split = 0; split < SPLITS; split++)
+    for (int split = from; split < SPLITS; split++)
         for (size_t i = 0; i < dataset_size(dataset, (enum split)split); i++)
             seen[dataset_label(dataset, (enum split)split, i)] = true;
     *count = 0;
@@ -53,7 +54,7 @@ static status require_images(const struct experiment *e, const struct task *task
     const struct task_settings *s = &task->settings;
     const struct options *options = suite_entry(e->suite, "tasks", s->name);
     size_t empty, first = 0, classes = dataset_classes(task->dataset);
-    TRY(count_empty(task->dataset, &empty, &first, error));
+    TRY(count_empty(task->dataset, SPLIT_TRAIN, &empty, &first, error));
     if (empty == 0)
         return OK;
     const char *name = dataset_class_name(task->dataset, first);
@@ -67,21 +68,36 @@ static status require_images(const struct experiment *e, const struct task *task
     return OK;
 }
 
+static status warn_of_untested(const struct experiment *e, const struct task *task, struct error *error)
+{
+    size_t untested, first = 0;
+    TRY(count_empty(task->dataset, SPLIT_TEST, &untested, &first, error));
+    if (untested > 0)
+        log_warn(e->log,
+                 "%s under %s: %zu of %zu classes have no test image, so that accuracy says nothing of them; the first "
+                 "is \"%s\"",
+                 task->settings.name, task->settings.root, untested, dataset_classes(task->dataset),
+                 dataset_class_name(task->dataset, first));
+    return OK;
+}
+
 status tasks_check(const struct experiment *e, const struct task *task, struct error *error)
 {
     TRY(check_dataset(task, error));
-    return task->part_name == NULL ? require_images(e, task, error) : OK;
+    if (task->part_name != NULL)
+        return OK;
+    TRY(require_images(e, task, error));
+    return warn_of_untested(e, task, error);
 }
 
 status tasks_open_dataset(struct dataset **dataset, const struct suite *suite, const struct task_settings *s,
                           const struct log *log, struct error *error)
 {
+    bool drawn = strncmp(suite_name(suite), "mini", strlen("mini")) == 0;
     if (!file_is_directory(s->root))
-        return error_set(
-            error, ERROR_IO,
-            "data.root: there is no folder %s; name the one that holds the datasets, or write the built-in ones "
-            "there: mtil data mini %s",
-            s->root, s->root);
+        return error_set(error, ERROR_IO, "data.root: there is no folder %s; name the one that holds the datasets%s%s",
+                         s->root, drawn ? ", or write the built-in ones there: mtil data mini " : "",
+                         drawn ? s->root : "");
     TRY(dataset_open(dataset, s->reader, s->root, suite_entry(suite, "tasks", s->name), log, error));
     if (s->template != NULL && dataset_set_template(*dataset, s->template, error) != OK)
         return error_context(error, "data.template, tasks.%s.template", s->name);

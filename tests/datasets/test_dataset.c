@@ -351,12 +351,100 @@ static void test_folder_without_parts(void **state)
     struct dataset *dataset = open_folder("whole", OK, &error);
     assert_int_equal(dataset_size(dataset, SPLIT_TRAIN), 8);
     char *name = dataset_item_name(dataset, SPLIT_TRAIN, 0); /* item 2 of the permutation of seed 42 */
-    assert_string_equal(name, "whole/./a/2.png");
+    assert_string_equal(name, "whole/a/2.png");
     free(name);
     dataset_close(dataset);
     assert_int_equal(symlink(".", scratch_file(&scratch, "whole/a/loop")), 0);
     assert_null(open_folder("whole", ERROR_FORMAT, &error));
     assert_non_null(strstr(error.message, "folders deep"));
+}
+
+static size_t count_label(const struct dataset *dataset, enum split split, int label)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < dataset_size(dataset, split); i++)
+        count += dataset_label(dataset, split, i) == label;
+    return count;
+}
+
+static void folder_is_split_by_class(void **state)
+{
+    (void)state;
+    struct error error;
+    char name[64];
+    for (int i = 0; i < 61; i++) {
+        snprintf(name, sizeof name, "whole/%c/%d.png", 'a' + i / 20, i);
+        scratch_write_png(&scratch, name, 2, 2, (unsigned)i);
+    }
+    struct dataset *dataset = open_folder("whole", OK, &error);
+    for (int label = 0; label < 3; label++) {
+        assert_int_equal(count_label(dataset, SPLIT_TRAIN, label), 16);
+        assert_int_equal(count_label(dataset, SPLIT_TEST, label), 4);
+    }
+    assert_int_equal(count_label(dataset, SPLIT_TRAIN, 3), 1); /* an only image */
+    assert_int_equal(count_label(dataset, SPLIT_TEST, 3), 0);
+    dataset_close(dataset);
+}
+
+static void folder_reads_or_names_every_file(void **state)
+{
+    (void)state;
+    static const uint8_t gif[] = "GIF89a\x01\x00\x01\x00\x80\x00\x00\x00\x00\x00\xff\xff\xff\x2c\x00\x00\x00\x00"
+                                 "\x01\x00\x01\x00\x00\x02\x02\x44\x01\x00\x3b";
+    struct error error;
+    struct image image;
+    scratch_write(&scratch, "all/a/1.gif", gif, sizeof gif - 1);
+    scratch_write(&scratch, "all/a/2.GIF", gif, sizeof gif - 1);
+    scratch_write_png(&scratch, "all/b/no ending", 2, 2, 0);
+    scratch_write_png(&scratch, "all/b/2.png", 2, 2, 0);
+    scratch_write_text(&scratch, "all/b/notes.txt", "no image");
+    scratch_write_png(&scratch, "all/loose.png", 2, 2, 0);
+    scratch_write_text(&scratch, "all/classnames.txt", "x\ny\n");
+    struct dataset *dataset = open_folder("all", OK, &error);
+    assert_int_equal(dataset_size(dataset, SPLIT_TRAIN) + dataset_size(dataset, SPLIT_TEST), 4);
+    for (int split = 0; split < SPLITS; split++)
+        for (size_t i = 0; i < dataset_size(dataset, (enum split)split); i++) {
+            assert_int_equal(dataset_read(dataset, (enum split)split, i, &image, NULL, &error), OK);
+            image_free(&image);
+        }
+    assert_string_equal(dataset_left_out(dataset, 0), "loose.png");
+    assert_string_equal(dataset_left_out(dataset, 1), "b/notes.txt");
+    assert_null(dataset_left_out(dataset, 2));
+    dataset_close(dataset);
+}
+
+static void expect_folder_refused(const char *path, status expected, const char *words)
+{
+    struct error error;
+    assert_null(open_folder(path, expected, &error));
+    if (strstr(error.message, words) == NULL)
+        fail_msg("expected \"%s\" in: %s", words, error.message);
+}
+
+/* The folder is named, what is expected, and what was found. */
+static void folders_without_classes_are_refused(void **state)
+{
+    (void)state;
+    scratch_write_png(&scratch, "my/flat/1.png", 2, 2, 0);
+    scratch_write_png(&scratch, "my/flat/2.png", 2, 2, 0);
+    expect_folder_refused("my/flat", ERROR_FORMAT,
+                          "/my/flat: expected a folder for each class, with its images; found 2 images");
+    scratch_write_text(&scratch, "my/empty/notes.txt", "");
+    expect_folder_refused("my/empty", ERROR_FORMAT,
+                          "/my/empty: expected a folder for each class, with its images; found no folder");
+    expect_folder_refused("mi", ERROR_IO, "there is no folder \"mi\" (did you mean \"my\"?)");
+    for (const char *const *image = (const char *const[]){"a/1.png", "a/2.png", "b/1.png", "b/2.png", NULL}; *image;
+         image++) {
+        char name[64];
+        snprintf(name, sizeof name, "more/whole/%s", *image);
+        scratch_write_png(&scratch, name, 2, 2, 0);
+    }
+    scratch_write_png(&scratch, "more/parts/train/a/1.png", 2, 2, 0);
+    scratch_write_png(&scratch, "more/parts/test/a/1.png", 2, 2, 0);
+    expect_folder_refused(
+        "more", ERROR_FORMAT,
+        "/more: expected a folder for each class, with its images; found class folders within \"parts\"");
+    expect_folder_refused("more", ERROR_FORMAT, "path: more/parts");
 }
 
 static void test_images_of_a_folder(void **state)
@@ -444,6 +532,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_unreadable_image, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_folder_with_parts, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_folder_without_parts, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(folder_is_split_by_class, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(folder_reads_or_names_every_file, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(folders_without_classes_are_refused, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_images_of_a_folder, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_tiny_imagenet, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_digest_of_items, set_up, tear_down),

@@ -117,7 +117,7 @@ if command -v zsh >/dev/null; then
             words=(mtil "$@") CURRENT=$#words; source ./_mtil' zsh "$@"
     }
     zsh_completes da | shows 'data[fetch, write, check and show datasets, clear the cache]'
-    zsh_completes run --p | shows '--dry-run[print the resolved suite and, where data and weights are there, time, memory and disk; do nothing]'
+    zsh_completes run --p | shows '--dry-run[print the resolved suite and, where data and weights are there, the tasks, time, memory and disk; do nothing]'
     zsh_completes data cache cl | grep -q 'show clear' || complain "zsh: data cache"
 else
     echo "zsh completion: skipped, zsh is not installed"
