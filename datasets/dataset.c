@@ -9,6 +9,7 @@
 #include "core/text.h"
 #include "datasets/prompts.h"
 #include "datasets/readers/reader.h"
+#include "datasets/same_names.h"
 #include "datasets/split/coop.h"
 
 /* --- opening ------------------------------------------------------------------------------------------------------ */
@@ -63,6 +64,29 @@ static status override_classes(struct dataset *dataset, struct error *error)
     }
     strings_free(&dataset->classes);
     dataset->classes = names;
+    dataset->names_given = true;
+    return OK;
+}
+
+/* The user's own names can be changed; the dataset's are as published. */
+static status check_class_names(const struct dataset *dataset, struct error *error)
+{
+    struct same_names same;
+    char *const *names = dataset->classes.items;
+    TRY(same_names_find(&same, (const char *const *)names, dataset->classes.count, error));
+    if (same.count == 0)
+        return OK;
+    if (dataset->names_given)
+        return error_set(error, ERROR_FORMAT,
+                         "%s/%s/classnames.txt:%zu: the class name \"%s\" is that of line %zu, \"%s\"; of two classes "
+                         "with one name the second can never win, give it another name",
+                         dataset->root, dataset->folder, same.second + 1, names[same.second], same.first + 1,
+                         names[same.first]);
+    log_warn(dataset->log,
+             "%s: %zu of %zu class names of %s are those of earlier classes, and can never win by name; the first is "
+             "\"%s\" (labels %zu and %zu). classnames.txt gives them other names",
+             dataset->root, same.count, dataset->classes.count, dataset->reader->name, names[same.second], same.first,
+             same.second);
     return OK;
 }
 
@@ -200,6 +224,7 @@ static status open_with(struct dataset *dataset, const struct options *options, 
         TRY(coop_open(dataset, error));
     }
     TRY(override_classes(dataset, error));
+    TRY(check_class_names(dataset, error));
     TRY(choose_templates(dataset, error));
     if (dataset->reader->listed || coop)
         TRY(check_missing(dataset, options, error));

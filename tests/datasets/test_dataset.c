@@ -13,6 +13,7 @@
 #include "datasets/dataset.h"
 #include "datasets/formats/strings.h"
 #include "datasets/prompts.h"
+#include "datasets/same_names.h"
 #include "datasets/split/split.h"
 #include "tests/datasets/scratch.h"
 
@@ -150,6 +151,12 @@ static void test_split(void **state)
     assert_int_equal(split_train_count(1), 0);
 }
 
+static void remember_warning(void *context, enum log_level level, const char *message)
+{
+    if (level == LOG_WARN)
+        snprintf(context, 512, "%s", message);
+}
+
 /* --- overrides --------------------------------------------------------------------------------------------------- */
 
 static void test_class_names_override(void **state)
@@ -169,6 +176,53 @@ static void test_class_names_override(void **state)
     expect_refused("dtd", "classnames.txt:2");
     scratch_write_text(&scratch, "dtd/classnames.txt", "Braid\nDots\n");
     expect_refused("dtd", "expected 5 names");
+}
+
+static void expect_same(size_t count, size_t first, size_t second, const char *const *names, size_t size)
+{
+    struct same_names same;
+    struct error error;
+    assert_int_equal(same_names_find(&same, names, size, &error), OK);
+    assert_int_equal(same.count, count);
+    assert_int_equal(same.first, first);
+    assert_int_equal(same.second, second);
+}
+
+static void names_that_read_the_same_are_found(void **state)
+{
+    (void)state;
+    expect_same(0, 0, 0, NULL, 0);
+    expect_same(0, 0, 0, (const char *const[]){"a", "b", "a b", "ab", "\xc3\xa5", "\xff"}, 6);
+    expect_same(2, 1, 2, (const char *const[]){"b", "a", "a ", "\tA"}, 4);
+    expect_same(1, 0, 2,
+                (const char *const[]){"a  b", "c",
+                                      "a\xc2\xa0"
+                                      "b"},
+                3);
+    expect_same(1, 0, 1, (const char *const[]){"\xc3\x85ngstr\xc3\xb6m", "A\xcc\x8angstro\xcc\x88m"}, 2);
+    expect_same(1, 0, 1, (const char *const[]){"\xff", "\xff"}, 2);
+}
+
+/* The user's names are an error, with both lines; the dataset's own a warning. */
+static void classes_of_one_name_are_reported(void **state)
+{
+    (void)state;
+    char warning[512] = "";
+    struct log log = {.write = remember_warning, .context = warning};
+    struct dataset *dataset;
+    struct error error;
+    scratch_copy(&scratch, ROOTS "dtd");
+    scratch_write_text(&scratch, "dtd/classnames.txt", "braid\nlace\nDots\nPores\nbraid \n");
+    expect_refused("dtd", "/dtd/classnames.txt:5: the class name \"braid \" is that of line 1, \"braid\"");
+    scratch_write_png(&scratch, "train/red_fox/1.png", 2, 2, 0);
+    scratch_write_png(&scratch, "train/red fox/1.png", 2, 2, 0);
+    scratch_write_png(&scratch, "test/red fox/1.png", 2, 2, 0);
+    assert_int_equal(dataset_open(&dataset, "folder", scratch.path, NULL, &log, &error), OK);
+    dataset_close(dataset);
+    assert_non_null(strstr(warning, "1 of 2 class names of folder are those of earlier classes"));
+    assert_non_null(strstr(warning, "\"red fox\" (labels 0 and 1)"));
+    scratch_write_text(&scratch, "classnames.txt", "fox\nFox\n");
+    expect_refused("folder", "classnames.txt:2: ");
 }
 
 /* Where names go by position, classnames.txt says how many classes there are. */
@@ -218,12 +272,6 @@ static void test_missing_folder(void **state)
     expect_refused("dtd", "/dtd: cannot look for the dataset dtd here: Too many levels of symbolic links");
     expect_refused("sun397", "expected a folder \"SUN397\"");
     expect_refused("cifar100", "\"cifar-100-python\" or \"cifar-100-binary\"");
-}
-
-static void remember_warning(void *context, enum log_level level, const char *message)
-{
-    if (level == LOG_WARN)
-        snprintf(context, 512, "%s", message);
 }
 
 static void test_missing_images(void **state)
@@ -524,6 +572,8 @@ int main(void)
         cmocka_unit_test(test_prompts),
         cmocka_unit_test(test_split),
         cmocka_unit_test_setup_teardown(test_class_names_override, set_up, tear_down),
+        cmocka_unit_test(names_that_read_the_same_are_found),
+        cmocka_unit_test_setup_teardown(classes_of_one_name_are_reported, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_positional_class_names, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_missing_folder, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_missing_images, set_up, tear_down),
