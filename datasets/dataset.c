@@ -201,8 +201,8 @@ static void warn_of_left_out(const struct dataset *dataset)
         text_add(&names, "%s%s", i > 0 ? ", " : "", dataset->left_out.items[i]);
     if (count > 0)
         log_warn(dataset->log,
-                 "%s/%s: %zu of its files are not JPEG, PNG, GIF, WebP or BMP images in a class folder, and are left "
-                 "out: %s%s",
+                 "%s/%s: only JPEG, PNG, GIF, WebP and BMP images in a class folder are read; files left out: %zu "
+                 "(%s%s)",
                  dataset->root, dataset->folder, count, names.failed ? "" : names.data, count > NAMED ? ", …" : "");
     text_free(&names);
 }

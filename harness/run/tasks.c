@@ -75,8 +75,8 @@ static status warn_of_untested(const struct experiment *e, const struct task *ta
     TRY(count_empty(task->dataset, SPLIT_TEST, &untested, &first, error));
     if (untested > 0)
         log_warn(e->log,
-                 "%s under %s: %zu of %zu classes have no test image, so that accuracy says nothing of them; the first "
-                 "is \"%s\"",
+                 "%s under %s: classes without a test image, of which accuracy says nothing: %zu of %zu, the first is "
+                 "\"%s\"",
                  task->settings.name, task->settings.root, untested, dataset_classes(task->dataset),
                  dataset_class_name(task->dataset, first));
     return OK;

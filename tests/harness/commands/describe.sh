@@ -33,7 +33,7 @@ cmp -s keys.md "$source/harness/suites/KEYS.md" ||
     complain "harness/suites/KEYS.md is not what the program says; renew it: build/mtil list keys --format markdown > harness/suites/KEYS.md"
 
 what="init"
-"$mtil" init --quiet || complain "mtil init fails"
+"$mtil" init --all --quiet || complain "mtil init --all fails"
 sed 's/^\( *\)#\([a-z]\)/\1\2/' suite.yaml >every_key.yaml # with every key that is a comment
 echo 'run: {}' >nothing.yaml
 settings nothing.yaml >expected
