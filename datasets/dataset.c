@@ -192,7 +192,7 @@ static status check_missing(struct dataset *dataset, const struct options *optio
     return skip ? OK : ERROR_IO;
 }
 
-static void warn_of_left_out(const struct dataset *dataset)
+static void report_left_out(const struct dataset *dataset)
 {
     enum { NAMED = 3 };
     struct text names = {0};
@@ -200,7 +200,7 @@ static void warn_of_left_out(const struct dataset *dataset)
     for (size_t i = 0; i < count && i < NAMED; i++)
         text_add(&names, "%s%s", i > 0 ? ", " : "", dataset->left_out.items[i]);
     if (count > 0)
-        log_warn(dataset->log,
+        log_info(dataset->log,
                  "%s/%s: only JPEG, PNG, GIF, WebP and BMP images in a class folder are read; files left out: %zu "
                  "(%s%s)",
                  dataset->root, dataset->folder, count, names.failed ? "" : names.data, count > NAMED ? ", …" : "");
@@ -228,7 +228,7 @@ static status open_with(struct dataset *dataset, const struct options *options, 
     TRY(choose_templates(dataset, error));
     if (dataset->reader->listed || coop)
         TRY(check_missing(dataset, options, error));
-    warn_of_left_out(dataset);
+    report_left_out(dataset);
     return check_labels(dataset, error);
 }
 

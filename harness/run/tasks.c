@@ -69,12 +69,12 @@ static status require_images(const struct experiment *e, const struct task *task
     return OK;
 }
 
-static status warn_of_untested(const struct experiment *e, const struct task *task, struct error *error)
+static status report_untested(const struct experiment *e, const struct task *task, struct error *error)
 {
     size_t untested, first = 0;
     TRY(count_empty(task->dataset, SPLIT_TEST, &untested, &first, error));
     if (untested > 0)
-        log_warn(e->log,
+        log_info(e->log,
                  "%s under %s: classes without a test image, of which accuracy says nothing: %zu of %zu, the first is "
                  "\"%s\"",
                  task->settings.name, task->settings.root, untested, dataset_classes(task->dataset),
@@ -88,7 +88,7 @@ status tasks_check(const struct experiment *e, const struct task *task, struct e
     if (task->part_name != NULL)
         return OK;
     TRY(require_images(e, task, error));
-    return warn_of_untested(e, task, error);
+    return report_untested(e, task, error);
 }
 
 status tasks_open_dataset(struct dataset **dataset, const struct suite *suite, const struct task_settings *s,
