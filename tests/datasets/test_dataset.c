@@ -459,6 +459,10 @@ static void folder_reads_or_names_every_file(void **state)
     assert_string_equal(dataset_left_out(dataset, 1), "b/notes.txt");
     assert_null(dataset_left_out(dataset, 2));
     dataset_close(dataset);
+    scratch_write_text(&scratch, "all/a/3.gif", "<html>"); /* it says that it is an image: reading it is an error */
+    dataset = open_folder("all", OK, &error);
+    assert_int_equal(dataset_size(dataset, SPLIT_TRAIN) + dataset_size(dataset, SPLIT_TEST), 5);
+    dataset_close(dataset);
 }
 
 static void expect_folder_refused(const char *path, status expected, const char *words)
