@@ -83,10 +83,10 @@ static status check_class_names(const struct dataset *dataset, struct error *err
                          dataset->root, dataset->folder, same.second + 1, names[same.second], same.first + 1,
                          names[same.first]);
     log_warn(dataset->log,
-             "%s: %zu of %zu class names of %s are those of earlier classes, and can never win by name; the first is "
+             "%s/%s: %zu of %zu class names repeat those of earlier classes, and never win by name; the first is "
              "\"%s\" (labels %zu and %zu). classnames.txt gives them other names",
-             dataset->root, same.count, dataset->classes.count, dataset->reader->name, names[same.second], same.first,
-             same.second);
+             dataset->root, dataset->folder != NULL ? dataset->folder : dataset->reader->name, same.count,
+             dataset->classes.count, names[same.second], same.first, same.second);
     return OK;
 }
 

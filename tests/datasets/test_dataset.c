@@ -219,7 +219,7 @@ static void classes_of_one_name_are_reported(void **state)
     scratch_write_png(&scratch, "test/red fox/1.png", 2, 2, 0);
     assert_int_equal(dataset_open(&dataset, "folder", scratch.path, NULL, &log, &error), OK);
     dataset_close(dataset);
-    assert_non_null(strstr(warning, "1 of 2 class names of folder are those of earlier classes"));
+    assert_non_null(strstr(warning, "1 of 2 class names repeat those of earlier classes"));
     assert_non_null(strstr(warning, "\"red fox\" (labels 0 and 1)"));
     scratch_write_text(&scratch, "classnames.txt", "fox\nFox\n");
     expect_refused("folder", "classnames.txt:2: ");
