@@ -135,6 +135,8 @@ const char *dataset_own_folder(const struct dataset *dataset); /* its own folder
 bool dataset_skips_unreadable(const struct dataset *dataset);  /* on_unreadable: skip */
 size_t dataset_missing(const struct dataset *dataset);         /* listed images that "on_missing: skip" left out */
 const char *dataset_missing_file(const struct dataset *dataset, enum split split, size_t index); /* NULL at the end */
+const char *dataset_left_out(const struct dataset *dataset,
+                             size_t index); /* a file that is no image of a class; NULL at the end */
 size_t dataset_classes(const struct dataset *dataset);
 const char *dataset_class_name(const struct dataset *dataset, size_t index);
 size_t dataset_templates(const struct dataset *dataset);

@@ -57,6 +57,7 @@ struct dataset {
     struct raw_images *sources;
     size_t source_count;
     struct dataset_items missing[SPLITS]; /* listed files that are not there */
+    struct strings left_out;              /* files among the images that are none, and images of no class */
     const struct dataset *whole;          /* the one this is a part of, to which folder and sources belong; or NULL */
     char *given_folder;                   /* storage for readers whose folder is an option */
 };
@@ -94,8 +95,13 @@ status dataset_add_raw(struct dataset *dataset, enum split split, struct raw_ima
 /* Appends an item that the reader's own `read` makes; its source is the split. */
 status dataset_add_generated(struct dataset *dataset, enum split split, size_t label, struct error *error);
 
-/* Cuts all items into both splits by PyTorch's seeded 80/20 random_split, and empties items. */
-status dataset_split_randomly(struct dataset *dataset, struct dataset_items *items, uint64_t seed, struct error *error);
+/* Whether a folder has class folders of images, or train and test with such, and no images of its own. */
+bool dataset_is_folder(const char *folder);
+
+/* Cuts all items into both splits by PyTorch's seeded 80/20 random_split, and empties items. by_class: 80/20 of each class, in
+ * the same order; an only image is trained on. */
+status dataset_split_randomly(struct dataset *dataset, struct dataset_items *items, uint64_t seed, bool by_class,
+                              struct error *error);
 void dataset_items_free(struct dataset_items *items);
 
 /* Drops the items of a split that keep says false of; the others stay in order. */

@@ -278,6 +278,7 @@ const struct suite_section settings_sections[] = {
     {.name = "tasks",
      .options = task_options,
      .each_of = "data.order",
+     .named = "path",
      .inherits = "training|data.split|data.on_missing|data.on_unreadable|data.class_names|data.template",
      .incidental = "root|path|on_unreadable",
      .chooser = "reader",
