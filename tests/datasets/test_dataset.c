@@ -448,6 +448,8 @@ static void folder_reads_or_names_every_file(void **state)
     scratch_write_png(&scratch, "all/b/2.png", 2, 2, 0);
     scratch_write_text(&scratch, "all/b/notes.txt", "no image");
     scratch_write_png(&scratch, "all/loose.png", 2, 2, 0);
+    scratch_write_png(&scratch, "all/.ipynb_checkpoints/loose-checkpoint.png", 2, 2, 0); /* an editor's: no class */
+    scratch_write_png(&scratch, "all/b/.ipynb_checkpoints/2-checkpoint.png", 2, 2, 0);
     scratch_write_text(&scratch, "all/classnames.txt", "x\ny\n");
     struct dataset *dataset = open_folder("all", OK, &error);
     assert_int_equal(dataset_size(dataset, SPLIT_TRAIN) + dataset_size(dataset, SPLIT_TEST), 4);
