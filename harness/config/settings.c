@@ -271,6 +271,8 @@ const struct suite_section settings_sections[] = {
      .alias = "selector=kind",
      .about = "choice of the router of a test image",
      .incidental = "shrinkage=0.1", /* a key that runs of other kinds had no need of */
+     .preset_by = "selector.kind",
+     .preset = selector_preset,
      .used = method_reads},
     {.name = "evaluation",
      .options = evaluation_options,

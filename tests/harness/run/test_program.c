@@ -150,7 +150,7 @@ static void lists_come_in_every_format(void **state)
     expect_answer("list suites", "CoOp's splits, no CIFAR-100"); /* the end of a long line: there is no terminal */
     expect_answer("list methods -v", "loss = cross-entropy + l2 · Σ (θ − θ_{t−1})²");
     expect_answer("list methods -v", "method.exemplars");
-    expect_answer("list policies -v", "whole number from 2 to 16, default 2: how many of the most used experts");
+    expect_answer("list policies -v", "whole number from 2 to 16, default 2: number of the most used experts");
     expect_answer("list combiners -v --format csv", "ties,combine.density,\"number from 0 to 1, default 0.2: ");
     expect_answer("list datasets -v", "tasks.NAME.");
     expect_answer("list suites -v", "table    Park");
@@ -181,6 +181,9 @@ static void a_dry_run_shows_settings(void **state)
     expect_answer(
         "run mtil --dry-run model.weights=/no/clip.safetensors",
         "\n# time, memory and disk cannot be estimated: model.weights: there is no file /no/clip.safetensors");
+    expect_answer(
+        "run mini --dry-run selector=alexnet selector.alexnet=/no/alexnet.pth",
+        "cannot be estimated: selector.alexnet: there is no file /no/alexnet.pth; expected AlexNet's weights");
     expect_answer("run mini --dry-run data.root=/no/data",
                   "cannot be estimated: data.root: there is no folder /no/data");
     expect_error("run mini --dry-run data.root=/no/data adapter.top_k=23", 2, "top_k");
