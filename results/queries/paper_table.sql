@@ -92,7 +92,7 @@
 ), datasets AS MATERIALIZED (
     SELECT name, min(place) AS place FROM cells GROUP BY name
 ), printed AS MATERIALIZED (
-    SELECT number, count(*) AS datasets, avg(transfer) AS transfer, avg(average) AS average, avg(last) AS last
+    SELECT number, avg(transfer) AS transfer, avg(average) AS average, avg(last) AS last
     FROM cells
     WHERE NOT own
     GROUP BY number
@@ -106,7 +106,8 @@
     GROUP BY number
     UNION ALL
     SELECT 0, papers.number, method || ', published (' || source || ')', NULL,
-           coalesce(printed.datasets, 0) IN (0, (SELECT count(*) FROM datasets)),
+           (SELECT count(*) FROM published_tasks AS t WHERE t.task_order = papers.task_order)
+           = (SELECT count(*) FROM datasets),
            coalesce(papers.transfer, printed.transfer), coalesce(papers.average, printed.average),
            coalesce(papers.last, printed.last)
     FROM papers
