@@ -33,7 +33,8 @@ struct head_classes {
 struct head_batch {
     const struct tensor *features; /* of the images, [B, embed], not normalised */
     const struct image_labels *labels;
-    float smoothing, weight; /* of the cross-entropy */
+    float smoothing, weight; /* of the loss */
+    bool contrastive;        /* training.loss; of a head of texts, where no image is mixed */
     struct tensor dfeatures; /* out, in the step's arena */
 };
 
@@ -66,7 +67,7 @@ struct head {
     /* classes, from the arena, are valid until it is emptied. */
     status (*begin_task)(struct experiment *e, const struct task *task, int32_t router, struct arena *arena,
                          struct head_classes *classes, struct error *error);
-    /* Adds weight · cross-entropy to the model's loss, its gradients to the head's parameters that are trained, and leaves
+    /* Adds weight · loss to the model's loss, its gradients to the head's parameters that are trained, and leaves
      * those of the features. */
     status (*loss)(struct experiment *e, const struct head_classes *classes, struct head_batch *batch,
                    struct error *error);

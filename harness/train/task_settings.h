@@ -17,6 +17,7 @@ struct task_settings {
     size_t schedule_end; /* where the cosine reaches 0; one before `iterations` with reference_iterations */
     double rate;
     struct update_rule rule; /* of the optimizer, without a guard */
+    bool contrastive;        /* the loss is CLIP's */
     float smoothing;
     enum on_nan on_nan;
     struct augmentation augmentation; /* of training images */
@@ -30,6 +31,10 @@ void task_settings_count(struct task_settings *settings, size_t images);
 
 /* Of the section `training` alone: what iterations need. */
 struct task_settings training_settings_of(const struct options *options);
+
+/* Whether the loss fits the head, the augmentation and the GPUs; section is for messages. */
+status training_check(const char *section, const struct options *options, bool of_texts, size_t gpus,
+                      struct error *error);
 
 /* options: of the task's entry. root: of data, for tasks without one of their own. All borrowed. */
 struct task_settings task_settings_of(const char *name, const char *root, const struct options *options);

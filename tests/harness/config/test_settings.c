@@ -465,6 +465,12 @@ static void values_that_do_not_fit_together(void **state)
                    (const char *const[]){"training.momentum is 0.5", "adamw", "training.optimizer=sgd", NULL});
     expect_refused("training: {optimizer: lamb}\n", "tasks.dtd.momentum=0.5",
                    (const char *const[]){"tasks.dtd.momentum is 0.5", "lamb", "tasks.dtd.optimizer=sgd", NULL});
+    expect_refused("training: {loss: contrastive, mixup: 0.5}\n", NULL,
+                   (const char *const[]){"loss: contrastive", "two labels", NULL});
+    expect_refused("training: {loss: contrastive}\n", "run.gpus=2", (const char *const[]){"run.gpus=1", NULL});
+    expect_refused("method: {name: supervised}\nhead: {name: linear}\ndata: {order: [dtd]}\n",
+                   "tasks.dtd.loss=contrastive",
+                   (const char *const[]){"tasks.dtd.loss", "linear has no prompts", NULL});
     expect_refused("training: {learning_rate: nan}\n", NULL, (const char *const[]){"learning_rate", "nan", NULL});
 }
 
