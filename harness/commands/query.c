@@ -157,6 +157,8 @@ const struct command command_query = {
                "               of classifiers (where there are no others, or with --method supervised):\n"
                "               accuracy, and the difference from the row Dense, or --baseline\n"
                "  experts      how often each expert was chosen\n"
+               "  blocks       frozen experts of each block after the last task, those that it added, and\n"
+               "               their mean over the first, middle and last third of a tower\n"
                "  class-experts  how often images of each class chose each expert in the last test;\n"
                "               with --dataset a row per block and class, a column per expert, percent\n"
                "  events       merges, skips and freezes\n"

@@ -1,5 +1,5 @@
 /* Cuts one dataset into a sequence of tasks: by the meaning of its class names (data.split_by: labels), similar classes
- * together, apart, or at random, to study merging with similar and with dissimilar tasks; or in a given order of its
+ * together, apart, at random, or together in half of the tasks, to study merging with similar and with dissimilar tasks; or in a given order of its
  * classes (order), the scenario of class-incremental learning.
  *
  *     TRY(label_split_create(&split, experiment, whole, error));

@@ -238,6 +238,8 @@ static void one_dataset_is_cut_into_tasks(void **state)
     suite_destroy(suite);
     expect_refused("data: {split_by: labels}\n", NULL, (const char *const[]){"one dataset", "names 11", NULL});
     expect_refused("data: {split_by: label}\n", NULL, (const char *const[]){"did you mean \"labels\"", NULL});
+    expect_refused("data: {order: [dtd], split_by: labels, parts: 3, similarity: mixed}\n", NULL,
+                   (const char *const[]){"similarity: mixed", "data.parts is 3", "at least 4", NULL});
     expect_refused("data: {order: [dtd], split_by: labels, similarity: alike}\n", NULL,
                    (const char *const[]){"together|apart|random", NULL});
     expect_refused("data: {parts: 7}\n", NULL, (const char *const[]){"unknown key \"parts\"", NULL});
