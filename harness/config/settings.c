@@ -167,8 +167,9 @@ static status head_keys(const char *name, const struct option **table, struct er
 }
 
 /* The head that all runs had before there was a choice is not written down. */
-static bool names_head(const struct suite *suite, const char *section)
+static bool names_head(const struct suite *suite, const char *section, const char *key)
 {
+    (void)key;
     return strcmp(options_text(suite_options(suite, section), "name"), "text") != 0;
 }
 
@@ -191,6 +192,27 @@ static bool method_reads(const struct suite *suite, const char *section)
     const struct method *method;
     struct error ignored;
     return method_find(&method, options_text(options, "name"), &ignored) != OK || method_uses(method, options, section);
+}
+
+static bool freezing_reads(const struct suite *suite, const char *section, const char *key)
+{
+    return method_reads(suite, section) && freeze_reads(suite_options(suite, section), key);
+}
+
+static bool merging_reads(const struct suite *suite, const char *section, const char *key)
+{
+    return method_reads(suite, section) && merge_reads(suite_options(suite, "merge"), section, key);
+}
+
+static bool training_reads(const struct suite *suite, const char *section, const char *key)
+{
+    (void)section;
+    return options_find(training_options, key) == NULL || method_reads(suite, "training");
+}
+
+static bool selector_reads(const struct suite *suite, const char *section, const char *key)
+{
+    return method_reads(suite, section) && selector_settings_read(suite_options(suite, section), key);
 }
 
 /* Paths of weights and images are incidental: their contents identify a run (harness/run/inputs.h). */
@@ -234,7 +256,7 @@ const struct suite_section settings_sections[] = {
                    "share_across_blocks=0|share_routing=0",
      .preset_by = "method.ffn",
      .preset = mixture_preset,
-     .used = method_reads},
+     .used = freezing_reads},
     {.name = "merge",
      .options = merge_options,
      .chooser = "policy",
@@ -246,18 +268,19 @@ const struct suite_section settings_sections[] = {
          "|analysis",
      .preset_by = "method.ffn",
      .preset = mixture_preset,
-     .used = method_reads},
+     .used = merging_reads},
     {.name = "combine",
      .options = combine_options,
      .chooser = "name",
      .chosen = merge_combiner_keys,
      .choice = combiner_name,
      .about = "what merged experts become",
-     .used = method_reads},
+     .used = merging_reads},
     {.name = "training",
      .options = training_options,
      .about = "steps, batches, optimizer, schedule and augmentation of every task",
-     .incidental = "epochs=0|optimizer=adamw|momentum=0.9|" AUGMENT_INCIDENTAL},
+     .incidental = "epochs=0|optimizer=adamw|momentum=0.9|" AUGMENT_INCIDENTAL,
+     .used = training_reads},
     {.name = "method",
      .options = method_options,
      .chooser = "name",
@@ -271,7 +294,7 @@ const struct suite_section settings_sections[] = {
      .alias = "selector=kind",
      .about = "what chooses the router of a test image",
      .incidental = "shrinkage=0.1", /* a key that runs of other kinds had no need of */
-     .used = method_reads},
+     .used = selector_reads},
     {.name = "evaluation",
      .options = evaluation_options,
      .about = "what test images are compared with, and what is stored"},
@@ -283,7 +306,8 @@ const struct suite_section settings_sections[] = {
      .chooser = "reader",
      .chosen = reader_keys,
      .choice = reader_name,
-     .about = "what is different for a single task, below its name"},
+     .about = "what is different for a single task, below its name",
+     .used = training_reads},
     {.name = "run",
      .options = run_options,
      .row = "row",
