@@ -300,7 +300,8 @@ struct nearest {
 static void count_difference(void *context, const char *key, const char *a, const char *b)
 {
     struct nearest *nearest = context;
-    if (compare_is_incidental(nearest->request, key, a, b) || compare_is_by(nearest->request, key))
+    if (compare_is_incidental(nearest->request, key, a, b) || compare_is_by(nearest->request, key) ||
+        ((!a || !b) && belongs_to_by(nearest->request, key)))
         return;
     if (nearest->count++ < DIFFERENCES_SHOWN)
         text_add(&nearest->text, "%s%s (%s here, %s there)", nearest->count > 1 ? ", " : "", key, a ? a : "not set",

@@ -211,7 +211,7 @@ static void heads_go_with_methods_and_models(void **state)
     assert_int_equal(s.scratch.heads, 7);
     suite_destroy(suite);
     expect_refused(SCRATCH, "model.width=70", (const char *const[]){"model.heads", "70", "64", NULL});
-    expect_refused(SCRATCH, "model.heads=4,4", (const char *const[]){"model.heads", "one number", "4,4", NULL});
+    expect_refused(SCRATCH, "model.heads=4,4", (const char *const[]){"model.heads", "one number", "4, 4", NULL});
     expect_refused("model: {width: 64}\n", NULL, (const char *const[]){"model.width", "leave it out", NULL});
     expect_refused(SCRATCH, "head.name=text", (const char *const[]){"supervised", "head.name=linear", NULL});
     expect_refused(SCRATCH, "method.name=lwf",
