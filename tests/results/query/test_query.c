@@ -896,7 +896,8 @@ static void metrics_of_one_dataset(void **state)
     table_free(&table);
     table = ask(state, "matrix", (struct query_filter){.run = 2, .dataset = "digits"});
     assert_int_equal(table.columns, column_of(&table, "after") + 2);
-    assert_true(table_cell_at(&table, 1, column_of(&table, "digits"))->real == 100.0 * (double)sample_correct(2, 0, 1) / SAMPLE_IMAGES);
+    assert_true(table_cell_at(&table, 1, column_of(&table, "digits"))->real ==
+                100.0 * (double)sample_correct(2, 0, 1) / SAMPLE_IMAGES);
     table_free(&table);
 }
 
