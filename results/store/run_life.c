@@ -32,27 +32,25 @@ void store_begin(struct store *store)
     store->collects = true;
 }
 
-/* *counted: how many of them are rows that holding.h counts. */
-static status write_pending(struct store *store, int64_t *counted, struct error *error)
+/* *after: what the run has then, where it was known before. */
+static status write_pending(struct store *store, struct held_rows *after, struct error *error)
 {
     TRY(holding_check(store, error));
     for (size_t i = 0; i < store->pending.count; i++) {
         const struct pending_row *row = store->pending.rows[i];
         TRY(rows_insert(store, (enum insert)row->kind, row->values, row->count, error));
-        *counted += holding_counts((enum insert)row->kind);
     }
-    return OK;
+    return store->rows.known ? holding_read(store, after, error) : OK;
 }
 
 status store_commit(struct store *store, struct error *error)
 {
     bool began;
-    int64_t counted = 0;
+    struct held_rows after = {0};
     if (store->collects) {
         TRY(database_begin(store->database, &began, error));
-        TRY(database_end(store->database, began, write_pending(store, &counted, error), error));
-        if (store->rows != HOLDING_UNKNOWN)
-            store->rows += counted;
+        TRY(database_end(store->database, began, write_pending(store, &after, error), error));
+        store->rows = after;
     }
     store->collects = false;
     pending_clear(&store->pending);
@@ -179,7 +177,7 @@ static status end_start(struct store *store, bool began, const struct run_start 
         lock_give(&store->locks, start->run);
     if (result == OK) {
         store->held = start->run;
-        store->rows = HOLDING_UNKNOWN;
+        store->rows.known = false;
     }
     return result;
 }
@@ -277,7 +275,7 @@ status store_run_rewind(struct store *store, int64_t run, int64_t task, int64_t 
     for (size_t i = 0; i < PLACES && result == OK; i++)
         result = delete_after(store, i, run, task, task < 0 ? -1 : iteration, error);
     if (result == OK && run == store->held)
-        result = holding_count(store, error);
+        result = holding_read(store, &store->rows, error);
     return database_end(store->database, began, result, error);
 }
 
