@@ -13,7 +13,7 @@ static const char *const tables[HELD_TABLES] = {
 static uint64_t digest_row(struct statement *row)
 {
     uint64_t digest = 0;
-    for (size_t i = 0; i < statement_columns(row); i++) {
+    for (size_t i = 1; i < statement_columns(row); i++) {
         struct value value = statement_value(row, i);
         bool bytes = value.kind == VALUE_TEXT || value.kind == VALUE_BLOB;
         digest = digest_quick(bytes ? value.bytes.data : &value.integer,
@@ -22,18 +22,16 @@ static uint64_t digest_row(struct statement *row)
     return digest;
 }
 
-static status read_table(struct database *database, int64_t run, size_t table, struct held_rows *rows,
-                         struct error *error)
+status holding_add(struct database *database, const char *sql, const struct value *values, size_t count,
+                   struct held_table *rows, struct error *error)
 {
     struct statement *statement;
-    char sql[80];
-    snprintf(sql, sizeof sql, "SELECT * FROM %s WHERE run = ?1", tables[table]);
     TRY(statement_open(&statement, database, sql, error));
     bool row = true;
-    status result = statement_bind(statement, VALUES(value_integer(run)), error);
+    status result = statement_bind(statement, values, count, error);
     while (result == OK && (result = statement_step(statement, &row, error)) == OK && row) {
-        rows->table[table].count++;
-        rows->table[table].digest += digest_row(statement);
+        rows->count++;
+        rows->digest += digest_row(statement);
     }
     statement_close(statement);
     return result;
@@ -42,8 +40,11 @@ static status read_table(struct database *database, int64_t run, size_t table, s
 static status read_rows(struct database *database, int64_t run, struct held_rows *rows, struct error *error)
 {
     *rows = (struct held_rows){.known = true};
-    for (size_t i = 0; i < HELD_TABLES; i++)
-        TRY(read_table(database, run, i, rows, error));
+    for (size_t i = 0; i < HELD_TABLES; i++) {
+        char sql[80];
+        snprintf(sql, sizeof sql, "SELECT * FROM %s WHERE run = ?1", tables[i]);
+        TRY(holding_add(database, sql, VALUES(value_integer(run)), &rows->table[i], error));
+    }
     return OK;
 }
 

@@ -19,6 +19,11 @@ status holding_check(struct store *store, struct error *error);
 /* Of the run that is held; unknown where none is. */
 status holding_read(struct store *store, struct held_rows *rows, struct error *error);
 
+/* Adds the rows that an SQL statement answers to their number and digest. The first column, the run, does not count: a copy
+ * of the run in another database may have another number. */
+status holding_add(struct database *database, const char *sql, const struct value *values, size_t count,
+                   struct held_table *rows, struct error *error);
+
 /* Opens the file anew by its path and finds the run there, finished and with all its rows. */
 status holding_confirm(struct store *store, struct error *error);
 

@@ -32,7 +32,7 @@ enum { HELD_TABLES = 13 };
 /* The rows of a run, as holding.h reads them. */
 struct held_rows {
     bool known;
-    struct {
+    struct held_table {
         int64_t count;
         uint64_t digest; /* in whatever order */
     } table[HELD_TABLES];
