@@ -167,6 +167,16 @@ static void rows_that_others_change_fail_the_commit(void **state)
     }
 }
 
+/* Runs write into it how far they are. */
+static void a_lock_that_is_a_link_is_not_followed(void **state)
+{
+    struct store *store;
+    shell(*state, "echo precious >victim && rm -f results.db-lock && ln -s victim results.db-lock");
+    assert_fails(store_open(&store, *state, STORE_WRITE, &error), ERROR_IO,
+                 "results.db-lock: expected a file, found a symbolic link");
+    shell(*state, "test \"$(cat victim)\" = precious");
+}
+
 static void a_log_without_its_database_is_reported(void **state)
 {
     struct store *store;
@@ -196,6 +206,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(pages_that_are_overwritten_fail_the_end, create, destroy),
         cmocka_unit_test_setup_teardown(rows_that_others_change_fail_the_commit, create, destroy),
         cmocka_unit_test_setup_teardown(rows_that_others_change_fail_the_end, create, destroy),
+        cmocka_unit_test_setup_teardown(a_lock_that_is_a_link_is_not_followed, create, destroy),
         cmocka_unit_test_setup_teardown(a_log_without_its_database_is_reported, create, destroy),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
