@@ -48,6 +48,9 @@ query_function query_runs, query_digest, query_matrix, query_merges, query_paper
 status query_answer_sql(struct store *store, const char *sql, const struct query_filter *filter, struct table *table,
                         struct error *error);
 
+/* ERROR_ARGUMENT where the filter leaves no run. */
+status query_check_chosen(struct store *store, const struct query_filter *filter, struct error *error);
+
 /* Adds a column per setting of `by` (NULL: none), for runs that share them. */
 struct text;
 status query_add_settings(struct store *store, const char *by, struct text *sql, struct error *error);
