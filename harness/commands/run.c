@@ -111,8 +111,7 @@ static status dry_run(const struct command_call *call, const struct suite *suite
     struct estimate estimate;
     struct machine_rates rates = {0};
     status result = estimate_run(e, &estimate, error);
-    for (int p = 0; p < PRECISIONS; p++)
-        NEXT(result, machine_rates_measure(e, (enum precision)p, &rates, error));
+    NEXT(result, machine_rates_measure(e, &rates, error));
     if (result == OK) {
         fputs(suite_text(suite), call->out);
         fputs("\n", call->out);

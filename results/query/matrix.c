@@ -108,6 +108,11 @@ status query_matrix(struct store *store, const struct query_filter *filter, stru
 static void add_metric_row(struct table *table, const char *name, const struct accuracy_matrix *matrix)
 {
     const struct metric *metric = metric_find(name);
+    bool known = false;
+    for (size_t task = 0; task < matrix->tasks; task++)
+        known |= !isnan(metric_of_task(metric, matrix, task));
+    if (!known)
+        return;
     table_add_text(table, metric->title);
     for (size_t task = 0; task < matrix->tasks; task++)
         table_add_real(table, metric_of_task(metric, matrix, task));
@@ -121,10 +126,13 @@ status query_summary(struct store *store, int64_t run, struct table *table, stru
     TRY(store_read_matrix(store, run, &matrix, error));
     add_matrix_columns(table, &view, &matrix);
     add_matrix_rows(table, &view, &matrix, run);
-    if (matrix.matrix.images == NULL) /* class-incremental runs have none */
+    bool sequence = matrix.matrix.tasks > 1;      /* of one task the row above says it all */
+    if (sequence && matrix.matrix.images == NULL) /* class-incremental runs have none */
         add_metric_row(table, "transfer", &matrix.matrix);
-    add_metric_row(table, "average", &matrix.matrix);
-    add_metric_row(table, "last", &matrix.matrix);
+    if (sequence) {
+        add_metric_row(table, "average", &matrix.matrix);
+        add_metric_row(table, "last", &matrix.matrix);
+    }
     run_matrix_free(&matrix);
     return OK;
 }

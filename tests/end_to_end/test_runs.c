@@ -182,9 +182,41 @@ static void runs_in_bf16_have_the_same_bits_on_any_threads(void **state)
     workshop_close(&w);
 }
 
+/* In the precision that the run has. */
+static void a_dry_run_estimates_one_precision(void **state)
+{
+    (void)state;
+    struct workshop w;
+    workshop_open(&w);
+    struct outcome outcome = program_ends(&w, "run tiny.yaml --dry-run --quiet --precision f32", 0);
+    assert_int_equal(words_count(outcome.out.data, "# time "), 1);
+    assert_int_equal(words_count(outcome.out.data, "# memory "), 1);
+    assert_int_equal(words_count(outcome.out.data, " in f32, at "), 1);
+    assert_int_equal(words_count(outcome.out.data, "bf16"), 0);
+    outcome_free(&outcome);
+    workshop_close(&w);
+}
+
+/* What was reused is a matter of the program's. */
+static void a_run_speaks_of_reused_predictions_only_when_asked(void **state)
+{
+    (void)state;
+    struct workshop w;
+    workshop_open(&w);
+    struct outcome outcome = program_ends(&w, "run tiny.yaml --verbose", 0);
+    assert_int_equal(words_count(outcome.errors.data, "predictions after training"), 1);
+    outcome_free(&outcome);
+    outcome = program_ends(&w, "run tiny.yaml seed=2", 0);
+    assert_int_equal(words_count(outcome.errors.data, "predictions after training"), 0);
+    outcome_free(&outcome);
+    workshop_close(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_dry_run_estimates_one_precision),
+        cmocka_unit_test(a_run_speaks_of_reused_predictions_only_when_asked),
         cmocka_unit_test(runs_in_bf16_have_the_same_bits_on_any_threads),
         cmocka_unit_test(rows_and_files_of_a_run_go),
         cmocka_unit_test(a_run_that_goes_on_stays),
