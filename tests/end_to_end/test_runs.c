@@ -212,9 +212,25 @@ static void a_run_speaks_of_reused_predictions_only_when_asked(void **state)
     workshop_close(&w);
 }
 
+/* A sanitizer reserves terabytes. */
+static void a_run_reserves_addresses_for_what_it_needs(void **state)
+{
+#if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__
+    (void)state;
+    skip();
+#else
+    struct workshop w;
+    (void)state;
+    workshop_open(&w);
+    assert_int_equal(workshop_shell(&w, "ulimit -v 1000000; \"$MTIL\" " RUN "--backend cpu >out.txt"), 0);
+    workshop_close(&w);
+#endif
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_run_reserves_addresses_for_what_it_needs),
         cmocka_unit_test(a_dry_run_estimates_one_precision),
         cmocka_unit_test(a_run_speaks_of_reused_predictions_only_when_asked),
         cmocka_unit_test(runs_in_bf16_have_the_same_bits_on_any_threads),
