@@ -310,7 +310,7 @@ static void steps_that_are_skipped_are_counted(void **state)
     expect_number(&run, "skip.db", "SELECT 100 * task + iteration FROM steps WHERE loss IS NULL OR abs(loss) > 1e300",
                   103);
     expect_number(&run, "skip.db", "SELECT count(*) FROM runs WHERE status = 'finished'", 1);
-    assert_int_equal(run_disturbed(&run, "training.on_nan=stop", "stop.db"), ERROR_ARGUMENT);
+    assert_int_equal(run_disturbed(&run, "training.on_nan=stop", "stop.db"), ERROR_FORMAT);
     error_tells((const char *const[]){"second", "iteration 3", "loss", NULL});
     expect_number(&run, "stop.db", "SELECT count(*) FROM steps WHERE task = 1", 0);
     expect_number(&run, "stop.db", "SELECT count(*) FROM evaluations WHERE after_task = 1", 0);
