@@ -43,6 +43,20 @@ static void show_start(const struct command_call *call, const struct experiment 
                  e->data.whole.settings.name, e->data.task_count, e->data.cut->within, e->data.cut->between);
 }
 
+/* What mtil predict and eval take. */
+static status show_files(const struct command_call *call, const struct experiment *e, const struct sequence *sequence,
+                         struct error *error)
+{
+    char *folder;
+    if (e->model.groups == GROUPS_NONE || e->settings.checkpoints == CHECKPOINTS_NONE)
+        return OK;
+    TRY(store_run_folder(sequence->store, sequence->run, &folder, error));
+    if (folder != NULL)
+        log_info(call->log, "the %s lie in %s", e->model.groups == GROUP_ADAPTERS ? "adapters" : "weights", folder);
+    free(folder);
+    return OK;
+}
+
 static status run_seed(const struct command_call *call, const struct suite *suite, struct store *store, uint64_t seed,
                        struct error *error)
 {
@@ -64,6 +78,7 @@ static status run_seed(const struct command_call *call, const struct suite *suit
     if (result == OK && sequence.finished_before)
         log_info(call->log, "seed %llu had already finished; its results:", (unsigned long long)seed);
     NEXT(result, show_summary(call, store, sequence.run, error));
+    NEXT(result, show_files(call, e, &sequence, error));
     if (result == ERROR_STOPPED)
         error_context(error, "the same command resumes the run");
     experiment_close(e);
