@@ -47,12 +47,14 @@ static void show_start(const struct command_call *call, const struct experiment 
 static status show_files(const struct command_call *call, const struct experiment *e, const struct sequence *sequence,
                          struct error *error)
 {
+    unsigned groups = e->model.groups;
+    bool adapters = groups & GROUP_ADAPTERS && !(groups & GROUPS_TOWERS);
     char *folder;
-    if (e->model.groups == GROUPS_NONE || e->settings.checkpoints == CHECKPOINTS_NONE)
+    if (groups == GROUPS_NONE || e->settings.checkpoints == CHECKPOINTS_NONE)
         return OK;
     TRY(store_run_folder(sequence->store, sequence->run, &folder, error));
     if (folder != NULL)
-        log_info(call->log, "the %s lie in %s", e->model.groups == GROUP_ADAPTERS ? "adapters" : "weights", folder);
+        log_info(call->log, "the %s lie in %s", adapters ? "adapters" : "weights", folder);
     free(folder);
     return OK;
 }
