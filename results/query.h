@@ -67,8 +67,8 @@ status query_note(struct store *store, const char *name, const struct query_filt
  * that is open for writing; so is an answer of more than ten million cells. */
 status query_sql(struct store *store, const char *sql, struct table *table, struct error *error);
 
-/* The end of a run: a row per trained task with the zero-shot one first, then Transfer, Average and Last; a column per
- * task and their mean; percent. */
+/* The end of a run: a row per trained task with the zero-shot one first, then those of Transfer, Average and Last that have
+ * a number, unless there is one task alone; a column per task and their mean; percent. */
 status query_summary(struct store *store, int64_t run, struct table *table, struct error *error);
 
 #endif

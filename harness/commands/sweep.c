@@ -215,6 +215,7 @@ static status run_missing(const struct command_call *call, struct sweep *sweep, 
         .sweep = sweep, .placement = *placement, .log = call->log, .progress = call->progress, .stop = call->stop};
     TRY(sweep_runner_run(&runner, error));
     TRY(show_results(call, sweep, error));
+    log_info(call->log, "the adapters or weights of the runs lie below %s", sweep->run_folder);
     return report_failures(call, sweep, error);
 }
 

@@ -429,8 +429,9 @@ static status run_from_place(struct run *r, struct error *error)
     TRY(run_tasks(r, place, error));
     const struct feature_cache *cache = r->evaluator->cache;
     if (cache->images_asked > 0)
-        log_info(r->e->log, "%zu of %zu predictions after training had to be computed; the others cannot have changed",
-                 cache->images_encoded, cache->images_asked);
+        log_debug(r->e->log,
+                  "%zu of %zu predictions after training were computed, the others are those of an earlier test",
+                  cache->images_encoded, cache->images_asked);
     return store_commit(r->sequence->store, error);
 }
 

@@ -86,10 +86,9 @@ static status estimate_configuration(struct sweep *sweep, size_t configuration, 
     TRY(sweep_suite(sweep, configuration, &suite, error));
     status result = experiment_open(&e, suite, sweep->runs[c->first].seed, NULL, error);
     if (result == OK) {
-        enum precision precision = e->model.backend->precision;
         result = estimate_run(e, &estimate, error);
-        NEXT(result, machine_rates_measure(e, precision, rates, error));
-        seconds = result == OK ? estimate_seconds(&estimate, rates, precision) : 0;
+        NEXT(result, machine_rates_measure(e, rates, error));
+        seconds = result == OK ? estimate_seconds(&estimate, rates) : 0;
         experiment_close(e);
     }
     suite_destroy(suite);

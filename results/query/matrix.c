@@ -38,6 +38,11 @@ static void add_matrix_row(struct table *table, const struct run_matrix *matrix,
 static void add_metric_row(struct table *table, const char *name, const struct accuracy_matrix *matrix)
 {
     const struct metric *metric = metric_find(name);
+    bool known = false;
+    for (size_t task = 0; task < matrix->tasks; task++)
+        known |= !isnan(metric_of_task(metric, matrix, task));
+    if (!known)
+        return;
     table_add_text(table, metric->title);
     for (size_t task = 0; task < matrix->tasks; task++)
         table_add_real(table, metric_of_task(metric, matrix, task));
@@ -48,13 +53,16 @@ status query_summary(struct store *store, int64_t run, struct table *table, stru
 {
     struct run_matrix matrix;
     TRY(store_read_matrix(store, run, &matrix, error));
+    bool sequence = matrix.matrix.tasks > 1; /* of one task the row above says it all */
     add_matrix_columns(table, &matrix);
     for (int64_t after_task = -1; after_task < (int64_t)matrix.matrix.tasks; after_task++)
         add_matrix_row(table, &matrix, after_task);
-    if (matrix.matrix.images == NULL) /* class-incremental runs have none */
+    if (sequence && matrix.matrix.images == NULL) /* class-incremental runs have none */
         add_metric_row(table, "transfer", &matrix.matrix);
-    add_metric_row(table, "average", &matrix.matrix);
-    add_metric_row(table, "last", &matrix.matrix);
+    if (sequence) {
+        add_metric_row(table, "average", &matrix.matrix);
+        add_metric_row(table, "last", &matrix.matrix);
+    }
     run_matrix_free(&matrix);
     return OK;
 }

@@ -224,7 +224,7 @@ status label_configurations(struct report *report, struct board *board, struct e
     }
     for (size_t i = 0; i < board->count; i++) {
         struct configuration *configuration = board->configuration[i];
-        bool said = strstr(configuration->label, configuration->field[METHOD]) != NULL;
+        bool said = rows || strstr(configuration->label, configuration->field[METHOD]) != NULL;
         configuration->legend =
             said ? configuration->label : join(report, configuration->field[METHOD], configuration->label);
     }
