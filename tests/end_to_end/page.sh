@@ -37,6 +37,11 @@ bash "$folder/.script"
 for file in results.db page/index.html page/figures runs/$suite-*/seed3/adapters.safetensors; do
     [ -e "$file" ] || { echo "$page leaves no $file"; exit 1; }
 done
-[ "$suite" = suite ] || [ -e csv/matrix.csv ] || { echo "the tutorial leaves no csv/matrix.csv"; exit 1; }
+if [ $suite = own ]; then
+    [ -e csv/matrix.csv ] || { echo "the tutorial leaves no csv/matrix.csv"; exit 1; }
+else
+    mtil init --quiet init.yaml
+    diff <(sed -E 's/ *#.*//; /^$/d' init.yaml) suite.yaml || { echo "mtil init writes another suite than README.md has"; exit 1; }
+fi
 runs=$(mtil query "select count(*) from runs where status = 'finished'" --format csv | tail -1 | tr -d '\r')
 [ "$runs" = 6 ] || { echo "$page has $runs finished runs, not 6"; exit 1; }
