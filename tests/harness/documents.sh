@@ -1,6 +1,6 @@
 #!/bin/bash
-# What README.md and docs/ say of the program exists: commands and their options, keys, suites and methods. Nothing is run but --help
-# and list.
+# What README.md and docs/ say of the program exists: commands and their options, keys, suites and methods. Runs and sweeps of suites
+# that ship are planned, with --dry-run and without data.
 #   documents.sh MTIL SOURCE_FOLDER
 set -u
 mtil=$(realpath "$1")
@@ -20,9 +20,12 @@ names() { # KIND
 names keys | sed -E 's/^tasks\.NAME\.//' >"$folder/keys"
 sections=$(grep -oE '^[a-z]+\.' "$folder/keys" | tr -d . | sort -u | paste -sd'|')
 
-# The commands of a page, one per line: of sh blocks, without comments, and between backticks.
+# The commands of a page, one per line: of sh blocks, without comments; and those between backticks, too.
+blocks() {
+    sed -n '/^```sh/,/^```/p' "$1" | sed -E 's/(^| +)#.*//' | grep -oE '(^| )mtil .*' | sed 's/^ //'
+}
 commands() {
-    sed -n '/^```sh/,/^```/p' "$1" | sed -E 's/(^| +)#.*//' | grep -oE '(^|build/)mtil .*' | sed 's,^build/,,'
+    blocks "$1"
     sed '/^```/,/^```/d' "$1" | tr '\n' ' ' | grep -oE '`mtil [^`]*`' | tr -d '`'
 }
 
@@ -49,11 +52,17 @@ for page in README.md docs/*.md; do
         [ "$command" != query ] || [[ ! ${words[0]-} =~ ^[a-z-]+$ ]] || grep -qE "^  ${words[0]} " "$help" ||
             complain "$page: mtil query has no question ${words[0]}"
     done < <(commands "$page")
+    while read -r _ command suite rest; do
+        [[ $command =~ ^(run|classify|sweep)$ ]] && [ -e "harness/suites/$suite.yaml" ] || continue
+        read -ra words <<<"$rest"
+        (cd "$folder" && "$mtil" "$command" "$suite" "${words[@]}" --dry-run --quiet >/dev/null 2>message) ||
+            complain "$page: mtil $command $suite $rest: $(grep error: "$folder/message")"
+    done < <(blocks "$page")
     while IFS= read -r key; do
         grep -qxF -- "$key" "$folder/keys" || complain "$page: there is no key $key"
     done < <(keys "$page")
 done
-[ -e "$folder/run" ] && [ -e "$folder/data check" ] || complain "no commands were found in the documents"
+[ -e "$folder/run" ] || complain "no commands were found in the documents"
 
 for suite in harness/suites/*.yaml; do
     suite=$(basename "$suite" .yaml)
