@@ -181,10 +181,10 @@ int64_t store_run_process(struct store *store, int64_t run);
  * −1. */
 status store_run_rewind(struct store *store, int64_t run, int64_t task, int64_t iteration, struct error *error);
 
-/* Counts a run's rows from before such a checkpoint, which store_run_rewind would keep, without the tables that depend
- * on the clock or the machine's folders. */
-status store_count_rows(struct store *store, int64_t run, int64_t task, int64_t iteration, int64_t *rows,
-                        struct error *error);
+/* A digest of the rows of a run from before such a checkpoint, which store_run_rewind would keep, without the tables that
+ * depend on the clock or the machine's folders. Not negative. */
+status store_digest_rows(struct store *store, int64_t run, int64_t task, int64_t iteration, int64_t *digest,
+                         struct error *error);
 
 /* Rows. Indices count from 0, iterations from 1; `encoder` is "image" or "text"; writing an existing row is
  * ERROR_ARGUMENT. Strings and arrays are borrowed for the call. */

@@ -173,6 +173,7 @@ static void options_check_names_types_and_ranges(void **state)
     assert_int_equal(options_set(options, "order", "a, b,c", "x:1", &error), OK);
     assert_int_equal(options_list_size(options, "order"), 3);
     assert_string_equal(options_list_item(options, "order", 1), "b");
+    assert_string_equal(options_as_text(options, "order"), "a, b, c");
     assert_int_equal(options_set(options, "quiet", "maybe", "x:1", &error), ERROR_ARGUMENT);
     options_destroy(options);
 }

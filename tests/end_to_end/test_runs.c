@@ -131,6 +131,31 @@ static void what_does_not_hold_is_named(void **state)
     workshop_close(&w);
 }
 
+/* A line per kind, and a few of each. */
+static void many_faults_are_counted(void **state)
+{
+    struct workshop w;
+    (void)state;
+    workshop_open(&w);
+    program_succeeds(&w, RUN);
+    program_succeeds(&w, "verify");
+    program_succeeds(&w, "verify 1");
+    program_succeeds(&w, "report --out page");
+    execute(&w, "UPDATE evaluations SET images = images + 1");
+    struct outcome outcome = program_ends(&w, "verify 1", 1), all = program_ends(&w, "verify --verbose", 1),
+                   rows = program_ends(&w, "verify results.db --format csv", 1);
+    assert_non_null(strstr(outcome.out.data, "what"));
+    assert_true(strstr(outcome.out.data, "faults") < strstr(outcome.out.data, "expected"));
+    assert_int_equal(words_count(outcome.out.data, "evaluations"), 1 + 3);
+    assert_non_null(strstr(outcome.errors.data, "--verbose shows all"));
+    assert_true(words_count(all.out.data, "evaluations") > 1 + 3);
+    assert_int_equal(words_count(all.out.data, "after task"), words_count(rows.out.data, "after task"));
+    outcome_free(&outcome);
+    outcome_free(&all);
+    outcome_free(&rows);
+    workshop_close(&w);
+}
+
 static void a_run_is_repeated_to_the_bit(void **state)
 {
     struct workshop w;
@@ -190,6 +215,7 @@ int main(void)
         cmocka_unit_test(a_run_that_goes_on_stays),
         cmocka_unit_test(other_folders_are_not_touched),
         cmocka_unit_test(what_does_not_hold_is_named),
+        cmocka_unit_test(many_faults_are_counted),
         cmocka_unit_test(a_run_is_repeated_to_the_bit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

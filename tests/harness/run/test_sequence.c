@@ -221,6 +221,30 @@ static void a_resume_file_without_its_rows_is_refused(void **state)
     small_run_close(&run);
 }
 
+static void execute(const struct small_run *run, const char *database, const char *sql)
+{
+    struct database *opened;
+    must(database_open(&opened, small_run_file(run, database), true, &error));
+    must(database_execute(opened, sql, &error));
+    database_close(opened);
+}
+
+/* While it was stopped, by a number that no count contradicts. */
+static void rows_that_somebody_changed_are_refused(void **state)
+{
+    (void)state;
+    struct small_run run;
+    struct sequence sequence;
+    small_run_open(&run, 1, NULL);
+    stop_after_the_first_task(&run, "a.db");
+    execute(&run, "a.db", "UPDATE evaluations SET correct = correct + 1000, images = images + 1000 WHERE task = 0");
+    assert_int_equal(run_once(&run, methods[1], "a.db", NULL, &sequence), ERROR_FORMAT);
+    error_tells((const char *const[]){"resume.safetensors", "a.db", "somebody changed", "delete", NULL});
+    execute(&run, "a.db", "UPDATE evaluations SET correct = correct - 1000, images = images - 1000 WHERE task = 0");
+    must(run_once(&run, methods[1], "a.db", NULL, &sequence));
+    small_run_close(&run);
+}
+
 static void copy_file(const char *from, const char *to)
 {
     struct bytes bytes;
@@ -436,6 +460,7 @@ int main(void)
         cmocka_unit_test(stopping_is_not_seen_in_the_results),
         cmocka_unit_test(a_finished_training_is_kept),
         cmocka_unit_test(a_resume_file_without_its_rows_is_refused),
+        cmocka_unit_test(rows_that_somebody_changed_are_refused),
         cmocka_unit_test(an_older_database_is_refused_an_older_resume_file_is_fine),
         cmocka_unit_test(steps_that_are_skipped_are_counted),
         cmocka_unit_test(rows_have_the_models_numbers_of_blocks),
