@@ -21,16 +21,15 @@ static const struct option options[] = {
     ADAPTERS_OPTION,
     {.name = "weights",
      .type = OPTION_TEXT,
-     .help = "all weights of a CLIP with the dimensions of the suite's model, or those of a classifier, instead of "
-             "adapters"},
+     .help =
+         "file with all weights of a CLIP of the suite model's dimensions, or of a classifier, instead of adapters"},
     {.name = "selector",
      .type = OPTION_TEXT,
      .help = "selectors to try on the adapters that a run saved, as in text,gaussian (mtil list selectors)"},
     {.name = "router",
      .type = OPTION_TEXT,
-     .help =
-         "auto, own, position, none, or the name or number of one router for all (default auto, if the adapters have a "
-         "selector)"},
+     .help = "router of the datasets: auto, own, position, none, or the name or number of one router for all (default "
+             "auto, if the adapters have a selector)"},
     {0},
 };
 
@@ -339,26 +338,22 @@ const struct command command_eval = {
     .arguments = "SUITE [key=value…] | DATABASE RUN --selector NAME,… [key=value…]",
     .summary = "test a file of adapters or weights on a suite's datasets",
     .details =
-        "--weights FILE of mtil classify tests that classifier on the suite's dataset that it was trained for.\n\n"
-        "Without --selector, nothing is trained and no database is written. The column zero-shot is the suite's own "
-        "model\n"
-        "without adapters.\n\n"
-        "--router auto      the selector saved with the adapters chooses, as in their run: this reproduces the last "
-        "row of\n"
-        "                   its matrix again. Datasets that they were not trained for are answered by the router "
-        "that\n"
-        "                   it finds nearest, or without adapters.\n"
-        "--router own       every dataset takes the router of the task with its name; one without is an error.\n"
+        "Without --selector, nothing is trained and no database is written. The column zero-shot is the suite's\n"
+        "own model without adapters. --weights also takes the file of a classifier of mtil classify, which is\n"
+        "tested on the dataset that it was trained for.\n"
+        "\n"
+        "--router auto      the selector saved with the adapters chooses, which reproduces the last row of\n"
+        "                   their run's matrix. Datasets that the adapters were not trained for go through\n"
+        "                   the nearest router, or through none.\n"
+        "--router own       each dataset takes the router of the task with its name, which must exist.\n"
         "--router position  the k-th dataset takes router k, for files that do not name their tasks.\n"
-        "--router none      adapters off.\n\n"
-        "With --selector, DATABASE and RUN name a run instead of a suite. Each selector is trained on frozen features, "
-        "task\n"
-        "after task, with the run's seed, and answers with the adapters that the run saved: after every task with\n"
-        "run.checkpoints=all, else after the last one, which gives Last alone. Experts are not trained again. Its rows "
-        "are\n"
-        "stored beside the run's own; those that are there are not computed again. selector.KEY=value sets its keys. "
-        "mtil\n"
-        "query selector prints the comparison again.\n",
+        "--router none      adapters off.\n"
+        "\n"
+        "With --selector, DATABASE and RUN name a run instead of a suite. Each selector is trained on frozen\n"
+        "features, task after task, with the run's seed, and evaluated with the adapters that the run saved:\n"
+        "after every task with run.checkpoints=all, else only after the last task, which gives Last alone.\n"
+        "Experts are not trained again. The results are stored beside the run's own, and stored ones are not\n"
+        "computed again. selector.KEY=value sets the selectors' keys. mtil query selector prints the comparison.\n",
     .example = "  mtil eval mini --adapters adapters.safetensors --router auto\n"
                "  mtil eval mini data.order=mnist,dtd --adapters adapters.safetensors --router own\n"
                "  mtil eval mini data.order=mnist,dtd --weights weights.safetensors\n"

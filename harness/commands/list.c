@@ -271,10 +271,11 @@ const struct command command_list = {
     .name = "list",
     .arguments = "combiners|datasets|experts|freezing|heads|keys|methods|models|optimizers|policies|routers|schedules|"
                  "selectors|suites [SECTION]",
-    .summary = "list what a suite can say, and name",
-    .details = "With --verbose each entry has its source, its formula and its keys with types, ranges and defaults;\n"
-               "a suite, the table of a paper that it reproduces, and its rows. keys are those of suites, of all\n"
-               "sections or of one.\n",
+    .summary = "list the keys of suites and the names they can use",
+    .details =
+        "With --verbose each entry has its source, its formula and its keys with types, ranges and defaults; a\n"
+        "suite has its rows and the table of a paper that it reproduces. keys lists the keys of all sections of\n"
+        "a suite, or of SECTION.\n",
     .example = "  mtil list datasets\n  mtil list methods --verbose\n  mtil list keys training\n",
     .options = options,
     .least = 1,

@@ -17,11 +17,11 @@ static const struct option options[] = {
     {.name = "only",
      .type = OPTION_TEXT,
      .fallback = "all",
-     .help = "all tensors, the adapters (experts, routers and what selects them), or the weights without them"},
+     .help =
+         "tensors to write: all, adapters (experts, routers and selector), or weights, which leaves the adapters out"},
     {.name = "base",
      .type = OPTION_TEXT,
-     .help =
-         "file of the CLIP that adapters belong to, whose weights are written beside them; mini: the one that ships"},
+     .help = "file of the CLIP that adapters belong to, to write its weights beside them; mini: the one that ships"},
     {0},
 };
 
@@ -277,14 +277,13 @@ const struct command command_convert_weights = {
     .name = "convert weights",
     .arguments = "IN OUT",
     .summary = "write weights or adapters as a file of another form",
-    .details = "IN is whatever holds weights: safetensors, files of PyTorch, or the index of shards.\n"
-               "OUT ends with .safetensors, or for torch.load with .pth, .pt or .bin: it finds\n"
-               "the tensors under \"state_dict\", as the checkpoints of the public\n"
-               "MoE-Adapters code have them. Such a checkpoint is a whole CLIP: --only\n"
-               "adapters takes the adapters out of it, and --base FILE puts the CLIP back beside\n"
-               "them. Numbers, names and types stay as they are, and metadata come along with what\n"
-               "they are about; only what the public code saves and never reads\n"
-               "(adaptmlp, ln_3, mean, std) is left out, so load_state_dict needs strict=False.\n",
+    .details =
+        "IN is any file of weights: safetensors, PyTorch, or the index of shards. OUT ends with .safetensors, or\n"
+        "with .pth, .pt or .bin for torch.load, with the tensors under \"state_dict\" as in the checkpoints of the\n"
+        "public MoE-Adapters code. Such a checkpoint is a whole CLIP: --only adapters extracts the adapters, and\n"
+        "--base FILE adds the CLIP again. Numbers, names and types stay as they are; metadata are kept for the\n"
+        "tensors that are kept. Tensors that the public code saves and never reads (adaptmlp, ln_3, mean, std)\n"
+        "are left out, so load_state_dict needs strict=False.\n",
     .example = "  mtil convert weights ViT-B-16.pt ViT-B-16.safetensors\n"
                "  mtil convert weights checkpoint.pth adapters.safetensors --only adapters\n"
                "  mtil convert weights adapters.safetensors checkpoint.pth --base ViT-B-16.pt\n",
