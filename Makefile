@@ -9,7 +9,8 @@
 #   make test-report    opens a report in headless Chromium (chromium is installed if missing)
 #   make pretrain    trains the small CLIP that ships anew, into build/pretrain: an hour
 #   make install    builds and installs, into /usr/local or prefix=FOLDER; DESTDIR=ROOT puts all of it below another root
-#   make package    a Debian package in build/package
+#   make uninstall  removes what make install puts there, with the same prefix and DESTDIR
+#   make package    installs what is missing, builds, makes a Debian package in build/package
 #   make clean   removes build/
 #
 # FLAGS are given to CMake: make build FLAGS="-DMTIL_WERROR=ON"
@@ -18,7 +19,7 @@ FLAGS :=
 prefix := /usr/local
 CONFIGURE := cmake -S . -B $(BUILD) -G Ninja
 
-.PHONY: demo test test-cluster test-report crash pretrain install package build build-tests dependencies clean
+.PHONY: demo test test-cluster test-report crash pretrain install uninstall package build build-tests dependencies clean
 
 demo: dependencies build
 	$(BUILD)/mtil data mini $(BUILD)/demo/data
@@ -50,7 +51,16 @@ pretrain: dependencies build
 install: build
 	DESTDIR="$(DESTDIR)" cmake --install $(BUILD) --prefix "$(abspath $(prefix))"
 
-package: build
+# Files are those that an installation puts elsewhere now; folders go where they are the program's own and empty.
+uninstall:
+	@stage=$$(mktemp -d) && trap 'rm -rf "$$stage"' EXIT && root=$$(cd "$(DESTDIR)/" && pwd) && \
+		DESTDIR="$$stage" cmake --install $(BUILD) --prefix "$(abspath $(prefix))" >/dev/null && cd "$$stage" && \
+		find . ! -type d -print0 | (cd "$$root" && xargs -0 rm -fv) && \
+		find . -depth -type d -path '*mtil*' -print0 | \
+			(cd "$$root" && xargs -0 rmdir --ignore-fail-on-non-empty 2>/dev/null || true)
+
+package: dependencies build
+	@cmake/install-dependencies --package
 	cpack --config $(BUILD)/CPackConfig.cmake
 
 build:

@@ -110,14 +110,16 @@ static status add_duplicate(struct check *check, const struct work *work, size_t
 static status add_image_findings(struct check *check, const struct work *work, enum split split, struct error *error)
 {
     size_t images = dataset_size(work->dataset, split);
-    const char *missing;
-    for (size_t i = 0; (missing = dataset_missing_file(work->dataset, split, i)) != NULL; i++)
-        TRY(add_finding(check, (struct check_finding){CHECK_MISSING, split, strdup(missing), NULL}, error));
+    const char *file;
+    for (size_t i = 0; (file = dataset_missing_file(work->dataset, split, i)) != NULL; i++)
+        TRY(add_finding(check, (struct check_finding){CHECK_MISSING, split, strdup(file), NULL}, error));
     for (size_t i = 0; i < images; i++)
         if (work->images.of[split][i].state != SURVEY_READABLE)
             TRY(add_unreadable(check, work, split, i, error));
     for (size_t i = 0; split == SPLIT_TEST && i < images; i++)
         TRY(add_duplicate(check, work, i, error));
+    for (size_t i = 0; split == SPLIT_TRAIN && (file = dataset_left_out(work->dataset, i)) != NULL; i++)
+        TRY(add_finding(check, (struct check_finding){CHECK_LEFT_OUT, split, strdup(file), NULL}, error));
     return OK;
 }
 

@@ -9,6 +9,7 @@
 #include "core/text.h"
 #include "datasets/prompts.h"
 #include "datasets/readers/reader.h"
+#include "datasets/same_names.h"
 #include "datasets/split/coop.h"
 
 /* --- opening ------------------------------------------------------------------------------------------------------ */
@@ -63,6 +64,29 @@ static status override_classes(struct dataset *dataset, struct error *error)
     }
     strings_free(&dataset->classes);
     dataset->classes = names;
+    dataset->names_given = true;
+    return OK;
+}
+
+/* The user's own names can be changed; the dataset's are as published. */
+static status check_class_names(const struct dataset *dataset, struct error *error)
+{
+    struct same_names same;
+    char *const *names = dataset->classes.items;
+    TRY(same_names_find(&same, (const char *const *)names, dataset->classes.count, error));
+    if (same.count == 0)
+        return OK;
+    if (dataset->names_given)
+        return error_set(error, ERROR_FORMAT,
+                         "%s/%s/classnames.txt:%zu: the class name \"%s\" is that of line %zu, \"%s\"; of two classes "
+                         "with one name the second can never win, give it another name",
+                         dataset->root, dataset->folder, same.second + 1, names[same.second], same.first + 1,
+                         names[same.first]);
+    log_warn(dataset->log,
+             "%s/%s: %zu of %zu class names repeat those of earlier classes, and never win by name; the first is "
+             "\"%s\" (labels %zu and %zu). classnames.txt gives them other names",
+             dataset->root, dataset->folder != NULL ? dataset->folder : dataset->reader->name, same.count,
+             dataset->classes.count, names[same.second], same.first, same.second);
     return OK;
 }
 
@@ -168,6 +192,21 @@ static status check_missing(struct dataset *dataset, const struct options *optio
     return skip ? OK : ERROR_IO;
 }
 
+static void report_left_out(const struct dataset *dataset)
+{
+    enum { NAMED = 3 };
+    struct text names = {0};
+    size_t count = dataset->left_out.count;
+    for (size_t i = 0; i < count && i < NAMED; i++)
+        text_add(&names, "%s%s", i > 0 ? ", " : "", dataset->left_out.items[i]);
+    if (count > 0)
+        log_info(dataset->log,
+                 "%s/%s: only JPEG, PNG, GIF, WebP and BMP images in a class folder are read; files left out: %zu "
+                 "(%s%s)",
+                 dataset->root, dataset->folder, count, names.failed ? "" : names.data, count > NAMED ? ", …" : "");
+    text_free(&names);
+}
+
 static bool is_chosen(const struct options *options, const char *key, const char *value)
 {
     return options_find(options_table(options), key) != NULL && strcmp(options_text(options, key), value) == 0;
@@ -178,6 +217,7 @@ static status open_with(struct dataset *dataset, const struct options *options, 
     bool coop = is_chosen(options, "split", "coop"),
          own_lists = !coop || (dataset->reader->coop != NULL && !dataset->reader->coop->file);
     dataset->skip_unreadable = is_chosen(options, "on_unreadable", "skip");
+    dataset->original_names = is_chosen(options, "class_names", "original");
     if (own_lists) {
         TRY(choose_folder(dataset, error));
         TRY(dataset->reader->open(dataset, options, error));
@@ -185,9 +225,11 @@ static status open_with(struct dataset *dataset, const struct options *options, 
         TRY(coop_open(dataset, error));
     }
     TRY(override_classes(dataset, error));
+    TRY(check_class_names(dataset, error));
     TRY(choose_templates(dataset, error));
     if (dataset->reader->listed || coop)
         TRY(check_missing(dataset, options, error));
+    report_left_out(dataset);
     return check_labels(dataset, error);
 }
 
@@ -232,6 +274,7 @@ void dataset_close(struct dataset *dataset)
     }
     strings_free(&dataset->classes);
     strings_free(&dataset->templates);
+    strings_free(&dataset->left_out);
     free(dataset->given_folder);
     free(dataset->root);
     free(dataset);
@@ -284,6 +327,11 @@ size_t dataset_missing(const struct dataset *dataset)
 const char *dataset_missing_file(const struct dataset *dataset, enum split split, size_t index)
 {
     return index < dataset->missing[split].count ? dataset->missing[split].items[index].file : NULL;
+}
+
+const char *dataset_left_out(const struct dataset *dataset, size_t index)
+{
+    return index < dataset->left_out.count ? dataset->left_out.items[index] : NULL;
 }
 
 const char *dataset_own_folder(const struct dataset *dataset)

@@ -64,6 +64,13 @@ struct dataset_reader {
         .help = "response to images that cannot be decoded: stop, or skip and count them"                              \
     }
 
+/* "class_names", accepted for every dataset. */
+#define OPTION_CLASS_NAMES                                                                                             \
+    {                                                                                                                  \
+        .name = "class_names", .type = OPTION_CHOICE, .choices = "spaced|original", .fallback = "spaced",              \
+        .help = "spelling of class names: with spaces for underscores, or as the dataset's files have them"            \
+    }
+
 const struct dataset_reader *const *dataset_readers(size_t *count); /* by name */
 
 /* An unknown name is an error with the nearest known one. */
@@ -91,8 +98,9 @@ status dataset_open(struct dataset **dataset, const char *name, const char *root
 void dataset_close(struct dataset *dataset); /* NULL is allowed */
 
 /* Few-shot: keeps `shots` training images of each class, the first of a shuffle that depends on seed and class only,
- * in their original order. A class with fewer keeps all, with a warning. */
-status dataset_keep_shots(struct dataset *dataset, size_t shots, uint64_t seed, struct error *error);
+ * in their original order. A class with fewer keeps all; with repeat, `shots` of them are drawn with replacement. Either
+ * is warned about. */
+status dataset_keep_shots(struct dataset *dataset, size_t shots, bool repeat, uint64_t seed, struct error *error);
 
 /* A dataset of some classes of whole, given by their labels; class classes[i] gets label i. Borrows from whole,
  * which must be closed after it. */
@@ -127,6 +135,8 @@ const char *dataset_own_folder(const struct dataset *dataset); /* its own folder
 bool dataset_skips_unreadable(const struct dataset *dataset);  /* on_unreadable: skip */
 size_t dataset_missing(const struct dataset *dataset);         /* listed images that "on_missing: skip" left out */
 const char *dataset_missing_file(const struct dataset *dataset, enum split split, size_t index); /* NULL at the end */
+const char *dataset_left_out(const struct dataset *dataset,
+                             size_t index); /* a file that is no image of a class; NULL at the end */
 size_t dataset_classes(const struct dataset *dataset);
 const char *dataset_class_name(const struct dataset *dataset, size_t index);
 size_t dataset_templates(const struct dataset *dataset);

@@ -1,21 +1,24 @@
 /* Datasets that are no more than folders of images, found by what is in them. */
-#include <dirent.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/array.h"
 #include "core/file.h"
-#include "datasets/dataset.h"
+#include "datasets/readers/reader.h"
 
 static bool has_images(const char *folder)
 {
-    DIR *entries = opendir(folder);
-    const struct dirent *entry = NULL;
-    while (entries != NULL && (entry = readdir(entries)) != NULL && !image_has_ending(entry->d_name))
-        ;
-    if (entries != NULL)
-        closedir(entries);
-    return entry != NULL;
+    struct directory files;
+    bool found = false;
+    if (directory_list(&files, folder, NULL) != OK)
+        return false;
+    for (size_t i = 0; i < files.count && !found; i++) {
+        char *path = path_format("%s/%s", folder, files.names[i]);
+        found = path != NULL && !file_is_directory(path) && image_file_recognized(path);
+        free(path);
+    }
+    directory_free(&files);
+    return found;
 }
 
 /* Whether a reader looks into this folder of the root, or it belongs to a download. */
@@ -56,6 +59,11 @@ static bool is_dataset(const char *folder)
     free(train);
     free(test);
     return found;
+}
+
+bool dataset_is_folder(const char *folder)
+{
+    return is_dataset(folder) && !has_images(folder);
 }
 
 static status add_name(struct directory *found, const char *name, struct error *error)

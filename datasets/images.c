@@ -3,20 +3,14 @@
 #include <string.h>
 
 #include "core/file.h"
-#include "datasets/readers/reader.h"
+#include "datasets/readers/image_folder.h"
 
 static const struct dataset_reader images_alone = {.name = "image folder", .source = "the caller"};
 
 static status add_images(struct dataset *dataset, struct error *error)
 {
-    struct strings files = {0};
     TRY(strings_add(&dataset->classes, "image", strlen("image"), error));
-    status result = strings_list_files(&files, dataset->root, dataset->folder, image_has_ending, error);
-    for (size_t i = 0; result == OK && i < files.count; i++)
-        result = dataset_add_file(dataset, &dataset->items[SPLIT_TRAIN], 0, error, "%s",
-                                  files.items[i] + strlen(dataset->folder) + 1);
-    strings_free(&files);
-    TRY(result);
+    TRY(image_folder_add(dataset, ".", 0, &dataset->items[SPLIT_TRAIN], error));
     return dataset->items[SPLIT_TRAIN].count > 0
                ? OK
                : error_set(error, ERROR_FORMAT, "%s: expected a folder with images in it, at any depth; found none",

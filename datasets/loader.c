@@ -92,8 +92,10 @@ static status training_crop(const struct loader *loader, uint64_t step, uint32_t
                             uint8_t *pixels, struct error *error)
 {
     const struct loader_settings *settings = &loader->settings;
-    struct rng rng = rng_make(settings->seed, RNG_CROP, settings->task, (uint32_t)(step / loader->batches));
-    struct image_box box = image_draw_box(image->width, image->height, &rng, item);
+    uint32_t epoch = (uint32_t)(step / loader->batches);
+    struct rng rng = rng_make(settings->seed, RNG_CROP, settings->task, epoch),
+               crop = rng_make(settings->seed, RNG_CROP, settings->task, settings->augmentation.one_crop ? 0 : epoch);
+    struct image_box box = image_draw_box(image->width, image->height, &crop, item);
     TRY(image_training_crop(image, box, settings->resolution, pixels, error));
     return augment_image(&settings->augmentation, rng, item, settings->resolution, pixels, error);
 }

@@ -9,8 +9,8 @@
  *
  * Batch `step` depends on the seed, the task and step alone: an epoch has ceil(items / batch) batches, the last one may
  * be smaller, epoch e is shuffled with rng (seed, order, task, e), and the crop of a training image is drawn with
- * (seed, RNG_CROP, task, epoch) at the item's index, like its augmentation. Steps read in order are ready; any other step
- * is decoded on demand.
+ * (seed, RNG_CROP, task, epoch) at the item's index, like its augmentation; with augmentation.one_crop, the crops of all
+ * epochs are those of epoch 0. Steps read in order are ready; any other step is decoded on demand.
  */
 #ifndef MTIL_DATASETS_LOADER_H
 #define MTIL_DATASETS_LOADER_H

@@ -1,6 +1,7 @@
 #include "datasets/augment/augment.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "datasets/augment/operations.h"
 
@@ -11,7 +12,8 @@ struct augmentation augmentation_of(const struct options *options)
                                  .erasing = options_real(options, "random_erasing"),
                                  .erasing_fill = (enum erasing_fill)options_choice(options, "random_erasing_fill"),
                                  .mixup = options_real(options, "mixup"),
-                                 .cutmix = options_real(options, "cutmix")};
+                                 .cutmix = options_real(options, "cutmix"),
+                                 .one_crop = strcmp(options_text(options, "crops"), "once") == 0};
 }
 
 bool augmentation_mixes(const struct augmentation *a)

@@ -24,18 +24,24 @@ struct augmentation {
     double erasing;               /* the probability that a rectangle is erased */
     enum erasing_fill erasing_fill;
     double mixup, cutmix; /* alpha: the images' shares are drawn from Beta(alpha, alpha) */
+    bool one_crop;        /* every epoch has the crops of the first */
 };
 
 enum { AUGMENT_OPERATIONS_MOST = 16, AUGMENT_MAGNITUDE_MOST = 30, AUGMENT_ALPHA_MOST = 1000 };
 
 /* Option table entries for owners of an augmentation, and their values. */
 #define AUGMENT_OPTIONS                                                                                                \
-    {.name = "randaugment",                                                                                            \
-     .type = OPTION_INTEGER,                                                                                           \
-     .minimum = 0,                                                                                                     \
-     .maximum = AUGMENT_OPERATIONS_MOST,                                                                               \
-     .fallback = "0",                                                                                                  \
-     .help = "operations of RandAugment on a training image; 0: none"},                                                \
+    {.name = "crops",                                                                                                  \
+     .type = OPTION_CHOICE,                                                                                            \
+     .choices = "per_epoch|once",                                                                                      \
+     .fallback = "per_epoch",                                                                                          \
+     .help = "random crops of a training image: a new one in every epoch, or one for all epochs"},                     \
+        {.name = "randaugment",                                                                                        \
+         .type = OPTION_INTEGER,                                                                                       \
+         .minimum = 0,                                                                                                 \
+         .maximum = AUGMENT_OPERATIONS_MOST,                                                                           \
+         .fallback = "0",                                                                                              \
+         .help = "operations of RandAugment on a training image; 0: none"},                                            \
         {.name = "randaugment_magnitude",                                                                              \
          .type = OPTION_INTEGER,                                                                                       \
          .minimum = 0,                                                                                                 \

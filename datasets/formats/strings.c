@@ -150,7 +150,7 @@ status strings_list_folders(struct strings *strings, const char *path, struct er
         char *child = path_format("%s/%s", path, directory.names[i]);
         if (child == NULL)
             result = error_set(error, ERROR_MEMORY, "%s: no memory for its list", path);
-        else if (file_is_directory(child))
+        else if (directory.names[i][0] != '.' && file_is_directory(child))
             result = strings_add(strings, directory.names[i], strlen(directory.names[i]), error);
         free(child);
     }

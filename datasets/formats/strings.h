@@ -37,7 +37,7 @@ status strings_read_lines(struct strings *strings, const char *path, struct erro
 status strings_list_files(struct strings *strings, const char *root, const char *folder,
                           bool (*wanted)(const char *name), struct error *error);
 
-/* The folders directly in path, sorted. */
+/* The folders directly in path, sorted. Hidden folders (.ipynb_checkpoints) are left out, in strings_list_files too. */
 status strings_list_folders(struct strings *strings, const char *path, struct error *error);
 
 #endif

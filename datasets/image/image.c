@@ -67,10 +67,11 @@ static status refuse(const struct encoded *file, struct error *error)
     return ERROR_FORMAT;
 }
 
-bool image_has_ending(const char *name)
+static bool has_ending(const char *path)
 {
-    static const char *const endings[] = {".jpg", ".jpeg", ".png", ".ppm", ".bmp", ".pgm", ".tif", ".tiff", ".webp"};
-    const char *ending = strrchr(name, '.');
+    static const char *const endings[] = {".jpg", ".jpeg", ".png", ".gif",  ".ppm",
+                                          ".bmp", ".pgm",  ".tif", ".tiff", ".webp"};
+    const char *ending = strrchr(path, '.');
     for (size_t i = 0; ending != NULL && i < sizeof endings / sizeof *endings; i++)
         if (strcasecmp(ending, endings[i]) == 0)
             return true;
@@ -90,6 +91,8 @@ bool image_file_recognized(const char *path)
 {
     uint8_t first[12];
     struct stat information;
+    if (has_ending(path))
+        return true;
     int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     ssize_t got = file >= 0 && fstat(file, &information) == 0 && S_ISREG(information.st_mode)
                       ? read(file, first, sizeof first)

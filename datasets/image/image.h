@@ -42,10 +42,8 @@ void image_free(struct image *image);
 status image_decode(struct image *image, const uint8_t *data, size_t size, const char *name, struct error *error);
 status image_decode_file(struct image *image, const char *path, struct error *error);
 
-/* Whether a name has the extension of an image: jpg jpeg png ppm bmp pgm tif tiff webp, in any case. */
-bool image_has_ending(const char *name);
-
-/* Whether a regular file begins like one of the supported formats. */
+/* Whether a file is taken for an image: by its ending, jpg jpeg png gif ppm bmp pgm tif tiff webp in any case, or because a
+ * regular file begins like one of the supported formats. One that then cannot be decoded is an error. */
 bool image_file_recognized(const char *path);
 
 /* Complete or absent. */

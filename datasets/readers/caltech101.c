@@ -46,7 +46,7 @@ static status add_categories(struct dataset *dataset, const struct strings *name
                            dataset->root, dataset->folder, dataset->classes.count, label, dataset->folder);
     NEXT(result, dataset_require_images(dataset, &items, error));
     if (result == OK)
-        return dataset_split_randomly(dataset, &items, SPLIT_SEED, error);
+        return dataset_split_randomly(dataset, &items, SPLIT_SEED, false, error);
     dataset_items_free(&items);
     return result;
 }

@@ -19,7 +19,7 @@ static status open_eurosat(struct dataset *dataset, const struct options *option
             "their names in byte order of the folders",
             dataset->root, dataset->folder, dataset->classes.count, names.count, dataset->folder);
     NEXT(result, dataset_require_images(dataset, &items, error));
-    NEXT(result, dataset_split_randomly(dataset, &items, SPLIT_SEED, error));
+    NEXT(result, dataset_split_randomly(dataset, &items, SPLIT_SEED, false, error));
     dataset_items_free(&items);
     strings_free(&names);
     return result;

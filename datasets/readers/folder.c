@@ -1,20 +1,25 @@
 /* Any folder of class folders: <path>/train/<class>/<file> and <path>/test/<class>/<file>, or <path>/<class>/<file>
- * with a seeded 80/20 split. Class names are the folder names in byte order (<path>/classnames.txt overrides them). */
+ * with a seeded 80/20 split of each class. Class names are the folder names in byte order (<path>/classnames.txt overrides
+ * them). */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/file.h"
+#include "core/text.h"
 #include "datasets/readers/image_folder.h"
 #include "datasets/readers/registry.h"
 
 static const struct option own_options[] = {
-    {.name = "path", .type = OPTION_TEXT, .fallback = ".", .help = "folder of the dataset below the data root"},
+    {.name = "path",
+     .type = OPTION_TEXT,
+     .help = "folder of the dataset below the data root; default: the task's own name"},
     {.name = "split_seed",
      .type = OPTION_INTEGER,
      .minimum = 0,
      .maximum = 4294967295.0,
      .fallback = "42",
-     .help = "seed of the 80/20 split, where there are no train and test folders"},
+     .help = "seed of the 80/20 split of each class, where there are no train and test folders"},
     {0}};
 
 static status add_classes(struct dataset *dataset, const struct strings *names, struct error *error)
@@ -24,14 +29,48 @@ static status add_classes(struct dataset *dataset, const struct strings *names, 
     return OK;
 }
 
+/* What was opened, without a "/." at its end. */
+static status refuse(const struct dataset *dataset, struct error *error, const char *found)
+{
+    bool whole = strcmp(dataset->folder, ".") == 0;
+    return error_set(error, ERROR_FORMAT, "%s%s%s: expected a folder for each class, with its images; found %s",
+                     dataset->root, whole ? "" : "/", whole ? "" : dataset->folder, found);
+}
+
+/* One folder too high, each dataset would be a class. */
+static status refuse_datasets(const struct dataset *dataset, const struct strings *names, struct error *error)
+{
+    char path[DATASET_PATH], found[DATASET_PATH];
+    for (size_t i = 0; i < names->count; i++) {
+        TRY(dataset_path(dataset, names->items[i], path, error));
+        if (!dataset_is_folder(path))
+            continue;
+        snprintf(found, sizeof found, "class folders within \"%s\"; set path to one dataset, as in path: %s%s%s",
+                 names->items[i], strcmp(dataset->folder, ".") == 0 ? "" : dataset->folder,
+                 strcmp(dataset->folder, ".") == 0 ? "" : "/", names->items[i]);
+        return refuse(dataset, error, found);
+    }
+    return OK;
+}
+
+static status check_classes(const struct dataset *dataset, const struct strings *names, struct error *error)
+{
+    char found[80];
+    if (names->count > 0)
+        return refuse_datasets(dataset, names, error);
+    snprintf(found, sizeof found, "%zu images and no folder", dataset->left_out.count);
+    return refuse(dataset, error, dataset->left_out.count > 0 ? found : "no folder");
+}
+
 static status open_whole(struct dataset *dataset, uint64_t seed, struct error *error)
 {
     struct strings names = {0};
     struct dataset_items items = {0};
     status result = image_folder_list(dataset, ".", &names, &items, error);
+    NEXT(result, check_classes(dataset, &names, error));
     NEXT(result, add_classes(dataset, &names, error));
     NEXT(result, dataset_require_images(dataset, &items, error));
-    NEXT(result, dataset_split_randomly(dataset, &items, seed, error));
+    NEXT(result, dataset_split_randomly(dataset, &items, seed, true, error));
     dataset_items_free(&items);
     strings_free(&names);
     return result;
@@ -65,14 +104,31 @@ static status open_parts(struct dataset *dataset, struct error *error)
     return result;
 }
 
+static status refuse_missing(const struct dataset *dataset, struct error *error)
+{
+    struct directory below = {0};
+    TRY(directory_list(&below, dataset->root, error));
+    const char *near = nearest_word(dataset->folder, (const char *const *)below.names, below.count);
+    error_set(error, ERROR_IO,
+              "%s: there is no folder \"%s\"%s%s%s; expected one with a folder of images for each class", dataset->root,
+              dataset->folder, near != NULL ? " (did you mean \"" : "", near != NULL ? near : "",
+              near != NULL ? "\"?)" : "");
+    directory_free(&below);
+    return ERROR_IO;
+}
+
 static status open_folder(struct dataset *dataset, const struct options *options, struct error *error)
 {
-    char train[DATASET_PATH];
-    dataset->given_folder = strdup(options_text(options, "path"));
+    char whole[DATASET_PATH], train[DATASET_PATH];
+    const char *path = options_text(options, "path");
+    dataset->given_folder = strdup(path != NULL ? path : ".");
     dataset->folder = dataset->given_folder;
     if (dataset->folder == NULL)
         return error_set(error, ERROR_MEMORY, "no memory for a name");
+    TRY(dataset_path(dataset, "", whole, error));
     TRY(dataset_path(dataset, "train", train, error));
+    if (!file_is_directory(whole))
+        return refuse_missing(dataset, error);
     if (file_is_directory(train))
         return open_parts(dataset, error);
     return open_whole(dataset, (uint64_t)options_integer(options, "split_seed"), error);
@@ -80,7 +136,7 @@ static status open_folder(struct dataset *dataset, const struct options *options
 
 const struct dataset_reader dataset_folder = {
     .name = "folder",
-    .source = "any folder of class folders, with train and test parts or a seeded 80/20 split",
+    .source = "any folder of class folders, with train and test parts or a seeded 80/20 split of each class",
     .options = own_options,
     .open = open_folder,
 };

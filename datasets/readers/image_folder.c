@@ -5,20 +5,53 @@
 
 #include "core/file.h"
 
-static status add_class(struct dataset *dataset, const char *part, const char *name, size_t label,
-                        struct dataset_items *items, struct error *error)
+/* "a/b.png" of "./a/b.png". */
+static const char *without_dot(const char *file)
+{
+    return strncmp(file, "./", 2) == 0 ? file + 2 : file;
+}
+
+static status add_file(struct dataset *dataset, struct dataset_items *items, size_t label, const char *file,
+                       struct error *error)
+{
+    char path[DATASET_PATH];
+    TRY(dataset_path(dataset, file, path, error));
+    if (image_file_recognized(path))
+        return dataset_add_file(dataset, items, label, error, "%s", file);
+    return strings_add(&dataset->left_out, file, strlen(file), error);
+}
+
+status image_folder_add(struct dataset *dataset, const char *folder, size_t label, struct dataset_items *items,
+                        struct error *error)
 {
     char path[DATASET_PATH];
     struct strings files = {0};
-    char *folder = path_format("%s/%s", part, name);
     TRY(dataset_path(dataset, "", path, error));
     path[strlen(path) - 1] = 0; /* no slash at the end: names are relative to it */
-    status result = folder != NULL ? strings_list_files(&files, path, folder, image_has_ending, error)
-                                   : error_set(error, ERROR_MEMORY, "%s: no memory for a name", path);
+    status result = strings_list_files(&files, path, folder, NULL, error);
     for (size_t i = 0; result == OK && i < files.count; i++)
-        result = dataset_add_file(dataset, items, label, error, "%s", files.items[i]);
+        result = add_file(dataset, items, label, without_dot(files.items[i]), error);
     strings_free(&files);
-    free(folder);
+    return result;
+}
+
+/* Images beside the class folders are of no class. */
+static status leave_out_loose(struct dataset *dataset, const char *path, struct error *error)
+{
+    struct directory files;
+    size_t above = strlen(dataset->root) + strlen(dataset->folder) + 2;
+    TRY(directory_list(&files, path, error));
+    status result = OK;
+    for (size_t i = 0; result == OK && i < files.count; i++) {
+        char *file = path_format("%s/%s", path, files.names[i]);
+        if (file == NULL)
+            result = error_set(error, ERROR_MEMORY, "%s: no memory for a name", path);
+        else if (!file_is_directory(file) && image_file_recognized(file))
+            result =
+                strings_add(&dataset->left_out, without_dot(file + above), strlen(without_dot(file + above)), error);
+        free(file);
+    }
+    directory_free(&files);
     return result;
 }
 
@@ -28,7 +61,13 @@ status image_folder_list(struct dataset *dataset, const char *part, struct strin
     char path[DATASET_PATH];
     TRY(dataset_path(dataset, part, path, error));
     TRY(strings_list_folders(names, path, error));
-    for (size_t i = 0; i < names->count; i++)
-        TRY(add_class(dataset, part, names->items[i], i, items, error));
+    TRY(leave_out_loose(dataset, path, error));
+    for (size_t i = 0; i < names->count; i++) {
+        char *folder = path_format("%s/%s", part, names->items[i]);
+        status result = folder != NULL ? image_folder_add(dataset, folder, i, items, error)
+                                       : error_set(error, ERROR_MEMORY, "%s: no memory for a name", path);
+        free(folder);
+        TRY(result);
+    }
     return OK;
 }

@@ -31,7 +31,7 @@ status dataset_read_lines(const struct dataset *dataset, const char *name, struc
 status dataset_add_class(struct dataset *dataset, const char *name, struct error *error)
 {
     TRY(strings_add(&dataset->classes, name, strlen(name), error));
-    for (char *p = dataset->classes.items[dataset->classes.count - 1]; *p != 0; p++)
+    for (char *p = dataset->classes.items[dataset->classes.count - 1]; *p != 0 && !dataset->original_names; p++)
         if (*p == '_')
             *p = ' ';
     return OK;
@@ -140,23 +140,39 @@ status dataset_add_generated(struct dataset *dataset, enum split split, size_t l
                             error);
 }
 
-status dataset_split_randomly(struct dataset *dataset, struct dataset_items *items, uint64_t seed, struct error *error)
+/* How many images of each class, or of all together, are trained on. */
+static void count_train(const struct dataset_items *items, bool by_class, size_t groups, size_t *train)
+{
+    for (size_t i = 0; i < items->count; i++)
+        train[by_class ? items->items[i].label : 0]++;
+    for (size_t g = 0; g < groups; g++)
+        train[g] = by_class && train[g] == 1 ? 1 : split_train_count(train[g]);
+}
+
+status dataset_split_randomly(struct dataset *dataset, struct dataset_items *items, uint64_t seed, bool by_class,
+                              struct error *error)
 {
     if (items->count >= SPLIT_ITEMS_MOST)
         return error_set(error, ERROR_FORMAT, "%s: %zu images are more than a seeded split can take", dataset->root,
                          items->count);
+    size_t groups = by_class ? dataset->classes.count : 1, *train = calloc(groups + 1, sizeof *train);
     uint32_t *order = malloc((items->count + 1) * sizeof *order);
-    if (order == NULL)
-        return error_set(error, ERROR_MEMORY, "no memory to split %zu images", items->count);
-    split_permutation(seed, items->count, order);
-    size_t train = split_train_count(items->count);
-    status result = OK;
+    status result = order != NULL && train != NULL
+                        ? OK
+                        : error_set(error, ERROR_MEMORY, "no memory to split %zu images", items->count);
+    if (result == OK) {
+        split_permutation(seed, items->count, order);
+        count_train(items, by_class, groups, train);
+    }
     for (size_t i = 0; result == OK && i < items->count; i++) {
         struct dataset_item *item = &items->items[order[i]];
-        result = dataset_add_item(&dataset->items[i < train ? SPLIT_TRAIN : SPLIT_TEST], *item, error);
+        size_t *left = &train[by_class ? item->label : 0];
+        result = dataset_add_item(&dataset->items[*left > 0 ? SPLIT_TRAIN : SPLIT_TEST], *item, error);
+        *left -= *left > 0;
         if (result == OK)
             item->file = NULL; /* it has moved */
     }
+    free(train);
     free(order);
     dataset_items_free(items);
     return result;

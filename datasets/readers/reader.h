@@ -51,11 +51,13 @@ struct dataset {
     const struct log *log;
     struct strings classes, templates;
     bool names_given;     /* by classnames.txt */
+    bool original_names;  /* class_names: original */
     bool skip_unreadable; /* on_unreadable: skip */
     struct dataset_items items[SPLITS];
     struct raw_images *sources;
     size_t source_count;
     struct dataset_items missing[SPLITS]; /* listed files that are not there */
+    struct strings left_out;              /* files among the images that are none, and images of no class */
     const struct dataset *whole;          /* the one this is a part of, to which folder and sources belong; or NULL */
     char *given_folder;                   /* storage for readers whose folder is an option */
 };
@@ -73,7 +75,7 @@ status dataset_read_lines(const struct dataset *dataset, const char *name, struc
 status dataset_read_override(const struct dataset *dataset, const char *name, struct strings *lines, bool *found,
                              struct error *error);
 
-/* Appends a class; every underscore becomes a space. */
+/* Appends a class; every underscore becomes a space, unless class_names is original. */
 status dataset_add_class(struct dataset *dataset, const char *name, struct error *error);
 
 /* The names of classnames.txt, or else the built-in ones: for datasets whose names go by position. */
@@ -93,8 +95,13 @@ status dataset_add_raw(struct dataset *dataset, enum split split, struct raw_ima
 /* Appends an item that the reader's own `read` makes; its source is the split. */
 status dataset_add_generated(struct dataset *dataset, enum split split, size_t label, struct error *error);
 
-/* Cuts all items into both splits by PyTorch's seeded 80/20 random_split, and empties items. */
-status dataset_split_randomly(struct dataset *dataset, struct dataset_items *items, uint64_t seed, struct error *error);
+/* Whether a folder has class folders of images, or train and test with such, and no images of its own. */
+bool dataset_is_folder(const char *folder);
+
+/* Cuts all items into both splits by PyTorch's seeded 80/20 random_split, and empties items. by_class: 80/20 of each class, in
+ * the same order; an only image is trained on. */
+status dataset_split_randomly(struct dataset *dataset, struct dataset_items *items, uint64_t seed, bool by_class,
+                              struct error *error);
 void dataset_items_free(struct dataset_items *items);
 
 /* Drops the items of a split that keep says false of; the others stay in order. */

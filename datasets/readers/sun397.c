@@ -44,7 +44,7 @@ static status add_images(struct dataset *dataset, const struct strings *lines, c
         NEXT(result, dataset_add_file(dataset, &items, label, error, "%s", file));
     }
     NEXT(result, dataset_require_images(dataset, &items, error));
-    NEXT(result, dataset_split_randomly(dataset, &items, SPLIT_SEED, error));
+    NEXT(result, dataset_split_randomly(dataset, &items, SPLIT_SEED, false, error));
     dataset_items_free(&items);
     return result;
 }

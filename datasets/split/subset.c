@@ -19,6 +19,17 @@ void dataset_keep_items(struct dataset *dataset, enum split split, const bool *k
     items->count = kept;
 }
 
+/* Appends a copy of item. */
+static status copy_item(struct dataset_items *items, struct dataset_item item, struct error *error)
+{
+    if (item.file != NULL && (item.file = strdup(item.file)) == NULL)
+        return error_set(error, ERROR_MEMORY, "no memory for a name");
+    status result = dataset_add_item(items, item, error);
+    if (result != OK)
+        free(item.file);
+    return result;
+}
+
 /* Groups the items by class: those of class c are by_class[starts[c]] … by_class[starts[c + 1] − 1]. */
 static void sort_by_class(const struct dataset_items *items, size_t classes, size_t *starts, uint32_t *by_class)
 {
@@ -32,7 +43,7 @@ static void sort_by_class(const struct dataset_items *items, size_t classes, siz
     starts[classes] = items->count;
 }
 
-static void warn_of_short_classes(const struct dataset *dataset, size_t shots, const size_t *starts)
+static void warn_of_short_classes(const struct dataset *dataset, size_t shots, bool repeat, const size_t *starts)
 {
     enum { NAMED = 3 };
     struct text names = {0};
@@ -41,38 +52,60 @@ static void warn_of_short_classes(const struct dataset *dataset, size_t shots, c
         if (starts[c + 1] - starts[c] < shots && ++count <= NAMED)
             text_add(&names, "%s%s (%zu)", count > 1 ? ", " : "", dataset->classes.items[c], starts[c + 1] - starts[c]);
     if (count > 0)
-        log_warn(dataset->log,
-                 "%s: %zu of %zu classes have fewer than %zu training images, of which all are used: %s%s",
-                 dataset->reader->name, count, classes, shots, names.data != NULL ? names.data : "",
-                 count > NAMED ? ", …" : "");
+        log_warn(dataset->log, "%s: %zu of %zu classes have fewer than %zu training images, %s: %s%s",
+                 dataset->reader->name, count, classes, shots,
+                 repeat ? "so that some are drawn more than once" : "of which all are used",
+                 names.data != NULL ? names.data : "", count > NAMED ? ", …" : "");
     text_free(&names);
 }
 
-static void draw(size_t shots, uint64_t seed, size_t classes, const size_t *starts, const uint32_t *by_class,
-                 uint32_t *order, bool *keep)
+/* times [items]: how often each is kept. */
+static void draw(size_t shots, bool repeat, uint64_t seed, size_t classes, const size_t *starts,
+                 const uint32_t *by_class, uint32_t *order, uint32_t *times)
 {
     for (size_t c = 0; c < classes; c++) {
         size_t count = starts[c + 1] - starts[c];
         struct rng rng = rng_make(seed, RNG_FEW_SHOT, 0, (uint32_t)c);
+        if (repeat && count < shots && count > 0) {
+            for (size_t i = 0; i < shots; i++)
+                times[by_class[starts[c] + rng_below(&rng, i, count)]]++;
+            continue;
+        }
         rng_permutation(&rng, count, order);
         for (size_t i = 0; i < count && i < shots; i++)
-            keep[by_class[starts[c] + order[i]]] = true;
+            times[by_class[starts[c] + order[i]]] = 1;
     }
 }
 
-status dataset_keep_shots(struct dataset *dataset, size_t shots, uint64_t seed, struct error *error)
+/* The items in order, each as often as times says. */
+static status repeat_items(struct dataset_items *items, const uint32_t *times, struct error *error)
+{
+    struct dataset_items kept = {0};
+    status result = OK;
+    for (size_t i = 0; result == OK && i < items->count; i++)
+        for (uint32_t k = 0; result == OK && k < times[i]; k++)
+            result = copy_item(&kept, items->items[i], error);
+    if (result == OK) {
+        struct dataset_items before = *items;
+        *items = kept;
+        kept = before;
+    }
+    dataset_items_free(&kept);
+    return result;
+}
+
+status dataset_keep_shots(struct dataset *dataset, size_t shots, bool repeat, uint64_t seed, struct error *error)
 {
     struct dataset_items *items = &dataset->items[SPLIT_TRAIN];
     size_t classes = dataset->classes.count, *starts = calloc(classes + 2, sizeof *starts);
     uint32_t *by_class = malloc((items->count + 1) * sizeof *by_class),
-             *order = malloc((items->count + 1) * sizeof *order);
-    bool *keep = calloc(items->count + 1, sizeof *keep);
+             *order = malloc((items->count + 1) * sizeof *order), *times = calloc(items->count + 1, sizeof *times);
     status result = OK;
-    if (starts != NULL && by_class != NULL && order != NULL && keep != NULL) {
+    if (starts != NULL && by_class != NULL && order != NULL && times != NULL) {
         sort_by_class(items, classes, starts, by_class);
-        draw(shots, seed, classes, starts, by_class, order, keep);
-        warn_of_short_classes(dataset, shots, starts);
-        dataset_keep_items(dataset, SPLIT_TRAIN, keep);
+        draw(shots, repeat, seed, classes, starts, by_class, order, times);
+        warn_of_short_classes(dataset, shots, repeat, starts);
+        result = repeat_items(items, times, error);
     } else {
         result = error_set(error, ERROR_MEMORY, "no memory to choose among %zu images of %s", items->count,
                            dataset->reader->name);
@@ -80,7 +113,7 @@ status dataset_keep_shots(struct dataset *dataset, size_t shots, uint64_t seed, 
     free(starts);
     free(by_class);
     free(order);
-    free(keep);
+    free(times);
     return result;
 }
 
@@ -93,12 +126,7 @@ static status copy_items(struct dataset_items *items, const struct dataset_items
         if (labels[item.label] < 0)
             continue;
         item.label = labels[item.label];
-        if (item.file != NULL && (item.file = strdup(item.file)) == NULL)
-            return error_set(error, ERROR_MEMORY, "no memory for a name");
-        if (dataset_add_item(items, item, error) != OK) {
-            free(item.file);
-            return ERROR_MEMORY;
-        }
+        TRY(copy_item(items, item, error));
     }
     return OK;
 }

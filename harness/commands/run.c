@@ -5,6 +5,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "core/characters.h"
 #include "core/file.h"
 #include "harness/commands/inputs/backend_choice.h"
 #include "harness/commands/output.h"
@@ -15,15 +16,15 @@
 #include "harness/train/trained.h"
 #include "results/query.h"
 
-const struct option run_command_options[] = {
-    OUTPUT_FORMAT_OPTION,
-    BACKEND_OPTIONS(NULL, NULL, NULL),
-    GPUS_OPTION(NULL),
-    {.name = "dry-run",
-     .type = OPTION_BOOLEAN,
-     .fallback = "no",
-     .help = "print the resolved suite and, where data and weights are there, time, memory and disk; do nothing"},
-    {0}};
+const struct option run_command_options[] = {OUTPUT_FORMAT_OPTION,
+                                             BACKEND_OPTIONS(NULL, NULL, NULL),
+                                             GPUS_OPTION(NULL),
+                                             {.name = "dry-run",
+                                              .type = OPTION_BOOLEAN,
+                                              .fallback = "no",
+                                              .help = "print the resolved suite and, where data and weights are there, "
+                                                      "the tasks, time, memory and disk; do nothing"},
+                                             {0}};
 
 static status show_summary(const struct command_call *call, struct store *store, int64_t run, struct error *error)
 {
@@ -93,6 +94,27 @@ static void show_settings_alone(const struct command_call *call, const struct su
     fputs("\n", call->out);
 }
 
+/* Classes taken from the wrong folders are seen here before they are trained. */
+static void show_tasks(const struct experiment *e, FILE *out)
+{
+    enum { NAMED = 3 };
+    for (size_t k = 0; k < e->data.task_count; k++) {
+        const struct dataset *dataset = e->data.tasks[k].dataset;
+        size_t classes = dataset_classes(dataset);
+        struct text line = {0};
+        text_add(&line, "# ");
+        text_add_visible(&line, e->data.tasks[k].settings.name);
+        text_add(&line, ": %zu images to train on, %zu to test on, %zu classes: ", dataset_size(dataset, SPLIT_TRAIN),
+                 dataset_size(dataset, SPLIT_TEST), classes);
+        for (size_t c = 0; c < classes && c < NAMED; c++) {
+            text_add(&line, "%s", c > 0 ? ", " : "");
+            text_add_visible(&line, dataset_class_name(dataset, c));
+        }
+        fprintf(out, "%s%s\n", line.failed ? "#" : line.data, classes > NAMED ? ", …" : "");
+        text_free(&line);
+    }
+}
+
 static status dry_run(const struct command_call *call, const struct suite *suite, struct error *error)
 {
     struct experiment *e;
@@ -118,6 +140,7 @@ static status dry_run(const struct command_call *call, const struct suite *suite
         fputs("\n", call->out);
         if (e->data.cut != NULL)
             label_split_print(e->data.cut, e->data.whole.dataset, call->out);
+        show_tasks(e, call->out);
         estimate_print(&estimate, &rates, settings_seeds(suite), call->out);
     }
     experiment_close(e);

@@ -53,6 +53,7 @@ struct settings {
     const struct options *head_options;
     struct split_settings split;
     size_t task_count, shots; /* shots: training images per class; 0: all */
+    bool repeat_shots;        /* a class with fewer is filled up by drawing some again */
     struct adapter_settings adapter;
     struct merge_plan merge;
     struct freeze_plan freeze;

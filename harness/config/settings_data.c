@@ -22,6 +22,7 @@ const struct option settings_data_options[] = {
     OPTION_SPLIT,
     OPTION_ON_MISSING,
     OPTION_ON_UNREADABLE,
+    OPTION_CLASS_NAMES,
     {.name = "setting",
      .type = OPTION_CHOICE,
      .choices = "full_shot|few_shot|x_tail|class_incremental",
@@ -34,6 +35,11 @@ const struct option settings_data_options[] = {
      .maximum = 1e9,
      .fallback = "0",
      .help = "training images per class, the first n of a seeded shuffle; 0: all"},
+    {.name = "short_classes",
+     .type = OPTION_CHOICE,
+     .choices = "all|repeat",
+     .fallback = "all",
+     .help = "images of a class with fewer than shots: all of them, or as many as shots, drawn with replacement"},
     {.name = "template",
      .type = OPTION_TEXT,
      .help = "template with {} for the class, in place of the datasets' own templates"},
@@ -145,6 +151,7 @@ void settings_read_data(struct settings *s, const struct options *o)
     if (s->split.cut != CUT_NONE)
         s->task_count = s->split.parts + (s->split.first > 0 ? 1 : 0);
     s->shots = (size_t)options_integer(o, "shots");
+    s->repeat_shots = strcmp(options_text(o, "short_classes"), "repeat") == 0;
     s->setting = setting_of(s->label_space, s->shots);
 }
 

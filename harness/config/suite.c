@@ -122,8 +122,8 @@ static void append_inherited(const struct suite *suite, struct part *part, size_
     }
 }
 
-/* Joins a part's tables into one. Inherited keys default to the parents' values, an entry's chooser to its name. A
- * key in two tables belongs to the first. */
+/* Joins a part's tables into one. Inherited keys default to the parents' values, an entry's chooser and
+ * its section's `named` to its name. A key in two tables belongs to the first. */
 static status make_table(const struct suite *suite, struct part *part, const struct option *chosen, struct error *error)
 {
     const struct suite_section *section = part->section;
@@ -133,11 +133,12 @@ static status make_table(const struct suite *suite, struct part *part, const str
         return error_set(error, ERROR_MEMORY, "suite: no memory for %zu keys", most);
     size_t count = 0;
     append_options(part->table, &count, section->options);
-    for (size_t i = 0; i < count; i++)
-        if (part->table[i].fallback == NULL && same(part->table[i].name, section->chooser))
-            part->table[i].fallback = part->entry;
     append_inherited(suite, part, &count);
     append_options(part->table, &count, chosen);
+    for (size_t i = 0; i < count; i++)
+        if (part->table[i].fallback == NULL &&
+            (same(part->table[i].name, section->chooser) || same(part->table[i].name, section->named)))
+            part->table[i].fallback = part->entry;
     return OK;
 }
 

@@ -47,7 +47,8 @@ struct suite_section {
      * NULL for those that keep their own. NULL: no such key. */
     const char *preset_by;
     const char *(*preset)(const char *value, const char *section, const char *key);
-    const char *each_of;  /* "data.order": a set of values for each name in that list, which is a chooser's default */
+    const char *each_of;  /* "data.order": a set of values for each name in that list, which is a chooser's default, */
+    const char *named;    /* and that of this key, "path"; NULL: no such key */
     const char *inherits; /* "training|data.split": sections before this one, or single keys of theirs, that are keys
                                here too, with their values as defaults */
     /* The expansion of a key's value ("I": eleven names), applied when the suite is read; NULL: none. NULL: the

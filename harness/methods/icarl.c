@@ -8,8 +8,7 @@
  * herded, as one pool, on normalised features of the model just trained, earlier ones keep their first picks.
  *
  * Unlike the paper, images are classified by their prompts, not by the nearest mean of exemplars, and exemplars are not
- * trained on. ZSCL's code has zero-shot CLIP as teacher, keeps the first images of the first task without herding, and later
- * stores other images than it picked, because row numbers shift.
+ * trained on. README.md says what ZSCL's code does otherwise.
  */
 #include <stdlib.h>
 

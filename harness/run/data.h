@@ -12,6 +12,7 @@ struct task {
     struct task_settings settings;
     char *part_name; /* storage for the name of a part of a dataset; NULL: the name is the suite's */
     struct dataset *dataset;
+    size_t all_images;    /* of training, of which data.shots may have left few */
     struct survey survey; /* of the dataset; zeros until tasks_survey */
     /* of the head `text`; NULL: it has another one */
     int32_t *prompts;      /* host [classes, context]: the first template of each class, for training */

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/file.h"
+#include "datasets/same_names.h"
 #include "harness/methods/methods.h"
 #include "harness/scenario/joint.h"
 #include "harness/scenario/label_split.h"
@@ -27,14 +28,15 @@ static status check_dataset(const struct task *task, struct error *error)
     return OK;
 }
 
-/* Returns the number of classes without images, and the first of them. */
-static status count_empty(const struct dataset *dataset, size_t *count, size_t *first, struct error *error)
+/* Returns the number of classes without images in the splits from `from` on, and the first of them. */
+static status count_empty(const struct dataset *dataset, enum split from, size_t *count, size_t *first,
+                          struct error *error)
 {
     size_t classes = dataset_classes(dataset);
     bool *seen = calloc(classes, sizeof *seen);
     if (seen == NULL)
         return error_set(error, ERROR_MEMORY, "%s: no memory for %zu classes", dataset_name(dataset), classes);
-    for (int split = 0; split < SPLITS; split++)
+    for (int split = from; split < SPLITS; split++)
         for (size_t i = 0; i < dataset_size(dataset, (enum split)split); i++)
             seen[dataset_label(dataset, (enum split)split, i)] = true;
     *count = 0;
@@ -53,7 +55,7 @@ static status require_images(const struct experiment *e, const struct task *task
     const struct task_settings *s = &task->settings;
     const struct options *options = suite_entry(e->suite, "tasks", s->name);
     size_t empty, first = 0, classes = dataset_classes(task->dataset);
-    TRY(count_empty(task->dataset, &empty, &first, error));
+    TRY(count_empty(task->dataset, SPLIT_TRAIN, &empty, &first, error));
     if (empty == 0)
         return OK;
     const char *name = dataset_class_name(task->dataset, first);
@@ -67,24 +69,48 @@ static status require_images(const struct experiment *e, const struct task *task
     return OK;
 }
 
+static status report_untested(const struct experiment *e, const struct task *task, struct error *error)
+{
+    size_t untested, first = 0;
+    TRY(count_empty(task->dataset, SPLIT_TEST, &untested, &first, error));
+    if (untested > 0)
+        log_info(e->log,
+                 "%s under %s: classes without a test image, of which accuracy says nothing: %zu of %zu, the first is "
+                 "\"%s\"",
+                 task->settings.name, task->settings.root, untested, dataset_classes(task->dataset),
+                 dataset_class_name(task->dataset, first));
+    return OK;
+}
+
 status tasks_check(const struct experiment *e, const struct task *task, struct error *error)
 {
     TRY(check_dataset(task, error));
-    return task->part_name == NULL ? require_images(e, task, error) : OK;
+    if (task->part_name != NULL)
+        return OK;
+    TRY(require_images(e, task, error));
+    return report_untested(e, task, error);
 }
 
 status tasks_open_dataset(struct dataset **dataset, const struct suite *suite, const struct task_settings *s,
                           const struct log *log, struct error *error)
 {
+    bool drawn = strncmp(suite_name(suite), "mini", strlen("mini")) == 0;
     if (!file_is_directory(s->root))
-        return error_set(
-            error, ERROR_IO,
-            "data.root: there is no folder %s; name the one that holds the datasets, or write the built-in ones "
-            "there: mtil data mini %s",
-            s->root, s->root);
+        return error_set(error, ERROR_IO, "data.root: there is no folder %s; name the one that holds the datasets%s%s",
+                         s->root, drawn ? ", or write the built-in ones there: mtil data mini " : "",
+                         drawn ? s->root : "");
     TRY(dataset_open(dataset, s->reader, s->root, suite_entry(suite, "tasks", s->name), log, error));
     if (s->template != NULL && dataset_set_template(*dataset, s->template, error) != OK)
         return error_context(error, "data.template, tasks.%s.template", s->name);
+    return OK;
+}
+
+static status keep_shots(const struct experiment *e, struct task *task, struct error *error)
+{
+    task->all_images = dataset_size(task->dataset, SPLIT_TRAIN);
+    if (e->settings.shots > 0)
+        TRY(dataset_keep_shots(task->dataset, e->settings.shots, e->settings.repeat_shots, e->seed, error));
+    task_settings_count(&task->settings, dataset_size(task->dataset, SPLIT_TRAIN));
     return OK;
 }
 
@@ -93,10 +119,7 @@ static status open_dataset(const struct experiment *e, struct task *task, struct
     const struct task_settings *s = &task->settings;
     TRY(tasks_open_dataset(&task->dataset, e->suite, s, e->log, error));
     TRY(tasks_check(e, task, error));
-    if (e->settings.shots > 0)
-        TRY(dataset_keep_shots(task->dataset, e->settings.shots, e->seed, error));
-    task_settings_count(&task->settings, dataset_size(task->dataset, SPLIT_TRAIN));
-    return OK;
+    return e->settings.split.cut == CUT_NONE ? keep_shots(e, task, error) : OK;
 }
 
 static status open_task(struct experiment *e, struct task *task, size_t index, const char *name, struct error *error)
@@ -125,7 +148,7 @@ static status open_part(struct experiment *e, size_t k, size_t *classes, struct 
     task->settings.name = task->part_name;
     TRY(dataset_select(&task->dataset, e->data.whole.dataset, classes, count, error));
     TRY(check_dataset(task, error));
-    task_settings_count(&task->settings, dataset_size(task->dataset, SPLIT_TRAIN));
+    TRY(keep_shots(e, task, error));
     return open_classes(e, task, error);
 }
 
@@ -172,10 +195,36 @@ static status open_tasks(struct experiment *e, struct error *error)
     return OK;
 }
 
+/* Tasks that share a label space, as X-TAIL's, may share names: the published protocol keeps their classes apart. */
+static status report_shared_names(const struct experiment *e, struct error *error)
+{
+    size_t count = 0;
+    struct same_names same;
+    const char **names = malloc(array_size(e->data.class_count, sizeof *names));
+    const struct task **of = malloc(array_size(e->data.class_count, sizeof(const struct task *)));
+    status result = names != NULL && of != NULL ? OK : error_set(error, ERROR_MEMORY, "no memory for class names");
+    for (size_t k = 0; result == OK && k < e->data.task_count; k++)
+        for (size_t c = 0; c < dataset_classes(e->data.tasks[k].dataset); c++) {
+            of[count] = &e->data.tasks[k];
+            names[count++] = dataset_class_name(e->data.tasks[k].dataset, c);
+        }
+    NEXT(result, same_names_find(&same, names, count, error));
+    if (result == OK && same.count > 0)
+        log_info(e->log,
+                 "%zu of %zu classes have the name of an earlier one, as \"%s\" of %s and %s; they stay separate "
+                 "classes, as in the published protocol",
+                 same.count, count, names[same.second], of[same.first]->settings.name, of[same.second]->settings.name);
+    free(names);
+    free(of);
+    return result;
+}
+
 status tasks_open(struct experiment *e, struct error *error)
 {
     TRY(open_tasks(e, error));
     TRY(number_classes(e, error));
+    if (e->settings.label_space != LABEL_SPACE_TASK && e->data.cut == NULL)
+        TRY(report_shared_names(e, error));
     return e->settings.method->joint ? joint_open(e, error) : OK;
 }
 

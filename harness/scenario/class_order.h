@@ -13,7 +13,7 @@
 #include "core/option.h"
 
 /* The orders of MoE-Adapters' experiments (CVPR 2024) as numbers separated by spaces: cifar100, of its fine labels, and
- * tinyimagenet, of its WordNet ids in byte order. NULL: unknown name. */
+ * tinyimagenet, of the lines of its wnids.txt. NULL: unknown name. */
 const char *class_order_numbers(const char *name);
 
 /* Cuts the classes of a dataset into tasks as the keys class_order, first and parts of data say. order [classes]: the

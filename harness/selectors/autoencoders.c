@@ -198,6 +198,7 @@ struct subject {
     size_t number; /* of the task, for what is drawn */
     size_t coder;  /* which one it becomes */
     size_t iterations;
+    size_t images; /* in an epoch of the learning rate's schedule */
 };
 
 static status refuse_loss(const struct selector *selector, const struct subject *subject, size_t i, float loss,
@@ -208,21 +209,22 @@ static status refuse_loss(const struct selector *selector, const struct subject 
                      subject->name, i + 1, (double)loss, selector->settings.rate);
 }
 
-/* On the first n images, drawn epoch by epoch. */
+/* On the first n images, pass after pass. */
 static status learn_steps(struct selector *selector, const struct subject *subject, struct source *source, size_t n,
                           uint32_t *order, struct error *error)
 {
     struct experiment *e = selector->experiment;
     const struct selector_settings *s = &selector->settings;
     struct state *state = selector->state;
-    size_t batch = s->batch < n ? s->batch : n, per_epoch = (n + batch - 1) / batch;
+    size_t batch = s->batch < n ? s->batch : n, per_pass = (n + batch - 1) / batch,
+           per_epoch = (subject->images + s->batch - 1) / s->batch;
     struct update_rule rule = {.beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8, .l2 = s->l2};
     for (size_t i = 0; i < subject->iterations; i++) {
-        size_t epoch = i / per_epoch, first = i % per_epoch * batch, count = n - first < batch ? n - first : batch;
+        size_t pass = i / per_pass, first = i % per_pass * batch, count = n - first < batch ? n - first : batch;
         struct tensor tensor;
         float loss;
-        size_t drops = epoch / 10; /* of the learning rate */
-        struct rng rng = rng_make(e->seed, RNG_SELECTOR, (uint32_t)subject->number, 16 + (uint32_t)epoch);
+        size_t drops = i / per_epoch / 10; /* of the learning rate */
+        struct rng rng = rng_make(e->seed, RNG_SELECTOR, (uint32_t)subject->number, 16 + (uint32_t)pass);
         if (stop_requested(e->stop) || stop_requested(source->images->stop))
             return error_set(error, ERROR_STOPPED, "stopped while the selector of %s was trained", subject->name);
         if (first == 0)
@@ -284,11 +286,13 @@ status coders_fit(struct selector *selector, const struct task *task, const stru
                   struct error *error)
 {
     struct selector_images held_out = *images;
+    bool few = dataset_size(task->dataset, SPLIT_TRAIN) < task->all_images;
     TRY(learn(selector,
               &(struct subject){.name = task->settings.name,
                                 .number = task->index,
                                 .coder = task->index,
-                                .iterations = selector->settings.iterations},
+                                .iterations = selector->settings.iterations,
+                                .images = few ? task->all_images : used},
               images, used, error));
     held_out.n -= used;
     held_out.means = images->means != NULL ? images->means + used * width_of(selector) : NULL;
@@ -319,7 +323,8 @@ static status learn_unrelated(struct selector *selector, const struct dataset *d
                        &(struct subject){.name = "selector.unrelated",
                                          .number = UNRELATED_TASK,
                                          .coder = selector->tasks,
-                                         .iterations = UNRELATED_ITERATIONS},
+                                         .iterations = UNRELATED_ITERATIONS,
+                                         .images = n},
                        &images, n, error));
     free(means);
     free(items);

@@ -10,9 +10,11 @@
 
 #include <unistd.h>
 
+#include "core/text.h"
 #include "datasets/dataset.h"
 #include "datasets/formats/strings.h"
 #include "datasets/prompts.h"
+#include "datasets/same_names.h"
 #include "datasets/split/split.h"
 #include "tests/datasets/scratch.h"
 
@@ -150,6 +152,12 @@ static void test_split(void **state)
     assert_int_equal(split_train_count(1), 0);
 }
 
+static void remember_warning(void *context, enum log_level level, const char *message)
+{
+    if (level == LOG_WARN)
+        snprintf(context, 512, "%s", message);
+}
+
 /* --- overrides --------------------------------------------------------------------------------------------------- */
 
 static void test_class_names_override(void **state)
@@ -169,6 +177,53 @@ static void test_class_names_override(void **state)
     expect_refused("dtd", "classnames.txt:2");
     scratch_write_text(&scratch, "dtd/classnames.txt", "Braid\nDots\n");
     expect_refused("dtd", "expected 5 names");
+}
+
+static void expect_same(size_t count, size_t first, size_t second, const char *const *names, size_t size)
+{
+    struct same_names same;
+    struct error error;
+    assert_int_equal(same_names_find(&same, names, size, &error), OK);
+    assert_int_equal(same.count, count);
+    assert_int_equal(same.first, first);
+    assert_int_equal(same.second, second);
+}
+
+static void names_that_read_the_same_are_found(void **state)
+{
+    (void)state;
+    expect_same(0, 0, 0, NULL, 0);
+    expect_same(0, 0, 0, (const char *const[]){"a", "b", "a b", "ab", "\xc3\xa5", "\xff"}, 6);
+    expect_same(2, 1, 2, (const char *const[]){"b", "a", "a ", "\tA"}, 4);
+    expect_same(1, 0, 2,
+                (const char *const[]){"a  b", "c",
+                                      "a\xc2\xa0"
+                                      "b"},
+                3);
+    expect_same(1, 0, 1, (const char *const[]){"\xc3\x85ngstr\xc3\xb6m", "A\xcc\x8angstro\xcc\x88m"}, 2);
+    expect_same(1, 0, 1, (const char *const[]){"\xff", "\xff"}, 2);
+}
+
+/* The user's names are an error, with both lines; the dataset's own a warning. */
+static void classes_of_one_name_are_reported(void **state)
+{
+    (void)state;
+    char warning[512] = "";
+    struct log log = {.write = remember_warning, .context = warning};
+    struct dataset *dataset;
+    struct error error;
+    scratch_copy(&scratch, ROOTS "dtd");
+    scratch_write_text(&scratch, "dtd/classnames.txt", "braid\nlace\nDots\nPores\nbraid \n");
+    expect_refused("dtd", "/dtd/classnames.txt:5: the class name \"braid \" is that of line 1, \"braid\"");
+    scratch_write_png(&scratch, "train/red_fox/1.png", 2, 2, 0);
+    scratch_write_png(&scratch, "train/red fox/1.png", 2, 2, 0);
+    scratch_write_png(&scratch, "test/red fox/1.png", 2, 2, 0);
+    assert_int_equal(dataset_open(&dataset, "folder", scratch.path, NULL, &log, &error), OK);
+    dataset_close(dataset);
+    assert_non_null(strstr(warning, "1 of 2 class names repeat those of earlier classes"));
+    assert_non_null(strstr(warning, "\"red fox\" (labels 0 and 1)"));
+    scratch_write_text(&scratch, "classnames.txt", "fox\nFox\n");
+    expect_refused("folder", "classnames.txt:2: ");
 }
 
 /* Where names go by position, classnames.txt says how many classes there are. */
@@ -218,12 +273,6 @@ static void test_missing_folder(void **state)
     expect_refused("dtd", "/dtd: cannot look for the dataset dtd here: Too many levels of symbolic links");
     expect_refused("sun397", "expected a folder \"SUN397\"");
     expect_refused("cifar100", "\"cifar-100-python\" or \"cifar-100-binary\"");
-}
-
-static void remember_warning(void *context, enum log_level level, const char *message)
-{
-    if (level == LOG_WARN)
-        snprintf(context, 512, "%s", message);
 }
 
 static void test_missing_images(void **state)
@@ -351,12 +400,106 @@ static void test_folder_without_parts(void **state)
     struct dataset *dataset = open_folder("whole", OK, &error);
     assert_int_equal(dataset_size(dataset, SPLIT_TRAIN), 8);
     char *name = dataset_item_name(dataset, SPLIT_TRAIN, 0); /* item 2 of the permutation of seed 42 */
-    assert_string_equal(name, "whole/./a/2.png");
+    assert_string_equal(name, "whole/a/2.png");
     free(name);
     dataset_close(dataset);
     assert_int_equal(symlink(".", scratch_file(&scratch, "whole/a/loop")), 0);
     assert_null(open_folder("whole", ERROR_FORMAT, &error));
     assert_non_null(strstr(error.message, "folders deep"));
+}
+
+static size_t count_label(const struct dataset *dataset, enum split split, int label)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < dataset_size(dataset, split); i++)
+        count += dataset_label(dataset, split, i) == label;
+    return count;
+}
+
+static void folder_is_split_by_class(void **state)
+{
+    (void)state;
+    struct error error;
+    char name[64];
+    for (int i = 0; i < 61; i++) {
+        snprintf(name, sizeof name, "whole/%c/%d.png", 'a' + i / 20, i);
+        scratch_write_png(&scratch, name, 2, 2, (unsigned)i);
+    }
+    struct dataset *dataset = open_folder("whole", OK, &error);
+    for (int label = 0; label < 3; label++) {
+        assert_int_equal(count_label(dataset, SPLIT_TRAIN, label), 16);
+        assert_int_equal(count_label(dataset, SPLIT_TEST, label), 4);
+    }
+    assert_int_equal(count_label(dataset, SPLIT_TRAIN, 3), 1); /* an only image */
+    assert_int_equal(count_label(dataset, SPLIT_TEST, 3), 0);
+    dataset_close(dataset);
+}
+
+static void folder_reads_or_names_every_file(void **state)
+{
+    (void)state;
+    static const uint8_t gif[] = "GIF89a\x01\x00\x01\x00\x80\x00\x00\x00\x00\x00\xff\xff\xff\x2c\x00\x00\x00\x00"
+                                 "\x01\x00\x01\x00\x00\x02\x02\x44\x01\x00\x3b";
+    struct error error;
+    struct image image;
+    scratch_write(&scratch, "all/a/1.gif", gif, sizeof gif - 1);
+    scratch_write(&scratch, "all/a/2.GIF", gif, sizeof gif - 1);
+    scratch_write_png(&scratch, "all/b/no ending", 2, 2, 0);
+    scratch_write_png(&scratch, "all/b/2.png", 2, 2, 0);
+    scratch_write_text(&scratch, "all/b/notes.txt", "no image");
+    scratch_write_png(&scratch, "all/loose.png", 2, 2, 0);
+    scratch_write_png(&scratch, "all/.ipynb_checkpoints/loose-checkpoint.png", 2, 2, 0); /* an editor's: no class */
+    scratch_write_png(&scratch, "all/b/.ipynb_checkpoints/2-checkpoint.png", 2, 2, 0);
+    scratch_write_text(&scratch, "all/classnames.txt", "x\ny\n");
+    struct dataset *dataset = open_folder("all", OK, &error);
+    assert_int_equal(dataset_size(dataset, SPLIT_TRAIN) + dataset_size(dataset, SPLIT_TEST), 4);
+    for (int split = 0; split < SPLITS; split++)
+        for (size_t i = 0; i < dataset_size(dataset, (enum split)split); i++) {
+            assert_int_equal(dataset_read(dataset, (enum split)split, i, &image, NULL, &error), OK);
+            image_free(&image);
+        }
+    assert_string_equal(dataset_left_out(dataset, 0), "loose.png");
+    assert_string_equal(dataset_left_out(dataset, 1), "b/notes.txt");
+    assert_null(dataset_left_out(dataset, 2));
+    dataset_close(dataset);
+    scratch_write_text(&scratch, "all/a/3.gif", "<html>"); /* it says that it is an image: reading it is an error */
+    dataset = open_folder("all", OK, &error);
+    assert_int_equal(dataset_size(dataset, SPLIT_TRAIN) + dataset_size(dataset, SPLIT_TEST), 5);
+    dataset_close(dataset);
+}
+
+static void expect_folder_refused(const char *path, status expected, const char *words)
+{
+    struct error error;
+    assert_null(open_folder(path, expected, &error));
+    if (strstr(error.message, words) == NULL)
+        fail_msg("expected \"%s\" in: %s", words, error.message);
+}
+
+/* The folder is named, what is expected, and what was found. */
+static void folders_without_classes_are_refused(void **state)
+{
+    (void)state;
+    scratch_write_png(&scratch, "my/flat/1.png", 2, 2, 0);
+    scratch_write_png(&scratch, "my/flat/2.png", 2, 2, 0);
+    expect_folder_refused("my/flat", ERROR_FORMAT,
+                          "/my/flat: expected a folder for each class, with its images; found 2 images");
+    scratch_write_text(&scratch, "my/empty/notes.txt", "");
+    expect_folder_refused("my/empty", ERROR_FORMAT,
+                          "/my/empty: expected a folder for each class, with its images; found no folder");
+    expect_folder_refused("mi", ERROR_IO, "there is no folder \"mi\" (did you mean \"my\"?)");
+    for (const char *const *image = (const char *const[]){"a/1.png", "a/2.png", "b/1.png", "b/2.png", NULL}; *image;
+         image++) {
+        char name[64];
+        snprintf(name, sizeof name, "more/whole/%s", *image);
+        scratch_write_png(&scratch, name, 2, 2, 0);
+    }
+    scratch_write_png(&scratch, "more/parts/train/a/1.png", 2, 2, 0);
+    scratch_write_png(&scratch, "more/parts/test/a/1.png", 2, 2, 0);
+    expect_folder_refused(
+        "more", ERROR_FORMAT,
+        "/more: expected a folder for each class, with its images; found class folders within \"parts\"");
+    expect_folder_refused("more", ERROR_FORMAT, "path: more/parts");
 }
 
 static void test_images_of_a_folder(void **state)
@@ -381,6 +524,35 @@ static void test_images_of_a_folder(void **state)
     assert_non_null(strstr(error.message, "found none"));
 }
 
+static void expect_second_name(const char *spelling, const char *name)
+{
+    static const struct option table[] = {
+        {.name = "version", .type = OPTION_CHOICE, .choices = "any|python|binary", .fallback = "any"},
+        OPTION_CLASS_NAMES,
+        {0}};
+    struct options *options;
+    struct dataset *dataset;
+    struct error error;
+    assert_int_equal(options_create(&options, table, &error), OK);
+    assert_int_equal(options_set(options, "class_names", spelling, "test", &error), OK);
+    assert_int_equal(dataset_open(&dataset, "cifar100", scratch.path, options, NULL, &error), OK);
+    assert_string_equal(dataset_class_name(dataset, 1), name);
+    dataset_close(dataset);
+    options_destroy(options);
+}
+
+/* MTIL's prompts have spaces, those of class-incremental learning the names of the file. */
+static void test_spelling_of_class_names(void **state)
+{
+    (void)state;
+    static const uint8_t record[2 + 3072]; /* one image of class 0 */
+    scratch_write(&scratch, "cifar-100-binary/train.bin", record, sizeof record);
+    scratch_write(&scratch, "cifar-100-binary/test.bin", record, sizeof record);
+    scratch_write_text(&scratch, "cifar-100-binary/fine_label_names.txt", "apple\naquarium_fish\n");
+    expect_second_name("spaced", "aquarium fish");
+    expect_second_name("original", "aquarium_fish");
+}
+
 static void test_tiny_imagenet(void **state)
 {
     (void)state;
@@ -392,13 +564,76 @@ static void test_tiny_imagenet(void **state)
     scratch_write_png(&scratch, "tiny-imagenet-200/val/images/val_0.JPEG", 4, 4, 0);
     scratch_write_text(&scratch, "tiny-imagenet-200/val/val_annotations.txt", "val_0.JPEG\tn01\t0\t0\t3\t3\n");
     struct dataset *dataset = open_dataset("tiny_imagenet", scratch.path);
-    assert_string_equal(dataset_class_name(dataset, 0), "goldfish"); /* by WordNet id, not as listed */
-    assert_string_equal(dataset_class_name(dataset, 1), "bull frog");
+    assert_string_equal(dataset_class_name(dataset, 0), "bull frog"); /* as listed, not by WordNet id */
+    assert_string_equal(dataset_class_name(dataset, 1), "goldfish");
     assert_int_equal(dataset_size(dataset, SPLIT_TRAIN), 2);
-    assert_int_equal(dataset_label(dataset, SPLIT_TEST, 0), 0);
+    assert_int_equal(dataset_label(dataset, SPLIT_TEST, 0), 1);
     dataset_close(dataset);
     scratch_write_text(&scratch, "tiny-imagenet-200/val/val_annotations.txt", "val_0.JPEG\tn03\t0\t0\t3\t3\n");
     expect_refused("tiny_imagenet", "val_annotations.txt:1");
+}
+
+enum { TINY_CLASSES = 200 };
+
+/* An archive with these classes in this order, an image each for training and testing. */
+static void write_tiny_imagenet(char wnids[][16], const size_t *order)
+{
+    struct text list = {0}, annotations = {0};
+    for (size_t i = 0; i < TINY_CLASSES; i++) {
+        const char *wnid = wnids[order[i]];
+        char name[96];
+        snprintf(name, sizeof name, "tiny-imagenet-200/train/%s/images/%s_0.JPEG", wnid, wnid);
+        scratch_write_png(&scratch, name, 4, 4, 0);
+        snprintf(name, sizeof name, "tiny-imagenet-200/val/images/%s.JPEG", wnid);
+        scratch_write_png(&scratch, name, 4, 4, 0);
+        text_add(&list, "%s\n", wnid);
+        text_add(&annotations, "%s.JPEG\t%s\t0\t0\t3\t3\n", wnid, wnid);
+    }
+    scratch_write_text(&scratch, "tiny-imagenet-200/wnids.txt", list.data);
+    scratch_write_text(&scratch, "tiny-imagenet-200/val/val_annotations.txt", annotations.data);
+    text_free(&list);
+    text_free(&annotations);
+}
+
+static void keep_warning(void *context, enum log_level level, const char *message)
+{
+    if (level == LOG_WARN)
+        snprintf(context, 512, "%s", message);
+}
+
+/* The public code's ids, names and order. Another order of the same ids is the root's own, with a warning. */
+static void test_tiny_imagenet_as_published(void **state)
+{
+    (void)state;
+    static char wnids[TINY_CLASSES + 1][16], names[TINY_CLASSES + 1][64];
+    char line[128], warning[512] = "";
+    struct log log = {.write = keep_warning, .context = warning};
+    size_t count = 0, order[TINY_CLASSES];
+    FILE *file = fopen(FIXTURES "/cil/tinyimagenet_classes.txt", "r");
+    assert_non_null(file);
+    while (count <= TINY_CLASSES && fgets(line, sizeof line, file) != NULL)
+        count += sscanf(line, "%*u\t%15[^\t]\t%63[^\n]", wnids[count], names[count]) == 2;
+    fclose(file);
+    assert_int_equal(count, TINY_CLASSES);
+    for (int reversed = 0; reversed < 2; reversed++) {
+        struct dataset *dataset;
+        struct error error;
+        for (size_t i = 0; i < TINY_CLASSES; i++)
+            order[i] = reversed ? TINY_CLASSES - 1 - i : i;
+        write_tiny_imagenet(wnids, order);
+        assert_int_equal(dataset_open(&dataset, "tiny_imagenet", scratch.path, NULL, &log, &error), OK);
+        assert_int_equal(dataset_classes(dataset), TINY_CLASSES);
+        for (size_t i = 0; i < TINY_CLASSES; i++) {
+            char *item = dataset_item_name(dataset, SPLIT_TRAIN, i);
+            assert_string_equal(dataset_class_name(dataset, i), names[order[i]]);
+            assert_non_null(strstr(item, wnids[order[i]]));
+            assert_int_equal(dataset_label(dataset, SPLIT_TRAIN, i), i);
+            assert_int_equal(dataset_label(dataset, SPLIT_TEST, i), i);
+            free(item);
+        }
+        dataset_close(dataset);
+        assert_true((strstr(warning, "200 of its classes are on another line") != NULL) == reversed);
+    }
 }
 
 /* --- digests ----------------------------------------------------------------------------------------------------- */
@@ -436,6 +671,8 @@ int main(void)
         cmocka_unit_test(test_prompts),
         cmocka_unit_test(test_split),
         cmocka_unit_test_setup_teardown(test_class_names_override, set_up, tear_down),
+        cmocka_unit_test(names_that_read_the_same_are_found),
+        cmocka_unit_test_setup_teardown(classes_of_one_name_are_reported, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_positional_class_names, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_missing_folder, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_missing_images, set_up, tear_down),
@@ -444,8 +681,13 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_unreadable_image, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_folder_with_parts, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_folder_without_parts, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(folder_is_split_by_class, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(folder_reads_or_names_every_file, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(folders_without_classes_are_refused, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_images_of_a_folder, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_spelling_of_class_names, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_tiny_imagenet, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_tiny_imagenet_as_published, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_digest_of_items, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

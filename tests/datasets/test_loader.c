@@ -78,6 +78,38 @@ static void test_threads_change_nothing(void **state)
     dataset_close(dataset);
 }
 
+/* The pixels of every item in an epoch of 5 batches. */
+static void read_epoch(struct loader *loader, uint64_t epoch, uint8_t (*pixels)[R * R * 3])
+{
+    static struct batch batch;
+    for (uint64_t step = 5 * epoch; step < 5 * epoch + 5; step++) {
+        read_batch(loader, step, &batch);
+        for (size_t i = 0; i < batch.count; i++)
+            memcpy(pixels[batch.items[i]], batch.pixels + i * R * R * 3, R * R * 3);
+    }
+}
+
+/* With one_crop every epoch has the crops of the first, in an order of its own; otherwise new ones. */
+static void test_one_crop(void **state)
+{
+    (void)state;
+    static uint8_t first[32][R * R * 3], later[32][R * R * 3];
+    struct dataset *dataset = open_toy();
+    for (int one_crop = 0; one_crop < 2; one_crop++) {
+        struct loader_settings settings = training(dataset, 1);
+        settings.augmentation.one_crop = one_crop;
+        struct loader *loader = create(&settings);
+        read_epoch(loader, 0, first);
+        read_epoch(loader, 3, later);
+        if (one_crop)
+            assert_memory_equal(first, later, sizeof first);
+        else
+            assert_memory_not_equal(first, later, sizeof first);
+        loader_destroy(loader);
+    }
+    dataset_close(dataset);
+}
+
 /* An epoch is a permutation, and the next one is another. */
 /* Three loaders with a share each read together what one reads. */
 static void test_shares(void **state)
@@ -385,6 +417,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_threads_change_nothing),
+        cmocka_unit_test(test_one_crop),
         cmocka_unit_test(test_shares),
         cmocka_unit_test(test_epochs),
         cmocka_unit_test(test_full_batches),

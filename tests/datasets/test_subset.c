@@ -35,7 +35,7 @@ static struct dataset *open_toy(size_t train, char warning[512])
     options_destroy(options);
     if (warning != NULL)
         dataset->log = &log;
-    if (warning != NULL && dataset_keep_shots(dataset, 5, 1, &error) != OK)
+    if (warning != NULL && dataset_keep_shots(dataset, 5, false, 1, &error) != OK)
         fail_msg("%s", error.message);
     dataset->log = NULL;
     return dataset;
@@ -53,7 +53,7 @@ static size_t count_of(const struct dataset *dataset, int label)
 static void kept(uint64_t seed, size_t shots, char text[512])
 {
     struct dataset *dataset = open_toy(40, NULL);
-    assert_int_equal(dataset_keep_shots(dataset, shots, seed, &error), OK);
+    assert_int_equal(dataset_keep_shots(dataset, shots, false, seed, &error), OK);
     *text = 0;
     for (size_t i = 0; i < dataset_size(dataset, SPLIT_TRAIN); i++)
         snprintf(text + strlen(text), 512 - strlen(text), " %u", dataset->items[SPLIT_TRAIN].items[i].position);
@@ -100,7 +100,7 @@ static void images_stay_the_same_and_in_order(void **state)
     struct image image, expected;
     int label;
     uint32_t last = 0;
-    assert_int_equal(dataset_keep_shots(few, 2, 7, &error), OK);
+    assert_int_equal(dataset_keep_shots(few, 2, false, 7, &error), OK);
     for (size_t i = 0; i < dataset_size(few, SPLIT_TRAIN); i++) {
         uint32_t position = few->items[SPLIT_TRAIN].items[i].position;
         assert_true(i == 0 || position > last);
@@ -130,13 +130,67 @@ static void a_class_with_fewer_keeps_all_and_says_so(void **state)
     dataset_close(dataset);
 }
 
+/* How often each of the toy's images is drawn, where there are `train` per class. */
+static void drawn(size_t train, size_t shots, uint64_t seed, size_t *times)
+{
+    struct dataset *dataset = open_toy(train, NULL);
+    memset(times, 0, 4 * train * sizeof *times);
+    assert_int_equal(dataset_keep_shots(dataset, shots, true, seed, &error), OK);
+    for (size_t i = 0; i < dataset_size(dataset, SPLIT_TRAIN); i++)
+        times[dataset->items[SPLIT_TRAIN].items[i].position]++;
+    for (int label = 0; label < 4; label++)
+        assert_int_equal(count_of(dataset, label), shots);
+    dataset_close(dataset);
+}
+
+/* As random.choices: each draw takes any of the class's images, so that some come more often and some, at times, never. */
+static void a_class_with_fewer_is_filled_up(void **state)
+{
+    (void)state;
+    size_t times[32], again[32], total[3] = {0}, never = 0;
+    drawn(3, 16, 1, times);
+    drawn(3, 16, 1, again);
+    assert_memory_equal(times, again, 12 * sizeof *times);
+    drawn(3, 16, 2, again);
+    assert_memory_not_equal(times, again, 12 * sizeof *times);
+    for (uint64_t seed = 0; seed < 500; seed++) {
+        drawn(3, 4, seed, times);
+        for (size_t i = 0; i < 12; i++) {
+            total[i / 4] += times[i];
+            never += times[i] == 0;
+        }
+    }
+    for (size_t i = 0; i < 3; i++)
+        assert_in_range(total[i], 8000 / 3 - 200, 8000 / 3 + 200);
+    assert_in_range(never, 1185 - 100, 1185 + 100); /* 500 · 12 · (2/3)^4 */
+    drawn(8, 6, 1, times);
+    for (size_t i = 0; i < 32; i++)
+        assert_true(times[i] <= 1); /* enough images: without replacement */
+}
+
+/* Items are files: a repeated one is read like any other. Their labels and number are those of a class with enough. */
+static void repeated_files_are_read(void **state)
+{
+    (void)state;
+    struct dataset *dataset;
+    struct image image;
+    assert_int_equal(dataset_open(&dataset, "food", FIXTURES "/data/roots/food", NULL, NULL, &error), OK);
+    assert_int_equal(dataset_keep_shots(dataset, 40, true, 1, &error), OK);
+    assert_int_equal(dataset_size(dataset, SPLIT_TRAIN), 40 * dataset_classes(dataset));
+    for (size_t i = 0; i < dataset_size(dataset, SPLIT_TRAIN); i++) {
+        assert_int_equal(dataset_read(dataset, SPLIT_TRAIN, i, &image, NULL, &error), OK);
+        image_free(&image);
+    }
+    dataset_close(dataset);
+}
+
 /* Datasets whose items are files, in a root with classes of different sizes. */
 static void files_are_dropped(void **state)
 {
     (void)state;
     struct dataset *dataset;
     assert_int_equal(dataset_open(&dataset, "food", FIXTURES "/data/roots/food", NULL, NULL, &error), OK);
-    assert_int_equal(dataset_keep_shots(dataset, 1, 1, &error), OK);
+    assert_int_equal(dataset_keep_shots(dataset, 1, false, 1, &error), OK);
     assert_int_equal(dataset_size(dataset, SPLIT_TRAIN), dataset_classes(dataset));
     for (size_t label = 0; label < dataset_classes(dataset); label++)
         assert_int_equal(count_of(dataset, (int)label), 1);
@@ -183,7 +237,7 @@ static void a_part_has_the_images_of_its_classes(void **state)
         }
         assert_int_equal(dataset_size(part, SPLIT_TEST), next);
         assert_true(next > 0);
-        assert_int_equal(dataset_keep_shots(part, 1, 1, &error), OK);
+        assert_int_equal(dataset_keep_shots(part, 1, false, 1, &error), OK);
         assert_int_equal(dataset_size(part, SPLIT_TRAIN), 2);
         dataset_close(part);
         dataset_close(whole);
@@ -211,6 +265,8 @@ int main(void)
         cmocka_unit_test(more_shots_keep_what_fewer_kept),
         cmocka_unit_test(images_stay_the_same_and_in_order),
         cmocka_unit_test(a_class_with_fewer_keeps_all_and_says_so),
+        cmocka_unit_test(a_class_with_fewer_is_filled_up),
+        cmocka_unit_test(repeated_files_are_read),
         cmocka_unit_test(files_are_dropped),
         cmocka_unit_test(a_part_has_the_images_of_its_classes),
         cmocka_unit_test(one_template_replaces_all),

@@ -1,6 +1,6 @@
 #!/bin/bash
-# make install below another root, and make package: the package is installed by dpkg into a root that has nothing but the files of
-# the packages that it depends on, run there, and removed again. Nothing is built, and nothing is fetched.
+# make install below another root, make uninstall, and make package: the package is installed into a bare Debian, run there, and
+# removed again. Nothing is built; the bare Debian is fetched.
 #   install.sh BUILD_FOLDER SOURCE_FOLDER
 set -u
 build=$1 source=$2
@@ -38,71 +38,62 @@ has_weights() {
 # shellcheck disable=SC2086
 has_weights "$("$folder/root/opt/mtil/bin/mtil" $dry_run 2>&1)" || complain "the installed program does not find its weights"
 
+# --- make uninstall ---
+
+touch "$folder/root/opt/mtil/bin/other"
+make --silent -C "$source" uninstall BUILD="$build" prefix=/opt/mtil DESTDIR="$folder/root" >"$folder/log" 2>&1 ||
+    complain "uninstall fails: $(tail -3 "$folder/log")"
+[ "$(cd "$folder/root" && find . ! -type d -o -empty)" = ./opt/mtil/bin/other ] ||
+    complain "uninstall leaves or takes too much: $(find "$folder/root" | head)"
+
 # --- make package ---
 
-for tool in cpack dpkg-deb dpkg-shlibdeps; do
+for tool in cpack dpkg-deb dpkg-shlibdeps file; do
     command -v $tool >/dev/null && continue
-    echo "package: skipped, $tool is not installed"
+    echo "package: skipped, $tool is not installed (cmake/install-dependencies --installation)"
     exit $failed
 done
-if [ "$(id -u)" -ne 0 ]; then
-    echo "package: skipped, only root can install one"
+pack() {
+    cpack --config "$build/CPackConfig.cmake" -D CPACK_DEBIAN_COMPRESSION_TYPE=gzip -B "$1" >"$folder/log" 2>&1
+}
+# Without the tools that find the libraries there is no package, rather than one that does not start.
+for tool in dpkg-shlibdeps file; do
+    mkdir "$folder/without-$tool"
+    ln -s /usr/bin/* "$folder/without-$tool"
+    rm "$folder/without-$tool/$tool"
+    PATH=$folder/without-$tool pack "$folder/incomplete" && complain "a package is made without $tool"
+    grep -q "$tool is not installed" "$folder/log" || complain "package: does not say that $tool is missing: $(cat "$folder/log")"
+done
+pack "$folder/package" || complain "package: $(tail -3 "$folder/log")"
+package=$(echo "$folder"/package/*.deb)
+
+# In a Debian that has nothing but its base: the package is refused there until what it depends on is installed, too.
+if [ "$(id -u)" -ne 0 ] || ! command -v debootstrap >/dev/null; then
+    echo "package in a bare root: skipped, it takes root and debootstrap (cmake/install-dependencies --installation)"
     exit $failed
 fi
-cpack --config "$build/CPackConfig.cmake" -D CPACK_DEBIAN_COMPRESSION_TYPE=gzip -B "$folder/package" >"$folder/log" 2>&1 || complain "package: $(tail -3 "$folder/log")"
-package=$(echo "$folder"/package/*.deb)
-root=$folder/clean
-
-# closure PACKAGE…: installed packages that these depend on, and theirs
-closure() {
-    apt-cache depends --recurse --installed --no-recommends --no-suggests --no-conflicts --no-breaks --no-replaces --no-enhances \
-        "$@" | grep -E '^[a-z0-9]' | sort -u
-}
-depends=$(dpkg-deb --field "$package" Depends | tr ',' '\n' | sed -E 's/\|.*//; s/\(.*//; s/ //g')
-for name in $depends; do
-    dpkg-query --status "$name" >/dev/null 2>&1 && continue
-    echo "package in a clean root: skipped, $name is not installed (cmake/install-dependencies --package)"
+root=$folder/bare
+# shellcheck disable=SC1091
+codename=$(. /etc/os-release && echo "$VERSION_CODENAME")
+if ! debootstrap --variant=minbase "$codename" "$root" >"$folder/log" 2>&1; then
+    echo "package in a bare root: skipped, debootstrap fails: $(tail -1 "$folder/log")"
     exit $failed
-done
-# shellcheck disable=SC2046,SC2086
-packages=$(dpkg-query --show --showformat='${db:Status-Status} ${Package}\n' $(closure $depends) 2>/dev/null | sed -n 's/^installed //p' | sort -u)
-
-# Their files, the links that alternatives made of them, and what dpkg knows of them.
-mkdir -p "$root"/var/lib/dpkg/{info,updates,triggers} "$root"/{usr/bin,usr/sbin,usr/lib,usr/lib64,etc,tmp,proc,dev}
-for name in bin sbin lib lib64; do
-    ln -s usr/$name "$root/$name"
-done
-{
-    # shellcheck disable=SC2086
-    dpkg --listfiles $packages | sed -E 's,^/(bin|sbin|lib|lib64)/,/usr/\1/,'
-    find /etc/alternatives /usr/lib -lname '/etc/alternatives/*' 2>/dev/null
-    find /etc/alternatives -type l
-} | grep -vE '^/usr/share/(doc|man|locale|icons|mime|fonts)/' | sort -u | while IFS= read -r path; do
-    { [ -f "$path" ] || [ -L "$path" ]; } && printf '%s\0' "${path#/}"
-done | tar -C / --null --no-recursion -cf - -T - 2>/dev/null | tar -C "$root" -xf - 2>/dev/null
-for name in $packages; do
-    dpkg-query --status "$name"
-    echo
-    dpkg --listfiles "$name" >"$root/var/lib/dpkg/info/$name:$(dpkg --print-architecture).list"
-    cp "$root/var/lib/dpkg/info/$name:$(dpkg --print-architecture).list" "$root/var/lib/dpkg/info/$name.list"
-done >"$root/var/lib/dpkg/status"
-
-dpkg --root="$root" --install "$package" >"$folder/log" 2>&1 || complain "dpkg --install: $(cat "$folder/log")"
-answer=$(chroot "$root" /usr/bin/mtil --version 2>&1) || complain "mtil --version in a clean root: $answer"
-[ "$answer" = "$("$build/mtil" --version)" ] || complain "another version than the build's: $answer"
+fi
+in_root() {
+    DEBIAN_FRONTEND=noninteractive chroot "$root" "$@" >"$folder/log" 2>&1
+}
+cp "$package" "$root/mtil.deb"
+in_root dpkg --install /mtil.deb && complain "the package installs without what it depends on"
+grep -q 'depends on libdnnl' "$folder/log" || complain "the package does not say that it needs oneDNN: $(cat "$folder/log")"
+in_root apt-get install --yes --fix-broken --no-install-recommends || complain "apt-get: $(tail -5 "$folder/log")"
+in_root /usr/bin/mtil --version || complain "mtil --version in a bare root: $(cat "$folder/log")"
+[ "$(cat "$folder/log")" = "$("$build/mtil" --version)" ] || complain "another version than the build's: $(cat "$folder/log")"
 # shellcheck disable=SC2086 # outside: the program finds itself through /proc
 has_weights "$("$root/usr/bin/mtil" $dry_run 2>&1)" || complain "the packaged program does not find its weights"
 for file in doc/mtil/copyright man/man1/mtil-run.1.gz zsh/vendor-completions/_mtil; do
     [ -s "$root/usr/share/$file" ] || complain "the package lacks share/$file"
 done
-dpkg --root="$root" --purge mtil >"$folder/log" 2>&1 || complain "dpkg --purge: $(cat "$folder/log")"
-left=$(find "$root" -path '*mtil*' -not -path "$root/var/lib/dpkg/*" -printf '%P\n')
+in_root dpkg --purge mtil || complain "dpkg --purge: $(cat "$folder/log")"
+left=$(find "$root/usr" -path '*mtil*' -printf '%P\n')
 [ -z "$left" ] || complain "removing the package leaves: $left"
-
-# The dependencies are what makes it run.
-broken=$folder/broken
-mkdir -p "$broken/var/lib/dpkg"/{info,updates,triggers}
-sed '/^Package: libdnnl/,/^$/d' "$root/var/lib/dpkg/status" >"$broken/var/lib/dpkg/status"
-dpkg --root="$broken" --install "$package" >"$folder/log" 2>&1 && complain "the package installs without oneDNN"
-grep -q 'depends on libdnnl' "$folder/log" || complain "the package does not say that it needs oneDNN: $(cat "$folder/log")"
 exit $failed

@@ -41,7 +41,7 @@ static const struct option options[] = {
 };
 
 static const char *const parts[SPLITS] = {"train", "test"};
-static const char *const kinds[CHECK_KINDS] = {"missing", "unreadable", "duplicate", "empty class"};
+static const char *const kinds[CHECK_KINDS] = {"missing", "unreadable", "duplicate", "left out", "empty class"};
 
 /* The survey of all datasets so far. */
 struct root_survey {
@@ -130,6 +130,9 @@ static void report_finding(const struct root_survey *survey, const struct check_
         break;
     case CHECK_EMPTY_CLASS:
         log_warn(log, "%s: the class \"%s\" has no images to %s with", name, finding->subject, parts[finding->split]);
+        break;
+    case CHECK_LEFT_OUT:
+        log_warn(log, "%s: %s is not an image in a class folder, and is left out", name, finding->subject);
         break;
     }
 }

@@ -168,7 +168,7 @@ static status walk(struct image_paths *paths, bool *found, struct error *error)
         return error_set(error, ERROR_MEMORY, "%s: no memory for a name", level->folder);
     if (name[strlen(name) - 1] == '/')
         return enter_folder(paths, paths->path, error);
-    *found = is_regular(paths->path) && (image_has_ending(paths->path) || image_file_recognized(paths->path));
+    *found = is_regular(paths->path) && image_file_recognized(paths->path);
     return OK;
 }
 

@@ -38,7 +38,7 @@ unclear=$("$mtil" list keys --format json |
 [ -z "$unclear" ] || complain "keys whose description does not begin with a noun: $unclear"
 
 what="init"
-"$mtil" init --quiet || complain "mtil init fails"
+"$mtil" init --all --quiet || complain "mtil init --all fails"
 sed 's/^\( *\)#\([a-z]\)/\1\2/' suite.yaml >every_key.yaml # with every key that is a comment
 echo 'run: {}' >nothing.yaml
 settings nothing.yaml >expected
@@ -122,7 +122,7 @@ if command -v zsh >/dev/null; then
             words=(mtil "$@") CURRENT=$#words; source ./_mtil' zsh "$@"
     }
     zsh_completes da | shows 'data[fetch, write, check and show datasets, clear the cache]'
-    zsh_completes run --p | shows '--dry-run[print the resolved suite and, where data and weights are there, time, memory and disk; do nothing]'
+    zsh_completes run --p | shows '--dry-run[print the resolved suite and, where data and weights are there, the tasks, time, memory and disk; do nothing]'
     zsh_completes data cache cl | grep -q 'show clear' || complain "zsh: data cache"
 else
     echo "zsh completion: skipped, zsh is not installed"

@@ -345,7 +345,7 @@ static void the_cache_changes_nothing(void **state)
     for (int i = 0; i < CACHES; i++) {
         small_run_reopen(&run, 1,
                          (const char *const[]){caches[i], folder, "data.order=first,second,third,folder",
-                                               "training.iterations=4", NULL});
+                                               "tasks.folder.path=.", "training.iterations=4", NULL});
         assert_int_equal(run.experiment->model.clip->dimensions.image_width, WIDTH);
         struct evaluator *evaluator = open_evaluator(&run, NULL);
         must(evaluator_zero_shot(evaluator, FILES, NULL, &error));

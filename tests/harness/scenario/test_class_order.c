@@ -109,13 +109,27 @@ static void tasks_follow_the_order(void **state)
     small_run_close(&run);
 }
 
+/* Shots are drawn in each task, which still knows how many images there were. */
+static void few_images_of_each_task(void **state)
+{
+    (void)state;
+    struct small_run run;
+    small_run_open(&run, 1,
+                   (const char *const[]){"data.order=third", "tasks.third.classes=6", "data.split_by=order",
+                                         "data.parts=3", "data.shots=2", NULL});
+    for (size_t k = 0; k < 3; k++) {
+        assert_int_equal(dataset_size(run.experiment->data.tasks[k].dataset, SPLIT_TRAIN), 2 * 2);
+        assert_int_equal(run.experiment->data.tasks[k].all_images, 2 * 6);
+    }
+    small_run_close(&run);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(built_in_orders),
-        cmocka_unit_test(a_first_task_of_its_own_size),
-        cmocka_unit_test(what_is_no_order),
-        cmocka_unit_test(tasks_follow_the_order),
+        cmocka_unit_test(built_in_orders),         cmocka_unit_test(a_first_task_of_its_own_size),
+        cmocka_unit_test(what_is_no_order),        cmocka_unit_test(tasks_follow_the_order),
+        cmocka_unit_test(few_images_of_each_task),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,83 @@
+#include "datasets/same_names.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <utf8proc.h>
+
+struct name {
+    char *text;
+    size_t index;
+};
+
+static utf8proc_int32_t plain(utf8proc_int32_t point, void *context)
+{
+    (void)context;
+    bool blank = (point >= '\t' && point <= '\r') || utf8proc_category(point) == UTF8PROC_CATEGORY_ZS;
+    return blank ? ' ' : utf8proc_tolower(point);
+}
+
+/* Leaves single blanks between words. */
+static void squeeze(char *text)
+{
+    char *end = text;
+    for (const char *p = text; *p != 0; p++)
+        if (*p != ' ' || (end > text && end[-1] != ' '))
+            *end++ = *p;
+    *end = 0;
+    if (end > text && end[-1] == ' ')
+        end[-1] = 0;
+}
+
+/* Composed, in lower case; bytes that are no UTF-8 as they are. NULL without memory. */
+static char *normalize(const char *name)
+{
+    utf8proc_uint8_t *text = NULL;
+    utf8proc_option_t composed = (utf8proc_option_t)(UTF8PROC_NULLTERM | UTF8PROC_STABLE | UTF8PROC_COMPOSE);
+    if (utf8proc_map_custom((const utf8proc_uint8_t *)name, 0, &text, composed, plain, NULL) < 0)
+        return strdup(name);
+    squeeze((char *)text);
+    return (char *)text;
+}
+
+static int compare(const void *a, const void *b)
+{
+    const struct name *x = a, *y = b;
+    int order = strcmp(x->text, y->text);
+    return order != 0 ? order : (x->index > y->index) - (x->index < y->index);
+}
+
+/* names is sorted. */
+static void count_same(struct same_names *same, const struct name *names, size_t count)
+{
+    for (size_t i = 1; i < count; i++) {
+        if (strcmp(names[i - 1].text, names[i].text) != 0)
+            continue;
+        if (same->count++ == 0 || names[i].index < same->second) {
+            same->first = names[i - 1].index;
+            same->second = names[i].index;
+        }
+    }
+}
+
+status same_names_find(struct same_names *same, const char *const *names, size_t count, struct error *error)
+{
+    *same = (struct same_names){0};
+    struct name *sorted = calloc(count + 1, sizeof *sorted);
+    status result = sorted != NULL ? OK : ERROR_MEMORY;
+    for (size_t i = 0; result == OK && i < count; i++) {
+        sorted[i] = (struct name){normalize(names[i]), i};
+        if (sorted[i].text == NULL)
+            result = ERROR_MEMORY;
+    }
+    if (result == OK) {
+        qsort(sorted, count, sizeof *sorted, compare);
+        count_same(same, sorted, count);
+    } else {
+        error_set(error, result, "no memory to compare %zu class names", count);
+    }
+    for (size_t i = 0; sorted != NULL && i < count; i++)
+        free(sorted[i].text);
+    free(sorted);
+    return result;
+}
