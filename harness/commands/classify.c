@@ -6,10 +6,11 @@
 #include "harness/commands/run.h"
 #include "harness/config/settings.h"
 
-/* The words of the command line, after what they may replace, and before the dataset. */
+/* The words for the run of one dataset: defaults that the command line may replace, the command line's words, the
+ * dataset. */
 struct words {
     const char **list;
-    size_t count; /* without the dataset, which takes the place after them */
+    size_t count; /* without the dataset, which follows them */
 };
 
 static status gather(struct words *words, const struct suite_words *given, struct error *error)

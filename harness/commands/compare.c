@@ -122,7 +122,7 @@ static status print_parts(const struct command_call *call, const struct comparis
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
         if (is_shown(call, &parts[i]))
             TRY(print_part(call, comparison, &parts[i], &any, error));
-    for (size_t i = 0; !any && i < comparison->note_count; i++) /* why there is nothing */
+    for (size_t i = 0; !any && i < comparison->note_count; i++) /* the reason why there is no answer */
         log_info(call->log, "%s", comparison->note[i]);
     return OK;
 }

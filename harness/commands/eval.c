@@ -75,7 +75,7 @@ static status choose_routers(struct evaluation *v, struct error *error)
     return OK;
 }
 
-/* Uses the decision of the run, which belongs to its selector, not that of the suite. */
+/* Uses the decision of the selector's run, not that of the suite. */
 static void log_decision(const struct evaluation *v)
 {
     static const char *const names[] = {"per_image", "per_batch"};
@@ -184,14 +184,14 @@ static status show(const struct evaluation *v, struct error *error)
         if (!v->classifier.is_one)
             table_add_real(&table, percent(v->zero_shot[j], set->n));
     }
-    if (!v->classifier.is_one) /* which knows one dataset */
+    if (!v->classifier.is_one) /* which has one dataset */
         add_averages(v, &table);
     status result = output_table(v->call, &table, error);
     table_free(&table);
     return result;
 }
 
-/* As many classes of another dataset would get answers, too. */
+/* A dataset with the same number of other classes would get meaningless answers. */
 static status check_classes(const struct evaluation *v, struct error *error)
 {
     const struct adapter_card *card = &v->classifier.card;
@@ -200,8 +200,8 @@ static status check_classes(const struct evaluation *v, struct error *error)
         const char *name = dataset_class_name(task->dataset, c), *own = card->tasks[0].classes.items[c];
         if (strcmp(name, own) != 0)
             return error_set(error, ERROR_ARGUMENT,
-                             "%s: was trained for %s, whose class %zu is \"%s\", but that of %s is \"%s\"", v->weights,
-                             card->tasks[0].name, c, own, task->settings.name, name);
+                             "%s: class %zu is \"%s\" in %s, which it was trained for, but \"%s\" in %s", v->weights, c,
+                             own, card->tasks[0].name, name, task->settings.name);
     }
     return OK;
 }
@@ -232,12 +232,12 @@ static status check_head(const struct evaluation *v, const struct suite *suite, 
     if (settings.head->of_texts || v->classifier.is_one)
         return OK;
     return error_set(error, ERROR_ARGUMENT,
-                     "command line: eval: head.name is %s, so that a classifier is tested, but %s is no file of one; "
-                     "expected --weights with what mtil classify saved",
+                     "command line: eval: head.name is %s, but %s is not a classifier; expected --weights with a file "
+                     "saved by mtil classify",
                      settings.head->name, v->weights != NULL ? v->weights : v->choice.file);
 }
 
-/* A classifier's file says what the suite's own words may add to: the model, and the dataset that it was trained for. */
+/* The settings from a classifier's file: the model, and the dataset that it was trained for. */
 struct own_words {
     const char *list[5];
     size_t count;
@@ -265,7 +265,7 @@ static status add_own_words(struct own_words *own, const struct evaluation *v, s
     return OK;
 }
 
-/* The suite with these words and, after them, those of the command line. */
+/* Loads the suite with these words, then the command line's. */
 static status load_suite(struct evaluation *v, struct suite **suite, struct error *error)
 {
     struct suite_words words = {0};
@@ -315,9 +315,9 @@ static status run(const struct command_call *call, struct error *error)
     bool adapters = options_text(call->options, "adapters") != NULL;
     const char *selectors = options_text(call->options, "selector");
     if (selectors != NULL && (adapters || v.weights != NULL || options_text(call->options, "router") != NULL))
-        return error_set(error, ERROR_ARGUMENT,
-                         "command line: eval: --selector takes the adapters of a run; expected neither --adapters nor "
-                         "--weights nor --router with it");
+        return error_set(
+            error, ERROR_ARGUMENT,
+            "command line: eval: --selector uses the adapters of a run; leave out --adapters, --weights and --router");
     if (selectors != NULL)
         return selector_trials(call, selectors, error);
     if (adapters == (v.weights != NULL))

@@ -67,7 +67,7 @@ static status score(const struct command_call *call, const struct suite *suite, 
 
 static status run(const struct command_call *call, struct error *error)
 {
-    /* the suite's own blocks, and what they share, are of no matter, nor are those of the command line: the last word counts */
+    /* blocks and sharing of the suite and of the command line are overridden: the last word counts */
     static const char *const own[] = {"adapter.blocks=by_score_1", "adapter.share_across_blocks=0",
                                       "adapter.share_routing=0"};
     enum { OWN = sizeof own / sizeof *own };

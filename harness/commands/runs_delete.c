@@ -24,7 +24,7 @@ struct doomed {
 struct removal {
     struct store *store;
     struct run_list list;
-    struct doomed *doomed; /* [list.count], of which some are prepared */
+    struct doomed *doomed; /* [list.count], the first of them prepared */
     size_t prepared;
 };
 
@@ -75,7 +75,7 @@ static void show_run(const struct command_call *call, const struct doomed *doome
              (double)files->bytes / 1e6, remains->folder != NULL ? " in " : "",
              remains->folder != NULL ? remains->folder : "", lost ? ", which is not there" : "");
     if (files->others > 0)
-        log_info(call->log, "%s: %zu entr%s of others stay%s", files->folder, files->others,
+        log_info(call->log, "%s: %zu entr%s that no run wrote stay%s", files->folder, files->others,
                  files->others == 1 ? "y" : "ies", files->others == 1 ? "s" : "");
 }
 

@@ -81,8 +81,8 @@ static status read_settings(struct mixture_settings *s, const struct command_cal
         return error_context(error, "command line: convert rmoe: --blocks");
     if (s->adapter.place.blocks.rule == BLOCKS_BY_SCORE)
         return error_set(error, ERROR_ARGUMENT,
-                         "command line: convert rmoe: --blocks %s needs data to score blocks with; rank them with mtil "
-                         "layers, and give the numbers of the best",
+                         "command line: convert rmoe: --blocks %s needs data to score blocks; rank them with mtil "
+                         "layers and give the numbers of the best",
                          options_text(given, "blocks"));
     return model_choice_read(&s->stated, given, "--heads", "--activation", error);
 }
@@ -163,7 +163,7 @@ static status convert(const struct command_call *call, struct mixture *mixture, 
     return show(&c, error);
 }
 
-/* The dense model would be gone. */
+/* Otherwise OUT would overwrite the dense model. */
 static status check_files(const char *dense, const char *out, struct error *error)
 {
     struct file_stamp read, written;
@@ -176,9 +176,7 @@ static status check_files(const char *dense, const char *out, struct error *erro
         NEXT(result, file_stamp_read(&written, out, error));
     if (both && result == OK && file_stamp_same(&read, &written))
         result = error_set(error, ERROR_ARGUMENT,
-                           "command line: convert rmoe: %s is DENSE and OUT, and would be overwritten; name another "
-                           "file for OUT",
-                           out);
+                           "command line: convert rmoe: DENSE and OUT are both %s; name another file for OUT", out);
     free(path);
     return result;
 }
