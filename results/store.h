@@ -181,10 +181,10 @@ int64_t store_run_process(struct store *store, int64_t run);
  * −1. */
 status store_run_rewind(struct store *store, int64_t run, int64_t task, int64_t iteration, struct error *error);
 
-/* Rows that a run has of what came before such a checkpoint: those that store_run_rewind leaves, but for what depends on the
- * clock and the machine's folders. */
-status store_count_rows(struct store *store, int64_t run, int64_t task, int64_t iteration, int64_t *rows,
-                        struct error *error);
+/* Of the rows that a run has of what came before such a checkpoint: those that store_run_rewind leaves, but for what depends on
+ * the clock and the machine's folders. Not negative. */
+status store_digest_rows(struct store *store, int64_t run, int64_t task, int64_t iteration, int64_t *digest,
+                         struct error *error);
 
 /* Rows. Indices count from 0, iterations from 1; `encoder` is "image" or "text"; writing a row that is there already is
  * ERROR_ARGUMENT. Strings and arrays are borrowed for the call. */

@@ -5,8 +5,8 @@
  *     TRY(fetch_dataset(source, "data", &(struct fetch_settings){.log = log}, error));      // data/dtd
  *
  * The dataset's folder appears at once, when every file has its published size and SHA-256 and the reader opens what
- * was unpacked. Until then all lies in ROOT/FOLDER.download, where an interrupted download goes on; no link and no
- * path that leaves the folder is unpacked. Proxies are taken from the environment, as curl does.
+ * was unpacked. Until then all lies in ROOT/FOLDER.download, where an interrupted download goes on; no link there is
+ * followed, and no link and no path that leaves the folder is unpacked. Proxies are taken from the environment, as curl does.
  */
 #ifndef MTIL_DATASETS_FETCH_FETCH_H
 #define MTIL_DATASETS_FETCH_FETCH_H
@@ -20,7 +20,7 @@
 enum { FETCH_MIRRORS = 4 };
 
 enum fetch_kind {
-    FETCH_ARCHIVE, /* tar or zip, compressed or not */
+    FETCH_ARCHIVE, /* tar, compressed by gzip or not, or zip */
     FETCH_GZIP,    /* one file, named without ".gz" */
     FETCH_PLAIN
 };
@@ -55,6 +55,9 @@ struct fetch_settings {
     bool (*stopped)(void *context); /* ERROR_STOPPED, what was downloaded is kept; may be NULL */
     void *context;
 };
+
+/* ERROR_ARGUMENT where from is no address of http or https; the message does not show its password. */
+status fetch_check_mirror(const char *from, struct error *error);
 
 /* OK where the folder is there already: it is left as it is. ERROR_BUSY while another process fetches it. */
 status fetch_dataset(const struct fetch_source *source, const char *root, const struct fetch_settings *settings,

@@ -76,24 +76,14 @@ static const struct adapter_card *card_of(const struct work *work)
 
 /* --- Classes of a file --- */
 
-static status read_classes(struct strings *classes, const char *path, struct error *error)
-{
-    TRY(strings_read_lines(classes, path, error));
-    for (size_t i = 0; i < classes->count; i++)
-        if (*classes->items[i] == 0)
-            return error_set(error, ERROR_FORMAT, "%s:%zu: expected the name of a class, found an empty line", path,
-                             i + 1);
-    return classes->count > 0 ? OK
-                              : error_set(error, ERROR_FORMAT, "%s: expected a class name per line, found none", path);
-}
-
 static status give_classes(struct work *work, const char *path, const char *template, struct error *error)
 {
     const char *hole = strstr(template, "{}");
     if (hole == NULL || strstr(hole + 2, "{}") != NULL)
         return error_set(error, ERROR_ARGUMENT,
                          "command line: --template: expected one {} for the class name, found \"%s\"", template);
-    TRY(read_classes(&work->classes, path, error));
+    TRY(strings_read_lines(&work->classes, path, error));
+    TRY(strings_check_texts(&work->classes, path, "class name", error));
     TRY(adapter_card_create(&work->given, 1, error));
     struct adapter_task *task = &work->given.tasks[0];
     TRY(adapter_names_create(&task->classes, work->classes.count, error));

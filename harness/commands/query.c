@@ -129,10 +129,16 @@ static status run(const struct command_call *call, struct error *error)
     filter.baseline = options_text(call->options, "baseline");
     struct table table = {0};
     status result = ask(call, store, &question, &filter, &table, error);
-    if (result == OK && table_rows(&table) == 0 && filter_given(call->options) != NULL)
+    struct text note = {0};
+    if (query_exists(question.what))
+        NEXT(result, query_note(store, question.what, &filter, &note, error));
+    if (result == OK && note.size > 0)
+        log_info(call->log, "%s: %s", store_path(store), note.data);
+    else if (result == OK && table_rows(&table) == 0 && filter_given(call->options) != NULL)
         log_info(call->log, "%s: no run passes these filters, or the runs that do have no such rows",
                  store_path(store));
     NEXT(result, output_table(call, &table, error));
+    text_free(&note);
     table_free(&table);
     store_close(store);
     return result;

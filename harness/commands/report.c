@@ -41,7 +41,8 @@ static status write_report(const struct command_call *call, struct report_reques
 {
     struct report_outcome outcome;
     struct store *store;
-    TRY(store_open_stoppable(&store, call->arguments[0], STORE_SNAPSHOT, call->stop, error));
+    TRY(store_open_stoppable(&store, call->argument_count > 0 ? call->arguments[0] : SETTINGS_DATABASE, STORE_SNAPSHOT,
+                             call->stop, error));
     status result = report_write(store, request, &outcome, error);
     store_close(store);
     if (result == OK)
@@ -72,7 +73,7 @@ static status run(const struct command_call *call, struct error *error)
 
 const struct command command_report = {
     .name = "report",
-    .arguments = "DATABASE --out FOLDER",
+    .arguments = "[DATABASE] --out FOLDER",
     .summary = "write a page that shows the contents of a results database",
     .details =
         "FOLDER/index.html needs no network and no other file; FOLDER/figures has every figure for papers, in the\n"
@@ -81,7 +82,7 @@ const struct command command_report = {
         "there is replaced; a folder that holds anything else is left alone.\n",
     .example = "  mtil report results.db --out report --suite mini\n",
     .options = options,
-    .least = 1,
+    .least = 0,
     .most = 1,
     .run = run,
 };

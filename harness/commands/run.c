@@ -44,6 +44,22 @@ static void show_start(const struct command_call *call, const struct experiment 
                  e->data.whole.settings.name, e->data.task_count, e->data.cut->within, e->data.cut->between);
 }
 
+/* What mtil predict and eval take. */
+static status show_files(const struct command_call *call, const struct experiment *e, const struct sequence *sequence,
+                         struct error *error)
+{
+    unsigned groups = e->model.groups;
+    bool adapters = groups & GROUP_ADAPTERS && !(groups & GROUPS_TOWERS);
+    char *folder;
+    if (groups == GROUPS_NONE || e->settings.checkpoints == CHECKPOINTS_NONE)
+        return OK;
+    TRY(store_run_folder(sequence->store, sequence->run, &folder, error));
+    if (folder != NULL)
+        log_info(call->log, "the %s lie in %s", adapters ? "adapters" : "weights", folder);
+    free(folder);
+    return OK;
+}
+
 static status run_seed(const struct command_call *call, const struct suite *suite, struct store *store, uint64_t seed,
                        struct error *error)
 {
@@ -65,6 +81,7 @@ static status run_seed(const struct command_call *call, const struct suite *suit
     if (result == OK && sequence.finished_before)
         log_info(call->log, "seed %llu had already finished; its results:", (unsigned long long)seed);
     NEXT(result, show_summary(call, store, sequence.run, error));
+    NEXT(result, show_files(call, e, &sequence, error));
     if (result == ERROR_STOPPED)
         error_context(error, "the same command resumes the run");
     experiment_close(e);
@@ -133,8 +150,7 @@ static status dry_run(const struct command_call *call, const struct suite *suite
     struct estimate estimate;
     struct machine_rates rates = {0};
     status result = estimate_run(e, &estimate, error);
-    for (int p = 0; p < PRECISIONS; p++)
-        NEXT(result, machine_rates_measure(e, (enum precision)p, &rates, error));
+    NEXT(result, machine_rates_measure(e, &rates, error));
     if (result == OK) {
         fputs(suite_text(suite), call->out);
         fputs("\n", call->out);

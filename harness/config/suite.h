@@ -60,9 +60,8 @@ struct suite_section {
     const char *alias; /* "seed=seeds": a name for a key on command lines, where it needs no section; NULL: none */
     const char *about; /* what the keys are about, one line, lower case, no full stop */
     const char *row;   /* the key that names the suite's row; one section has it, or none (NULL) */
-    /* Whether the section affects what the suite computes; otherwise it is neither in the text nor in the hash.
-     * NULL: always. */
-    bool (*used)(const struct suite *suite, const char *section);
+    /* Whether what the suite chose reads the key; otherwise it is neither in the text nor in the hash. NULL: always. */
+    bool (*used)(const struct suite *suite, const char *section, const char *key);
 };
 
 /* Reads a suite that ships (a name without '/' and '.', see library.h) or a file, then the overrides in order:
@@ -108,6 +107,9 @@ void suite_settings_free(struct setting_row *rows, size_t count);
 /* SHA-256 of suite_text without the incidental keys, 64 hexadecimal digits: equal if the same is computed on the
  * same inputs (harness/run/inputs.h). */
 const char *suite_settings_hash(const struct suite *suite);
+
+/* Whether what the suite chose reads a key of its own, "merge.every"; otherwise its value changes nothing. */
+bool suite_reads(const struct suite *suite, const char *key);
 
 /* Whether a key of a stored suite_text, "run.threads", is one that the hash leaves out with that value. */
 bool suite_key_incidental(const struct suite_section *sections, const char *key, const char *value);

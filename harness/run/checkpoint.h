@@ -12,7 +12,7 @@
 /* `iteration` iterations of `task` are done; 0: the task has not begun, everything before it is done and evaluated. */
 struct checkpoint_place {
     size_t task, iteration;
-    int64_t rows; /* rows of the run in the database at this point: store_count_rows */
+    int64_t rows; /* digest of those in the database at this point: store_digest_rows */
 };
 
 /* selector may be NULL. */

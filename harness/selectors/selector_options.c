@@ -1,3 +1,6 @@
+#include <string.h>
+
+#include "core/text.h"
 #include "harness/selectors/selectors.h"
 
 #define CHOICE(name) "|" #name
@@ -98,6 +101,22 @@ struct selector_settings selector_settings_of(const struct options *o)
                                       .shrinkage = options_real(o, "shrinkage"),
                                       .alexnet = options_text(o, "alexnet"),
                                       .unrelated = options_text(o, "unrelated")};
+}
+
+bool selector_settings_read(const struct options *o, const char *key)
+{
+    const struct selector_settings s = selector_settings_of(o);
+    if (strcmp(key, "kind") == 0)
+        return true;
+    if (s.kind->route != ROUTE_BY_ERRORS)
+        return false;
+    if (strcmp(key, "decision") == 0 || strcmp(key, "threshold") == 0)
+        return true;
+    if (strcmp(key, "decision_batch") == 0)
+        return s.decision == DECIDE_PER_BATCH;
+    if (strcmp(key, "quantile") == 0)
+        return s.threshold == 0 && s.kind->threshold == 0;
+    return s.kind->reads != NULL && text_has_word(s.kind->reads, key);
 }
 
 status selector_settings_check(const struct selector_settings *s, struct error *error)

@@ -2,6 +2,8 @@
 #ifndef MTIL_HARNESS_SELECTORS_SELECTOR_OPTIONS_H
 #define MTIL_HARNESS_SELECTORS_SELECTOR_OPTIONS_H
 
+#include <stdbool.h>
+
 #include "core/option.h"
 
 /* A new selector is a file in this folder and a line here (selectors.h). */
@@ -22,6 +24,9 @@ struct selector_settings {
 
 extern const struct option selector_options[];
 struct selector_settings selector_settings_of(const struct options *options);
+
+/* Whether the kind and the decision that the options name look at the key. */
+bool selector_settings_read(const struct options *options, const char *key);
 
 /* What the kind needs and does not have, or has and does not use: ERROR_ARGUMENT. */
 status selector_settings_check(const struct selector_settings *settings, struct error *error);

@@ -1,4 +1,5 @@
 /* Which runs may stand beside one another: those whose settings agree in everything but what is compared. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -46,14 +47,14 @@ static void add_key(struct keys *keys, const char *key)
 
 /* ---- Keys that matter ---- */
 
-/* Sections that some methods have. */
-static bool belongs_to_method(const char *key)
+/* Sections beside its own whose keys a choice decides on. */
+static bool decides_on(const char *by, const char *key)
 {
-    static const char *const sections[] = {"adapter.", "combine.", "merge.", "selector."};
-    for (size_t i = 0; i < sizeof sections / sizeof *sections; i++)
-        if (strncmp(key, sections[i], strlen(sections[i])) == 0)
-            return true;
-    return false;
+    char section[32];
+    snprintf(section, sizeof section, "%.*s", (int)strcspn(key, "."), key);
+    return (strcmp(by, "method.name") == 0 &&
+            text_has_word("adapter|combine|merge|selector|tasks|training", section)) ||
+           (strcmp(by, "merge.policy") == 0 && strcmp(section, "combine") == 0);
 }
 
 /* Whether key comes and goes with a choice that is compared: the decay of a policy that has one. */
@@ -61,8 +62,7 @@ static bool belongs_to_by(const struct comparison_request *request, const char *
 {
     for (size_t i = 0; i < request->by_count; i++) {
         const char *by = compare_by_keys(request->by[i]), *dot = strchr(by, '.');
-        if ((dot && strncmp(by, key, (size_t)(dot - by) + 1) == 0) ||
-            (strcmp(by, "method.name") == 0 && belongs_to_method(key)))
+        if ((dot && strncmp(by, key, (size_t)(dot - by) + 1) == 0) || decides_on(by, key))
             return true;
     }
     return false;
@@ -300,7 +300,8 @@ struct nearest {
 static void count_difference(void *context, const char *key, const char *a, const char *b)
 {
     struct nearest *nearest = context;
-    if (compare_is_incidental(nearest->request, key, a, b) || compare_is_by(nearest->request, key))
+    if (compare_is_incidental(nearest->request, key, a, b) || compare_is_by(nearest->request, key) ||
+        ((!a || !b) && belongs_to_by(nearest->request, key)))
         return;
     if (nearest->count++ < DIFFERENCES_SHOWN)
         text_add(&nearest->text, "%s%s (%s here, %s there)", nearest->count > 1 ? ", " : "", key, a ? a : "not set",

@@ -51,15 +51,6 @@ static const struct dimension *find_dimension(const char *name)
     return NULL;
 }
 
-static bool has_word(const char *words, const char *word)
-{
-    size_t length = strlen(word);
-    for (const char *at = words; *at; at += strcspn(at, "|") + (at[strcspn(at, "|")] == '|'))
-        if (strcspn(at, "|") == length && memcmp(at, word, length) == 0)
-            return true;
-    return false;
-}
-
 const char *compare_by_keys(const char *name)
 {
     const struct dimension *dimension = find_dimension(name);
@@ -86,7 +77,7 @@ bool compare_is_by(const struct comparison_request *request, const char *key)
         return false;
     for (size_t i = 0; i < request->by_count; i++) {
         const char *keys = compare_by_keys(request->by[i]);
-        if (strcmp(keys, "*") == 0 || has_word(keys, key) ||
+        if (strcmp(keys, "*") == 0 || text_has_word(keys, key) ||
             (strcmp(key, CONTENTS_PROMPTS) == 0 && decides_prompts(keys)))
             return true;
     }

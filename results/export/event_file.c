@@ -2,8 +2,6 @@
 
 #include <string.h>
 
-#include "core/file.h"
-
 /* --- TFRecord --- */
 
 uint32_t event_file_checksum(const void *data, size_t size)
@@ -221,13 +219,6 @@ void event_file_end(struct event_file *file, const struct event_time *time, enum
     add_integer(&end, END_OUTCOME, outcome);
     add_double(&end, END_CLOCK, time->clock);
     add_plugin_data(file, time, "_hparams_/session_end_info", HPARAMS_END, &end);
-}
-
-status event_file_write(const struct event_file *file, const char *path, struct error *error)
-{
-    if (file->bytes.failed)
-        return error_set(error, ERROR_MEMORY, "%s: out of memory", path);
-    return file_write(path, file->bytes.data, file->bytes.size, error);
 }
 
 void event_file_free(struct event_file *file)

@@ -6,7 +6,7 @@
  *     event_file_text(&file, &(struct event_time){.clock = started}, "suite", "| key | value |\n…");
  *     event_file_settings(&file, &(struct event_time){.clock = started}, "most_used", settings, count);
  *     event_file_end(&file, &(struct event_time){.clock = ended}, EVENT_FINISHED);
- *     TRY(event_file_write(&file, "logs/run/events.out.tfevents.1767225600.mtil", error));
+ *     … file.bytes, unless file.bytes.failed …
  *     event_file_free(&file);
  *
  * Formats: tensorflow/core/lib/io/record_writer.h, core/util/event.proto, core/framework/summary.proto and tensor.proto,
@@ -18,10 +18,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "core/status.h"
 #include "core/text.h"
 
-/* Zero-initialised is empty; kept in memory until it is written. */
+/* Zero-initialised is empty. */
 struct event_file {
     struct text bytes;
 };
@@ -48,8 +47,6 @@ void event_file_settings(struct event_file *file, const struct event_time *time,
 enum event_outcome { EVENT_FINISHED = 1, EVENT_FAILED = 2, EVENT_RUNNING = 3 }; /* numbers of the format */
 void event_file_end(struct event_file *file, const struct event_time *time, enum event_outcome outcome);
 
-/* All of it or nothing. ERROR_MEMORY where something could not be added. */
-status event_file_write(const struct event_file *file, const char *path, struct error *error);
 void event_file_free(struct event_file *file);
 
 /* CRC-32C (Castagnoli), and TFRecord's masked form of it. */

@@ -30,8 +30,8 @@ struct tensorboard_counts {
     size_t runs, values; /* values: numbers, text not counted */
 };
 
-/* The runs that the filter leaves, into folder, which is made where it is missing. Each file is there completely or not
- * at all; a failure leaves those written before it. ERROR_ARGUMENT when the filter leaves no run. */
+/* The runs that the filter leaves, into folder, which is made where it is missing. The files appear together when
+ * all are complete; a failure leaves what was there. ERROR_ARGUMENT when the filter leaves no run. */
 status tensorboard_export(struct store *store, const struct query_filter *filter, const char *folder,
                           struct tensorboard_counts *counts, struct error *error);
 

@@ -9,14 +9,22 @@
 #include "results/query.h"
 #include "results/store/database.h"
 
-/* The settings that a filter asks for; a number is found however it is written. */
+/* The settings that a filter asks for; words without "=" belong to the value before them, a list. A number is found however it
+ * is written, and a list with commas, blanks or both between its words. */
 #define WANTED                                                                                                         \
-    "WITH wanted(key, value) AS (SELECT trim(substr(value, 1, instr(value, '=') - 1)), "                               \
-    "trim(substr(value, instr(value, '=') + 1)) FROM json_each('[' || replace(json_quote(?13), ',', '\",\"') || ']') " \
-    "WHERE ?13 IS NOT NULL)"
+    "WITH words(place, word) AS (SELECT key, value FROM json_each('[' || replace(json_quote(?13), ',', '\",\"') || "   \
+    "']') "                                                                                                            \
+    "WHERE ?13 IS NOT NULL), conditions(condition) AS (SELECT group_concat(word, ',') FROM (SELECT word, (SELECT "     \
+    "max(place) FROM words AS first WHERE first.place <= words.place AND instr(first.word, '=')) AS begin FROM words " \
+    "ORDER BY place) GROUP BY begin), "                                                                                \
+    "wanted(key, value) AS MATERIALIZED (SELECT trim(substr(condition, 1, instr(condition, '=') - 1)), "               \
+    "trim(substr(condition, instr(condition, '=') + 1)) FROM conditions)"
+#define WORDS_OF(list)                                                                                                 \
+    "trim(replace(replace(replace(replace(replace(" list ", '[', ''), ']', ''), ',', ' '), '  ', ' '), '  ', ' '))"
 #define HAS_WANTED                                                                                                     \
     "settings.key = wanted.key AND (settings.value = wanted.value OR "                                                 \
-    "settings.value = iif(json_valid(wanted.value), json_extract(wanted.value, '$'), NULL))"
+    "settings.value = iif(json_valid(wanted.value), json_extract(wanted.value, '$'), NULL) OR "                        \
+    "settings.type = 'list' AND " WORDS_OF("settings.value") " = " WORDS_OF("wanted.value") ")"
 
 /* The beginning of a statement that reads the runs a filter leaves; parameters ?1 to ?13 by query_bind_filter. */
 #define CHOSEN                                                                                                         \
@@ -33,12 +41,15 @@ typedef status query_function(struct store *store, const struct query_filter *fi
                               struct error *error);
 
 /* The named queries that are more than a SELECT. */
-query_function query_digest, query_matrix, query_merges, query_paper_table, query_paper_table_classifiers,
+query_function query_runs, query_digest, query_matrix, query_merges, query_paper_table, query_paper_table_classifiers,
     query_routers, query_classes, query_confusion, query_class_experts;
 
 /* The answer of SQL that begins with CHOSEN, in the columns that it has. */
 status query_answer_sql(struct store *store, const char *sql, const struct query_filter *filter, struct table *table,
                         struct error *error);
+
+/* ERROR_ARGUMENT where the filter leaves no run. */
+status query_check_chosen(struct store *store, const struct query_filter *filter, struct error *error);
 
 /* Adds a column per setting of `by` (NULL: none), for runs that share them. */
 struct text;

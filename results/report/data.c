@@ -278,8 +278,11 @@ static status place_configuration(struct report *report, struct configuration *c
     return OK;
 }
 
+/* Those without a finished run last. */
 static double sort_key(const struct configuration *configuration)
 {
+    if (configuration->finished == 0)
+        return -2;
     double last = configuration->metric[LAST].mean;
     return isnan(last) ? -1 : last;
 }
@@ -308,7 +311,10 @@ static status fill_board(struct report *report, size_t number, struct error *err
         if (report->configuration[i].board == number + 1)
             board->configuration[count++] = &report->configuration[i];
     qsort(board->configuration, count, sizeof(struct configuration *), compare_configurations);
-    board->shown = count < report->request->best ? count : report->request->best;
+    for (size_t i = 0; i < count; i++)
+        board->finished += board->configuration[i]->finished > 0;
+    size_t drawn = board->finished > 0 ? board->finished : count;
+    board->shown = drawn < report->request->best ? drawn : report->request->best;
     return OK;
 }
 

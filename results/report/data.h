@@ -45,6 +45,7 @@ struct configuration {
     const char *hash, *field[REPORT_FIELDS];
     const char *label;  /* what sets it apart from the others of its board */
     const char *legend; /* the same with its method, for figures */
+    size_t colour;      /* of those that are drawn */
     struct report_run *run;
     size_t runs, finished;
     size_t board;                           /* while loading: its number, from 1; 0: none */
@@ -57,7 +58,8 @@ struct board {
     const char **names; /* [tasks] */
     size_t tasks;
     struct configuration **configuration;
-    size_t count, shown; /* shown: drawn in figures */
+    size_t count, finished; /* finished: those with a finished run, the first ones */
+    size_t shown;           /* drawn in figures: of the finished ones, or of all where there is none */
 };
 
 struct report {

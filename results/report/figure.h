@@ -50,7 +50,7 @@ struct figure {
     const char *value_title;       /* FIGURE_HEAT: what the shades are, of the colour bar */
     const struct figure_panel *panel;
     size_t panels;
-    const char **legend; /* names of the colours; NULL: none */
+    const char **legend; /* names of the colours, NULL: not in use; NULL: none */
     size_t legend_count;
     const char **x_label, **y_label; /* FIGURE_HEAT: of columns and rows */
     size_t columns, rows;            /* FIGURE_HEAT: how many */
@@ -76,6 +76,9 @@ struct figure_range figure_range_x(const struct figure *figure);
 
 /* Whether a line of FIGURE_LINES has the colour. */
 bool figure_uses(const struct figure *figure, size_t colour);
+
+/* Whether the figure's curves have several names. */
+bool figure_names(const struct figure *figure);
 
 /* Round numbers within [low, high], a handful; returns how many. */
 enum { FIGURE_TICKS = 8 };

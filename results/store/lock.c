@@ -17,13 +17,10 @@ status lock_file_open(struct lock_file *locks, const char *database_path, struct
     *locks = (struct lock_file){.descriptor = -1, .path = path_format("%s-lock", database_path)};
     if (!locks->path)
         return error_set(error, ERROR_MEMORY, "%s: out of memory", database_path);
-    locks->descriptor = open(locks->path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-    if (locks->descriptor < 0) {
-        status result = error_errno(error, errno, "%s: cannot be opened for locking", locks->path);
+    status result = file_open_own(AT_FDCWD, locks->path, O_RDWR, &locks->descriptor, error);
+    if (result != OK)
         lock_file_close(locks);
-        return result;
-    }
-    return OK;
+    return result;
 }
 
 void lock_file_look(struct lock_file *locks, const char *database_path)

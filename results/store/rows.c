@@ -59,7 +59,7 @@ static status insert(struct store *store, enum insert kind, const struct value *
 {
     if (store->collects)
         return pending_add(&store->pending, (int)kind, values, count, error);
-    store->rows = HOLDING_UNKNOWN; /* whoever writes rows one by one counts them himself */
+    store->rows.known = false; /* whoever writes rows one by one checks them himself */
     return rows_insert(store, kind, values, count, error);
 }
 

@@ -15,6 +15,11 @@
 #include "results/store.h"
 #include "results/table.h"
 
+#define RUNNING_GONE "process is gone"
+
+/* Whether the process of a run that has not ended is on this machine and no longer there. */
+bool running_is_gone(struct store *store, int64_t run, const char *host);
+
 /* Which run, what it does, how far it is, its loss, speed and time left. A run whose process is gone says so. */
 status running_progress(struct store *store, struct table *table, struct error *error);
 

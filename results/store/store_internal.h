@@ -27,6 +27,17 @@ enum insert {
     INSERT_COUNT
 };
 
+enum { HELD_TABLES = 13 };
+
+/* The rows of a run, as holding.h reads them. */
+struct held_rows {
+    bool known;
+    struct held_table {
+        int64_t count;
+        uint64_t digest; /* in whatever order */
+    } table[HELD_TABLES];
+};
+
 struct store {
     struct database *database;
     struct lock_file locks;
@@ -34,8 +45,8 @@ struct store {
     bool published;                         /* results/query/published.h: they are attached */
     bool collects;                          /* between store_begin and store_commit */
     struct pending pending;
-    int64_t held; /* the run that was started last and has not ended; 0: none */
-    int64_t rows; /* of it in the database, as far as holding.h counts them, or HOLDING_UNKNOWN */
+    int64_t held;          /* the run that was started last and has not ended; 0: none */
+    struct held_rows rows; /* of it, after its last commit */
 };
 
 /* Writes a row at once; values[0] is its run. */

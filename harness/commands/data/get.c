@@ -7,9 +7,7 @@
 #include "harness/commands/command.h"
 
 static const struct option options[] = {
-    {.name = "from",
-     .type = OPTION_TEXT,
-     .help = "another mirror, asked alone for DATASET/FILE: http://server/data, file:///mnt/data"},
+    {.name = "from", .type = OPTION_TEXT, .help = "another mirror, asked alone for DATASET/FILE: http://server/data"},
     {0},
 };
 
@@ -58,11 +56,8 @@ static status run(const struct command_call *call, struct error *error)
                                       .progress = report,
                                       .stopped = is_stopped,
                                       .context = &watched};
-    if (settings.from != NULL && strstr(settings.from, "://") == NULL)
-        return error_set(error, ERROR_ARGUMENT,
-                         "command line: data get: --from: expected an address, as http://server/data or "
-                         "file:///mnt/data, found \"%s\"",
-                         settings.from);
+    if (settings.from != NULL && fetch_check_mirror(settings.from, error) != OK)
+        return error_context(error, "command line: data get: --from");
     for (size_t i = 0; i + 1 < call->argument_count; i++) {
         const struct fetch_source *source;
         TRY(fetch_find(call->arguments[i], &source, error));

@@ -195,7 +195,7 @@ static void keys_have_short_names(void **state)
     expect_answer("run mini --dry-run data.root=/no/data policy=none every=3", "\n  policy: none\n  every: 3\n");
     expect_answer("run mini --dry-run data.root=/no/data method=continual_ft epochs=2", "\n  epochs: 2\n");
     expect_error("run mini batch=3", 2, "batch is a key of training and of selector; expected training.batch or");
-    expect_error("data get mnist there --from /mnt/data", 2, "expected an address, as http://server/data or file:///");
+    expect_error("data get mnist there --from /mnt/data", 2, "expected an address, as http://server/data, found");
     expect_error("run mini seed=1..3 --dry-run", 2, "mtil sweep takes 1..3");
     expect_error("run mini lr=1e-3", 2, "unknown section or key \"lr\" (did you mean \"training.learning_rate\"?)");
     expect_error("run mini learning_rte=1e-3", 2, "(did you mean \"training.learning_rate\"?)");
