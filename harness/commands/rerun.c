@@ -162,8 +162,8 @@ const struct command command_rerun = {
     .details = "Computes the run again with its stored settings and seed, in a temporary folder, and\n"
                "compares all rows: accuracies, predictions, losses, routing, merges. If some differ,\n"
                "the first of each table is shown and the exit status is 1. Files are expected at their old\n"
-               "paths; key=value gives other paths (data.root=…, model.weights=…) or settings that do not\n"
-               "change results (run.threads=2).\n",
+               "paths; key=value gives other paths (data.root=…, model.weights=…) or changes how the run is\n"
+               "computed (run.threads=2).\n",
     .example = "  mtil rerun results.db 3\n",
     .options = options,
     .least = 2,

@@ -21,7 +21,7 @@
 
 extern const struct suite_section settings_sections[];
 
-/* Whether a key of a stored suite, with that value, does not affect results, such as "run.threads". */
+/* Whether a key of a stored suite, with that value, changes how a run is computed, not what: "run.threads". */
 bool settings_incidental(const char *key, const char *value);
 
 enum { SETTINGS_TASKS = 1024 }; /* at most in a suite */

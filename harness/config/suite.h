@@ -55,8 +55,8 @@ struct suite_section {
     /* The expansion of a key's value ("I": eleven names), applied when the suite is read; NULL: none. NULL: the
      * section has no shorthands. */
     const char *(*shorthand)(const char *key, const char *value);
-    /* "threads|precision=f32", or "*": keys, or single values of keys, that do not affect results and are left out of
-     * the hash */
+    /* "threads|precision=f32", or "*": keys, or single values of keys, that change how a run is computed, not what, and
+     * are left out of the hash */
     const char *incidental;
     const char *alias; /* "seed=seeds": a name for a key on command lines, where it needs no section; NULL: none */
     const char *about; /* the subject of the keys, one line, lower case, no full stop */
