@@ -44,7 +44,7 @@ static void show_start(const struct command_call *call, const struct experiment 
                  e->data.whole.settings.name, e->data.task_count, e->data.cut->within, e->data.cut->between);
 }
 
-/* What mtil predict and eval take. */
+/* Logs the files that mtil predict and eval take. */
 static status show_files(const struct command_call *call, const struct experiment *e, const struct sequence *sequence,
                          struct error *error)
 {
@@ -103,7 +103,7 @@ static status run_seeds(const struct command_call *call, const struct suite *sui
     return result;
 }
 
-/* Without data or weights the settings are all there is to show. */
+/* Without data or weights, only the settings are shown. */
 static void show_settings_alone(const struct command_call *call, const struct suite *suite, const struct error *missing)
 {
     fprintf(call->out, "%s\n# time, memory and disk cannot be estimated: ", suite_text(suite));
