@@ -25,6 +25,7 @@ struct freeze_policy {
     const char *name, *source;
     const char *formula;          /* what defines it, in one line */
     const struct option *options; /* its keys under `adapter` */
+    bool counts;                  /* it freezes adapter.freeze_top_k experts */
     /* Experts to freeze, in order of rank, in picked [E]; returns how many. */
     size_t (*pick)(const struct freeze_view *view, const struct freeze_plan *plan, const struct rng *rng, int *picked);
 };

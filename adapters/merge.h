@@ -77,6 +77,7 @@ struct merge_policy {
     const struct option *options;
     size_t state_size; /* plain data without pointers, zero at first, saved with the run */
     bool after_task;   /* it is asked at the end of a task, too, before experts are frozen */
+    /* NULL: it follows no schedule and combines nothing. */
     status (*plan)(const struct merge_view *view, const struct merge_call *call, struct merge_list *list,
                    struct error *error);
     /* Or, of a policy that has no plan: changes the experts of both towers after every step of a task, on the device, without

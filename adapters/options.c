@@ -311,7 +311,7 @@ status adapter_settings_of(struct adapter_settings *s, const struct options *o, 
                          "suite: adapter.gate_input is %s, but with adapter.routing per_token every token decides for "
                          "itself; set adapter.gate_input=class_token or adapter.routing=per_sample",
                          options_text(o, "gate_input"));
-    if (whole(o, "freeze_top_k") > s->experts)
+    if (freeze_reads(o, "freeze_top_k") && whole(o, "freeze_top_k") > s->experts)
         return error_set(error, ERROR_ARGUMENT, "suite: adapter.freeze_top_k is %zu, but there are only %zu experts",
                          whole(o, "freeze_top_k"), s->experts);
     if (s->kind->settle != NULL)
@@ -386,7 +386,12 @@ status merge_plan_of(struct merge_plan *plan, const struct options *merge, const
     TRY(merge_policy_find(&plan->policy, options_text(merge, "policy"), error));
     TRY(merge_combiner_find(&plan->combiner, options_text(combine, "name"), error));
     TRY(read_noise(plan, merge, error));
-    return check_plan(plan, merge, error);
+    TRY(check_plan(plan, merge, error));
+    if (plan->policy->plan == NULL) { /* nothing is due, and nothing combined */
+        plan->schedule = merge_schedule_at(0);
+        plan->combiner = &combine_mean;
+    }
+    return OK;
 }
 
 status merge_plan_check(const struct merge_plan *plan, const struct adapter_settings *adapter, struct error *error)
@@ -394,7 +399,7 @@ status merge_plan_check(const struct merge_plan *plan, const struct adapter_sett
     const struct option *table = plan->policy->options;
     bool counts = table != NULL && options_find(table, "sources") != NULL;
     size_t sources = counts ? whole(plan->policy_options, "sources") : 2;
-    if (plan->policy->plan == NULL || strcmp(plan->policy->name, "none") == 0)
+    if (plan->policy->plan == NULL)
         return OK;
     if (adapter->router->averages)
         return error_set(
@@ -429,6 +434,29 @@ status merge_plan_check(const struct merge_plan *plan, const struct adapter_sett
                          "each chooses one, so that it would never merge; raise adapter.top_k",
                          plan->policy->name);
     return OK;
+}
+
+bool merge_reads(const struct options *merge, const char *section, const char *key)
+{
+    const struct merge_schedule *schedule = merge_schedule_at(options_choice(merge, "schedule"));
+    const struct merge_policy *policy;
+    struct error ignored;
+    bool own = strcmp(section, "merge") == 0 && options_find(merge_options, key) == NULL;
+    if (merge_policy_find(&policy, options_text(merge, "policy"), &ignored) != OK || own)
+        return true;
+    if (strcmp(key, "every") == 0 && schedule->due == NULL)
+        return false;
+    if (strcmp(key, "least_fall") == 0 && !schedule->needs_loss)
+        return false;
+    return policy->plan != NULL || strcmp(key, "policy") == 0;
+}
+
+bool freeze_reads(const struct options *adapter, const char *key)
+{
+    const struct freeze_policy *policy;
+    struct error ignored;
+    return strcmp(key, "freeze_top_k") != 0 ||
+           freeze_policy_find(&policy, options_text(adapter, "freeze"), &ignored) != OK || policy->counts;
 }
 
 status freeze_plan_of(struct freeze_plan *plan, const struct options *adapter, struct error *error)

@@ -17,6 +17,11 @@ status adapter_settings_of(struct adapter_settings *settings, const struct optio
 status merge_plan_of(struct merge_plan *plan, const struct options *merge, const struct options *combine,
                      struct error *error);
 
+/* Whether the policy and the schedule that section merge names look at a key of section merge or combine, and the freeze policy at
+ * one of section adapter. */
+bool merge_reads(const struct options *merge, const char *section, const char *key);
+bool freeze_reads(const struct options *adapter, const char *key);
+
 /* Refuses policies that would never merge with such adapters. */
 status merge_plan_check(const struct merge_plan *plan, const struct adapter_settings *adapter, struct error *error);
 

@@ -57,6 +57,18 @@ bool text_is_visible(const char *string)
     return true;
 }
 
+const char *text_find_invalid(const char *string)
+{
+    while (*string != 0) {
+        utf8proc_int32_t code;
+        size_t size = next_character(string, &code);
+        if (code < 0)
+            return string;
+        string += size;
+    }
+    return NULL;
+}
+
 void text_skip_mark(const char **text, size_t *size)
 {
     static const char mark[] = "\xef\xbb\xbf";

@@ -16,6 +16,9 @@ void text_add_visible(struct text *text, const char *string);
 /* Whether text_add_visible would change nothing. */
 bool text_is_visible(const char *string);
 
+/* The first byte that is not UTF-8; NULL: there is none. */
+const char *text_find_invalid(const char *string);
+
 /* Skips a leading UTF-8 byte order mark. */
 void text_skip_mark(const char **text, size_t *size);
 

@@ -16,6 +16,8 @@ static const char *kind_of(mode_t mode)
     switch (mode & S_IFMT) {
     case S_IFDIR:
         return "a directory";
+    case S_IFLNK:
+        return "a symbolic link; remove it";
     case S_IFIFO:
         return "a named pipe";
     case S_IFSOCK:
@@ -113,6 +115,24 @@ void bytes_free(struct bytes *bytes)
 }
 
 /* --- Writing --- */
+
+status file_open_own(int folder, const char *path, int flags, int *descriptor, struct error *error)
+{
+    struct stat about;
+    const char *slash = strrchr(path, '/');
+    *descriptor = openat(folder, folder >= 0 && slash != NULL ? slash + 1 : path,
+                         flags | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0666);
+    if (*descriptor < 0)
+        return errno == ELOOP ? refuse_kind(path, S_IFLNK, error)
+                              : error_errno(error, errno, "%s: cannot be opened for writing", path);
+    if (fstat(*descriptor, &about) == 0 && S_ISREG(about.st_mode) && about.st_nlink <= 1)
+        return OK;
+    close(*descriptor);
+    *descriptor = -1;
+    return S_ISREG(about.st_mode)
+               ? error_set(error, ERROR_IO, "%s: is a second name of another file (a hard link); remove it", path)
+               : refuse_kind(path, about.st_mode, error);
+}
 
 char *path_parent(const char *path)
 {

@@ -42,6 +42,11 @@ status file_read_at(int descriptor, const char *path, void *target, size_t size,
 /* For other ways of opening: ERROR_IO if path exists but is not a regular file. */
 status file_check_kind(const char *path, struct error *error);
 
+/* Opens path with flags, and makes it where it is absent, to write under a name that others can foresee and may have put
+ * something under: a link, a second name of a file and what is no regular file are refused and stay as they are. folder:
+ * the open one that path lies in; AT_FDCWD: the one that path leads to. *descriptor is -1 after a failure. */
+status file_open_own(int folder, const char *path, int flags, int *descriptor, struct error *error);
+
 struct file_writer { /* must not move while open */
     FILE *stream;    /* may be written to directly; errors surface in file_writer_close */
     char *path;

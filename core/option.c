@@ -7,7 +7,7 @@
 #include <string.h>
 
 struct value {
-    char *text; /* as given */
+    char *text; /* as given; of a list "a, b", however it was written */
     bool given, boolean;
     int64_t integer;
     double real;
@@ -74,9 +74,15 @@ static bool split_list(struct value *value)
     if (value->item_memory == NULL || value->items == NULL)
         return false;
     char *rest, *item = strtok_r(value->item_memory, separators, &rest);
-    for (; item != NULL; item = strtok_r(NULL, separators, &rest))
+    struct text joined = {0};
+    text_add(&joined, "%s", "");
+    for (; item != NULL; item = strtok_r(NULL, separators, &rest)) {
+        text_add(&joined, "%s%s", value->item_count > 0 ? ", " : "", item);
         value->items[value->item_count++] = item;
-    return true;
+    }
+    free(value->text);
+    value->text = joined.data;
+    return !joined.failed;
 }
 
 static status wrong_choice(const struct option *option, const char *value, const char *where, struct error *error)

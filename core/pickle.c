@@ -6,7 +6,7 @@
 enum {
     VALUES_MOST = 1 << 22, /* CIFAR-100's training file has 100,000 */
     STACK_MOST = 1 << 16,  /* lists are built in batches of 1000 */
-    MEMO_MOST = 1 << 22,
+    SPARE = 64,            /* values and memory places beside those that are justified */
     CHUNK = 4096
 };
 
@@ -19,6 +19,7 @@ struct chunk {
 
 struct pickle {
     struct chunk *chunks;
+    struct pickle_value none, booleans[2];
     const struct pickle_value *root;
 };
 
@@ -46,6 +47,13 @@ static status no_memory(struct machine *machine)
     return error_set(machine->error, ERROR_MEMORY, "%s: no memory for its values", machine->path);
 }
 
+/* How many values and memo entries there may be: Python writes two bytes or more for each. None and booleans, which take
+ * one, are shared; a container that is not empty takes one, and two or more to be put into the memo. */
+static size_t justified(const struct machine *machine)
+{
+    return machine->position / 2 + SPARE;
+}
+
 /* --- values, stack, memo ------------------------------------------------------------------------------------------ */
 
 static status make_value(struct machine *machine, enum pickle_kind kind, struct pickle_value **value)
@@ -53,6 +61,8 @@ static status make_value(struct machine *machine, enum pickle_kind kind, struct 
     struct pickle *pickle = machine->pickle;
     if (machine->value_count++ == VALUES_MOST)
         return refuse(machine, "holds more values than any pickle that is read here");
+    if (machine->value_count > justified(machine))
+        return refuse(machine, "holds more values than its bytes up to here justify");
     if (pickle->chunks == NULL || pickle->chunks->used == CHUNK) {
         struct chunk *chunk = malloc(sizeof *chunk);
         if (chunk == NULL)
@@ -73,8 +83,8 @@ static status make_room(struct machine *machine, struct pickle_value ***items, s
     if (needed <= *capacity)
         return OK;
     if (needed > most)
-        return refuse(machine, "needs more room than any pickle that is read here");
-    size_t grown = *capacity * 2 > needed ? *capacity * 2 : needed + 8;
+        return refuse(machine, "needs more room than its bytes up to here justify");
+    size_t grown = *capacity * 2 > needed ? *capacity * 2 : needed;
     struct pickle_value **moved = realloc(*items, grown * sizeof *moved);
     if (moved == NULL)
         return no_memory(machine);
@@ -188,7 +198,7 @@ static status memo_put(struct machine *machine, size_t index)
 {
     if (machine->depth == 0 || machine->stack[machine->depth - 1] == NULL)
         return refuse(machine, "remembers a value that is not there");
-    TRY(make_room(machine, &machine->memo, &machine->memo_capacity, index + 1, MEMO_MOST));
+    TRY(make_room(machine, &machine->memo, &machine->memo_capacity, index + 1, justified(machine)));
     while (machine->memo_count <= index)
         machine->memo[machine->memo_count++] = NULL;
     machine->memo[index] = machine->stack[machine->depth - 1];
@@ -387,10 +397,10 @@ static status step(struct machine *machine, uint8_t opcode)
     case '(':
         return push(machine, NULL);
     case 'N':
-        return push_empty(machine, PICKLE_NONE);
+        return push(machine, &machine->pickle->none);
     case 0x88:
     case 0x89:
-        return push_integer(machine, opcode == 0x88);
+        return push(machine, &machine->pickle->booleans[opcode == 0x88]);
     case 'K':
     case 'q':
     case 'h':
@@ -465,6 +475,8 @@ status pickle_parse(struct pickle **pickle, const char *name, const void *bytes,
     *pickle = NULL;
     if (opened == NULL)
         return error_set(error, ERROR_MEMORY, "%s: no memory to read it", name);
+    opened->booleans[0].kind = opened->booleans[1].kind = PICKLE_INTEGER;
+    opened->booleans[1].integer = 1;
     struct machine machine = {
         .pickle = opened, .path = name, .bytes = bytes, .size = size, .rules = rules, .error = error};
     status result = run(&machine);

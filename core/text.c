@@ -150,6 +150,15 @@ size_t edit_distance(const char *a, const char *b)
     return rows[n % 3][m];
 }
 
+bool text_has_word(const char *list, const char *word)
+{
+    size_t length = strlen(word);
+    for (const char *at = list; *at != 0; at += strcspn(at, "|") + (at[strcspn(at, "|")] == '|'))
+        if (strcspn(at, "|") == length && memcmp(at, word, length) == 0)
+            return true;
+    return false;
+}
+
 const char *nearest_word(const char *word, const char *const *candidates, size_t count)
 {
     const char *best = NULL;

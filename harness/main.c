@@ -26,15 +26,16 @@ static void print_version(void)
     printf("mtil " MTIL_VERSION "%s%s%s\n", *commit != 0 ? " (" : "", commit, *commit != 0 ? ")" : "");
 }
 
-/* A closed pipe (`mtil query … | head`) needs no message. */
+/* After SIGPIPE (`mtil query … | head`) every failed write is due to the reader that left, and needs no message. */
 static int print_error(const struct error *error, const struct stop *stop)
 {
     int number = atomic_load(&stop->signal);
+    if (number == SIGPIPE)
+        return EXIT_SIGNAL + SIGPIPE;
     struct text message = {0};
     text_add_visible(&message, error->message);
-    if (error->code != ERROR_STOPPED || number != SIGPIPE)
-        fprintf(stderr, "mtil: %s%s\n", error->code == ERROR_STOPPED ? "" : "error: ",
-                message.failed ? "no memory for a message" : message.data);
+    fprintf(stderr, "mtil: %s%s\n",
+            error->code == ERROR_STOPPED ? "" : "error: ", message.failed ? "no memory for a message" : message.data);
     text_free(&message);
     if (error->code == ERROR_STOPPED)
         return EXIT_SIGNAL + number;
@@ -62,14 +63,12 @@ static status run_command(const struct command *command, const struct command_li
 }
 
 /* A full disk behind stdout shows at the latest when it is flushed. */
-static status flush_results(const struct stop *stop, struct error *error)
+static status flush_results(struct error *error)
 {
     errno = 0;
     if (fflush(stdout) == 0 && !ferror(stdout))
         return OK;
     int number = errno; /* 0: an earlier write failed, and its errno is gone */
-    if (atomic_load(&stop->signal) == SIGPIPE)
-        return error_set(error, ERROR_STOPPED, "standard output: nobody reads it");
     if (number != 0)
         return error_errno(error, number, "standard output: could not be written to the end");
     return error_set(error, ERROR_IO, "standard output: could not be written to the end");
@@ -126,6 +125,6 @@ int main(int argc, char **argv)
         print_version();
     else
         result = dispatch(argc - 1, argv + 1, &stop, &error);
-    NEXT(result, flush_results(&stop, &error));
+    NEXT(result, flush_results(&error));
     return result == OK ? EXIT_OK : print_error(&error, &stop);
 }

@@ -39,6 +39,13 @@ static status no_memory(const struct tensor *tensor, const struct arena *arena, 
             "memory: %s needs %zu KiB, but the device has %zu KiB left beside the %zu MiB of the %s; lower "
             "training.batch, run.evaluation_batch or adapter.experts, or end what else uses the device",
             tensor->name, bytes >> 10, arena->left >> 10, arena->used >> 20, arena->name);
+    if (bytes < arena->limit - arena->used)
+        return error_set(
+            error, ERROR_MEMORY,
+            "memory: %s needs %zu MiB, but the system gives no more addresses beside the %zu MiB of the %s; "
+            "raise their limit (ulimit -v), or lower training.batch, run.evaluation_batch or "
+            "adapter.experts",
+            tensor->name, bytes >> 20, arena->used >> 20, arena->name);
     return error_set(error, ERROR_MEMORY,
                      "memory: %s needs %zu MiB, but only %zu of %zu MiB are left for the %s; lower the batch size, the "
                      "number of experts or the resolution",

@@ -47,7 +47,7 @@ status adapters_freeze(struct adapters *adapters, const struct freeze_plan *plan
                        struct expert_changes *events, struct error *error)
 {
     size_t experts = adapters->settings.experts;
-    if (plan->top_k > experts)
+    if (plan->policy->counts && plan->top_k > experts)
         return error_set(error, ERROR_ARGUMENT,
                          "freeze: cannot freeze the %zu most used of %zu experts; lower adapter.freeze_top_k",
                          plan->top_k, experts);

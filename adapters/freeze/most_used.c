@@ -10,5 +10,6 @@ static size_t pick(const struct freeze_view *view, const struct freeze_plan *pla
 
 const struct freeze_policy freeze_most_used = {.name = "most_used",
                                                .source = "MoE-Adapters, CVPR 2024; Park, Algorithm 1",
+                                               .counts = true,
                                                .formula = "the freeze_top_k highest counts",
                                                .pick = pick};

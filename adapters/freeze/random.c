@@ -22,5 +22,6 @@ static size_t pick(const struct freeze_view *view, const struct freeze_plan *pla
 
 const struct freeze_policy freeze_random = {.name = "random",
                                             .source = "the control of a comparison",
+                                            .counts = true,
                                             .formula = "freeze_top_k experts, drawn uniformly",
                                             .pick = pick};

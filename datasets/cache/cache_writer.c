@@ -36,9 +36,7 @@ static bool still_has_its_name(const struct cache_writer *writer)
 
 static status lock(struct cache_writer *writer, struct error *error)
 {
-    writer->file = open(writer->temporary, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-    if (writer->file < 0)
-        return error_errno(error, errno, "%s: cannot write here", writer->temporary);
+    TRY(file_open_own(AT_FDCWD, writer->temporary, O_RDWR, &writer->file, error));
     int number = flock(writer->file, LOCK_EX | LOCK_NB) == 0 ? 0 : errno;
     if (number == EWOULDBLOCK || (number == 0 && !still_has_its_name(writer)))
         return error_set(error, ERROR_BUSY, "%s: another process is writing it", writer->path);

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/file.h>
 #include <unistd.h>
 
@@ -24,7 +25,7 @@ struct fetch {
     const struct fetch_settings *settings;
     const char *root;
     char *downloads, *lock_path, *target;
-    int lock;
+    int folder, lock; /* folder: downloads */
     struct temporary unpacked;
 };
 
@@ -36,9 +37,13 @@ static status out_of_memory(const struct fetch *fetch, struct error *error)
 static status lock_downloads(struct fetch *fetch, struct error *error)
 {
     TRY(directory_create(fetch->downloads, error));
-    fetch->lock = open(fetch->lock_path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-    if (fetch->lock < 0)
-        return error_errno(error, errno, "%s: cannot be opened", fetch->lock_path);
+    fetch->folder = open(fetch->downloads, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fetch->folder < 0)
+        return errno == ENOTDIR || errno == ELOOP
+                   ? error_set(error, ERROR_IO, "%s: expected a folder, found a symbolic link; remove it",
+                               fetch->downloads)
+                   : error_errno(error, errno, "%s: cannot be opened", fetch->downloads);
+    TRY(file_open_own(fetch->folder, fetch->lock_path, O_RDWR, &fetch->lock, error));
     if (flock(fetch->lock, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
         return error_set(error, ERROR_BUSY, "%s: another process is fetching %s", fetch->downloads,
                          fetch->source->name);
@@ -56,13 +61,13 @@ static status download(const struct fetch *fetch, const struct fetch_file *file,
 {
     const char *from = fetch->settings->from;
     if (from == NULL)
-        return transfer_get(file, file->urls, part, fetch->settings, error);
+        return transfer_get(file, file->urls, fetch->folder, part, fetch->settings, error);
     size_t size = strlen(from);
     char *url = path_format("%.*s/%s/%s", (int)(size > 0 && from[size - 1] == '/' ? size - 1 : size), from,
                             fetch->source->name, file->name);
     if (url == NULL)
         return out_of_memory(fetch, error);
-    status result = transfer_get(file, (const char *const[]){url, NULL}, part, fetch->settings, error);
+    status result = transfer_get(file, (const char *const[]){url, NULL}, fetch->folder, part, fetch->settings, error);
     free(url);
     return result;
 }
@@ -76,7 +81,7 @@ static status copy(const char *from, const char *to, struct error *error)
     return result;
 }
 
-/* An archive within an archive is unpacked from a folder that goes with the temporary one. */
+/* An archive within an archive is unpacked from a folder that is removed with the temporary one. */
 static status unpack_inner(const struct fetch *fetch, const struct fetch_file *file, const char *part,
                            const char *folder, struct error *error)
 {
@@ -130,12 +135,12 @@ static status remove_part(const struct fetch *fetch, const struct fetch_file *fi
 
 /* --- the whole ---------------------------------------------------------------------------------------------------- */
 
-/* The reader opens what was unpacked, which looks for every listed image, before it gets its name. */
+/* Opens the unpacked dataset before it gets its name; the reader looks for every listed image. */
 static status check(const struct fetch *fetch, struct error *error)
 {
     struct dataset *dataset;
     if (dataset_open(&dataset, fetch->source->name, fetch->unpacked.path, NULL, NULL, error) != OK)
-        return error_context(error, "what was fetched cannot be read");
+        return error_context(error, "the fetched dataset cannot be read");
     dataset_close(dataset);
     return OK;
 }
@@ -194,7 +199,7 @@ static status fetch_absent(struct fetch *fetch, struct error *error)
     TRY(lock_downloads(fetch, error));
     if (!there)
         TRY(fetch_files(fetch, error));
-    clear_downloads(fetch); /* also what was left when a process was killed at the end */
+    clear_downloads(fetch); /* also leftovers of a process that was killed at the end */
     return OK;
 }
 
@@ -209,10 +214,13 @@ status fetch_dataset(const struct fetch_source *source, const char *root, const 
                           .downloads = path_format("%s/%s.download", root, source->folder),
                           .lock_path = path_format("%s/%s.download/lock", root, source->folder),
                           .target = path_format("%s/%s", root, source->folder),
+                          .folder = -1,
                           .lock = -1};
     status result = fetch_absent(&fetch, error);
     if (fetch.lock >= 0)
         close(fetch.lock);
+    if (fetch.folder >= 0)
+        close(fetch.folder);
     free(fetch.downloads);
     free(fetch.lock_path);
     free(fetch.target);
@@ -230,6 +238,19 @@ status fetch_find(const char *name, const struct fetch_source **source, struct e
             return OK;
     }
     return error_unknown_word(error, "data get", "dataset", name, names, count);
+}
+
+status fetch_check_mirror(const char *from, struct error *error)
+{
+    CURLU *parts = curl_url();
+    bool good = parts != NULL && curl_url_set(parts, CURLUPART_URL, from, 0) == CURLUE_OK;
+    curl_url_cleanup(parts);
+    if (good && (strncasecmp(from, "http://", strlen("http://")) == 0 ||
+                 strncasecmp(from, "https://", strlen("https://")) == 0))
+        return OK;
+    const char *secret = strrchr(from, '@');
+    return error_set(error, ERROR_ARGUMENT, "expected an address, as http://server/data, found \"%s%s\"",
+                     secret != NULL ? "…" : "", secret != NULL ? secret : from);
 }
 
 const char *fetch_curl_version(void)

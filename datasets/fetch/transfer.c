@@ -4,11 +4,13 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <curl/curl.h>
 
 #include "core/digest.h"
+#include "core/file.h"
 #include "core/text.h"
 
 enum { CONNECT_SECONDS = 30, SILENCE_SECONDS = 60, REDIRECTS = 10, POLL_MILLISECONDS = 100 };
@@ -39,16 +41,26 @@ static bool restart(struct transfer *transfer)
     return transfer->failure == 0;
 }
 
-/* What an earlier call left is read again: the digest is that of the bytes on the disk. */
-static status open_part(struct transfer *transfer, struct error *error)
+/* Skipped on file systems that do not report their size. */
+static status check_room(const struct transfer *transfer, struct error *error)
 {
+    struct statvfs disk;
+    uint64_t left = transfer->file->bytes - transfer->have;
+    if (fstatvfs(transfer->target, &disk) != 0 || disk.f_blocks == 0 || left / disk.f_frsize <= disk.f_bavail)
+        return OK;
+    return error_set(error, ERROR_IO, "%s: needs %llu bytes more, the disk has room for %llu", transfer->path,
+                     (unsigned long long)left, (unsigned long long)disk.f_bavail * disk.f_frsize);
+}
+
+/* Reads the bytes of an earlier call again, so that the digest covers the bytes on the disk. */
+static status open_part(struct transfer *transfer, int folder, struct error *error)
+{
+    TRY(file_open_own(folder, transfer->path, O_RDWR, &transfer->target, error));
     uint8_t *buffer = malloc(1 << 20);
     ssize_t got = -1;
     if (buffer == NULL)
         return error_set(error, ERROR_MEMORY, "%s: no memory to download it", transfer->path);
-    transfer->target = open(transfer->path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-    while (transfer->target >= 0 && transfer->have <= transfer->file->bytes &&
-           (got = read(transfer->target, buffer, 1 << 20)) > 0) {
+    while (transfer->have <= transfer->file->bytes && (got = read(transfer->target, buffer, 1 << 20)) > 0) {
         digest_add(&transfer->digest, buffer, (size_t)got);
         transfer->have += (uint64_t)got;
     }
@@ -57,7 +69,7 @@ static status open_part(struct transfer *transfer, struct error *error)
         return error_errno(error, errno, "%s: cannot be opened for a download", transfer->path);
     if (transfer->have > transfer->file->bytes && !restart(transfer))
         return error_errno(error, transfer->failure, "%s: cannot be emptied", transfer->path);
-    return OK;
+    return check_room(transfer, error);
 }
 
 static bool write_all(struct transfer *transfer, const char *data, size_t size)
@@ -73,8 +85,8 @@ static bool write_all(struct transfer *transfer, const char *data, size_t size)
     return true;
 }
 
-/* What says that it has another size takes the place of nothing: a page of a portal, another version of the file. A server
- * that ignores the range sends the file from its beginning. */
+/* An answer of another size (a page of a portal, another version of the file) replaces nothing. A server that ignores
+ * the range sends the file from its beginning. */
 static bool begin_answer(struct transfer *transfer)
 {
     long code = 0;
@@ -112,6 +124,9 @@ static void set_options(struct transfer *transfer, const char *url)
     snprintf(range, sizeof range, "%llu-", (unsigned long long)transfer->have);
     curl_easy_reset(curl);
     curl_easy_setopt(curl, CURLOPT_URL, url);
+    curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https");
+    curl_easy_setopt(curl, CURLOPT_REDIR_PROTOCOLS_STR, "http,https");
+    curl_easy_setopt(curl, CURLOPT_MAXFILESIZE_LARGE, (curl_off_t)transfer->file->bytes);
     curl_easy_setopt(curl, CURLOPT_RANGE, transfer->have > 0 ? range : NULL);
     curl_easy_setopt(curl, CURLOPT_USERAGENT, "mtil");
     curl_easy_setopt(curl, CURLOPT_FOLLOWLOCATION, 1L);
@@ -131,7 +146,7 @@ static bool is_stopped(const struct transfer *transfer)
     return transfer->settings->stopped != NULL && transfer->settings->stopped(transfer->settings->context);
 }
 
-/* Runs what is in multi until it ends or is stopped. */
+/* Runs the transfer in multi until it ends or is stopped. */
 static CURLcode wait_for(struct transfer *transfer, CURLM *multi)
 {
     const struct fetch_settings *settings = transfer->settings;
@@ -169,14 +184,16 @@ static void ask(struct transfer *transfer, const char *url, struct text *why)
     if (transfer->offered > 0)
         text_add(why, "expected %llu bytes, the server has %llu", (unsigned long long)bytes,
                  (unsigned long long)transfer->offered);
-    else if (transfer->too_long)
+    else if (transfer->too_long || result == CURLE_FILESIZE_EXCEEDED)
         text_add(why, "expected %llu bytes, the server has more", (unsigned long long)bytes);
-    else if (result != CURLE_OK)
-        text_add(why, "%s", transfer->reason[0] != 0 ? transfer->reason : curl_easy_strerror(result));
+    else if (result != CURLE_OK) /* with an @ it may quote a proxy's password */
+        text_add(why, "%s",
+                 transfer->reason[0] != 0 && strchr(transfer->reason, '@') == NULL ? transfer->reason
+                                                                                   : curl_easy_strerror(result));
     else if (transfer->have < bytes)
         text_add(why, "expected %llu bytes, the server sent %llu", (unsigned long long)bytes,
                  (unsigned long long)transfer->have);
-    /* no such range, or a whole answer that is no beginning: what is here is of no use to the next */
+    /* no such range, or a complete answer that is no beginning: the bytes so far are useless to the next mirror */
     bool other = transfer->begun && code == 200 && result == CURLE_OK && transfer->have < bytes;
     if (transfer->too_long || code == 416 || other)
         restart(transfer);
@@ -199,15 +216,29 @@ static bool is_right(const struct transfer *transfer, struct text *why)
 static status refuse(const struct transfer *transfer, struct error *error)
 {
     if (transfer->failure != 0)
-        return error_errno(error, transfer->failure, "%s: cannot be written; what came so far is kept for the next try",
-                           transfer->path);
+        return error_errno(error, transfer->failure,
+                           "%s: cannot be written; the bytes so far are kept for the next try", transfer->path);
     return error_set(error, ERROR_STOPPED, "%s: stopped after %llu of %llu bytes, which are kept for the next try",
                      transfer->path, (unsigned long long)transfer->have, (unsigned long long)transfer->file->bytes);
 }
 
-/* Asks one mirror for as long as each answer brings more; once more from the start where an old beginning may be what
- * was wrong. *right: the file is complete. */
-static status try_mirror(struct transfer *transfer, const char *url, bool *right, struct text *why, struct error *error)
+/* For messages; the caller frees with curl_free. NULL: it is no address, or there is no memory. */
+static char *without_password(const char *url)
+{
+    CURLU *parts = curl_url();
+    char *shown = NULL;
+    if (parts != NULL && curl_url_set(parts, CURLUPART_URL, url, 0) == CURLUE_OK &&
+        curl_url_set(parts, CURLUPART_USER, NULL, 0) == CURLUE_OK &&
+        curl_url_set(parts, CURLUPART_PASSWORD, NULL, 0) == CURLUE_OK)
+        curl_url_get(parts, CURLUPART_URL, &shown, 0);
+    curl_url_cleanup(parts);
+    return shown;
+}
+
+/* Asks one mirror as long as each answer brings more bytes, and once from the start if an old beginning may be wrong.
+ * *right: the file is complete. */
+static status try_mirror(struct transfer *transfer, const char *url, const char *shown, bool *right, struct text *why,
+                         struct error *error)
 {
     bool resumed = transfer->have > 0, again = true;
     while (again) {
@@ -226,7 +257,8 @@ static status try_mirror(struct transfer *transfer, const char *url, bool *right
             again = resumed;
             resumed = false;
         }
-        log_info(transfer->settings->log, "%s: %s%s", url, why->failed ? "" : why->data, again ? "; trying again" : "");
+        log_info(transfer->settings->log, "%s: %s%s", shown, why->failed ? "" : why->data,
+                 again ? "; trying again" : "");
     }
     return OK;
 }
@@ -237,8 +269,11 @@ static status try_mirrors(struct transfer *transfer, const char *const *urls, st
     bool right = is_right(transfer, &why);
     status result = OK;
     for (; *urls != NULL && !right && result == OK; urls++) {
-        result = try_mirror(transfer, *urls, &right, &why, error);
-        text_add(&reasons, "%s%s: %s", reasons.size > 0 ? "; " : "", *urls, why.failed ? "" : why.data);
+        char *address = without_password(*urls);
+        const char *shown = address != NULL ? address : "an address";
+        result = try_mirror(transfer, *urls, shown, &right, &why, error);
+        text_add(&reasons, "%s%s: %s", reasons.size > 0 ? "; " : "", shown, why.failed ? "" : why.data);
+        curl_free(address);
     }
     if (result == OK && !right)
         result = error_set(error, ERROR_IO, "%s could not be downloaded: %s", transfer->file->name,
@@ -248,12 +283,12 @@ static status try_mirrors(struct transfer *transfer, const char *const *urls, st
     return result;
 }
 
-status transfer_get(const struct fetch_file *file, const char *const *urls, const char *path,
+status transfer_get(const struct fetch_file *file, const char *const *urls, int folder, const char *path,
                     const struct fetch_settings *settings, struct error *error)
 {
     struct transfer transfer = {
         .file = file, .settings = settings, .path = path, .target = -1, .digest = digest_begin()};
-    status result = open_part(&transfer, error);
+    status result = open_part(&transfer, folder, error);
     if (result == OK && (transfer.curl = curl_easy_init()) == NULL)
         result = error_set(error, ERROR_MEMORY, "%s: libcurl could not be started", file->name);
     NEXT(result, try_mirrors(&transfer, urls, error));

@@ -78,6 +78,25 @@ status strings_read_lines(struct strings *strings, const char *path, struct erro
     return result;
 }
 
+status strings_check_texts(const struct strings *strings, const char *path, const char *what, struct error *error)
+{
+    enum { LONGEST = 1 << 15 }; /* bytes */
+    for (size_t i = 0; i < strings->count; i++) {
+        const char *line = strings->items[i], *invalid = text_find_invalid(line);
+        if (*line == 0)
+            return error_set(error, ERROR_FORMAT, "%s:%zu: expected a %s, found an empty line", path, i + 1, what);
+        if (invalid != NULL)
+            return error_set(error, ERROR_FORMAT,
+                             "%s:%zu: byte %zu of the line, 0x%02x, is not valid UTF-8; convert the file to UTF-8",
+                             path, i + 1, (size_t)(invalid - line) + 1, (unsigned char)*invalid);
+        if (strlen(line) > LONGEST)
+            return error_set(error, ERROR_FORMAT, "%s:%zu: expected at most %d bytes in a line, found %zu", path, i + 1,
+                             LONGEST, strlen(line));
+    }
+    return strings->count > 0 ? OK
+                              : error_set(error, ERROR_FORMAT, "%s: expected a %s per line, found none", path, what);
+}
+
 /* Appends the folders below root/folder, folder itself first. */
 static status list_tree(struct strings *folders, const char *root, const char *folder, int depth, struct error *error)
 {

@@ -49,10 +49,7 @@ status dataset_read_override(const struct dataset *dataset, const char *name, st
     if (!*found)
         return OK;
     TRY(strings_read_lines(lines, path, error));
-    for (size_t i = 0; i < lines->count; i++)
-        if (lines->items[i][0] == 0)
-            return error_set(error, ERROR_FORMAT, "%s:%zu: expected text, found an empty line", path, i + 1);
-    return lines->count > 0 ? OK : error_set(error, ERROR_FORMAT, "%s: expected at least one line, found none", path);
+    return strings_check_texts(lines, path, "name or prompt", error);
 }
 
 status dataset_add_positional_classes(struct dataset *dataset, struct error *error)

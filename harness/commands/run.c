@@ -9,6 +9,7 @@
 #include "core/file.h"
 #include "harness/commands/inputs/backend_choice.h"
 #include "harness/commands/output.h"
+#include "harness/config/keys.h"
 #include "harness/run/estimate.h"
 #include "harness/run/opening.h"
 #include "harness/run/sequence.h"
@@ -44,6 +45,22 @@ static void show_start(const struct command_call *call, const struct experiment 
                  e->data.whole.settings.name, e->data.task_count, e->data.cut->within, e->data.cut->between);
 }
 
+/* Logs the files that mtil predict and eval take. */
+static status show_files(const struct command_call *call, const struct experiment *e, const struct sequence *sequence,
+                         struct error *error)
+{
+    unsigned groups = e->model.groups;
+    bool adapters = groups & GROUP_ADAPTERS && !(groups & GROUPS_TOWERS);
+    char *folder;
+    if (groups == GROUPS_NONE || e->settings.checkpoints == CHECKPOINTS_NONE)
+        return OK;
+    TRY(store_run_folder(sequence->store, sequence->run, &folder, error));
+    if (folder != NULL)
+        log_info(call->log, "the %s lie in %s", adapters ? "adapters" : "weights", folder);
+    free(folder);
+    return OK;
+}
+
 static status run_seed(const struct command_call *call, const struct suite *suite, struct store *store, uint64_t seed,
                        struct error *error)
 {
@@ -65,6 +82,7 @@ static status run_seed(const struct command_call *call, const struct suite *suit
     if (result == OK && sequence.finished_before)
         log_info(call->log, "seed %llu had already finished; its results:", (unsigned long long)seed);
     NEXT(result, show_summary(call, store, sequence.run, error));
+    NEXT(result, show_files(call, e, &sequence, error));
     if (result == ERROR_STOPPED)
         error_context(error, "the same command resumes the run");
     experiment_close(e);
@@ -86,7 +104,7 @@ static status run_seeds(const struct command_call *call, const struct suite *sui
     return result;
 }
 
-/* Without data or weights the settings are all there is to show. */
+/* Without data or weights, only the settings are shown. */
 static void show_settings_alone(const struct command_call *call, const struct suite *suite, const struct error *missing)
 {
     fprintf(call->out, "%s\n# time, memory and disk cannot be estimated: ", suite_text(suite));
@@ -133,8 +151,7 @@ static status dry_run(const struct command_call *call, const struct suite *suite
     struct estimate estimate;
     struct machine_rates rates = {0};
     status result = estimate_run(e, &estimate, error);
-    for (int p = 0; p < PRECISIONS; p++)
-        NEXT(result, machine_rates_measure(e, (enum precision)p, &rates, error));
+    NEXT(result, machine_rates_measure(e, &rates, error));
     if (result == OK) {
         fputs(suite_text(suite), call->out);
         fputs("\n", call->out);
@@ -147,6 +164,22 @@ static status dry_run(const struct command_call *call, const struct suite *suite
     return result;
 }
 
+/* A word of the command line that changes nothing, as merge.every=3 with policy=none, is pointed out. */
+static status note_unread(const struct command_call *call, const struct suite *suite, const char *word,
+                          struct error *error)
+{
+    char *name = strndup(word, strcspn(word, "=")), *key = NULL;
+    if (name == NULL)
+        return error_set(error, ERROR_MEMORY, "no memory for a key");
+    status result = strchr(name, '.') == NULL ? suite_key_find(&key, settings_sections, name, error) : OK;
+    const char *full = key != NULL ? key : name;
+    if (result == OK && !suite_reads(suite, full))
+        log_info(call->log, "%s changes nothing: nothing reads it with these settings", full);
+    free(name);
+    free(key);
+    return result;
+}
+
 status run_suite(const struct command_call *call, const char *const *words, size_t count, struct error *error)
 {
     struct suite *suite;
@@ -154,6 +187,8 @@ status run_suite(const struct command_call *call, const char *const *words, size
     status result = settings_check_seeds(suite, error);
     if (result == OK)
         settings_warn(suite, call->log);
+    for (size_t i = 0; i < count; i++)
+        NEXT(result, note_unread(call, suite, words[i], error));
     if (result == OK)
         result =
             options_boolean(call->options, "dry-run") ? dry_run(call, suite, error) : run_seeds(call, suite, error);

@@ -106,13 +106,13 @@ static struct placement place(const struct command_call *call, const struct swee
 
 static bool any_measured(const struct sweep *sweep)
 {
-    for (size_t i = 0; i < sweep->grid.combinations; i++)
+    for (size_t i = 0; i < sweep->configuration_count; i++)
         if (sweep->configurations[i].cost.measured)
             return true;
     return false;
 }
 
-/* Whether runs to be computed share a cache although their suite does not say so. */
+/* Whether runs to be computed share a cache by default, without a setting in their suite. */
 static bool any_shares(const struct sweep *sweep)
 {
     for (size_t i = 0; i < sweep->run_count; i++)
@@ -127,7 +127,7 @@ static void describe(const struct command_call *call, const struct sweep *sweep,
 {
     size_t elsewhere = sweep_count(sweep, SWEEP_ELSEWHERE), threads = placement_threads(placement, 0);
     text_add(text, "%zu configuration%s, %zu run%s: %zu finished, %zu to resume, %zu missing\n",
-             sweep->grid.combinations, sweep->grid.combinations == 1 ? "" : "s", sweep->run_count,
+             sweep->configuration_count, sweep->configuration_count == 1 ? "" : "s", sweep->run_count,
              sweep->run_count == 1 ? "" : "s", sweep_count(sweep, SWEEP_FINISHED), sweep_count(sweep, SWEEP_UNFINISHED),
              sweep_count(sweep, SWEEP_MISSING));
     if (elsewhere > 0)
@@ -215,6 +215,7 @@ static status run_missing(const struct command_call *call, struct sweep *sweep, 
         .sweep = sweep, .placement = *placement, .log = call->log, .progress = call->progress, .stop = call->stop};
     TRY(sweep_runner_run(&runner, error));
     TRY(show_results(call, sweep, error));
+    log_info(call->log, "the adapters or weights of the runs lie below %s", sweep->run_folder);
     return report_failures(call, sweep, error);
 }
 
@@ -238,7 +239,7 @@ static status open_results(const struct command_call *call, const struct sweep *
     return store_open_stoppable(store, sweep->database, runs ? STORE_WRITE : STORE_READ, call->stop, error);
 }
 
-/* Joins what a cluster has finished first, so that nothing is computed twice. */
+/* Joins the cluster's finished runs first, so that nothing is computed twice. */
 static status collect(const struct command_call *call, struct sweep *sweep, struct error *error)
 {
     struct store *store;
@@ -306,7 +307,7 @@ static status show_collected(const struct command_call *call, struct sweep *swee
 static status warn(const struct command_call *call, const struct sweep *sweep, struct error *error)
 {
     bool warned = false;
-    for (size_t i = 0; !warned && i < sweep->grid.combinations; i++) {
+    for (size_t i = 0; !warned && i < sweep->configuration_count; i++) {
         struct suite *suite;
         TRY(sweep_suite(sweep, i, &suite, error));
         warned = settings_warn(suite, call->log);
@@ -323,6 +324,8 @@ static status run_sweep(const struct command_call *call, struct sweep *sweep, co
     if (asked(call, "collect"))
         return show_collected(call, sweep, error);
     TRY(warn(call, sweep, error));
+    if (sweep->left_out != NULL)
+        log_info(call->log, "%s", sweep->left_out);
     TRY(look_and_estimate(call, sweep, error));
     struct placement placement = place(call, sweep);
     TRY(show_plan(call, sweep, &placement, error));

@@ -1,8 +1,11 @@
 /* mtil verify: checks the consistency of a results database. */
+#include <stdio.h>
 #include <string.h>
 
+#include "core/file.h"
 #include "harness/commands/output.h"
 #include "harness/commands/run_list.h"
+#include "harness/config/settings.h"
 #include "harness/heads/heads.h"
 #include "harness/methods/methods.h"
 #include "harness/train/method.h"
@@ -26,11 +29,81 @@ static enum verify_cells cells_of(const char *name)
                                                                                             : CELLS_ALL;
 }
 
-static status show(const struct command_call *call, const struct verification *verification, struct error *error)
+/* The examples that people see of each kind of fault. */
+enum { EXAMPLES = 3, WHAT = 1 };
+
+static void add_cell(struct table *table, const struct table_cell *cell)
+{
+    if (cell->kind == CELL_INTEGER)
+        table_add_integer(table, cell->integer);
+    else
+        table_add_text(table, cell->kind == CELL_TEXT ? cell->text : NULL);
+}
+
+/* The number of earlier faults of the same kind. */
+static size_t earlier(const struct table *faults, size_t row)
+{
+    size_t count = 0;
+    for (size_t i = row; i-- > 0 && count < EXAMPLES;)
+        count += strcmp(table_cell_at(faults, i, WHAT)->text, table_cell_at(faults, row, WHAT)->text) == 0;
+    return count;
+}
+
+static void count_kinds(const struct table *faults, struct table *kinds)
+{
+    table_add_column(kinds, &(struct table_column){.title = "what"});
+    table_add_column(kinds, &(struct table_column){.title = "faults"});
+    for (size_t row = 0; row < table_rows(faults); row++) {
+        size_t kind = 0;
+        const char *what = table_cell_at(faults, row, WHAT)->text;
+        while (kind < table_rows(kinds) && strcmp(table_cell_at(kinds, kind, 0)->text, what) != 0)
+            kind++;
+        if (kind == table_rows(kinds)) {
+            table_add_text(kinds, what);
+            table_add_integer(kinds, 0);
+        }
+        if (kinds->failed)
+            return;
+        kinds->cell[kind * kinds->columns + 1].integer++;
+    }
+}
+
+static void take_examples(const struct table *faults, struct table *examples)
+{
+    for (size_t column = 0; column < faults->columns; column++)
+        table_add_column(examples, &faults->column[column]);
+    for (size_t row = 0; row < table_rows(faults); row++)
+        for (size_t column = 0; earlier(faults, row) < EXAMPLES && column < faults->columns; column++)
+            add_cell(examples, table_cell_at(faults, row, column));
+}
+
+/* People see a line per kind and some examples, programs and --verbose all of them. */
+static status show_faults(const struct command_call *call, const struct table *faults, struct error *error)
+{
+    struct table kinds = {0}, examples = {0};
+    if (strcmp(options_text(call->options, "format"), "table") != 0)
+        return output_table(call, faults, error);
+    count_kinds(faults, &kinds);
+    if (!call->verbose)
+        take_examples(faults, &examples);
+    status result = output_table(call, &kinds, error);
+    if (result == OK)
+        fputs("\n", call->out);
+    NEXT(result, output_table(call, call->verbose ? faults : &examples, error));
+    if (result == OK && !call->verbose && table_rows(&examples) < table_rows(faults))
+        log_info(call->log, "%zu of %zu faults are shown; --verbose shows all", table_rows(&examples),
+                 table_rows(faults));
+    table_free(&kinds);
+    table_free(&examples);
+    return result;
+}
+
+static status show(const struct command_call *call, const char *database, const struct verification *verification,
+                   struct error *error)
 {
     size_t faults = table_rows(&verification->faults);
-    const char *database = call->arguments[0];
-    TRY(output_table(call, faults > 0 ? &verification->faults : &verification->checked, error));
+    TRY(faults > 0 ? show_faults(call, &verification->faults, error)
+                   : output_table(call, &verification->checked, error));
     if (verification->missing_files > 0)
         log_info(call->log, "%s: %zu file%s of its runs cannot be found any more, and %s not checked", database,
                  verification->missing_files, verification->missing_files == 1 ? "" : "s",
@@ -41,16 +114,24 @@ static status show(const struct command_call *call, const struct verification *v
                      faults == 1 ? " does" : "s do");
 }
 
+/* Runs alone are those of the default database. */
+static bool names_database(const char *word)
+{
+    return word[strspn(word, "0123456789,-")] != 0 || file_exists(word);
+}
+
 static status run(const struct command_call *call, struct error *error)
 {
     struct run_list list;
     struct store *store;
-    status result = run_list_read(&list, call->arguments + 1, call->argument_count - 1, error);
-    NEXT(result, store_open(&store, call->arguments[0], STORE_SNAPSHOT, error));
+    size_t given = call->argument_count > 0 && names_database(call->arguments[0]);
+    const char *database = given > 0 ? call->arguments[0] : SETTINGS_DATABASE;
+    status result = run_list_read(&list, call->arguments + given, call->argument_count - given, error);
+    NEXT(result, store_open(&store, database, STORE_SNAPSHOT, error));
     if (result == OK) {
         struct verification verification = {.runs = list.runs, .count = list.count, .cells = cells_of};
         result = verify_database(store, &verification, error);
-        NEXT(result, show(call, &verification, error));
+        NEXT(result, show(call, database, &verification, error));
         verification_free(&verification);
         store_close(store);
     }
@@ -60,16 +141,17 @@ static status run(const struct command_call *call, struct error *error)
 
 const struct command command_verify = {
     .name = "verify",
-    .arguments = "DATABASE [RUN...]",
+    .arguments = "[DATABASE] [RUN...]",
     .summary = "check the consistency of a results database",
     .details =
         "Computes every derived number again from the rows, and compares rows with one another and stored files with\n"
-        "their digests. Each inconsistency is a row of the output, and the exit status is 1. RUN is a number, a\n"
-        "list or a range: 3, 1,4 or 5-9; by default all runs are checked, and the means over them. Nothing is\n"
-        "written.\n",
+        "their digests. Inconsistencies are counted by kind, with examples; all of them are rows with --verbose and "
+        "in\n"
+        "the other formats. The exit status is then 1. RUN is a number, a list or a range: 3, 1,4 or 5-9; by default\n"
+        "all runs are checked, and the means over them. Nothing is written.\n",
     .example = "  mtil verify results.db\n  mtil verify results.db 5-9 --format json\n",
     .options = options,
-    .least = 1,
+    .least = 0,
     .most = SIZE_MAX,
     .run = run,
 };

@@ -3,6 +3,7 @@
 
 #include "core/characters.h"
 #include "harness/commands/command.h"
+#include "harness/config/settings.h"
 #include "harness/terminal/screen.h"
 #include "results/store/running.h"
 
@@ -74,7 +75,8 @@ static status keep_looking(const struct command_call *call, struct store *store,
 static status run(const struct command_call *call, struct error *error)
 {
     struct store *store;
-    TRY(store_open_stoppable(&store, call->arguments[0], STORE_READ, call->stop, error));
+    TRY(store_open_stoppable(&store, call->argument_count > 0 ? call->arguments[0] : SETTINGS_DATABASE, STORE_READ,
+                             call->stop, error));
     status result =
         options_boolean(call->options, "once") ? print_once(call, store, error) : keep_looking(call, store, error);
     store_close(store);
@@ -83,7 +85,7 @@ static status run(const struct command_call *call, struct error *error)
 
 const struct command command_watch = {
     .name = "watch",
-    .arguments = "DATABASE",
+    .arguments = "[DATABASE]",
     .summary = "show the progress of running runs",
     .details = "Task, step, loss, speed and remaining time of each running run, and its last row of accuracies. On a "
                "terminal\n"
@@ -91,7 +93,7 @@ const struct command command_watch = {
     .example = "  mtil watch results.db\n"
                "  mtil watch results.db --once\n",
     .options = options,
-    .least = 1,
+    .least = 0,
     .most = 1,
     .run = run,
 };

@@ -9,6 +9,7 @@
 #include "core/text.h"
 #include "datasets/dataset.h"
 #include "harness/config/settings_data.h"
+#include "harness/config/settings_used.h"
 #include "harness/heads/heads.h"
 #include "harness/methods/methods.h"
 #include "harness/run/model_choice.h"
@@ -166,12 +167,6 @@ static status head_keys(const char *name, const struct option **table, struct er
     return OK;
 }
 
-/* The head that all runs had before there was a choice is not written down. */
-static bool names_head(const struct suite *suite, const char *section)
-{
-    return strcmp(options_text(suite_options(suite, section), "name"), "text") != 0;
-}
-
 static status reader_keys(const char *name, const struct option **table, struct error *error)
 {
     const struct dataset_reader *reader;
@@ -183,14 +178,6 @@ static status reader_keys(const char *name, const struct option **table, struct 
     }
     *table = reader->options;
     return OK;
-}
-
-static bool method_reads(const struct suite *suite, const char *section)
-{
-    const struct options *options = suite_options(suite, "method");
-    const struct method *method;
-    struct error ignored;
-    return method_find(&method, options_text(options, "name"), &ignored) != OK || method_uses(method, options, section);
 }
 
 /* Paths of weights and images are incidental: their contents identify a run (harness/run/inputs.h). */
@@ -212,7 +199,7 @@ const struct suite_section settings_sections[] = {
      .about = "head that turns image features into class scores",
      .preset_by = "method.ffn",
      .preset = mixture_preset,
-     .used = names_head},
+     .used = settings_uses_head},
     {.name = "data",
      .options = settings_data_options,
      .incidental = "root|order_name|setting|on_unreadable", /* the digests show which images are left out */
@@ -234,7 +221,7 @@ const struct suite_section settings_sections[] = {
                    "share_across_blocks=0|share_routing=0",
      .preset_by = "method.ffn",
      .preset = mixture_preset,
-     .used = method_reads},
+     .used = settings_uses_adapter},
     {.name = "merge",
      .options = merge_options,
      .chooser = "policy",
@@ -246,18 +233,19 @@ const struct suite_section settings_sections[] = {
          "|analysis",
      .preset_by = "method.ffn",
      .preset = mixture_preset,
-     .used = method_reads},
+     .used = settings_uses_merge},
     {.name = "combine",
      .options = combine_options,
      .chooser = "name",
      .chosen = merge_combiner_keys,
      .choice = combiner_name,
      .about = "combination of the merged experts",
-     .used = method_reads},
+     .used = settings_uses_merge},
     {.name = "training",
      .options = training_options,
      .about = "steps, batches, optimizer, schedule and augmentation of every task",
-     .incidental = "epochs=0|loss=cross_entropy|optimizer=adamw|momentum=0.9|" AUGMENT_INCIDENTAL},
+     .incidental = "epochs=0|loss=cross_entropy|optimizer=adamw|momentum=0.9|" AUGMENT_INCIDENTAL,
+     .used = settings_uses_training},
     {.name = "method",
      .options = method_options,
      .chooser = "name",
@@ -273,7 +261,7 @@ const struct suite_section settings_sections[] = {
      .incidental = "shrinkage=0.1", /* a key that runs of other kinds had no need of */
      .preset_by = "selector.kind",
      .preset = selector_preset,
-     .used = method_reads},
+     .used = settings_uses_selector},
     {.name = "evaluation",
      .options = evaluation_options,
      .about = "classes that test images are compared with, and what is stored"},
@@ -286,7 +274,8 @@ const struct suite_section settings_sections[] = {
      .chooser = "reader",
      .chosen = reader_keys,
      .choice = reader_name,
-     .about = "settings of a single task, below its name"},
+     .about = "settings of a single task, below its name",
+     .used = settings_uses_training},
     {.name = "run",
      .options = run_options,
      .row = "row",

@@ -75,13 +75,25 @@ static void write_value(struct text *out, const struct options *options, const s
     }
 }
 
-/* An unused section is omitted; an entry has an inherited key only if its value differs from that of the section. */
+static bool is_read(const struct suite *suite, const struct suite_section *section, const char *key)
+{
+    return section->used == NULL || section->used(suite, section->name, key);
+}
+
+bool suite_reads(const struct suite *suite, const char *key)
+{
+    const char *last = strrchr(key, '.');
+    for (const struct suite_section *section = suite->sections; last != NULL && section->name != NULL; section++)
+        if (strlen(section->name) == strcspn(key, ".") && strncmp(section->name, key, strcspn(key, ".")) == 0)
+            return is_read(suite, section, last + 1);
+    return true;
+}
+
+/* Keys that nothing reads are omitted. An entry has an inherited key only if its value differs from the section's. */
 static bool is_shown(const struct suite *suite, const struct part *part, size_t index)
 {
     const struct option *option = &part->table[index];
-    if (part->section->used != NULL && !part->section->used(suite, part->section->name))
-        return false;
-    if (!suite_part_has(part, option))
+    if (!is_read(suite, part->section, option->name) || !suite_part_has(part, option))
         return false;
     if (index < part->inherited_begin || index >= part->inherited_end)
         return true;

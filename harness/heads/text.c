@@ -53,7 +53,9 @@ static status tokenize_prompt(const struct experiment *e, const struct dataset *
         log_warn(e->log, "%s: prompt \"%s\" has %zu tokens, cut to the model's %zu", dataset_name(dataset), prompt,
                  tokens, context);
     free(prompt);
-    return result;
+    return result == OK ? OK
+                        : error_context(error, "%s: class %zu, \"%.60s\"", dataset_name(dataset), class_index,
+                                        dataset_class_name(dataset, class_index));
 }
 
 /* Every template of every class; training uses the first one. Warns once about each truncated prompt. */

@@ -22,6 +22,8 @@ static bool is_optional(const char *section)
 
 bool method_uses(const struct method *method, const struct options *options, const char *section)
 {
+    if (strcmp(section, "training") == 0)
+        return method->groups(options) != GROUPS_NONE;
     if (strcmp(section, "adapter") == 0)
         return (method->groups(options) & GROUP_ADAPTERS) != 0;
     if ((strcmp(section, "merge") == 0 || strcmp(section, "combine") == 0) &&

@@ -27,17 +27,17 @@ static const struct option options[] = {{.name = "train",
                                                  "whose values become the defaults of adapter and merge"},
                                         {0}};
 
-/* --- What method.ffn stands for --- */
+/* --- Presets of method.ffn --- */
 
 struct preset {
     const char *section, *key, *value;
 };
 
 /* Of all mixtures. There is one task, after which nothing is trained. */
-static const struct preset common[] = {
-    {"adapter", "kind", "ffn"},       {"adapter", "top_k", "1"},     {"adapter", "routing", "per_token"},
-    {"adapter", "towers", "image"},   {"adapter", "routers", "one"}, {"adapter", "freeze", "none"},
-    {"adapter", "freeze_top_k", "0"}, {"merge", "policy", "none"},   {0}};
+static const struct preset common[] = {{"adapter", "kind", "ffn"},          {"adapter", "top_k", "1"},
+                                       {"adapter", "routing", "per_token"}, {"adapter", "towers", "image"},
+                                       {"adapter", "routers", "one"},       {"adapter", "freeze", "none"},
+                                       {"merge", "policy", "none"},         {0}};
 
 /* Huang et al. 2023, "Experts Weights Averaging", arXiv 2308.06093. */
 static const struct preset ewa[] = {{"adapter", "experts", "4"},

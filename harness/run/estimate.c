@@ -77,38 +77,23 @@ static status measure_on(struct backend *backend, struct machine_rates *rates, s
 {
     struct arena arena;
     TRY(backend->ops->arena_create(backend, &arena, 0, "rates", error));
-    status result = measure_products(backend, &arena, &rates->products[backend->precision], error);
+    status result = measure_products(backend, &arena, &rates->products, error);
     arena_reset(&arena);
-    if (rates->memory == 0)
-        NEXT(result, measure_memory(backend, &arena, &rates->memory, error));
+    NEXT(result, measure_memory(backend, &arena, &rates->memory, error));
     backend->ops->arena_destroy(backend, &arena);
     return result;
 }
 
-status machine_rates_measure(struct experiment *e, enum precision precision, struct machine_rates *rates,
-                             struct error *error)
+status machine_rates_measure(struct experiment *e, struct machine_rates *rates, struct error *error)
 {
-    struct backend_settings settings = e->settings.backend;
     struct backend *backend = e->model.backend;
-    size_t cores = settings.threads > 0 ? settings.threads : threads_available();
-    if (rates->cores != cores || rates->asynchronous != backend->asynchronous) /* another machine, so to speak */
-        *rates = (struct machine_rates){.cores = cores, .asynchronous = backend->asynchronous};
-    if (rates->products[precision] > 0)
+    size_t threads = e->settings.backend.threads, cores = threads > 0 ? threads : threads_available();
+    if (rates->products > 0 && rates->cores == cores && rates->asynchronous == backend->asynchronous &&
+        rates->precision == backend->precision)
         return OK;
-    if (backend->precision == precision)
-        return measure_on(backend, rates, error);
-    settings.name = backend->ops->name;
-    settings.precision = precision;
-    status opened = backend_open(&backend, &settings, &rates->lacking);
-    if (opened == ERROR_DEVICE)
-        return OK;
-    if (opened != OK) {
-        *error = rates->lacking;
-        return opened;
-    }
-    status result = measure_on(backend, rates, error);
-    backend_close(backend);
-    return result;
+    *rates =
+        (struct machine_rates){.cores = cores, .asynchronous = backend->asynchronous, .precision = backend->precision};
+    return measure_on(backend, rates, error);
 }
 
 /* --- The run --- */
@@ -140,7 +125,7 @@ static double packed_bytes(const struct experiment *e)
     const struct cost_experts experts = adapters_cost(n, &e->settings.adapter);
     const struct cost_experts *above = e->model.groups & GROUP_ADAPTERS ? &experts : NULL;
     double bytes = 0;
-    if (e->model.backend->asynchronous)
+    if (e->model.backend->asynchronous || e->model.backend->precision != PRECISION_BF16)
         return 0;
     if (!(e->model.groups & GROUP_IMAGE_TOWER))
         bytes += cost_packed_bytes(n, TOWER_IMAGE, above);
@@ -150,7 +135,7 @@ static double packed_bytes(const struct experiment *e)
 }
 
 /* At a time, of a step or an evaluation batch. */
-static double largest_bytes(const struct experiment *e, enum precision precision)
+static double largest_bytes(const struct experiment *e)
 {
     const struct clip_dimensions *n = &e->model.clip->dimensions;
     const struct cost_experts experts = adapters_cost(n, &e->settings.adapter);
@@ -159,7 +144,8 @@ static double largest_bytes(const struct experiment *e, enum precision precision
         const struct task *task = joint_or(&e->data, k);
         size_t texts, positions;
         e->model.head->texts(e, task, &texts, &positions);
-        size_t bytes = cost_step_bytes(n, task->settings.batch, texts, positions, &experts, precision);
+        size_t bytes =
+            cost_step_bytes(n, task->settings.batch, texts, positions, &experts, e->model.backend->precision);
         largest = bytes > largest ? bytes : largest;
     }
     return (double)largest;
@@ -199,10 +185,7 @@ status estimate_run(struct experiment *e, struct estimate *estimate, struct erro
         own_values = e->model.groups & GROUP_ADAPTERS ? 4.0 * (double)adapters_values(e->model.adapters) : 0;
     double method = fmax((double)e->model.memory.used - weights - own_values - copies * trained,
                          0); /* a teacher, earlier weights */
-    double always = (double)e->model.memory.used + own.memory;
-    estimate->memory_of[PRECISION_F32] = always + largest_bytes(e, PRECISION_F32);
-    estimate->memory_of[PRECISION_BF16] = always + largest_bytes(e, PRECISION_BF16) + packed_bytes(e);
-    estimate->memory = estimate->memory_of[e->model.backend->precision];
+    estimate->memory = (double)e->model.memory.used + own.memory + largest_bytes(e) + packed_bytes(e);
     double kept = e->settings.checkpoints == CHECKPOINTS_ALL    ? (double)e->data.task_count
                   : e->settings.checkpoints == CHECKPOINTS_LAST ? 1
                                                                 : 0;
@@ -223,13 +206,17 @@ status estimate_run(struct experiment *e, struct estimate *estimate, struct erro
 static const struct efficiency {
     double training, evaluation;               /* shares */
     double training_passes, evaluation_passes; /* over the activations */
-} of_cpu[PRECISIONS] = {{1, 1, 6, 0.5}, {0.55, 0.55, 10, 2}},
-  of_gpu[PRECISIONS] = {{0.45, 0.71, 0, 0}, {0.11, 0.28, 0, 0}};
+} of_cpu[] = {{1, 1, 6, 0.5}, {0.55, 0.55, 10, 2}}, of_gpu[] = {{0.45, 0.71, 0, 0}, {0.11, 0.28, 0, 0}};
 
-double estimate_seconds(const struct estimate *estimate, const struct machine_rates *rates, enum precision precision)
+static const struct efficiency *efficiency_of(const struct machine_rates *rates)
 {
-    const struct efficiency *e = rates->asynchronous ? &of_gpu[precision] : &of_cpu[precision];
-    return (estimate->training / e->training + estimate->evaluation / e->evaluation) / rates->products[precision] +
+    return rates->asynchronous ? &of_gpu[rates->precision] : &of_cpu[rates->precision];
+}
+
+double estimate_seconds(const struct estimate *estimate, const struct machine_rates *rates)
+{
+    const struct efficiency *e = efficiency_of(rates);
+    return (estimate->training / e->training + estimate->evaluation / e->evaluation) / rates->products +
            (estimate->training_traffic * e->training_passes + estimate->evaluation_traffic * e->evaluation_passes) /
                rates->memory;
 }
@@ -244,17 +231,13 @@ static void add_duration(FILE *out, double seconds)
         fprintf(out, "about %.1f h", seconds / 3600);
 }
 
-static void print_precision(const struct estimate *estimate, const struct machine_rates *rates,
-                            enum precision precision, double seeds, FILE *out)
+static void print_time(const struct estimate *estimate, const struct machine_rates *rates, double seeds, FILE *out)
 {
-    const struct efficiency *e = rates->asynchronous ? &of_gpu[precision] : &of_cpu[precision];
-    fprintf(out, "# time    %-5s ", precision_name(precision));
-    if (rates->products[precision] == 0) {
-        fprintf(out, "cannot be measured here: %s\n", rates->lacking.message);
-        return;
-    }
-    add_duration(out, seeds * estimate_seconds(estimate, rates, precision));
-    fprintf(out, ", at %.0f%% of %.0f GFLOP/s", 100 * e->training, rates->products[precision] / 1e9);
+    const struct efficiency *e = efficiency_of(rates);
+    fprintf(out, "# time    ");
+    add_duration(out, seeds * estimate_seconds(estimate, rates));
+    fprintf(out, " in %s, at %.0f%% of %.0f GFLOP/s", precision_name(rates->precision), 100 * e->training,
+            rates->products / 1e9);
     if (e->evaluation != e->training)
         fprintf(out, " in training and %.0f%% in evaluation", 100 * e->evaluation);
     if (e->training_passes > 0)
@@ -273,13 +256,9 @@ static void print_server(const struct estimate *estimate, const struct machine_r
     double faster = server_share * SERVER_CORES / (double)rates->cores;
     if (rates->asynchronous)
         return;
-    fprintf(out, "# extrapolated, not measured, to %d such cores at %.0f%% of their rate by itself:", SERVER_CORES,
+    fprintf(out, "# extrapolated, not measured, to %d such cores at %.0f%% of their rate by itself: ", SERVER_CORES,
             100 * server_share);
-    for (int p = 0; p < PRECISIONS; p++)
-        if (rates->products[p] > 0) {
-            fprintf(out, "%s %s ", p > 0 ? "," : "", precision_name((enum precision)p));
-            add_duration(out, seeds * estimate_seconds(estimate, rates, (enum precision)p) / faster);
-        }
+    add_duration(out, seeds * estimate_seconds(estimate, rates) / faster);
     fprintf(out, "\n");
 }
 
@@ -296,14 +275,11 @@ void estimate_print(const struct estimate *estimate, const struct machine_rates 
     double count = (double)seeds;
     fprintf(out, "# %zu run%s of %.2f TFLOP training and %.2f TFLOP evaluation and selectors\n", seeds,
             seeds == 1 ? "" : "s", estimate->training / 1e12, estimate->evaluation / 1e12);
-    for (int p = 0; p < PRECISIONS; p++)
-        print_precision(estimate, rates, (enum precision)p, count, out);
+    print_time(estimate, rates, count, out);
     fprintf(out, "#         rates of %zu core%s measured now; shares as measured by tests/bench on %s\n", rates->cores,
             rates->cores == 1 ? "" : "s", rates->asynchronous ? "an H100" : "2 cores with AMX");
     fprintf(out, "#         without reading, checking and decoding images and writing results\n");
     print_server(estimate, rates, count, out);
-    for (int p = 0; p < PRECISIONS; p++)
-        print_room(out, p == PRECISION_F32 ? "# memory  f32  " : "# memory  bf16 ", estimate->memory_of[p], "",
-                   estimate->cached_memory);
+    print_room(out, "# memory ", estimate->memory, "", estimate->cached_memory);
     print_room(out, "# disk   ", count * estimate->disk, " in checkpoints", estimate->cached_disk);
 }

@@ -3,9 +3,9 @@
  *     struct estimate estimate;
  *     struct machine_rates rates = {0};
  *     TRY(estimate_run(experiment, &estimate, error));
- *     TRY(machine_rates_measure(experiment, PRECISION_BF16, &rates, error));   // half a second
- *     double seconds = estimate_seconds(&estimate, &rates, PRECISION_BF16);
- *     estimate_print(&estimate, &rates, seeds, stdout);                        // of both precisions
+ *     TRY(machine_rates_measure(experiment, &rates, error));      // a second
+ *     double seconds = estimate_seconds(&estimate, &rates);
+ *     estimate_print(&estimate, &rates, seeds, stdout);
  */
 #ifndef MTIL_HARNESS_RUN_ESTIMATE_H
 #define MTIL_HARNESS_RUN_ESTIMATE_H
@@ -14,33 +14,29 @@
 
 #include "harness/run/experiment.h"
 
-enum { PRECISIONS = PRECISION_BF16 + 1 };
-
 struct estimate {
     double training, evaluation; /* floating-point operations of one seed; selectors count as evaluation */
-    double training_traffic, evaluation_traffic; /* bytes of f32 activations that forward passes of all of it produce */
-    double memory, memory_of[PRECISIONS];        /* bytes; memory: in the experiment's precision */
-    double disk;
-    double cached_memory, cached_disk; /* additional bytes for decoded images, the latter shared by all runs */
+    double training_traffic, evaluation_traffic; /* bytes of f32 activations that the forward passes produce */
+    double memory, disk;                         /* bytes */
+    double cached_memory, cached_disk;           /* additional bytes for decoded images; all runs share cached_disk */
 };
 
 struct machine_rates {
-    double products[PRECISIONS]; /* operations per second of a large product; 0: not measured */
-    double memory;               /* bytes per second of an element-wise product that no cache holds */
-    size_t cores;                /* that it was measured with */
-    bool asynchronous;           /* of a GPU */
-    struct error lacking;        /* why bf16 cannot be measured, if its rate is 0 */
+    double products;          /* operations per second of a large product; 0: not measured */
+    double memory;            /* bytes per second of an element-wise product that no cache holds */
+    size_t cores;             /* used in the measurement */
+    bool asynchronous;        /* of a GPU */
+    enum precision precision; /* of the product */
 };
 
 status estimate_run(struct experiment *experiment, struct estimate *estimate, struct error *error);
 
-/* On the experiment's backend, here and now; a rate that is known is not measured again, unless it is of other cores or of
- * another kind of device. A precision that the machine lacks is no error unless it is the experiment's. */
-status machine_rates_measure(struct experiment *experiment, enum precision precision, struct machine_rates *rates,
-                             struct error *error);
+/* Measures on the experiment's backend. Known rates are not measured again, unless for another number of cores, kind of
+ * device or precision. */
+status machine_rates_measure(struct experiment *experiment, struct machine_rates *rates, struct error *error);
 
-/* Of one seed. */
-double estimate_seconds(const struct estimate *estimate, const struct machine_rates *rates, enum precision precision);
+/* The seconds of one seed. */
+double estimate_seconds(const struct estimate *estimate, const struct machine_rates *rates);
 
 void estimate_print(const struct estimate *estimate, const struct machine_rates *rates, size_t seeds, FILE *out);
 

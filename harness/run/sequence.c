@@ -84,14 +84,14 @@ static status check_folder(const struct run *r, struct error *error)
                      r->folder);
 }
 
-/* The rows first, then the file that counts them: rows without the file are computed again. */
+/* The rows first, then the file with their digest: rows without the file are computed again. */
 static status save_place(struct run *r, size_t task, size_t iteration, struct error *error)
 {
     struct checkpoint_place place = {.task = task, .iteration = iteration};
     TRY(check_folder(r, error));
     TRY(image_watch_check(&r->images, iteration > 0 ? task : task - (task > 0), error));
     TRY(store_commit(r->sequence->store, error));
-    TRY(store_count_rows(r->sequence->store, r->recorder.run, (int64_t)task, (int64_t)iteration, &place.rows, error));
+    TRY(store_digest_rows(r->sequence->store, r->recorder.run, (int64_t)task, (int64_t)iteration, &place.rows, error));
     TRY(checkpoint_save(r->e, r->selector, r->resume, &place, error));
     r->saved = now();
     store_begin(r->sequence->store);
@@ -381,22 +381,22 @@ static status run_tasks(struct run *r, struct checkpoint_place place, struct err
     return OK;
 }
 
-/* A resume file counts the rows in the database; an older copy of the database, or another one, has fewer. More rows
- * are fine: what came after the file is computed again. */
+/* A resume file has a digest of the rows in the database; an older copy of the database, or another one, has fewer. More
+ * rows are fine: what came after the file is computed again. */
 static status check_rows(struct run *r, const struct checkpoint_place *place, struct error *error)
 {
     int64_t rows;
-    TRY(store_count_rows(r->sequence->store, r->recorder.run, (int64_t)place->task, (int64_t)place->iteration, &rows,
-                         error));
+    TRY(store_digest_rows(r->sequence->store, r->recorder.run, (int64_t)place->task, (int64_t)place->iteration, &rows,
+                          error));
     if (rows == place->rows)
         return OK;
     return error_set(
         error, ERROR_FORMAT,
-        "%s: expected %lld rows of %zu finished tasks and %zu iterations in %s, found %lld: the resume file "
-        "belongs to a run in another database, or to a newer copy of this one; name that one, or delete the "
-        "file to start from the beginning",
-        r->resume, (long long)place->rows, place->task, place->iteration, store_path(r->sequence->store),
-        (long long)rows);
+        "%s: the rows of %zu finished tasks and %zu iterations in %s are not those with which it was written: it "
+        "belongs "
+        "to a run in another database, or to a newer copy of this one, or somebody changed the rows; name that "
+        "database, or delete the file to start from the beginning",
+        r->resume, place->task, place->iteration, store_path(r->sequence->store));
 }
 
 /* The resume file first: if it names the current inputs, it is used whatever the database says. */
@@ -429,8 +429,9 @@ static status run_from_place(struct run *r, struct error *error)
     TRY(run_tasks(r, place, error));
     const struct feature_cache *cache = r->evaluator->cache;
     if (cache->images_asked > 0)
-        log_info(r->e->log, "%zu of %zu predictions after training had to be computed; the others cannot have changed",
-                 cache->images_encoded, cache->images_asked);
+        log_debug(r->e->log,
+                  "%zu of %zu predictions after training were computed, the others are those of an earlier test",
+                  cache->images_encoded, cache->images_asked);
     return store_commit(r->sequence->store, error);
 }
 

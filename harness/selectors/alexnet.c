@@ -8,4 +8,5 @@ const struct selector_kind selector_alexnet = {
     .route = ROUTE_BY_ERRORS,
     .features = FEATURES_PIXELS,
     .threshold = "0.0655",
+    .reads = CODER_KEYS "|alexnet",
     CODER_FUNCTIONS};

@@ -250,7 +250,7 @@ static status check_learner(const struct selector *selector, const struct subjec
                          error));
         if (!finite)
             return error_set(
-                error, ERROR_ARGUMENT,
+                error, ERROR_FORMAT,
                 "%s: the selector's %s is not finite after its training; lower selector.learning_rate (now at "
                 "%g)",
                 subject->name, group->list[i].name, selector->settings.rate);

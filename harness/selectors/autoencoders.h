@@ -1,6 +1,6 @@
-/* What selectors of autoencoders share: one autoencoder per task, trained on features of the task's images, whose
- * reconstruction error says how foreign an image is. They differ in the features: FEATURES_PATCHES are computed once,
- * FEATURES_PIXELS (AlexNet's, which fill no memory) from the images every time.
+/* The common part of selectors with autoencoders: one autoencoder per task, trained on features of the task's images,
+ * whose reconstruction error measures how foreign an image is. The selectors differ in the features: FEATURES_PATCHES
+ * are computed once, FEATURES_PIXELS (AlexNet's, which are not kept in memory) from the images every time.
  */
 #ifndef MTIL_HARNESS_SELECTORS_AUTOENCODERS_H
 #define MTIL_HARNESS_SELECTORS_AUTOENCODERS_H
@@ -23,6 +23,7 @@ status coders_write(const struct selector *selector, struct selector_tensors *te
 status coders_read(struct selector *selector, const struct safetensors *file, struct error *error);
 
 #define CODER_FORMULA "x = sigmoid(features), r = sigmoid(W2 ReLU(W1 x + b1) + b2), error = mean (r - x)^2"
+#define CODER_KEYS "code|iterations|batch|learning_rate|l2|unrelated"
 #define CODER_FUNCTIONS                                                                                                \
     .most = coders_most, .open = coders_open, .close = coders_close, .before = coders_before, .fit = coders_fit,       \
     .errors = coders_errors, .keep = coders_keep, .write = coders_write, .read = coders_read

@@ -7,4 +7,5 @@ const struct selector_kind selector_clip = {
     .formula = CODER_FORMULA,
     .route = ROUTE_BY_ERRORS,
     .features = FEATURES_PATCHES,
+    .reads = CODER_KEYS,
     CODER_FUNCTIONS};

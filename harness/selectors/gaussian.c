@@ -281,6 +281,7 @@ const struct selector_kind selector_gaussian = {
     .route = ROUTE_BY_ERRORS,
     .features = FEATURES_IMAGE,
     .shared = true,
+    .reads = "shrinkage",
     .most = most,
     .open = open_gaussian,
     .close = close_gaussian,

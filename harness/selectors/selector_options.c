@@ -1,6 +1,7 @@
 #include <string.h>
 
 #include "core/file.h"
+#include "core/text.h"
 #include "harness/selectors/selectors.h"
 
 #define CHOICE(name) "|" #name
@@ -116,6 +117,22 @@ const char *selector_preset(const char *name, const char *section, const char *k
 #define ALEXNET                                                                                                        \
     "AlexNet's weights: torchvision's alexnet-owt-7be5be79.pth, from https://download.pytorch.org/models/; without "   \
     "them leave out rows with kind alexnet, as in row=Park-clip, or set selector.kind=clip"
+
+bool selector_settings_read(const struct options *o, const char *key)
+{
+    const struct selector_settings s = selector_settings_of(o);
+    if (strcmp(key, "kind") == 0)
+        return true;
+    if (s.kind->route != ROUTE_BY_ERRORS)
+        return false;
+    if (strcmp(key, "decision") == 0 || strcmp(key, "threshold") == 0)
+        return true;
+    if (strcmp(key, "decision_batch") == 0)
+        return s.decision == DECIDE_PER_BATCH;
+    if (strcmp(key, "quantile") == 0)
+        return s.threshold == 0;
+    return s.kind->reads != NULL && text_has_word(s.kind->reads, key);
+}
 
 status selector_settings_check(const struct selector_settings *s, struct error *error)
 {

@@ -2,6 +2,8 @@
 #ifndef MTIL_HARNESS_SELECTORS_SELECTOR_OPTIONS_H
 #define MTIL_HARNESS_SELECTORS_SELECTOR_OPTIONS_H
 
+#include <stdbool.h>
+
 #include "core/option.h"
 
 /* A new selector is a file in this folder and a line here (selectors.h). */
@@ -24,6 +26,9 @@ struct selector_settings selector_settings_of(const struct options *options);
 
 /* The default of a key that is another one with this kind; NULL: its own. For suite_section.preset. */
 const char *selector_preset(const char *kind, const char *section, const char *key);
+
+/* Whether the kind and the decision that the options name look at the key. */
+bool selector_settings_read(const struct options *options, const char *key);
 
 /* What the kind needs and does not have, or has and does not use: ERROR_ARGUMENT. */
 status selector_settings_check(const struct selector_settings *settings, struct error *error);

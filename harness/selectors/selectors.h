@@ -28,6 +28,7 @@ struct selector_kind {
     enum selector_features features;
     bool shared;           /* a new task changes the errors of the earlier ones, too */
     const char *threshold; /* the default of selector.threshold; NULL: 0, the quantile */
+    const char *reads;     /* "code|batch": its own keys of section selector; NULL: none */
 
     /* Training images of a task that it learns from, at most; the held-out tenth is not among them. */
     size_t (*most)(const struct selector_settings *settings);

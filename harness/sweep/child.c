@@ -10,6 +10,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "core/file.h"
+
 enum { ARGUMENTS_MOST = 128, CANNOT_START = 127 };
 
 static const int requests[] = {SIGINT, SIGTERM, SIGHUP}; /* to stop */
@@ -67,9 +69,8 @@ status child_start(struct child *child, const char *const *arguments, const char
         copies[count] = (char *)arguments[count - 1]; /* the prototype of exec predates const */
     }
     *child = (struct child){.log = log};
-    int descriptor = open(log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
-    if (descriptor < 0)
-        return error_errno(error, errno, "%s: cannot be written", log);
+    int descriptor;
+    TRY(file_open_own(AT_FDCWD, log, O_WRONLY | O_APPEND, &descriptor, error));
     status result = fork_child(child, copies, descriptor, error);
     close(descriptor);
     return result;

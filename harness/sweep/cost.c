@@ -53,8 +53,9 @@ static bool same_cost(const struct sweep *sweep, size_t a, size_t b)
 {
     for (size_t i = 0; i < sweep->grid.count; i++) {
         const struct grid_axis *axis = &sweep->grid.axes[i];
-        if (!axis->seeds && strncmp(axis->key, "merge.", strlen("merge.")) != 0 &&
-            strcmp(grid_value(&sweep->grid, i, a), grid_value(&sweep->grid, i, b)) != 0)
+        const char *x = sweep_value(sweep, i, a), *y = sweep_value(sweep, i, b);
+        if (strncmp(axis->key, "merge.", strlen("merge.")) != 0 && x != y &&
+            (x == NULL || y == NULL || strcmp(x, y) != 0))
             return false;
     }
     return true;
@@ -64,7 +65,7 @@ static bool same_cost(const struct sweep *sweep, size_t a, size_t b)
 static const struct sweep_cost *known_cost(const struct sweep *sweep, size_t configuration)
 {
     const struct sweep_cost *known = NULL;
-    for (size_t i = 0; i < sweep->grid.combinations; i++) {
+    for (size_t i = 0; i < sweep->configuration_count; i++) {
         const struct sweep_cost *cost = &sweep->configurations[i].cost;
         if (isnan(cost->core_seconds) || (known != NULL && known->measured >= cost->measured) ||
             !same_cost(sweep, i, configuration))
@@ -85,10 +86,9 @@ static status estimate_configuration(struct sweep *sweep, size_t configuration, 
     TRY(sweep_suite(sweep, configuration, &suite, error));
     status result = experiment_open(&e, suite, sweep->runs[c->first].seed, NULL, error);
     if (result == OK) {
-        enum precision precision = e->model.backend->precision;
         result = estimate_run(e, &estimate, error);
-        NEXT(result, machine_rates_measure(e, precision, rates, error));
-        seconds = result == OK ? estimate_seconds(&estimate, rates, precision) : 0;
+        NEXT(result, machine_rates_measure(e, rates, error));
+        seconds = result == OK ? estimate_seconds(&estimate, rates) : 0;
         experiment_close(e);
     }
     suite_destroy(suite);
@@ -103,7 +103,7 @@ static status estimate_configuration(struct sweep *sweep, size_t configuration, 
 status sweep_cost_estimate(struct sweep *sweep, struct store *store, const struct log *log, struct progress *progress,
                            struct error *error)
 {
-    size_t count = sweep->grid.combinations;
+    size_t count = sweep->configuration_count;
     struct machine_rates rates = {0};
     for (size_t i = 0; store != NULL && i < count; i++)
         TRY(read_past(sweep, store, i, error));
@@ -150,7 +150,7 @@ double sweep_cost_left(const struct sweep *sweep, const struct placement *placem
 double sweep_cost_memory(const struct sweep *sweep)
 {
     double most = 0;
-    for (size_t i = 0; i < sweep->grid.combinations; i++)
+    for (size_t i = 0; i < sweep->configuration_count; i++)
         if (has_work(sweep, &sweep->configurations[i]))
             most = fmax(most, sweep->configurations[i].cost.memory);
     return most;

@@ -10,7 +10,7 @@
 #include "core/text.h"
 #include "harness/config/keys.h"
 
-enum { AXES_MOST = 64, VALUES_MOST = 10000, COMBINATIONS_MOST = 10000 };
+enum { AXES_MOST = 63, VALUES_MOST = 10000, COMBINATIONS_MOST = 10000 };
 
 static const char seeds_key[] = "run.seeds";
 

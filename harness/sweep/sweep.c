@@ -28,21 +28,31 @@ static void free_texts(char **texts, size_t count)
 
 /* --- Configurations --- */
 
-/* The axes with several values, as written; "": none. NULL: no memory. */
-static char *make_label(const struct grid *grid, size_t combination)
+const char *sweep_value(const struct sweep *sweep, size_t axis, size_t configuration)
+{
+    const struct sweep_configuration *c = &sweep->configurations[configuration];
+    return c->unread >> axis & 1 ? NULL : grid_value(&sweep->grid, axis, c->combination);
+}
+
+/* The axes with several values, as written; "": none. */
+static status make_label(struct sweep *sweep, size_t configuration, struct error *error)
 {
     struct text text = {0};
     text_add(&text, "%s", "");
-    for (size_t i = 0; i < grid->count; i++)
-        if (!grid->axes[i].seeds && grid->axes[i].count > 1)
-            text_add(&text, "%s%s=%s", text.size > 0 ? " " : "", grid->axes[i].name, grid_value(grid, i, combination));
-    return text.data;
+    for (size_t i = 0; i < sweep->grid.count; i++) {
+        const char *value = sweep_value(sweep, i, configuration);
+        if (value != NULL && sweep->grid.axes[i].count > 1)
+            text_add(&text, "%s%s=%s", text.size > 0 ? " " : "", sweep->grid.axes[i].name, value);
+    }
+    free(sweep->configurations[configuration].label);
+    sweep->configurations[configuration].label = text.data;
+    return text.data != NULL ? OK : no_memory(sweep, error);
 }
 
 static status load(const struct sweep *sweep, char **overrides, size_t configuration, struct suite **suite,
                    struct error *error)
 {
-    TRY(grid_overrides(&sweep->grid, configuration, overrides, error));
+    TRY(grid_overrides(&sweep->grid, sweep->configurations[configuration].combination, overrides, error));
     status result =
         suite_load(suite, sweep->suite, settings_sections, (const char *const *)overrides, sweep->grid.count, error);
     for (size_t i = 0; i < sweep->grid.count; i++)
@@ -143,17 +153,115 @@ static status add_runs(struct sweep *sweep, size_t configuration, const struct s
     return sweep->database != NULL && sweep->run_folder != NULL ? OK : no_memory(sweep, error);
 }
 
-static status read_configuration(struct sweep *sweep, size_t index, struct error *error)
+/* --- Keys that are not read --- */
+
+/* Whether the value of an axis in a combination is its first one. */
+static bool is_first(const struct sweep *sweep, size_t axis, size_t combination)
 {
+    return strcmp(grid_value(&sweep->grid, axis, combination), sweep->grid.axes[axis].values[0]) == 0;
+}
+
+/* Of combinations that differ in what they do not read, the first one is a configuration. */
+static bool find_unread(struct sweep *sweep, struct sweep_configuration *c, const struct suite *suite)
+{
+    bool repeats = false;
+    for (size_t i = 0; i < sweep->grid.count; i++)
+        if (!sweep->grid.axes[i].seeds && !suite_reads(suite, sweep->grid.axes[i].key)) {
+            c->unread |= UINT64_C(1) << i;
+            repeats |= !is_first(sweep, i, c->combination);
+        }
+    return repeats;
+}
+
+/* Whether nothing with that value of one axis reads another one, and something with other values does. */
+static bool decides(const struct sweep *sweep, size_t axis, const char *value, size_t unread)
+{
+    bool with = false, without = false;
+    for (size_t k = 0; k < sweep->configuration_count; k++) {
+        const char *own = sweep_value(sweep, axis, k);
+        bool reads = sweep_value(sweep, unread, k) != NULL;
+        if (own != NULL && strcmp(own, value) == 0 && reads)
+            return false;
+        with |= own != NULL && strcmp(own, value) == 0;
+        without |= reads;
+    }
+    return with && without;
+}
+
+/* "policy=none, policy=ewa": which values keep an axis from being read. */
+static void add_deciders(const struct sweep *sweep, size_t unread, struct text *text)
+{
+    size_t before = text->size;
+    for (size_t i = 0; i < sweep->grid.count; i++)
+        for (size_t v = 0; i != unread && !sweep->grid.axes[i].seeds && v < sweep->grid.axes[i].count; v++)
+            if (decides(sweep, i, sweep->grid.axes[i].values[v], unread))
+                text_add(text, "%s%s=%s", text->size > before ? ", " : "", sweep->grid.axes[i].name,
+                         sweep->grid.axes[i].values[v]);
+    if (text->size == before)
+        text_add(text, "some configurations");
+}
+
+/* Says what was left out; an axis that nothing reads is a mistake. */
+static status note_unread(struct sweep *sweep, size_t repeated, struct error *error)
+{
+    struct text text = {0};
+    for (size_t i = 0; i < sweep->grid.count; i++) {
+        const struct grid_axis *axis = &sweep->grid.axes[i];
+        size_t reading = 0;
+        for (size_t k = 0; k < sweep->configuration_count; k++)
+            reading += sweep_value(sweep, i, k) != NULL;
+        if (axis->seeds || axis->count == 1 || reading == sweep->configuration_count)
+            continue;
+        if (reading == 0) {
+            text_free(&text);
+            return error_set(error, ERROR_ARGUMENT,
+                             "command line: %s: no configuration reads it; expected axes that change what is computed",
+                             axis->key);
+        }
+        text_add(&text, "%s%s is not read with ", text.size > 0 ? "; " : "", axis->key);
+        add_deciders(sweep, i, &text);
+    }
+    if (repeated > 0)
+        text_add(&text, ": %zu runs instead of %zu", sweep->run_count, sweep->run_count + repeated);
+    sweep->left_out = text.data;
+    return text.failed ? no_memory(sweep, error) : OK;
+}
+
+/* Of one combination; *repeats: it is none, and has so many runs. */
+static status read_configuration(struct sweep *sweep, size_t combination, size_t *repeats, struct error *error)
+{
+    size_t index = sweep->configuration_count++;
     struct sweep_configuration *c = &sweep->configurations[index];
     struct suite *suite;
-    c->label = make_label(&sweep->grid, index);
-    if (c->label == NULL)
-        return no_memory(sweep, error);
+    *c = (struct sweep_configuration){.combination = combination, .cost.core_seconds = NAN};
+    TRY(make_label(sweep, index, error));
     TRY(sweep_suite(sweep, index, &suite, error));
-    status result = add_runs(sweep, index, suite, error);
+    bool again = find_unread(sweep, c, suite);
+    *repeats = again ? settings_seeds(suite) : 0;
+    status result = again ? OK : make_label(sweep, index, error);
+    if (!again)
+        NEXT(result, add_runs(sweep, index, suite, error));
     suite_destroy(suite);
-    return result == OK || *c->label == 0 ? result : error_context(error, "%s", c->label);
+    if (result != OK)
+        return c->label == NULL || *c->label == 0 ? result : error_context(error, "%s", c->label);
+    if (again) {
+        free(c->label);
+        sweep->configuration_count--;
+    }
+    return OK;
+}
+
+static status read_configurations(struct sweep *sweep, struct error *error)
+{
+    size_t repeated = 0, repeats;
+    sweep->configurations = calloc(sweep->grid.combinations, sizeof *sweep->configurations);
+    if (sweep->configurations == NULL)
+        return no_memory(sweep, error);
+    for (size_t i = 0; i < sweep->grid.combinations; i++) {
+        TRY(read_configuration(sweep, i, &repeats, error));
+        repeated += repeats;
+    }
+    return note_unread(sweep, repeated, error);
 }
 
 /* --- Inputs --- */
@@ -219,7 +327,7 @@ static status identify_all(struct sweep *sweep, const struct sweep_request *requ
 {
     struct identification id = {.sweep = sweep, .request = request};
     status result = OK;
-    for (size_t i = 0; result == OK && i < sweep->grid.combinations; i++)
+    for (size_t i = 0; result == OK && i < sweep->configuration_count; i++)
         result = identify(&id, i, error);
     for (size_t i = 0; i < id.count; i++)
         inputs_free(&id.known[i].inputs);
@@ -238,7 +346,7 @@ static int compare_hashes(const void *a, const void *b)
 /* The results do not distinguish two configurations with the same hash. */
 static status check_distinct(const struct sweep *sweep, struct error *error)
 {
-    size_t count = sweep->grid.combinations;
+    size_t count = sweep->configuration_count;
     const struct sweep_configuration **sorted = calloc(count, sizeof *sorted);
     if (sorted == NULL)
         return no_memory(sweep, error);
@@ -295,13 +403,7 @@ static status open_sweep(struct sweep *sweep, const struct sweep_request *reques
         return error_set(error, ERROR_MEMORY, "sweep: no memory");
     TRY(grid_parse(&sweep->grid, request->words, request->count, request->values, settings_sections, error));
     TRY(add_rows(sweep, error));
-    sweep->configurations = calloc(sweep->grid.combinations, sizeof *sweep->configurations);
-    if (sweep->configurations == NULL)
-        return no_memory(sweep, error);
-    for (size_t i = 0; i < sweep->grid.combinations; i++) {
-        sweep->configurations[i].cost.core_seconds = NAN;
-        TRY(read_configuration(sweep, i, error));
-    }
+    TRY(read_configurations(sweep, error));
     TRY(check_distinct(sweep, error)); /* before files are read */
     TRY(identify_all(sweep, request, error));
     TRY(check_distinct(sweep, error));
@@ -330,10 +432,11 @@ void sweep_close(struct sweep *sweep)
         free(sweep->runs[i].log);
         free(sweep->runs[i].failure);
     }
-    for (size_t i = 0; sweep->configurations != NULL && i < sweep->grid.combinations; i++)
+    for (size_t i = 0; i < sweep->configuration_count; i++)
         free(sweep->configurations[i].label);
     free(sweep->runs);
     free(sweep->configurations);
+    free(sweep->left_out);
     grid_free(&sweep->grid);
     free(sweep->database);
     free(sweep->run_folder);
@@ -426,7 +529,8 @@ status sweep_arguments(const struct sweep *sweep, size_t run, const char *const 
     char **overrides = calloc(axes + 1, sizeof *overrides), **arguments = calloc(most, sizeof *arguments);
     status made = overrides != NULL && arguments != NULL ? OK : no_memory(sweep, error);
     if (made == OK)
-        made = grid_overrides(&sweep->grid, sweep->runs[run].configuration, overrides, error);
+        made = grid_overrides(&sweep->grid, sweep->configurations[sweep->runs[run].configuration].combination,
+                              overrides, error);
     if (made == OK && !fill_arguments(sweep, run, overrides, more, arguments))
         made = no_memory(sweep, error);
     free_texts(overrides, axes);

@@ -23,8 +23,10 @@ static void add_axis_columns(const struct sweep *sweep, struct table *table)
 static void add_axis_cells(const struct sweep *sweep, size_t configuration, struct table *table)
 {
     for (size_t i = 0; i < sweep->grid.count; i++)
-        if (varies(&sweep->grid.axes[i]))
-            table_add_text(table, grid_value(&sweep->grid, i, configuration));
+        if (varies(&sweep->grid.axes[i])) {
+            const char *value = sweep_value(sweep, i, configuration);
+            value != NULL ? table_add_text(table, value) : table_add_empty(table);
+        }
 }
 
 /* --- The plan --- */
@@ -52,7 +54,7 @@ void sweep_tables_plan(const struct sweep *sweep, const struct placement *placem
         table_add_column(table, &(struct table_column){.title = "elsewhere"});
     table_add_column(table, &(struct table_column){.title = "time of a run", .align = ALIGN_RIGHT});
     double speed = placement_speed(placement);
-    for (size_t i = 0; i < sweep->grid.combinations; i++) {
+    for (size_t i = 0; i < sweep->configuration_count; i++) {
         const struct sweep_configuration *c = &sweep->configurations[i];
         int64_t counts[SWEEP_STANDINGS] = {0};
         for (size_t k = c->first; k < c->first + c->runs; k++)
@@ -165,7 +167,7 @@ status sweep_tables_results(const struct sweep *sweep, struct store *store, stru
     if (classifiers)
         return OK;
     add_result_columns(sweep, table);
-    for (size_t i = 0; i < sweep->grid.combinations; i++) {
+    for (size_t i = 0; i < sweep->configuration_count; i++) {
         struct spread spreads[METRICS] = {{0}};
         int64_t finished;
         TRY(read_configuration(sweep, &sweep->configurations[i], store, spreads, &finished, error));

@@ -173,7 +173,7 @@ static status held_step(const struct experiment *e, const struct task *task, con
     char name[192];
     TRY(name_first(e, PART_GRADIENT, PART_GRADIENT, "loss", name, sizeof name, error));
     return error_set(
-        error, ERROR_ARGUMENT,
+        error, ERROR_FORMAT,
         "%s: iteration %d: the loss or its gradients are not finite (the %s); lower training.learning_rate "
         "(it peaks at %g), lengthen training.warmup, or leave such iterations out with "
         "training.on_nan=skip",
@@ -207,7 +207,7 @@ status guard_check(const struct experiment *e, const struct task *task, size_t i
     if (guard.first > 0 && !skips(task))
         return held_step(e, task, &guard, error);
     TRY(name_first(e, PART_VALUE, PART_SECOND_MOMENT, "model", name, sizeof name, error));
-    return error_set(error, ERROR_ARGUMENT,
+    return error_set(error, ERROR_FORMAT,
                      "%s: after iteration %zu the %s is not finite; lower training.learning_rate (it peaks at %g) or "
                      "lengthen training.warmup",
                      task->settings.name, iteration, name, task->settings.rate);

@@ -1,4 +1,4 @@
-/* Runs that a comparison looks at: their settings, what they were tested on, what they reached. */
+/* Reads the runs of a comparison: their settings, test sets and metrics. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 #include "results/query/internal.h"
 #include "results/store/store_internal.h"
 
-/* Without a status in the filter only runs that came to their end. */
+/* Without a status in the filter, only finished runs. */
 #define COMPARED CHOSEN ", compared AS (SELECT * FROM chosen WHERE ?7 IS NOT NULL OR status = 'finished') "
 
 static status open_filtered(struct compare *c, const char *sql, struct statement **statement, struct error *error)
@@ -51,15 +51,6 @@ static const struct dimension *find_dimension(const char *name)
     return NULL;
 }
 
-static bool has_word(const char *words, const char *word)
-{
-    size_t length = strlen(word);
-    for (const char *at = words; *at; at += strcspn(at, "|") + (at[strcspn(at, "|")] == '|'))
-        if (strcspn(at, "|") == length && memcmp(at, word, length) == 0)
-            return true;
-    return false;
-}
-
 const char *compare_by_keys(const char *name)
 {
     const struct dimension *dimension = find_dimension(name);
@@ -86,7 +77,7 @@ bool compare_is_by(const struct comparison_request *request, const char *key)
         return false;
     for (size_t i = 0; i < request->by_count; i++) {
         const char *keys = compare_by_keys(request->by[i]);
-        if (strcmp(keys, "*") == 0 || has_word(keys, key) ||
+        if (strcmp(keys, "*") == 0 || text_has_word(keys, key) ||
             (strcmp(key, CONTENTS_PROMPTS) == 0 && decides_prompts(keys)))
             return true;
     }
@@ -112,7 +103,7 @@ static status unknown_key(const char *name, const struct setting_values *values,
     return ERROR_ARGUMENT;
 }
 
-/* The values of what is compared, of the configuration whose first run the statement is at. */
+/* Reads the compared values of the configuration whose first run the statement is at. */
 static status read_by(struct compare *c, struct statement *statement, struct configuration *configuration,
                       struct error *error)
 {
@@ -184,7 +175,7 @@ static status read_runs(struct compare *c, struct error *error)
     return result;
 }
 
-/* A key that no configuration has is a mistake. */
+/* A key that no configuration has is an error. */
 static status check_by(const struct compare *c, struct error *error)
 {
     for (size_t i = 0; i < c->request->by_count; i++) {
@@ -438,7 +429,7 @@ static status drop_runs(struct compare *c, struct error *error)
     return OK;
 }
 
-/* What may move the last digits, though it is no setting. */
+/* Notes differences that are no settings but may change the last digits. */
 static status note_mixed(struct compare *c, const char *column, const char *what, struct error *error)
 {
     char sql[4096];

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "core/file.h"
+#include "core/file_group.h"
 #include "results/query/internal.h"
 #include "results/store/store_internal.h"
 
@@ -16,17 +17,17 @@ static const char files_sql[] =
     "name";
 
 static status write_file(struct store *store, const struct query_filter *filter, struct statement *file,
-                         const char *folder, struct csv_counts *counts, struct error *error)
+                         struct file_group *group, struct csv_counts *counts, struct error *error)
 {
     struct text sql = {0}, csv = {0};
     struct table table = {0};
-    char *path = path_format("%s/%s.csv", folder, statement_text(file, 0));
+    char *name = path_format("%s.csv", statement_text(file, 0));
     text_add(&sql, CHOSEN "SELECT * FROM \"%s\" WHERE run IN (SELECT run FROM chosen) ORDER BY 1, 2, 3",
              statement_text(file, 0));
-    status result = path == NULL || sql.failed ? error_set(error, ERROR_MEMORY, "%s: out of memory", store_path(store))
+    status result = name == NULL || sql.failed ? error_set(error, ERROR_MEMORY, "%s: out of memory", store_path(store))
                                                : query_answer_sql(store, sql.data, filter, &table, error);
     NEXT(result, table_render(&table, TABLE_CSV, false, &csv, error));
-    NEXT(result, file_write(path, csv.data, csv.size, error));
+    NEXT(result, file_group_add(group, name, csv.data, csv.size, error));
     if (result == OK) {
         counts->files++;
         counts->rows += table_rows(&table);
@@ -34,34 +35,32 @@ static status write_file(struct store *store, const struct query_filter *filter,
     table_free(&table);
     text_free(&csv);
     text_free(&sql);
-    free(path);
+    free(name);
     return result;
 }
 
-static status check_chosen(struct store *store, const struct query_filter *filter, struct error *error)
+static status write_files(struct store *store, const struct query_filter *filter, struct file_group *group,
+                          struct csv_counts *counts, struct error *error)
 {
-    struct table table = {0};
-    status result = query_answer_sql(store, CHOSEN "SELECT run FROM chosen LIMIT 1", filter, &table, error);
-    bool none = table_rows(&table) == 0;
-    table_free(&table);
-    if (result == OK && none)
-        return error_set(error, ERROR_ARGUMENT, "%s: no run is chosen; `mtil query runs` lists those there are",
-                         store_path(store));
+    struct statement *file;
+    TRY(statement_open(&file, store->database, files_sql, error));
+    bool row = true;
+    status result = statement_bind(file, NO_VALUES, error);
+    while (result == OK && (result = statement_step(file, &row, error)) == OK && row)
+        result = write_file(store, filter, file, group, counts, error);
+    statement_close(file);
     return result;
 }
 
 status csv_export(struct store *store, const struct query_filter *filter, const char *folder, struct csv_counts *counts,
                   struct error *error)
 {
+    struct file_group group;
     *counts = (struct csv_counts){0};
-    struct statement *file;
-    TRY(check_chosen(store, filter, error));
-    TRY(directory_create(folder, error));
-    TRY(statement_open(&file, store->database, files_sql, error));
-    bool row = true;
-    status result = statement_bind(file, NO_VALUES, error);
-    while (result == OK && (result = statement_step(file, &row, error)) == OK && row)
-        result = write_file(store, filter, file, folder, counts, error);
-    statement_close(file);
+    TRY(query_check_chosen(store, filter, error));
+    status result = file_group_begin(&group, folder, error);
+    NEXT(result, write_files(store, filter, &group, counts, error));
+    NEXT(result, file_group_commit(&group, error));
+    file_group_abandon(&group);
     return result;
 }

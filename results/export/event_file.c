@@ -2,8 +2,6 @@
 
 #include <string.h>
 
-#include "core/file.h"
-
 /* --- TFRecord --- */
 
 uint32_t event_file_checksum(const void *data, size_t size)
@@ -99,7 +97,7 @@ static void add_string(struct text *to, unsigned field, const char *string)
     add_bytes(to, field, string, strlen(string));
 }
 
-/* Adds a message and lets go of its own memory. */
+/* Adds a message and frees it. */
 static void add_message(struct text *to, unsigned field, struct text *message)
 {
     add_bytes(to, field, message->data, message->size);
@@ -174,7 +172,7 @@ void event_file_text(struct event_file *file, const struct event_time *time, con
     add_value(file, time, &value);
 }
 
-/* What a plugin reads from a tag without values; message is let go of. */
+/* The data of a plugin on a tag without values; frees message. */
 static void add_plugin_data(struct event_file *file, const struct event_time *time, const char *tag,
                             enum hparams_field field, struct text *message)
 {
@@ -221,13 +219,6 @@ void event_file_end(struct event_file *file, const struct event_time *time, enum
     add_integer(&end, END_OUTCOME, outcome);
     add_double(&end, END_CLOCK, time->clock);
     add_plugin_data(file, time, "_hparams_/session_end_info", HPARAMS_END, &end);
-}
-
-status event_file_write(const struct event_file *file, const char *path, struct error *error)
-{
-    if (file->bytes.failed)
-        return error_set(error, ERROR_MEMORY, "%s: out of memory", path);
-    return file_write(path, file->bytes.data, file->bytes.size, error);
 }
 
 void event_file_free(struct event_file *file)

@@ -6,11 +6,12 @@
  *     event_file_text(&file, &(struct event_time){.clock = started}, "suite", "| key | value |\n…");
  *     event_file_settings(&file, &(struct event_time){.clock = started}, "most_used", settings, count);
  *     event_file_end(&file, &(struct event_time){.clock = ended}, EVENT_FINISHED);
- *     TRY(event_file_write(&file, "logs/run/events.out.tfevents.1767225600.mtil", error));
+ *     … file.bytes, unless file.bytes.failed …
  *     event_file_free(&file);
  *
- * Formats: tensorflow/core/lib/io/record_writer.h, core/util/event.proto, core/framework/summary.proto and tensor.proto,
- * tensorboard/plugins/hparams/plugin_data.proto; of the messages only the fields that are needed. The name of a file must hold "tfevents".
+ * Formats: tensorflow/core/lib/io/record_writer.h, core/util/event.proto, core/framework/summary.proto and
+ * tensor.proto, tensorboard/plugins/hparams/plugin_data.proto; only the needed fields of the messages. The name of a
+ * file must contain "tfevents".
  */
 #ifndef MTIL_RESULTS_EXPORT_EVENT_FILE_H
 #define MTIL_RESULTS_EXPORT_EVENT_FILE_H
@@ -18,10 +19,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "core/status.h"
 #include "core/text.h"
 
-/* Zero-initialised is empty; kept in memory until it is written. */
+/* Zero-initialised is empty. */
 struct event_file {
     struct text bytes;
 };
@@ -31,14 +31,14 @@ struct event_time {
     int64_t step; /* not negative */
 };
 
-/* The first event, which says what the file is. */
+/* The first event, which identifies the format. */
 void event_file_begin(struct event_file *file, double clock);
 
 void event_file_scalar(struct event_file *file, const struct event_time *time, const char *tag, double value);
 void event_file_text(struct event_file *file, const struct event_time *time, const char *tag, const char *markdown);
 
-/* For the tab HParams: what the run was given, and the group of runs that were given the same but for their seed. A value
- * that reads as a number is one there. */
+/* For the tab HParams: the settings of the run, and its group of runs that differ in the seed alone. Values that read
+ * as numbers are numbers there. */
 struct event_setting {
     const char *key, *value;
 };
@@ -48,8 +48,6 @@ void event_file_settings(struct event_file *file, const struct event_time *time,
 enum event_outcome { EVENT_FINISHED = 1, EVENT_FAILED = 2, EVENT_RUNNING = 3 }; /* numbers of the format */
 void event_file_end(struct event_file *file, const struct event_time *time, enum event_outcome outcome);
 
-/* All of it or nothing. ERROR_MEMORY where something could not be added. */
-status event_file_write(const struct event_file *file, const char *path, struct error *error);
 void event_file_free(struct event_file *file);
 
 /* CRC-32C (Castagnoli), and TFRecord's masked form of it. */

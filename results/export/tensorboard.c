@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/file.h"
+#include "core/file_group.h"
 #include "results/export/event_file.h"
 #include "results/query/internal.h"
 #include "results/store/setting_values.h"
@@ -53,7 +53,7 @@ static double real(struct statement *row, size_t column)
     return value.kind == VALUE_REAL ? value.real : value.kind == VALUE_INTEGER ? (double)value.integer : (double)NAN;
 }
 
-/* Iterations are counted through all tasks; before is what those of earlier tasks come to. */
+/* Iterations are counted through all tasks; before: iterations of earlier tasks. */
 struct place {
     int64_t task, iteration, before;
 };
@@ -172,7 +172,7 @@ static status add_hyperparameters(struct run_export *out, struct error *error)
     return result;
 }
 
-/* In which settings the chosen runs differ, a row per run and key. Seeds are what a group has several of. */
+/* The settings in which the chosen runs differ, a row per run and key. Seeds differ within a group. */
 static const char differing_sql[] =
     CHOSEN ", differing AS (SELECT key FROM settings JOIN chosen USING (run) WHERE key NOT IN ('run.seeds', "
            "'method.name', 'merge.policy') GROUP BY key "
@@ -241,9 +241,8 @@ static void add_part(struct text *path, const char *word)
 }
 
 /* Of a row of runs_sql. */
-static void add_folder(struct text *path, const char *folder, struct statement *row)
+static void add_folder(struct text *path, struct statement *row)
 {
-    text_add(path, "%s/", folder);
     add_part(path, statement_text(row, 1));
     text_add(path, "/");
     add_part(path, statement_text(row, 2));
@@ -255,18 +254,16 @@ static void add_folder(struct text *path, const char *folder, struct statement *
 static const char runs_sql[] = CHOSEN "SELECT run, suite, method, policy, suite_hash, seed, tasks, "
                                       "coalesce(CAST(strftime('%s', started) AS INTEGER), 0) FROM chosen ORDER BY run";
 
-static status write_file(const struct run_export *out, struct text *path, struct error *error)
+static status write_file(const struct run_export *out, struct text *path, struct file_group *group, struct error *error)
 {
-    if (path->failed)
-        return error_set(error, ERROR_MEMORY, "run %" PRId64 ": out of memory", out->run);
-    TRY(directory_create(path->data, error));
     text_add(path, "/events.out.tfevents.%010.0f.mtil", out->started);
-    return path->failed ? error_set(error, ERROR_MEMORY, "run %" PRId64 ": out of memory", out->run)
-                        : event_file_write(&out->file, path->data, error);
+    if (path->failed || out->file.bytes.failed)
+        return error_set(error, ERROR_MEMORY, "run %" PRId64 ": out of memory", out->run);
+    return file_group_add(group, path->data, out->file.bytes.data, out->file.bytes.size, error);
 }
 
-static status export_run(struct store *store, const struct table *differing, struct statement *row, const char *folder,
-                         struct tensorboard_counts *counts, struct error *error)
+static status export_run(struct store *store, const struct table *differing, struct statement *row,
+                         struct file_group *group, struct tensorboard_counts *counts, struct error *error)
 {
     struct run_export out = {.store = store,
                              .differing = differing,
@@ -275,9 +272,9 @@ static status export_run(struct store *store, const struct table *differing, str
                              .started = (double)statement_integer(row, 7)};
     struct text path = {0};
     status result = fill(&out, error);
-    add_folder(&path, folder, row);
+    add_folder(&path, row);
     if (result == OK)
-        result = write_file(&out, &path, error);
+        result = write_file(&out, &path, group, error);
     if (result == OK) {
         counts->runs++;
         counts->values += out.values;
@@ -288,14 +285,14 @@ static status export_run(struct store *store, const struct table *differing, str
 }
 
 static status export_runs(struct store *store, const struct query_filter *filter, const struct table *differing,
-                          const char *folder, struct tensorboard_counts *counts, struct error *error)
+                          struct file_group *group, struct tensorboard_counts *counts, struct error *error)
 {
     struct statement *statement;
     TRY(statement_open(&statement, store->database, runs_sql, error));
     bool row = true;
     status result = query_bind_filter(statement, filter, error);
     while (result == OK && (result = statement_step(statement, &row, error)) == OK && row)
-        result = export_run(store, differing, statement, folder, counts, error);
+        result = export_run(store, differing, statement, group, counts, error);
     statement_close(statement);
     return result;
 }
@@ -305,11 +302,13 @@ status tensorboard_export(struct store *store, const struct query_filter *filter
 {
     *counts = (struct tensorboard_counts){0};
     struct table differing = {0};
-    status result = query_answer_sql(store, differing_sql, filter, &differing, error);
-    NEXT(result, export_runs(store, filter, &differing, folder, counts, error));
+    struct file_group group;
+    TRY(query_check_chosen(store, filter, error));
+    status result = file_group_begin(&group, folder, error);
+    NEXT(result, query_answer_sql(store, differing_sql, filter, &differing, error));
+    NEXT(result, export_runs(store, filter, &differing, &group, counts, error));
+    NEXT(result, file_group_commit(&group, error));
+    file_group_abandon(&group);
     table_free(&differing);
-    if (result == OK && counts->runs == 0)
-        return error_set(error, ERROR_ARGUMENT, "%s: no run is chosen; `mtil query runs` lists those there are",
-                         store_path(store));
     return result;
 }

@@ -119,6 +119,18 @@ status query_answer_sql(struct store *store, const char *sql, const struct query
     return result;
 }
 
+status query_check_chosen(struct store *store, const struct query_filter *filter, struct error *error)
+{
+    struct table table = {0};
+    status result = query_answer_sql(store, CHOSEN "SELECT run FROM chosen LIMIT 1", filter, &table, error);
+    bool none = table_rows(&table) == 0;
+    table_free(&table);
+    if (result == OK && none)
+        return error_set(error, ERROR_ARGUMENT, "%s: no run is chosen; `mtil query runs` lists those there are",
+                         store_path(store));
+    return result;
+}
+
 status query_sql(struct store *store, const char *sql, struct table *table, struct error *error)
 {
     struct statement *statement;

@@ -48,12 +48,10 @@ static const struct named_query {
     const char *sql, *sql_of_dataset; /* the second, if any, where the filter names a dataset */
     query_function *answer;
 } queries[] = {
-    {{"runs", "what has been run: suite, settings, seed, status, dates"},
-     CHOSEN
-     "SELECT run, suite, setting, method, policy, selector, selection, task_order AS \"order\", model, seed, status, "
-     "started, finished, message FROM chosen ORDER BY run",
+    {{"runs", "what has been run: suite, settings, seed, status, dates, folder of the adapters"},
      NULL,
-     NULL},
+     NULL,
+     query_runs},
     {{"metrics", "transfer, average, last and more of each run whose matrix is complete"},
      CHOSEN "SELECT run, suite, method, policy, seed, transfer, average, last, forgetting, backward_transfer, "
             "forward_transfer, gain, zero_shot FROM chosen JOIN metrics USING (run) ORDER BY run",
@@ -211,7 +209,7 @@ static bool ends_with(const char *string, const char *end)
     return size >= length && strcmp(string + size - length, end) == 0;
 }
 
-/* SQLite need not know the square root, so the view holds variances. */
+/* SQLite may lack the square root, so the view has variances. */
 static void take_roots(struct table *table)
 {
     for (size_t column = 0; column < table->columns; column++) {
@@ -237,19 +235,60 @@ static void take_roots(struct table *table)
         SPREAD("last") "avg(forgetting) AS forgetting, avg(gain) AS gain "
 #define BEST_FIRST "GROUP BY suite_hash ORDER BY avg(last) DESC, suite_hash"
 
+/* Keys in which configurations that are called the same differ, with one of their values; a row's name first, for it says most. */
+#define TWIN_KEYS                                                                                                      \
+    ", called AS (SELECT min(run) AS run, json_array(suite, setting, method, policy, selector, selection, "            \
+    "task_order, "                                                                                                     \
+    "model) AS name FROM chosen WHERE status = 'finished' GROUP BY suite_hash), twins AS (SELECT name, count(*) AS "   \
+    "configurations FROM called GROUP BY name HAVING count(*) > 1) SELECT DISTINCT key, value FROM (SELECT key, "      \
+    "max(value) AS value FROM twins JOIN called USING (name) JOIN settings USING (run) GROUP BY name, key HAVING "     \
+    "count(DISTINCT value) > 1 OR count(*) < configurations) GROUP BY key ORDER BY key <> 'run.row', key"
+
+enum { TWIN_KEYS_MOST = 4 };
+
+/* Where only contents differ, the paths lead to them. */
+static bool tells_apart(const struct query_filter *filter, const char *key, const char *value)
+{
+    return strcmp(key, "run.row") == 0 || strncmp(key, "model.", 6) == 0 || strcmp(key, "data.root") == 0 ||
+           filter->incidental == NULL || !filter->incidental(key, value);
+}
+
+/* The settings to show: those that were asked for, or what tells configurations apart. */
+static status choose_settings(struct store *store, const struct query_filter *filter, struct text *by,
+                              struct error *error)
+{
+    struct table keys = {0};
+    size_t count = 0;
+    if (filter->by != NULL) {
+        text_add(by, "%s", filter->by);
+        return OK;
+    }
+    status result = query_answer_sql(store, CHOSEN TWIN_KEYS, filter, &keys, error);
+    for (size_t row = 0; result == OK && row < table_rows(&keys) && count < TWIN_KEYS_MOST; row++) {
+        const char *key = table_cell_at(&keys, row, 0)->text;
+        const struct table_cell *value = table_cell_at(&keys, row, 1);
+        if (tells_apart(filter, key, value->kind == CELL_TEXT ? value->text : ""))
+            text_add(by, "%s%s", count++ > 0 ? "," : "", key);
+    }
+    table_free(&keys);
+    return result;
+}
+
 static status answer_leaderboard(struct store *store, const struct query_filter *filter, struct table *table,
                                  struct error *error)
 {
-    struct text sql = {0};
+    struct text sql = {0}, by = {0};
+    status result = choose_settings(store, filter, &by, error);
     text_add(&sql, CHOSEN "SELECT %s", filter->dataset ? "name, " : "");
-    status result = query_add_settings(store, filter->by, &sql, error);
+    NEXT(result, query_add_settings(store, by.data, &sql, error));
     text_add(&sql, LEADERBOARD "FROM chosen JOIN %s WHERE status = 'finished' %s " BEST_FIRST,
              filter->dataset ? "task_metrics USING (run) JOIN tasks USING (run, task)" : "metrics USING (run)",
              filter->dataset ? "AND name = ?11" : "");
     if (result == OK)
-        result = sql.failed ? error_set(error, ERROR_MEMORY, "%s: out of memory", store_path(store))
-                            : query_answer_sql(store, sql.data, filter, table, error);
+        result = sql.failed || by.failed ? error_set(error, ERROR_MEMORY, "%s: out of memory", store_path(store))
+                                         : query_answer_sql(store, sql.data, filter, table, error);
     text_free(&sql);
+    text_free(&by);
     take_roots(table);
     return result;
 }

@@ -12,7 +12,7 @@
 
 EMBEDDED_FILES(query_files); /* in the order of enum wide_query */
 
-enum wide_query { WIDE_PAPER_TABLE, WIDE_PAPER_TABLE_CLASSES, WIDE_ROUTERS };
+enum wide_query { WIDE_PAPER_TABLE, WIDE_PAPER_TABLE_CLASSES, WIDE_ROUTERS, WIDE_MATRIX };
 
 enum { COLUMN_BLOCK, COLUMN_WIDTH, COLUMN_KEYS }; /* then title, value */
 
@@ -160,4 +160,9 @@ status query_paper_table(struct store *store, const struct query_filter *filter,
 status query_routers(struct store *store, const struct query_filter *filter, struct table *table, struct error *error)
 {
     return answer(store, WIDE_ROUTERS, &(struct wide){.once = 2}, filter, table, error);
+}
+
+status query_matrix(struct store *store, const struct query_filter *filter, struct table *table, struct error *error)
+{
+    return answer(store, WIDE_MATRIX, &(struct wide){.once = 5}, filter, table, error);
 }

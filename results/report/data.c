@@ -259,7 +259,7 @@ static struct board *find_board(struct report *report, const struct names *names
     return board;
 }
 
-/* A run that ended before it knew its tasks is on no board. */
+/* A run that ended before its tasks were recorded is on no board. */
 static status place_configuration(struct report *report, struct configuration *configuration, struct error *error)
 {
     struct arena_mark mark = arena_mark(&report->arena);
@@ -278,8 +278,11 @@ static status place_configuration(struct report *report, struct configuration *c
     return OK;
 }
 
+/* Those without a finished run last. */
 static double sort_key(const struct configuration *configuration)
 {
+    if (configuration->finished == 0)
+        return -2;
     double last = configuration->metric[LAST].mean;
     return isnan(last) ? -1 : last;
 }
@@ -308,7 +311,10 @@ static status fill_board(struct report *report, size_t number, struct error *err
         if (report->configuration[i].board == number + 1)
             board->configuration[count++] = &report->configuration[i];
     qsort(board->configuration, count, sizeof(struct configuration *), compare_configurations);
-    board->shown = count < report->request->best ? count : report->request->best;
+    for (size_t i = 0; i < count; i++)
+        board->finished += board->configuration[i]->finished > 0;
+    size_t drawn = board->finished > 0 ? board->finished : count;
+    board->shown = drawn < report->request->best ? drawn : report->request->best;
     return OK;
 }
 

@@ -1,11 +1,11 @@
-/* What a report is made of: the chosen runs, by configuration, by sequence of tasks.
+/* The data of a report: the chosen runs, by configuration and by sequence of tasks.
  *
  *     struct report report = {.store = store, .request = request};
  *     TRY(report_load(&report, error));
  *     for (size_t b = 0; b < report.board_count; b++)
  *         use(report.board[b].names, report.board[b].configuration[0]->label);
  *
- * Everything lies in the report's arena, and goes with it.
+ * All memory is in the report's arena and is freed with it.
  */
 #ifndef MTIL_RESULTS_REPORT_DATA_H
 #define MTIL_RESULTS_REPORT_DATA_H
@@ -43,8 +43,9 @@ struct estimate {
 /* Runs that differ in the seed alone, by seed, finished ones first. */
 struct configuration {
     const char *hash, *field[REPORT_FIELDS];
-    const char *label;  /* what sets it apart from the others of its board */
+    const char *label;  /* what distinguishes it from the others of its board */
     const char *legend; /* the same with its method, for figures */
+    size_t colour;      /* of those that are drawn */
     struct report_run *run;
     size_t runs, finished;
     size_t board;                           /* while loading: its number, from 1; 0: none */
@@ -57,7 +58,8 @@ struct board {
     const char **names; /* [tasks] */
     size_t tasks;
     struct configuration **configuration;
-    size_t count, shown; /* shown: drawn in figures */
+    size_t count, finished; /* finished: those with a finished run, the first ones */
+    size_t shown;           /* drawn in figures: of the finished ones, or of all where there is none */
 };
 
 struct report {
@@ -82,10 +84,10 @@ status report_load(struct report *report, struct error *error);
 /* After report_load: fills comparison, which the caller frees. */
 status report_compare(struct report *report, struct error *error);
 
-/* Memory of the report's, zeroed; NULL, and report->failed, when there is none. */
+/* Zeroed memory of the report; NULL, and report->failed, when out of memory. */
 void *report_take(struct report *report, size_t count, size_t size);
 
-/* A string of the report's; "" and report->failed without memory. */
+/* A formatted string in the report's memory; "" and report->failed when out of memory. */
 const char *report_format(struct report *report, const char *format, ...) PRINTF_LIKE(2, 3);
 const char *report_copy(struct report *report, const char *string);
 
@@ -96,7 +98,7 @@ status report_stopped(const struct report *report, struct error *error); /* ERRO
 status report_values(struct report *report, const struct configuration *configuration, struct setting_values *values,
                      struct error *error);
 
-/* Whether a suite key with both of the values (NULL: absent) says how and not what is computed. */
+/* Whether a suite key with both values (NULL: absent) is incidental, as in comparison_request. */
 bool report_is_incidental(const struct report *report, const char *key, const char *a, const char *b);
 
 /* Calls take for each row of SQL with ?1 bound to run. */

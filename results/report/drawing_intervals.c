@@ -11,7 +11,8 @@
 #define ROW 34.0
 #define LINE 13.0 /* more, where a name is too long to stand beside the value */
 #define LETTER 6.2
-#define VALUE 100.0
+#define GAP 8.0   /* between name and value, on one line */
+#define WIDE 1.15 /* of words without narrow letters, and of digits */
 
 struct rows {
     const struct figure *figure;
@@ -26,12 +27,33 @@ static double place(const struct rows *rows, double value)
     return LEFT + fmin(fmax(share, 0), 1) * (rows->right - LEFT);
 }
 
+static void add_value(struct text *text, const struct figure *figure, const struct figure_interval *interval)
+{
+    html_number(text, interval->mean, figure->decimals);
+    if (isnan(interval->low))
+        return;
+    text_add(text, " [");
+    html_number(text, interval->low, figure->decimals);
+    text_add(text, ", ");
+    html_number(text, interval->high, figure->decimals);
+    text_add(text, "]");
+}
+
+static bool fits_a_line(const struct rows *rows, const struct figure_interval *interval)
+{
+    struct text value = {0};
+    add_value(&value, rows->figure, interval);
+    double taken = draw_width(interval->label, SIZE_MAX) + draw_width(value.failed ? "" : value.data, SIZE_MAX);
+    text_free(&value);
+    return WIDE * taken + GAP <= rows->right - LEFT;
+}
+
 static struct rows lay_out(const struct figure *figure, const struct figure_range *range, double width)
 {
     struct rows rows = {.figure = figure, .range = *range, .right = width - LEFT, .height = ROW};
     for (size_t p = 0; p < figure->panels; p++)
         for (size_t i = 0; i < figure->panel[p].intervals; i++)
-            rows.two_lines |= draw_width(figure->panel[p].interval[i].label, SIZE_MAX) > rows.right - VALUE;
+            rows.two_lines |= !fits_a_line(&rows, &figure->panel[p].interval[i]);
     rows.height += rows.two_lines ? LINE : 0;
     return rows;
 }
@@ -39,14 +61,7 @@ static struct rows lay_out(const struct figure *figure, const struct figure_rang
 static void draw_value(struct text *svg, const struct rows *rows, const struct figure_interval *interval, double y)
 {
     text_add(svg, "<text class=\"ty\" x=\"%g\" y=\"%.4g\">", rows->right, y);
-    html_number(svg, interval->mean, rows->figure->decimals);
-    if (!isnan(interval->low)) {
-        text_add(svg, " [");
-        html_number(svg, interval->low, rows->figure->decimals);
-        text_add(svg, ", ");
-        html_number(svg, interval->high, rows->figure->decimals);
-        text_add(svg, "]");
-    }
+    add_value(svg, rows->figure, interval);
     text_add(svg, "</text>\n");
 }
 

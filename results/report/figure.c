@@ -97,3 +97,11 @@ bool figure_uses(const struct figure *figure, size_t colour)
                 return true;
     return false;
 }
+
+bool figure_names(const struct figure *figure)
+{
+    size_t names = 0;
+    for (size_t i = 0; i < figure->legend_count; i++)
+        names += figure->legend[i] != NULL;
+    return names > 1;
+}

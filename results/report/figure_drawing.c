@@ -23,7 +23,7 @@ struct drawing_size draw_panel(struct text *svg, const struct figure *figure, si
 
 static void add_legend(struct text *page, const struct figure *figure)
 {
-    if (figure->legend_count < 2)
+    if (!figure_names(figure))
         return;
     text_add(page, "<p class=\"legend\">");
     for (size_t i = 0; i < figure->legend_count; i++) {

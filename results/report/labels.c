@@ -1,5 +1,6 @@
 #include "results/report/labels.h"
 
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -137,6 +138,49 @@ static status tell_apart(struct namesakes *names, struct error *error)
     return result == OK ? report_check(report, error) : result;
 }
 
+/* --- Colours --- */
+
+/* What has a colour: the policy, or the method of runs without one. */
+static const char *colour_name(const struct configuration *configuration)
+{
+    return configuration->field[strcmp(configuration->field[POLICY], "none") == 0 ? METHOD : POLICY];
+}
+
+static size_t usual_colour(const char *name)
+{
+    uint32_t hash = 0;
+    for (; *name != 0; name++)
+        hash = 31 * hash + (unsigned char)*name;
+    return hash % REPORT_BEST;
+}
+
+static int compare_colours(const void *a, const void *b)
+{
+    const struct configuration *x = *(struct configuration *const *)a, *y = *(struct configuration *const *)b;
+    int order = strcmp(colour_name(x), colour_name(y));
+    return order != 0 ? order : strcmp(x->legend, y->legend);
+}
+
+/* The same name has the same colour on every page, whatever its rank: its usual one, or, where another name has that or it
+ * stands there twice, one that is left. */
+static void choose_colours(const struct board *board)
+{
+    struct configuration *sorted[REPORT_BEST];
+    bool taken[REPORT_BEST] = {false}, settled[REPORT_BEST] = {false};
+    memcpy(sorted, board->configuration, board->shown * sizeof *sorted);
+    qsort(sorted, board->shown, sizeof *sorted, compare_colours);
+    for (size_t i = 0; i < board->shown; i++) {
+        sorted[i]->colour = usual_colour(colour_name(sorted[i]));
+        settled[i] = !taken[sorted[i]->colour];
+        taken[sorted[i]->colour] = true;
+    }
+    for (size_t i = 0; i < board->shown; i++) {
+        while (!settled[i] && taken[sorted[i]->colour])
+            sorted[i]->colour = (sorted[i]->colour + 1) % REPORT_BEST;
+        taken[sorted[i]->colour] = true;
+    }
+}
+
 static int compare_labels(const void *a, const void *b)
 {
     return strcmp((*(struct configuration *const *)a)->label, (*(struct configuration *const *)b)->label);
@@ -180,9 +224,10 @@ status label_configurations(struct report *report, struct board *board, struct e
     }
     for (size_t i = 0; i < board->count; i++) {
         struct configuration *configuration = board->configuration[i];
-        bool said = strstr(configuration->label, configuration->field[METHOD]) != NULL;
+        bool said = rows || strstr(configuration->label, configuration->field[METHOD]) != NULL;
         configuration->legend =
             said ? configuration->label : join(report, configuration->field[METHOD], configuration->label);
     }
+    choose_colours(board);
     return report_check(report, error);
 }

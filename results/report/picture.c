@@ -63,7 +63,7 @@ static status add_style(struct text *svg, const struct text *body, struct error 
 static void add_legend(struct text *svg, const struct figure *figure, double width, double *top)
 {
     double x = MARGIN;
-    for (size_t i = 0; figure->legend_count > 1 && i < figure->legend_count; i++) {
+    for (size_t i = 0; figure_names(figure) && i < figure->legend_count; i++) {
         if (!figure_uses(figure, i))
             continue;
         double size = KEY + draw_width(figure->legend[i], NAME_MOST);

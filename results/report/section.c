@@ -110,9 +110,9 @@ const char *section_files(const struct section_call *call, const char *name)
 
 const char **section_legend(const struct section_call *call)
 {
-    const char **legend = report_take(call->report, call->board->shown, sizeof *legend);
+    const char **legend = report_take(call->report, REPORT_BEST, sizeof *legend);
     for (size_t i = 0; legend != NULL && i < call->board->shown; i++)
-        legend[i] = call->board->configuration[i]->legend;
+        legend[call->board->configuration[i]->colour] = call->board->configuration[i]->legend;
     return legend;
 }
 
@@ -125,13 +125,18 @@ const char *section_seeds(const struct section_call *call, const struct configur
 void section_note_left_out(const struct section_call *call)
 {
     const struct board *board = call->board;
-    if (board->count <= board->shown)
+    size_t all = board->finished > 0 ? board->finished : board->count;
+    if (all < board->count)
+        html_paragraph(call->page, "note",
+                       report_format(call->report, "%zu configuration%s without a finished run %s not drawn.",
+                                     board->count - all, board->count - all == 1 ? "" : "s",
+                                     board->count - all == 1 ? "is" : "are"));
+    if (all <= board->shown)
         return;
     const char *what = board->shown == 1
                            ? "Drawn is the configuration"
                            : report_format(call->report, "Drawn are the %zu configurations", board->shown);
-    html_paragraph(call->page, "note",
-                   report_format(call->report, "%s with the highest Last of %zu.", what, board->count));
+    html_paragraph(call->page, "note", report_format(call->report, "%s with the highest Last of %zu.", what, all));
 }
 
 const char *section_task_title(const struct section_call *call, size_t task)

@@ -1,94 +1,118 @@
 #include "results/store/holding.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 
-static const char count_sql[] = "SELECT status, (SELECT count(*) FROM evaluations WHERE run = ?1) + "
-                                "(SELECT count(*) FROM per_image WHERE run = ?1) + "
-                                "(SELECT count(*) FROM class_experts WHERE run = ?1) + "
-                                "(SELECT count(*) FROM expert_counts WHERE run = ?1) + "
-                                "(SELECT count(*) FROM expert_events WHERE run = ?1) + "
-                                "(SELECT count(*) FROM merge_effects WHERE run = ?1) + "
-                                "(SELECT count(*) FROM router_choices WHERE run = ?1) + "
-                                "(SELECT count(*) FROM selector_thresholds WHERE run = ?1) + "
-                                "(SELECT count(*) FROM steps WHERE run = ?1) FROM runs WHERE run = ?1";
+#include "core/digest.h"
 
-bool holding_counts(enum insert kind)
+static const char *const tables[HELD_TABLES] = {
+    "evaluations",    "per_image",           "class_experts", "expert_counts", "expert_events",     "merge_effects",
+    "router_choices", "selector_thresholds", "steps",         "skipped_steps", "task_similarities", "timings",
+    "artifacts"};
+
+static uint64_t digest_row(struct statement *row)
 {
-    switch (kind) {
-    case INSERT_EVALUATION:
-    case INSERT_PER_IMAGE:
-    case INSERT_CLASS_EXPERT:
-    case INSERT_EXPERT_COUNT:
-    case INSERT_EXPERT_EVENT:
-    case INSERT_MERGE_EFFECT:
-    case INSERT_ROUTER_CHOICE:
-    case INSERT_THRESHOLD:
-    case INSERT_STEP:
-        return true;
-    default:
-        return false;
+    uint64_t digest = 0;
+    for (size_t i = 1; i < statement_columns(row); i++) {
+        struct value value = statement_value(row, i);
+        bool bytes = value.kind == VALUE_TEXT || value.kind == VALUE_BLOB;
+        digest = digest_quick(bytes ? value.bytes.data : &value.integer,
+                              bytes ? value.bytes.size : sizeof value.integer, digest + value.kind);
     }
+    return digest;
 }
 
-/* *rows: HOLDING_UNKNOWN when the run is not there. */
-static status count_rows(struct database *database, int64_t run, int64_t *rows, bool *finished, struct error *error)
+status holding_add(struct database *database, const char *sql, const struct value *values, size_t count,
+                   struct held_table *rows, struct error *error)
 {
     struct statement *statement;
-    bool row = false;
-    TRY(statement_open(&statement, database, count_sql, error));
-    status result = statement_bind(statement, VALUES(value_integer(run)), error);
-    if (result == OK)
-        result = statement_step(statement, &row, error);
-    *rows = result == OK && row ? statement_integer(statement, 1) : HOLDING_UNKNOWN;
-    *finished = result == OK && row && strcmp(statement_text(statement, 0), "finished") == 0;
+    TRY(statement_open(&statement, database, sql, error));
+    bool row = true;
+    status result = statement_bind(statement, values, count, error);
+    while (result == OK && (result = statement_step(statement, &row, error)) == OK && row) {
+        rows->count++;
+        rows->digest += digest_row(statement);
+    }
     statement_close(statement);
     return result;
 }
 
-static status compare_rows(const struct store *store, int64_t rows, struct error *error)
+static status read_rows(struct database *database, int64_t run, struct held_rows *rows, struct error *error)
 {
-    if (rows == HOLDING_UNKNOWN)
+    *rows = (struct held_rows){.known = true};
+    for (size_t i = 0; i < HELD_TABLES; i++) {
+        char sql[80];
+        snprintf(sql, sizeof sql, "SELECT * FROM %s WHERE run = ?1", tables[i]);
+        TRY(holding_add(database, sql, VALUES(value_integer(run)), &rows->table[i], error));
+    }
+    return OK;
+}
+
+/* *finished: whether the run says so. */
+static status check_run(const struct store *store, struct database *database, bool *finished, struct error *error)
+{
+    struct statement *statement;
+    bool row = false;
+    TRY(statement_open(&statement, database, "SELECT status FROM runs WHERE run = ?1", error));
+    status result = statement_bind(statement, VALUES(value_integer(store->held)), error);
+    NEXT(result, statement_step(statement, &row, error));
+    *finished = result == OK && row && strcmp(statement_text(statement, 0), "finished") == 0;
+    statement_close(statement);
+    if (result == OK && !row)
         return error_set(error, ERROR_FORMAT,
                          "%s: run %" PRId64 " is gone: somebody deleted it while it was written, or the file's content "
                          "was replaced; give the same command again to start it anew",
                          store_path(store), store->held);
-    if (store->rows != HOLDING_UNKNOWN && rows != store->rows)
+    return result;
+}
+
+static status check_rows(const struct store *store, struct database *database, struct error *error)
+{
+    struct held_rows found;
+    if (!store->rows.known)
+        return OK;
+    TRY(read_rows(database, store->held, &found, error));
+    for (size_t i = 0; i < HELD_TABLES; i++) {
+        int64_t count = store->rows.table[i].count;
+        if (found.table[i].count == count && found.table[i].digest == store->rows.table[i].digest)
+            continue;
         return error_set(error, ERROR_FORMAT,
-                         "%s: expected %" PRId64 " rows of run %" PRId64 ", found %" PRId64
-                         ": somebody changed them while it was written; `mtil runs delete` removes what is left, and "
+                         "%s: expected the %" PRId64 " rows of run %" PRId64
+                         " in %s as they were written, found %" PRId64
+                         "%s: somebody changed them while it was written; `mtil runs delete` removes what is left, and "
                          "the same command starts it anew",
-                         store_path(store), store->rows, store->held, rows);
+                         store_path(store), count, store->held, tables[i], found.table[i].count,
+                         found.table[i].count == count ? " with other values" : "");
+    }
     return OK;
 }
 
 status holding_check(struct store *store, struct error *error)
 {
-    int64_t rows;
     bool finished;
     if (!store->held)
         return OK;
     TRY(lock_file_check(&store->locks, error));
-    TRY(count_rows(store->database, store->held, &rows, &finished, error));
-    return compare_rows(store, rows, error);
+    TRY(check_run(store, store->database, &finished, error));
+    return check_rows(store, store->database, error);
 }
 
-status holding_count(struct store *store, struct error *error)
+status holding_read(struct store *store, struct held_rows *rows, struct error *error)
 {
-    bool finished;
-    return store->held ? count_rows(store->database, store->held, &store->rows, &finished, error) : OK;
+    *rows = (struct held_rows){0};
+    return store->held ? read_rows(store->database, store->held, rows, error) : OK;
 }
 
 status holding_confirm(struct store *store, struct error *error)
 {
     struct database *fresh;
-    int64_t rows = 0;
     bool finished = false;
     TRY(database_check_pages(store->database, error));
     TRY(database_open(&fresh, store_path(store), false, error));
-    status result = count_rows(fresh, store->held, &rows, &finished, error);
+    status result = check_run(store, fresh, &finished, error);
+    NEXT(result, check_rows(store, fresh, error));
     database_close(fresh);
     TRY(result);
-    TRY(compare_rows(store, rows, error));
     return finished
                ? OK
                : error_set(error, ERROR_FORMAT, "%s: expected run %" PRId64 " to be finished, found that it is not",

@@ -17,13 +17,10 @@ status lock_file_open(struct lock_file *locks, const char *database_path, struct
     *locks = (struct lock_file){.descriptor = -1, .path = path_format("%s-lock", database_path)};
     if (!locks->path)
         return error_set(error, ERROR_MEMORY, "%s: out of memory", database_path);
-    locks->descriptor = open(locks->path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-    if (locks->descriptor < 0) {
-        status result = error_errno(error, errno, "%s: cannot be opened for locking", locks->path);
+    status result = file_open_own(AT_FDCWD, locks->path, O_RDWR, &locks->descriptor, error);
+    if (result != OK)
         lock_file_close(locks);
-        return result;
-    }
-    return OK;
+    return result;
 }
 
 void lock_file_look(struct lock_file *locks, const char *database_path)
@@ -45,10 +42,11 @@ status lock_file_check(const struct lock_file *locks, struct error *error)
 {
     if (locks->descriptor < 0 || presence_check_descriptor(locks->descriptor, locks->path, NULL) == OK)
         return OK;
-    return error_set(error, ERROR_IO,
-                     "%s: was deleted or replaced while this program held locks in it, so that others may write the "
-                     "same run: see that none does, and give the same command again",
-                     locks->path);
+    return error_set(
+        error, ERROR_IO,
+        "%s: was deleted or replaced while this program held locks in it, so another process may write the "
+        "same run; make sure that none does, and repeat the command",
+        locks->path);
 }
 
 static int set_lock(const struct lock_file *locks, int64_t number, short type)

@@ -4,7 +4,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "core/text.h"
 #include "results/store/holding.h"
 #include "results/store/live.h"
 #include "results/store/store_internal.h"
@@ -32,27 +31,25 @@ void store_begin(struct store *store)
     store->collects = true;
 }
 
-/* *counted: how many of them are rows that holding.h counts. */
-static status write_pending(struct store *store, int64_t *counted, struct error *error)
+/* *after: the run's rows afterwards, if they were known before. */
+static status write_pending(struct store *store, struct held_rows *after, struct error *error)
 {
     TRY(holding_check(store, error));
     for (size_t i = 0; i < store->pending.count; i++) {
         const struct pending_row *row = store->pending.rows[i];
         TRY(rows_insert(store, (enum insert)row->kind, row->values, row->count, error));
-        *counted += holding_counts((enum insert)row->kind);
     }
-    return OK;
+    return store->rows.known ? holding_read(store, after, error) : OK;
 }
 
 status store_commit(struct store *store, struct error *error)
 {
     bool began;
-    int64_t counted = 0;
+    struct held_rows after = {0};
     if (store->collects) {
         TRY(database_begin(store->database, &began, error));
-        TRY(database_end(store->database, began, write_pending(store, &counted, error), error));
-        if (store->rows != HOLDING_UNKNOWN)
-            store->rows += counted;
+        TRY(database_end(store->database, began, write_pending(store, &after, error), error));
+        store->rows = after;
     }
     store->collects = false;
     pending_clear(&store->pending);
@@ -158,7 +155,7 @@ static status lock_run(struct store *store, int64_t run, bool *taken, struct err
     return *taken ? OK : refuse_used_run(store, run, error);
 }
 
-/* Inside a transaction, so that nobody else finds the run between its row and its lock. */
+/* Inside a transaction, so that no other process finds the run between its row and its lock. */
 static status start_run(struct store *store, const struct run_description *description, struct run_start *start,
                         bool *taken, struct error *error)
 {
@@ -179,7 +176,7 @@ static status end_start(struct store *store, bool began, const struct run_start 
         lock_give(&store->locks, start->run);
     if (result == OK) {
         store->held = start->run;
-        store->rows = HOLDING_UNKNOWN;
+        store->rows.known = false;
     }
     return result;
 }
@@ -242,11 +239,11 @@ status store_run_end(struct store *store, int64_t run, enum run_status end, cons
     return result;
 }
 
-/* What came after a place, per table; ?2, ?3: the last iteration before it. What belongs to the end of a task goes with the
- * whole task. The first tables' rows are counted. */
+/* Rows after a checkpoint, per table; ?2, ?3: its task and iteration. Rows of a task's end go with the whole task.
+ * `digested` tables are part of store_digest_rows. */
 static const struct {
     const char *table, *after;
-    bool counted;
+    bool digested;
 } places[] = {
     {"steps", "(task, iteration) > (?2, ?3)", true},
     {"expert_events", "(task, iteration) > (?2, ?3) OR (task = ?2 AND event = 'freeze')", true},
@@ -255,6 +252,8 @@ static const struct {
     {"skipped_steps", "task >= ?2", true},
     {"selector_thresholds", "task >= ?2", true},
     {"router_choices", "after_task >= ?2", true},
+    {"per_image", "after_task >= ?2", true},
+    {"class_experts", "after_task >= ?2", true},
     {"evaluations", "after_task >= ?2", true},
     {"timings", "(task, iteration) > (?2, ?3)", false},
     {"artifacts", "task >= max(?2, 0)", false},
@@ -277,38 +276,30 @@ status store_run_rewind(struct store *store, int64_t run, int64_t task, int64_t 
     for (size_t i = 0; i < PLACES && result == OK; i++)
         result = delete_after(store, i, run, task, task < 0 ? -1 : iteration, error);
     if (result == OK && run == store->held)
-        result = holding_count(store, error);
+        result = holding_read(store, &store->rows, error);
     return database_end(store->database, began, result, error);
 }
 
-static status count_rows(struct store *store, int64_t run, int64_t task, int64_t iteration, int64_t *rows,
-                         struct error *error)
+static status digest_rows(struct store *store, int64_t run, int64_t task, int64_t iteration, int64_t *digest,
+                          struct error *error)
 {
-    struct statement *statement;
-    struct text sql = {0};
-    bool row;
-    for (size_t i = 0; i < PLACES; i++)
-        if (places[i].counted)
-            text_add(&sql, "%s (SELECT count(*) FROM %s WHERE run = ?1 AND NOT (%s))", i == 0 ? "SELECT" : " +",
-                     places[i].table, places[i].after);
-    status result = sql.failed ? error_set(error, ERROR_MEMORY, "results: no memory for SQL")
-                               : statement_open(&statement, store->database, sql.data, error);
-    text_free(&sql);
-    TRY(result);
-    result =
-        statement_bind(statement, VALUES(value_integer(run), value_integer(task), value_integer(iteration)), error);
-    if (result == OK)
-        result = statement_step(statement, &row, error);
-    *rows = result == OK && row ? statement_integer(statement, 0) : 0;
-    statement_close(statement);
-    return result;
+    struct held_table rows = {0};
+    for (size_t i = 0; i < PLACES; i++) {
+        char sql[256];
+        snprintf(sql, sizeof sql, "SELECT * FROM %s WHERE run = ?1 AND NOT (%s)", places[i].table, places[i].after);
+        if (places[i].digested)
+            TRY(holding_add(store->database, sql,
+                            VALUES(value_integer(run), value_integer(task), value_integer(iteration)), &rows, error));
+    }
+    *digest = (int64_t)(rows.digest & INT64_MAX);
+    return OK;
 }
 
-/* In a transaction, which a request to stop does not refuse: a run that is stopped counts before it saves its place. */
-status store_count_rows(struct store *store, int64_t run, int64_t task, int64_t iteration, int64_t *rows,
-                        struct error *error)
+/* In a transaction, which reads even after a request to stop: a stopped run asks before it saves its place. */
+status store_digest_rows(struct store *store, int64_t run, int64_t task, int64_t iteration, int64_t *digest,
+                         struct error *error)
 {
     bool began;
     TRY(database_begin(store->database, &began, error));
-    return database_end(store->database, began, count_rows(store, run, task, iteration, rows, error), error);
+    return database_end(store->database, began, digest_rows(store, run, task, iteration, digest, error), error);
 }

@@ -42,7 +42,7 @@ struct progress_rows {
     struct table *table;
 };
 
-/* The last step in the database; the place of what a run told itself, where that is missing. */
+/* The last step in the database, for a run without a live record. */
 enum column { RUN, SUITE, METHOD, POLICY, SEED, TASKS, HOST, TASK, NAME, ITERATION, LOSS };
 
 static const char progress_sql[] =
@@ -59,6 +59,11 @@ static bool is_this_machine(const char *host)
     char own[256] = "";
     gethostname(own, sizeof own - 1);
     return strcmp(own, host) == 0;
+}
+
+bool running_is_gone(struct store *store, int64_t run, const char *host)
+{
+    return is_this_machine(host) && !live_has_process(store, run);
 }
 
 /* The database alone knows the last step that was committed, perhaps minutes ago. */
@@ -88,7 +93,7 @@ static void add_doing(struct table *table, const struct live *live, bool gone)
 {
     struct text text = {0};
     if (gone)
-        text_add(&text, "process is gone");
+        text_add(&text, RUNNING_GONE);
     else if (live->activity[0])
         text_add(&text, "%s%s%s", live->activity, live->subject[0] ? " " : "", live->subject);
     add_formatted(table, &text);
@@ -129,7 +134,7 @@ static void add_progress(void *context, struct statement *row)
     struct progress_rows *rows = context;
     struct table *table = rows->table;
     int64_t run = statement_integer(row, RUN);
-    bool gone = is_this_machine(statement_text(row, HOST)) && !live_has_process(rows->store, run);
+    bool gone = running_is_gone(rows->store, run, statement_text(row, HOST));
     struct live live;
     if (!live_read(rows->store, run, &live))
         live = last_committed(row);

@@ -22,7 +22,7 @@ int64_t schema_version(void)
     return version;
 }
 
-/* The name of something the file holds, so that a foreign database is recognised by whoever reads the message. */
+/* The message names a table of the file, so that its reader recognises the foreign database. */
 static status refuse_foreign(struct database *database, int64_t application, struct error *error)
 {
     struct statement *statement;
@@ -50,6 +50,16 @@ static status read_marks(struct database *database, struct marks *marks, struct 
     return database_integer(database, "SELECT count(*) FROM sqlite_schema", &marks->objects, error);
 }
 
+/* user_version says of what schema a file is; somebody else set it. */
+static status refuse_version(const char *what, int64_t version, struct error *error)
+{
+    return error_set(error, ERROR_FORMAT,
+                     "%s; its user_version is %" PRId64
+                     ", but its tables are not of such a schema: another program changed one or the other; set PRAGMA "
+                     "user_version back (this version of mtil writes %" PRId64 "), or take the file from a backup",
+                     what, version, schema_version());
+}
+
 status schema_recognise(struct database *database, int64_t *version, struct error *error)
 {
     struct marks marks;
@@ -59,8 +69,13 @@ status schema_recognise(struct database *database, int64_t *version, struct erro
     TRY(result);
     *version = marks.version;
     bool empty = marks.application == 0 && marks.version == 0 && marks.objects == 0;
-    if (!empty && (marks.application != SCHEMA_APPLICATION || marks.version < 0))
+    if (!empty && marks.application != SCHEMA_APPLICATION)
         return refuse_foreign(database, marks.application, error);
+    if (!empty && marks.version < 1) {
+        struct error found;
+        error_set(&found, ERROR_FORMAT, "%s: expected a schema from 1 on", database_path(database));
+        return refuse_version(found.message, marks.version, error);
+    }
     if (marks.version > schema_version())
         return error_set(error, ERROR_FORMAT,
                          "%s: written by a newer version of this program: expected schema %" PRId64
@@ -78,7 +93,11 @@ static status run_file(struct database *database, const struct embedded_file *fi
     status result = script.failed ? error_set(error, ERROR_MEMORY, "%s: out of memory", database_path(database))
                                   : database_execute(database, script.data, error);
     text_free(&script);
-    return result == OK ? OK : error_context(error, "%s", file->name);
+    if (result != ERROR_ARGUMENT) /* of SQL itself, which fits the schema before */
+        return result;
+    struct error found;
+    error_set(&found, ERROR_FORMAT, "%s (%s)", error->message, file->name);
+    return refuse_version(found.message, version - 1, error);
 }
 
 status schema_upgrade(struct database *database, const struct embedded_file *files, struct error *error)

@@ -1,4 +1,4 @@
-/* What store.h hides, for the rooms of results/; others see store.h alone. */
+/* Internals of store.h for the folders of results/; other folders include store.h alone. */
 #ifndef MTIL_RESULTS_STORE_STORE_INTERNAL_H
 #define MTIL_RESULTS_STORE_STORE_INTERNAL_H
 
@@ -27,6 +27,17 @@ enum insert {
     INSERT_COUNT
 };
 
+enum { HELD_TABLES = 13 };
+
+/* The rows of a run, as holding.h reads them. */
+struct held_rows {
+    bool known;
+    struct held_table {
+        int64_t count;
+        uint64_t digest; /* independent of their order */
+    } table[HELD_TABLES];
+};
+
 struct store {
     struct database *database;
     struct lock_file locks;
@@ -34,8 +45,8 @@ struct store {
     bool published;                         /* results/query/published.h: they are attached */
     bool collects;                          /* between store_begin and store_commit */
     struct pending pending;
-    int64_t held; /* the run that was started last and has not ended; 0: none */
-    int64_t rows; /* of it in the database, as far as holding.h counts them, or HOLDING_UNKNOWN */
+    int64_t held;          /* the run that was started last and has not ended; 0: none */
+    struct held_rows rows; /* of it, after its last commit */
 };
 
 /* Writes a row at once; values[0] is its run. */
@@ -45,7 +56,7 @@ status rows_insert(struct store *store, enum insert kind, const struct value *va
 /* classes.c: the bytes of test_labels, whatever their number; the caller frees labels. */
 status labels_unpack(const struct value *blob, uint16_t **labels, size_t *count, struct error *error);
 
-/* Runs SQL that is used once in a while. */
+/* Prepares and runs SQL that is used rarely. */
 status store_run_once(struct store *store, const char *sql, const struct value *values, size_t count,
                       struct error *error);
 

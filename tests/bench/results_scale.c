@@ -34,7 +34,7 @@ static const struct {
                   {"oxford_pet", 37, 3680, 3669},  {"stanford_cars", 196, 8144, 8041},
                   {"sun397", 397, 87003, 21751}};
 
-static const char *const policies[] = {"none", "most_used"};
+static const char *const policies[] = {"random", "most_used"};
 
 #define POLICIES (sizeof policies / sizeof *policies)
 

@@ -58,6 +58,14 @@ static void bytes_that_are_no_utf8_are_escaped(void **state)
     shows("\xc0\xaf\xed\xa0\x80", "\\xc0\\xaf\\xed\\xa0\\x80"); /* too long, half of a pair */
 }
 
+static void the_first_invalid_byte_is_found(void **state)
+{
+    static const char text[] = "a\xc3\xa5\xff!";
+    (void)state;
+    assert_ptr_equal(text_find_invalid(text), text + 3);
+    assert_null(text_find_invalid("a\xc3\xa5\x1b"));
+}
+
 static void a_byte_order_mark_is_stepped_over_once(void **state)
 {
     (void)state;
@@ -75,11 +83,9 @@ static void a_byte_order_mark_is_stepped_over_once(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_obeys_nothing_stays),
-        cmocka_unit_test(control_characters_are_escaped),
-        cmocka_unit_test(turned_directions_are_escaped),
-        cmocka_unit_test(bytes_that_are_no_utf8_are_escaped),
-        cmocka_unit_test(a_byte_order_mark_is_stepped_over_once),
+        cmocka_unit_test(what_obeys_nothing_stays),        cmocka_unit_test(control_characters_are_escaped),
+        cmocka_unit_test(turned_directions_are_escaped),   cmocka_unit_test(bytes_that_are_no_utf8_are_escaped),
+        cmocka_unit_test(the_first_invalid_byte_is_found), cmocka_unit_test(a_byte_order_mark_is_stepped_over_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -126,11 +126,9 @@ static void arena_asks_for_backing_before_it_hands_out(void **state)
 {
     (void)state;
     struct arena arena;
-    struct error error;
     size_t asked = 0;
-    assert_int_equal(arena_create(&arena, 1 << 20, "test", &error), OK);
-    arena.back = back_half;
-    arena.owner = &asked;
+    static uint8_t memory[256];
+    arena = (struct arena){.limit = 1 << 20, .base = memory, .back = back_half, .owner = &asked};
     void *first = arena_take(&arena, 100);
     assert_non_null(first);
     assert_int_equal(asked, 128);
@@ -140,6 +138,42 @@ static void arena_asks_for_backing_before_it_hands_out(void **state)
     asked = 0;
     assert_ptr_equal(arena_take(&arena, 100), first);
     assert_int_equal(asked, 0); /* what is backed stays so */
+}
+
+/* Blocks of any sizes: what is taken stays, a mark brings the same addresses back, and used counts what was asked for. */
+static void arena_grows_by_what_is_needed(void **state)
+{
+    (void)state;
+    enum { MIB = 1 << 20 };
+    static const size_t sizes[] = {40 * MIB, 30 * MIB, 100 * MIB, 1 * MIB, 500 * MIB};
+    enum { COUNT = sizeof sizes / sizeof *sizes };
+    struct arena arena;
+    struct error error;
+    uint8_t *taken[COUNT];
+    struct arena_mark marks[COUNT];
+    assert_int_equal(arena_create(&arena, 0, "test", &error), OK);
+    for (int round = 0; round < 3; round++) {
+        size_t used = 0;
+        arena_reset(&arena);
+        for (size_t i = 0; i < COUNT; used += sizes[i++]) {
+            assert_true(arena.used == used);
+            marks[i] = arena_mark(&arena);
+            uint8_t *memory = arena_take(&arena, sizes[i]);
+            assert_non_null(memory);
+            assert_true((uintptr_t)memory % 64 == 0 && (round == 0 || memory == taken[i]));
+            taken[i] = memory;
+            memory[0] = memory[sizes[i] - 1] = (uint8_t)(i + 1);
+        }
+        for (size_t i = 0; i < COUNT; i++)
+            assert_true(taken[i][0] == i + 1 && taken[i][sizes[i] - 1] == i + 1);
+    }
+    arena_release(&arena, marks[2]);
+    assert_ptr_equal(arena_take(&arena, sizes[2]), taken[2]);
+    arena_release(&arena, marks[1]);
+    uint8_t *larger = arena_take(&arena, 700 * MIB); /* than any block behind the first */
+    assert_non_null(larger);
+    larger[0] = larger[700 * MIB - 1] = 9;
+    assert_true(taken[0][0] == 1 && taken[0][sizes[0] - 1] == 1);
     arena_destroy(&arena);
 }
 
@@ -173,6 +207,7 @@ static void options_check_names_types_and_ranges(void **state)
     assert_int_equal(options_set(options, "order", "a, b,c", "x:1", &error), OK);
     assert_int_equal(options_list_size(options, "order"), 3);
     assert_string_equal(options_list_item(options, "order", 1), "b");
+    assert_string_equal(options_as_text(options, "order"), "a, b, c");
     assert_int_equal(options_set(options, "quiet", "maybe", "x:1", &error), ERROR_ARGUMENT);
     options_destroy(options);
 }
@@ -325,6 +360,7 @@ int main(void)
         cmocka_unit_test(normals_have_mean_zero_and_variance_one),
         cmocka_unit_test(every_job_runs_exactly_once),
         cmocka_unit_test(arena_asks_for_backing_before_it_hands_out),
+        cmocka_unit_test(arena_grows_by_what_is_needed),
         cmocka_unit_test(arena_gives_aligned_memory_and_refuses_beyond_its_limit),
         cmocka_unit_test(options_check_names_types_and_ranges),
         cmocka_unit_test(files_are_written_completely_or_not_at_all),

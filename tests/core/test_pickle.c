@@ -2,9 +2,11 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
+#include <malloc.h>
 
 #include "core/pickle.h"
 
@@ -145,12 +147,49 @@ static void test_refuses(void **state)
     EXPECT_REFUSED("", "ends early");
 }
 
+/* The memory that is in use more while content is read, or until it is refused, is a multiple of its size. */
+static void expect_modest(const uint8_t *content, size_t size, status expected)
+{
+    struct pickle *pickle;
+    struct error error;
+    size_t before = mallinfo2().arena + mallinfo2().hblkhd;
+    assert_int_equal(pickle_parse(&pickle, "file", content, size, &rules, &error), expected);
+    size_t now = mallinfo2().arena + mallinfo2().hblkhd;
+    assert_true(now <= before + 32 * size + (1 << 20));
+    pickle_close(pickle);
+    malloc_trim(0);
+}
+
+/* Nested tuples, lists of lists, a memo with one far entry; and what Python writes: a list of small numbers. */
+static void test_memory(void **state)
+{
+    (void)state;
+    enum { SIZE = 3000000, BATCH = 2000 };
+    static const char far[] = "\x80\x02}r\xff\xff\x3f\x00.";
+    uint8_t *content = malloc(SIZE);
+    memset(content, 0x85, SIZE);
+    memcpy(content, "\x80\x02N", 3);
+    content[SIZE - 1] = '.';
+    expect_modest(content, SIZE, ERROR_FORMAT);
+    for (size_t i = 3; i + 1 < SIZE; i++)
+        content[i] = i % BATCH == 3 ? '(' : i % BATCH == 2 || i + 2 == SIZE ? 'e' : ']';
+    content[2] = ']';
+    expect_modest(content, SIZE, ERROR_FORMAT);
+    expect_modest((const uint8_t *)far, sizeof far - 1, ERROR_FORMAT);
+    for (size_t i = 3; i + 1 < SIZE; i++)
+        content[i] = i % BATCH == 3 ? '(' : i % BATCH == 2 || i + 2 == SIZE ? 'e' : i % 2 == 0 ? 'K' : 1;
+    content[SIZE - 3] = 'N';
+    expect_modest(content, SIZE, OK);
+    free(content);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_numbers),
         cmocka_unit_test(test_calls),
         cmocka_unit_test(test_refuses),
+        cmocka_unit_test(test_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -194,6 +194,20 @@ static void what_only_looks_similar_stays(void **state)
     assert_true(file_exists("d.tmp-mtil-01234567/notes"));
 }
 
+static void what_others_own_stays(void **state)
+{
+    (void)state;
+    if (geteuid() != 0)
+        skip();
+    assert_int_equal(mkdir("d.tmp-mtil-01234567", 0777), 0);
+    touch("d.tmp-mtil-01234567/mtil.lock");
+    touch("f.tmp-mtil-01234567");
+    assert_int_equal(chown("d.tmp-mtil-01234567", 1, 1), 0);
+    assert_int_equal(chown("f.tmp-mtil-01234567", 1, 1), 0);
+    temporary_clear(folder);
+    EXPECT_NAMES(folder, "d.tmp-mtil-01234567", "f.tmp-mtil-01234567");
+}
+
 static void a_folder_whose_removal_was_cut_short_is_removed(void **state)
 {
     (void)state;
@@ -224,6 +238,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(two_writers_of_one_file_do_not_meet, set_up, tear_down),
         cmocka_unit_test_setup_teardown(many_files_are_cleared_together, set_up, tear_down),
         cmocka_unit_test_setup_teardown(what_only_looks_similar_stays, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(what_others_own_stays, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_folder_whose_removal_was_cut_short_is_removed, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_folder_that_is_not_there_is_reported, set_up, tear_down),
     };

@@ -178,8 +178,20 @@ int open(const char *path, int flags, ...)
     return (int)syscall(SYS_openat, AT_FDCWD, path, flags, mode);
 }
 
+int openat(int folder, const char *path, int flags, ...)
+{
+    va_list arguments;
+    va_start(arguments, flags);
+    mode_t mode = (flags & O_CREAT) != 0 ? va_arg(arguments, mode_t) : 0;
+    va_end(arguments);
+    if ((flags & O_CREAT) != 0)
+        FAULT(-1, path, ENOSPC);
+    return (int)syscall(SYS_openat, folder, path, flags, mode);
+}
+
 /* The names that programs with 64-bit offsets call. */
 ssize_t pwrite64(int, const void *, size_t, off_t) __attribute__((alias("pwrite")));
 int ftruncate64(int, off_t) __attribute__((alias("ftruncate")));
 void *mmap64(void *, size_t, int, int, int, off_t) __attribute__((alias("mmap")));
 int open64(const char *, int, ...) __attribute__((alias("open")));
+int openat64(int, const char *, int, ...) __attribute__((alias("openat")));

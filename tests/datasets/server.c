@@ -72,10 +72,13 @@ static void answer(struct server *server, int peer)
     if (asks_for(request, "missing")) {
         snprintf(rest, sizeof rest, "HTTP/1.1 404 Not Found\r\nContent-Length: 4\r\nConnection: close\r\n\r\ngone");
         send_all(peer, rest, strlen(rest));
-    } else if (asks_for(request, "moved")) {
+    } else if (asks_for(request, "moved") || asks_for(request, "ftp")) {
         snprintf(rest, sizeof rest,
                  "HTTP/1.1 302 Found\r\nLocation: %s/whole/x\r\nContent-Length: 0\r\nConnection: close\r\n\r\n",
-                 server->base);
+                 asks_for(request, "ftp") ? "ftp://127.0.0.1:1" : server->base);
+        send_all(peer, rest, strlen(rest));
+    } else if (asks_for(request, "huge")) {
+        snprintf(rest, sizeof rest, "HTTP/1.1 200 OK\r\nContent-Length: 10000000000000000000000\r\n\r\n");
         send_all(peer, rest, strlen(rest));
     } else if (asks_for(request, "portal") || asks_for(request, "page")) {
         snprintf(rest, sizeof rest, "HTTP/1.1 200 OK\r\n%sConnection: close\r\n\r\nPlease log in first",
@@ -84,7 +87,8 @@ static void answer(struct server *server, int peer)
     } else {
         send_content(server, peer, request, first);
     }
-    while (asks_for(request, "stall") && recv(peer, rest, sizeof rest, 0) > 0) /* until the other end hangs up */
+    while ((asks_for(request, "stall") || asks_for(request, "huge")) &&
+           recv(peer, rest, sizeof rest, 0) > 0) /* until the other end hangs up */
         ;
 }
 

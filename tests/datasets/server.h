@@ -5,6 +5,7 @@
  *     cut      ends each answer after `cut` bytes         wrong    other bytes of the same number
  *     stall    sends `cut` bytes, then nothing            long     one byte more
  *     portal   a page that begs for a login               page     the same, without its length
+ *     huge     promises 10^22 bytes and sends none        ftp      redirects to another protocol
  *
  *     struct server server;
  *     server_start(&server, data, size);

@@ -9,6 +9,7 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "core/file.h"
 #include "datasets/cache/cache_folder.h"
@@ -387,6 +388,27 @@ static void left_overs_go_when_another_file_is_written(void **state)
     free(living);
 }
 
+/* In a folder that others may write to. */
+static void links_to_other_files_are_not_followed(void **state)
+{
+    struct album *album = *state;
+    struct cache_writer writer;
+    struct cache_label label = {0};
+    struct bytes bytes;
+    struct error error;
+    char path[300];
+    scratch_write_text(&album->scratch, "victim", "precious");
+    scratch_write_text(&album->scratch, "cache/mtil/other", "");
+    snprintf(path, sizeof path, "%s", scratch_file(&album->scratch, "cache/mtil/x.pixels"));
+    assert_int_equal(
+        symlink("../../victim", scratch_file(&album->scratch, "cache/mtil/x.pixels" CACHE_FILE_UNFINISHED)), 0);
+    assert_int_equal(cache_writer_open(&writer, path, &label, 1, 1 << 20, &error), ERROR_IO);
+    assert_non_null(strstr(error.message, "a symbolic link"));
+    assert_int_equal(file_read(scratch_file(&album->scratch, "victim"), 100, &bytes, &error), OK);
+    assert_string_equal((const char *)bytes.data, "precious");
+    bytes_free(&bytes);
+}
+
 /* Who uses a file that is removed does not notice; who writes one keeps it. */
 static void clearing_disturbs_nobody(void **state)
 {
@@ -429,6 +451,7 @@ int main(void)
         cmocka_unit_test(the_folder_is_the_user_s),
         cmocka_unit_test_setup_teardown(files_are_listed_and_cleared, album_setup, album_teardown),
         cmocka_unit_test_setup_teardown(left_overs_go_when_another_file_is_written, album_setup, album_teardown),
+        cmocka_unit_test_setup_teardown(links_to_other_files_are_not_followed, album_setup, album_teardown),
         cmocka_unit_test_setup_teardown(clearing_disturbs_nobody, album_setup, album_teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

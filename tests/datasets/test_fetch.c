@@ -1,7 +1,7 @@
 /* Fetching from a server that misbehaves: what appears below the root is whole or absent.
  *
  *     test_fetch                          the tests
- *     test_fetch ROOT FILE                fetches the archive FILE as the dataset food, for the tests of faults
+ *     test_fetch ROOT FILE MIRROR         fetches the archive FILE as the dataset food, for the tests of faults
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -158,7 +158,7 @@ static void expect_failure(const char *folders, status expected, const char *wor
     struct watch watch = {0};
     status result = fetch(folders, &watch, &error);
     text_add(&watch.log, "%s", error.message);
-    if (result != expected || strstr(watch.log.data, words) == NULL)
+    if (result != expected || strstr(watch.log.data, words) == NULL || strstr(watch.log.data, "secret") != NULL)
         fail_msg("expected %s and \"%s\", found %s: %s", status_name(expected), words, status_name(result),
                  watch.log.data);
     assert_false(exists("food-101"));
@@ -303,6 +303,129 @@ static void parts_that_are_too_long_or_complete_are_no_obstacle(void **state)
     free(more);
 }
 
+/* --- what a stranger has put there -------------------------------------------------------------------------------- */
+
+static void expect_untouched(const char *victim)
+{
+    struct bytes bytes;
+    struct error error;
+    assert_int_equal(file_read(scratch_file(&scratch, victim), 100, &bytes, &error), OK);
+    assert_string_equal((const char *)bytes.data, "precious");
+    bytes_free(&bytes);
+}
+
+static void start_anew(void)
+{
+    scratch_remove(&scratch);
+    scratch_create(&scratch);
+    scratch_write_text(&scratch, "victim", "precious");
+    scratch_write_text(&scratch, "food-101.download/other", "");
+}
+
+static void links_and_pipes_in_place_of_its_files_are_refused(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"food-101.download/food.tar.gz.part", "food-101.download/lock"};
+    char name[300], victim[300];
+    for (size_t i = 0; i < 2; i++) {
+        for (int kind = 0; kind < 3; kind++) {
+            start_anew();
+            snprintf(name, sizeof name, "%s", scratch_file(&scratch, names[i]));
+            snprintf(victim, sizeof victim, "%s", scratch_file(&scratch, "victim"));
+            assert_int_equal(kind == 0   ? symlink("../victim", name)
+                             : kind == 1 ? link(victim, name)
+                                         : mkfifo(name, 0600),
+                             0);
+            expect_failure("whole", ERROR_IO,
+                           kind == 0   ? "a symbolic link"
+                           : kind == 1 ? "a hard link"
+                                       : "a named pipe");
+            expect_untouched("victim");
+        }
+    }
+    assert_int_equal(server.requests, 0);
+    start_anew();
+    assert_int_equal(symlink("absent", scratch_file(&scratch, "food-101.download/food.tar.gz.part")), 0);
+    expect_failure("whole", ERROR_IO, "a symbolic link");
+    assert_false(exists("food-101.download/absent"));
+}
+
+static void links_in_place_of_its_folder_are_refused(void **state)
+{
+    (void)state;
+    scratch_write_text(&scratch, "elsewhere/food.tar.gz.part", "precious");
+    assert_int_equal(symlink("elsewhere", scratch_file(&scratch, "food-101.download")), 0);
+    expect_failure("whole", ERROR_IO, "food-101.download: expected a folder, found a symbolic link");
+    expect_untouched("elsewhere/food.tar.gz.part");
+    assert_false(exists("elsewhere/lock"));
+}
+
+/* --- addresses ---------------------------------------------------------------------------------------------------- */
+
+static void other_protocols_are_not_spoken(void **state)
+{
+    (void)state;
+    char base[sizeof server.base], path[300];
+    snprintf(base, sizeof base, "%s", server.base);
+    expect_failure("ftp", ERROR_IO, "Protocol \"ftp\"");
+    snprintf(server.base, sizeof server.base, "dict%s", base + strlen("http"));
+    expect_failure("whole", ERROR_IO, "Protocol \"dict\"");
+    scratch_write(&scratch, "food/food.tar.gz", archive, archive_size);
+    snprintf(path, sizeof path, "file://%s", scratch_file(&scratch, ""));
+    assert_true(strlen(path) < sizeof server.base);
+    snprintf(server.base, sizeof server.base, "%.60s", path);
+    expect_failure(".", ERROR_IO, "Protocol \"file\"");
+    assert_int_equal(server.requests, 1);
+}
+
+static void passwords_are_not_shown(void **state)
+{
+    (void)state;
+    char address[sizeof server.base];
+    snprintf(address, sizeof address, "%s", server.base + strlen("http://"));
+    snprintf(server.base, sizeof server.base, "http://reader:secret@%s", address);
+    expect_failure("missing", ERROR_IO, address);
+    expect_failure("wrong", ERROR_IO, "expected SHA-256");
+    expect_failure("wrong missing", ERROR_IO, "404");
+    expect_whole("whole");
+    start_anew();
+    setenv("http_proxy", "http://reader:secret@[proxy", 1);
+    expect_failure("whole", ERROR_IO, "proxy");
+    unsetenv("http_proxy");
+}
+
+static void addresses_are_checked(void **state)
+{
+    (void)state;
+    static const char *const bad[] = {
+        "/mnt/data",       "file:///mnt/data",     "dict://server/x",          "server/data",
+        "http://a b/c",    "http://u:secret/@",    "dict://u:secret@server/x", "ftp://u:secret@s",
+        "u:secret@server", "http:/u:secret@server"};
+    struct error error;
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        assert_int_equal(fetch_check_mirror(bad[i], &error), ERROR_ARGUMENT);
+        assert_null(strstr(error.message, "secret"));
+    }
+    assert_int_equal(fetch_check_mirror("HTTPS://u:secret@server:8080/data/", &error), OK);
+    assert_int_equal(fetch_check_mirror("http://127.0.0.1/", &error), OK);
+}
+
+static void lengths_that_cannot_be_end_at_once(void **state)
+{
+    (void)state;
+    expect_failure("huge", ERROR_IO, "the server has more");
+    assert_int_equal(server.requests, 1);
+    char hash[DIGEST_SIZE];
+    struct error error;
+    struct fetch_file files[2] = {food_file(archive, archive_size, hash), {0}};
+    files[0].bytes = (uint64_t)1 << 60;
+    files[0].urls[0] = server.base;
+    struct fetch_source source = {.name = "food", .folder = "food-101", .files = files};
+    assert_int_equal(fetch_dataset(&source, scratch.path, &(struct fetch_settings){0}, &error), ERROR_IO);
+    assert_non_null(strstr(error.message, "needs 1152921504606846976 bytes more, the disk has room for "));
+    assert_int_equal(server.requests, 1);
+}
+
 /* --- archives ----------------------------------------------------------------------------------------------------- */
 
 static void archives_that_lead_out_or_link_are_refused(void **state)
@@ -325,7 +448,7 @@ static void archives_that_lead_out_or_link_are_refused(void **state)
     }
 }
 
-static void archives_that_end_early_or_lack_images_are_refused(void **state)
+static void archives_of_another_kind_or_without_images_are_refused(void **state)
 {
     (void)state;
     server_stop(&server);
@@ -333,9 +456,13 @@ static void archives_that_end_early_or_lack_images_are_refused(void **state)
     server_start(&server, archive, archive_size);
     expect_failure("whole", ERROR_FORMAT, "cannot unpack");
     server_stop(&server);
+    memcpy(archive, "LRZI\0\6", 6); /* for this one libarchive would start a program */
+    server_start(&server, archive, archive_size);
+    expect_failure("whole", ERROR_FORMAT, "Unrecognized archive format");
+    server_stop(&server);
     make_archive("food-101/meta/test.json", AE_IFREG, NULL); /* empty: the last of two counts */
     server_start(&server, archive, archive_size);
-    expect_failure("whole", ERROR_FORMAT, "what was fetched cannot be read");
+    expect_failure("whole", ERROR_FORMAT, "the fetched dataset cannot be read");
 }
 
 /* --- the table ---------------------------------------------------------------------------------------------------- */
@@ -365,20 +492,16 @@ static void table_is_complete(void **state)
 
 /* --- full disks and kills ----------------------------------------------------------------------------------------- */
 
-static int fetch_here(const char *root, const char *path)
+static int fetch_here(const char *root, const char *path, const char *mirror)
 {
     struct bytes bytes;
     struct error error;
-    char hash[DIGEST_SIZE], url[512];
-    char *whole = realpath(path, NULL);
-    snprintf(url, sizeof url, "file://%s", whole != NULL ? whole : "");
-    free(whole);
+    char hash[DIGEST_SIZE];
     if (file_read(path, ARCHIVE_MOST, &bytes, &error) != OK)
         return 2;
     struct fetch_file files[2] = {food_file(bytes.data, bytes.size, hash), {0}};
-    files[0].urls[0] = url;
     struct fetch_source source = {.name = "food", .folder = "food-101", .files = files};
-    status result = fetch_dataset(&source, root, &(struct fetch_settings){0}, &error);
+    status result = fetch_dataset(&source, root, &(struct fetch_settings){.from = mirror}, &error);
     bytes_free(&bytes);
     if (result != OK)
         fprintf(stderr, "%s\n", error.message);
@@ -392,8 +515,8 @@ static bool fetch_with_fault(size_t call, const char *mode)
     char self[256] = "", command[1024];
     assert_true(readlink("/proc/self/exe", self, sizeof self - 1) > 0);
     snprintf(command, sizeof command,
-             "cd %s && LD_PRELOAD=%s MTIL_FAULT='%zu %s' MTIL_FAULT_LOG=calls %s data food.tar.gz 2>messages",
-             scratch.path, FAULTS, call, mode, self);
+             "cd %s && LD_PRELOAD=%s MTIL_FAULT='%zu %s' MTIL_FAULT_LOG=calls %s data food.tar.gz %s/whole 2>messages",
+             scratch.path, FAULTS, call, mode, self, server.base);
     return system(command) == 0;
 }
 
@@ -443,8 +566,8 @@ static void every_write_may_fail_or_be_the_last(void **state)
 
 int main(int argc, char **argv)
 {
-    if (argc == 3)
-        return fetch_here(argv[1], argv[2]);
+    if (argc == 4)
+        return fetch_here(argv[1], argv[2], argv[3]);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(what_is_fetched_is_whole_and_fetched_once, set_up, tear_down),
         cmocka_unit_test_setup_teardown(redirects_are_followed, set_up, tear_down),
@@ -456,8 +579,14 @@ int main(int argc, char **argv)
         cmocka_unit_test_setup_teardown(servers_without_ranges_send_all_again, set_up, tear_down),
         cmocka_unit_test_setup_teardown(beginnings_that_are_wrong_are_fetched_again, set_up, tear_down),
         cmocka_unit_test_setup_teardown(parts_that_are_too_long_or_complete_are_no_obstacle, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(links_and_pipes_in_place_of_its_files_are_refused, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(links_in_place_of_its_folder_are_refused, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(other_protocols_are_not_spoken, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(passwords_are_not_shown, set_up, tear_down),
+        cmocka_unit_test(addresses_are_checked),
+        cmocka_unit_test_setup_teardown(lengths_that_cannot_be_end_at_once, set_up, tear_down),
         cmocka_unit_test_setup_teardown(archives_that_lead_out_or_link_are_refused, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(archives_that_end_early_or_lack_images_are_refused, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(archives_of_another_kind_or_without_images_are_refused, set_up, tear_down),
         cmocka_unit_test(table_is_complete),
 #ifdef FAULTS
         cmocka_unit_test_setup_teardown(every_write_may_fail_or_be_the_last, set_up, tear_down),

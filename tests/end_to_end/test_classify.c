@@ -12,7 +12,10 @@ static void every_dataset_has_a_run(void **state)
     (void)state;
     struct workshop workshop;
     workshop_open(&workshop);
-    program_succeeds(&workshop, "classify tiny.yaml" WORDS);
+    struct outcome outcome = program_ends(&workshop, "classify tiny.yaml" WORDS, 0);
+    assert_int_equal(words_count(outcome.out.data, "after"), 3); /* a matrix each, of which one row says it all */
+    assert_int_equal(words_count(outcome.out.data, "\n"), 3 * 3);
+    outcome_free(&outcome);
     rows_expect(&workshop, "results.db",
                 "SELECT task_order, method, model, status, (SELECT count(*) FROM evaluations e WHERE e.run = runs.run) "
                 "FROM runs ORDER BY run",
@@ -125,6 +128,10 @@ static void rows_make_a_table(void **state)
     outcome_free(&outcome);
     program_complains(&workshop, &(struct launch){.arguments = "query results.db paper-table --baseline Prob"},
                       (const char *const[]){"baseline", "Prob", NULL});
+    /* its rows are called as the suite calls them, without the method's other spelling */
+    program_succeeds(&workshop, "report results.db --out page --quiet");
+    assert_int_equal(
+        workshop_shell(&workshop, "grep -q Dense page/index.html && ! grep -q 'supervised · ' page/index.html"), 0);
     workshop_close(&workshop);
 }
 

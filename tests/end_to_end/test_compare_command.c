@@ -35,7 +35,7 @@ static json_t *expect_json(const struct workshop *workshop, const char *argument
     return root;
 }
 
-/* Two policies of three seeds each; threads differ and do not matter, merge.every does. */
+/* Two policies of three seeds each; threads differ and do not matter, training.warmup does. */
 static void runs_of_the_program(void **state)
 {
     (void)state;
@@ -43,11 +43,11 @@ static void runs_of_the_program(void **state)
     workshop_open(&workshop);
     program_succeeds(&workshop, "run tiny.yaml --quiet run.seeds=1,2,3 merge.policy=none run.threads=1");
     program_succeeds(&workshop, "run tiny.yaml --quiet run.seeds=1,2,3 merge.policy=most_used run.threads=2");
-    program_succeeds(&workshop, "run tiny.yaml --quiet run.seeds=1 merge.policy=most_used merge.every=7");
+    program_succeeds(&workshop, "run tiny.yaml --quiet run.seeds=1 merge.policy=most_used training.warmup=3");
     expect(&workshop, "compare results.db", "over 3 common seeds");
     expect(&workshop, "compare", "With 3 seeds no p below 0.25 is possible; 6 are needed for 0.05");
-    expect(&workshop, "compare results.db", "they differ in merge.every (7 here, ");
-    expect(&workshop, "compare results.db --by merge.every --policy most_used", "over 1 common seed");
+    expect(&workshop, "compare results.db", "they differ in training.warmup (3 here, ");
+    expect(&workshop, "compare results.db --by training.warmup --policy most_used", "over 1 common seed");
     json_t *root = expect_json(&workshop, "compare results.db --baseline none --per-image --format json");
     assert_int_equal(json_array_size(json_object_get(root, "contexts")), 2);
     assert_int_equal(json_array_size(json_object_get(root, "images")), 1 + 3); /* the mean and each dataset */

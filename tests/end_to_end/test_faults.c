@@ -273,6 +273,18 @@ static void class_without_a_label(const struct workshop *w)
     scratch_write_text(&w->scratch, "data/MNIST/classnames.txt", "0\n1\n2\n3\n4\n5\n6\n7\n8\n9\nten\n");
 }
 
+static void class_not_utf8(const struct workshop *w)
+{
+    workshop_own_data(w, "MNIST");
+    scratch_write_text(&w->scratch, "data/MNIST/classnames.txt", "0\n1\n2\n3\nfo\xffr\n5\n6\n7\n8\n9\n");
+}
+
+static void class_of_a_megabyte(const struct workshop *w)
+{
+    class_not_utf8(w);
+    assert_int_equal(workshop_shell(w, "{ seq 0 8; printf '%01000000d\\n' 9; } >data/MNIST/classnames.txt"), 0);
+}
+
 static void class_missing(const struct workshop *w)
 {
     class_emptied(w);
@@ -328,13 +340,28 @@ static void database_cut(const struct workshop *w)
     workshop_cut(w, "results.db", 500);
 }
 
-static void database_is_newer(const struct workshop *w)
+static void change_database(const struct workshop *w, const char *sql)
 {
     sqlite3 *database;
     finish_a_run(w);
     assert_int_equal(sqlite3_open(scratch_file(&w->scratch, "results.db"), &database), SQLITE_OK);
-    assert_int_equal(sqlite3_exec(database, "PRAGMA user_version = 99", NULL, NULL, NULL), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(database, sql, NULL, NULL, NULL), SQLITE_OK);
     assert_int_equal(sqlite3_close(database), SQLITE_OK);
+}
+
+static void database_is_newer(const struct workshop *w)
+{
+    change_database(w, "PRAGMA user_version = 99");
+}
+
+static void database_looks_older(const struct workshop *w)
+{
+    change_database(w, "PRAGMA user_version = 3");
+}
+
+static void database_looks_new(const struct workshop *w)
+{
+    change_database(w, "PRAGMA user_version = 0");
 }
 
 static void database_is_a_folder(const struct workshop *w)
@@ -399,6 +426,8 @@ static const struct fault {
     {pickle_with_code, {.arguments = RUN "data.order=cifar100"}, {"cifar-100-python/"}},
     {cifar_cut, {.arguments = RUN "data.order=cifar100"}, {"cifar-100-binary/"}},
     {class_emptied, {.arguments = RUN}, {"eurosat", "forest", "no images"}},
+    {class_not_utf8, {.arguments = RUN}, {"data/MNIST/classnames.txt:5", "byte 3", "UTF-8"}},
+    {class_of_a_megabyte, {.arguments = RUN}, {"data/MNIST/classnames.txt:10", "1000000"}},
     {class_without_a_label, {.arguments = RUN}, {"mnist", "\"ten\"", "no images"}},
     {class_missing, {.arguments = RUN}, {"eurosat", "class folders", "9"}},
     /* suites */
@@ -426,6 +455,11 @@ static const struct fault {
     {database_cut, {.arguments = RUN}, {"results.db"}},
     {database_is_newer, {.arguments = RUN}, {"results.db", "newer", "99"}},
     {database_is_newer, {.arguments = "query matrix results.db"}, {"results.db", "newer", "99"}},
+    {database_looks_older, {.arguments = RUN}, {"error: results.db", "user_version is 3", "another program"}},
+    {database_looks_older,
+     {.arguments = "query results.db runs"},
+     {"error: results.db", "user_version is 3", "backup"}},
+    {database_looks_new, {.arguments = "query results.db runs"}, {"error: results.db", "user_version is 0", "backup"}},
     {database_is_a_folder, {.arguments = RUN}, {"results.db"}},
     {folder_is_a_file, {.arguments = RUN}, {"runs"}},
     {NULL, {.arguments = RUN "run.database=/proc/results.db"}, {"/proc/results.db"}},
@@ -528,6 +562,18 @@ static void a_rival_is_refused_and_termination_stops(void **state)
     stops_cleanly(SIGTERM);
 }
 
+static void a_loss_that_is_not_finite_is_no_mistake_of_the_command_line(void **state)
+{
+    struct workshop workshop;
+    (void)state;
+    workshop_open(&workshop);
+    scale_overflows(&workshop);
+    struct outcome outcome = program_ends(&workshop, RUN, 1);
+    assert_int_equal(words_count(outcome.errors.data, "training.learning_rate"), 1);
+    outcome_free(&outcome);
+    workshop_close(&workshop);
+}
+
 static void what_overflows_is_no_result(void **state)
 {
     struct workshop workshop;
@@ -592,6 +638,7 @@ int main(void)
         each[i] = (struct CMUnitTest){
             .name = faults[i].launch.arguments, .test_func = is_told_once, .initial_state = (void *)&faults[i]};
     const struct CMUnitTest others[] = {
+        cmocka_unit_test(a_loss_that_is_not_finite_is_no_mistake_of_the_command_line),
         cmocka_unit_test(what_overflows_is_no_result),
         cmocka_unit_test(a_class_may_be_a_name_alone),
         cmocka_unit_test(a_rival_is_refused_and_interrupt_stops),

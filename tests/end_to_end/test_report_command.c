@@ -65,7 +65,7 @@ static void mistakes_are_told_and_nothing_is_written(void **state)
         struct launch launch;
         const char *words[4];
     } mistakes[] = {
-        {{.arguments = "report"}, {"DATABASE"}},
+        {{.arguments = "report"}, {"--out"}},
         {{.arguments = "report results.db"}, {"--out"}},
         {{.arguments = "report nothing.db --out page"}, {"nothing.db", "no such file"}},
         {{.arguments = REPORT " --suite tny"}, {"tny", "did you mean", "tiny"}},

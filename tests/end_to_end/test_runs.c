@@ -131,6 +131,31 @@ static void what_does_not_hold_is_named(void **state)
     workshop_close(&w);
 }
 
+/* A line per kind, and a few of each. */
+static void many_faults_are_counted(void **state)
+{
+    struct workshop w;
+    (void)state;
+    workshop_open(&w);
+    program_succeeds(&w, RUN);
+    program_succeeds(&w, "verify");
+    program_succeeds(&w, "verify 1");
+    program_succeeds(&w, "report --out page");
+    execute(&w, "UPDATE evaluations SET images = images + 1");
+    struct outcome outcome = program_ends(&w, "verify 1", 1), all = program_ends(&w, "verify --verbose", 1),
+                   rows = program_ends(&w, "verify results.db --format csv", 1);
+    assert_non_null(strstr(outcome.out.data, "what"));
+    assert_true(strstr(outcome.out.data, "faults") < strstr(outcome.out.data, "expected"));
+    assert_int_equal(words_count(outcome.out.data, "evaluations"), 1 + 3);
+    assert_non_null(strstr(outcome.errors.data, "--verbose shows all"));
+    assert_true(words_count(all.out.data, "evaluations") > 1 + 3);
+    assert_int_equal(words_count(all.out.data, "after task"), words_count(rows.out.data, "after task"));
+    outcome_free(&outcome);
+    outcome_free(&all);
+    outcome_free(&rows);
+    workshop_close(&w);
+}
+
 static void a_run_is_repeated_to_the_bit(void **state)
 {
     struct workshop w;
@@ -182,14 +207,80 @@ static void runs_in_bf16_have_the_same_bits_on_any_threads(void **state)
     workshop_close(&w);
 }
 
+/* In the precision that the run has. */
+static void a_dry_run_estimates_one_precision(void **state)
+{
+    (void)state;
+    struct workshop w;
+    workshop_open(&w);
+    struct outcome outcome = program_ends(&w, "run tiny.yaml --dry-run --quiet --precision f32", 0);
+    assert_int_equal(words_count(outcome.out.data, "# time "), 1);
+    assert_int_equal(words_count(outcome.out.data, "# memory "), 1);
+    assert_int_equal(words_count(outcome.out.data, " in f32, at "), 1);
+    assert_int_equal(words_count(outcome.out.data, "bf16"), 0);
+    outcome_free(&outcome);
+    workshop_close(&w);
+}
+
+/* They can be given to mtil predict. */
+static void a_run_and_a_sweep_say_where_the_adapters_lie(void **state)
+{
+    (void)state;
+    struct workshop w;
+    workshop_open(&w);
+    const char *script = "folder=$(\"$MTIL\" run tiny.yaml 2>&1 >out.txt | sed -n 's/^mtil: the adapters lie in //p'); "
+                         "test -f \"$folder/adapters.safetensors\" || exit 1; "
+                         "\"$MTIL\" sweep tiny.yaml seed=1,2 2>&1 >out.txt | grep -q 'lie below runs$'";
+    assert_int_equal(workshop_shell(&w, script), 0);
+    struct outcome outcome = program_ends(&w, "run tiny.yaml method.name=zero_shot", 0);
+    assert_int_equal(words_count(outcome.errors.data, " lie in "), 0);
+    outcome_free(&outcome);
+    workshop_close(&w);
+}
+
+/* What was reused is a matter of the program's. */
+static void a_run_speaks_of_reused_predictions_only_when_asked(void **state)
+{
+    (void)state;
+    struct workshop w;
+    workshop_open(&w);
+    struct outcome outcome = program_ends(&w, "run tiny.yaml --verbose", 0);
+    assert_int_equal(words_count(outcome.errors.data, "predictions after training"), 1);
+    outcome_free(&outcome);
+    outcome = program_ends(&w, "run tiny.yaml seed=2", 0);
+    assert_int_equal(words_count(outcome.errors.data, "predictions after training"), 0);
+    outcome_free(&outcome);
+    workshop_close(&w);
+}
+
+/* A sanitizer reserves terabytes. */
+static void a_run_reserves_addresses_for_what_it_needs(void **state)
+{
+#if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__
+    (void)state;
+    skip();
+#else
+    struct workshop w;
+    (void)state;
+    workshop_open(&w);
+    assert_int_equal(workshop_shell(&w, "ulimit -v 1000000; \"$MTIL\" " RUN "--backend cpu >out.txt"), 0);
+    workshop_close(&w);
+#endif
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_run_reserves_addresses_for_what_it_needs),
+        cmocka_unit_test(a_run_and_a_sweep_say_where_the_adapters_lie),
+        cmocka_unit_test(a_dry_run_estimates_one_precision),
+        cmocka_unit_test(a_run_speaks_of_reused_predictions_only_when_asked),
         cmocka_unit_test(runs_in_bf16_have_the_same_bits_on_any_threads),
         cmocka_unit_test(rows_and_files_of_a_run_go),
         cmocka_unit_test(a_run_that_goes_on_stays),
         cmocka_unit_test(other_folders_are_not_touched),
         cmocka_unit_test(what_does_not_hold_is_named),
+        cmocka_unit_test(many_faults_are_counted),
         cmocka_unit_test(a_run_is_repeated_to_the_bit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

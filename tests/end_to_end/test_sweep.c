@@ -58,6 +58,30 @@ static void a_plan_writes_nothing(void **state)
     workshop_close(&workshop);
 }
 
+/* A policy that never merges is one configuration, however often the others merge. */
+static void what_a_policy_does_not_read_makes_no_runs(void **state)
+{
+    struct workshop workshop;
+    (void)state;
+    workshop_open(&workshop);
+    struct outcome outcome = program_ends(
+        &workshop, "sweep tiny.yaml --grid policy=none,most_used merge.every=4,8 seed=1..5 --dry-run --format csv", 0);
+    assert_non_null(strstr(outcome.out.data, "none,,5,0,0,5"));
+    assert_non_null(strstr(outcome.out.data, "most_used,4,5,0,0,5"));
+    assert_non_null(strstr(outcome.out.data, "most_used,8,5,0,0,5"));
+    assert_int_equal(words_count(outcome.out.data, "\n"), 4);
+    assert_int_equal(
+        words_count(outcome.errors.data, "merge.every is not read with policy=none: 15 runs instead of 20"), 1);
+    outcome_free(&outcome);
+    program_succeeds(&workshop, "sweep tiny.yaml --grid policy=none,most_used merge.every=2,4 --quiet");
+    rows_expect(&workshop, "results.db", "SELECT policy, count(*) FROM runs GROUP BY 1", "most_used,2\nnone,1\n");
+    outcome = program_ends(&workshop, "compare results.db --by policy --metric last", 0);
+    assert_null(strstr(outcome.out.data, "not set"));
+    assert_int_equal(words_count(outcome.out.data, "not compared"), 0);
+    outcome_free(&outcome);
+    workshop_close(&workshop);
+}
+
 static int cached_files(const struct workshop *workshop, const char *ending)
 {
     glob_t found = {0};
@@ -425,6 +449,7 @@ static void mistakes_come_before_everything(void **state)
         {"sweep tiny.yaml --grid seed=1,01", {"seed 1 is repeated"}},
         {"sweep tiny.yaml --grid label_smoothing=0.1,1e-1", {"compute the same"}},
         {"sweep tiny.yaml --grid threads=1,2", {"compute the same"}},
+        {"sweep tiny.yaml --grid policy=none merge.every=4,8", {"merge.every", "no configuration reads it"}},
         {"sweep tiny.yaml --grid seed", {"expected KEY=VALUE"}},
         {"sweep tiny.yaml --grid top_k=2,9", {"top_k=9", "only 4 experts"}},
         {"sweep nothing --grid seed=1", {"nothing", "mini"}},
@@ -461,6 +486,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_plan_writes_nothing),
+        cmocka_unit_test(what_a_policy_does_not_read_makes_no_runs),
         cmocka_unit_test(missing_runs_are_run),
         cmocka_unit_test(runs_share_images_and_features),
         cmocka_unit_test(rows_are_run_and_named),

@@ -41,6 +41,13 @@ static void a_run_is_seen_while_it_goes_on(void **state)
     assert_int_equal(outcome.signal, SIGKILL);
     outcome_free(&outcome);
     watch_for(&workshop, "process is gone");
+    outcome = program_ends(&workshop, "watch --once", 0);
+    assert_non_null(strstr(outcome.out.data, "process is gone"));
+    outcome_free(&outcome);
+    outcome = program_ends(&workshop, "query runs --format csv", 0);
+    assert_non_null(strstr(outcome.out.data, ",process is gone,"));
+    assert_non_null(strstr(outcome.out.data, "runs/tiny-"));
+    outcome_free(&outcome);
     workshop_close(&workshop);
 }
 

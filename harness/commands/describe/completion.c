@@ -1,10 +1,11 @@
-/* mtil completion: what a shell completes, made from the tables that print --help. */
+/* mtil completion: completion scripts for shells, generated from the tables that print --help. */
 #include <string.h>
 
 #include "datasets/fetch/fetch.h"
 #include "harness/commands/command.h"
 #include "harness/config/library.h"
 #include "harness/config/settings.h"
+#include "results/query.h"
 
 /* --- What can follow a command --- */
 
@@ -37,7 +38,13 @@ static bool takes_files(const struct command *command)
     return command->subcommands == NULL && choices_size(command->arguments) == 0;
 }
 
-/* Names of subcommands, of what the first argument may be, of suites, of datasets to fetch, and keys, separated by blanks. */
+/* A boolean is completed without its value, which is optional. */
+static bool takes_value(const struct option *option)
+{
+    return option->type != OPTION_BOOLEAN;
+}
+
+/* Names of subcommands, of what the first argument may be, of suites, of datasets to fetch, questions and keys, separated by blanks. */
 static void add_words(struct text *out, const struct command *command)
 {
     for (size_t i = 0; command->subcommands != NULL && command->subcommands[i] != NULL; i++)
@@ -48,6 +55,9 @@ static void add_words(struct text *out, const struct command *command)
     bool fetches = strncmp(command->arguments, "NAME", 4) == 0;
     for (const struct fetch_source *source = fetch_sources; fetches && source->name != NULL; source++)
         text_add(out, "%s ", source->name);
+    bool asks = strstr(command->arguments, "WHAT") != NULL;
+    for (size_t i = 0; asks && query_at(i) != NULL; i++)
+        text_add(out, "%s ", query_at(i)->name);
     for (const struct suite_section *s = settings_sections; takes_keys(command) && s->name != NULL; s++)
         for (const struct option *o = s->options; s->each_of == NULL && o->name != NULL; o++)
             text_add(out, "%s.%s= ", s->name, o->name);
@@ -68,7 +78,7 @@ static void walk(struct script *script, const struct command *const *list)
     }
 }
 
-/* Adds to the script what `add` makes of each command. */
+/* Calls `add` for each command. */
 static void for_all(struct text *out, void (*add)(struct text *, const struct command *))
 {
     struct script script = {.text = *out, .add = add};
@@ -99,14 +109,14 @@ static void add_bash_words(struct text *out, const struct command *command)
     text_add(out, "    '%s') words='", command->name);
     add_words(out, command);
     for (size_t i = 0; (option = options_of(command, i)) != NULL; i++)
-        text_add(out, " --%s%s", option->name, command_value_name(option) != NULL ? "=" : "");
+        text_add(out, " --%s%s", option->name, takes_value(option) ? "=" : "");
     text_add(out, "' files=%s ;;\n", takes_files(command) ? "yes" : "");
 }
 
 static void add_bash_values(struct text *out, const struct command *command)
 {
     for (const struct option *option = command->options; option != NULL && option->name != NULL; option++) {
-        if (command_value_name(option) == NULL || option->type == OPTION_BOOLEAN)
+        if (!takes_value(option))
             continue;
         text_add(out, "    '%s --%s') words='", command->name, option->name);
         if (option->type == OPTION_CHOICE)
@@ -165,7 +175,8 @@ static void add_bash(struct text *out)
     text_add(out, "    *' '*.*) words= files=yes ;;\n"
                   "    esac\n"
                   "    COMPREPLY=($(compgen -W \"$words\" -- \"$current\"))\n"
-                  "    [[ $files ]] && COMPREPLY+=($(compgen -f -- \"$current\"))\n"
+                  "    # not SQLite's NAME-wal and NAME-shm\n"
+                  "    [[ $files ]] && COMPREPLY+=($(compgen -f -X '*-[ws][ah][lm]' -- \"$current\"))\n"
                   "    [[ ${#COMPREPLY[@]} -eq 1 && ${COMPREPLY[0]} == *= ]] && compopt -o nospace 2>/dev/null\n"
                   "    return 0\n"
                   "}\n"
@@ -183,21 +194,19 @@ static void add_quoted(struct text *out, const char *text, const char *marked)
 
 static void add_zsh_option(struct text *out, const struct option *option)
 {
-    const char *value = command_value_name(option);
-    text_add(out, " \\\n        '--%s%s[", option->name,
-             value == NULL                    ? ""
-             : option->type == OPTION_BOOLEAN ? "=-"
-                                              : "=");
+    text_add(out, " \\\n        '--%s%s[", option->name, takes_value(option) ? "=" : "");
     add_quoted(out, option->help, "[]:\\");
-    text_add(out, value != NULL && option->type == OPTION_BOOLEAN ? "]::" : value != NULL ? "]:" : "]");
-    if (value != NULL)
-        add_quoted(out, value, "[]:\\");
-    text_add(out, "%s", value == NULL ? "" : ":");
+    text_add(out, "]");
+    if (takes_value(option)) {
+        text_add(out, ":");
+        add_quoted(out, command_value_name(option), "[]:\\");
+        text_add(out, ":");
+    }
     if (option->type == OPTION_CHOICE) {
         text_add(out, "(");
         add_choices(out, option->choices, strlen(option->choices));
         text_add(out, ")");
-    } else if (value != NULL)
+    } else if (takes_value(option))
         text_add(out, option->type == OPTION_FOLDER ? "_files -/" : "_files");
     text_add(out, "'");
 }
@@ -210,7 +219,7 @@ static void add_zsh_words(struct text *out, const struct command *command)
         add_zsh_option(out, option);
     text_add(out, " \\\n        '*:argument:{ compadd -S \"\" -- ");
     add_words(out, command);
-    text_add(out, "%s}' ;;\n", takes_files(command) ? "; _files " : "");
+    text_add(out, "%s}' ;;\n", takes_files(command) ? "; _files -F \"*-(wal|shm)\" " : "");
 }
 
 static void add_zsh(struct text *out)
@@ -256,7 +265,7 @@ static void add_fish_words(struct text *out, const struct command *command)
     text_add(out, "'\n");
     for (size_t i = 0; (option = options_of(command, i)) != NULL; i++) {
         text_add(out, "complete -c mtil -n '__mtil_at %s' -l %s", command->name, option->name);
-        if (command_value_name(option) != NULL && option->type != OPTION_BOOLEAN)
+        if (takes_value(option))
             text_add(out, option->type == OPTION_CHOICE ? " -x -a '" : " -r");
         if (option->type == OPTION_CHOICE) {
             add_choices(out, option->choices, strlen(option->choices));
@@ -322,7 +331,7 @@ static status run(const struct command_call *call, struct error *error)
 const struct command command_completion = {
     .name = "completion",
     .arguments = "bash|zsh|fish",
-    .summary = "print a script by which a shell completes the words of this program",
+    .summary = "print a script that completes the words of this program in a shell",
     .details = "make install puts the scripts where shells find them.\n",
     .example = "  source <(mtil completion bash)\n"
                "  mtil completion fish > ~/.config/fish/completions/mtil.fish\n",

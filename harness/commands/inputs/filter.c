@@ -1,8 +1,11 @@
 #include "harness/commands/inputs/filter.h"
 
+#include "harness/config/settings.h"
+
 struct query_filter filter_read(const struct options *given)
 {
     return (struct query_filter){
+        .incidental = settings_incidental,
         .run = options_given(given, "run") ? options_integer(given, "run") : 0,
         .suite = options_text(given, "suite"),
         .setting = options_text(given, "setting"),

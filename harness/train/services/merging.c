@@ -57,7 +57,7 @@ status merging_open(struct method_run *run, struct error *error)
     const struct merge_plan *plan = &e->settings.merge;
     TRY(check_skipping(e, error));
     TRY(check_partitions(e, error));
-    bool analysis = plan->analysis && plan->policy->plan != NULL && plan->policy != &policy_none;
+    bool analysis = plan->analysis && plan->policy->plan != NULL;
     TRY(adapters_collect(e->model.adapters, merge_needs(plan) | (analysis ? NEEDS_PROBES : 0), run->memory, error));
     if (analysis && e->work.rank == 0)
         TRY(merge_effects_open(&state->effects, e, run->memory, error));

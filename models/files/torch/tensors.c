@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/array.h"
+#include "core/characters.h"
 
 enum { DEPTH_MOST = 64, STEPS_MOST = 1 << 20, NAME_MOST = 512 };
 
@@ -181,6 +182,10 @@ static status add_tensor(struct search *search, const char *name, const struct p
                          "%s: tensor '%s': expected a storage, an offset, and a shape of at most %d sizes with as many "
                          "strides, found something else",
                          search->path, name, SAFETENSORS_RANK);
+    if (text_find_invalid(name) != NULL)
+        return error_set(search->error, ERROR_FORMAT,
+                         "%s: tensor '%s': its name is not valid UTF-8; the file is damaged, fetch it again",
+                         search->path, name);
     if (is_view(arguments))
         return error_set(search->error, ERROR_FORMAT,
                          "%s: tensor '%s': expected its elements, found a view that negates or conjugates them; save "
@@ -360,8 +365,9 @@ static status take_metadata(struct torch_tensors *tensors, const struct pickle_v
         struct safetensors_metadata *entry = &tensors->metadata[tensors->metadata_count++];
         entry->key = text_of(dict->list.items[i]);
         entry->value = text_of(dict->list.items[i + 1]);
-        if (entry->key == NULL || entry->value == NULL)
-            return error_set(error, ERROR_FORMAT, "%s: " TORCH_METADATA ": expected texts by name", path);
+        if (entry->key == NULL || entry->value == NULL || text_find_invalid(entry->key) != NULL ||
+            text_find_invalid(entry->value) != NULL)
+            return error_set(error, ERROR_FORMAT, "%s: " TORCH_METADATA ": expected texts by name, in UTF-8", path);
     }
     return OK;
 }

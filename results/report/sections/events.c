@@ -93,7 +93,8 @@ static status draw(const struct section_call *call, const struct events *events,
         panels[kind] = (struct figure_panel){.title = titles[kind], .series = series, .mark = (double)NAN};
         for (size_t i = 0; i < shown; i++)
             if (events[i].any)
-                series[panels[kind].series_count++] = series_of(call->report, &events[i], kind, i);
+                series[panels[kind].series_count++] =
+                    series_of(call->report, &events[i], kind, call->board->configuration[i]->colour);
     }
     struct figure figure = {.name = section_name(call, "events"),
                             .title = "What happened to the experts in each task",
@@ -106,7 +107,7 @@ static status draw(const struct section_call *call, const struct events *events,
                             .panel = panels,
                             .panels = KINDS,
                             .legend = section_legend(call),
-                            .legend_count = shown,
+                            .legend_count = REPORT_BEST,
                             .low = 0,
                             .high = (double)NAN,
                             .decimals = 1,

@@ -1,4 +1,4 @@
-/* How the accuracy on each task goes on while the others are trained. */
+/* The accuracy on each task while the others are trained. */
 #include <math.h>
 
 #include "results/report/section.h"
@@ -49,7 +49,7 @@ static void fill_panels(const struct section_call *call, const struct curves *cu
         if (series == NULL || !section_wants_task(call, task))
             continue;
         for (size_t i = 0; i < board->shown; i++)
-            series[i] = (struct figure_series){.colour = i,
+            series[i] = (struct figure_series){.colour = board->configuration[i]->colour,
                                                .points = points,
                                                .x = curves[i].x + task * points,
                                                .y = curves[i].mean + task * points,
@@ -86,7 +86,7 @@ status section_forgetting(const struct section_call *call, struct error *error)
                             .panel = panels,
                             .panels = count,
                             .legend = legend,
-                            .legend_count = board->shown,
+                            .legend_count = REPORT_BEST,
                             .low = (double)NAN,
                             .high = (double)NAN,
                             .decimals = 1,

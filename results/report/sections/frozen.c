@@ -26,7 +26,7 @@ static void take_count(void *context, struct statement *row)
         counting->value[block * frozen->tasks + (size_t)task] = row_real(row, 3);
 }
 
-/* A task that froze nothing new leaves the count as it was; of tasks yet to come there is none. */
+/* A task that froze nothing new keeps the count; tasks yet to come have none. */
 static void carry_on(const struct frozen *frozen, double *value)
 {
     for (size_t block = 0; block < frozen->blocks.count; block++) {
@@ -109,7 +109,8 @@ static status draw_means(const struct section_call *call, const struct frozen *f
         panels[p] = (struct figure_panel){.title = titles[p], .series = series, .mark = (double)NAN};
         for (size_t i = 0; i < call->board->shown; i++)
             if (frozen[i].blocks.count > 0)
-                series[panels[p].series_count++] = series_of(call->report, &frozen[i], encoders[p], i);
+                series[panels[p].series_count++] =
+                    series_of(call->report, &frozen[i], encoders[p], call->board->configuration[i]->colour);
     }
     const char **legend = section_legend(call);
     TRY(report_check(call->report, error));
@@ -124,7 +125,7 @@ static status draw_means(const struct section_call *call, const struct frozen *f
                             .panel = panels,
                             .panels = 2,
                             .legend = legend,
-                            .legend_count = call->board->shown,
+                            .legend_count = REPORT_BEST,
                             .low = 0,
                             .high = (double)NAN,
                             .decimals = 1,

@@ -97,7 +97,7 @@ static void fill_panel(struct figure_panel *panel, struct figure_interval *rows,
     for (size_t i = 0; i < board->shown; i++) {
         struct estimate estimate = board->configuration[i]->metric[with_interval[number]];
         rows[i] = (struct figure_interval){.label = board->configuration[i]->legend,
-                                           .colour = i,
+                                           .colour = board->configuration[i]->colour,
                                            .mean = estimate.mean,
                                            .low = estimate.mean - estimate.half,
                                            .high = estimate.mean + estimate.half};

@@ -84,7 +84,7 @@ static size_t fill_panels(const struct section_call *call, const struct sums *su
         if (series == NULL || !section_wants_task(call, task))
             continue;
         for (size_t i = 0; i < board->shown; i++) {
-            series[i] = series_of(&sums[i], task, i);
+            series[i] = series_of(&sums[i], task, board->configuration[i]->colour);
             points += series[i].points;
         }
         if (points > 0)
@@ -157,7 +157,7 @@ static status draw(const struct section_call *call, const struct sums *sums, boo
         .panel = panels,
         .panels = fill_panels(call, sums, panels),
         .legend = section_legend(call),
-        .legend_count = call->board->shown,
+        .legend_count = REPORT_BEST,
         .low = (double)NAN,
         .high = (double)NAN,
         .decimals = 3,

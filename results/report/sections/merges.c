@@ -1,4 +1,4 @@
-/* What became of merges: whether merged experts are used at all, and whether runs that use them more have better Transfer. */
+/* Effects of merges: the use of merged experts, and whether runs that use them more have better Transfer. */
 #include <math.h>
 
 #include "results/report/section.h"
@@ -11,6 +11,7 @@ static const char *const titles[NUMBERS] = {"use (1: an even share)", "merged ex
 
 /* Of a configuration: of its runs with merges those that have a number, [NUMBERS, capacity], and their Transfer beside it. */
 struct effects {
+    const struct report_run *run; /* that is being read */
     size_t runs, capacity, known[NUMBERS];
     double *value, *transfer;
 };
@@ -20,9 +21,9 @@ static void take_run(void *context, struct statement *row)
     struct effects *effects = context;
     if (isnan(row_real(row, RUN_USE)))
         return;
-    double transfer = row_real(row, RUN_TRANSFER);
+    double transfer = effects->run->metric[TRANSFER];
     for (size_t i = 0; i < NUMBERS; i++) {
-        double value = row_real(row, i);
+        double value = i == RUN_TRANSFER ? transfer : row_real(row, i);
         if (isnan(value))
             continue;
         size_t at = i * effects->capacity + effects->known[i]++;
@@ -39,23 +40,28 @@ static status load(const struct section_call *call, const struct configuration *
     effects->value = report_take(call->report, NUMBERS, array_size(configuration->used, sizeof *effects->value));
     effects->transfer = report_take(call->report, NUMBERS, array_size(configuration->used, sizeof *effects->transfer));
     TRY(report_check(call->report, error));
-    for (size_t run = 0; run < configuration->used; run++)
-        TRY(report_rows(
-            call->report,
-            "SELECT avg(use), 100.0 * avg(use = 0), avg(next_use) FILTER (WHERE NOT overwritten), avg(distance), "
-            "(SELECT transfer FROM metrics WHERE metrics.run = ?1) FROM merge_use WHERE run = ?1",
-            configuration->run[run].run, take_run, effects, error));
+    for (size_t run = 0; run < configuration->used; run++) {
+        effects->run = &configuration->run[run];
+        TRY(report_rows(call->report,
+                        "SELECT avg(use), 100.0 * avg(use = 0), avg(next_use) FILTER (WHERE NOT overwritten), "
+                        "avg(distance) FROM merge_use WHERE run = ?1",
+                        effects->run->run, take_run, effects, error));
+    }
     return OK;
 }
 
-static struct figure_interval interval_of(const struct effects *effects, size_t which, const char *label, size_t colour)
+static struct figure_interval interval_of(const struct effects *effects, size_t which,
+                                          const struct configuration *configuration)
 {
     const double *value = effects->value + which * effects->capacity;
     size_t n = effects->known[which];
     double mean = statistics_mean(value, n);
     struct interval interval = statistics_mean_interval(mean, statistics_sd(value, n), n, 0.95);
-    return (struct figure_interval){
-        .label = label, .colour = colour, .mean = mean, .low = interval.low, .high = interval.high};
+    return (struct figure_interval){.label = configuration->legend,
+                                    .colour = configuration->colour,
+                                    .mean = mean,
+                                    .low = interval.low,
+                                    .high = interval.high};
 }
 
 static status draw(const struct section_call *call, const struct effects *effects, struct error *error)
@@ -71,7 +77,7 @@ static status draw(const struct section_call *call, const struct effects *effect
         for (size_t i = 0; i < shown; i++)
             if (effects[i].known[which] > 0)
                 rows[which * shown + panel->intervals++] =
-                    interval_of(&effects[i], which, call->board->configuration[i]->legend, i);
+                    interval_of(&effects[i], which, call->board->configuration[i]);
         used += panel->intervals > 0;
     }
     struct figure figure = {.name = section_name(call, "merges"),

@@ -211,7 +211,7 @@ static void heads_go_with_methods_and_models(void **state)
     assert_int_equal(s.scratch.heads, 7);
     suite_destroy(suite);
     expect_refused(SCRATCH, "model.width=70", (const char *const[]){"model.heads", "70", "64", NULL});
-    expect_refused(SCRATCH, "model.heads=4,4", (const char *const[]){"model.heads", "one number", "4,4", NULL});
+    expect_refused(SCRATCH, "model.heads=4,4", (const char *const[]){"model.heads", "one number", "4, 4", NULL});
     expect_refused("model: {width: 64}\n", NULL, (const char *const[]){"model.width", "leave it out", NULL});
     expect_refused(SCRATCH, "head.name=text", (const char *const[]){"supervised", "head.name=linear", NULL});
     expect_refused(SCRATCH, "method.name=lwf",
@@ -611,6 +611,66 @@ static void sections_belong_to_methods(void **state)
         assert_true((of_section > 0) == cases[i].used);
         if (differ != cases[i].used || shown != cases[i].used)
             fail_msg("%s, %s: expected it %s", cases[i].method, cases[i].key, cases[i].used ? "used" : "left out");
+        suite_destroy(plain);
+        suite_destroy(changed);
+    }
+}
+
+static bool has_row(const struct suite *suite, const char *key)
+{
+    struct setting_row *rows;
+    size_t count;
+    bool found = false;
+    assert_int_equal(suite_settings(suite, &rows, &count, &error), OK);
+    for (size_t k = 0; k < count; k++)
+        found |= strlen(rows[k].key) == strcspn(key, "=") && strncmp(rows[k].key, key, strlen(rows[k].key)) == 0;
+    suite_settings_free(rows, count);
+    return found;
+}
+
+/* Nor do keys that the policy, the schedule, the selector or the method does not read: two runs that differ in them are one. */
+static void keys_belong_to_choices(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *key;
+        bool used;
+    } cases[] = {{"merge: {policy: none}\n", "merge.every=7", false},
+                 {"merge: {policy: none}\n", "merge.schedule=plateau", false},
+                 {"merge: {policy: none}\n", "merge.moments=reset", false},
+                 {"merge: {policy: none}\n", "combine.name=fisher", false},
+                 {"merge: {policy: none}\n", "merge.policy=random", true},
+                 {"merge: {policy: ewa}\n", "merge.every=7", false},
+                 {"merge: {policy: ewa}\n", "merge.until=0.5", true},
+                 {"merge: {policy: most_used}\n", "merge.every=7", true},
+                 {"merge: {policy: most_used, schedule: end_of_task}\n", "merge.every=7", false},
+                 {"merge: {policy: most_used, schedule: plateau}\n", "merge.every=7", true},
+                 {"merge: {policy: most_used, schedule: plateau}\n", "merge.least_fall=0.5", true},
+                 {"adapter: {freeze: none}\n", "adapter.freeze_top_k=1", false},
+                 {"adapter: {freeze: random}\n", "adapter.freeze_top_k=1", true},
+                 {"selector: {kind: clip}\n", "selector.code=7", true},
+                 {"selector: {kind: clip}\n", "selector.shrinkage=0.5", false},
+                 {"selector: {kind: clip}\n", "selector.decision_batch=7", false},
+                 {"selector: {kind: clip, decision: per_batch}\n", "selector.decision_batch=7", true},
+                 {"selector: {kind: clip}\n", "selector.quantile=0.5", true},
+                 {"selector: {kind: clip, threshold: 0.1}\n", "selector.quantile=0.5", false},
+                 {"selector: {kind: gaussian}\n", "selector.code=7", false},
+                 {"selector: {kind: gaussian}\n", "selector.shrinkage=0.5", true},
+                 {"selector: {kind: oracle}\n", "selector.decision=per_batch", false},
+                 {"method: {name: zero_shot}\n", "training.learning_rate=0.1", false},
+                 {"method: {name: zero_shot}\n", "tasks.dtd.batch=7", false},
+                 {"method: {name: zero_shot}\n", "tasks.dtd.template=paper", true},
+                 {"method: {name: rail_primal}\n", "training.batch=7", false},
+                 {"method: {name: lwf}\n", "tasks.dtd.batch=7", true}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct suite *plain, *changed;
+        struct settings s;
+        assert_int_equal(read_suite(&plain, &s, cases[i].text, NULL), OK);
+        if (read_suite(&changed, &s, cases[i].text, (const char *const[]){cases[i].key, NULL}) != OK)
+            fail_msg("%s%s: %s", cases[i].text, cases[i].key, error.message);
+        bool differ = strcmp(suite_settings_hash(plain), suite_settings_hash(changed)) != 0;
+        if (differ != cases[i].used || has_row(changed, cases[i].key) != cases[i].used)
+            fail_msg("%s%s: expected it %s", cases[i].text, cases[i].key, cases[i].used ? "read" : "left out");
         suite_destroy(plain);
         suite_destroy(changed);
     }
@@ -1082,6 +1142,7 @@ int main(void)
         cmocka_unit_test(a_dense_classifier_has_no_mixture_in_its_hash),
         cmocka_unit_test(mixtures_that_contradict_are_refused),
         cmocka_unit_test(sections_belong_to_methods),
+        cmocka_unit_test(keys_belong_to_choices),
         cmocka_unit_test(shipped_suites),
         cmocka_unit_test(parks_suites_select_as_published),
         cmocka_unit_test(alexnets_threshold_is_its_default),

@@ -68,6 +68,15 @@ static void expect_answer(const char *arguments, const char *part)
     free_outcome(&outcome);
 }
 
+/* Status 0, and standard error is that. */
+static void expect_note(const char *arguments, const char *note)
+{
+    struct outcome outcome = run(arguments);
+    assert_int_equal(outcome.exit_status, 0);
+    assert_string_equal(outcome.errors.data, note);
+    free_outcome(&outcome);
+}
+
 /* Fails with the status, nothing on standard output, and one line "mtil: error: …" that has part in it. */
 static void expect_error(const char *arguments, int exit_status, const char *part)
 {
@@ -195,10 +204,12 @@ static void keys_have_short_names(void **state)
     (void)state;
     expect_answer("run mini --dry-run data.root=/no/data seed=7", "\n  seeds: [7]\n");
     expect_answer("run mini --dry-run data.root=/no/data seed=7,8 policy=none every=3", "\n  seeds: [7, 8]\n");
-    expect_answer("run mini --dry-run data.root=/no/data policy=none every=3", "\n  policy: none\n  every: 3\n");
+    expect_answer("run mini --dry-run data.root=/no/data policy=random every=3", "\n  policy: random\n  every: 3\n");
+    expect_note("run mini --dry-run data.root=/no/data policy=none every=3 seed=4",
+                "mtil: merge.every changes nothing: nothing reads it with these settings\n");
     expect_answer("run mini --dry-run data.root=/no/data method=continual_ft epochs=2", "\n  epochs: 2\n");
     expect_error("run mini batch=3", 2, "batch is a key of training and of selector; expected training.batch or");
-    expect_error("data get mnist there --from /mnt/data", 2, "expected an address, as http://server/data or file:///");
+    expect_error("data get mnist there --from /mnt/data", 2, "expected an address, as http://server/data, found");
     expect_error("run mini seed=1..3 --dry-run", 2, "mtil sweep takes 1..3");
     expect_error("run mini lr=1e-3", 2, "unknown section or key \"lr\" (did you mean \"training.learning_rate\"?)");
     expect_error("run mini learning_rte=1e-3", 2, "(did you mean \"training.learning_rate\"?)");

@@ -221,6 +221,30 @@ static void a_resume_file_without_its_rows_is_refused(void **state)
     small_run_close(&run);
 }
 
+static void execute(const struct small_run *run, const char *database, const char *sql)
+{
+    struct database *opened;
+    must(database_open(&opened, small_run_file(run, database), true, &error));
+    must(database_execute(opened, sql, &error));
+    database_close(opened);
+}
+
+/* While it was stopped, by a number that no count contradicts. */
+static void rows_that_somebody_changed_are_refused(void **state)
+{
+    (void)state;
+    struct small_run run;
+    struct sequence sequence;
+    small_run_open(&run, 1, NULL);
+    stop_after_the_first_task(&run, "a.db");
+    execute(&run, "a.db", "UPDATE evaluations SET correct = correct + 1000, images = images + 1000 WHERE task = 0");
+    assert_int_equal(run_once(&run, methods[1], "a.db", NULL, &sequence), ERROR_FORMAT);
+    error_tells((const char *const[]){"resume.safetensors", "a.db", "somebody changed", "delete", NULL});
+    execute(&run, "a.db", "UPDATE evaluations SET correct = correct - 1000, images = images - 1000 WHERE task = 0");
+    must(run_once(&run, methods[1], "a.db", NULL, &sequence));
+    small_run_close(&run);
+}
+
 static void copy_file(const char *from, const char *to)
 {
     struct bytes bytes;
@@ -310,7 +334,7 @@ static void steps_that_are_skipped_are_counted(void **state)
     expect_number(&run, "skip.db", "SELECT 100 * task + iteration FROM steps WHERE loss IS NULL OR abs(loss) > 1e300",
                   103);
     expect_number(&run, "skip.db", "SELECT count(*) FROM runs WHERE status = 'finished'", 1);
-    assert_int_equal(run_disturbed(&run, "training.on_nan=stop", "stop.db"), ERROR_ARGUMENT);
+    assert_int_equal(run_disturbed(&run, "training.on_nan=stop", "stop.db"), ERROR_FORMAT);
     error_tells((const char *const[]){"second", "iteration 3", "loss", NULL});
     expect_number(&run, "stop.db", "SELECT count(*) FROM steps WHERE task = 1", 0);
     expect_number(&run, "stop.db", "SELECT count(*) FROM evaluations WHERE after_task = 1", 0);
@@ -413,18 +437,22 @@ static void rates_of_another_machine_are_measured_again(void **state)
     struct small_run run;
     struct machine_rates rates = {0};
     small_run_open(&run, 1, NULL);
-    must(machine_rates_measure(run.experiment, PRECISION_F32, &rates, &error));
-    assert_true(rates.products[PRECISION_F32] > 0 && rates.memory > 0);
-    rates.products[PRECISION_F32] = 1;
-    must(machine_rates_measure(run.experiment, PRECISION_F32, &rates, &error));
-    assert_true(rates.products[PRECISION_F32] == 1); /* known */
+    must(machine_rates_measure(run.experiment, &rates, &error));
+    assert_true(rates.products > 0 && rates.memory > 0);
+    rates.products = 1;
+    must(machine_rates_measure(run.experiment, &rates, &error));
+    assert_true(rates.products == 1); /* known */
     rates.cores++;
-    must(machine_rates_measure(run.experiment, PRECISION_F32, &rates, &error));
-    assert_true(rates.products[PRECISION_F32] > 1);
-    rates.products[PRECISION_F32] = 1;
+    must(machine_rates_measure(run.experiment, &rates, &error));
+    assert_true(rates.products > 1);
+    rates.products = 1;
     rates.asynchronous = !rates.asynchronous;
-    must(machine_rates_measure(run.experiment, PRECISION_F32, &rates, &error));
-    assert_true(rates.products[PRECISION_F32] > 1);
+    must(machine_rates_measure(run.experiment, &rates, &error));
+    assert_true(rates.products > 1);
+    rates.products = 1;
+    rates.precision = PRECISION_BF16;
+    must(machine_rates_measure(run.experiment, &rates, &error));
+    assert_true(rates.products > 1);
     small_run_close(&run);
 }
 
@@ -436,6 +464,7 @@ int main(void)
         cmocka_unit_test(stopping_is_not_seen_in_the_results),
         cmocka_unit_test(a_finished_training_is_kept),
         cmocka_unit_test(a_resume_file_without_its_rows_is_refused),
+        cmocka_unit_test(rows_that_somebody_changed_are_refused),
         cmocka_unit_test(an_older_database_is_refused_an_older_resume_file_is_fine),
         cmocka_unit_test(steps_that_are_skipped_are_counted),
         cmocka_unit_test(rows_have_the_models_numbers_of_blocks),

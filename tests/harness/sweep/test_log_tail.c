@@ -1,4 +1,4 @@
-/* What a log ends with. */
+/* What a log ends with, and where it is written. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -7,8 +7,10 @@
 #include <cmocka.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
-#include "harness/sweep/log_tail.h"
+#include "core/file.h"
+#include "harness/sweep/child.h"
 #include "tests/datasets/scratch.h"
 
 static void expect(const struct scratch *scratch, const char *text, off_t begin, const char *error, const char *line)
@@ -67,12 +69,36 @@ static void no_log(void **state)
     assert_string_equal(message, "");
 }
 
-int main(void)
+/* In a folder that others may write to. */
+static void logs_are_not_written_through_links(void **state)
 {
+    (void)state;
+    struct scratch scratch;
+    struct child child;
+    struct bytes bytes;
+    struct error error;
+    scratch_create(&scratch);
+    scratch_write_text(&scratch, "victim", "precious");
+    assert_int_equal(symlink("victim", scratch_file(&scratch, "run.log")), 0);
+    const char *log = scratch_file(&scratch, "run.log");
+    assert_int_equal(child_start(&child, (const char *const[]){"nothing", NULL}, log, &error), ERROR_IO);
+    assert_non_null(strstr(error.message, "run.log: expected a file, found a symbolic link"));
+    assert_int_equal(file_read(scratch_file(&scratch, "victim"), 100, &bytes, &error), OK);
+    assert_string_equal((const char *)bytes.data, "precious");
+    bytes_free(&bytes);
+    scratch_remove(&scratch);
+}
+
+int main(int argc, char **argv)
+{
+    (void)argv;
+    if (argc > 1) /* as its own child */
+        return 0;
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(errors_and_lines),
         cmocka_unit_test(long_logs),
         cmocka_unit_test(no_log),
+        cmocka_unit_test(logs_are_not_written_through_links),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

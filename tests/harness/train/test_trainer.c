@@ -287,7 +287,7 @@ static void a_loss_that_overflows_is_told(void **state)
                    (const char *const[]){"method.name=continual_ft", "training.learning_rate=100",
                                          "training.weight_decay=10", "training.warmup=0", "training.iterations=60",
                                          NULL});
-    assert_int_equal(train(&run, 0, &record), ERROR_ARGUMENT);
+    assert_int_equal(train(&run, 0, &record), ERROR_FORMAT);
     error_tells((const char *const[]){"first", "iteration", "loss", "gradient of", "learning_rate", "on_nan", NULL});
     small_run_close(&run);
 }
@@ -407,7 +407,7 @@ static void a_step_that_is_not_finite_stops_the_training(void **state)
     small_run_open(&run, 1, NULL);
     for (size_t look = 0; look < LOOKS; look++) {
         assert_int_equal(train_disturbed(&run, "training.on_nan=stop", "training.optimizer=adamw", look, &s),
-                         ERROR_ARGUMENT);
+                         ERROR_FORMAT);
         error_tells((const char *const[]){"second", "iteration 4", names[look], "learning_rate", NULL});
         for (size_t i = DISTURBED - 1; i < s.count; i++)
             assert_true(memcmp(s.values[i], s.values[DISTURBED - 2], s.n * sizeof(float)) == 0);
@@ -432,7 +432,7 @@ static void weights_that_overflow_are_told(void **state)
     must(e->model.backend->ops->upload(e->model.backend, (float *)moment, &huge, sizeof huge, &error));
     must(guard_check(e, &e->data.tasks[2], 6, &error));
     must(e->model.backend->ops->upload(e->model.backend, (float *)moment, &bad, sizeof bad, &error));
-    assert_int_equal(guard_check(e, &e->data.tasks[2], 6, &error), ERROR_ARGUMENT);
+    assert_int_equal(guard_check(e, &e->data.tasks[2], 6, &error), ERROR_FORMAT);
     error_tells((const char *const[]){"third", "after iteration 6",
                                       "second moment of transformer.resblocks.0.adaptmlp_list.0.up", NULL});
     small_run_close(&run);
@@ -461,7 +461,7 @@ static void one_moment_is_all_that_sgd_has(void **state)
     must(guard_check(e, &e->data.tasks[2], 6, &error));
     must(e->model.backend->ops->upload(e->model.backend, group->first_moment + group->list[2].offset, &bad, sizeof bad,
                                        &error));
-    assert_int_equal(guard_check(e, &e->data.tasks[2], 6, &error), ERROR_ARGUMENT);
+    assert_int_equal(guard_check(e, &e->data.tasks[2], 6, &error), ERROR_FORMAT);
     error_tells((const char *const[]){"first moment of transformer.resblocks.0.adaptmlp_list.0.up", NULL});
     small_run_close(&run);
 }

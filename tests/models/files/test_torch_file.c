@@ -194,7 +194,14 @@ static void expect_refused(const char *path, const char *words)
 
 static void test_forms_refused(void **state)
 {
+    static const float one = 1;
+    const struct safetensor tensor = {.name = "a\xff", .type = SAFETENSOR_F32, .rank = 1, .shape = {1}, .data = &one};
+    struct error error;
+    char path[512];
     (void)state;
+    snprintf(path, sizeof path, "%s", scratch_file(&scratch, "name.pth"));
+    assert_int_equal(torch_write(path, &tensor, 1, NULL, 0, &error), OK);
+    expect_refused(path, "its name is not valid UTF-8");
     expect_refused(FIXTURES "/torch/legacy.pth", "before version 1.6");
     expect_refused(FIXTURES "/torch/foreign.pth", "asks for __main__.Foreign; refused");
     scratch_write_text(&scratch, "text", "hello");

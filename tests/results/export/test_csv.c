@@ -1,10 +1,13 @@
 /* Tables as CSV files: which there are, and whose rows. */
 #include "tests/results/check.h"
 
+#include <signal.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 
 #include "core/file.h"
 #include "results/export/csv.h"
+#include "results/export/tensorboard.h"
 #include "tests/results/sample.h"
 
 static int create(void **state)
@@ -66,6 +69,44 @@ static void tables_have_the_rows_of_the_chosen_runs(void **state)
     free(folder);
 }
 
+static size_t count_names(const char *folder)
+{
+    struct directory names;
+    assert_ok(directory_list(&names, folder, &error));
+    size_t count = names.count;
+    directory_free(&names);
+    return count;
+}
+
+/* As on a full disk: no file may have more than a few bytes, which suffices for the first ones. */
+static void all_files_or_none(void **state)
+{
+    struct store *store;
+    struct error failure;
+    struct csv_counts counts;
+    struct tensorboard_counts boards;
+    struct rlimit before;
+    char *folder = path_format("%s-csv", (char *)*state), *fresh = path_format("%s-fresh", (char *)*state);
+    assert_ok(store_open(&store, *state, STORE_READ, &error));
+    assert_ok(csv_export(store, &(struct query_filter){.has_seed = true, .seed = 2}, folder, &counts, &error));
+    size_t steps = count_lines(folder, "steps"), events = count_lines(folder, "expert_events");
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+    void (*action)(int) = signal(SIGXFSZ, SIG_IGN);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &(struct rlimit){1000, before.rlim_max}), 0);
+    status again = csv_export(store, &(struct query_filter){0}, folder, &counts, &failure);
+    status first = csv_export(store, &(struct query_filter){0}, fresh, &counts, &failure);
+    status board = tensorboard_export(store, &(struct query_filter){0}, fresh, &boards, &failure);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+    signal(SIGXFSZ, action);
+    assert_true(again == ERROR_IO && first == ERROR_IO && board == ERROR_IO);
+    assert_int_equal(count_names(fresh), 0);
+    assert_int_equal(count_lines(folder, "steps"), steps);
+    assert_int_equal(count_lines(folder, "expert_events"), events);
+    store_close(store);
+    free(folder);
+    free(fresh);
+}
+
 static void what_cannot_be_is_told(void **state)
 {
     struct store *store;
@@ -83,6 +124,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(tables_have_the_rows_of_the_chosen_runs, create, destroy),
+        cmocka_unit_test_setup_teardown(all_files_or_none, create, destroy),
         cmocka_unit_test_setup_teardown(what_cannot_be_is_told, create, destroy),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

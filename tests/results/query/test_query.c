@@ -167,11 +167,142 @@ static void the_matrix_has_a_row_per_checkpoint(void **state)
 {
     struct table table = ask(state, "matrix", (struct query_filter){.run = 2});
     assert_int_equal(table_rows(&table), SAMPLE_TASKS + 1);
-    assert_string_equal(table_cell_at(&table, 0, 1)->text, "zero-shot");
-    assert_string_equal(table_cell_at(&table, 2, 1)->text, "digits");
-    assert_true(table_cell_at(&table, 2, 2)->real == 100.0 * (double)sample_correct(2, 1, 0) / SAMPLE_IMAGES);
+    size_t after = column_of(&table, "after");
+    assert_string_equal(table_cell_at(&table, 0, after)->text, "zero-shot");
+    assert_string_equal(table_cell_at(&table, 2, after)->text, "digits");
+    assert_true(table_cell_at(&table, 2, after + 1)->real == 100.0 * (double)sample_correct(2, 1, 0) / SAMPLE_IMAGES);
     table_free(&table);
     assert_int_equal(count(state, "matrix", (struct query_filter){.status = "stopped"}), 2);
+}
+
+/* A run of another suite, stopped after its first row, keeps nobody from seeing the others. */
+static void matrices_say_whose_they_are(void **state)
+{
+    struct fixture *fixture = *state;
+    struct run_start start;
+    struct run_description other = sample_description(1);
+    other.suite = "elsewhere";
+    other.suite_hash = "fedcba9876543210";
+    assert_ok(store_run_start(fixture->store, &other, &start, &error));
+    assert_ok(store_add_task(fixture->store, start.run,
+                             &(struct task_row){.name = "cars", .classes = 2, .training_images = 1, .test_images = 4},
+                             &error));
+    assert_ok(store_add_evaluation(fixture->store, start.run,
+                                   &(struct evaluation_row){.after_task = -1, .task = 0, .correct = 3, .images = 4},
+                                   &error));
+    assert_ok(store_run_end(fixture->store, start.run, RUN_STOPPED, NULL, &error));
+    struct table table = ask(state, "matrix", (struct query_filter){0});
+    size_t suite = column_of(&table, "suite"), policy = column_of(&table, "policy"), seed = column_of(&table, "seed"),
+           cars = column_of(&table, "cars"), digits = column_of(&table, "digits"), mean = column_of(&table, "mean"),
+           last = table_rows(&table) - 1;
+    assert_string_equal(table_cell_at(&table, 0, policy)->text, "most_used");
+    assert_int_equal(table_cell_at(&table, SAMPLE_TASKS + 1, seed)->integer, 2);
+    assert_int_equal(table_cell_at(&table, 0, cars)->kind, CELL_EMPTY);
+    assert_int_equal(table_cell_at(&table, 0, mean)->kind, CELL_REAL);
+    assert_string_equal(table_cell_at(&table, last, suite)->text, "elsewhere");
+    assert_true(table_cell_at(&table, last, cars)->real == 75);
+    assert_int_equal(table_cell_at(&table, last, digits)->kind, CELL_EMPTY);
+    assert_int_equal(table_cell_at(&table, last, mean)->kind, CELL_EMPTY); /* one of its tasks */
+    table_free(&table);
+}
+
+static void start_and_finish(struct store *store, const char *hash, const char *settings, const char *selection)
+{
+    struct run_start start;
+    struct run_description twin = sample_description(1);
+    twin.policy = "none";
+    twin.suite_hash = hash;
+    twin.selection = selection;
+    sample_tell(&twin, settings);
+    assert_ok(store_run_start(store, &twin, &start, &error));
+    assert_ok(sample_write(store, start.run, 9, -1, 0, -1, 0, &error));
+    assert_ok(store_run_end(store, start.run, RUN_FINISHED, NULL, &error));
+}
+
+static bool is_threads(const char *key, const char *value)
+{
+    (void)value;
+    return strcmp(key, "run.threads") == 0;
+}
+
+/* Two rows that say the same but for their hash say in what they differ. */
+static void twins_are_told_apart(void **state)
+{
+    struct fixture *fixture = *state;
+    const struct query_filter none = {.policy = "none", .incidental = is_threads};
+    struct table table = ask(state, "leaderboard", none);
+    assert_string_equal(table.column[0].title, "suite");
+    table_free(&table);
+    start_and_finish(fixture->store, "aa", "training:\n  iterations: 20\n  warmup: 3\nrun:\n  threads: 1\n",
+                     "per_image");
+    start_and_finish(fixture->store, "bb", "training:\n  iterations: 20\n  warmup: 4\nrun:\n  threads: 2\n",
+                     "per_image");
+    table = ask(state, "leaderboard", none);
+    size_t warmup = column_of(&table, "training.warmup");
+    assert_int_equal(table_rows(&table), 3);
+    for (size_t row = 0; row < 3; row++)
+        for (size_t other = 0; other < row; other++)
+            assert_true(table_cell_at(&table, row, warmup)->kind != table_cell_at(&table, other, warmup)->kind ||
+                        table_cell_at(&table, row, warmup)->integer != table_cell_at(&table, other, warmup)->integer);
+    for (size_t column = 0; column < table.columns; column++)
+        assert_string_not_equal(table.column[column].title, "run.threads");
+    table_free(&table);
+}
+
+/* A list is found however it is written. */
+static void lists_have_many_spellings(void **state)
+{
+    struct fixture *fixture = *state;
+    struct run_start start;
+    struct run_description run = sample_description(1);
+    const struct setting_row order = {.key = "data.order", .value = "[ta, tb]", .type = "list"};
+    run.suite_hash = "cc";
+    run.settings = &order;
+    run.setting_count = 1;
+    assert_ok(store_run_start(fixture->store, &run, &start, &error));
+    assert_ok(store_run_end(fixture->store, start.run, RUN_STOPPED, NULL, &error));
+    static const char *const spellings[] = {"data.order=ta,tb", "data.order=ta, tb", "data.order=ta tb",
+                                            "data.order=[ta, tb]", "data.order = ta,tb"},
+                             *const others[] = {"data.order=tb,ta", "data.order=ta", "data.order=ta,tb,tc"};
+    for (size_t i = 0; i < sizeof spellings / sizeof *spellings; i++) {
+        assert_ok(query_check_filter(fixture->store, &(struct query_filter){.where = spellings[i]}, &error));
+        assert_int_equal(count(state, "runs", (struct query_filter){.where = spellings[i]}), 1);
+    }
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        assert_int_equal(count(state, "runs", (struct query_filter){.where = others[i]}), 0);
+}
+
+static void expect_note(void **state, const char *query, struct query_filter filter, const char *words)
+{
+    struct fixture *fixture = *state;
+    struct text note = {0};
+    assert_ok(query_note(fixture->store, query, &filter, &note, &error));
+    if (words == NULL)
+        assert_int_equal(note.size, 0);
+    else
+        assert_non_null(strstr(note.data, words));
+    text_free(&note);
+}
+
+static void what_is_missing_is_explained(void **state)
+{
+    struct fixture *fixture = *state;
+    struct run_start start;
+    struct run_description alone = sample_description(1);
+    expect_note(state, "leaderboard", (struct query_filter){0}, NULL);
+    expect_note(state, "runs", (struct query_filter){0}, NULL);
+    expect_note(state, "confusion", (struct query_filter){0}, "mtil query routers");
+    expect_note(state, "confusion", (struct query_filter){.dataset = "digits"}, NULL);
+    expect_note(state, "routers", (struct query_filter){0}, NULL);
+    alone.method = "zero_shot";
+    alone.suite_hash = "dd";
+    alone.selection = "none";
+    assert_ok(store_run_start(fixture->store, &alone, &start, &error));
+    assert_ok(store_run_end(fixture->store, start.run, RUN_FINISHED, NULL, &error));
+    expect_note(state, "leaderboard", (struct query_filter){0}, "1 finished run (zero_shot) is not shown");
+    expect_note(state, "metrics", (struct query_filter){0}, "mtil query matrix");
+    expect_note(state, "metrics", (struct query_filter){.policy = "none"}, NULL);
+    expect_note(state, "routers", (struct query_filter){.method = "zero_shot"}, "no selector chose");
 }
 
 static void the_summary_ends_in_the_metrics(void **state)
@@ -771,8 +902,9 @@ static void metrics_of_one_dataset(void **state)
                 100.0 * (double)sample_correct(2, SAMPLE_TASKS - 1, 1) / SAMPLE_IMAGES);
     table_free(&table);
     table = ask(state, "matrix", (struct query_filter){.run = 2, .dataset = "digits"});
-    assert_int_equal(table.columns, 3);
-    assert_true(table_cell_at(&table, 1, 2)->real == 100.0 * (double)sample_correct(2, 0, 1) / SAMPLE_IMAGES);
+    assert_int_equal(table.columns, column_of(&table, "after") + 2);
+    assert_true(table_cell_at(&table, 1, column_of(&table, "digits"))->real ==
+                100.0 * (double)sample_correct(2, 0, 1) / SAMPLE_IMAGES);
     table_free(&table);
 }
 
@@ -903,5 +1035,12 @@ int main(void)
         cmocka_unit_test(endless_answers_are_cut_off),
         cmocka_unit_test(the_queries_of_the_readme_work),
     };
-    return cmocka_run_group_tests(tests, create, destroy);
+    const struct CMUnitTest writing[] = {
+        cmocka_unit_test_setup_teardown(matrices_say_whose_they_are, create, destroy),
+        cmocka_unit_test_setup_teardown(twins_are_told_apart, create, destroy),
+        cmocka_unit_test_setup_teardown(lists_have_many_spellings, create, destroy),
+        cmocka_unit_test_setup_teardown(what_is_missing_is_explained, create, destroy),
+    };
+    int failed = cmocka_run_group_tests(tests, create, destroy);
+    return failed + cmocka_run_group_tests(writing, NULL, NULL);
 }

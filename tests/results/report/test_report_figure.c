@@ -2,6 +2,8 @@
 #include "tests/results/check.h"
 
 #include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
 
 #include "results/report/figure_drawing.h"
 #include "results/report/picture.h"
@@ -56,6 +58,51 @@ static void an_unknown_interval_is_not_drawn(void **state)
     assert_null(strstr(svg.data, "<path class=\"line c1\""));
     assert_non_null(strstr(svg.data, "<path class=\"m c1\""));
     text_free(&svg);
+}
+
+/* The number of an attribute behind a class. */
+static double number_of(const char *svg, const char *class, const char *attribute)
+{
+    const char *at = strstr(svg, class);
+    assert_non_null(at);
+    at = strstr(at, attribute);
+    assert_non_null(at);
+    return strtod(at + strlen(attribute), NULL);
+}
+
+/* The name's last letters must not cover the sign of the number beside it: letters of 11 and digits of 10 units are up to 7 and
+ * 6.4 wide in DejaVu Sans. */
+static void names_leave_room_for_signs(void **state)
+{
+    (void)state;
+    static const char letters[] = "policy none compared with policy most_used and more";
+    size_t beside = 0;
+    for (size_t length = 1; length < sizeof letters; length++) {
+        char label[sizeof letters];
+        snprintf(label, sizeof label, "%.*s", (int)length, letters);
+        const struct figure_interval row = {label, 0, -0.23, -11.52, 1.06};
+        const struct figure_panel panel = {.title = "Last", .interval = &row, .intervals = 1};
+        const struct figure figure = {.name = "intervals",
+                                      .title = "Last",
+                                      .kind = FIGURE_INTERVALS,
+                                      .panel = &panel,
+                                      .panels = 1,
+                                      .low = (double)NAN,
+                                      .high = (double)NAN,
+                                      .decimals = 2,
+                                      .zero = true};
+        struct text svg = {0};
+        assert_ok(picture_svg(&svg, &figure, PICTURE_COLUMN, &error));
+        const char *body = strstr(svg.data, "</style>");
+        assert_non_null(strstr(body, "−0.23 [−11.52, 1.06]"));
+        double name_end = number_of(body, "class=\"tl\"", " x=\"") + 7 * (double)length,
+               value_begin = number_of(body, "class=\"ty\"", " x=\"") - 6.4 * 20,
+               apart = number_of(body, "class=\"ty\"", " y=\"") - number_of(body, "class=\"tl\"", " y=\"");
+        beside += apart < 11;
+        assert_true(apart >= 11 || name_end < value_begin);
+        text_free(&svg);
+    }
+    assert_true(beside > 0);
 }
 
 static const double x[] = {0, 1, 2}, a[] = {10, (double)NAN, 30}, low[] = {5, 15, 25}, high[] = {15, 25, 40};
@@ -337,6 +384,7 @@ int main(void)
         cmocka_unit_test(ticks_are_round),
         cmocka_unit_test(counts_have_no_fractions),
         cmocka_unit_test(an_unknown_interval_is_not_drawn),
+        cmocka_unit_test(names_leave_room_for_signs),
         cmocka_unit_test(ranges_hold_every_value),
         cmocka_unit_test(a_picture_is_a_whole_document),
         cmocka_unit_test(titles_alone_have_another_face),

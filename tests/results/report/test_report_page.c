@@ -89,7 +89,7 @@ static void every_section_is_there_and_linked(void **state)
     bytes_free(&page);
 }
 
-/* Rows of a suite are called by their names; figures say the method. */
+/* Rows of a suite are called by their names, in figures too. */
 static void rows_have_their_names(void **state)
 {
     struct fixture *fixture = *state;
@@ -97,7 +97,7 @@ static void rows_have_their_names(void **state)
     struct bytes page = page_of(state, (struct query_filter){.suite = "rows"}, REPORT_BEST);
     expect(&page, "<th scope=\"row\">Merging</th>");
     expect(&page, "<th scope=\"row\">No merging</th>");
-    expect(&page, ">moe_adapters · Merging</text>");
+    expect(&page, ">Merging</text>");
     bytes_free(&page);
 }
 
@@ -248,6 +248,57 @@ static void one_seed_has_no_interval(void **state)
     bytes_free(&page);
 }
 
+/* The colour of a mark in a figure of the page: that of the first whose title has the word. */
+static int colour_of(const struct bytes *page, const char *figure, const char *word)
+{
+    char id[64];
+    snprintf(id, sizeof id, "id=\"%s\">", figure);
+    const char *at = strstr((const char *)page->data, id), *end = at != NULL ? strstr(at, "</figure>") : NULL;
+    assert_non_null(end);
+    while ((at = strstr(at, "<path class=\"m c")) != NULL && at < end) {
+        const char *title = strstr(at, "<title>"), *title_end = strstr(at, "</title>"), *found = strstr(title, word);
+        if (found != NULL && found < title_end)
+            return at[strlen("<path class=\"m c")] - '0';
+        at = title_end;
+    }
+    return -1;
+}
+
+/* Second of three, or alone. */
+static void a_name_has_one_colour(void **state)
+{
+    static const char *const figures[] = {"leaderboard", "events"};
+    struct bytes all = page_of(state, (struct query_filter){.suite = "mini"}, REPORT_BEST),
+                 alone = page_of(state, (struct query_filter){.suite = "mini", .policy = "none"}, REPORT_BEST);
+    for (size_t i = 0; i < sizeof figures / sizeof *figures; i++) {
+        int colour = colour_of(&all, figures[i], "none");
+        assert_true(colour >= 0);
+        assert_int_equal(colour, colour_of(&alone, figures[i], "none"));
+        assert_int_not_equal(colour, colour_of(&all, figures[i], "merge.every=20"));
+        assert_int_not_equal(colour, colour_of(&all, figures[i], "merge.every=50"));
+        assert_int_not_equal(colour_of(&all, figures[i], "merge.every=20"),
+                             colour_of(&all, figures[i], "merge.every=50"));
+    }
+    bytes_free(&all);
+    bytes_free(&alone);
+}
+
+/* During a sweep: beside finished runs those that are not would be drawn as if they were worse. */
+static void what_is_not_finished_is_not_drawn(void **state)
+{
+    struct bytes page = page_of(state, (struct query_filter){0}, REPORT_BEST);
+    const char *figure = strstr((const char *)page.data, "id=\"board2-leaderboard\">");
+    assert_non_null(figure);
+    const char *end = strstr(figure, "</figure>"), *drawn = strstr(figure, "none");
+    assert_true(drawn == NULL || drawn > end);
+    expect(&page, "1 configuration without a finished run is not drawn.");
+    bytes_free(&page);
+    page = page_of(state, (struct query_filter){.suite = "other"}, REPORT_BEST);
+    expect(&page, "1 seed, unfinished");
+    assert_int_equal(count_of(&page, "is not drawn"), 0);
+    bytes_free(&page);
+}
+
 static void what_is_not_drawn_is_told(void **state)
 {
     struct bytes page = page_of(state, (struct query_filter){.suite = "mini"}, 1);
@@ -308,6 +359,8 @@ int main(void)
         cmocka_unit_test(each_board_has_its_own_comparison),
         cmocka_unit_test(an_unknown_setting_is_an_error),
         cmocka_unit_test(one_seed_has_no_interval),
+        cmocka_unit_test(a_name_has_one_colour),
+        cmocka_unit_test(what_is_not_finished_is_not_drawn),
         cmocka_unit_test(what_is_not_drawn_is_told),
         cmocka_unit_test(other_tasks_stand_apart),
         cmocka_unit_test(an_unfinished_run_is_shown_as_such),

@@ -241,7 +241,7 @@ static void a_failing_file_changes_nothing(void **state)
     char *path = sample_path("old.sqlite");
     struct database *database;
     assert_ok(database_open(&database, path, true, &error));
-    assert_fails(schema_upgrade(database, files, &error), ERROR_ARGUMENT, "2.sql");
+    assert_fails(schema_upgrade(database, files, &error), ERROR_FORMAT, "2.sql");
     assert_int_equal(number(path, "PRAGMA user_version"), 1);
     assert_int_equal(number(path, "SELECT count(*) FROM a"), 0);
     assert_int_equal(number(path, "SELECT count(*) FROM sqlite_schema"), 1);

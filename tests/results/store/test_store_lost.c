@@ -101,6 +101,17 @@ static void what_happens_to_the_files_fails_the_commit(void **state)
     }
 }
 
+/* Between the last commit and the end. */
+static void rows_that_others_change_fail_the_end(void **state)
+{
+    int64_t run;
+    struct store *store = begin_run(*state, &run);
+    assert_ok(store_commit(store, &error));
+    execute(*state, "UPDATE steps SET loss = -1 WHERE run = 7 AND task = 2");
+    assert_fails(store_run_end(store, run, RUN_FINISHED, NULL, &error), ERROR_FORMAT, "of run 7 in steps");
+    store_close(store);
+}
+
 /* Lost between the last commit and the end. */
 static void a_run_ends_only_where_its_rows_are_found(void **state)
 {
@@ -122,13 +133,23 @@ static void pages_that_are_overwritten_fail_the_end(void **state)
     store_close(store);
 }
 
-static void rows_that_others_delete_fail_the_commit(void **state)
+static void rows_that_others_change_fail_the_commit(void **state)
 {
     static const struct {
         const char *sql, *words;
     } losses[] = {
         {"DELETE FROM evaluations WHERE run = 7 AND task = 1 AND after_task = 0", "somebody changed them"},
         {"DELETE FROM steps WHERE run = 7 AND task = 0 AND iteration = 3", "somebody changed them"},
+        {"UPDATE evaluations SET correct = correct - 1 WHERE run = 7 AND task = 1 AND after_task = 0",
+         "of run 7 in evaluations as they were written, found "},
+        {"UPDATE evaluations SET correct = correct - 1 WHERE run = 7 AND task = 1 AND after_task = 0",
+         " with other values: somebody changed them"},
+        {"UPDATE steps SET loss = loss + 1e-9 WHERE run = 7 AND task = 0 AND iteration = 3", "of run 7 in steps"},
+        {"UPDATE per_image SET data = zeroblob(length(data)) WHERE run = 7 AND task = 0", "of run 7 in per_image"},
+        {"DELETE FROM evaluations WHERE run = 7 AND task = 1 AND after_task = 0; INSERT INTO evaluations (run, "
+         "after_task, task, correct, images) SELECT 7, 0, 1, 1, 1",
+         "of run 7 in evaluations"},
+        {"UPDATE timings SET seconds = 0 WHERE run = 7", "of run 7 in timings"},
         {"DELETE FROM runs WHERE run = 7", "run 7 is gone"},
     };
     for (size_t i = 0; i < sizeof losses / sizeof *losses; i++) {
@@ -144,6 +165,16 @@ static void rows_that_others_delete_fail_the_commit(void **state)
                         "7; DELETE FROM sessions WHERE run = 7; DELETE FROM per_image WHERE "
                         "run = 7; DELETE FROM evaluations WHERE run = 7");
     }
+}
+
+/* Runs write into it how far they are. */
+static void a_lock_that_is_a_link_is_not_followed(void **state)
+{
+    struct store *store;
+    shell(*state, "echo precious >victim && rm -f results.db-lock && ln -s victim results.db-lock");
+    assert_fails(store_open(&store, *state, STORE_WRITE, &error), ERROR_IO,
+                 "results.db-lock: expected a file, found a symbolic link");
+    shell(*state, "test \"$(cat victim)\" = precious");
 }
 
 static void a_log_without_its_database_is_reported(void **state)
@@ -173,7 +204,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(what_happens_to_the_files_fails_the_commit, create, destroy),
         cmocka_unit_test_setup_teardown(a_run_ends_only_where_its_rows_are_found, create, destroy),
         cmocka_unit_test_setup_teardown(pages_that_are_overwritten_fail_the_end, create, destroy),
-        cmocka_unit_test_setup_teardown(rows_that_others_delete_fail_the_commit, create, destroy),
+        cmocka_unit_test_setup_teardown(rows_that_others_change_fail_the_commit, create, destroy),
+        cmocka_unit_test_setup_teardown(rows_that_others_change_fail_the_end, create, destroy),
+        cmocka_unit_test_setup_teardown(a_lock_that_is_a_link_is_not_followed, create, destroy),
         cmocka_unit_test_setup_teardown(a_log_without_its_database_is_reported, create, destroy),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,83 @@
+#include "core/file_group.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/array.h"
+#include "core/file.h"
+
+static status out_of_memory(const char *folder, struct error *error)
+{
+    return error_set(error, ERROR_MEMORY, "%s: no memory for the names of files", folder);
+}
+
+status file_group_begin(struct file_group *group, const char *folder, struct error *error)
+{
+    *group = (struct file_group){.folder = strdup(folder), .temporary = {.lock = -1}};
+    TRY(directory_create(folder, error));
+    temporary_clear(folder);
+    char *target = path_format("%s/files", folder);
+    status result = target != NULL && group->folder != NULL ? temporary_create_folder(&group->temporary, target, error)
+                                                            : out_of_memory(folder, error);
+    free(target);
+    return result;
+}
+
+static char *unnamed(const struct file_group *group, size_t index)
+{
+    return path_format("%s/%zu", group->temporary.path, index);
+}
+
+status file_group_add(struct file_group *group, const char *name, const void *data, size_t size, struct error *error)
+{
+    struct file_writer writer;
+    TRY(ARRAY_GROW(group->paths, group->count, "files", error));
+    char *path = path_format("%s/%s", group->folder, name), *now = unnamed(group, group->count);
+    status result = path != NULL && now != NULL ? file_check_kind(path, error) : out_of_memory(group->folder, error);
+    NEXT(result, file_writer_open_one_of_many(&writer, now, error));
+    NEXT(result, file_writer_write(&writer, data, size, error));
+    NEXT(result, file_writer_close(&writer, error));
+    if (result == OK)
+        group->paths[group->count++] = path;
+    else {
+        error_context(error, "%s/%s", group->folder, name);
+        free(path);
+    }
+    free(now);
+    return result;
+}
+
+static status put_in_place(const struct file_group *group, size_t index, struct error *error)
+{
+    const char *path = group->paths[index];
+    char *now = unnamed(group, index), *folder = path_parent(path);
+    status result =
+        now != NULL && folder != NULL ? directory_create(folder, error) : out_of_memory(group->folder, error);
+    if (result == OK && rename(now, path) != 0)
+        result = error_errno(error, errno, "%s: cannot get its name", path);
+    free(now);
+    free(folder);
+    TRY(result);
+    file_sync_name(path);
+    return OK;
+}
+
+status file_group_commit(struct file_group *group, struct error *error)
+{
+    status result = file_sync_all(group->temporary.path, error);
+    for (size_t i = 0; i < group->count; i++)
+        NEXT(result, put_in_place(group, i, error));
+    return result;
+}
+
+void file_group_abandon(struct file_group *group)
+{
+    temporary_remove(&group->temporary);
+    for (size_t i = 0; i < group->count; i++)
+        free(group->paths[i]);
+    free(group->paths);
+    free(group->folder);
+    *group = (struct file_group){.temporary = {.lock = -1}};
+}
