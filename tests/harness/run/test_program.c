@@ -203,7 +203,7 @@ static void keys_have_short_names(void **state)
 {
     (void)state;
     expect_answer("run mini --dry-run data.root=/no/data seed=7", "\n  seeds: [7]\n");
-    expect_answer("run mini --dry-run data.root=/no/data seed=7,8 policy=none every=3", "\n  seeds: [7, 8]\n");
+    expect_answer("run mini --dry-run data.root=/no/data seed=7,8 policy=random every=3", "\n  seeds: [7, 8]\n");
     expect_answer("run mini --dry-run data.root=/no/data policy=random every=3", "\n  policy: random\n  every: 3\n");
     expect_note("run mini --dry-run data.root=/no/data policy=none every=3 seed=4",
                 "mtil: merge.every changes nothing: nothing reads it with these settings\n");
