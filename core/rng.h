@@ -32,7 +32,8 @@ enum rng_purpose {
     RNG_AUGMENT,    /* RandAugment's operations */
     RNG_ERASING,    /* random erasing */
     RNG_MIXING,     /* mixup and CutMix */
-    RNG_FLIP        /* mirrored training images */
+    RNG_FLIP,       /* mirrored training images */
+    RNG_TOWER_DROPOUT
 };
 
 struct rng {

@@ -253,7 +253,7 @@ const struct suite_section settings_sections[] = {
      .choice = method_name,
      .alias = "method=name",
      .about = "method that trains the tasks",
-     .incidental = "ffn=dense"}, /* what runs did before there was the key */
+     .incidental = "ffn=dense|dropout=0"}, /* what runs did before there were the keys */
     {.name = "selector",
      .options = selector_options,
      .alias = "selector=kind",

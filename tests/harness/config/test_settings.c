@@ -518,6 +518,8 @@ static void a_mixture_brings_values(void **state)
     assert_int_equal(s.adapter.place.decisions, 0);
     assert_string_equal(options_text(s.head_options, "pool"), "mean_patches");
     suite_destroy(suite);
+    expect_refused(CLASSIFIER("{name: supervised, train: head, dropout: 0.1}"), NULL,
+                   (const char *const[]){"method.dropout", "train=weights", NULL});
     static const char *const unbalanced[] = {"adapter.balance_loss=none", "adapter.balance_weight=0.01", NULL};
     assert_int_equal(read_suite(&suite, &s, CLASSIFIER("{name: supervised, ffn: rmoe}"), unbalanced), OK);
     suite_destroy(suite);
@@ -530,8 +532,10 @@ static void a_dense_classifier_has_no_mixture_in_its_hash(void **state)
     struct suite *plain, *dense;
     struct settings s;
     assert_int_equal(read_suite(&plain, &s, CLASSIFIER("{name: supervised}"), NULL), OK);
-    assert_int_equal(
-        read_suite(&dense, &s, CLASSIFIER("{name: supervised, ffn: dense}") "adapter: {experts: 7}\n", NULL), OK);
+    assert_int_equal(read_suite(&dense, &s,
+                                CLASSIFIER("{name: supervised, ffn: dense, dropout: 0}") "adapter: {experts: 7}\n",
+                                NULL),
+                     OK);
     assert_int_equal(s.method->groups(s.method_options), GROUP_IMAGE_TOWER | GROUP_HEAD);
     assert_string_equal(suite_settings_hash(plain), suite_settings_hash(dense));
     assert_null(strstr(suite_text(dense), "adapter:"));
