@@ -1,6 +1,6 @@
-/* Mixture-of-experts adapters in sequence: MoE-Adapters (Yu et al., CVPR 2024, arXiv 2403.11549) with merge policy none,
- * Park's system with most_used, which is also method merge_experts: the same with a merge policy other than none, for
- * tables in which merging is a row of its own. */
+/* Mixture-of-experts adapters in sequence: MoE-Adapters (Yu et al., CVPR 2024, arXiv 2403.11549) with merge policy
+ * none, Park's system with most_used. Method merge_experts is the same with a merge policy other than none, for tables
+ * in which merging is a row of its own. */
 #include "adapters/merge/policies.h"
 #include "harness/methods/methods.h"
 #include "harness/run/experiment.h"

@@ -34,7 +34,7 @@ static const struct option options[] = {{.name = "train",
                                                  "attention's output and both layers of the MLPs or their experts"},
                                         {0}};
 
-/* --- What method.ffn stands for --- */
+/* --- Presets of method.ffn --- */
 
 struct preset {
     const char *section, *key, *value;

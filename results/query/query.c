@@ -190,7 +190,7 @@ static bool ends_with(const char *string, const char *end)
     return size >= length && strcmp(string + size - length, end) == 0;
 }
 
-/* SQLite need not know the square root, so the view holds variances. */
+/* SQLite may lack the square root, so the view has variances. */
 static void take_roots(struct table *table)
 {
     for (size_t column = 0; column < table->columns; column++) {

@@ -134,7 +134,7 @@ static void what_overflows_is_told_by_its_name(void **state)
         must(guard_begin_step(e, task, &error));
         must(ops->upload(e->model.backend, gradient, &bad, sizeof bad, &error));
         must(guard_end_step(e, task, &error));
-        assert_int_equal(guard_check_steps(e, task, &error), ERROR_ARGUMENT);
+        assert_int_equal(guard_check_steps(e, task, &error), ERROR_FORMAT);
         error_tells((const char *const[]){"gradient of", names[i], NULL});
         must(ops->zero(e->model.backend, gradient, sizeof bad, &error));
         must(guard_begin_task(e, &error));

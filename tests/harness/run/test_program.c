@@ -68,6 +68,15 @@ static void expect_answer(const char *arguments, const char *part)
     free_outcome(&outcome);
 }
 
+/* Status 0, and standard error is that. */
+static void expect_note(const char *arguments, const char *note)
+{
+    struct outcome outcome = run(arguments);
+    assert_int_equal(outcome.exit_status, 0);
+    assert_string_equal(outcome.errors.data, note);
+    free_outcome(&outcome);
+}
+
 /* Fails with the status, nothing on standard output, and one line "mtil: error: …" that has part in it. */
 static void expect_error(const char *arguments, int exit_status, const char *part)
 {
@@ -150,7 +159,7 @@ static void lists_come_in_every_format(void **state)
     expect_answer("list suites", "CoOp's splits, no CIFAR-100"); /* the end of a long line: there is no terminal */
     expect_answer("list methods -v", "loss = cross-entropy + l2 · Σ (θ − θ_{t−1})²");
     expect_answer("list methods -v", "method.exemplars");
-    expect_answer("list policies -v", "whole number from 2 to 16, default 2: how many of the most used experts");
+    expect_answer("list policies -v", "whole number from 2 to 16, default 2: number of the most used experts");
     expect_answer("list combiners -v --format csv", "ties,combine.density,\"number from 0 to 1, default 0.2: ");
     expect_answer("list datasets -v", "tasks.NAME.");
     expect_answer("list suites -v", "table    Park");
@@ -191,8 +200,10 @@ static void keys_have_short_names(void **state)
 {
     (void)state;
     expect_answer("run mini --dry-run data.root=/no/data seed=7", "\n  seeds: [7]\n");
-    expect_answer("run mini --dry-run data.root=/no/data seed=7,8 policy=none every=3", "\n  seeds: [7, 8]\n");
-    expect_answer("run mini --dry-run data.root=/no/data policy=none every=3", "\n  policy: none\n  every: 3\n");
+    expect_answer("run mini --dry-run data.root=/no/data seed=7,8 policy=random every=3", "\n  seeds: [7, 8]\n");
+    expect_answer("run mini --dry-run data.root=/no/data policy=random every=3", "\n  policy: random\n  every: 3\n");
+    expect_note("run mini --dry-run data.root=/no/data policy=none every=3 seed=4",
+                "mtil: merge.every changes nothing: nothing reads it with these settings\n");
     expect_answer("run mini --dry-run data.root=/no/data method=continual_ft epochs=2", "\n  epochs: 2\n");
     expect_error("run mini batch=3", 2, "batch is a key of training and of selector; expected training.batch or");
     expect_error("data get mnist there --from /mnt/data", 2, "expected an address, as http://server/data, found");
