@@ -154,6 +154,30 @@ static void dropout_depends_on_the_step(void **state)
     close_model(&m);
 }
 
+/* Of a share of the batch as of the whole: what is dropped goes by the number of the image in the batch. */
+static void shares_of_a_batch_drop_the_same(void **state)
+{
+    (void)state;
+    struct model m;
+    struct tensor features;
+    float *values[2];
+    open_model(&m, 2, &plain);
+    for (size_t first = 0; first < 2; first++) { /* all images, then all but the first */
+        struct encoding encoding = {
+            .arena = &m.step, .training = true, .state = m.state, .first = first, .dropout = 0.3f};
+        struct image_batch batch = batch_of(&m.images);
+        struct tower_pass pass;
+        batch.images.shape[0] -= first;
+        batch.images.data = (float *)batch.images.data + first * 3 * 12 * 12;
+        arena_reset(&m.step);
+        must(clip_encode_images(m.vit, &encoding, &batch, &pass, &features, &error));
+        values[first] = from_device(&m.d, features.data, tensor_bytes(&features));
+        if (first > 0)
+            expect_floats(&m.d, "features of a share", features.data, values[0] + plain.width, 2 * plain.width);
+    }
+    close_model(&m);
+}
+
 static void gradients_match_differences(void **state)
 {
     (void)state;
@@ -558,6 +582,7 @@ int main(void)
         cmocka_unit_test(gradients_match_differences),
         cmocka_unit_test(gradients_with_dropout_match_differences),
         cmocka_unit_test(dropout_depends_on_the_step),
+        cmocka_unit_test(shares_of_a_batch_drop_the_same),
         cmocka_unit_test(gradients_of_shared_weights_match_differences),
         cmocka_unit_test(bits_do_not_depend_on_threads),
         cmocka_unit_test(features_are_the_mean_of_the_patches),
