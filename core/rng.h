@@ -31,7 +31,9 @@ enum rng_purpose {
     RNG_TOKENS,     /* partitions of tokens among experts */
     RNG_AUGMENT,    /* RandAugment's operations */
     RNG_ERASING,    /* random erasing */
-    RNG_MIXING      /* mixup and CutMix */
+    RNG_MIXING,     /* mixup and CutMix */
+    RNG_FLIP,       /* mirrored training images */
+    RNG_TOWER_DROPOUT
 };
 
 struct rng {

@@ -82,7 +82,7 @@ const struct expert_kind expert_ffn = {
     .parts = {"c_fc.weight", "c_fc.bias", "c_proj.weight", "c_proj.bias"},
     .refused = {{"bottleneck", "its experts have as many hidden units as the model's MLPs"},
                 {"scale", "its experts replace the MLP, whose output is not scaled"},
-                {"dropout", "its experts replace the MLP, which has none"},
+                {"dropout", "its experts replace the MLP and have its dropout, method.dropout"},
                 {"expert_input", "its experts replace the MLP and read what it reads, ln_2's output"},
                 {"shared_expert", "the chosen experts and a shared one together would be the MLP twice"}},
     .hidden = hidden,

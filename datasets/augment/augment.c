@@ -12,7 +12,10 @@ struct augmentation augmentation_of(const struct options *options)
                                  .erasing = options_real(options, "random_erasing"),
                                  .erasing_fill = (enum erasing_fill)options_choice(options, "random_erasing_fill"),
                                  .mixup = options_real(options, "mixup"),
+                                 .unmixed = 1 - options_real(options, "mixup_probability"),
                                  .cutmix = options_real(options, "cutmix"),
+                                 .flip = options_real(options, "flip"),
+                                 .crop_scale = options_real(options, "crop_scale"),
                                  .one_crop = strcmp(options_text(options, "crops"), "once") == 0};
 }
 
@@ -25,9 +28,21 @@ const char *augmentation_key(const struct augmentation *a)
 {
     return a->operations > 0 ? "randaugment"
            : a->erasing > 0  ? "random_erasing"
+           : a->flip > 0     ? "flip"
            : a->mixup > 0    ? "mixup"
            : a->cutmix > 0   ? "cutmix"
                              : NULL;
+}
+
+static void mirror(int side, uint8_t *pixels)
+{
+    for (int y = 0; y < side; y++)
+        for (int left = 0, right = side - 1; left < right; left++, right--) {
+            uint8_t *a = pixels + 3 * (y * side + left), *b = pixels + 3 * (y * side + right), kept[3];
+            memcpy(kept, a, 3);
+            memcpy(a, b, 3);
+            memcpy(b, kept, 3);
+        }
 }
 
 static status apply_operations(const struct augmentation *a, struct rng rng, uint64_t item, int side, uint8_t *pixels,
@@ -52,6 +67,9 @@ static status apply_operations(const struct augmentation *a, struct rng rng, uin
 status augment_image(const struct augmentation *a, struct rng rng, uint64_t item, int side, uint8_t *pixels,
                      struct error *error)
 {
+    rng.purpose = RNG_FLIP;
+    if (a->flip > 0 && rng_uniform(&rng, item) < (float)a->flip)
+        mirror(side, pixels);
     if (a->operations > 0)
         TRY(apply_operations(a, rng, item, side, pixels, error));
     if (a->erasing > 0) {

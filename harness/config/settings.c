@@ -253,7 +253,7 @@ const struct suite_section settings_sections[] = {
      .choice = method_name,
      .alias = "method=name",
      .about = "method that trains the tasks",
-     .incidental = "ffn=dense"}, /* what runs did before there was the key */
+     .incidental = "ffn=dense|dropout=0"}, /* what runs did before there were the keys */
     {.name = "selector",
      .options = selector_options,
      .alias = "selector=kind",
@@ -390,7 +390,8 @@ static status check_detail(const struct options *options, const struct detail *d
 static status check_details(const struct suite *suite, struct error *error)
 {
     static const struct detail details[] = {{"randaugment_magnitude", "randaugment"},
-                                            {"random_erasing_fill", "random_erasing"}};
+                                            {"random_erasing_fill", "random_erasing"},
+                                            {"mixup_probability", "mixup"}};
     const struct options *training = suite_options(suite, "training"), *data = suite_options(suite, "data");
     for (size_t d = 0; d < sizeof details / sizeof *details; d++) {
         bool read = strtod(options_as_text(training, details[d].of), NULL) > 0;

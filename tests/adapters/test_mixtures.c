@@ -25,6 +25,35 @@ static void gradients_in_the_place_of_the_mlp_match_differences(void **state)
     small_adapters_check(&settings);
 }
 
+static struct adapter_settings ewa_settings(void)
+{
+    struct adapter_settings settings = small_ffn_settings;
+    settings.router = &router_random_uniform;
+    settings.routing = ROUTING_PER_TOKEN;
+    settings.top_k = settings.tasks = 1;
+    return settings;
+}
+
+/* Experts drop hidden units as the MLPs do that they replace. */
+static void gradients_with_dropout_match_differences(void **state)
+{
+    (void)state;
+    struct adapter_settings settings = small_ffn_settings;
+    struct small s;
+    settings.activation = ACTIVATION_GELU;
+    settings.place.blocks = (struct block_choice){.rule = BLOCKS_LAST, .n = 1};
+    struct adapters *adapters = small_adapters_open(&s, 2, &settings);
+    s.dropout = 0.3f;
+    small_adapters_check_gradients(&s, adapters);
+    small_adapters_close(&s, adapters);
+    settings = ewa_settings();
+    settings.place.towers = ADAPT_IMAGE;
+    adapters = small_adapters_open(&s, 2, &settings);
+    s.dropout = 0.3f;
+    small_adapters_check_gradients(&s, adapters);
+    small_adapters_close(&s, adapters);
+}
+
 /* As one more kind of expert might be: two layers with nothing between them, whatever the model's MLPs have there. */
 static void experts_may_have_no_activation(void **state)
 {
@@ -104,15 +133,6 @@ static void capacity_is_the_exact_product_rounded_up(void **state)
     for (int32_t e = 0; e <= 6; e++)
         assert_int_equal(offsets[e], 11 * (e < 2 ? e : 2));
     small_adapters_close(&s, adapters);
-}
-
-static struct adapter_settings ewa_settings(void)
-{
-    struct adapter_settings settings = small_ffn_settings;
-    settings.router = &router_random_uniform;
-    settings.routing = ROUTING_PER_TOKEN;
-    settings.top_k = settings.tasks = 1;
-    return settings;
 }
 
 static void gradients_of_a_random_partition_match_differences(void **state)
@@ -345,6 +365,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(gradients_in_the_place_of_the_mlp_match_differences),
+        cmocka_unit_test(gradients_with_dropout_match_differences),
         cmocka_unit_test(experts_may_have_no_activation),
         cmocka_unit_test(softmax_router_gradients_match_differences),
         cmocka_unit_test(capacity_is_the_exact_product_rounded_up),

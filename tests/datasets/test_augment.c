@@ -249,6 +249,49 @@ static void shares_have_the_beta_distribution(void **state)
     }
 }
 
+/* Of all batches, whatever else is drawn for them. */
+static void mixup_has_a_probability(void **state)
+{
+    (void)state;
+    enum { DRAWS = 4000 };
+    struct augmentation always = {.mixup = 1}, mostly = {.mixup = 1, .unmixed = 0.3}, both = {.cutmix = 1};
+    size_t alone = 0, cut = 0;
+    for (uint64_t step = 0; step < DRAWS; step++) {
+        float own = augment_draw_mixing(&mostly, 9, 1, step, R).own;
+        alone += own >= 1;
+        if (own < 1)
+            assert_float_equal(own, augment_draw_mixing(&always, 9, 1, step, R).own, 0);
+        both.unmixed = 1;
+        cut += augment_draw_mixing(&both, 9, 1, step, R).own < 1;
+    }
+    assert_true(fabs((double)alone / DRAWS - 0.3) < 5 * sqrt(0.21 / DRAWS));
+    assert_true(cut > DRAWS / 2); /* it is not CutMix's */
+}
+
+/* Half of the images, others in every epoch. */
+static void flips(void **state)
+{
+    (void)state;
+    enum { DRAWS = 2000 };
+    static uint8_t plain[BYTES], mirrored[BYTES], pixels[BYTES];
+    struct augmentation half = {.flip = 0.5}, always = {.flip = 1};
+    size_t flipped = 0, differ = 0;
+    augment(&(struct augmentation){0}, 0, 0, plain);
+    augment(&always, 0, 0, mirrored);
+    for (size_t i = 0; i < BYTES / 3; i++)
+        assert_memory_equal(mirrored + 3 * i, plain + 3 * (i / R * R + R - 1 - i % R), 3);
+    for (uint64_t i = 0; i < DRAWS; i++) {
+        augment(&half, 3, i, pixels);
+        bool first = memcmp(pixels, plain, BYTES) != 0;
+        assert_memory_equal(pixels, first ? mirrored : plain, BYTES);
+        augment(&half, 4, i, pixels);
+        flipped += first;
+        differ += first != (memcmp(pixels, plain, BYTES) != 0);
+    }
+    assert_true(fabs((double)flipped / DRAWS - 0.5) < 5 * sqrt(0.25 / DRAWS));
+    assert_true(fabs((double)differ / DRAWS - 0.5) < 5 * sqrt(0.25 / DRAWS));
+}
+
 /* An extreme alpha neither hangs nor gives NaN. */
 static void extreme_alphas(void **state)
 {
@@ -328,6 +371,8 @@ int main(void)
                                        cmocka_unit_test(operations_depend_on_item_and_epoch),
                                        cmocka_unit_test(erased_rectangles),
                                        cmocka_unit_test(shares_have_the_beta_distribution),
+                                       cmocka_unit_test(mixup_has_a_probability),
+                                       cmocka_unit_test(flips),
                                        cmocka_unit_test(extreme_alphas),
                                        cmocka_unit_test(cut_rectangles),
                                        cmocka_unit_test(both_kinds_of_mixing),

@@ -526,6 +526,8 @@ static void a_mixture_brings_values(void **state)
     assert_int_equal(s.adapter.place.decisions, 0);
     assert_string_equal(options_text(s.head_options, "pool"), "mean_patches");
     suite_destroy(suite);
+    expect_refused(CLASSIFIER("{name: supervised, train: head, dropout: 0.1}"), NULL,
+                   (const char *const[]){"method.dropout", "train=weights", NULL});
     static const char *const unbalanced[] = {"adapter.balance_loss=none", "adapter.balance_weight=0.01", NULL};
     assert_int_equal(read_suite(&suite, &s, CLASSIFIER("{name: supervised, ffn: rmoe}"), unbalanced), OK);
     suite_destroy(suite);
@@ -538,8 +540,10 @@ static void a_dense_classifier_has_no_mixture_in_its_hash(void **state)
     struct suite *plain, *dense;
     struct settings s;
     assert_int_equal(read_suite(&plain, &s, CLASSIFIER("{name: supervised}"), NULL), OK);
-    assert_int_equal(
-        read_suite(&dense, &s, CLASSIFIER("{name: supervised, ffn: dense}") "adapter: {experts: 7}\n", NULL), OK);
+    assert_int_equal(read_suite(&dense, &s,
+                                CLASSIFIER("{name: supervised, ffn: dense, dropout: 0}") "adapter: {experts: 7}\n",
+                                NULL),
+                     OK);
     assert_int_equal(s.method->groups(s.method_options), GROUP_IMAGE_TOWER | GROUP_HEAD);
     assert_string_equal(suite_settings_hash(plain), suite_settings_hash(dense));
     assert_null(strstr(suite_text(dense), "adapter:"));
@@ -681,7 +685,7 @@ static void augmentation_needs_batches(void **state)
 {
     (void)state;
     static const char *const keys[] = {"training.randaugment=2", "training.random_erasing=0.1", "training.mixup=1",
-                                       "tasks.dtd.cutmix=1"},
+                                       "training.flip=0.5", "tasks.dtd.cutmix=1"},
                              *const methods[] = {"zero_shot", "rail_primal", "rail_dual", "continual_ft", "replay"};
     for (size_t m = 0; m < sizeof methods / sizeof *methods; m++)
         for (size_t k = 0; k < sizeof keys / sizeof *keys; k++) {
@@ -711,6 +715,8 @@ static void details_need_what_they_are_of(void **state)
                    (const char *const[]){"training.random_erasing_fill is black", "set training.random_erasing", NULL});
     expect_refused("training: {randaugment: 2}\n", "tasks.dtd.random_erasing_fill=black",
                    (const char *const[]){"tasks.dtd.random_erasing_fill is black", "tasks.dtd.random_erasing", NULL});
+    expect_refused("training: {mixup_probability: 0.5}\n", NULL,
+                   (const char *const[]){"training.mixup_probability is 0.5", "set training.mixup", NULL});
     const char *const one[] = {"tasks.dtd.randaugment=2", NULL}, *const others[] = {"tasks.dtd.randaugment=0", NULL};
     assert_int_equal(read_suite(&suite, &s, "training: {randaugment_magnitude: 15}\n", one), OK);
     settings_of_task(&task, suite, "dtd");
@@ -814,9 +820,12 @@ static void what_does_not_change_numbers_is_not_in_the_hash(void **state)
     assert_false(hash_differs("training.epochs=0")); /* what runs did before there were these keys */
     static const char *const off[] = {"training.randaugment=0",    "training.randaugment_magnitude=9",
                                       "training.random_erasing=0", "training.random_erasing_fill=mean",
-                                      "training.mixup=0",          "training.cutmix=0"},
+                                      "training.mixup=0",          "training.cutmix=0",
+                                      "training.crop_scale=0.9",   "training.flip=0"},
                              *const on[] = {"training.randaugment=2", "training.random_erasing=0.25",
-                                            "training.mixup=0.8", "training.cutmix=1", "tasks.dtd.mixup=0.8"};
+                                            "training.mixup=0.8",     "training.cutmix=1",
+                                            "tasks.dtd.mixup=0.8",    "training.crop_scale=0.05",
+                                            "training.flip=0.5"};
     for (size_t i = 0; i < sizeof off / sizeof *off; i++)
         assert_false(hash_differs(off[i]));
     for (size_t i = 0; i < sizeof on / sizeof *on; i++)
