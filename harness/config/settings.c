@@ -216,7 +216,7 @@ const struct suite_section settings_sections[] = {
      .about = "mixtures of experts: number, place, routers and freezing",
      /* what runs did before there were these keys */
      .incidental = "blocks=all|towers=both|routers=per_task|freeze=most_used|shared_expert=false|balance_loss=none|"
-                   "balance_weight=0.01|gate_input=class_token|routing=per_sample|kind=lora|init_noise=0|"
+                   "balance_weight=0.01|gate_input=class_token|routing=per_sample|kind=lora|start=copies|init_noise=0|"
                    "router=noisy_topk|router_noise=0|capacity=0|aligned_output=false|score_steps=10|"
                    "share_across_blocks=0|share_routing=0",
      .preset_by = "method.ffn",
@@ -502,7 +502,8 @@ status settings_read(struct settings *s, const struct suite *suite, struct error
     TRY(check_routers(s, suite, error));
     if (settings_select(s))
         TRY(selector_settings_check(&s->selector, error));
-    TRY(adapter_settings_of(&s->adapter, suite_options(suite, "adapter"), s->method->joint ? 1 : s->task_count, error));
+    TRY(adapter_settings_of(&s->adapter, suite_options(suite, "adapter"), s->method->joint ? 1 : s->task_count,
+                            s->scratch.width > 0, error));
     if (s->method->check != NULL)
         TRY(s->method->check(s, error));
     return method_uses(s->method, s->method_options, "merge") ? merge_plan_check(&s->merge, &s->adapter, error) : OK;

@@ -401,6 +401,10 @@ static void values_that_do_not_fit_together(void **state)
     expect_refused("adapter: {kind: fnf}\n", NULL, (const char *const[]){"fnf", "ffn", NULL});
     expect_refused("adapter: {init_noise: 0.01}\n", NULL,
                    (const char *const[]){"init_noise is 0.01", "kind lora", "start at zero", NULL});
+    expect_refused("adapter: {start: independent}\n", NULL,
+                   (const char *const[]){"start is independent", "kind is lora", "kind=ffn", NULL});
+    expect_refused("adapter: {kind: ffn, start: independent, init_noise: 0.01}\n", NULL,
+                   (const char *const[]){"init_noise is 0.01", "drawn by itself", "start=copies", NULL});
     expect_refused("adapter: {kind: ffn, bottleneck: 32}\n", NULL,
                    (const char *const[]){"bottleneck is 32", "kind ffn", "hidden units", NULL});
     expect_refused("adapter: {kind: ffn, scale: 1}\n", NULL, (const char *const[]){"scale is 1", "not scaled", NULL});
