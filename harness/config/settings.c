@@ -244,7 +244,7 @@ const struct suite_section settings_sections[] = {
     {.name = "training",
      .options = training_options,
      .about = "steps, batches, optimizer, schedule and augmentation of every task",
-     .incidental = "epochs=0|optimizer=adamw|momentum=0.9|" AUGMENT_INCIDENTAL,
+     .incidental = "epochs=0|warmup_epochs=0|optimizer=adamw|momentum=0.9|" AUGMENT_INCIDENTAL,
      .used = settings_uses_training},
     {.name = "method",
      .options = method_options,
@@ -337,31 +337,35 @@ static status check(const struct settings *s, struct error *error)
     return OK;
 }
 
-/* A method that trains on no batches would ignore the key. */
-static status refuse_augmentation(const struct settings *s, const char *section, const struct options *options,
-                                  struct error *error)
+/* A method that trains on no batches would ignore the keys. */
+static status check_images(const struct settings *s, const char *section, const struct options *options,
+                           struct error *error)
 {
     struct augmentation augmentation = augmentation_of(options);
     const char *key = augmentation_key(&augmentation);
-    return key == NULL
-               ? OK
-               : error_set(error, ERROR_ARGUMENT,
-                           "suite: %s.%s augments batches of training images, but method.name: %s trains on none; "
-                           "leave the key out, or set it to 0",
-                           section, key, s->method->name);
+    if (augmentation.operations > 0 && augmentation.policy != AUGMENT_POLICY_NONE)
+        return error_set(
+            error, ERROR_ARGUMENT,
+            "suite: %s.randaugment is %zu, but %s.autoaugment is %s, and an image gets one of the two; set "
+            "%s.randaugment=0 or %s.autoaugment=none",
+            section, augmentation.operations, section, options_text(options, "autoaugment"), section, section);
+    if (key == NULL || s->method->groups(s->method_options) != GROUPS_NONE)
+        return OK;
+    return error_set(error, ERROR_ARGUMENT,
+                     "suite: %s.%s augments batches of training images, but method.name: %s trains on none; "
+                     "leave the key out, or set it to %s",
+                     section, key, s->method->name, options_find(options_table(options), key)->fallback);
 }
 
 static status check_augmentation(const struct settings *s, const struct suite *suite, struct error *error)
 {
     const struct options *data = suite_options(suite, "data");
-    if (s->method->groups(s->method_options) != GROUPS_NONE)
-        return OK;
     for (size_t k = 0; k < options_list_size(data, "order"); k++) {
         const char *name = options_list_item(data, "order", k);
         char section[128];
         snprintf(section, sizeof section, "tasks.%s", name);
-        TRY(refuse_augmentation(s, "training", suite_options(suite, "training"), error));
-        TRY(refuse_augmentation(s, section, suite_entry(suite, "tasks", name), error));
+        TRY(check_images(s, "training", suite_options(suite, "training"), error));
+        TRY(check_images(s, section, suite_entry(suite, "tasks", name), error));
     }
     return OK;
 }
@@ -533,14 +537,19 @@ bool settings_warn(const struct suite *suite, const struct log *log)
         return false;
     for (size_t k = 0; k < options_list_size(order, "order"); k++) {
         settings_of_task(&task, suite, options_list_item(order, "order", k));
-        if (task.epochs == 0 && task.warmup > task.iterations && count++ == 0)
+        if (task.warmup_epochs > 0)
+            task.warmup = task.warmup_epochs;
+        if (task.epochs > 0)
+            task.iterations = task.epochs;
+        if ((task.epochs > 0) == (task.warmup_epochs > 0) && task.warmup > task.iterations && count++ == 0)
             found = task;
     }
     if (count > 0)
         log_warn(log,
-                 "training.warmup: %zu iterations of warm-up are longer than the %zu of training (%s%s): the "
-                 "learning rate stays below its peak; lower training.warmup (now %zu) or train longer",
-                 found.warmup, found.iterations, found.name, count > 1 ? " and others" : "", found.warmup);
+                 "training.warmup%s: %zu %s of warm-up are longer than the %zu of training (%s%s): the "
+                 "learning rate stays below its peak; lower it or train longer",
+                 found.epochs > 0 ? "_epochs" : "", found.warmup, found.epochs > 0 ? "epochs" : "iterations",
+                 found.iterations, found.name, count > 1 ? " and others" : "");
     return count > 0;
 }
 

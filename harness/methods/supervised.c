@@ -40,11 +40,9 @@ static const struct preset common[] = {
     {"merge", "policy", "none"},    {"adapter", "start", "auto"},  {0}};
 
 /* Huang et al. 2023, "Experts Weights Averaging", arXiv 2308.06093. */
-static const struct preset ewa[] = {{"adapter", "experts", "4"},
-                                    {"adapter", "router", "random_uniform"},
-                                    {"adapter", "blocks", "every_2"},
-                                    {"merge", "policy", "ewa"},
-                                    {0}};
+static const struct preset ewa[] = {{"adapter", "experts", "4"},      {"adapter", "router", "random_uniform"},
+                                    {"adapter", "blocks", "every_2"}, {"merge", "policy", "ewa"},
+                                    {"merge", "ramp", "epoch"},       {0}};
 
 /* Xue et al., "Go Wider Instead of Deeper", AAAI 2022. router_noise is 1 / experts. */
 static const struct preset widenet[] = {{"model", "share_groups", "1"},
