@@ -1,4 +1,4 @@
-/* Experts Weights Averaging (Huang et al. 2023, arXiv 2308.06093, equation 6): after every step each of the N experts of a
+/* Experts Weights Averaging (Huang et al. 2023, arXiv 2308.06093, Equation 6): after every step each of the N experts of a
  * block that are not frozen moves towards the others, all from the old weights:
  *
  *     W_i ← (1 − β) W_i + β / (N − 1) · Σ_{j ≠ i} W_j
@@ -7,8 +7,7 @@
  * r · i / I (fine-tuning, Section 5.2), or in its last epoch, constant within each: β = r · e / (E − 1) in epoch e of 0 … E − 1 (from
  * scratch, Section 3.2.2), or at the end of the run. After the share `until` of a task's iterations nothing
  * moves (Table 5, of mixtures with a router: 0.5, β constant), nor with fewer than two free experts. There is no target and no
- * schedule, and the optimizer's moments stay. The paper has whole MLPs as experts and no router
- * (Equations 4 and 5) but in its Table 5; here any router stays. */
+ * schedule, and the optimizer's moments stay. The paper's experts are whole MLPs without a router; here any router stays. */
 #include "adapters/merge/policies.h"
 
 enum { CONSTANT, LINEAR, RUN, EPOCH };
