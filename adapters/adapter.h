@@ -16,6 +16,8 @@
 
 enum expert_input { EXPERT_INPUT_RESIDUAL, EXPERT_INPUT_POST_LN };
 enum gate_input { GATE_CLASS_TOKEN, GATE_MEAN };
+/* Of experts that replace the MLP; auto: independent where the model is drawn, too. */
+enum expert_start { EXPERT_START_COPIES, EXPERT_START_INDEPENDENT, EXPERT_START_AUTO };
 enum routing_unit { ROUTING_PER_SAMPLE, ROUTING_PER_TOKEN };
 enum balance_kind { BALANCE_NONE, BALANCE_CV, BALANCE_LOSS_WIDENET, BALANCE_LOSS_RMOE };
 
@@ -39,6 +41,7 @@ struct adapter_settings {
     bool aligned_output; /* of softmax_topk: the weights of a sample's experts sum to 1, gradients are the gates' */
     enum gate_input gate_input; /* of samples */
     enum routing_unit routing;  /* unit that is routed and counted: samples or tokens */
+    enum expert_start start;    /* of kind ffn */
     float init_noise;           /* of kind ffn: how far experts start from the MLP, as a share of its deviation */
     enum activation activation; /* of the model's MLPs, for kinds that share it */
     struct adapter_place place;

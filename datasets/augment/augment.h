@@ -16,11 +16,13 @@
 #include "core/rng.h"
 #include "datasets/image/image.h"
 
+enum augment_policy { AUGMENT_POLICY_NONE, AUGMENT_POLICY_CIFAR10 };
 enum erasing_fill { ERASING_FILL_MEAN, ERASING_FILL_BLACK };
 
 /* Zero: none. */
 struct augmentation {
     size_t operations, magnitude; /* RandAugment: how many operations an image gets, how strong they are */
+    enum augment_policy policy;   /* of AutoAugment, in place of RandAugment */
     double erasing;               /* the probability that a rectangle is erased */
     enum erasing_fill erasing_fill;
     double mixup, cutmix; /* alpha: the images' shares are drawn from Beta(alpha, alpha) */
@@ -63,6 +65,11 @@ enum { AUGMENT_OPERATIONS_MOST = 16, AUGMENT_MAGNITUDE_MOST = 30, AUGMENT_ALPHA_
          .maximum = AUGMENT_MAGNITUDE_MOST,                                                                            \
          .fallback = "9",                                                                                              \
          .help = "magnitude of RandAugment's operations"},                                                             \
+        {.name = "autoaugment",                                                                                        \
+         .type = OPTION_CHOICE,                                                                                        \
+         .choices = "none|cifar10",                                                                                    \
+         .fallback = "none",                                                                                           \
+         .help = "policy of AutoAugment for training images, in place of randaugment"},                                \
         {.name = "random_erasing",                                                                                     \
          .type = OPTION_REAL,                                                                                          \
          .minimum = 0,                                                                                                 \
@@ -93,9 +100,8 @@ enum { AUGMENT_OPERATIONS_MOST = 16, AUGMENT_MAGNITUDE_MOST = 30, AUGMENT_ALPHA_
                 "Beta(cutmix, cutmix); 0: no CutMix; with mixup as well, each batch gets one of the two"               \
     }
 #define AUGMENT_INCIDENTAL /* what runs did before there were these keys */                                            \
-    "randaugment=0|randaugment_magnitude=9|random_erasing=0|random_erasing_fill=mean|mixup=0|mixup_probability=1|"     \
-    "cutmix=0|"                                                                                                        \
-    "crop_scale=0.9|flip=0"
+    "autoaugment=none|randaugment=0|randaugment_magnitude=9|random_erasing=0|random_erasing_fill=mean|mixup=0|"        \
+    "mixup_probability=1|cutmix=0|crop_scale=0.9|flip=0"
 struct augmentation augmentation_of(const struct options *options);
 
 /* The first key that asks for an augmentation: "mixup"; NULL: none does. */
@@ -103,7 +109,8 @@ const char *augmentation_key(const struct augmentation *augmentation);
 bool augmentation_mixes(const struct augmentation *augmentation);
 
 /* A flip. RandAugment (Cubuk et al. 2020, arXiv 1909.13719) as in torchvision on a Pillow image: `operations` of 14 operations
- * in a row, each drawn uniformly, of the given magnitude out of 31; nearest neighbours, black beyond the edge. Then
+ * in a row, each drawn uniformly, of the given magnitude out of 31; nearest neighbours, black beyond the edge. Or
+ * AutoAugment (Cubuk et al. 2019, arXiv 1805.09501) with its policy for CIFAR-10, likewise. Then
  * random erasing (Zhong et al. 2020, arXiv 1708.04896) as in torchvision: 0.02 to 0.33 of the area, aspect ratio 0.3 to
  * 3.3. pixels [side, side, 3]; rng: any purpose, the step is the epoch. Fails only when out of memory. */
 status augment_image(const struct augmentation *augmentation, struct rng rng, uint64_t item, int side, uint8_t *pixels,

@@ -41,17 +41,15 @@ struct preset {
 };
 
 /* Of all mixtures. There is one task, after which nothing is trained. */
-static const struct preset common[] = {{"adapter", "kind", "ffn"},          {"adapter", "top_k", "1"},
-                                       {"adapter", "routing", "per_token"}, {"adapter", "towers", "image"},
-                                       {"adapter", "routers", "one"},       {"adapter", "freeze", "none"},
-                                       {"merge", "policy", "none"},         {0}};
+static const struct preset common[] = {
+    {"adapter", "kind", "ffn"},     {"adapter", "top_k", "1"},     {"adapter", "routing", "per_token"},
+    {"adapter", "towers", "image"}, {"adapter", "routers", "one"}, {"adapter", "freeze", "none"},
+    {"merge", "policy", "none"},    {"adapter", "start", "auto"},  {0}};
 
 /* Huang et al. 2023, "Experts Weights Averaging", arXiv 2308.06093. */
-static const struct preset ewa[] = {{"adapter", "experts", "4"},
-                                    {"adapter", "router", "random_uniform"},
-                                    {"adapter", "blocks", "every_2"},
-                                    {"merge", "policy", "ewa"},
-                                    {0}};
+static const struct preset ewa[] = {{"adapter", "experts", "4"},      {"adapter", "router", "random_uniform"},
+                                    {"adapter", "blocks", "every_2"}, {"merge", "policy", "ewa"},
+                                    {"merge", "ramp", "epoch"},       {0}};
 
 /* Xue et al., "Go Wider Instead of Deeper", AAAI 2022. router_noise is 1 / experts. */
 static const struct preset widenet[] = {{"model", "share_groups", "1"},
@@ -68,6 +66,7 @@ static const struct preset widenet[] = {{"model", "share_groups", "1"},
 
 /* Wu et al. 2022, "Residual Mixture of Experts", arXiv 2204.09636, at a downstream task. */
 static const struct preset rmoe[] = {{"adapter", "experts", "8"},
+                                     {"adapter", "start", "copies"},
                                      {"adapter", "init_noise", "0.01"},
                                      {"adapter", "router", "softmax_topk"},
                                      {"adapter", "blocks", "last_3"},

@@ -2,6 +2,7 @@
 #include "adapters/experts/expert.h"
 #include "adapters/experts/kind.h"
 #include "adapters/routers/router.h"
+#include "models/vit.h"
 #include "tests/adapters/small_adapters.h"
 
 #include <math.h>
@@ -361,6 +362,27 @@ static void noise_is_a_share_of_each_tensors_deviation(void **state)
     small_adapters_close(&s, adapters);
 }
 
+/* As models/vit.h draws an MLP: matrices with its deviation, no biases, and nothing in common. */
+static void independent_experts_are_mlps_from_scratch(void **state)
+{
+    (void)state;
+    struct small s;
+    struct adapter_settings settings = small_ffn_settings;
+    settings.start = EXPERT_START_INDEPENDENT;
+    struct adapters *adapters = start_from_mlps(&s, &settings, 7);
+    for (size_t part = 0; part < EXPERT_PARTS; part++) {
+        size_t n;
+        const float *first = expert_values(&s, adapters, part, 0, &n),
+                    *other = expert_values(&s, adapters, part, 3, &n);
+        double one = deviation(first, NULL, n) / VIT_START_DEVIATION,
+               apart = deviation(first, other, n) / VIT_START_DEVIATION, rounding = 3.5 / sqrt(2.0 * (double)n),
+               expected = part % 2 == 0;
+        if (!(fabs(one - expected) <= rounding && fabs(apart - expected * sqrt(2)) <= 2 * rounding))
+            fail_msg("part %zu: deviation %g, and %g between experts", part, one, apart);
+    }
+    small_adapters_close(&s, adapters);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -372,6 +394,7 @@ int main(void)
         cmocka_unit_test(gradients_of_a_random_partition_match_differences),
         cmocka_unit_test(copies_of_the_mlp_compute_what_it_did),
         cmocka_unit_test(noise_is_a_share_of_each_tensors_deviation),
+        cmocka_unit_test(independent_experts_are_mlps_from_scratch),
         cmocka_unit_test(without_a_router_the_mean_of_the_experts_answers),
         cmocka_unit_test(the_mean_is_computed_after_a_change_alone),
         cmocka_unit_test(rows_that_nobody_needs_are_dealt_out_all_the_same),
