@@ -198,6 +198,13 @@ static struct cost prepare_activate_backward(struct bench *b, struct activate_ba
     return moved(12.0 * (double)(b->rows * b->size->hidden));
 }
 
+static struct cost prepare_dropout(struct bench *b, struct dropout *o)
+{
+    struct matrix x = matrix(b, b->rows, b->size->width);
+    *o = (struct dropout){.x = x, .out = x, .probability = 0.1f, .state = state(b)};
+    return moved(8.0 * (double)(b->rows * b->size->width));
+}
+
 static struct cost prepare_attention(struct bench *b, struct attention *o)
 {
     const struct size *s = b->size;
