@@ -26,7 +26,10 @@ status model_choice_scratch(struct vit_settings *vit, const struct options *opti
 /* The first of these sizes that is stated of a file; NULL: none. */
 const char *model_choice_size(const struct options *options);
 
-/* Whether those that are stated are the model's. */
+/* That of the images, which is the file's unless it is stated. */
+size_t model_choice_resolution(const struct options *options, size_t of_file);
+
+/* Whether those that are stated are the model's, but for the resolution. */
 status model_choice_check(const struct options *options, const struct vit_settings *vit, struct error *error);
 
 /* The option table entries that model_choice_read reads. */
