@@ -13,6 +13,7 @@
 
 #include "adapters/place.h"
 #include "models/clip/cost.h"
+#include "models/dispatch.h"
 
 enum expert_input { EXPERT_INPUT_RESIDUAL, EXPERT_INPUT_POST_LN };
 enum gate_input { GATE_CLASS_TOKEN, GATE_MEAN };
@@ -36,13 +37,15 @@ struct adapter_settings {
     enum expert_input input;
     float router_noise; /* of softmax_topk: standard deviation of the noise on its logits in training */
     double capacity; /* of softmax_topk: an expert takes at most this times its fair share in training; 0: no limit */
-    bool aligned_output; /* of softmax_topk: the weights of a sample's experts sum to 1, gradients are the gates' */
-    enum gate_input gate_input; /* of samples */
-    enum routing_unit routing;  /* unit that is routed and counted: samples or tokens */
-    float init_noise;           /* of kind ffn: how far experts start from the MLP, as a share of its deviation */
-    enum activation activation; /* of the model's MLPs, for kinds that share it */
+    enum alignment aligned_output; /* of softmax_topk: weights of a sample's experts, whose gradients are the gates' */
+    enum gate_input gate_input;    /* of samples */
+    enum routing_unit routing;     /* unit that is routed and counted: samples or tokens */
+    float init_noise;              /* of kind ffn: how far experts start from the MLP */
+    bool absolute_noise;           /* init_noise and score_noise are deviations, not shares of a tensor's own */
+    enum activation activation;    /* of the model's MLPs, for kinds that share it */
     struct adapter_place place;
-    size_t score_steps;        /* steps of each task that score the blocks (BLOCKS_BY_SCORE) */
+    size_t score_steps;        /* steps of each task before as many batches score the blocks (BLOCKS_BY_SCORE) */
+    float score_noise;         /* init_noise while blocks are scored */
     bool shared_expert;        /* one more, which every sample uses with gate 1; neither merged nor frozen */
     enum balance_kind balance; /* the loss that spreads samples over experts, added to that of the task */
     float balance_weight;

@@ -74,6 +74,8 @@ struct balance {
     float *loss;                       /* one value */
 };
 
+enum alignment { ALIGN_NONE, ALIGN_SHARED, ALIGN_EACH };
+
 /* Softmax top-k (WideNet: Xue et al., "Go Wider Instead of Deeper", AAAI 2022; RMoE: Wu et al., "Residual Mixture of
  * Experts", 2022): p = softmax(x R_r + σ ε) over the experts, ε ~ N(0, 1) in training and 0 else. The K largest are
  * chosen (ties: the lowest index) with p as their gates, so the gates of a sample do not sum to 1. r is the sample's
@@ -93,10 +95,11 @@ struct route_softmax {
     size_t limit; /* 0: none */
     struct dispatch *dispatch;
     float *probabilities; /* p [B, E], kept for the backward pass and the balance loss */
-    /* Weights of the forward sum of the experts' outputs, [B, K]; NULL: not wanted. They are the gates or, with `aligned`,
-     * g + (1 − Σ g) / n for each of a sample's n kept choices (RMoE); a single kept choice has exactly 1. The added part has
-     * no gradient, along the experts' outputs either: in the backward pass their weights are the gates. */
-    bool aligned;
+    /* Weights of the forward sum of the experts' outputs, [B, K]; NULL: not wanted. They are the gates or, aligned (RMoE),
+     * for each of a sample's n kept choices ALIGN_SHARED g + (1 − Σ g) / n, ALIGN_EACH g + (1 − g), which is Equation 7; a
+     * single kept choice has exactly 1 with both. The added part has no gradient, along the experts' outputs either: in the
+     * backward pass their weights are the gates. */
+    enum alignment aligned;
     float *weights;
     int32_t *counts, *used;
     bool add_used;

@@ -1,5 +1,5 @@
 /* Experts that replace the MLP and start as copies of it, each tensor with normal noise of `init_noise` times its own
- * standard deviation (Wu et al. 2022, "Residual Mixture of Experts", arXiv 2204.09636). Where gates sum up to 1, a block whose
+ * standard deviation, or of init_noise itself (Wu et al. 2022, "Residual Mixture of Experts", arXiv 2204.09636). Where gates sum up to 1, a block whose
  * experts start without noise computes what it did before. */
 #include <stdlib.h>
 #include <string.h>
@@ -40,10 +40,13 @@ static status copy_part(struct adapter_tower *tower, size_t index, const float *
                         float *copy, struct error *error)
 {
     const struct parameter *p = &tower->parameters->list[index];
-    double noise = (double)tower->adapters->settings.init_noise;
+    const struct adapter_settings *s = &tower->adapters->settings;
+    double noise = (double)s->init_noise;
     struct backend *backend = tower->adapters->backend;
     size_t experts = p->shape[0], n = p->size / experts;
     TRY(backend->ops->download(backend, copy, values, n * sizeof *copy, error));
+    if (!s->absolute_noise && noise > 0)
+        noise *= expert_deviation(copy, n);
     for (size_t e = experts; e-- > 0;) {
         float *expert = copy + e * n;
         memmove(expert, copy, n * sizeof *copy);

@@ -24,7 +24,7 @@ static status begin(void *state, const struct block_site *site, const struct ten
     struct tensor weights, dgates;
     *decision = (struct shared_decision){0};
     TRY(expert_dispatch_take(&decision->dispatch, site, shape[0], s->experts, s->top_k, error));
-    if (s->aligned_output) {
+    if (s->aligned_output != ALIGN_NONE) {
         TRY(tensor_take(&weights, site->arena, TENSOR_F32, "weights of aligned outputs", 2, shape, error));
         decision->weights = weights.data;
     }

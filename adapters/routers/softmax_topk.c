@@ -80,7 +80,7 @@ static status take_kept(struct expert_pass *pass, const struct block_site *site,
     pass->kept[BALANCE_SLOPES] = NULL;
     pass->kept[WEIGHTS] = pass->decision.weights; /* a shared decision outlives the pass */
     TRY(router_take(pass, site, PROBABILITIES, "probabilities of experts", samples, s->experts, error));
-    if (s->aligned_output && pass->kept[WEIGHTS] == NULL)
+    if (s->aligned_output != ALIGN_NONE && pass->kept[WEIGHTS] == NULL)
         TRY(router_take(pass, site, WEIGHTS, "weights of aligned outputs", samples, s->top_k, error));
     if (router_is_balanced(pass, site))
         TRY(router_take(pass, site, BALANCE_SLOPES, "gradient of the balance loss", samples, s->experts, error));

@@ -95,7 +95,7 @@ const struct command command_layers = {
     .summary = "rank the blocks of a model by what they would gain from experts",
     .details = "With experts in every block, each task of the suite takes adapter.score_steps training steps from the "
                "model as\n"
-               "it is; a block's score is the norm of the gradient of its experts, the mean over the steps, summed "
+               "it is; a block's score is the norm of the gradient of its experts over as many more batches, summed "
                "over the tasks.\n"
                "adapter.blocks=by_score_N puts adapters into the N best blocks of each tower. The first seed is used, "
                "and nothing\n"

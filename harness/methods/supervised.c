@@ -63,7 +63,7 @@ static const struct preset widenet[] = {{"model", "share_groups", "1"},
 static const struct preset rmoe[] = {{"adapter", "experts", "8"},
                                      {"adapter", "init_noise", "0.01"},
                                      {"adapter", "router", "softmax_topk"},
-                                     {"adapter", "blocks", "last_3"},
+                                     {"adapter", "blocks", "by_score_3"},
                                      {"adapter", "balance_loss", "rmoe"},
                                      {"adapter", "balance_weight", "0.0001"},
                                      {0}};

@@ -192,7 +192,7 @@ static void weights_of_aligned_outputs_are_shared(void **state)
     settings.top_k = 1;
     struct adapters *noisy = small_adapters_open(&s, 2, &settings), *softmax;
     settings.router = &router_softmax_topk;
-    settings.aligned_output = true;
+    settings.aligned_output = ALIGN_SHARED;
     softmax = small_adapters_add(&s, &settings);
     copy_values(&s, noisy, softmax);
     small_encode(&s);

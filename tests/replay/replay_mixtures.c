@@ -416,7 +416,7 @@ static status replay_rmoe(struct replay *r, struct error *error)
     TRY(compare_rows(r, "y_plain", &r->y, error));
     TRY(compare_rows(r, "gx_plain", &r->dx, error));
     TRY(compare_router_gradient(r, "g_wg_plain", error));
-    settings.aligned_output = true;
+    settings.aligned_output = ALIGN_EACH; /* Equation 7 */
     settings.balance = BALANCE_LOSS_RMOE;
     settings.balance_weight = (float)weight;
     TRY(open_layer(r, settings, "wg", error));
