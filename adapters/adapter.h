@@ -94,6 +94,7 @@ struct adapter_tower {
     struct expert_pass *passes; /* [adapted] */
     struct block_hook *hooks;   /* by block of the tower */
     int32_t *choices;           /* see adapters_keep_choices */
+    float *gates;               /* likewise */
     float *no_preference;       /* device [T, d] zeros: the router between one expert and itself */
     struct adapter_statistics statistics;
 };
@@ -102,7 +103,7 @@ struct adapters {
     struct backend *backend;
     struct adapter_settings settings;
     struct adapter_tower towers[TOWERS];
-    float *loss; /* see adapters_add_loss */
+    float *loss, *balance; /* see adapters_add_loss */
     float loss_share;
 };
 
@@ -139,10 +140,11 @@ size_t adapters_hidden(const struct clip_dimensions *dimensions, const struct ad
 const struct block_hook *adapters_hooks(const struct adapters *adapters, enum tower tower);
 
 /* From now on, forward passes through a tower write the experts that they chose to choices: device [decisions, B, K], −1
- * for samples without a router, or [decisions, B, L, K] where tokens decide. NULL: nowhere. */
+ * for samples without a router, or [decisions, B, L, K] where tokens decide, and their gates to gates, which are 0 beyond a
+ * capacity. NULL: nowhere. */
 /* Choices per sample: decisions · K; 0 where tokens decide or where samples go to the mean of all experts. */
 size_t adapters_choices(const struct adapters *adapters, enum tower tower);
-void adapters_keep_choices(struct adapters *adapters, enum tower tower, int32_t *choices);
+void adapters_keep_choices(struct adapters *adapters, enum tower tower, int32_t *choices, float *gates);
 /* The block of the tower that makes the decision. */
 size_t adapters_decision_block(const struct adapters *adapters, enum tower tower, size_t decision);
 
@@ -154,8 +156,9 @@ status adapters_mean(const struct adapters *adapters, enum tower tower, size_t b
 /* The router of a task: its own, or the only one. */
 int adapters_router(const struct adapter_settings *settings, size_t task);
 /* From now on, forward passes in training add share times the balance loss of settings.balance, if any, to *loss on the
- * device; a backward pass must then follow each. NULL: the balance loss is not computed. */
-void adapters_add_loss(struct adapters *adapters, float *loss, float share);
+ * device, and the same without its weight to *balance unless that is NULL; a backward pass must then follow each. loss NULL:
+ * the balance loss is not computed. */
+void adapters_add_loss(struct adapters *adapters, float *loss, float *balance, float share);
 
 status adapters_begin_task(struct adapters *adapters, size_t task, struct error *error);
 /* Collects the statistics of the gradients that merge policies need (statistics.h). adapters_step does this and then updates

@@ -50,8 +50,11 @@ static status take_dispatch(struct expert_pass *pass, const struct block_site *s
         pass->routed.dispatch = pass->decision.dispatch;
     else
         TRY(expert_dispatch_take(&pass->routed.dispatch, site, samples, s->experts, s->top_k, error));
+    size_t kept = pass->index / expert_decision_users(tower) * samples * s->top_k;
     if (tower->choices != NULL)
-        pass->routed.dispatch.chosen = tower->choices + pass->index / expert_decision_users(tower) * samples * s->top_k;
+        pass->routed.dispatch.chosen = tower->choices + kept;
+    if (tower->gates != NULL)
+        pass->routed.dispatch.gates = tower->gates + kept;
     return OK;
 }
 

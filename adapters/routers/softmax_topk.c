@@ -129,9 +129,11 @@ static status forward(struct expert_pass *pass, const struct block_site *site, s
         &(struct balance_softmax){.kind = s->balance == BALANCE_LOSS_RMOE ? BALANCE_RMOE : BALANCE_WIDENET,
                                   .dispatch = &pass->routed.dispatch,
                                   .probabilities = pass->kept[PROBABILITIES],
-                                  .weight = router_balance_weight(pass),
+                                  .weight = s->balance_weight * router_balance_share(pass),
+                                  .share = router_balance_share(pass),
                                   .dprobabilities = pass->kept[BALANCE_SLOPES],
-                                  .loss = adapters->loss},
+                                  .loss = adapters->loss,
+                                  .unweighted = adapters->balance},
         error);
 }
 

@@ -37,7 +37,7 @@ static status one_step(const struct scoring *s, const struct task *task, struct 
     arena_reset(&e->model.step_memory);
     TRY(batches_take(batches, &batch, error));
     TRY(experiment_set_step(e, task->index, step, schedule_rate(&schedule, step), error));
-    TRY(e->model.backend->ops->zero(e->model.backend, e->model.loss, sizeof *e->model.loss, error));
+    TRY(e->model.backend->ops->zero(e->model.backend, e->model.loss, LOSS_TERMS * sizeof *e->model.loss, error));
     TRY(classification_loss(&none, task, &batch, error));
     for (size_t i = 0; trains && trained_group_at(e, i, &group); i++)
         TRY(parameters_step(group.parameters, e->model.state, &task->settings.rule, error));

@@ -238,7 +238,7 @@ static status open_layer(struct replay *r, struct adapter_settings settings, con
     if (router != NULL)
         TRY(upload_parameter(r, router, bank->routers, true, error));
     TRY(open_site(r, error));
-    adapters_add_loss(r->adapters, r->loss, 1.0f);
+    adapters_add_loss(r->adapters, r->loss, NULL, 1.0f);
     return adapters_begin_task(r->adapters, 0, error);
 }
 

@@ -479,12 +479,16 @@ static void goes_back(struct device *d, const void *parameters)
                                       .dispatch = &p.device,
                                       .probabilities = route.probabilities,
                                       .weight = g->weight,
+                                      .share = 0.25f,
                                       .dprobabilities = blank(d, c->samples * c->experts).device,
-                                      .loss = ones(d, 1)};
+                                      .loss = ones(d, 1),
+                                      .unweighted = ones(d, 1)};
     if (g->weight > 0) {
         must(d->ops->balance_softmax(d->backend, &balance, &error));
         expect_close(d, "balance loss", balance.loss,
                      (const double[]){1 + (double)g->weight * reference_balance(&p, g->kind)}, 1, 1e-5);
+        expect_close(d, "without its weight", balance.unweighted,
+                     (const double[]){1 + 0.25 * reference_balance(&p, g->kind)}, 1, 1e-5);
     }
     struct route_softmax_backward op = {.samples = c->samples,
                                         .width = c->width,
