@@ -114,7 +114,7 @@ static void what_overflows_in_the_head_is_told(void **state)
         must(e->model.backend->ops->upload(e->model.backend, head->gradients + head->list[1].offset, &bad, sizeof bad,
                                            &error));
         must(guard_end_step(e, task, &error));
-        assert_int_equal(guard_check_steps(e, task, &error), ERROR_ARGUMENT);
+        assert_int_equal(guard_check_steps(e, task, &error), ERROR_FORMAT);
         error_tells((const char *const[]){"third", "gradient of head.bias", NULL});
     }
     small_run_close(&run);
