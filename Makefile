@@ -1,7 +1,8 @@
 # Two commands do everything on a fresh Debian or Ubuntu: `make demo` and `make test`. All of it lands in build/.
 #
 #   make demo    installs what is missing, builds, runs the built-in suite and shows its result
-#   make test    installs what is missing, builds with the tests, runs them
+#   make test    installs what is missing, builds with the tests, runs those that are not labelled slow: 10 minutes on 2 cores
+#   make test-all   runs those, too: 20 minutes
 #   make build   only builds: the program is build/mtil
 #   make test-cluster   sweeps on a Slurm of one node that it starts (slurm-wlm and munge are installed if missing)
 #   make crash   kills the program at 200 random instants and at every call that writes, and lets those calls fail: an hour;
@@ -19,15 +20,18 @@ FLAGS :=
 prefix := /usr/local
 CONFIGURE := cmake -S . -B $(BUILD) -G Ninja
 
-.PHONY: demo test test-cluster test-report crash pretrain install uninstall package build build-tests dependencies clean
+.PHONY: demo test test-all test-cluster test-report crash pretrain install uninstall package build build-tests dependencies clean
 
 demo: dependencies build
 	$(BUILD)/mtil data mini $(BUILD)/demo/data
 	$(BUILD)/mtil run mini data.root=$(BUILD)/demo/data run.folder=$(BUILD)/demo/runs run.database=$(BUILD)/demo/results.db \
 		--backend cpu
 
-test: dependencies build-tests
-	@ctest --test-dir $(BUILD) --output-on-failure --parallel $$(($$(nproc) + 1))
+test: TESTS = --label-exclude '^slow$$'
+test test-all: dependencies build-tests
+	@ctest --test-dir $(BUILD) --output-on-failure --parallel $$(($$(nproc) + 1)) $(TESTS)
+	@$(if $(TESTS),echo "Left out: $$(ctest --test-dir $(BUILD) -N -L '^slow$$' | sed -n 's/^Total Tests: //p') tests labelled slow; \
+	make test-all runs them.")
 
 # 77: skipped, it said why.
 test-cluster: dependencies build

@@ -147,16 +147,18 @@ status adapters_merge(struct adapters *adapters, const struct merge_plan *plan, 
 
 /* For policies that leave their target to the suite: entries of their options, and their needs. least_used: the
  * least used expert that is not frozen (ties: the lowest index), and a skip where it is one of the sources; random_free:
- * a random one that is neither a source nor frozen; noise: the least used, which becomes what the combiner makes of the
+ * a random one that is neither a source nor frozen; least_used_any: the least used, frozen or not (Park, Algorithm 1,
+ * line 20, to the letter), which stays frozen if it was, as no line thaws an expert; noise: the least used, which becomes what the combiner makes of the
  * sources plus noise. A skip where there is none. */
-enum merge_target { TARGET_LEAST_USED, TARGET_RANDOM_FREE, TARGET_NOISE };
+enum merge_target { TARGET_LEAST_USED, TARGET_LEAST_USED_ANY, TARGET_RANDOM_FREE, TARGET_NOISE };
 #define MERGE_TARGET_OPTIONS                                                                                           \
     {.name = "target",                                                                                                 \
      .type = OPTION_CHOICE,                                                                                            \
-     .choices = "least_used|random_free|noise",                                                                        \
+     .choices = "least_used|least_used_any|random_free|noise",                                                         \
      .fallback = "least_used",                                                                                         \
-     .help = "expert that is replaced: the least used, a random one that is neither source nor frozen, or the least "  \
-             "used with noise added to the merged weights"},                                                           \
+     .help =                                                                                                           \
+         "expert that is replaced: the least used that is not frozen, the least used of all, a random one that is "    \
+         "neither source nor frozen, or the least used with noise added to the merged weights"},                       \
     {                                                                                                                  \
         .name = "noise", .type = OPTION_REAL, .minimum = 0, .maximum = 10, .fallback = "0.01",                         \
         .help = "standard deviation of the noise of target: noise, as a share of the standard deviation of each "      \

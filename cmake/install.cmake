@@ -19,14 +19,13 @@ install(FILES ${pages}/bash/mtil DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-compl
 install(FILES ${pages}/zsh/_mtil DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions)
 install(FILES ${pages}/fish/mtil.fish DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d)
 
-# README.md with what it links to, below the same folders.
-set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/README.md)
-file(READ ${CMAKE_SOURCE_DIR}/README.md text)
-string(REGEX REPLACE "\\]\\(|src=\"" "link=" text "${text}") # a bracket in a list would hold its items together
-string(REGEX MATCHALL "link=[^):#\" \n]+[)#\"]" links "${text}")
-list(TRANSFORM links REPLACE "^link=(.*).$" "\\1")
-list(REMOVE_DUPLICATES links)
-foreach(file README.md LICENSE CITATION.cff harness/suites/KEYS.md results/METRICS.md ${links})
+# The documents, with what they link to, below the same folders.
+set(documents README.md CHANGELOG.md CONTRIBUTING.md SECURITY.md LICENSE CITATION.cff)
+foreach(pattern adapters/*.md core/*.md datasets/*.md docs/*.md harness/*.md models/*.md results/*.md results/studies/*.png tests/*.md)
+    file(GLOB_RECURSE found RELATIVE ${CMAKE_SOURCE_DIR} CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/${pattern})
+    list(APPEND documents ${found})
+endforeach()
+foreach(file ${documents})
     get_filename_component(folder ${file} DIRECTORY)
     install(FILES ${CMAKE_SOURCE_DIR}/${file} DESTINATION ${CMAKE_INSTALL_DOCDIR}/${folder})
 endforeach()

@@ -1,4 +1,4 @@
-/* Whether a dataset is fit for training: every image decodes, no test image is in the training set, every class has
+/* Checks that a dataset is fit for training: every image decodes, no test image is in the training set, every class has
  * images.
  *
  *     struct check check;

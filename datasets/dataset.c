@@ -14,7 +14,7 @@
 
 /* --- opening ------------------------------------------------------------------------------------------------------ */
 
-/* 0 if root/name is a folder, ENOENT if there is none, otherwise the errno that keeps us from looking. */
+/* 0 if root/name is a folder, ENOENT if there is none, otherwise the errno of the failure. */
 static int look_for_folder(const char *root, const char *name)
 {
     struct stat information;
@@ -84,7 +84,7 @@ static status check_class_names(const struct dataset *dataset, struct error *err
                          names[same.first]);
     log_warn(dataset->log,
              "%s/%s: %zu of %zu class names repeat those of earlier classes, and never win by name; the first is "
-             "\"%s\" (labels %zu and %zu). classnames.txt gives them other names",
+             "\"%s\" (labels %zu and %zu). Give them other names in classnames.txt",
              dataset->root, dataset->folder != NULL ? dataset->folder : dataset->reader->name, same.count,
              dataset->classes.count, names[same.second], same.first, same.second);
     return OK;
@@ -184,10 +184,11 @@ static status check_missing(struct dataset *dataset, const struct options *optio
         log_warn(dataset->log, "%s: %zu of %zu listed images of %s are missing and left out: %s", dataset->root,
                  missing, listed, dataset->reader->name, names.failed ? "…" : names.data);
     else
-        error_set(error, ERROR_IO,
-                  "%s: %zu of %zu listed images of %s are missing: %s; set on_missing: skip for %s to go on without",
-                  dataset->root, missing, listed, dataset->reader->name, names.failed ? "…" : names.data,
-                  dataset->reader->name);
+        error_set(
+            error, ERROR_IO,
+            "%s: %zu of %zu listed images of %s are missing: %s; set on_missing: skip for %s to continue without them",
+            dataset->root, missing, listed, dataset->reader->name, names.failed ? "…" : names.data,
+            dataset->reader->name);
     text_free(&names);
     return skip ? OK : ERROR_IO;
 }

@@ -76,13 +76,13 @@ const struct dataset_reader *const *dataset_readers(size_t *count); /* by name *
 /* An unknown name is an error with the nearest known one. */
 status dataset_reader_find(const struct dataset_reader **reader, const char *name, struct error *error);
 
-/* Whether root contains the reader's folder, or may contain it: without permission to look, dataset_open reports
- * that. */
+/* Whether root contains the reader's folder, or may contain it where permission to look is missing, which dataset_open
+ * reports. */
 bool dataset_found(const struct dataset_reader *reader, const char *root);
 
-/* The folders that the reader "folder" can read, for its option path: those below root that no other reader looks into and that hold
- * class folders of images, or train and test with such; "." alone where root is one itself. The caller frees found
- * (directory_free); after a failure there is nothing to free. */
+/* Finds folders below root for the option path of the reader "folder": folders that no other reader looks into, with
+ * class folders of images, or with train and test of this form; "." alone where root is such a folder. The caller frees
+ * found (directory_free); after a failure there is nothing to free. */
 struct directory;
 status dataset_find_folders(const char *root, struct directory *found, struct error *error);
 
@@ -111,10 +111,11 @@ status dataset_select(struct dataset **part, const struct dataset *whole, const 
 status dataset_of_names(struct dataset **dataset, const char *const *classes, size_t class_count,
                         const char *const *templates, size_t template_count, struct error *error);
 
-/* All image files below a folder, at any depth, as training images of one class; there are no others. */
+/* A dataset of all image files below a folder, at any depth, as training images of one class, without test images. */
 status dataset_of_images(struct dataset **dataset, const char *path, struct error *error);
 
-/* Training images of other datasets, which must stay open, in the given order, with the labels that they have there. */
+/* A dataset of training images of other datasets, which must stay open, in the given order and with their labels
+ * there. */
 struct dataset_place {
     const struct dataset *dataset;
     uint32_t item;
@@ -126,7 +127,7 @@ status dataset_of_items(struct dataset **dataset, const struct dataset_place *pl
  * of part k gets the label c + the number of classes of the parts before. */
 status dataset_join(struct dataset **dataset, const struct dataset *const *parts, size_t count, struct error *error);
 
-/* One template, with one "{}", in place of the dataset's own. */
+/* Replaces the dataset's templates by one, with one "{}". */
 status dataset_set_template(struct dataset *dataset, const char *template, struct error *error);
 
 const char *dataset_name(const struct dataset *dataset);

@@ -1,4 +1,4 @@
-/* Datasets that are no more than folders of images, found by what is in them. */
+/* Finds datasets that are plain folders of images by their content. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,4 +1,4 @@
-/* A dataset of whatever images lie below a folder, which nobody is tested on: references for distillation. */
+/* A dataset of all images below a folder, without test images: references for distillation. */
 #include <stdlib.h>
 #include <string.h>
 

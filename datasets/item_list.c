@@ -1,4 +1,4 @@
-/* A dataset of training images that belong to other datasets: a reader that asks those. */
+/* A dataset of training images of other datasets, read by those datasets. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -293,7 +293,7 @@ status loader_create(struct loader **loader, const struct loader_settings *setti
     return OK;
 }
 
-/* What a caller asks for; NULL: not wanted. */
+/* The results that a caller asks for; NULL: not wanted. */
 struct wanted {
     uint8_t *pixels;
     int32_t *labels, *partners;

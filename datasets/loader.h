@@ -30,8 +30,8 @@ struct loader_settings {
     int resolution;
     size_t batch;
     bool shuffle, augment;  /* augment: random-resized crop; otherwise resize and centre crop */
-    bool full;              /* every batch has the same size: an epoch leaves out the images that fill none */
-    enum rng_purpose order; /* what the shuffle is drawn for; 0: RNG_ORDER */
+    bool full;              /* every batch has the same size: an epoch leaves out the images that do not fill one */
+    enum rng_purpose order; /* purpose of the shuffle's draws; 0: RNG_ORDER */
     uint64_t seed;
     uint32_t task;
     size_t threads;                   /* that decode in the background; 0: the caller decodes */

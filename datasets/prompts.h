@@ -1,4 +1,4 @@
-/* Built-in prompts: templates of every dataset, class names of those whose files have none.
+/* Built-in prompts: templates of every dataset, and class names of the datasets whose files have none.
  *
  *     const struct prompts *prompts = prompts_find("eurosat");
  *     for (size_t i = 0; prompts->templates[i] != NULL; i++)

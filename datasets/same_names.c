@@ -29,7 +29,7 @@ static void squeeze(char *text)
         end[-1] = 0;
 }
 
-/* Composed, in lower case; bytes that are no UTF-8 as they are. NULL without memory. */
+/* The name composed and in lower case; bytes that are not UTF-8 are kept. NULL when out of memory. */
 static char *normalize(const char *name)
 {
     utf8proc_uint8_t *text = NULL;

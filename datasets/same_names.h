@@ -1,5 +1,5 @@
-/* Class names that are one text to CLIP's tokenizer, so that one of the classes can never win: in any case, with other blanks
- * around or within them, in either Unicode spelling of a letter with an accent.
+/* Finds class names that are the same text to CLIP's tokenizer, so that one of the classes can never win. Case, blanks,
+ * and the Unicode form of accented letters make no difference.
  *
  *     struct same_names same;
  *     TRY(same_names_find(&same, names, count, error));
@@ -13,8 +13,8 @@
 #include "core/status.h"
 
 struct same_names {
-    size_t count;         /* names that an earlier one has */
-    size_t first, second; /* the foremost of these, second, and the one that has it */
+    size_t count;         /* names that repeat an earlier one */
+    size_t first, second; /* second: the first such name; first: the name that it repeats */
 };
 
 status same_names_find(struct same_names *same, const char *const *names, size_t count, struct error *error);

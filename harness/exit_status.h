@@ -1,4 +1,4 @@
-/* The exit status of the program. README.md has the list for users. */
+/* The exit status of the program. docs/reproducibility.md has the list for users. */
 #ifndef MTIL_HARNESS_EXIT_STATUS_H
 #define MTIL_HARNESS_EXIT_STATUS_H
 

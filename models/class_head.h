@@ -1,5 +1,5 @@
 /* The classification head, where the towers meet: cosine logits of images against class texts, their cross-entropy,
- * and back. A contrastive loss is the sum of two: images against texts and texts against images.
+ * and back; or the contrastive loss of a batch.
  *
  *     struct class_head head;
  *     TRY(class_head_logits(backend, arena, &image_features, &text_features, exp_logit_scale, &head, error));
@@ -29,6 +29,20 @@ status class_head_loss(struct backend *backend, struct class_head *head, const s
 
 /* Gradients of the features before normalisation, from dlogits; dtext may be NULL. */
 status class_head_backward(struct backend *backend, struct arena *arena, const struct class_head *head,
+                           struct tensor *dimage, struct tensor *dtext, struct error *error);
+
+/* The loss of CLIP (Radford et al. 2021, Figure 3) over B pairs, an image and the text of its label each: half the
+ * cross-entropy of every image over the pairs' texts, half that of every text over the images, with label smoothing. Pairs of
+ * one label have one text, so that the target of an image, or of a text, may as well be its own pair, as in CLIP, as all
+ * pairs of its label in equal parts: sum and gradients are the same. */
+struct class_contrast {
+    const struct tensor *image_features, *text_features; /* not normalised, [B, D], [C, D] */
+    const int32_t *labels;                               /* [B] */
+    float scale, smoothing, weight;
+    float *loss; /* device; += weight · the loss */
+};
+/* Gradients of the features, from the arena: zero for texts of no image. */
+status class_head_contrast(struct backend *backend, struct arena *arena, const struct class_contrast *contrast,
                            struct tensor *dimage, struct tensor *dtext, struct error *error);
 
 #endif

@@ -1,4 +1,4 @@
-/* Which of several policies (methods, settings, …) is better, by how much, and whether the seeds support it.
+/* Compares policies (methods, settings, …): which is better, by how much, and whether the seeds support it.
  *
  *     const char *by[] = {"policy"}, *metrics[] = {"transfer", "average", "last"};
  *     struct comparison_request request = {.by = by, .by_count = 1, .metrics = metrics, .metric_count = 3};
@@ -9,10 +9,9 @@
  *     TRY(compare_table(&comparison, COMPARE_PAIRS, &table, error));     // or the same as a table
  *     comparison_free(&comparison);
  *
- * Only runs that agree in everything but what is compared stand beside one another: such runs make a context. A group
- * is one configuration of a context, its runs differ in the seed alone. Two groups of a context are paired by seed. All
- * accuracies and differences are in percent and points. The statistics are those of statistics.h, permutation.h and
- * bootstrap.h.
+ * A context holds runs that differ only in the compared settings and in the seed. A group is one configuration of a
+ * context; its runs differ in the seed alone. Two groups of a context are paired by seed. Accuracies are in percent,
+ * differences in points. The statistics are in statistics.h, permutation.h and bootstrap.h.
  */
 #ifndef MTIL_RESULTS_COMPARE_H
 #define MTIL_RESULTS_COMPARE_H
@@ -28,8 +27,8 @@
 #include "results/table.h"
 
 enum comparison_detail {
-    COMPARE_MEANS,    /* a run is its metrics */
-    COMPARE_DATASETS, /* and each of its tasks for itself */
+    COMPARE_MEANS,    /* metrics, means over tasks */
+    COMPARE_DATASETS, /* and each task separately */
     COMPARE_IMAGES    /* and each test image after the last task */
 };
 
@@ -39,30 +38,30 @@ enum comparison_detail {
 struct comparison_request {
     struct query_filter filter; /* without a status: finished runs; with a dataset: details of that task alone */
     const char *const *by; /* policy, method, selector, setting, order, model, suite, row, or suite keys: merge.every */
-    size_t by_count;       /* several: a group is a combination of their values */
+    size_t by_count;       /* several keys: a group is a combination of their values */
     const char *const *metrics; /* names of metrics.h */
     size_t metric_count;
-    /* A group's name: the others are compared with it. "all": every pair. NULL: with none or zero-shot where every
-     * context has it, else every pair. */
+    /* Name of the group that the others are compared with. "all": every pair. NULL: a usual baseline, none or
+     * zero-shot, that every context has, else every pair. */
     const char *baseline;
-    const char *const *only; /* [only_count] names of groups: the others are left out, of the tests too; 0: all */
+    const char *const *only; /* [only_count] names of the groups to compare, in the tests too; 0: all */
     size_t only_count;
     enum comparison_detail detail;
-    double detect; /* points that more seeds shall be able to tell; 0: not asked */
-    uint64_t seed; /* of whatever is drawn */
+    double detect; /* points to detect, for seeds_needed; 0: not asked */
+    uint64_t seed; /* of random draws */
     size_t draws;  /* of the bootstrap; 0: BOOTSTRAP_DRAWS */
-    /* Whether a suite key with that value says how and not what is computed; NULL: none does. */
+    /* Whether a suite key with this value changes only how results are computed, not the results; NULL: no key does. */
     bool (*incidental)(const char *key, const char *value);
 };
 
-/* What sets a context apart from the others of this comparison: "merge.every = 50", "" when there is only one. */
+/* The settings in which a context differs from the others: "merge.every = 50"; "" when there is only one. */
 struct comparison_context {
     char *name;
 };
 
 struct comparison_group {
     size_t context;
-    char *name; /* the values of what is compared: "most_used"; what else tells it from another group in parentheses */
+    char *name; /* the compared values: "most_used"; further differences from another group in parentheses */
     size_t runs;
     int64_t *run, *seed; /* [runs], by seed */
 };
@@ -77,7 +76,7 @@ struct comparison_sample {
     double mean, sd, low, high; /* 95% interval of the mean (Student); NAN where n is too small */
 };
 
-/* Two groups of a context over the seeds that both have; differences are other − baseline. */
+/* Two groups of a context over their common seeds; differences are other − baseline. */
 struct comparison_pair {
     size_t baseline, other; /* groups */
     const struct metric *metric;
@@ -89,26 +88,26 @@ struct comparison_pair {
     double p_holm;       /* p_permutation, corrected for all pairs of this comparison; each detail is a family */
     double effect;       /* Cohen's d_z with Hedges' correction; NAN for n < 3 */
     size_t seeds_needed; /* for request.detect with 80% power and an exact p of 0.05; 0: not asked, or unknown */
-    char *words;         /* what can and cannot be said */
+    char *words;         /* the conclusion */
 };
 
-/* Two groups in all contexts that have both, each a comparison of its own. */
+/* Two groups over all contexts that have both. Each context is a comparison of its own. */
 struct comparison_overview {
-    size_t baseline, other; /* groups of the first of these contexts: their names */
+    size_t baseline, other; /* groups in the first of these contexts, for their names */
     const struct metric *metric;
-    size_t contexts, above, below;           /* where other is above baseline, and below it */
+    size_t contexts, above, below;           /* number of contexts; with other above baseline; below it */
     size_t supported_above, supported_below; /* of those, with p_holm ≤ 0.05 */
-    double difference, least, most;          /* mean over contexts, and its ends */
+    double difference, least, most;          /* mean, least and greatest over contexts */
     size_t first;                            /* its first pair */
 };
 
-/* Wrong test images after the last task, by what went wrong, in percent of the images. NAN: predictions were not
- * kept, or there is no selector. */
+/* Errors after the last task by cause, in percent of the test images. NAN: predictions were not kept, or there is no
+ * selector. */
 struct comparison_errors {
-    double router, class; /* a router other than the task's; the right router, and a wrong class */
+    double router, class; /* wrong router; right router but wrong class */
 };
 
-/* Two groups image by image after the last task, over the seeds that kept them. */
+/* Two groups image by image after the last task, over the seeds that kept results per image. */
 struct comparison_images {
     size_t baseline, other;
     const char *dataset; /* NULL: the mean over all tasks */
@@ -122,13 +121,13 @@ struct comparison_discordance {
     size_t baseline, other;
     const char *dataset;
     int64_t seed;
-    size_t images, only_baseline, only_other; /* right in one alone */
+    size_t images, only_baseline, only_other; /* right in one group alone */
     double p, p_holm;
 };
 
 struct comparison {
     char *by;       /* "policy" */
-    char **dataset; /* names the rows borrow */
+    char **dataset; /* names, borrowed by the rows */
     size_t dataset_count;
     struct comparison_context *context;
     size_t context_count;
@@ -138,7 +137,7 @@ struct comparison {
     size_t sample_count;
     struct comparison_pair *pair;
     size_t pair_count;
-    struct comparison_overview *overview; /* of what several contexts have */
+    struct comparison_overview *overview; /* pairs that several contexts have */
     size_t overview_count;
     struct comparison_images *images;
     size_t images_count;
@@ -148,8 +147,8 @@ struct comparison {
     size_t note_count;
 };
 
-/* The caller frees with comparison_free. ERROR_ARGUMENT for an unknown metric, key or baseline (with what there is) and
- * when no run is left to compare. */
+/* The caller frees with comparison_free. ERROR_ARGUMENT for an unknown metric, key or baseline (the message lists the
+ * known ones) and when no run is left to compare. */
 status compare_runs(struct store *store, const struct comparison_request *request, struct comparison *comparison,
                     struct error *error);
 void comparison_free(struct comparison *comparison);
@@ -165,7 +164,7 @@ enum comparison_part {
     COMPARE_NOTES
 };
 
-/* A part as a table; one without rows where the comparison has nothing of it. */
+/* A part as a table, without rows where the comparison lacks it. */
 status compare_table(const struct comparison *comparison, enum comparison_part part, struct table *table,
                      struct error *error);
 

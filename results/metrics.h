@@ -1,11 +1,11 @@
-/* The measures of continual learning: pure functions of a matrix of accuracies.
+/* The metrics of continual learning: pure functions of a matrix of accuracies.
  *
  *     struct accuracy_matrix matrix = {.tasks = 11, .accuracy = rows, .zero_shot = row};
  *     const struct metric *transfer = metric_find("transfer");
  *     double of_task_3 = metric_of_task(transfer, &matrix, 3);
  *     double transfer_mean = metric_mean(transfer, &matrix);
  *
- * Whatever unit the accuracies have, the measures have. A missing accuracy is NAN, and so is what depends on it.
+ * Metrics have the unit of the accuracies. A missing accuracy is NAN, and so is every metric that depends on it.
  */
 #ifndef MTIL_RESULTS_METRICS_H
 #define MTIL_RESULTS_METRICS_H
@@ -18,16 +18,16 @@ struct accuracy_matrix {
     size_t tasks;            /* T */
     const double *accuracy;  /* [T, T]: row i after training task i, column j on task j */
     const double *zero_shot; /* [T], zero-shot CLIP's; NULL: unknown */
-    /* NULL, or class-incremental: the test images of each task [T]. Then classes accumulate, row i has the columns j ≤ i
-     * alone, and means over tasks are accuracies over all images. */
+    /* Test images of each task [T] in class-incremental learning, else NULL. There classes accumulate, row i has only
+     * the columns j ≤ i, and means over tasks are accuracies over all images. */
     const int64_t *images;
 };
 
 /* Whether the matrix of a whole run has this cell. */
 bool accuracy_expected(const struct accuracy_matrix *matrix, size_t after_task, size_t task);
 
-/* Of a row, after_task −1: the zero-shot one. NAN when a cell is missing. In class-incremental learning the accuracy
- * over all classes seen. */
+/* Mean of a row; after_task −1: zero-shot. NAN when a cell is missing. In class-incremental learning, the accuracy over
+ * all classes seen. */
 double accuracy_mean(const struct accuracy_matrix *matrix, int64_t after_task);
 
 struct metric {
@@ -37,7 +37,7 @@ struct metric {
     size_t skip_first, skip_last; /* tasks at either end for which it is not defined */
     double (*of_task)(const struct accuracy_matrix *matrix, size_t task);
     double (*of_images)(
-        const struct accuracy_matrix *matrix); /* its mean in class-incremental learning; NULL: over tasks */
+        const struct accuracy_matrix *matrix); /* mean in class-incremental learning; NULL: over tasks */
     bool lower_is_better;
 };
 
@@ -49,7 +49,7 @@ const struct metric *metric_find(const char *name); /* NULL: no such metric */
 /* NAN where the metric is not defined. */
 double metric_of_task(const struct metric *metric, const struct accuracy_matrix *matrix, size_t task);
 
-/* Over the tasks for which it is defined; NAN when there are none. */
+/* Mean over the tasks for which the metric is defined; NAN when there are none. */
 double metric_mean(const struct metric *metric, const struct accuracy_matrix *matrix);
 
 #endif

@@ -4,8 +4,8 @@
  *     struct report_outcome outcome;
  *     TRY(report_write(store, &request, &outcome, error));    // report/index.html, report/figures/…
  *
- * The folder is there completely or not at all: everything is written into one beside it that takes its place at the
- * end. A report that was there before is replaced; a folder that holds anything else is left alone, with ERROR_ARGUMENT.
+ * The folder is written completely or not at all: everything goes to a temporary folder, which is renamed at the end.
+ * An earlier report is replaced; a folder that holds anything else is left alone, with ERROR_ARGUMENT.
  */
 #ifndef MTIL_RESULTS_REPORT_H
 #define MTIL_RESULTS_REPORT_H
@@ -24,10 +24,10 @@ struct report_request {
     struct query_filter filter;
     const char *folder;
     const char *const *by; /* what is compared, as in comparison_request */
-    size_t by_count;       /* 0: nothing is */
-    size_t best;           /* configurations that are drawn, of each sequence of tasks; 1 to REPORT_BEST */
+    size_t by_count;       /* 0: nothing is compared */
+    size_t best;           /* configurations to draw for each sequence of tasks; 1 to REPORT_BEST */
     bool figures;          /* files for papers too */
-    /* Whether a suite key with that value says how and not what is computed; NULL: none does. */
+    /* As in comparison_request. */
     bool (*incidental)(const char *key, const char *value);
     bool (*stopped)(void *context); /* whether to end with ERROR_STOPPED; NULL: never */
     void *context;

@@ -10,12 +10,12 @@
  *     TRY(store_run_end(store, start.run, RUN_FINISHED, NULL, error));
  *     store_close(store);
  *
- * Observations are tables that are only appended to (results/store/schema.sql); whatever is derived is a view
- * (results/store/views.sql). Outside store_begin … store_commit every call is a transaction of its own. Many processes may
- * write different runs of one file. A store is used from one thread at a time.
+ * Observations are in append-only tables (results/store/schema.sql), derived values in views (results/store/views.sql).
+ * Outside store_begin … store_commit every call is a transaction of its own. Many processes may write different runs of
+ * one file. A store is used from one thread at a time.
  *
- * No table but `runs`, `settings`, `timings`, `artifacts`, `inputs` and `sessions` holds anything that depends on the clock or the
- * machine's folders, so a run that was stopped and went on has the same rows as one that was not.
+ * Only `runs`, `settings`, `timings`, `artifacts`, `inputs` and `sessions` depend on the clock or the machine's
+ * folders; the other tables have the same rows for a run that was stopped and continued as for one that was not.
  */
 #ifndef MTIL_RESULTS_STORE_H
 #define MTIL_RESULTS_STORE_H
@@ -33,26 +33,26 @@ struct store;
 
 enum store_mode {
     STORE_READ,     /* the file must exist; works on read-only media */
-    STORE_SNAPSHOT, /* the same, but an older schema is brought up to date in a copy in memory, which nobody changes */
-    STORE_WRITE     /* creates the file, brings an older schema up to date */
+    STORE_SNAPSHOT, /* the same, but a file with an older schema is copied to memory and upgraded there */
+    STORE_WRITE     /* creates the file, upgrades an older schema */
 };
 
-/* Opens path; the caller closes with store_close. Refuses a database of another program (ERROR_FORMAT), of a newer
- * schema (ERROR_FORMAT), damaged (ERROR_FORMAT), or out of reach (ERROR_IO); each message names the file. */
+/* Opens path; the caller closes with store_close. ERROR_FORMAT for a damaged database, one of another program or one
+ * with a newer schema, ERROR_IO when the file cannot be read; each message names the file. */
 status store_open(struct store **store, const char *path, enum store_mode mode, struct error *error);
 
-/* The same, with a user who may ask to stop: what reads, and what waits for other programs, ends with ERROR_STOPPED then;
- * what writes is still written. */
+/* The same, with requests to stop: after one, reads and waits for other programs end with ERROR_STOPPED; writes are
+ * still done. */
 status store_open_stoppable(struct store **store, const char *path, enum store_mode mode, const struct stop *stop,
                             struct error *error);
 
-/* An empty database that nobody else sees and that is gone when it is closed; messages call it name. */
+/* An empty, private database in memory; messages call it name. */
 status store_open_memory(struct store **store, const char *name, struct error *error);
 
-/* Rolls back what was not committed and gives up the locks; NULL is allowed. */
+/* Rolls back uncommitted rows and releases the locks; NULL is allowed. */
 void store_close(struct store *store);
 
-/* How long a write waits for another process's write, two minutes by default; then it is ERROR_BUSY. */
+/* How long a write waits for another process's write before it fails with ERROR_BUSY; two minutes by default. */
 void store_set_patience(struct store *store, int milliseconds);
 
 const char *store_path(const struct store *store); /* borrowed until close */
@@ -60,10 +60,10 @@ const char *store_path(const struct store *store); /* borrowed until close */
 /* Reads the whole file; ERROR_FORMAT when something in it is damaged. */
 status store_check(struct store *store, struct error *error);
 
-/* From here on rows are kept in memory, until store_commit writes them in one short transaction: hours may lie between
- * the two, and others write the same file meanwhile. What is wrong with a row is reported when it is written; the tasks' rows
- * alone (store_add_task) are written at once. A failed store_commit keeps the rows, and wrote nothing that can be found: it
- * fails also when the file, its lock file or rows of the run were taken away meanwhile. */
+/* Rows are kept in memory from here on, until store_commit writes them in one short transaction: hours may lie between
+ * the two, and other processes write the same file meanwhile. Only tasks (store_add_task) are written at once. An error
+ * in a row is reported when the row is written. A failed store_commit keeps the rows in memory and leaves none in the
+ * file; it also fails when the file, its lock file or rows of the run were removed meanwhile. */
 void store_begin(struct store *store);
 status store_commit(struct store *store, struct error *error); /* harmless without store_begin, like the next one */
 void store_rollback(struct store *store);                      /* forgets the rows */
@@ -92,13 +92,13 @@ struct setting_row {
  * call. */
 struct run_description {
     const char *suite;         /* its name: "mini" */
-    const char *suite_text;    /* as resolved: defaults, overrides and all */
-    const char *suite_hash;    /* digest_text (core/digest.h) of what decides the numbers, without the seed */
+    const char *suite_text;    /* as resolved, with defaults and overrides */
+    const char *suite_hash;    /* digest_text (core/digest.h) of everything that determines the numbers but the seed */
     const char *settings_hash; /* of the settings alone; may be NULL */
     const char *folder;        /* of the run's files; may be NULL */
     const struct input_row *inputs;
     size_t input_count;
-    const struct setting_row *settings; /* every one that the run uses, defaults included */
+    const struct setting_row *settings; /* all that the run uses, with defaults */
     size_t setting_count;
     const char *setting; /* "full_shot", "few_shot", "x_tail", "class_incremental" */
     const char *method, *policy, *selector;
@@ -115,17 +115,17 @@ struct run_description {
 struct run_start {
     int64_t run;          /* the row's id, positive */
     bool created;         /* false: the run was there before, or begins anew in the place of one that was */
-    enum run_status past; /* where it stood; RUN_RUNNING and not created: its process died */
+    enum run_status past; /* its status before; RUN_RUNNING and not created: its process died */
 };
 
 /* Finds the run of (suite_hash, seed) or creates it, marks it running (a finished one stays finished) and locks it
- * until store_run_end or store_close. ERROR_BUSY, with the process that has it, when it is in use; a process that died
- * holds nothing. Not to be called between store_begin and store_commit. */
+ * until store_run_end or store_close. ERROR_BUSY, which names the process, when another process has locked it; a dead
+ * process holds no lock. Not to be called between store_begin and store_commit. */
 status store_run_start(struct store *store, const struct run_description *description, struct run_start *start,
                        struct error *error);
 
-/* The same for a run that is known already, whatever its suite_hash: it goes on, or (anew) it loses all its rows and
- * becomes the run that is described. */
+/* The same for a known run, whatever its suite_hash: it continues, or (RUN_ANEW) loses all its rows and becomes the
+ * described run. */
 enum run_claim { RUN_GOES_ON, RUN_ANEW };
 status store_run_claim(struct store *store, int64_t run, enum run_claim claim,
                        const struct run_description *description, struct run_start *start, struct error *error);
@@ -133,30 +133,30 @@ status store_run_claim(struct store *store, int64_t run, enum run_claim claim,
 /* The folder of a run's files. The caller frees; NULL when it is not known. ERROR_ARGUMENT when there is no such run. */
 status store_run_folder(struct store *store, int64_t run, char **folder, struct error *error);
 
-/* Puts other inputs, and the hash that follows from them, in the place of a run's. */
+/* Replaces the inputs of a run, and the hash that follows from them. */
 status store_run_change_inputs(struct store *store, int64_t run, const char *suite_hash, const struct input_row *inputs,
                                size_t count, struct error *error);
 
-/* A run of some settings and seed that did not come to its end. */
+/* An unfinished run of some settings and seed. */
 struct unfinished_run {
     int64_t run;
     char *suite_hash, *folder; /* owned, like the inputs; folder NULL: unknown */
     bool evaluated;            /* it has accuracies */
-    int64_t first_untrained;   /* the first task of whose training there is no trace */
+    int64_t first_untrained;   /* the first task without a trace of training */
     struct input_row *inputs;
     size_t input_count;
 };
 struct unfinished_runs {
     struct unfinished_run *runs;
     size_t count;
-    size_t older; /* runs of this suite's name and seed that did not end, of programs that recorded no inputs */
+    size_t older; /* unfinished runs with this suite's name and seed, by programs that recorded no inputs */
 };
 /* The caller frees with unfinished_runs_free. */
 status store_find_unfinished(struct store *store, const char *settings_hash, const char *suite, int64_t seed,
                              struct unfinished_runs *found, struct error *error);
 void unfinished_runs_free(struct unfinished_runs *found);
 
-/* A process that works on a run: what it is made of and where it computes. All strings but the last two are required. */
+/* A process that works on a run, with its build and its machine. All strings but the last two are required. */
 struct session_row {
     const char *program_version, *program_commit; /* commit NULL: not built from a checkout */
     const char *command_line, *compiler, *libraries, *cpu;
@@ -164,16 +164,16 @@ struct session_row {
 };
 status store_add_session(struct store *store, int64_t run, const struct session_row *row, struct error *error);
 
-/* Records how a run ended (message: why it failed, or NULL) and unlocks it. The lock is given up even on failure. RUN_FINISHED
- * is OK only when the file, opened anew by its path, has the run with all rows that this store wrote or found when it was
- * last rewound. */
+/* Records how a run ended (message: why it failed, or NULL) and unlocks it. The lock is released even on failure.
+ * RUN_FINISHED succeeds only when the file, opened anew by its path, has all rows of the run that this store wrote, or
+ * found at the last rewind. */
 status store_run_end(struct store *store, int64_t run, enum run_status end, const char *message, struct error *error);
 
-/* Looks without locking; *run is 0 when there is none. */
+/* Finds a run without locking it; *run is 0 when there is none. */
 status store_run_find(struct store *store, const char *suite_hash, int64_t seed, int64_t *run, enum run_status *past,
                       struct error *error);
 
-/* The process that has the run, or had it last; 0: unknown. */
+/* The process that writes the run, or wrote it last; 0: unknown. */
 int64_t store_run_process(struct store *store, int64_t run);
 
 /* Deletes what a run wrote after a checkpoint taken when `iteration` iterations of `task` were done (0: the task had
@@ -181,32 +181,32 @@ int64_t store_run_process(struct store *store, int64_t run);
  * −1. */
 status store_run_rewind(struct store *store, int64_t run, int64_t task, int64_t iteration, struct error *error);
 
-/* Of the rows that a run has of what came before such a checkpoint: those that store_run_rewind leaves, but for what depends on
- * the clock and the machine's folders. Not negative. */
+/* A digest of the rows of a run from before such a checkpoint, which store_run_rewind would keep, without the tables that
+ * depend on the clock or the machine's folders. Not negative. */
 status store_digest_rows(struct store *store, int64_t run, int64_t task, int64_t iteration, int64_t *digest,
                          struct error *error);
 
-/* Rows. Indices count from 0, iterations from 1; `encoder` is "image" or "text"; writing a row that is there already is
+/* Rows. Indices count from 0, iterations from 1; `encoder` is "image" or "text"; writing an existing row is
  * ERROR_ARGUMENT. Strings and arrays are borrowed for the call. */
 struct task_row {
     int64_t task;
     const char *name; /* the dataset's */
     int64_t classes, training_images, test_images;
-    int64_t missing_images;    /* listed, but not there: left out of both */
-    int64_t unreadable_images; /* there, but not to be decoded: left out of both */
+    int64_t missing_images;    /* listed but missing, left out of both */
+    int64_t unreadable_images; /* cannot be decoded, left out of both */
     const char *test_digest; /* of the test items in order, so that runs can be compared image by image; may be NULL */
 };
-/* A task that is already there with the same values is fine: a resumed run describes its tasks again. */
+/* An existing task with the same values is accepted, because a resumed run describes its tasks again. */
 status store_add_task(struct store *store, int64_t run, const struct task_row *row, struct error *error);
 
-/* Other numbers of training images for a task that is there: its data were mended before it was trained. */
+/* Changes the numbers of training images of an existing task, whose data were repaired before it was trained. */
 status store_change_task(struct store *store, int64_t run, const struct task_row *row, struct error *error);
 
-/* The classes of a task, by label. Those that are already there with the same names are fine. */
+/* The classes of a task, by label. Existing ones with the same names are accepted. */
 status store_add_task_classes(struct store *store, int64_t run, int64_t task, const char *const *names, size_t count,
                               struct error *error);
 
-/* The true classes of a task's test images, in order. Those that are already there are fine if they are the same. */
+/* The true classes of a task's test images, in order. Existing ones are accepted if they are the same. */
 status store_add_test_labels(struct store *store, int64_t run, int64_t task, const uint16_t *labels, size_t count,
                              struct error *error);
 
@@ -214,12 +214,12 @@ status store_add_test_labels(struct store *store, int64_t run, int64_t task, con
 status store_read_test_labels(struct store *store, int64_t run, int64_t task, uint16_t **labels, size_t *count,
                               struct error *error);
 
-/* Mean cosine between the class names of two tasks, task ≤ other; NAN: there is none. What is there already stays. */
+/* Mean cosine between the class names of two tasks, task ≤ other; NAN: there is none. An existing value is kept. */
 status store_add_task_similarity(struct store *store, int64_t run, int64_t task, int64_t other, double cosine,
                                  struct error *error);
 
 struct evaluation_row {
-    int64_t after_task; /* the last task trained; −1: zero-shot, zero-shot CLIP */
+    int64_t after_task; /* the last task trained; −1: zero-shot CLIP */
     int64_t task;
     int64_t correct, images;
     const struct per_image *per_image; /* NULL: none kept */
@@ -238,7 +238,8 @@ status store_add_expert_counts(struct store *store, int64_t run, const struct ex
 
 enum expert_event { EVENT_MERGE, EVENT_SKIP, EVENT_FREEZE };
 
-/* merge: target becomes Σ weight · source; skip: it would have, but for `reason`; freeze: of target, after the task. */
+/* merge: target becomes Σ weight · source; skip: `reason` prevented a merge; freeze: target is frozen after the
+ * task. */
 struct expert_event_row {
     enum expert_event event;
     int64_t task, iteration; /* a freeze's iteration is the task's last */
@@ -253,21 +254,21 @@ struct expert_event_row {
 status store_add_expert_event(struct store *store, int64_t run, const struct expert_event_row *row,
                               struct error *error);
 
-/* What became of a merge in the `iterations` that followed in its task, at most 50; NAN: unknown. */
+/* The effect of a merge over the next `iterations` of its task, at most 50; NAN: unknown. */
 struct merge_effect_row {
     int64_t task, iteration; /* of the merge, */
     const char *encoder;
     int64_t block, position;    /* as in its expert_event_row */
-    int64_t known;              /* after which iteration; one more than the task has: at its end */
-    int64_t iterations, chosen; /* samples that chose the merged expert, */
-    int64_t choices;            /* and that chose any of the block */
+    int64_t known;              /* iteration after which it was known; one more than the task has: its end */
+    int64_t iterations, chosen; /* choices of the merged expert */
+    int64_t choices;            /* choices of any expert of the block */
     double loss_before, loss_after, distance;
 };
 status store_add_merge_effect(struct store *store, int64_t run, const struct merge_effect_row *row,
                               struct error *error);
 
 /* Test images of `task` sent to each router; counts[0] is zero-shot CLIP, counts[1 + t] router t. Zeros are not
- * kept. */
+ * stored. */
 struct router_choices_row {
     int64_t after_task, task;
     const uint64_t *counts;
@@ -276,8 +277,8 @@ struct router_choices_row {
 status store_add_router_choices(struct store *store, int64_t run, const struct router_choices_row *row,
                                 struct error *error);
 
-/* How often test images of each class of `task` chose each expert of one block of the image tower; its evaluation must be
- * there. Zeros are not kept. */
+/* How often test images of each class of `task` chose each expert of one block of the image tower; its evaluation must
+ * exist. Zeros are not stored. */
 struct class_experts_row {
     int64_t after_task, task, block;
     const uint64_t *counts; /* [classes, experts] */
@@ -320,7 +321,7 @@ struct artifact_row {
 };
 status store_add_artifact(struct store *store, int64_t run, const struct artifact_row *row, struct error *error);
 
-/* ERROR_FORMAT for a number of tasks that the schema does not allow: a file from elsewhere may have any. */
+/* ERROR_FORMAT for a number of tasks that the schema does not allow; a file from elsewhere may have any number. */
 status store_check_tasks(const struct store *store, int64_t run, int64_t tasks, struct error *error);
 
 /* A run's accuracies in percent, NAN where there is no evaluation yet. */
@@ -332,7 +333,7 @@ struct run_matrix {
 status store_read_matrix(struct store *store, int64_t run, struct run_matrix *matrix, struct error *error);
 void run_matrix_free(struct run_matrix *matrix);
 
-/* What is known of a run besides its rows. */
+/* A run's suite, message and costs. */
 struct run_record {
     char *suite_text, *message; /* as when it was created; why it failed, NULL: it did not */
     double seconds;             /* of all its phases so far */
@@ -343,8 +344,8 @@ struct run_record {
 status store_read_record(struct store *store, int64_t run, struct run_record *record, struct error *error);
 void run_record_free(struct run_record *record);
 
-/* What was kept per image of one evaluation. The caller frees with per_image_free; kind is PER_IMAGE_NONE if nothing
- * was. */
+/* The results per image of one evaluation. The caller frees with per_image_free; kind is PER_IMAGE_NONE if none were
+ * kept. */
 status store_read_per_image(struct store *store, int64_t run, int64_t after_task, int64_t task,
                             struct per_image *per_image, struct error *error);
 

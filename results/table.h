@@ -9,7 +9,7 @@
  *     TRY(table_render(&table, TABLE_LATEX, false, &text, error));        // appends to a struct text
  *     table_free(&table);
  *
- * People get rounded numbers (table, Markdown, LaTeX), programs get all digits (CSV, JSON).
+ * Formats for people (table, Markdown, LaTeX) round numbers; formats for programs (CSV, JSON) keep all digits.
  */
 #ifndef MTIL_RESULTS_TABLE_H
 #define MTIL_RESULTS_TABLE_H
@@ -31,7 +31,7 @@ struct table_column {
     enum table_align align;
     int decimals; /* of reals, for people */
     enum table_best best;
-    bool once; /* people see it in the first row of each block alone */
+    bool once; /* in formats for people, only in the first row of each block */
 };
 
 enum cell_kind { CELL_EMPTY, CELL_INTEGER, CELL_REAL, CELL_TEXT };
@@ -53,7 +53,7 @@ struct table {
     struct table_cell *cell; /* [rows, columns] */
     size_t blocks, blocks_capacity;
     size_t *block;     /* first rows of the blocks but the first one */
-    size_t cell_width; /* characters of a text that people see, the rest is cut; 0: 72, SIZE_MAX: all */
+    size_t cell_width; /* characters that formats for people show of a text; 0: 72, SIZE_MAX: all */
     bool failed;
 };
 
@@ -66,13 +66,13 @@ void table_add_real(struct table *table, double value);      /* NAN and infiniti
 void table_add_text(struct table *table, const char *value); /* copied; NULL becomes an empty cell */
 void table_add_text_bytes(struct table *table, const char *value, size_t size);
 
-/* Between two rows: those that follow are a block, which has its own best cells and, for people, a rule above it. */
+/* Begins a block with the next row. A block has its own best cells and, in formats for people, a rule above it. */
 void table_begin_block(struct table *table);
 
 size_t table_rows(const struct table *table);
 const struct table_cell *table_cell_at(const struct table *table, size_t row, size_t column);
-bool table_column_is_numeric(const struct table *table, size_t column); /* some number, and no text, is in it */
-void table_clear(struct table *table);                                  /* takes the rows away; the columns stay */
+bool table_column_is_numeric(const struct table *table, size_t column); /* it has a number and no text */
+void table_clear(struct table *table);                                  /* removes the rows and keeps the columns */
 void table_free(struct table *table);
 
 enum table_format { TABLE_TEXT, TABLE_CSV, TABLE_JSON, TABLE_MARKDOWN, TABLE_LATEX };
@@ -80,9 +80,9 @@ enum table_format { TABLE_TEXT, TABLE_CSV, TABLE_JSON, TABLE_MARKDOWN, TABLE_LAT
 /* "table", "csv", "json", "markdown", "latex"; an unknown name is ERROR_ARGUMENT with the nearest and all of them. */
 status table_format_parse(const char *name, enum table_format *format, struct error *error);
 
-/* Appends the whole table, final newline included, to text. colour (escape sequences) matters to TABLE_TEXT alone. What a
- * terminal or a spreadsheet would obey in a text is escaped (core/characters.h); JSON alone has it exactly. Nothing is
- * kept of text on failure. */
+/* Appends the whole table, final newline included, to text. colour (escape sequences) matters to TABLE_TEXT alone.
+ * Characters that a terminal or a spreadsheet would obey are escaped (core/characters.h); only JSON keeps a text
+ * exactly. */
 status table_render(const struct table *table, enum table_format format, bool colour, struct text *text,
                     struct error *error);
 

@@ -1,13 +1,13 @@
-/* Whether what a results database says holds together: rows with one another, everything derived with the rows that it is
- * derived from, kept files with their digests.
+/* Checks that a results database is consistent: rows with one another, derived values with their rows, kept files with
+ * their digests.
  *
  *     struct verification verification = {.cells = cells_of_method};
  *     TRY(verify_database(store, &verification, error));
- *     … verification.faults: a row per thing that does not hold; verification.checked: what was looked at …
+ *     … verification.faults: a row per fault; verification.checked: a row per check …
  *     verification_free(&verification);
  *
- * Nothing is written. Rows are read one after another; metrics are computed anew by metrics.c, means and variances over
- * seeds in another way than the views do.
+ * Nothing is written. Rows are read one after another; metrics are recomputed by metrics.c, means and variances over
+ * seeds by another formula than the views'.
  */
 #ifndef MTIL_RESULTS_VERIFY_H
 #define MTIL_RESULTS_VERIFY_H
@@ -21,16 +21,16 @@ enum verify_cells { CELLS_ALL, CELLS_DIAGONAL, CELLS_LAST, CELLS_ZERO_SHOT, CELL
 struct verification {
     /* Given. */
     const int64_t *runs; /* borrowed; ERROR_ARGUMENT for one that is not there */
-    size_t count;        /* 0: all, and what is derived from several runs */
+    size_t count;        /* 0: all, and values derived from several runs */
     enum verify_cells (*cells)(const char *method);
     /* Answered; zero-initialised is empty. */
     struct table faults;  /* run, what, where, expected, found */
     struct table checked; /* what, checked, faults */
-    size_t missing_files; /* which were written, and are no longer there: no fault */
+    size_t missing_files; /* recorded files that no longer exist; not a fault */
 };
 
-/* OK whether or not everything holds. A file that SQLite cannot read to its end is a fault, not a failure. The caller frees, after
- * a failure too. */
+/* OK with or without faults. A file that SQLite cannot read to its end is a fault, not a failure. The caller frees,
+ * after a failure too. */
 status verify_database(struct store *store, struct verification *verification, struct error *error);
 void verification_free(struct verification *verification);
 

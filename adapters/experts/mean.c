@@ -1,4 +1,4 @@
-/* The mean of a bank's experts, computed once after they have changed. */
+/* The mean of a bank's experts (Huang et al. 2023, arXiv 2308.06093, Equation 7), computed once after they have changed. */
 #include "adapters/adapter.h"
 
 /* out [n] = the mean of values [E, n], summed up in double precision for as many at a time as an operation takes. */

@@ -1,4 +1,4 @@
-/* Experts Weights Averaging (Huang et al. 2023, arXiv 2308.06093, equation 4): after every step each of the N experts of a
+/* Experts Weights Averaging (Huang et al. 2023, arXiv 2308.06093, Equation 6): after every step each of the N experts of a
  * block that are not frozen moves towards the others, all from the old weights:
  *
  *     W_i ← (1 − β) W_i + β / (N − 1) · Σ_{j ≠ i} W_j
@@ -6,8 +6,7 @@
  * Frozen experts neither move nor count. β is the share rate r, or rises linearly to r at the last iteration of a task, β =
  * r · i / I, or of the run, as the paper has it, whose run is one task. After the share `until` of a task's iterations nothing
  * moves (Table 5, of mixtures with a router: 0.5, β constant), nor with fewer than two free experts. There is no target and no
- * schedule, and the optimizer's moments stay. The paper averages the experts of a dense model that was split, without a
- * router; here any router stays. */
+ * schedule, and the optimizer's moments stay. The paper's experts are whole MLPs without a router; here any router stays. */
 #include "adapters/merge/policies.h"
 
 enum { CONSTANT, LINEAR, RUN };

@@ -1,4 +1,4 @@
-/* The mean of the sources, in every part: Park, Algorithm 1, line 17. */
+/* The mean of the sources, in every part: Park, Algorithm 1, line 21. */
 #include "adapters/merge/policies.h"
 
 static void weigh(const struct merge_view *view, struct merge *merge)

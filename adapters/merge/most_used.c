@@ -1,5 +1,5 @@
-/* The most used experts replace the least used one that is not frozen: Park, Algorithm 1, lines 12–17, with two
- * sources and this target. */
+/* The most used experts replace the least used one: Park, Algorithm 1, lines 19 to 21, with two sources. Line 20 takes the least
+ * used of all experts (target least_used_any); by default frozen ones are left out. */
 #include "adapters/merge/policies.h"
 
 static const struct option options[] = {{.name = "sources",
@@ -26,10 +26,11 @@ static status plan(const struct merge_view *view, const struct merge_call *call,
     return OK;
 }
 
-const struct merge_policy policy_most_used = {
-    .name = "most_used",
-    .source = "Park, Learning More Generalized Experts by Merging Experts in MoE",
-    .formula =
-        "target ← sources of the highest counts c_k since the task began; target: the lowest count that is not frozen",
-    .options = options,
-    .plan = plan};
+const struct merge_policy policy_most_used = {.name = "most_used",
+                                              .source =
+                                                  "Park, Learning More Generalized Experts by Merging Experts in MoE",
+                                              .formula = "target ← sources of the highest counts c_k since the task "
+                                                         "began; target: the lowest count, by default of those that "
+                                                         "are not frozen",
+                                              .options = options,
+                                              .plan = plan};

@@ -41,13 +41,13 @@ static bool is_source(const struct merge *merge, size_t expert)
     return false;
 }
 
-static void onto_least_used(const struct merge_view *view, struct merge *merge)
+static void onto_least_used(const struct merge_view *view, bool any, struct merge *merge)
 {
     const int32_t *counts = view->counts + merge->block * view->experts,
                   *frozen = view->frozen + merge->block * view->experts;
     merge->target = -1;
     for (size_t e = 0; e < view->experts; e++)
-        if (!frozen[e] && (merge->target < 0 || counts[e] < counts[merge->target]))
+        if ((any || !frozen[e]) && (merge->target < 0 || counts[e] < counts[merge->target]))
             merge->target = (int)e;
     merge->skip = merge->target < 0 ? MERGE_NO_FREE_EXPERT : MERGE_DONE;
     if (merge->target >= 0 && is_source(merge, (size_t)merge->target))
@@ -82,10 +82,11 @@ void merge_onto_random_free(const struct merge_view *view, const struct rng *rng
 
 void merge_choose_target(const struct merge_view *view, const struct merge_call *call, struct merge *merge)
 {
-    if (call->options != NULL && options_choice(call->options, "target") == TARGET_RANDOM_FREE)
+    int target = call->options != NULL ? options_choice(call->options, "target") : TARGET_LEAST_USED;
+    if (target == TARGET_RANDOM_FREE)
         merge_onto_random_free(view, &call->rng, merge);
     else
-        onto_least_used(view, merge);
+        onto_least_used(view, target == TARGET_LEAST_USED_ANY, merge);
 }
 
 /* Finds the best pair; false: no pair has a score above `above`. */

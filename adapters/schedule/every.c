@@ -1,4 +1,4 @@
-/* After every M-th iteration: Park, Algorithm 1, line 10. */
+/* After every M-th iteration: Park, Algorithm 1, line 18. */
 #include "adapters/schedule/schedule.h"
 
 static bool due(const struct schedule_call *call)

@@ -79,10 +79,10 @@ struct augmentation augmentation_of(const struct options *options);
 const char *augmentation_key(const struct augmentation *augmentation);
 bool augmentation_mixes(const struct augmentation *augmentation);
 
-/* RandAugment (Cubuk et al. 2020, arXiv 1909.13719) as in torchvision on a Pillow image: `operations` of 14 operations in
- * a row, each drawn uniformly, of the given magnitude out of 31; nearest neighbours, black beyond the edge. Then random
- * erasing (Zhong et al. 2020, arXiv 1708.04896) as in torchvision: 0.02 to 0.33 of the area, aspect ratio 0.3 to 3.3.
- * pixels [side, side, 3]; rng: any purpose, the step is the epoch. Fails for want of memory alone. */
+/* RandAugment (Cubuk et al. 2020, arXiv 1909.13719) as in torchvision on a Pillow image: `operations` of 14 operations
+ * in a row, each drawn uniformly, of the given magnitude out of 31; nearest neighbours, black beyond the edge. Then
+ * random erasing (Zhong et al. 2020, arXiv 1708.04896) as in torchvision: 0.02 to 0.33 of the area, aspect ratio 0.3 to
+ * 3.3. pixels [side, side, 3]; rng: any purpose, the step is the epoch. Fails only when out of memory. */
 status augment_image(const struct augmentation *augmentation, struct rng rng, uint64_t item, int side, uint8_t *pixels,
                      struct error *error);
 
@@ -93,9 +93,9 @@ struct mixing {
     bool cut;             /* otherwise all pixels are averaged: mixup */
 };
 
-/* mixup (Zhang et al. 2018, arXiv 1710.09412) and CutMix (Yun et al. 2019, arXiv 1905.04899) as in torchvision: one draw
- * for a batch; with CutMix the share follows from what is left of the rectangle inside the image. With both, one of them
- * with probability 1/2 each. */
+/* mixup (Zhang et al. 2018, arXiv 1710.09412) and CutMix (Yun et al. 2019, arXiv 1905.04899) as in torchvision: one
+ * draw for a batch; with CutMix the share follows from the part of the rectangle inside the image. With both set, each
+ * is drawn with probability 1/2. */
 struct mixing augment_draw_mixing(const struct augmentation *augmentation, uint64_t seed, uint32_t task, uint64_t step,
                                   int side);
 

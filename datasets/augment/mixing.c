@@ -27,7 +27,7 @@ static double draw_log_gamma(const struct rng *rng, uint64_t *index, double alph
 
 static double draw_beta(const struct rng *rng, double alpha)
 {
-    uint64_t index = 1; /* block 0 has what else is drawn */
+    uint64_t index = 1; /* block 0 holds the other draws */
     double a = draw_log_gamma(rng, &index, alpha), b = draw_log_gamma(rng, &index, alpha);
     return 1 / (1 + exp(b - a));
 }
@@ -37,7 +37,7 @@ static int below(uint32_t word, int n)
     return (int)((uint64_t)word * (uint64_t)n >> 32);
 }
 
-/* A square's worth of 1 − own of the image around a point, as far as it lies inside. */
+/* A square of 1 − own of the image's area around a point, clipped to the image. */
 static struct image_box cut_box(double own, int x, int y, int side)
 {
     int half = (int)(0.5 * sqrt(1 - own) * side), left = x - half, top = y - half, right = x + half, bottom = y + half;

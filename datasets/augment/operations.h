@@ -28,15 +28,17 @@ struct canvas {
     uint8_t *pixels, *scratch; /* [side, side, 3] each */
 };
 
-/* Whether the magnitude has either sign. */
+/* Whether the sign of the magnitude is drawn. */
 bool operation_signed(enum operation operation);
 
-/* Of bin 0 … 30, positive: a slope, pixels, degrees, a factor's distance from 1, bits, a threshold, or 0. */
+/* The magnitude of bin 0 … 30, not negative: a slope, pixels, degrees, a factor's distance from 1, bits, a threshold,
+ * or 0. */
 double operation_magnitude(enum operation operation, size_t bin, int side);
 
 void operation_apply(enum operation operation, double magnitude, const struct canvas *canvas);
 
-/* geometry.c: pixel (x, y) becomes that at (m₀x + m₁y + m₂, m₃x + m₄y + m₅), pixel centres at halves, or black. */
+/* geometry.c: pixel (x, y) becomes the pixel at (m₀x + m₁y + m₂, m₃x + m₄y + m₅), or black outside the image; pixel
+ * centres are at halves. */
 void geometry_transform(const struct canvas *canvas, const double matrix[6]);
 
 /* color.c */
@@ -45,7 +47,7 @@ void color_solarize(const struct canvas *canvas, double threshold);
 void color_auto_contrast(const struct canvas *canvas);
 void color_equalize(const struct canvas *canvas);
 
-/* Away from black, the mean grey, the pixel's own grey, and the blurred image: factor 1 changes nothing. */
+/* Extrapolate from black, the mean grey, the pixel's own grey and the blurred image; factor 1 changes nothing. */
 void color_brightness(const struct canvas *canvas, float factor);
 void color_contrast(const struct canvas *canvas, float factor);
 void color_saturation(const struct canvas *canvas, float factor);

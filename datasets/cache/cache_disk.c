@@ -128,7 +128,7 @@ static status make_file(struct cache_disk *disk, const struct cache_key *key, co
     TRY(directory_create(disk->folder, error));
     TRY(cache_folder_room(disk->folder, place->path, disk->limit, &room, error));
     if (crops > room)
-        return error_set(error, ERROR_IO, "%s: needs %llu MB, of which the disk and the cache's limit leave %llu",
+        return error_set(error, ERROR_IO, "%s: needs %llu MB, but the disk and the cache's limit leave %llu MB",
                          place->path, (unsigned long long)(crops / 1000000), (unsigned long long)(room / 1000000));
     return write_file(disk, key, place, room, file, error);
 }

@@ -81,7 +81,7 @@ static status copy(const char *from, const char *to, struct error *error)
     return result;
 }
 
-/* An archive within an archive is unpacked from a folder that goes with the temporary one. */
+/* An archive within an archive is unpacked from a folder that is removed with the temporary one. */
 static status unpack_inner(const struct fetch *fetch, const struct fetch_file *file, const char *part,
                            const char *folder, struct error *error)
 {
@@ -135,12 +135,12 @@ static status remove_part(const struct fetch *fetch, const struct fetch_file *fi
 
 /* --- the whole ---------------------------------------------------------------------------------------------------- */
 
-/* The reader opens what was unpacked, which looks for every listed image, before it gets its name. */
+/* Opens the unpacked dataset before it gets its name; the reader looks for every listed image. */
 static status check(const struct fetch *fetch, struct error *error)
 {
     struct dataset *dataset;
     if (dataset_open(&dataset, fetch->source->name, fetch->unpacked.path, NULL, NULL, error) != OK)
-        return error_context(error, "what was fetched cannot be read");
+        return error_context(error, "the fetched dataset cannot be read");
     dataset_close(dataset);
     return OK;
 }
@@ -199,7 +199,7 @@ static status fetch_absent(struct fetch *fetch, struct error *error)
     TRY(lock_downloads(fetch, error));
     if (!there)
         TRY(fetch_files(fetch, error));
-    clear_downloads(fetch); /* also what was left when a process was killed at the end */
+    clear_downloads(fetch); /* also leftovers of a process that was killed at the end */
     return OK;
 }
 

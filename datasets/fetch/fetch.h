@@ -4,9 +4,10 @@
  *     TRY(fetch_find("dtd", &source, error));
  *     TRY(fetch_dataset(source, "data", &(struct fetch_settings){.log = log}, error));      // data/dtd
  *
- * The dataset's folder appears at once, when every file has its published size and SHA-256 and the reader opens what
- * was unpacked. Until then all lies in ROOT/FOLDER.download, where an interrupted download goes on; no link there is
- * followed, and no link and no path that leaves the folder is unpacked. Proxies are taken from the environment, as curl does.
+ * The dataset's folder appears in one step, once every file has its published size and SHA-256 and the reader opens the
+ * unpacked dataset. Until then everything is in ROOT/FOLDER.download, where an interrupted download continues; links
+ * there are not followed, and links and paths that leave the folder are not unpacked. Proxies are taken from the
+ * environment, as curl does.
  */
 #ifndef MTIL_DATASETS_FETCH_FETCH_H
 #define MTIL_DATASETS_FETCH_FETCH_H
@@ -49,17 +50,17 @@ extern const struct fetch_source fetch_sources[]; /* ends with a name of NULL */
 status fetch_find(const char *name, const struct fetch_source **source, struct error *error);
 
 struct fetch_settings {
-    const char *from; /* a mirror that is asked alone, FROM/DATASET/FILE; NULL: those of the table */
+    const char *from; /* the only mirror to ask, FROM/DATASET/FILE; NULL: the mirrors of the table */
     const struct log *log;
     void (*progress)(void *context, const char *file, uint64_t done, uint64_t bytes); /* may be NULL */
-    bool (*stopped)(void *context); /* ERROR_STOPPED, what was downloaded is kept; may be NULL */
+    bool (*stopped)(void *context); /* true ends with ERROR_STOPPED and keeps the download; may be NULL */
     void *context;
 };
 
 /* ERROR_ARGUMENT where from is no address of http or https; the message does not show its password. */
 status fetch_check_mirror(const char *from, struct error *error);
 
-/* OK where the folder is there already: it is left as it is. ERROR_BUSY while another process fetches it. */
+/* An existing folder is left as it is, and the result is OK. ERROR_BUSY while another process fetches it. */
 status fetch_dataset(const struct fetch_source *source, const char *root, const struct fetch_settings *settings,
                      struct error *error);
 

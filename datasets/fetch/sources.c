@@ -1,9 +1,9 @@
-/* Where the datasets come from: a row per file, with at least two addresses. They are those of torchvision's released
- * sources (0.15 to 0.29), with TensorFlow Datasets' and Keras' where they have others, BrainChip's mirror of CIFAR, VGG's
- * second server, and copies of aircraft, sun397 and tiny_imagenet of which others report the originals' digests; sizes and
- * SHA-256 are those that TensorFlow Datasets (4.9) and Keras (3) publish. For aircraft and tiny_imagenet, which neither has,
- * they are what those who downloaded them report, in agreement. A row with another digest than its mirror's is refused when
- * it is fetched, never used. */
+/* Sources of the datasets, a row per file with at least two addresses. The addresses come from the releases of
+ * torchvision (0.15 to 0.29), from TensorFlow Datasets and Keras where they have others, from BrainChip's mirror of
+ * CIFAR and VGG's second server, and from copies of aircraft, sun397 and tiny_imagenet that are reported to have the
+ * originals' digests. TensorFlow Datasets (4.9) and Keras (3) publish the sizes and SHA-256; aircraft and tiny_imagenet
+ * are in neither, and several people who downloaded them report the same ones. A file whose digest differs from its
+ * row's is refused. */
 #include <stddef.h>
 
 #include "datasets/fetch/fetch.h"
@@ -160,15 +160,14 @@ const struct fetch_source fetch_sources[] = {
     {.name = "mnist", .folder = "MNIST", .files = mnist},
     {.name = "oxford_pet", .folder = "oxford-iiit-pet", .files = oxford_pet},
     {.name = "stanford_cars",
-     .by_hand = "its address at Stanford is gone and there is no official mirror. Copies circulate (one is on Kaggle: "
-                "https://github.com/pytorch/vision/issues/7545 says how torchvision's users use it). What is needed is "
+     .by_hand = "its address at Stanford is gone and there is no official mirror. Copies circulate (one is on Kaggle; "
+                "https://github.com/pytorch/vision/issues/7545 describes its use with torchvision). Make a folder "
                 "stanford_cars/ with cars_train/, cars_test/, devkit/cars_train_annos.mat, devkit/cars_meta.mat and "
                 "cars_test_annos_withlabels.mat"},
     {.name = "sun397",
      .folder = "SUN397",
      .files = sun397,
-     .gone =
-         "its address at Princeton is often out of reach. Ask colleagues for SUN397.tar.gz and serve it to --from as "
-         "sun397/SUN397.tar.gz (file:///PATH will do), or unpack it by hand below the root"},
+     .gone = "its server at Princeton is often unreachable. Ask colleagues for SUN397.tar.gz and serve it to --from as "
+             "sun397/SUN397.tar.gz (file:///PATH will do), or unpack it by hand below the root"},
     {.name = "tiny_imagenet", .folder = "tiny-imagenet-200", .files = tiny_imagenet},
     {0}};

@@ -41,7 +41,7 @@ static bool restart(struct transfer *transfer)
     return transfer->failure == 0;
 }
 
-/* Not on file systems that do not say how large they are. */
+/* Skipped on file systems that do not report their size. */
 static status check_room(const struct transfer *transfer, struct error *error)
 {
     struct statvfs disk;
@@ -52,7 +52,7 @@ static status check_room(const struct transfer *transfer, struct error *error)
                      (unsigned long long)left, (unsigned long long)disk.f_bavail * disk.f_frsize);
 }
 
-/* What an earlier call left is read again: the digest is that of the bytes on the disk. */
+/* Reads the bytes of an earlier call again, so that the digest covers the bytes on the disk. */
 static status open_part(struct transfer *transfer, int folder, struct error *error)
 {
     TRY(file_open_own(folder, transfer->path, O_RDWR, &transfer->target, error));
@@ -85,8 +85,8 @@ static bool write_all(struct transfer *transfer, const char *data, size_t size)
     return true;
 }
 
-/* What says that it has another size takes the place of nothing: a page of a portal, another version of the file. A server
- * that ignores the range sends the file from its beginning. */
+/* An answer of another size (a page of a portal, another version of the file) replaces nothing. A server that ignores
+ * the range sends the file from its beginning. */
 static bool begin_answer(struct transfer *transfer)
 {
     long code = 0;
@@ -146,7 +146,7 @@ static bool is_stopped(const struct transfer *transfer)
     return transfer->settings->stopped != NULL && transfer->settings->stopped(transfer->settings->context);
 }
 
-/* Runs what is in multi until it ends or is stopped. */
+/* Runs the transfer in multi until it ends or is stopped. */
 static CURLcode wait_for(struct transfer *transfer, CURLM *multi)
 {
     const struct fetch_settings *settings = transfer->settings;
@@ -193,7 +193,7 @@ static void ask(struct transfer *transfer, const char *url, struct text *why)
     else if (transfer->have < bytes)
         text_add(why, "expected %llu bytes, the server sent %llu", (unsigned long long)bytes,
                  (unsigned long long)transfer->have);
-    /* no such range, or a whole answer that is no beginning: what is here is of no use to the next */
+    /* no such range, or a complete answer that is no beginning: the bytes so far are useless to the next mirror */
     bool other = transfer->begun && code == 200 && result == CURLE_OK && transfer->have < bytes;
     if (transfer->too_long || code == 416 || other)
         restart(transfer);
@@ -216,8 +216,8 @@ static bool is_right(const struct transfer *transfer, struct text *why)
 static status refuse(const struct transfer *transfer, struct error *error)
 {
     if (transfer->failure != 0)
-        return error_errno(error, transfer->failure, "%s: cannot be written; what came so far is kept for the next try",
-                           transfer->path);
+        return error_errno(error, transfer->failure,
+                           "%s: cannot be written; the bytes so far are kept for the next try", transfer->path);
     return error_set(error, ERROR_STOPPED, "%s: stopped after %llu of %llu bytes, which are kept for the next try",
                      transfer->path, (unsigned long long)transfer->have, (unsigned long long)transfer->file->bytes);
 }
@@ -235,8 +235,8 @@ static char *without_password(const char *url)
     return shown;
 }
 
-/* Asks one mirror for as long as each answer brings more; once more from the start where an old beginning may be what
- * was wrong. *right: the file is complete. */
+/* Asks one mirror as long as each answer brings more bytes, and once from the start if an old beginning may be wrong.
+ * *right: the file is complete. */
 static status try_mirror(struct transfer *transfer, const char *url, const char *shown, bool *right, struct text *why,
                          struct error *error)
 {

@@ -22,7 +22,7 @@ static status refuse(const struct unpacking *u, struct archive *archive, const c
 {
     const char *reason = archive_error_string(archive);
     int code = archive_errno(archive);
-    bool refused = code > 0 && code != EILSEQ; /* which libarchive gives for what has not its format */
+    bool refused = code > 0 && code != EILSEQ; /* libarchive's code for a wrong format */
     return error_set(error, refused ? ERROR_IO : ERROR_FORMAT, "%s: cannot unpack %s: %s%s%s", u->path, what,
                      reason != NULL ? reason : "damaged", refused ? ": " : "", refused ? strerror(code) : "");
 }
@@ -37,7 +37,7 @@ static bool leads_out(const char *name)
     return out;
 }
 
-/* The entry's name, if it is a file or folder that stays below. */
+/* The entry's name, if it is a file or folder that stays below the target. */
 static status check_entry(const struct unpacking *u, struct archive_entry *entry, const char **name,
                           struct error *error)
 {
@@ -97,7 +97,7 @@ static status unpack(const char *path, const char *folder, const char *target, c
     if (u.from == NULL || u.to == NULL)
         result = error_set(error, ERROR_MEMORY, "%s: no memory to unpack it", path);
     if (result == OK) {
-        archive_read_support_filter_gzip(u.from); /* what the table has: some of the others start programs */
+        archive_read_support_filter_gzip(u.from); /* the only one in the table; some of the others start programs */
         if (target != NULL)
             archive_read_support_format_raw(u.from);
         else if (archive_read_support_format_tar(u.from) == ARCHIVE_OK)

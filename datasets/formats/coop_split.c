@@ -44,9 +44,10 @@ static status check_file(const char *file, struct error *error)
 static status name_class(struct coop_split *split, json_int_t label, const char *name, struct error *error)
 {
     if (label < 0 || (uint64_t)label >= split->classes.count)
-        return error_set(error, ERROR_FORMAT,
-                         "expected a label from 0 and below %zu, the number of images, found %" JSON_INTEGER_FORMAT,
-                         split->classes.count, label);
+        return error_set(
+            error, ERROR_FORMAT,
+            "expected a label of at least 0 and below %zu (the number of images), found %" JSON_INTEGER_FORMAT,
+            split->classes.count, label);
     if (*name == 0 || has_control_character(name))
         return error_set(error, ERROR_FORMAT, "expected a class name, found \"%s\"", name);
     char **known = &split->classes.items[label];
@@ -96,7 +97,7 @@ static status check_labels(struct coop_split *split, struct error *error)
         }
     for (size_t label = 0; used <= highest && label < highest; label++)
         if (split->classes.items[label] == NULL)
-            return error_set(error, ERROR_FORMAT, "expected labels without gaps, found a label %zu but none of %zu",
+            return error_set(error, ERROR_FORMAT, "expected labels without gaps, found label %zu but no label %zu",
                              highest, label);
     split->classes.count = used;
     return OK;
@@ -131,8 +132,7 @@ status coop_split_parse(struct coop_split *split, const void *data, size_t size,
     text_skip_mark(&text, &size);
     json_t *root = json_loadb(text, size, JSON_REJECT_DUPLICATES, &wrong);
     if (root == NULL)
-        return error_set(error, ERROR_FORMAT, "%s:%d:%d: no valid JSON: %s", name, wrong.line, wrong.column,
-                         wrong.text);
+        return error_set(error, ERROR_FORMAT, "%s:%d:%d: invalid JSON: %s", name, wrong.line, wrong.column, wrong.text);
     status result = read_lists(split, root, error);
     json_decref(root);
     if (result == OK)

@@ -23,8 +23,8 @@ struct coop_split {
     struct coop_list train, test; /* "val" is checked and not kept; it may be absent */
 };
 
-/* A label without an item, one with two names, a path that is absolute or climbs out: ERROR_FORMAT, with the place in
- * the file. */
+/* ERROR_FORMAT, with the place in the file, for a label without an item or with two names and for a path that is
+ * absolute or leads out of the image folder. */
 status coop_split_read(struct coop_split *split, const char *path, struct error *error);
 
 /* The same from size bytes, called name in messages. */

@@ -52,8 +52,7 @@ status json_lists_read(struct json_lists *lists, const char *path, struct error 
     json_t *root = json_loadb(text, size, JSON_REJECT_DUPLICATES, &wrong);
     bytes_free(&bytes);
     if (root == NULL)
-        return error_set(error, ERROR_FORMAT, "%s:%d:%d: no valid JSON: %s", path, wrong.line, wrong.column,
-                         wrong.text);
+        return error_set(error, ERROR_FORMAT, "%s:%d:%d: invalid JSON: %s", path, wrong.line, wrong.column, wrong.text);
     status result = add_lists(lists, root, error);
     json_decref(root);
     if (result != OK) {

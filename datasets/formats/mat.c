@@ -153,7 +153,7 @@ static double read_value(const struct element *element, size_t i)
     }
 }
 
-/* count whole numbers of 32 bits from a numeric array; the storage type may be narrower than the class says. */
+/* Reads `count` whole numbers of 32 bits from a numeric array; the storage type may be narrower than the class says. */
 static bool read_integers(const struct array *array, size_t count, int32_t *numbers)
 {
     struct slice rest = array->body;
@@ -408,7 +408,7 @@ static status check_header(const struct mat *mat, struct error *error)
     if (hdf5 || (file->size >= 10 && memcmp(file->data, "MATLAB 7.3", 10) == 0))
         return error_set(error, ERROR_FORMAT, "%s: MATLAB 7.3 (HDF5) is not supported; save it with -v7", mat->path);
     if (file->size < HEADER || memcmp(file->data + 124, "\x00\x01IM", 4) != 0)
-        return error_set(error, ERROR_FORMAT, "%s: expected a little-endian MATLAB 5 file, found no header of one",
+        return error_set(error, ERROR_FORMAT, "%s: expected a little-endian MATLAB 5 file, found another header",
                          mat->path);
     return OK;
 }

@@ -16,11 +16,11 @@ enum {
 
 /* One axis: output i is the sum over taps j < size[i] of its weights · input[start[i] + j]. */
 struct kernel {
-    int count, groups; /* groups of FILTER_GROUP taps an output has; weights that it does not use are zero */
+    int count, groups; /* groups of FILTER_GROUP taps per output; unused weights are zero */
     int *start, *size;
     int32_t *weights; /* [count, groups, 4] */
     int16_t *parts;   /* [count, groups, 8]: four high parts, four low parts */
-    int8_t *digits; /* [count, groups, 3, 4]: of four weights each digit of base 256, from -128 to 127, highest first */
+    int8_t *digits;   /* [count, groups, 3, 4]: digits of four weights in base 256, -128 to 127, highest first */
 };
 
 struct filter_rows {
@@ -44,7 +44,7 @@ struct filters {
 
 extern const struct filters filters_plain, filters_avx2, filters_avx512; /* the latter two on x86-64 only */
 
-/* Those that the machine can run, fastest first; NULL beyond the last. */
+/* The filters that the machine can run, fastest first; NULL beyond the last. */
 const struct filters *filters_at(size_t index);
 
 static inline uint8_t filter_to_byte(int32_t sum)
@@ -53,7 +53,7 @@ static inline uint8_t filter_to_byte(int32_t sum)
     return (uint8_t)(value < 0 ? 0 : value > 255 ? 255 : value);
 }
 
-/* The remainder of the vector loops. */
+/* One column, for the remainder of the vector loops. */
 static inline uint8_t filter_column(const struct filter_columns *columns, size_t x)
 {
     const struct kernel *kernel = columns->kernel;

@@ -36,14 +36,14 @@ const char *image_version(void);
 status image_create(struct image *image, int width, int height, struct error *error);
 void image_free(struct image *image);
 
-/* Decodes JPEG, PNG, GIF or WebP (of either the first frame) or 24-bit BMP, recognised by content, to RGB: grey is copied to three
- * channels, alpha and transparency are dropped, EXIF orientation, colour profiles and gamma are ignored, missing
+/* Decodes JPEG, PNG, 24-bit BMP, or the first frame of GIF or WebP, recognised by content, to RGB: grey is copied to
+ * three channels, alpha and transparency are dropped, EXIF orientation, colour profiles and gamma are ignored, missing
  * data is an error. name is for messages. The caller frees the image; after an error there is none. */
 status image_decode(struct image *image, const uint8_t *data, size_t size, const char *name, struct error *error);
 status image_decode_file(struct image *image, const char *path, struct error *error);
 
-/* Whether a file is taken for an image: by its ending, jpg jpeg png gif ppm bmp pgm tif tiff webp in any case, or because a
- * regular file begins like one of the supported formats. One that then cannot be decoded is an error. */
+/* Whether a file counts as an image: by its ending (jpg jpeg png gif ppm bmp pgm tif tiff webp in any case), or because
+ * a regular file begins like a supported format. An image that cannot be decoded is an error. */
 bool image_file_recognized(const char *path);
 
 /* Complete or absent. */

@@ -5,8 +5,8 @@
 #include "datasets/image/filters.h"
 #include "datasets/image/image.h"
 
-/* The rectangle wanted of source's box resampled to width × height. box lies inside source, wanted inside the
- * result. */
+/* Resamples the source's box to width × height and computes the rectangle `wanted` of the result. box lies inside
+ * source, wanted inside the result. */
 struct resampling {
     const struct image *source;
     struct image_box box;

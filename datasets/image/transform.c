@@ -44,7 +44,7 @@ status image_evaluation_crop(const struct image *image, int resolution, uint8_t 
     int64_t width = (int64_t)resolution * image->width / shorter,
             height = (int64_t)resolution * image->height / shorter;
     if (resolution < 1 || width > INT32_MAX || height > INT32_MAX)
-        return error_set(error, ERROR_ARGUMENT, "an image of %d×%d pixels cannot be brought to a resolution of %d",
+        return error_set(error, ERROR_ARGUMENT, "an image of %d×%d pixels cannot be resized to a resolution of %d",
                          image->width, image->height, resolution);
     struct image_box wanted = {center_offset((int)width, resolution), center_offset((int)height, resolution),
                                resolution, resolution};

@@ -1,4 +1,4 @@
-/* WebP by libwebp: of an animation the first frame on its canvas, as Pillow takes it; alpha is dropped. */
+/* WebP by libwebp: the first frame of an animation on its canvas, as in Pillow; alpha is dropped. */
 #include <stdlib.h>
 
 #include <webp/decode.h>
@@ -41,7 +41,7 @@ static status decode_still(struct image *image, const struct encoded *file, stru
 {
     WebPDecoderConfig config;
     if (!WebPInitDecoderConfig(&config))
-        return refuse(file, "libwebp has another version than it was built with", error);
+        return refuse(file, "libwebp is not of the version that the program was built with", error);
     config.output.colorspace = MODE_RGB;
     config.output.is_external_memory = 1;
     config.output.u.RGBA.rgba = image->pixels;

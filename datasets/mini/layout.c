@@ -108,7 +108,7 @@ status layout_go_on(const struct mini_settings *settings, const char *root, stru
 {
     if (settings->stopped == NULL || !settings->stopped(settings->context))
         return OK;
-    return error_set(error, ERROR_STOPPED, "%s: stopped; the same command goes on", root);
+    return error_set(error, ERROR_STOPPED, "%s: stopped; the same command continues", root);
 }
 
 status layout_draw(struct layout *layout, struct error *error)

@@ -1,4 +1,4 @@
-/* What the layouts share: a list of pictures to draw and encode, and small files of text. */
+/* Shared by the layouts: a list of pictures to draw and encode, and small text files. */
 #ifndef MTIL_DATASETS_MINI_LAYOUT_H
 #define MTIL_DATASETS_MINI_LAYOUT_H
 
@@ -8,8 +8,7 @@
 #include "datasets/mini/mini.h"
 #include "datasets/mini/suite.h"
 
-/* One dataset being written: folder is where its reader looks, pictures are drawn when the layout function is
-   through. */
+/* One dataset being written. Its pictures are drawn after the layout function has returned. */
 struct layout {
     const struct domain *domain;
     const struct mini_settings *settings;
@@ -23,18 +22,18 @@ struct layout {
 size_t layout_items(const struct layout *layout, bool test, size_t *first);
 int layout_label(const struct layout *layout, size_t item);
 
-/* Asks for item's picture at this path below the root (printf's words); the folder must be made. */
+/* Lists item's picture, to be drawn at a path below the root (formatted as by printf), whose folder must exist. */
 status layout_picture(struct layout *layout, size_t item, struct error *error, const char *format, ...)
     PRINTF_LIKE(4, 5);
 status layout_folder(const struct layout *layout, struct error *error, const char *format, ...) PRINTF_LIKE(3, 4);
 
-/* The item of the i-th picture that was asked for, and its whole path, borrowed. */
+/* The item of the i-th listed picture, and its whole path, borrowed. */
 size_t layout_picture_at(const struct layout *layout, size_t i, const char **path);
 
-/* CoOp's split file, for datasets that have one: of all pictures that were asked for. */
+/* CoOp's split file of all listed pictures, for datasets that have one. */
 status layout_coop_split(const struct layout *layout, struct error *error);
 
-/* Draws, encodes and writes every picture that was asked for; looks now and then whether to stop. */
+/* Draws, encodes and writes every listed picture; polls `stopped` now and then. */
 status layout_draw(struct layout *layout, struct error *error);
 void layout_free(struct layout *layout);
 

@@ -14,7 +14,7 @@ static const char *class_name(const struct layout *layout, size_t item)
     return layout->domain->class_names[layout_label(layout, item)];
 }
 
-/* name with every blank as the given character. */
+/* name with each blank replaced by separator. */
 static void underscored(const char *name, char separator, char result[NAME_CAPACITY])
 {
     size_t size = strnlen(name, NAME_CAPACITY - 1);

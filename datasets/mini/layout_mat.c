@@ -35,7 +35,7 @@ static void end_matrix(struct text *mat, size_t begin)
         memcpy(mat->data + begin + 4, &size, sizeof size);
 }
 
-/* Whole numbers, as in the originals: Python's readers index with what they find. */
+/* Whole numbers, as in the originals, because Python's readers use them as indices. */
 static void add_row(struct text *mat, const char *name, const uint16_t *values, size_t count)
 {
     size_t row = begin_matrix(mat, UINT16_CLASS, count, name);

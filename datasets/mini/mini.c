@@ -7,7 +7,7 @@
 #include "core/file.h"
 #include "datasets/mini/layout.h"
 
-/* In the order of suite_domains; the folder is what must not be somebody else's. */
+/* In the order of suite_domains, each with its folder below the root. */
 static const struct {
     const char *folder;
     status (*write)(struct layout *, struct error *);
@@ -65,7 +65,7 @@ static status marker_check(const struct marker *marker, const char *path, struct
     return result;
 }
 
-/* Without a marker, whatever lies in the datasets' folders was put there by somebody else. */
+/* Refuses a root without a marker that has one of the folders. */
 static status refuse_foreign(const char *root, struct error *error)
 {
     for (int k = 0; k < SUITE_DOMAINS; k++) {

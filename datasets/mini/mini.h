@@ -4,8 +4,8 @@
  *     TRY(mini_write("data", &settings, error));
  *     // data/fgvc-aircraft-2013b/data/images/…, data/caltech101/…, …, data/mini.json last
  *
- * A root that is complete is left alone; one that was stopped or interrupted is written again, to the same bytes. Where a reader's
- * class names are fixed by position, a classnames.txt beside the data holds the suite's.
+ * A complete root is left alone; an interrupted one is written again, with the same bytes. Where a reader's class names
+ * are fixed by position, a classnames.txt beside the data holds the suite's.
  */
 #ifndef MTIL_DATASETS_MINI_MINI_H
 #define MTIL_DATASETS_MINI_MINI_H
@@ -24,7 +24,7 @@ struct mini_settings {
     uint64_t seed;
     struct threads *threads; /* borrowed; NULL: the caller works alone */
     const struct log *log;   /* may be NULL */
-    /* Both may be NULL and are called from the caller's thread. stopped: whether to leave off, ERROR_STOPPED then. */
+    /* Both may be NULL and are called from the caller's thread. stopped: true ends with ERROR_STOPPED. */
     void (*progress)(void *context, const char *dataset, size_t done, size_t total);
     bool (*stopped)(void *context);
     void *context;

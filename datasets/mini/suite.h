@@ -7,8 +7,8 @@
  *             suite_drawing(domain, seed, index, index % domain->classes, pixels);
  *     }
  *
- * The generators, styles and shifts are not those of the captioned drawings (captions.h); what the two share are
- * words and the rasteriser. Everything that makes a domain easy or hard is a number in suite.c's table.
+ * Generators, styles and shifts differ from those of the captioned drawings (captions.h); the two share only words and
+ * the rasteriser. Everything that makes a domain easy or hard is a number in suite.c's table.
  */
 #ifndef MTIL_DATASETS_MINI_SUITE_H
 #define MTIL_DATASETS_MINI_SUITE_H
@@ -19,7 +19,7 @@ enum { SUITE_DOMAINS = 11, SUITE_SPLITS = 2, SUITE_PIXELS = 64 * 64 * 3 };
 
 struct picture; /* a drawing in the making (suite/picture.h) */
 
-/* A change of all pictures of a domain that a model trained on ordinary colours has not seen. */
+/* A change of a domain's colours that a model trained on ordinary pictures has not seen. */
 enum shift {
     SHIFT_NONE,
     SHIFT_NEGATIVE, /* c → 1 − c */
@@ -34,7 +34,7 @@ struct difficulty {
     float turn;           /* of every picture, in turns */
     float tilt;           /* standard deviation around it */
     float wobble;         /* of outlines, in frame units */
-    float clutter;        /* strength of what is behind the subject, 0 … 1 */
+    float clutter;        /* strength of the background, 0 … 1 */
     float noise;          /* standard deviation a pixel */
     int blur;             /* passes */
 };

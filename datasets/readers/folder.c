@@ -29,7 +29,7 @@ static status add_classes(struct dataset *dataset, const struct strings *names, 
     return OK;
 }
 
-/* What was opened, without a "/." at its end. */
+/* Names the folder without a "/." at its end. */
 static status refuse(const struct dataset *dataset, struct error *error, const char *found)
 {
     bool whole = strcmp(dataset->folder, ".") == 0;
@@ -37,7 +37,7 @@ static status refuse(const struct dataset *dataset, struct error *error, const c
                      dataset->root, whole ? "" : "/", whole ? "" : dataset->folder, found);
 }
 
-/* One folder too high, each dataset would be a class. */
+/* Refuses a folder one level too high, where each dataset would be a class. */
 static status refuse_datasets(const struct dataset *dataset, const struct strings *names, struct error *error)
 {
     char path[DATASET_PATH], found[DATASET_PATH];

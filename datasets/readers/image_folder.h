@@ -4,8 +4,8 @@
 
 #include "datasets/readers/reader.h"
 
-/* Appends the images (image_file_recognized) below the dataset's folder/folder, at any depth, to items, and its other files to
- * dataset->left_out. */
+/* Appends the images (image_file_recognized) below folder, at any depth, to items, and its other files to
+ * dataset->left_out. folder is relative to the dataset's own. */
 status image_folder_add(struct dataset *dataset, const char *folder, size_t label, struct dataset_items *items,
                         struct error *error);
 

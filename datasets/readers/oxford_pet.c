@@ -56,7 +56,8 @@ static status list_classes(struct dataset *dataset, const struct strings *lines,
         if (i == lines->count && highest < class)
             return OK;
         if (i == lines->count)
-            return error_set(error, ERROR_FORMAT, "there is a class %d but none of number %d", highest, class);
+            return error_set(error, ERROR_FORMAT, "expected class numbers without gaps, found %d but not %d", highest,
+                             class);
         if (!parse_line(&line, lines->items[i]))
             return error_set(error, ERROR_FORMAT, "line %zu: expected image id, class, species and breed, found \"%s\"",
                              i + 1, lines->items[i]);

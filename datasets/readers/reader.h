@@ -1,4 +1,4 @@
-/* For readers only: what a reader fills in, and the words it does it with.
+/* For readers only: the struct that a reader fills in, and the functions to do so.
  *
  *     static status open_toy(struct dataset *dataset, const struct options *options, struct error *error)
  *     {
@@ -57,12 +57,12 @@ struct dataset {
     struct raw_images *sources;
     size_t source_count;
     struct dataset_items missing[SPLITS]; /* listed files that are not there */
-    struct strings left_out;              /* files among the images that are none, and images of no class */
-    const struct dataset *whole;          /* the one this is a part of, to which folder and sources belong; or NULL */
-    char *given_folder;                   /* storage for readers whose folder is an option */
+    struct strings left_out;              /* files that are no images, and images of no class */
+    const struct dataset *whole; /* the dataset that this is a part of, which owns folder and sources; or NULL */
+    char *given_folder;          /* storage for readers whose folder is an option */
 };
 
-/* For readers that are `listed` or have a split of CoOp's; most have these alone. */
+/* Options of readers that are `listed` or have a split of CoOp's; most have no others. */
 extern const struct option dataset_listed_options[];
 
 /* root/folder/name. */
@@ -81,10 +81,10 @@ status dataset_add_class(struct dataset *dataset, const char *name, struct error
 /* The names of classnames.txt, or else the built-in ones: for datasets whose names go by position. */
 status dataset_add_positional_classes(struct dataset *dataset, struct error *error);
 
-/* Appends item, whose file name is then the list's; when it fails, it stays the caller's. */
+/* Appends item and takes over its file name, which stays the caller's on failure. */
 status dataset_add_item(struct dataset_items *items, struct dataset_item item, struct error *error);
 
-/* Appends an image file, whose path below the dataset's folder the format gives. A path that climbs out is an error. */
+/* Appends an image file; format gives its path below the dataset's folder. A path that leads out of it is an error. */
 status dataset_add_file(struct dataset *dataset, struct dataset_items *items, size_t label, struct error *error,
                         const char *format, ...) PRINTF_LIKE(5, 6);
 

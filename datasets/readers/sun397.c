@@ -1,6 +1,6 @@
-/* SUN397/ClassName.txt has a class a line ("/a/apartment_building/outdoor"),
- * SUN397/<letter>/<class>[/<sub>]/sun_*.jpg the images, at any depth. Taken in byte order of their paths; the
- * reference takes the file system's order, so its split differs from machine to machine. Split by permutation. */
+/* SUN397/ClassName.txt has a class a line ("/a/apartment_building/outdoor"), SUN397/<letter>/<class>[/<sub>]/sun_*.jpg
+ * the images, at any depth. Images are in byte order of their paths; the reference takes the file system's order, so
+ * its split differs from machine to machine. Split by permutation. */
 #include <string.h>
 
 #include "datasets/readers/reader.h"

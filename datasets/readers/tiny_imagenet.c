@@ -1,7 +1,7 @@
 /* tiny-imagenet-200/: wnids.txt has a class a line, in the order of the labels; train/<wnid>/images/<file>.JPEG are the
- * training images, val/val_annotations.txt has lines "file<tab>wnid<tab>box" of the labelled test images in val/images/.
- * A class is called as in class-incremental learning's public code; one that is not among its 200 by its first name in
- * words.txt, lines "wnid<tab>name, synonym, …". */
+ * training images, val/val_annotations.txt has lines "file<tab>wnid<tab>box" of the labelled test images in
+ * val/images/. Class names are those of class-incremental learning's public code; a class outside its 200 has its first
+ * name in words.txt, lines "wnid<tab>name, synonym, …". */
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,7 +9,7 @@
 #include "datasets/readers/reader.h"
 #include "datasets/readers/registry.h"
 
-/* In the order of the archive's wnids.txt, which published class orders count in. */
+/* In the order of the archive's wnids.txt, to which published class orders refer. */
 static const struct {
     const char *wnid, *name;
 } published[] = {{"n02124075", "Egyptian Mau"},

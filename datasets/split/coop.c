@@ -14,8 +14,7 @@ static status no_split(const struct dataset *dataset, struct error *error)
     for (size_t i = 0; i < count; i++)
         if (readers[i]->coop != NULL)
             text_add(&names, "%s%s", names.size > 0 ? ", " : "", readers[i]->name);
-    error_set(error, ERROR_ARGUMENT,
-              "CoOp has no split of the dataset %s; it has those of %s; set split: torchvision for %s",
+    error_set(error, ERROR_ARGUMENT, "CoOp has no split of %s, only of %s; set split: torchvision for %s",
               dataset->reader->name, names.data != NULL ? names.data : "others", dataset->reader->name);
     text_free(&names);
     return ERROR_ARGUMENT;
@@ -28,8 +27,8 @@ static status no_file(const struct dataset *dataset, const struct coop *coop, st
         if (i == 0 || strcmp(coop->places[i].folder, coop->places[i - 1].folder) != 0)
             text_add(&places, "%s%s/%s", i > 0 ? " or " : "", coop->places[i].folder, coop->file);
     error_set(error, ERROR_IO,
-              "%s: expected CoOp's split of %s, %s, found none; its repository, KaiyangZhou/CoOp, says in DATASETS.md "
-              "where it comes from",
+              "%s: expected CoOp's split of %s, %s, found none; DATASETS.md of the repository KaiyangZhou/CoOp says "
+              "where to download it",
               dataset->root, dataset->reader->name, places.data != NULL ? places.data : coop->file);
     text_free(&places);
     return ERROR_IO;

@@ -21,7 +21,7 @@ static size_t count_state(const struct survey_images *images, const struct datas
     return count;
 }
 
-/* Of many folders that one reader reads, which one. */
+/* The dataset's name; its folder, where one reader reads several. */
 static const char *name_of(const struct dataset *dataset)
 {
     const char *folder = dataset_own_folder(dataset);
@@ -66,10 +66,10 @@ static status complain(const struct survey_images *images, const struct dataset 
 {
     struct error why;
     say_why(images, dataset, SURVEY_BROKEN, &why);
-    if (dataset->reader->open == NULL) /* no task's */
+    if (dataset->reader->open == NULL) /* belongs to no task */
         return error_set(
             error, ERROR_FORMAT,
-            "%zu of %zu images below %s cannot be decoded: mend, replace or remove them (mtil data check %s "
+            "%zu of %zu images below %s cannot be decoded: repair, replace or remove them (mtil data check %s "
             "--problems names each); the first is %s",
             broken, images->count, dataset->root, dataset->root, why.message);
     return error_set(error, ERROR_FORMAT,
@@ -110,7 +110,7 @@ static status leave_out(struct survey_images *images, struct dataset *dataset, e
     return OK;
 }
 
-/* Read as Pillow reads them, which is seldom what was meant. */
+/* Warns of images that are clipped, as in Pillow. */
 static void warn_clipped(const struct survey_images *images, const struct dataset *dataset, const struct log *log)
 {
     size_t clipped =

@@ -23,7 +23,7 @@ struct look {
     struct survey_label label;
     char *path; /* of the file; NULL: nothing is stored */
     struct survey_file kept;
-    uint64_t saved; /* when */
+    uint64_t saved; /* time of the last save */
     enum split split;
     size_t first; /* item of job 0 */
     atomic_size_t done, known;

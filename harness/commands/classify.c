@@ -6,10 +6,11 @@
 #include "harness/commands/run.h"
 #include "harness/config/settings.h"
 
-/* The words of the command line, after what they may replace, and before the dataset. */
+/* The words for the run of one dataset: defaults that the command line may replace, the command line's words, the
+ * dataset. */
 struct words {
     const char **list;
-    size_t count; /* without the dataset, which takes the place after them */
+    size_t count; /* without the dataset, which follows them */
 };
 
 static status gather(struct words *words, const struct suite_words *given, struct error *error)
@@ -67,14 +68,11 @@ const struct command command_classify = {
     .arguments = "SUITE [key=value…]",
     .summary = "train an image classifier for each dataset of a suite, or resume it",
     .details =
-        "An image tower with a linear head is trained on the labels of each dataset in data.order by itself: mtil run "
-        "with\n"
-        "head.name=linear, method.name=supervised and one dataset. The tower is that of model.weights (a CLIP, a ViT "
-        "of "
-        "timm\nor Hugging Face, or the weights of such a run), or with model.weights=scratch one of random weights "
-        "(mtil list\n"
-        "models -v). method.train=head trains the head alone; method.ffn puts mixtures of experts in place of MLPs.\n"
-        "Stopping, resuming and databases are those of mtil run.\n",
+        "Trains an image tower with a linear head on each dataset of data.order by itself, like mtil run with\n"
+        "head.name=linear, method.name=supervised and one dataset. model.weights names the tower: a CLIP, a ViT\n"
+        "of timm or Hugging Face, the weights of such a run, or scratch for random weights (sizes: mtil list\n"
+        "models -v). method.train=head trains the head alone; method.ffn replaces MLPs by mixtures of experts.\n"
+        "Stopping, resuming and databases work as in mtil run.\n",
     .example =
         "  mtil classify mini_classify\n  mtil classify mini data.order=eurosat,dtd training.learning_rate=3e-4\n",
     .options = run_command_options,

@@ -135,7 +135,7 @@ static error_t parse_option(int key, char *argument, struct argp_state *state)
                : EINVAL;
 }
 
-/* What argp rejected: an option without its value, one with a value that it does not take, or an unknown one. */
+/* The error for an option that argp rejected: an unknown one, one without its value, or one with a needless value. */
 static status wrong_option(const struct parser *parser, char **argv, struct error *error)
 {
     const char *names[128];
@@ -233,7 +233,7 @@ status command_help(const struct command *command, FILE *out, struct error *erro
         fprintf(out, "  %-10s %s\n%s", last_word(command->subcommands[i]), command->subcommands[i]->summary,
                 command->subcommands[i + 1] == NULL ? "\n" : "");
     argp_help(&argp, out, ARGP_HELP_LONG, name);
-    /* Printed here, because argp would wrap lines that are meant to be copied. */
+    /* The example is printed here, because argp would wrap lines that are meant to be copied. */
     fprintf(out, "\nExample:\n%s", command->example);
     parser_free(&parser);
     return OK;

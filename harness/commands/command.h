@@ -1,4 +1,4 @@
-/* What a subcommand is: a constant table beside its function, and one line in commands.c.
+/* A subcommand: a constant table beside its function, and one line in commands.c.
  *
  *     static const struct option options[] = {
  *         {.name = "limit", .type = OPTION_INTEGER, .minimum = 1, .maximum = 1e6, .help = "rows to print"}, {0}};
@@ -7,8 +7,8 @@
  *         .example = "mtil query matrix results.db\n", .options = options, .least = 2, .most = 2, .run = run};
  *
  * A command with subcommands (data.c) is a table of them; each is a constant struct command in a file of its own.
- * Options are those of core/option.h: --limit 5 is checked like a suite's key, and --help is made from the table.
- * Every command has --help, --quiet and --verbose besides its own.
+ * Options are declared as in core/option.h: --limit 5 is checked like a suite's key, and --help is printed from the
+ * table. Every command also has --help, --quiet and --verbose.
  */
 #ifndef MTIL_HARNESS_COMMANDS_COMMAND_H
 #define MTIL_HARNESS_COMMANDS_COMMAND_H
@@ -36,13 +36,13 @@ struct command_call {
 };
 
 struct command {
-    const char *name;             /* "query"; of a subcommand, all its words: "data mini" */
+    const char *name;             /* "query"; a subcommand's has all words: "data mini" */
     const char *arguments;        /* as the usage line shows them: "SUITE [key=value…]" */
     const char *summary;          /* one line, lower case, no full stop */
     const char *details;          /* whole lines for --help, NULL: none */
     const char *example;          /* whole lines for the end of --help */
     const struct option *options; /* NULL: none */
-    size_t least, most;           /* arguments; most SIZE_MAX: any number */
+    size_t least, most;           /* numbers of arguments; most SIZE_MAX: no limit */
     status (*run)(const struct command_call *call, struct error *error);
     const struct command *const *subcommands; /* ends with NULL; NULL: it has none */
 };
@@ -50,13 +50,13 @@ struct command {
 /* The table of commands.c, in the order that --help shows; ends with NULL. */
 extern const struct command *const commands[];
 
-/* What every command has besides its own options: --quiet, --verbose and --help, or their first letters. */
+/* The options of every command besides its own: --quiet, --verbose and --help, or their first letters. */
 extern const struct option command_common_options[];
 
-/* How the value of an option is shown, "N" or "table|csv"; NULL: it takes none, and where it is a boolean that is true by default,
- * it need not be given. */
+/* The placeholder of an option's value in --help, "N" or "table|csv"; NULL: the option takes none. The value of a
+ * boolean that is true by default is optional. */
 const char *command_value_name(const struct option *option);
-void command_add_help(struct text *text, const struct option *option); /* "form of the answer (default table)" */
+void command_add_help(struct text *text, const struct option *option); /* "format of the output (default table)" */
 
 /* A parsed command line. */
 struct command_line {
@@ -66,8 +66,8 @@ struct command_line {
     size_t argument_count;
 };
 
-/* Parses what follows the command's name; argv[0] stands for the name, and argv is reordered. Without --help the
- * number of arguments is within bounds. The caller frees line. */
+/* Parses the words after the command's name, which argv[0] stands for, and reorders argv. Without --help the number of
+ * arguments is within bounds. The caller frees line. */
 status command_parse(const struct command *command, int argc, char **argv, struct command_line *line,
                      struct error *error);
 void command_line_free(struct command_line *line);

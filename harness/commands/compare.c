@@ -12,19 +12,17 @@ static const struct option options[] = {
     {.name = "by",
      .type = OPTION_LIST,
      .fallback = "policy",
-     .help =
-         "what to compare: policy, method, selector, setting, order, model, suite, row, or suite keys: merge.every"},
+     .help = "settings to compare: policy, method, selector, setting, order, model, suite, row, or keys of suites such "
+             "as merge.every"},
     {.name = "metric",
      .type = OPTION_LIST,
      .fallback = "transfer,average,last",
      .help = "metrics; also forgetting, backward_transfer, forward_transfer, gain, zero_shot"},
     {.name = "baseline",
      .type = OPTION_TEXT,
-     .help = "compare the others with this one; all: every pair; default: none or zero-shot where there is one, "
+     .help = "group that the others are compared with; all: every pair; default: none or zero-shot where there is one, "
              "else every pair"},
-    {.name = "only",
-     .type = OPTION_LIST,
-     .help = "groups to compare; the others are left out, and do not count in the corrections"},
+    {.name = "only", .type = OPTION_LIST, .help = "groups to compare; others are left out, also of the corrections"},
     {.name = "per-dataset", .type = OPTION_BOOLEAN, .fallback = "false", .help = "also compare on each dataset"},
     {.name = "per-image",
      .type = OPTION_BOOLEAN,
@@ -124,7 +122,7 @@ static status print_parts(const struct command_call *call, const struct comparis
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
         if (is_shown(call, &parts[i]))
             TRY(print_part(call, comparison, &parts[i], &any, error));
-    for (size_t i = 0; !any && i < comparison->note_count; i++) /* why there is nothing */
+    for (size_t i = 0; !any && i < comparison->note_count; i++) /* the reason why there is no answer */
         log_info(call->log, "%s", comparison->note[i]);
     return OK;
 }
@@ -204,20 +202,22 @@ const struct command command_compare = {
     .name = "compare",
     .arguments = "[DATABASE]",
     .summary = "report which policy is better, by how much, and whether the seeds support it",
-    .details = "Runs are grouped by what is compared and paired by seed. Only runs that agree in every\n"
-               "other setting are compared; if settings differ, each combination is a separate context\n"
-               "that the output names. To compare runs that differ in more than one setting, name all of\n"
-               "them: --by policy,merge.every. DATABASE defaults to results.db.\n\n"
-               "Without --baseline the others are compared with none, or with zero-shot CLIP, where every\n"
-               "context has such a group, and a note says so; otherwise, or with --baseline all, every\n"
-               "pair is compared. results/METRICS.md defines the metrics.\n\n"
+    .details = "Runs are grouped by the compared settings and paired by seed. Only runs that agree in every other\n"
+               "setting are compared; where settings differ, each combination is a separate context, which the output\n"
+               "names. To compare runs that differ in several settings, name all of them: --by policy,merge.every.\n"
+               "DATABASE defaults to results.db.\n"
+               "\n"
+               "The default baseline is none, or zero-shot CLIP, where every context has such a group, and a note\n"
+               "says so; otherwise, or with --baseline all, every pair is compared. results/METRICS.md defines the\n"
+               "metrics.\n"
+               "\n"
                "For each group: seeds, mean, standard deviation (sd), 95% interval (Student). For each pair:\n"
                "mean difference with its 95% interval, median (Hodges-Lehmann), effect size (Hedges' g\n"
-               "of paired differences), p of the exact permutation test, the same after Holm's\n"
-               "correction over all pairs and metrics, p of Wilcoxon's exact test and of Student's.\n"
-               "With --per-image: McNemar's exact test for each seed and dataset, and 95% intervals of\n"
-               "a bootstrap over seeds and images; if predictions were kept, errors caused by a wrong\n"
-               "router and errors among the classes, in percent of the images.\n",
+               "of paired differences), p of the exact permutation test, before and after Holm's correction\n"
+               "over all pairs and metrics, p of Wilcoxon's exact test and of Student's. With --per-image:\n"
+               "McNemar's exact test for each seed and dataset, and 95% intervals of a bootstrap over seeds\n"
+               "and images; if predictions were kept, also errors caused by a wrong router and errors among\n"
+               "the classes, in percent of the images.\n",
     .example = "  mtil compare results.db --by policy --metric transfer,average,last --baseline none\n"
                "  mtil compare results.db --by merge.every --policy most_used --per-dataset\n"
                "  mtil compare results.db --by row --only none,most_used,random --baseline random\n"

@@ -13,7 +13,7 @@
 #include "models/backend.h"
 
 static const struct option options[] = {
-    {.name = "data", .type = OPTION_TEXT, .help = "look for datasets in this folder"},
+    {.name = "data", .type = OPTION_TEXT, .help = "folder to look for datasets in"},
     {0},
 };
 

@@ -19,10 +19,10 @@ static const struct option options[] = {
     {.name = "weights",
      .type = OPTION_TEXT,
      .help = "file of a CLIP, or of a classifier's image tower; mini: the small model that ships"},
-    {.name = "vocab", .type = OPTION_TEXT, .help = "the tokenizer's vocabulary, for texts; mini has its own"},
+    {.name = "vocab", .type = OPTION_TEXT, .help = "vocabulary of the tokenizer, for texts; mini has its own"},
     ADAPTERS_OPTION,
     BACKEND_OPTIONS("auto", "auto", "0"),
-    {.name = "router", .type = OPTION_TEXT, .help = "name or number of the adapters' router, or none: adapters off"},
+    {.name = "router", .type = OPTION_TEXT, .help = "router of the adapters, by name or number; none: adapters off"},
     MODEL_CHOICE_OPTIONS,
     {.name = "images", .type = OPTION_TEXT, .help = "folder of images to embed, in byte order of their names"},
     {.name = "texts", .type = OPTION_TEXT, .help = "file of texts to embed, one per line"},
@@ -291,11 +291,12 @@ const struct command command_embed = {
     .name = "embed",
     .arguments = "",
     .summary = "write the normalised features of images or texts",
-    .details = "The file holds one f32 tensor, \"features\" [n, width]. Its metadata has \"names\", a JSON array with "
-               "the files' names\n"
-               "or the lines, in the order of the rows, and \"kind\", \"model\" and \"router\". Images go through the "
-               "evaluation\n"
-               "transform at the model's resolution.\n",
+    .details =
+        "The file has one f32 tensor, \"features\" [n, width]. Its metadata has \"kind\", \"model\", \"router\\\n"
+        "               \"and \"names\", a JSON\n"
+        "array with the file names or the lines in the order of the rows. Images go through the evaluation transform "
+        "at the\n"
+        "model's resolution.\n",
     .example = "  mtil embed --weights mini --images photos --out photos.safetensors\n"
                "  mtil embed --weights ViT-B-16.safetensors --vocab bpe_simple_vocab_16e6.txt.gz --adapters "
                "adapters.safetensors \\\n"

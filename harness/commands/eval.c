@@ -21,16 +21,15 @@ static const struct option options[] = {
     ADAPTERS_OPTION,
     {.name = "weights",
      .type = OPTION_TEXT,
-     .help = "all weights of a CLIP with the dimensions of the suite's model, or those of a classifier, instead of "
-             "adapters"},
+     .help =
+         "file with all weights of a CLIP of the suite model's dimensions, or of a classifier, instead of adapters"},
     {.name = "selector",
      .type = OPTION_TEXT,
      .help = "selectors to try on the adapters that a run saved, as in text,gaussian (mtil list selectors)"},
     {.name = "router",
      .type = OPTION_TEXT,
-     .help =
-         "auto, own, position, none, or the name or number of one router for all (default auto, if the adapters have a "
-         "selector)"},
+     .help = "router of the datasets: auto, own, position, none, or the name or number of one router for all (default "
+             "auto, if the adapters have a selector)"},
     {0},
 };
 
@@ -76,7 +75,7 @@ static status choose_routers(struct evaluation *v, struct error *error)
     return OK;
 }
 
-/* Uses the decision of the run, which belongs to its selector, not that of the suite. */
+/* Uses the decision of the selector's run, not that of the suite. */
 static void log_decision(const struct evaluation *v)
 {
     static const char *const names[] = {"per_image", "per_batch"};
@@ -185,14 +184,14 @@ static status show(const struct evaluation *v, struct error *error)
         if (!v->classifier.is_one)
             table_add_real(&table, percent(v->zero_shot[j], set->n));
     }
-    if (!v->classifier.is_one) /* which knows one dataset */
+    if (!v->classifier.is_one) /* which has one dataset */
         add_averages(v, &table);
     status result = output_table(v->call, &table, error);
     table_free(&table);
     return result;
 }
 
-/* As many classes of another dataset would get answers, too. */
+/* A dataset with the same number of other classes would get meaningless answers. */
 static status check_classes(const struct evaluation *v, struct error *error)
 {
     const struct adapter_card *card = &v->classifier.card;
@@ -201,8 +200,8 @@ static status check_classes(const struct evaluation *v, struct error *error)
         const char *name = dataset_class_name(task->dataset, c), *own = card->tasks[0].classes.items[c];
         if (strcmp(name, own) != 0)
             return error_set(error, ERROR_ARGUMENT,
-                             "%s: was trained for %s, whose class %zu is \"%s\", but that of %s is \"%s\"", v->weights,
-                             card->tasks[0].name, c, own, task->settings.name, name);
+                             "%s: class %zu is \"%s\" in %s, which it was trained for, but \"%s\" in %s", v->weights, c,
+                             own, card->tasks[0].name, name, task->settings.name);
     }
     return OK;
 }
@@ -233,12 +232,12 @@ static status check_head(const struct evaluation *v, const struct suite *suite, 
     if (settings.head->of_texts || v->classifier.is_one)
         return OK;
     return error_set(error, ERROR_ARGUMENT,
-                     "command line: eval: head.name is %s, so that a classifier is tested, but %s is no file of one; "
-                     "expected --weights with what mtil classify saved",
+                     "command line: eval: head.name is %s, but %s is not a classifier; expected --weights with a file "
+                     "saved by mtil classify",
                      settings.head->name, v->weights != NULL ? v->weights : v->choice.file);
 }
 
-/* A classifier's file says what the suite's own words may add to: the model, and the dataset that it was trained for. */
+/* The settings from a classifier's file: the model, and the dataset that it was trained for. */
 struct own_words {
     const char *list[5];
     size_t count;
@@ -266,7 +265,7 @@ static status add_own_words(struct own_words *own, const struct evaluation *v, s
     return OK;
 }
 
-/* The suite with these words and, after them, those of the command line. */
+/* Loads the suite with these words, then the command line's. */
 static status load_suite(struct evaluation *v, struct suite **suite, struct error *error)
 {
     struct suite_words words = {0};
@@ -316,9 +315,9 @@ static status run(const struct command_call *call, struct error *error)
     bool adapters = options_text(call->options, "adapters") != NULL;
     const char *selectors = options_text(call->options, "selector");
     if (selectors != NULL && (adapters || v.weights != NULL || options_text(call->options, "router") != NULL))
-        return error_set(error, ERROR_ARGUMENT,
-                         "command line: eval: --selector takes the adapters of a run; expected neither --adapters nor "
-                         "--weights nor --router with it");
+        return error_set(
+            error, ERROR_ARGUMENT,
+            "command line: eval: --selector uses the adapters of a run; leave out --adapters, --weights and --router");
     if (selectors != NULL)
         return selector_trials(call, selectors, error);
     if (adapters == (v.weights != NULL))
@@ -339,26 +338,22 @@ const struct command command_eval = {
     .arguments = "SUITE [key=value…] | DATABASE RUN --selector NAME,… [key=value…]",
     .summary = "test a file of adapters or weights on a suite's datasets",
     .details =
-        "--weights FILE of mtil classify tests that classifier on the suite's dataset that it was trained for.\n\n"
-        "Without --selector, nothing is trained and no database is written. The column zero-shot is the suite's own "
-        "model\n"
-        "without adapters.\n\n"
-        "--router auto      the selector saved with the adapters chooses, as in their run: this reproduces the last "
-        "row of\n"
-        "                   its matrix again. Datasets that they were not trained for are answered by the router "
-        "that\n"
-        "                   it finds nearest, or without adapters.\n"
-        "--router own       every dataset takes the router of the task with its name; one without is an error.\n"
+        "Without --selector, nothing is trained and no database is written. The column zero-shot is the suite's\n"
+        "own model without adapters. --weights also takes the file of a classifier of mtil classify, which is\n"
+        "tested on the dataset that it was trained for.\n"
+        "\n"
+        "--router auto      the selector saved with the adapters chooses, which reproduces the last row of\n"
+        "                   their run's matrix. Datasets that the adapters were not trained for go through\n"
+        "                   the nearest router, or through none.\n"
+        "--router own       each dataset takes the router of the task with its name, which must exist.\n"
         "--router position  the k-th dataset takes router k, for files that do not name their tasks.\n"
-        "--router none      adapters off.\n\n"
-        "With --selector, DATABASE and RUN name a run instead of a suite. Each selector is trained on frozen features, "
-        "task\n"
-        "after task, with the run's seed, and answers with the adapters that the run saved: after every task with\n"
-        "run.checkpoints=all, else after the last one, which gives Last alone. Experts are not trained again. Its rows "
-        "are\n"
-        "stored beside the run's own; those that are there are not computed again. selector.KEY=value sets its keys. "
-        "mtil\n"
-        "query selector prints the comparison again.\n",
+        "--router none      adapters off.\n"
+        "\n"
+        "With --selector, DATABASE and RUN name a run instead of a suite. Each selector is trained on frozen\n"
+        "features, task after task, with the run's seed, and evaluated with the adapters that the run saved:\n"
+        "after every task with run.checkpoints=all, else only after the last task, which gives Last alone.\n"
+        "Experts are not trained again. The results are stored beside the run's own, and stored ones are not\n"
+        "computed again. selector.KEY=value sets the selectors' keys. mtil query selector prints the comparison.\n",
     .example = "  mtil eval mini --adapters adapters.safetensors --router auto\n"
                "  mtil eval mini data.order=mnist,dtd --adapters adapters.safetensors --router own\n"
                "  mtil eval mini data.order=mnist,dtd --weights weights.safetensors\n"

@@ -61,13 +61,15 @@ const struct command command_export = {
     .name = "export",
     .arguments = "[DATABASE]",
     .summary = "write runs as files for other programs",
-    .details = "--csv: one file per table and view that speaks of runs (not the packed predictions),\n"
-               "FOLDER/matrix.csv, runs.csv, steps.csv and so on, with the columns that results/README.md\n"
-               "describes; `run` leads from each to runs.csv.\n\n"
+    .details = "--csv: one file per table and view that has runs (except the packed predictions), such as\n"
+               "FOLDER/matrix.csv, runs.csv and steps.csv, with the columns of results/README.md; the column `run`\n"
+               "refers to runs.csv.\n"
+               "\n"
                "--tensorboard: one file per run, SUITE/METHOD-POLICY-CONFIGURATION/seedN/\n"
                "events.out.tfevents.*, with losses and learning rates by iteration, the accuracy of each\n"
                "task by the number of tasks trained, Transfer, Average, Last and the other metrics, the\n"
-               "suite as text, and the settings in which the exported runs differ for the tab HParams.\n\n"
+               "suite as text, and, for the tab HParams, the settings in which the exported runs differ.\n"
+               "\n"
                "Exporting again replaces files. DATABASE defaults to results.db.\n",
     .example = "  mtil export results.db --csv csv --suite mini\n"
                "  mtil export results.db --tensorboard logs --suite mini\n"

@@ -67,7 +67,7 @@ static status score(const struct command_call *call, const struct suite *suite, 
 
 static status run(const struct command_call *call, struct error *error)
 {
-    /* the suite's own blocks, and what they share, are of no matter, nor are those of the command line: the last word counts */
+    /* blocks and sharing of the suite and of the command line are overridden: the last word counts */
     static const char *const own[] = {"adapter.blocks=by_score_1", "adapter.share_across_blocks=0",
                                       "adapter.share_routing=0"};
     enum { OWN = sizeof own / sizeof *own };
@@ -92,14 +92,12 @@ static status run(const struct command_call *call, struct error *error)
 const struct command command_layers = {
     .name = "layers",
     .arguments = "SUITE [key=value…]",
-    .summary = "rank the blocks of a model by what they would gain from experts",
-    .details = "With experts in every block, each task of the suite takes adapter.score_steps training steps from the "
-               "model as\n"
-               "it is; a block's score is the norm of the gradient of its experts over as many more batches, summed "
-               "over the tasks.\n"
-               "adapter.blocks=by_score_N puts adapters into the N best blocks of each tower. The first seed is used, "
-               "and nothing\n"
-               "is stored.\n",
+    .summary = "rank the blocks of a model by how much experts in them would gain",
+    .details =
+        "With experts in every block, each task of the suite takes adapter.score_steps training steps from the\n"
+        "initial model. The score of a block is the norm of the gradient of its experts over as many more batches,\n"
+        "summed over the tasks. adapter.blocks=by_score_N puts adapters into the N best blocks of each tower.\n"
+        "Only the first seed is used, and nothing is stored.\n",
     .example = "  mtil layers mini adapter.kind=ffn adapter.score_steps=20\n",
     .options = options,
     .least = 1,

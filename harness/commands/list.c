@@ -30,7 +30,7 @@ struct entry {
 /* The answer as it grows: a row per entry, or with --verbose a block of rows. */
 struct listing {
     struct table table;
-    const char *title; /* of what entries are about */
+    const char *title; /* the second column's title */
     bool verbose;
 };
 
@@ -203,8 +203,7 @@ static void list_selectors(struct listing *listing)
 
 static const struct kind {
     const char *name, *title;
-    void (*list)(struct listing *
-                     listing); /* adds its entries, about where they come from or what they are; NULL: list_keys does */
+    void (*list)(struct listing *listing); /* adds the entries; NULL: list_keys does */
 } kinds[] = {
     {"combiners", "source", list_combiners},   {"datasets", "source", list_datasets},
     {"experts", "source", list_experts},       {"freezing", "source", list_freezing},
@@ -229,7 +228,7 @@ static const struct kind *find_kind(const char *name, struct error *error)
     return NULL;
 }
 
-/* What a line of the terminal has left for the second column; all of it where there is no terminal. */
+/* The width left for the second column on the terminal; unlimited without one. */
 static size_t room_beside_names(const struct table *table, int columns)
 {
     enum { LEAST = 20, GAP = 2 };
@@ -271,10 +270,11 @@ const struct command command_list = {
     .name = "list",
     .arguments = "combiners|datasets|experts|freezing|heads|keys|methods|models|optimizers|policies|routers|schedules|"
                  "selectors|suites [SECTION]",
-    .summary = "list what a suite can say, and name",
-    .details = "With --verbose each entry has its source, its formula and its keys with types, ranges and defaults;\n"
-               "a suite, the table of a paper that it reproduces, and its rows. keys are those of suites, of all\n"
-               "sections or of one.\n",
+    .summary = "list the keys of suites and the names they can use",
+    .details =
+        "With --verbose each entry has its source, its formula and its keys with types, ranges and defaults; a\n"
+        "suite has its rows and the table of a paper that it reproduces. keys lists the keys of all sections of\n"
+        "a suite, or of SECTION.\n",
     .example = "  mtil list datasets\n  mtil list methods --verbose\n  mtil list keys training\n",
     .options = options,
     .least = 1,

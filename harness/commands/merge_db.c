@@ -9,7 +9,7 @@ static const struct option options[] = {
     {.name = "keep-first",
      .type = OPTION_BOOLEAN,
      .fallback = "false",
-     .help = "keep the first of runs that disagree: OUT's, then that of the first IN; default: join nothing"},
+     .help = "keep the first of runs that disagree, OUT's before those of IN in their order; default: join nothing"},
     {0},
 };
 
@@ -52,7 +52,7 @@ const struct command command_merge_db = {
     .arguments = "OUT IN...",
     .summary = "join results databases, each run once",
     .details = "OUT is created, or added to. A run is identified by its suite and seed; if two files have the\n"
-               "same run, the more complete one stays. If runs disagree, they are listed and nothing is written.\n",
+               "same run, the more complete one is kept. If runs disagree, they are listed and nothing is written.\n",
     .example = "  mtil merge-db all.db node1.db node2.db\n",
     .options = options,
     .least = 2,

@@ -12,7 +12,7 @@
 #define OUTPUT_FORMAT_OPTION                                                                                           \
     {                                                                                                                  \
         .name = "format", .type = OPTION_CHOICE, .choices = "table|csv|json|markdown|latex", .fallback = "table",      \
-        .help = "form of the answer"                                                                                   \
+        .help = "format of the output"                                                                                 \
     }
 
 /* Prints words with names from outside; control characters are made visible. */

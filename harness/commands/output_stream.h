@@ -1,11 +1,11 @@
-/* A long table as an answer, printed while it grows, so that a million rows need no more memory than some thousands.
- * CSV and JSON are printed row by row, the forms for people as tables of 10,000 rows, each with its header.
+/* A long table, printed while it grows, so that a million rows take no more memory than some thousands. CSV and JSON
+ * are printed row by row, the other forms as tables of 10,000 rows, each with its header.
  *
  *     struct output_stream stream;
  *     TRY(output_stream_open(&stream, call, error));
  *     table_add_column(&stream.table, …);
  *     … table_add_text(&stream.table, …) …                          // whole rows, then
- *     TRY(output_stream_print(&stream, false, error));              // whenever there are some rows; at the end, true
+ *     TRY(output_stream_print(&stream, false, error));              // as often as wanted; at the end, true
  *     output_stream_close(&stream);
  */
 #ifndef MTIL_HARNESS_COMMANDS_OUTPUT_STREAM_H

@@ -18,14 +18,13 @@ static const struct option options[] = {
     ADAPTERS_OPTION,
     {.name = "router",
      .type = OPTION_TEXT,
-     .help = "auto: the selector saved with the adapters chooses; or the name or number of a router; none: adapters "
-             "off (default "
-             "auto, if there is a selector)"},
+     .help = "router of all images: name or number; auto: the selector saved with the adapters chooses; none: adapters "
+             "off (default auto, if there is a selector)"},
     {.name = "labels",
      .type = OPTION_CHOICE,
      .choices = "task|all",
      .fallback = "task",
-     .help = "classes to choose from: those of the router's task, or of all tasks; without a router always all"},
+     .help = "classes to choose from: of the router's task, or of all tasks; without a router always all"},
     {.name = "top",
      .type = OPTION_INTEGER,
      .minimum = 1,
@@ -35,7 +34,7 @@ static const struct option options[] = {
     {.name = "list", .type = OPTION_TEXT, .help = "file with one path of an image or folder per line, same as @FILE"},
     {.name = "classes",
      .type = OPTION_TEXT,
-     .help = "file with one class name per line, instead of the adapters' tasks"},
+     .help = "file with one class name per line, in place of the classes of the adapters' tasks"},
     {.name = "template",
      .type = OPTION_TEXT,
      .fallback = "a photo of a {}.",
@@ -299,20 +298,20 @@ const struct command command_predict = {
     .arguments = "IMAGES…",
     .summary = "classify images that belong to no suite, with a run's adapters or classifier",
     .details =
-        "IMAGES are files, folders (with all that is below them; images are recognised by content or extension), or "
-        "@FILE,\n"
-        "a list with one path per line. An unreadable image is reported; the others are classified, and the "
-        "exit\n"
-        "status is 1.\n\n"
-        "  class       the most likely class of the router's task, and the task that has it\n"
+        "IMAGES are files, folders (searched at all depths; images are recognised by content or extension), or\n"
+        "@FILE, a list with one path per line. An unreadable image is reported, the others are classified, and\n"
+        "the exit status is 1.\n"
+        "\n"
+        "  class       the most likely class of the router's task, and its task\n"
         "  router      the task whose router was used; none: no autoencoder recognised the image, and CLIP without\n"
         "              adapters chose from the classes of all tasks\n"
         "  confidence  softmax over these classes, with the scale of the evaluation (100)\n"
-        "  error       the smallest reconstruction error of the selector's autoencoders\n\n"
-        "With --weights FILE of mtil classify that classifier answers: no texts, no router.\n\n"
-        "A selector that decides per batch decides for that many consecutive images together. CSV and JSON are written "
-        "while\n"
-        "images are classified, the other forms as tables of 10,000 rows.\n",
+        "  error       the smallest reconstruction error of the selector's autoencoders\n"
+        "\n"
+        "A classifier of mtil classify, given by --weights, needs no texts and no router.\n"
+        "\n"
+        "A selector that decides per batch decides once for that many consecutive images. CSV and JSON are\n"
+        "written while images are classified, the other forms as tables of 10,000 rows.\n",
     .example = "  mtil predict --adapters runs/mini-0123456789ab/seed1/adapters.safetensors photos\n"
                "  mtil predict --adapters adapters.safetensors --top 5 --format csv @photos.txt >answers.csv\n"
                "  mtil predict --weights runs/mini_classify-0123456789ab/seed1/weights.safetensors photos\n"

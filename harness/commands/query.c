@@ -14,7 +14,7 @@ static const struct option options[] = {
     FILTER_OPTIONS,
     {.name = "by",
      .type = OPTION_TEXT,
-     .help = "settings to show in the leaderboard, or to sum up merges by: merge.every,training.batch"},
+     .help = "settings to show in the leaderboard, or to group merges by: merge.every,training.batch"},
     {.name = "baseline", .type = OPTION_TEXT, .help = "row that paper-table compares classifiers with; default: Dense"},
     {.name = "published",
      .type = OPTION_BOOLEAN,
@@ -149,9 +149,9 @@ const struct command command_query = {
     .arguments = "[DATABASE] WHAT",
     .summary = "print the contents of a results database",
     .details = "WHAT is one of the following, or a SELECT of your own in quotes:\n\n"
-               "  runs         what has been run: suite, settings, seed, state, dates\n"
+               "  runs         all runs: suite, settings, seed, state, dates\n"
                "  metrics      transfer, average, last and more of each run\n"
-               "  tasks        the same per task\n"
+               "  tasks        metrics of each task\n"
                "  classes      accuracy on each class\n"
                "  confusion    true task x task of the predicted class, where classes of several tasks compete; with "
                "--dataset\n"
@@ -163,6 +163,8 @@ const struct command command_query = {
                "               of classifiers (where there are no others, or with --method supervised):\n"
                "               accuracy, and the difference from the row Dense, or --baseline\n"
                "  experts      how often each expert was chosen\n"
+               "  blocks       frozen experts of each block after the last task, those that it added, and\n"
+               "               their mean over the first, middle and last third of a tower\n"
                "  class-experts  how often images of each class chose each expert in the last test;\n"
                "               with --dataset a row per block and class, a column per expert, percent\n"
                "  events       merges, skips and freezes\n"
@@ -171,20 +173,20 @@ const struct command command_query = {
                "  selector     right routers and accuracy of each selector: a run's own, and those of mtil eval\n"
                "  routers      the router confusion: true task x chosen router\n"
                "  inputs       what each run was computed from: files, images, digests of their contents\n"
-               "  sessions     which program on which machine worked on each run\n"
-               "  digest       one digest over all accuracies: whether two databases hold the same\n"
-               "  time         where the time went\n\n"
-               "Without DATABASE it is results.db, where mtil run writes; with --published and no\n"
-               "DATABASE only published numbers are shown, else those of the runs' settings and orders.\n"
+               "  sessions     programs and machines that worked on each run\n"
+               "  digest       one digest of all accuracies, to compare databases\n"
+               "  time         time by kind of work\n\n"
+               "DATABASE defaults to results.db, where mtil run writes; with --published and no DATABASE\n"
+               "only published numbers are shown, else those of the runs' settings and orders.\n"
                "transfer: accuracy on tasks not trained yet; average: after all tasks, trained or not;\n"
                "last: after the last task; forgetting: best accuracy less last; backward_transfer: last less\n"
                "the accuracy right after the task; forward_transfer: accuracy right before the task less\n"
                "zero-shot CLIP's; gain: last less zero-shot. Means over tasks, percent; METRICS.md in results/\n"
                "has the formulas and their sources.\n\n"
                "leaderboard and paper-table show finished runs; ± is the half-width of the 95% interval\n"
-               "over seeds of the mean (Student), sd the standard deviation over seeds. Filters select runs for these "
-               "queries, not for a SELECT; --where filters by any\n"
-               "setting of a suite, and --by adds settings to the leaderboard. To list all tables and views:\n"
+               "of the mean over seeds (Student), sd the standard deviation over seeds. Filters select runs for\n"
+               "these queries, not for a SELECT; --where filters by any setting of a suite, and --by adds\n"
+               "settings to the leaderboard. To list all tables and views:\n"
                "mtil query results.db \"SELECT type, name FROM sqlite_schema\"; see results/README.md.\n",
     .example = "  mtil query results.db leaderboard --suite mini\n"
                "  mtil query results.db leaderboard --by merge.every --where training.batch=64\n"

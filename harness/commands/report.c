@@ -8,7 +8,7 @@
 #include "harness/config/settings.h"
 
 static const struct option options[] = {
-    {.name = "out", .type = OPTION_TEXT, .help = "the folder to write; required"},
+    {.name = "out", .type = OPTION_TEXT, .help = "folder to write; required"},
     {.name = "by",
      .type = OPTION_LIST,
      .fallback = "policy",
@@ -76,10 +76,10 @@ const struct command command_report = {
     .arguments = "[DATABASE] --out FOLDER",
     .summary = "write a page that shows the contents of a results database",
     .details =
-        "FOLDER/index.html needs no network and no other file; FOLDER/figures has every figure for papers, in the\n"
-        "widths of one column (NAME-column) and two, as PDF and SVG, with the fonts of their words, and as PNG with\n"
-        "300 dpi, its caption and data. The page defines the metrics; so does results/METRICS.md. A report that is\n"
-        "there is replaced; a folder that holds anything else is left alone.\n",
+        "FOLDER/index.html needs no network and no other file. FOLDER/figures has every figure for papers, with the\n"
+        "width of one column (NAME-column) and of two, as PDF and SVG with embedded fonts and as PNG with 300 dpi,\n"
+        "and its caption and data. The page and results/METRICS.md define the metrics. An existing report is\n"
+        "replaced; a folder that holds anything else is left alone.\n",
     .example = "  mtil report results.db --out report --suite mini\n",
     .options = options,
     .least = 0,

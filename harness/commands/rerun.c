@@ -15,7 +15,7 @@
 
 static const struct option options[] = {
     OUTPUT_FORMAT_OPTION,
-    {.name = "out", .type = OPTION_TEXT, .help = "keep the repetition in this database; default: discard it"},
+    {.name = "out", .type = OPTION_TEXT, .help = "database to keep the repetition in; default: none"},
     {0}};
 
 struct rerun {
@@ -158,12 +158,12 @@ static status run(const struct command_call *call, struct error *error)
 const struct command command_rerun = {
     .name = "rerun",
     .arguments = "DATABASE RUN [key=value…]",
-    .summary = "repeat a run from what is stored, and compare the results bit for bit",
-    .details =
-        "Computes the run again with its stored settings and seed, in a temporary folder, and\n"
-        "compares all rows: accuracies, predictions, losses, routing, merges. If some differ,\n"
-        "the first of each table is shown and the exit status is 1. Files are expected where they were;\n"
-        "key=value gives other places (data.root=…, model.weights=…) or changes how to compute (run.threads=2).\n",
+    .summary = "repeat a run with its stored settings and compare the results bit for bit",
+    .details = "Computes the run again with its stored settings and seed, in a temporary folder, and\n"
+               "compares all rows: accuracies, predictions, losses, routing, merges. If some differ,\n"
+               "the first of each table is shown and the exit status is 1. Files are expected at their old\n"
+               "paths; key=value gives other paths (data.root=…, model.weights=…) or changes how the run is\n"
+               "computed (run.threads=2).\n",
     .example = "  mtil rerun results.db 3\n",
     .options = options,
     .least = 2,

@@ -9,6 +9,7 @@
 #include "core/file.h"
 #include "harness/commands/inputs/backend_choice.h"
 #include "harness/commands/output.h"
+#include "harness/config/keys.h"
 #include "harness/run/estimate.h"
 #include "harness/run/opening.h"
 #include "harness/run/sequence.h"
@@ -44,7 +45,7 @@ static void show_start(const struct command_call *call, const struct experiment 
                  e->data.whole.settings.name, e->data.task_count, e->data.cut->within, e->data.cut->between);
 }
 
-/* What mtil predict and eval take. */
+/* Logs the files that mtil predict and eval take. */
 static status show_files(const struct command_call *call, const struct experiment *e, const struct sequence *sequence,
                          struct error *error)
 {
@@ -103,7 +104,7 @@ static status run_seeds(const struct command_call *call, const struct suite *sui
     return result;
 }
 
-/* Without data or weights the settings are all there is to show. */
+/* Without data or weights, only the settings are shown. */
 static void show_settings_alone(const struct command_call *call, const struct suite *suite, const struct error *missing)
 {
     fprintf(call->out, "%s\n# time, memory and disk cannot be estimated: ", suite_text(suite));
@@ -163,6 +164,22 @@ static status dry_run(const struct command_call *call, const struct suite *suite
     return result;
 }
 
+/* A word of the command line that changes nothing, as merge.every=3 with policy=none, is pointed out. */
+static status note_unread(const struct command_call *call, const struct suite *suite, const char *word,
+                          struct error *error)
+{
+    char *name = strndup(word, strcspn(word, "=")), *key = NULL;
+    if (name == NULL)
+        return error_set(error, ERROR_MEMORY, "no memory for a key");
+    status result = strchr(name, '.') == NULL ? suite_key_find(&key, settings_sections, name, error) : OK;
+    const char *full = key != NULL ? key : name;
+    if (result == OK && !suite_reads(suite, full))
+        log_info(call->log, "%s changes nothing: nothing reads it with these settings", full);
+    free(name);
+    free(key);
+    return result;
+}
+
 status run_suite(const struct command_call *call, const char *const *words, size_t count, struct error *error)
 {
     struct suite *suite;
@@ -170,6 +187,8 @@ status run_suite(const struct command_call *call, const char *const *words, size
     status result = settings_check_seeds(suite, error);
     if (result == OK)
         settings_warn(suite, call->log);
+    for (size_t i = 0; i < count; i++)
+        NEXT(result, note_unread(call, suite, words[i], error));
     if (result == OK)
         result =
             options_boolean(call->options, "dry-run") ? dry_run(call, suite, error) : run_seeds(call, suite, error);

@@ -1,4 +1,4 @@
-/* What mtil run shares with mtil classify. */
+/* The common part of mtil run and mtil classify. */
 #ifndef MTIL_HARNESS_COMMANDS_RUN_H
 #define MTIL_HARNESS_COMMANDS_RUN_H
 
@@ -6,7 +6,8 @@
 
 extern const struct option run_command_options[];
 
-/* Runs the suite that the call names, with the words in place of the call's own; every seed, or with --dry-run none. */
+/* Runs the suite that the call names under every seed, with the words in place of the call's own; with --dry-run,
+ * prints the plan only. */
 status run_suite(const struct command_call *call, const char *const *words, size_t count, struct error *error);
 
 #endif

@@ -24,7 +24,7 @@ struct doomed {
 struct removal {
     struct store *store;
     struct run_list list;
-    struct doomed *doomed; /* [list.count], of which some are prepared */
+    struct doomed *doomed; /* [list.count], the first of them prepared */
     size_t prepared;
 };
 
@@ -75,7 +75,7 @@ static void show_run(const struct command_call *call, const struct doomed *doome
              (double)files->bytes / 1e6, remains->folder != NULL ? " in " : "",
              remains->folder != NULL ? remains->folder : "", lost ? ", which is not there" : "");
     if (files->others > 0)
-        log_info(call->log, "%s: %zu entr%s of others stay%s", files->folder, files->others,
+        log_info(call->log, "%s: %zu entr%s that no run wrote stay%s", files->folder, files->others,
                  files->others == 1 ? "y" : "ies", files->others == 1 ? "s" : "");
 }
 
@@ -157,9 +157,9 @@ const struct command command_runs_delete = {
     .summary = "remove runs with all their rows and files",
     .details =
         "RUN is a number (mtil query DATABASE runs), a list or a range: 3, 1,4 or 5-9. Shows what would be removed\n"
-        "and asks first. Only files that runs write are removed from a run's folder, and the folder if it is empty\n"
-        "then. A running run stays. After an interruption give the same command again. A removed run starts from\n"
-        "the beginning when it is requested again.\n",
+        "and asks first. From a run's folder, only files that runs write are removed, and the folder itself if it\n"
+        "is then empty. A run in progress is not removed. After an interruption, give the same command again. A\n"
+        "removed run starts from the beginning when it is requested again.\n",
     .example = "  mtil runs delete results.db 3\n  mtil runs delete results.db 5-9 --yes\n",
     .options = options,
     .least = 2,

@@ -148,6 +148,7 @@ static status try_settings(struct command_trials *c, const struct suite *suite, 
                             .stop = c->call->stop};
     struct text keys = {0};
     status result = selector_settings_check(&settings, error);
+    NEXT(result, selector_settings_look(&settings, error));
     if (result == OK && settings.kind->route == ROUTE_ONE)
         result = error_set(error, ERROR_ARGUMENT,
                            "command line: --selector none: expected one that chooses; run %" PRId64 " has a router per "

@@ -112,7 +112,7 @@ static bool any_measured(const struct sweep *sweep)
     return false;
 }
 
-/* Whether runs to be computed share a cache although their suite does not say so. */
+/* Whether runs to be computed share a cache by default, without a setting in their suite. */
 static bool any_shares(const struct sweep *sweep)
 {
     for (size_t i = 0; i < sweep->run_count; i++)
@@ -239,7 +239,7 @@ static status open_results(const struct command_call *call, const struct sweep *
     return store_open_stoppable(store, sweep->database, runs ? STORE_WRITE : STORE_READ, call->stop, error);
 }
 
-/* Joins what a cluster has finished first, so that nothing is computed twice. */
+/* Joins the cluster's finished runs first, so that nothing is computed twice. */
 static status collect(const struct command_call *call, struct sweep *sweep, struct error *error)
 {
     struct store *store;

@@ -40,7 +40,7 @@ static void add_cell(struct table *table, const struct table_cell *cell)
         table_add_text(table, cell->kind == CELL_TEXT ? cell->text : NULL);
 }
 
-/* How many of the faults before this one are of its kind. */
+/* The number of earlier faults of the same kind. */
 static size_t earlier(const struct table *faults, size_t row)
 {
     size_t count = 0;

@@ -12,8 +12,8 @@
 /* One set of values: a section's, or one entry's. */
 struct part {
     const struct suite_section *section;
-    char *entry;          /* NULL for a section without each_of */
-    struct option *table; /* the section's keys, then the inherited ones, then those that come with the choice */
+    char *entry;                           /* NULL for a section without each_of */
+    struct option *table;                  /* the section's keys, the inherited ones, and those of the choice */
     size_t inherited_begin, inherited_end; /* positions in table */
     struct options *options;
 };
@@ -53,7 +53,7 @@ status suite_check_name(const char *where, const char *kind, const char *name, s
  * none of them. */
 status suite_rows_choose(const struct suite_source *source, const char **row, struct error *error);
 
-/* All values, or only those that identify what is computed. */
+/* Writes all values, or only those that affect what is computed. */
 void suite_write(struct text *out, const struct suite *suite, bool identity_only);
 
 #endif

@@ -34,7 +34,7 @@ static status add_own(struct suite_keys *keys, const struct suite_section *secti
     return OK;
 }
 
-/* The keys of a parent, or one of them, as those of another section; they come before it. */
+/* Adds a parent's keys, or one of them, to a section. The parent's section comes first. */
 static status add_inherited(struct suite_keys *keys, const struct suite_section *section, const char *parent,
                             const char *only, struct error *error)
 {
@@ -118,7 +118,7 @@ void suite_keys_free(struct suite_keys *keys)
 
 /* --- Words --- */
 
-/* "seeds" of the alias "seed=seeds"; NULL: the section has another one, or none. */
+/* "seeds" for the alias "seed=seeds"; NULL: the section has no such alias. */
 static const char *alias_of(const struct suite_section *section, const char *name)
 {
     size_t length = strlen(name);

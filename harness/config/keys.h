@@ -1,4 +1,4 @@
-/* The keys that suites may have, whatever they choose; and what a word on a command line stands for.
+/* All keys that suites may have, and the key that a word on a command line stands for.
  *
  *     struct suite_keys keys;
  *     TRY(suite_keys_read(&keys, settings_sections, error));
@@ -16,8 +16,8 @@
 struct suite_key {
     const struct suite_section *section;
     const struct option *option;          /* borrowed from the tables */
-    const struct suite_section *inherits; /* whose value is the default; NULL: it has its own */
-    struct text with; /* "mean, ties": values of the section's chooser that have the key; empty: all of them */
+    const struct suite_section *inherits; /* section whose value is the default; NULL: the key has its own */
+    struct text with;                     /* "mean, ties": values of the section's chooser with this key; empty: all */
 };
 
 struct suite_keys {
@@ -25,16 +25,16 @@ struct suite_keys {
     size_t count;
 };
 
-/* A key that several choices share is one entry; with another default it is another one. The caller frees. */
+/* A key that several choices share is one entry, or several where defaults differ. The caller frees. */
 status suite_keys_read(struct suite_keys *keys, const struct suite_section *sections, struct error *error);
 void suite_keys_free(struct suite_keys *keys); /* zeros are allowed */
 
-/* The whole key of a short name, "merge.policy" of "policy", "run.seeds" of "seed"; *key NULL: it is none. The caller frees.
- * ERROR_ARGUMENT: several sections have such a key. */
+/* The full key of a short name: "merge.policy" for "policy", "run.seeds" for "seed"; *key NULL: no key has that name.
+ * The caller frees. ERROR_ARGUMENT: several sections have such a key. */
 status suite_key_find(char **key, const struct suite_section *sections, const char *name, struct error *error);
 
-/* The whole key that a word may have been meant for, "training.learning_rate" for "lr", and how many letters it is away, 0 for a
- * synonym; NULL: none, or no memory. The caller frees. */
+/* The full key closest to a word, "training.learning_rate" for "lr", and its edit distance, 0 for a synonym; NULL: none
+ * is close, or no memory. The caller frees. */
 char *suite_key_near(const struct suite_section *sections, const char *word, size_t *distance);
 
 #endif

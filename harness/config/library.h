@@ -11,7 +11,7 @@
 struct shipped_suite {
     char name[64];
     char summary[160]; /* the file's first line, when it is a comment */
-    char table[160];   /* which paper's table it reproduces: its second line after "# Table: "; "": none */
+    char table[160];   /* the table of a paper that it reproduces, from its second line "# Table: …"; "": none */
     const char *text;  /* NUL-terminated, size bytes without the NUL */
     size_t size;
 };

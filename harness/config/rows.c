@@ -1,4 +1,4 @@
-/* The rows of a suite: which there are, and which one is meant. */
+/* Lists the rows of a suite and chooses one. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,7 +28,7 @@ static size_t find_rows(const struct suite_source *source, const struct assignme
     return count;
 }
 
-/* A row is named on the command line, beside others: row=LwF,ZSCL. */
+/* Refuses dots, commas and spaces in a row's name, because the command line lists rows: row=LwF,ZSCL. */
 static status check_row(const struct suite_source *source, const struct assignment *row, struct error *error)
 {
     char where[512];
@@ -75,7 +75,7 @@ static status check_word(const char *where, const char *name, const char *const 
     return error_unknown_word(error, where, "row", name, names, count);
 }
 
-/* Overrides can speak of rows that a suite does not have. */
+/* Overrides may set rows of a suite without rows. */
 static status check_no_row(const struct suite_source *source, struct error *error)
 {
     for (size_t i = 0; i < source->count; i++)
@@ -93,7 +93,7 @@ static status choose(const struct suite_source *source, const struct assignment 
     char where[512];
     if (named != NULL)
         suite_source_where(source, named, where, sizeof where);
-    if (count == 0) /* a text that a run has stored names its row, and has no other */
+    if (count == 0) /* a suite stored with a run names its row and has no others */
         return named == NULL || named->line > 0
                    ? check_no_row(source, error)
                    : error_set(error, ERROR_ARGUMENT, "%s.%s: the suite %s has no rows, found \"%s\"", where,

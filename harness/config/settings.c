@@ -245,7 +245,7 @@ const struct suite_section settings_sections[] = {
     {.name = "training",
      .options = training_options,
      .about = "steps, batches, optimizer, schedule and augmentation of every task",
-     .incidental = "epochs=0|optimizer=adamw|momentum=0.9|" AUGMENT_INCIDENTAL,
+     .incidental = "epochs=0|loss=cross_entropy|optimizer=adamw|momentum=0.9|" AUGMENT_INCIDENTAL,
      .used = settings_uses_training},
     {.name = "method",
      .options = method_options,
@@ -260,6 +260,8 @@ const struct suite_section settings_sections[] = {
      .alias = "selector=kind",
      .about = "choice of the router of a test image",
      .incidental = "shrinkage=0.1", /* a key that runs of other kinds had no need of */
+     .preset_by = "selector.kind",
+     .preset = selector_preset,
      .used = settings_uses_selector},
     {.name = "evaluation",
      .options = evaluation_options,
@@ -352,17 +354,19 @@ static status refuse_augmentation(const struct settings *s, const char *section,
                            section, key, s->method->name);
 }
 
-static status check_augmentation(const struct settings *s, const struct suite *suite, struct error *error)
+static status check_training(const struct settings *s, const struct suite *suite, struct error *error)
 {
     const struct options *data = suite_options(suite, "data");
-    if (s->method->groups(s->method_options) != GROUPS_NONE)
-        return OK;
+    bool trains = s->method->groups(s->method_options) != GROUPS_NONE;
+    if (!trains)
+        TRY(refuse_augmentation(s, "training", suite_options(suite, "training"), error));
     for (size_t k = 0; k < options_list_size(data, "order"); k++) {
         const char *name = options_list_item(data, "order", k);
+        const struct options *task = suite_entry(suite, "tasks", name);
         char section[128];
         snprintf(section, sizeof section, "tasks.%s", name);
-        TRY(refuse_augmentation(s, "training", suite_options(suite, "training"), error));
-        TRY(refuse_augmentation(s, section, suite_entry(suite, "tasks", name), error));
+        TRY(trains ? training_check(section, task, s->head->of_texts, s->gpus, error)
+                   : refuse_augmentation(s, section, task, error));
     }
     return OK;
 }
@@ -498,7 +502,7 @@ status settings_read(struct settings *s, const struct suite *suite, struct error
     TRY(head_find(&s->head, options_text(s->head_options, "name"), error));
     TRY(check_head(s, error));
     TRY(check(s, error));
-    TRY(check_augmentation(s, suite, error));
+    TRY(check_training(s, suite, error));
     TRY(check_details(suite, error));
     TRY(check_routers(s, suite, error));
     if (settings_select(s))

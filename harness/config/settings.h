@@ -21,7 +21,7 @@
 
 extern const struct suite_section settings_sections[];
 
-/* Whether a key of a stored suite, with that value, says how to compute, not what: "run.threads". */
+/* Whether a key of a stored suite, with that value, changes how a run is computed, not what: "run.threads". */
 bool settings_incidental(const char *key, const char *value);
 
 enum { SETTINGS_TASKS = 1024 }; /* at most in a suite */
@@ -53,7 +53,7 @@ struct settings {
     const struct options *head_options;
     struct split_settings split;
     size_t task_count, shots; /* shots: training images per class; 0: all */
-    bool repeat_shots;        /* a class with fewer is filled up by drawing some again */
+    bool repeat_shots;        /* a class with fewer images repeats some, drawn at random */
     struct adapter_settings adapter;
     struct merge_plan merge;
     struct freeze_plan freeze;
@@ -74,11 +74,12 @@ struct settings {
 
 #define SETTINGS_DATABASE "results.db" /* run.database, unless a command says otherwise */
 
-/* Strings and options are borrowed from the suite. Checks what no single key's range can express (top_k above
- * experts, no task). */
+/* Strings and options are borrowed from the suite. Also checks conditions on several keys (top_k above experts, no
+ * task). */
 status settings_read(struct settings *settings, const struct suite *suite, struct error *error);
 void settings_of_task(struct task_settings *task, const struct suite *suite, const char *name);
-/* Warns about what is allowed and seldom meant, in one line: warm-up that is longer than training. False: there was nothing. */
+/* Warns, in one line, about allowed settings that are seldom meant, such as warm-up that is longer than training.
+ * False: no warning. */
 bool settings_warn(const struct suite *suite, const struct log *log);
 bool settings_select(const struct settings *settings); /* whether a selector chooses the router at test time */
 

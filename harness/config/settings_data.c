@@ -60,9 +60,11 @@ static const struct option label_split_options[] = {
      .help = "number of tasks"},
     {.name = "similarity",
      .type = OPTION_CHOICE,
-     .choices = "together|apart|random",
+     .choices = "together|apart|random|mixed",
      .fallback = "together",
-     .help = "place of similar classes: together in one task, apart in different ones, or random"},
+     .help =
+         "place of similar classes: together in one task, apart in different ones, random, or mixed: together in the "
+         "first half of the tasks, apart in the others"},
     {.name = "split_seed",
      .type = OPTION_INTEGER,
      .minimum = 0,
@@ -164,6 +166,12 @@ status settings_check_data(const struct settings *s, const struct options *data,
                          "suite: data.split_by: %s cuts one dataset into tasks, but data.order names %zu; set "
                          "data.order to the one to cut, as in data.order=cifar100",
                          options_text(data, "split_by"), listed);
+    if (s->split.cut == CUT_BY_LABELS && s->split.goal == PARTITION_MIXED && s->split.parts < PARTITION_MIXED_PARTS)
+        return error_set(
+            error, ERROR_ARGUMENT,
+            "suite: data.similarity: mixed cuts half of the tasks together and half apart, but data.parts is "
+            "%zu; expected at least %d",
+            s->split.parts, PARTITION_MIXED_PARTS);
     const char *given = options_text(data, "setting");
     if (given == NULL || strcmp(given, s->setting) == 0)
         return OK;

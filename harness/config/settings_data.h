@@ -14,13 +14,13 @@ extern const struct option settings_data_options[];
 const char *settings_split_name(size_t index);
 status settings_split_keys(const char *name, const struct option **table, struct error *error);
 
-/* "order: II" stands for eleven names. */
+/* The names that a value stands for: the eleven of "order: II". */
 const char *settings_data_shorthand(const char *key, const char *value);
 
 /* Fills in the settings of the section; label_space is already set. */
 void settings_read_data(struct settings *settings, const struct options *data);
 
-/* Checks what no single key's range can express. The setting that a suite states must be the one that it computes. */
+/* Checks conditions on several keys. The setting that a suite states must be the one that it computes. */
 status settings_check_data(const struct settings *settings, const struct options *data, struct error *error);
 
 #endif

@@ -166,7 +166,7 @@ static status split_path(const struct suite_source *source, const char *where, c
     return OK;
 }
 
-/* The value of a list without the brackets that it is printed with: "[dtd, mnist]"; the caller frees. NULL: it has none. */
+/* The value without the brackets of a printed list, "[dtd, mnist]"; the caller frees. NULL: it has no brackets. */
 static char *inside_brackets(const struct assignment *assignment)
 {
     const struct option *option = options_find(assignment->section->options, assignment->key);
@@ -210,7 +210,7 @@ static status add_to_row(struct suite_source *source, const char *path, size_t s
     return suite_source_add(source, &assignment, error);
 }
 
-/* *key NULL: the name is whole, or unknown. */
+/* *key NULL: the name is a full key, or unknown. */
 static status find_whole_key(const struct suite_source *source, const char *name, size_t size, char **key,
                              struct error *error)
 {

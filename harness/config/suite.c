@@ -57,7 +57,7 @@ static const char *default_of(const struct suite_source *source, const struct su
     return preset != NULL ? preset : option->fallback;
 }
 
-/* The table of what the part's chooser names; NULL: none. */
+/* The table of the part's choice; NULL: none. */
 static status find_chosen(const struct suite_source *source, const struct part *part, const struct option **table,
                           struct error *error)
 {
@@ -417,8 +417,8 @@ static void find_near_file(const char *path, const char *word, size_t *least, ch
     free(folder);
 }
 
-/* The suite that ships, or the .yaml file in the same folder, of the nearest name; of two as near, that of the kind that was
- * asked for. The caller frees; NULL: none is near. */
+/* The suite that ships, or the .yaml file in the same folder, with the nearest name; of two equally near, the one of
+ * the requested kind. The caller frees; NULL: none is near. */
 static char *find_near(const char *name_or_path)
 {
     const char *slash = strrchr(name_or_path, '/'), *word = slash != NULL ? slash + 1 : name_or_path;

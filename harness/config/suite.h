@@ -10,7 +10,7 @@
  *     int64_t every = options_integer(suite_options(suite, "merge"), "every");
  *     double rate = options_real(suite_entry(suite, "tasks", "mnist"), "learning_rate");
  *
- * A suite may have rows, those of a table: names of settings that differ. The reader knows the section itself, as in
+ * A suite may have rows like a table: named sets of settings that differ. The reader knows the section itself, as in
  *
  *     rows:
  *       LwF: {method.name: lwf, training.learning_rate: 1e-5}
@@ -18,8 +18,8 @@
  *
  * and applies the row that the key `row` of a section names (run.row=ZSCL), after the file and before overrides.
  *
- * The reader knows no key by name: the keys of a section are its table, then inherited keys, then those of what its
- * chooser names. suite_options returns all of them in one struct options.
+ * The reader knows no key by name: the keys of a section are its table, then inherited keys, then the keys of its
+ * chooser's choice. suite_options returns all of them in one struct options.
  */
 #ifndef MTIL_HARNESS_CONFIG_SUITE_H
 #define MTIL_HARNESS_CONFIG_SUITE_H
@@ -47,20 +47,22 @@ struct suite_section {
      * NULL for those that keep their own. NULL: no such key. */
     const char *preset_by;
     const char *(*preset)(const char *value, const char *section, const char *key);
-    const char *each_of;  /* "data.order": a set of values for each name in that list, which is a chooser's default, */
-    const char *named;    /* and that of this key, "path"; NULL: no such key */
-    const char *inherits; /* "training|data.split": sections before this one, or single keys of theirs, that are keys
-                               here too, with their values as defaults */
+    const char *each_of; /* "data.order": a set of values for each name in that list, which is a chooser's default, */
+    const char *named;   /* and that of this key, "path"; NULL: no such key */
+    /* "training|data.split": earlier sections, or single keys of them, that are keys here too, with their values as
+     * defaults */
+    const char *inherits;
     /* The expansion of a key's value ("I": eleven names), applied when the suite is read; NULL: none. NULL: the
      * section has no shorthands. */
     const char *(*shorthand)(const char *key, const char *value);
-    /* "threads|precision=f32", or "*": keys, or single values of keys, that say how to compute, not what, and are
-     * left out of the hash */
+    /* "threads|precision=f32", or "*": keys, or single values of keys, that change how a run is computed, not what, and
+     * are left out of the hash */
     const char *incidental;
     const char *alias; /* "seed=seeds": a name for a key on command lines, where it needs no section; NULL: none */
-    const char *about; /* what the keys are about, one line, lower case, no full stop */
+    const char *about; /* the subject of the keys, one line, lower case, no full stop */
     const char *row;   /* the key that names the suite's row; one section has it, or none (NULL) */
-    /* Whether what the suite chose reads the key; otherwise it is neither in the text nor in the hash. NULL: always. */
+    /* Whether the key is read with the suite's choices; otherwise it is neither in the text nor in the hash. NULL:
+     * always. */
     bool (*used)(const struct suite *suite, const char *section, const char *key);
 };
 
@@ -70,8 +72,8 @@ struct suite_section {
 status suite_load(struct suite **suite, const char *name_or_path, const struct suite_section *sections,
                   const char *const *overrides, size_t override_count, struct error *error);
 
-/* The names of a suite's rows, in its order; none: a suite that is one run per seed. The caller frees with
- * suite_rows_free. key, where the table has it: the one that names a row, "run.row". */
+/* The names of a suite's rows, in its order; none: the suite is one run per seed. key: the key that names a row,
+ * "run.row", if the table has one. The caller frees with suite_rows_free. */
 struct suite_rows {
     char **names;
     size_t count;
@@ -104,11 +106,11 @@ struct setting_row; /* results/store.h */
 status suite_settings(const struct suite *suite, struct setting_row **rows, size_t *count, struct error *error);
 void suite_settings_free(struct setting_row *rows, size_t count);
 
-/* SHA-256 of suite_text without the incidental keys, 64 hexadecimal digits: equal if the same is computed on the
- * same inputs (harness/run/inputs.h). */
+/* SHA-256 of suite_text without the incidental keys, 64 hexadecimal digits: equal hashes compute the same on the same
+ * inputs (harness/run/inputs.h). */
 const char *suite_settings_hash(const struct suite *suite);
 
-/* Whether what the suite chose reads a key of its own, "merge.every"; otherwise its value changes nothing. */
+/* Whether a key, "merge.every", is read with the suite's choices; otherwise its value changes nothing. */
 bool suite_reads(const struct suite *suite, const char *key);
 
 /* Whether a key of a stored suite_text, "run.threads", is one that the hash leaves out with that value. */

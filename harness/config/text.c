@@ -89,7 +89,7 @@ bool suite_reads(const struct suite *suite, const char *key)
     return true;
 }
 
-/* What nothing reads is omitted; an entry has an inherited key only if its value differs from that of the section. */
+/* Keys that nothing reads are omitted. An entry has an inherited key only if its value differs from the section's. */
 static bool is_shown(const struct suite *suite, const struct part *part, size_t index)
 {
     const struct option *option = &part->table[index];

@@ -1,5 +1,4 @@
-/* Which classes which expert serves: how often each expert of a tower was chosen for images of each class, and with which
- * gates.
+/* Counts how often each expert of a tower was chosen for images of each class, and adds up the gates of these choices.
  *
  *     struct class_experts experts;
  *     TRY(class_experts_create(&experts, blocks, classes, 22, error));
@@ -16,7 +15,7 @@
 #include "core/status.h"
 
 struct class_experts {
-    size_t blocks, classes, experts; /* blocks: those that decide */
+    size_t blocks, classes, experts; /* blocks: only those that choose experts */
     uint64_t *counts;                /* [blocks, classes, experts]; NULL: nothing is counted */
     double *gates;                   /* likewise: the sums of those choices' gates */
 };
@@ -25,7 +24,7 @@ status class_experts_create(struct class_experts *experts, size_t blocks, size_t
                             struct error *error);
 void class_experts_free(struct class_experts *experts); /* all zero is allowed */
 
-/* Of an image: chosen and gates [blocks, choices], −1 where nothing was chosen. */
+/* Adds an image of the class: chosen and gates [blocks, choices], −1 where nothing was chosen. */
 void class_experts_add(struct class_experts *experts, size_t class, const int32_t *chosen, const float *gates,
                        size_t choices);
 

@@ -1,4 +1,5 @@
-/* Loads a CLIP, its tokenizer and optionally adapters, or a classifier's image tower with its experts, and turns images and texts into normalised features.
+/* Computes normalised features of images and texts with a CLIP, its tokenizer and, if given, adapters, or of images
+ * with a classifier's image tower and its experts.
  *
  *     struct encoder_settings settings = {.weights = "mini", .vocabulary = "mini", .router = ROUTER_NONE, .backend = {.name = "cpu"}};
  *     struct encoder encoder;
@@ -18,7 +19,7 @@ struct encoder_settings {
     const char *weights;                   /* a safetensors file, or "mini" */
     const char *vocabulary;                /* a file, "mini", or NULL: images only */
     const struct saved_adapters *adapters; /* borrowed during the call; NULL: none */
-    int router;                            /* one that the adapters have, or ROUTER_NONE: adapters off */
+    int router;                            /* a router of the adapters, or ROUTER_NONE: adapters off */
     struct clip_stated stated;             /* heads and activation, as far as given */
     struct backend_settings backend;
     const struct log *log; /* NULL: silence */

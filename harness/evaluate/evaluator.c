@@ -106,7 +106,7 @@ void evaluator_count_experts(struct evaluator *evaluator, bool counts)
 
 /* --- Experts --- */
 
-/* Before an evaluation with routers. */
+/* Prepares counting before an evaluation with routers. */
 static status begin_experts(const struct evaluator *evaluator, struct test_set *set, struct error *error)
 {
     const struct adapters *adapters = evaluator->experiment->model.adapters;
@@ -118,7 +118,7 @@ static status begin_experts(const struct evaluator *evaluator, struct test_set *
                                 dataset_classes(set->task->dataset), adapters->settings.experts, error);
 }
 
-/* Whether those of tokens are counted, which nobody keeps. */
+/* Whether experts chosen by tokens are counted; these choices are not cached. */
 static bool counts_tokens(const struct evaluator *evaluator, const struct test_set *set)
 {
     return set->experts.counts != NULL && evaluator->experiment->model.adapters->settings.routing == ROUTING_PER_TOKEN;
@@ -130,7 +130,7 @@ static void count_experts(struct test_set *set, size_t item, const int32_t *chos
     class_experts_add(&set->experts, class, chosen, gates, choices / set->experts.blocks);
 }
 
-/* After an evaluation: those that are kept with the features. */
+/* After an evaluation: counts the experts that are cached with the features. */
 static void count_kept_experts(const struct evaluator *evaluator, struct test_set *set)
 {
     const struct cached_images *routed = &set->routed;
@@ -144,7 +144,7 @@ static void count_kept_experts(const struct evaluator *evaluator, struct test_se
 
 /* --- Predictions --- */
 
-/* Column of the highest score, the first of equal ones; −1 where one is not finite. */
+/* Column of the highest score, the first of equal ones; −1 if a score is not finite. */
 static int32_t best_of(const float *scores, size_t classes)
 {
     size_t best = 0;
@@ -156,7 +156,7 @@ static int32_t best_of(const float *scores, size_t classes)
     return (int32_t)best;
 }
 
-/* By the method's own scores; features: of the same images on the host. */
+/* Predicts by the method's own scores; features: of the same images on the host. */
 static status predict_scored(struct experiment *e, const struct task *task, const float *features,
                              const struct tensor *images, const struct tensor *classes, int32_t *best,
                              struct error *error)
@@ -216,7 +216,7 @@ static status encode_batch(struct experiment *e, struct batches *batches, int ro
     return e->model.backend->ops->download(e->model.backend, features, encoded.data, tensor_bytes(&encoded), error);
 }
 
-/* What encoding a list of images needs besides the model. */
+/* The memory for encoding a list of images. */
 struct encoding_room {
     uint32_t *list;
     float *features; /* of a batch, as above */
@@ -293,7 +293,7 @@ static status encode_list(struct evaluator *evaluator, struct test_set *set, con
     return result;
 }
 
-/* best [count] of items (NULL: from first on); −1 where a logit is no number. */
+/* best [count] of items (NULL: from first on); −1 if a logit is not finite. */
 static status keep_predictions(struct test_set *set, const int32_t *best, const uint32_t *items, size_t first,
                                size_t count, uint16_t *predicted, struct error *error)
 {
@@ -381,7 +381,7 @@ static void count_right(struct test_set *set)
     }
 }
 
-/* Of n items (NULL: 0 … n − 1), from the features of zero-shot CLIP. */
+/* Predicts n items (NULL: 0 … n − 1) from the features of zero-shot CLIP. */
 static status zero_shot_predictions(struct evaluator *evaluator, struct test_set *set, const uint32_t *items, size_t n,
                                     uint16_t *predicted, struct error *error)
 {
@@ -419,7 +419,7 @@ status evaluator_zero_shot(struct evaluator *evaluator, size_t j, const struct s
     return OK;
 }
 
-/* Those that are not there, or are out of date. */
+/* Computes the errors that are missing or out of date. */
 static status take_errors(struct selector *selector, struct test_set *set, const struct stop *stop, struct error *error)
 {
     struct selector_images images = {.n = set->n,
@@ -464,7 +464,7 @@ static status choose_routers(struct evaluator *evaluator, size_t checkpoint, siz
     return OK;
 }
 
-/* Their answers, which are the same after every task, unless the label space has grown. */
+/* Predictions of images without a router, which stay the same after every task unless the label space grows. */
 static status answer_without_router(struct evaluator *evaluator, struct test_set *set, const uint32_t *items, size_t n,
                                     struct error *error)
 {
@@ -476,7 +476,8 @@ static status answer_without_router(struct evaluator *evaluator, struct test_set
     return OK;
 }
 
-/* Images grouped by router. The features of those without one are those of zero-shot CLIP, unless nothing is cached. */
+/* Predicts images grouped by router. Images without one have the features of zero-shot CLIP, unless nothing is
+ * cached. */
 static status predict_routed(struct evaluator *evaluator, struct test_set *set, const struct stop *stop,
                              struct error *error)
 {

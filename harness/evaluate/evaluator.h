@@ -24,7 +24,7 @@ struct test_set {
     uint16_t *zero_shot;     /* predictions of zero-shot CLIP */
     struct cached_images routed;
     float **errors;      /* [coders + 1] the selector's errors [n], NULL: not computed yet */
-    size_t errors_after; /* tasks that it was trained for when they were */
+    size_t errors_after; /* tasks that the selector was trained for then */
     /* of the last evaluation */
     uint16_t *predicted;
     int16_t *router;
@@ -48,17 +48,17 @@ status evaluator_create(struct evaluator **evaluator, struct experiment *experim
                         struct error *error);
 void evaluator_destroy(struct evaluator *evaluator); /* NULL is allowed */
 
-/* Call this after the model was trained, merged or loaded. Features whose router and experts are unchanged stay
+/* To be called after the model was trained, merged or loaded. Features whose router and experts are unchanged stay
  * cached. */
 status evaluator_refresh(struct evaluator *evaluator, struct error *error);
 
 /* With evaluation.label_space seen, images are from now on compared with the classes of the first `tasks` tasks; before
- * the first call, with those of all. */
+ * the first call, with the classes of all tasks. */
 void evaluator_see(struct evaluator *evaluator, size_t tasks);
 
-/* Whether evaluations with routers from now on count which experts the images of each class choose. Where experts are
- * averaged instead of chosen, and where none is in the image tower, there is nothing to count. Where tokens choose, every
- * image is encoded again for it. */
+/* Turns on or off, for later evaluations with routers, counting which experts the images of each class choose. There is
+ * nothing to count where experts are averaged instead of chosen, or the image tower has none. Where tokens choose
+ * experts, counting encodes every image again. */
 void evaluator_count_experts(struct evaluator *evaluator, bool counts);
 
 /* Computes and keeps the zero-shot features of task j's test images; its set then holds the zero-shot evaluation. */

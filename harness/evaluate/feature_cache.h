@@ -12,17 +12,17 @@
 #include "adapters/identity.h"
 #include "harness/run/experiment.h"
 
-/* Of a set of images, each through the router it last used. Host memory. */
+/* The features of a set of images, each through its last router. Host memory. */
 struct cached_images {
     size_t n, embed, choices; /* choices: image blocks · K */
     int16_t *router;          /* [n], −1: not computed yet; NULL: nothing is cached */
-    uint64_t *identity;       /* [n], of the router and experts it was computed with */
-    int32_t *chosen;          /* [n, choices], of those with a router */
+    uint64_t *identity;       /* [n], of the router and experts that computed it */
+    int32_t *chosen;          /* [n, choices], only of images with a router */
     float *gates;             /* likewise */
     float *features;          /* [n, embed] */
 };
 
-/* Of a task's classes through one router. */
+/* The features of a task's classes through one router. */
 struct cached_classes {
     uint64_t identity;
     int32_t *chosen; /* [prompts, text blocks, K] */
@@ -41,7 +41,7 @@ struct feature_cache {
 status feature_cache_create(struct feature_cache **cache, struct experiment *experiment, struct error *error);
 void feature_cache_destroy(struct feature_cache *cache); /* NULL is allowed */
 
-/* Reads the identities of the adapters as they are now: call it after training or merging. */
+/* Reads the current identities of the adapters. To be called after training or merging. */
 status feature_cache_refresh(struct feature_cache *cache, struct error *error);
 
 status cached_images_create(struct cached_images *images, const struct feature_cache *cache, size_t n,

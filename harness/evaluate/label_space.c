@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-/* Task by task into the rows of one tensor. */
+/* Copies class features, task by task, into the rows of one tensor. */
 static status join(struct label_space *space, size_t tasks, int router, struct arena *arena, const struct tensor *joint,
                    struct error *error)
 {
@@ -35,7 +35,7 @@ static status keep(struct label_space *space, size_t tasks, const struct tensor 
     return result;
 }
 
-/* Of the first tasks: [their classes, embed]. */
+/* Class features of the first tasks: [their classes, embed]. */
 static status features_of(struct label_space *space, size_t tasks, int router, struct arena *arena,
                           struct tensor *features, struct error *error)
 {

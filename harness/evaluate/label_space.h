@@ -1,5 +1,5 @@
-/* The classes that a test image is compared with (evaluation.label_space): those of its own task; in X-TAIL those of all
- * tasks, concatenated; in class-incremental learning those of the tasks trained so far. A name that two tasks have is
+/* The classes that a test image is compared with (evaluation.label_space): the classes of its own task; in X-TAIL, of
+ * all tasks, concatenated; in class-incremental learning, of the tasks trained so far. A name that two tasks share is
  * two classes.
  *
  *     struct label_space space = {.cache = cache, .seen = tasks};
@@ -25,7 +25,7 @@ struct label_space {
 status label_space_features(struct label_space *space, size_t j, int router, struct arena *arena,
                             struct tensor *features, struct error *error);
 
-/* Of all tasks, whatever evaluation.label_space says: [all classes, embed]. */
+/* The features of all tasks' classes, whatever evaluation.label_space is: [all classes, embed]. */
 status label_space_all(struct label_space *space, int router, struct arena *arena, struct tensor *features,
                        struct error *error);
 void label_space_refresh(struct label_space *space);

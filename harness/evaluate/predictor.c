@@ -15,7 +15,7 @@ struct predictor {
     struct predictor_settings settings;
     struct experiment *e;
     struct selector *selector;   /* NULL: the router is given */
-    struct feature_cache *cache; /* keeps nothing */
+    struct feature_cache *cache; /* caches nothing */
     struct label_space labels;
     size_t routers;
     struct tensor *candidates; /* [routers + 1] class features, none first; data NULL: not computed yet */
@@ -126,7 +126,7 @@ static status upload_images(struct experiment *e, const uint8_t *pixels, const u
     return OK;
 }
 
-/* As harness/selectors/frozen_features.c computes them for a run. */
+/* Computes frozen features as harness/selectors/frozen_features.c does for a run. */
 static status encode_frozen(const struct predictor *p, const uint8_t *pixels, size_t n, float *frozen, float *means,
                             struct error *error)
 {
@@ -201,7 +201,7 @@ static status choose_routers(struct predictor *p, const uint8_t *pixels, size_t 
 
 /* --- Classes --- */
 
-/* Those of all tasks, unless the router belongs to one of them. */
+/* The classes of all tasks, unless the router belongs to one task. */
 static bool all_labels(const struct predictor *p, int router)
 {
     bool shared = p->settings.adapters != NULL && p->settings.adapters->card.one_router;
@@ -235,7 +235,7 @@ static void name_class(const struct predictor *p, int router, size_t class_index
         rank->class_index -= p->e->data.tasks[rank->task].first_class;
 }
 
-/* The `top` highest logits; of equal ones the first, as in evaluation. Overwrites logits. */
+/* Finds the `top` highest logits, of equal ones the first, as in evaluation. Overwrites logits. */
 static void rank_classes(const struct predictor *p, int router, float *logits, size_t classes, struct answer *answer)
 {
     double total = 0, highest = (double)logits[0];

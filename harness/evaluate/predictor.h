@@ -19,8 +19,8 @@ struct predictor_settings {
     struct settings model;                 /* see experiment_open_model */
     const struct adapter_card *card;       /* the tasks with the classes to choose from */
     const struct saved_adapters *adapters; /* NULL: none */
-    bool selects;                          /* their selector chooses the router; otherwise */
-    int router;                            /* this one is used; −1: none */
+    bool selects;                          /* the adapters' selector chooses the router */
+    int router;                            /* used unless selects; −1: none */
     bool all_labels;
     size_t top;              /* ranks of an answer */
     const struct stop *stop; /* may be NULL */

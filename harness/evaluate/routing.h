@@ -1,8 +1,8 @@
-/* Encoding with one router for every sample, and the experts that the samples chose.
+/* Encodes with one router for every sample, and reports the experts that the samples chose.
  *
  *     struct routing routing;
  *     TRY(routing_begin(&routing, experiment, TOWER_IMAGE, count, router, &encoding, error));
- *     TRY(routing_see_tokens(&routing, 197, error));                    // where tokens decide, and their choices are wanted
+ *     TRY(routing_see_tokens(&routing, 197, error));                    // only to report the choices of tokens
  *     TRY(clip_encode_images(clip, &encoding, …));
  *     TRY(routing_end(&routing, chosen, gates, error));                 // host [count, decisions, …]; NULL: not needed
  */
@@ -20,11 +20,12 @@ struct routing {
         gates; /* device [decisions, count, K], or [decisions, count, positions · K]; no data: none */
 };
 
-/* Sets hooks and routers of the encoding, these in the step arena; −1: no adapters. */
+/* Sets hooks and routers of the encoding, the routers in the step arena; −1: no adapters. */
 status routing_begin(struct routing *routing, struct experiment *experiment, enum tower tower, size_t count, int router,
                      struct encoding *encoding, struct error *error);
 
-/* Where tokens decide, which experts they choose: nobody asks for that but whoever counts them. Nothing without a router. */
+/* Keeps the choices of all tokens, where tokens choose experts, so that they can be counted. No effect without a
+ * router. */
 status routing_see_tokens(struct routing *routing, size_t positions, struct error *error);
 status routing_end(struct routing *routing, int32_t *chosen, float *gates, struct error *error);
 

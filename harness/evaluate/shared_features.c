@@ -98,8 +98,8 @@ struct place {
     char *path; /* NULL: none */
 };
 
-/* The name identifies the request, the key also what may change afterwards. Generated images have no identity and
- * are not shared. */
+/* The name identifies the request; the key also covers inputs that may change afterwards. Generated images have no
+ * identity and are not shared. */
 static struct place find_place(const struct shared_features *shared, const struct task *task)
 {
     enum { DIGITS = 16 };
@@ -129,7 +129,7 @@ static bool says(const struct archive *archive, const char *name, const char *ex
     return found != NULL && strcmp(found, expected) == 0;
 }
 
-/* Any fault of a file is a reason to compute; damage is also worth a message. */
+/* Any fault of a file leads to computing the features; damage is also reported. */
 static bool read_file(const struct shared_features *shared, const struct place *place, float *means, size_t mean_count,
                       float *features, size_t feature_count)
 {
@@ -159,9 +159,8 @@ static status write_file(const struct shared_features *shared, const struct plac
     TRY(directory_create(shared->folder, error));
     TRY(cache_folder_room(shared->folder, place->path, shared->experiment->settings.cache.disk_limit, &room, error));
     if (bytes > room)
-        return error_set(error, ERROR_IO,
-                         "%s: no room for %.1f MB; run.cache_disk_megabytes and the free disk are limits", place->path,
-                         (double)bytes / 1e6);
+        return error_set(error, ERROR_IO, "%s: no room for %.1f MB; raise run.cache_disk_megabytes or free disk space",
+                         place->path, (double)bytes / 1e6);
     char *root = realpath(dataset_root(task->dataset), NULL);
     if (root == NULL)
         return error_errno(error, errno, "%s: cannot be found", dataset_root(task->dataset));

@@ -1,4 +1,4 @@
-/* Features of zero-shot CLIP, in files that runs share: every run of a sweep needs the same ones.
+/* Features of zero-shot CLIP in files that runs share, because every run of a sweep needs the same ones.
  *
  *     struct shared_features shared;
  *     TRY(shared_features_open(&shared, experiment, error));
@@ -7,9 +7,9 @@
  *
  * With run.cache: disk there is one file per test set, weights and kind of processor, beside the decoded images. It
  * contains the digest of everything its numbers depend on, including the program and the times of the images, and is
- * written again when that differs: features read from a file have the bits that computing them would give. A file is
- * written whole or not at all; a damaged one is written again. Where none can be written, and on backends that do not
- * guarantee the same bits, features are computed.
+ * written again when the digest differs, so that features read from a file have the bits that computing them would
+ * give. A file is written whole or not at all; a damaged one is written again. Where no file can be written, and on
+ * backends that do not guarantee the same bits, features are computed.
  */
 #ifndef MTIL_HARNESS_EVALUATE_SHARED_FEATURES_H
 #define MTIL_HARNESS_EVALUATE_SHARED_FEATURES_H
@@ -20,8 +20,8 @@
 struct shared_features {
     struct experiment *experiment;
     char *folder;              /* NULL: nothing is shared */
-    char origin[DIGEST_SIZE];  /* of all but the images and the program */
-    char program[DIGEST_SIZE]; /* this one's */
+    char origin[DIGEST_SIZE];  /* of all inputs but the images and the program */
+    char program[DIGEST_SIZE]; /* of the running program */
     bool gave_up;              /* no more files are written, after a warning */
 };
 

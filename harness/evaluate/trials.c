@@ -39,8 +39,8 @@ static size_t last_trained(const struct adapter_card *card)
     return last;
 }
 
-/* The adapters after `task`, or *found is false. The first ones take memory; later ones are read into it, so that caches
- * of features notice what has changed. */
+/* Loads the adapters after `task`; *found is false without a file. The first ones allocate memory; later ones are read
+ * into it, so that the caches of features see which values changed. */
 static status load_adapters(const struct trials *t, size_t task, bool *found, struct error *error)
 {
     struct experiment *e = t->experiment;
@@ -63,7 +63,7 @@ static status load_adapters(const struct trials *t, size_t task, bool *found, st
     return OK;
 }
 
-/* Any of the run's, so that there are adapters to evaluate with. */
+/* Loads any adapters of the run, so that there are some to evaluate with. */
 static status load_first(const struct trials *t, struct error *error)
 {
     bool found = false;
@@ -159,7 +159,7 @@ static status work(struct trial *trial, struct error *error)
     return OK;
 }
 
-/* Whether every row that the saved adapters can give is there. */
+/* Whether every row that can be computed from the saved adapters is stored. */
 static status is_done(const struct trials *t, int64_t number, bool *done, struct error *error)
 {
     *done = t->source->count > 0;

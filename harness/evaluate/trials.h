@@ -1,5 +1,5 @@
-/* Tries a selector on the adapters that a run saved: trains it on frozen features, task after task, and answers with the
- * adapters after each task that has some. Nothing of the run is changed; rows go to the tables of results/store/trials.h.
+/* Tries a selector on the adapters that a run saved: trains it on frozen features, task after task, and evaluates after
+ * each task whose adapters were saved. The run is not changed; rows go to the tables of results/store/trials.h.
  *
  *     struct trials trials = {.experiment = e, .store = store, .run = run, .source = &source, .progress = p, .stop = stop};
  *     TRY(trials_run(&trials, &settings, error));                // a selector's settings; once for each
@@ -21,7 +21,8 @@ struct trials {
     const struct stop *stop;
 };
 
-/* keys: what makes it another trial. What is stored already is not computed again; after a stop the same call goes on. */
+/* keys: the selector's keys, which identify the trial. Stored rows are not computed again; after a stop the same call
+ * goes on. */
 status trials_run(const struct trials *trials, const struct selector_settings *settings, const char *keys,
                   struct error *error);
 

@@ -1,10 +1,11 @@
-/* The head of a model: what turns features of images into scores of classes. A table of functions, one file in this
- * folder and one line in heads.h; training, evaluation and prediction see no more than this. Hooks that are NULL do nothing.
+/* The head of a model turns features of images into scores of classes. A head is a table of functions, one file in this
+ * folder and one line in heads.h; training, evaluation and prediction see only this table. Hooks that are NULL do
+ * nothing.
  *
  *     const struct head *head = e->model.head;
- *     TRY(head->load(e, mode, error));                                        // the model that the head is for
+ *     TRY(head->load(e, mode, error));                                        // the weights of the towers
  *     TRY(head->open_task(e, task, error));                                   // once per task, on the host
- *     TRY(head->open(e, mode, error));                                        // weights of its own, once tasks are known
+ *     TRY(head->open(e, mode, error));                                        // the head's own weights, once tasks are known
  *     TRY(head->begin_task(e, task, router, &task_arena, &classes, error));   // training: once per task, on the device
  *     TRY(head->loss(e, &classes, &batch, error));                            // every iteration: features to dfeatures
  *     TRY(head->classes(e, task, router, &arena, NULL, &rows, error));        // evaluation: [classes, width]
@@ -26,48 +27,49 @@ struct task;
 /* The classes of a task in training. Device memory. */
 struct head_classes {
     struct texts texts;     /* that every iteration encodes; count 0: none */
-    const int32_t *routers; /* of each */
+    const int32_t *routers; /* [texts.count] the router of each text */
 };
 
 /* A batch in training. */
 struct head_batch {
     const struct tensor *features; /* of the images, [B, embed], not normalised */
     const struct image_labels *labels;
-    float smoothing, weight; /* of the cross-entropy */
+    float smoothing, weight; /* of the loss */
+    bool contrastive;        /* training.loss; of a head of texts, where no image is mixed */
     struct tensor dfeatures; /* out, in the step's arena */
 };
 
 struct head {
     const char *name, *source;    /* source: where it is published */
-    const char *what;             /* it is made of, for messages: "class prompts" */
-    const char *formula;          /* what defines it, in one line, with its keys by name */
+    const char *what;             /* its parts, for messages: "class prompts" */
+    const char *formula;          /* its definition in one line, with its keys by name */
     const struct option *options; /* its keys under `head` */
-    /* Classes are texts: the vocabulary is an input of a run, and a model answers before it is trained (the zero-shot row). */
+    /* Classes are texts: the vocabulary is an input of a run, and a model predicts before it is trained (the zero-shot
+     * row). */
     bool of_texts;
-    status (*check)(const struct settings *settings, struct error *error); /* of a suite, for what the head cannot do */
+    status (*check)(const struct settings *settings, struct error *error); /* refuses suites that the head cannot run */
 
     /* Loads or draws the weights of the model's towers into its memory. */
     status (*load)(struct experiment *e, enum parameters_mode mode, struct error *error);
-    /* Gives adapters that were just started the values that the file of weights has for them. */
+    /* Gives newly started adapters the values that the file of weights has for them. */
     status (*load_experts)(struct experiment *e, struct error *error);
     status (*open)(struct experiment *e, enum parameters_mode mode, struct error *error);
-    void (*close)(struct experiment *e); /* opened or not */
-    struct parameters *(*parameters)(
-        const struct experiment *e); /* the weights of its own that are trained (GROUP_HEAD) */
-    /* Writes the weights of the model, the head's among them. */
+    void (*close)(struct experiment *e);                          /* opened or not */
+    struct parameters *(*parameters)(const struct experiment *e); /* the head's own trained weights (GROUP_HEAD) */
+    /* Writes the weights of the model, including the head's. */
     status (*save)(const struct experiment *e, const char *path, struct error *error);
 
     /* Prepares the classes of a task, and forgets them (zeros are allowed). */
     status (*open_task)(const struct experiment *e, struct task *task, struct error *error);
     void (*close_task)(struct task *task);
-    /* Prepares those of all tasks, one task's after the other's, as the classes of one. */
+    /* Prepares the classes of all tasks, one task after the other, as the classes of one task. */
     status (*join_tasks)(const struct experiment *e, struct task *joint, struct error *error);
 
     /* classes, from the arena, are valid until it is emptied. */
     status (*begin_task)(struct experiment *e, const struct task *task, int32_t router, struct arena *arena,
                          struct head_classes *classes, struct error *error);
-    /* Adds weight · cross-entropy to the model's loss, its gradients to the head's parameters that are trained, and leaves
-     * those of the features. */
+    /* Adds weight · loss to the model's loss and its gradients to the head's trained parameters, and writes the gradients
+     * of the features to batch->dfeatures. */
     status (*loss)(struct experiment *e, const struct head_classes *classes, struct head_batch *batch,
                    struct error *error);
 
@@ -76,13 +78,15 @@ struct head {
      * text: host [encoded, text blocks, K]. */
     status (*classes)(struct experiment *e, const struct task *task, int router, struct arena *arena, int32_t *chosen,
                       struct tensor *rows, struct error *error);
-    /* The texts that rows are computed from. They change with the experts of these; 0: with every training. */
+    /* The number of texts that rows are computed from. Rows change only with the experts of these texts; 0: with every
+     * training. */
     size_t (*encoded)(const struct task *task);
-    /* scores [n, classes] in the step's arena, of features [n, embed] and rows [classes, width]: the highest one decides. */
+    /* scores [n, classes] in the step's arena, of features [n, embed] and rows [classes, width]; the highest score
+     * decides. */
     status (*scores)(struct experiment *e, const struct tensor *features, const struct tensor *rows,
                      struct tensor *scores, struct error *error);
 
-    /* The texts that an iteration encodes and the longest one's tokens, for estimates. */
+    /* The number of texts that an iteration encodes and the tokens of the longest, for estimates. */
     void (*texts)(const struct experiment *e, const struct task *task, size_t *count, size_t *positions);
 };
 

@@ -22,7 +22,7 @@ static status draw_tower(struct experiment *e, enum pool pool, enum parameters_m
     return vit_initialize(e->model.clip, e->seed, error);
 }
 
-/* The file's model lies in the task's memory until its tower is copied. */
+/* The file's model is in the task's memory until its tower is copied. */
 static status take_tower(struct experiment *e, bool is_vit, enum pool pool, enum parameters_mode mode,
                          struct error *error)
 {
@@ -55,7 +55,7 @@ static status read_tower(struct experiment *e, enum pool pool, enum parameters_m
     return OK;
 }
 
-/* Nothing is trained: experts are there as the file has them. */
+/* Opens the file's experts where nothing is trained. */
 static status open_experts(struct experiment *e, const struct vit_file *file, struct error *error)
 {
     if (!file->experts || e->model.groups != GROUPS_NONE)
@@ -63,15 +63,15 @@ static status open_experts(struct experiment *e, const struct vit_file *file, st
     return vit_weights_experts(&e->model.adapters, e->model.clip, &e->model.memory, e->settings.weights, error);
 }
 
-/* Without mixtures nobody would stand in for the MLPs that are not there. */
+/* Without mixtures, the MLPs that the file leaves out would be missing. */
 static status check_replaced(const struct experiment *e, const struct vit_file *file, struct error *error)
 {
     if (!file->experts || e->model.groups & GROUP_ADAPTERS || e->model.groups == GROUPS_NONE)
         return OK;
-    return error_set(error, ERROR_ARGUMENT,
-                     "model.weights: %s has experts in place of MLPs; train them on with method.ffn and the values of "
-                     "adapter that they were trained with",
-                     e->settings.weights);
+    return error_set(
+        error, ERROR_ARGUMENT,
+        "model.weights: %s has experts in place of MLPs; set method.ffn and the keys of adapter as they were trained",
+        e->settings.weights);
 }
 
 static status check_pool(const struct experiment *e, const struct vit_file *file, enum pool pool, struct error *error)
@@ -80,8 +80,7 @@ static status check_pool(const struct experiment *e, const struct vit_file *file
     if (!file->states_pool || file->settings.pool == pool)
         return OK;
     return error_set(error, ERROR_ARGUMENT,
-                     "model.weights: the features of %s are those of head.pool %s, but the suite's is %s; set "
-                     "head.pool=%s",
+                     "model.weights: %s was trained with head.pool %s, but the suite's is %s; set head.pool=%s",
                      e->settings.weights, words[file->settings.pool], words[pool], words[file->settings.pool]);
 }
 
@@ -139,7 +138,7 @@ status image_tower_open(struct experiment *e, struct error *error)
 
 /* --- Its experts and its head --- */
 
-/* Blocks that share their MLP have it in the file although experts stand for it in some of them. */
+/* A shared MLP is in the file although experts replace it in some of the blocks. */
 static status check_blocks(const struct experiment *e, const struct vit_file *file, const struct adapter_place *found,
                            struct error *error)
 {
@@ -149,9 +148,9 @@ static status check_blocks(const struct experiment *e, const struct vit_file *fi
         bool expected = adapter_place_has(place, n, TOWER_IMAGE, b), has = adapter_place_has(found, n, TOWER_IMAGE, b);
         if (expected != has)
             return error_set(error, ERROR_ARGUMENT,
-                             "model.weights: %s has %s in block %zu, but by adapter.blocks there %s; set "
-                             "adapter.blocks to where the file has its experts",
-                             e->settings.weights, has ? "experts" : "an MLP", b, has ? "is an MLP" : "are experts");
+                             "model.weights: %s has %s in block %zu, but adapter.blocks expects %s; set adapter.blocks "
+                             "to the blocks in which the file has experts",
+                             e->settings.weights, has ? "experts" : "an MLP", b, has ? "an MLP" : "experts");
         if (!has && file->replaced >> b & 1)
             return error_set(error, ERROR_FORMAT, "model.weights: %s has neither an MLP nor experts in block %zu",
                              e->settings.weights, b);

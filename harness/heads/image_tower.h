@@ -1,5 +1,5 @@
-/* The image tower that a classifier is trained on: drawn (model.weights: scratch), taken from a CLIP, or read from the file of a
- * vision transformer, which may hold experts in place of MLPs and a head.
+/* The image tower of a classifier: drawn (model.weights: scratch), taken from a CLIP, or read from the file of a vision
+ * transformer, which may have experts in place of MLPs and a head.
  *
  *     TRY(image_tower_load(e, POOL_CLASS_TOKEN, mode, error));             // e->model.clip
  *     TRY(image_tower_load_experts(e, error));                             // e->model.adapters, once they were started
@@ -13,17 +13,17 @@
 
 status image_tower_load(struct experiment *experiment, enum pool pool, enum parameters_mode mode, struct error *error);
 
-/* As the file has it, pooling and experts included, of settings without a suite. */
+/* Opens the tower as the file has it, with its pooling and experts, for settings without a suite. */
 status image_tower_open(struct experiment *experiment, struct error *error);
 
-/* Experts and routers of the file. Routers that it lacks stay as they were started, and so do all where it has no experts.
- * ERROR_ARGUMENT where the blocks, the number or the kind of experts are not those of the suite. */
+/* Reads experts and routers from the file. Routers that it lacks stay as they were started; without experts in the
+ * file, all do. ERROR_ARGUMENT where blocks, number or kind of the experts differ from the suite's. */
 status image_tower_load_experts(struct experiment *experiment, struct error *error);
 
-/* Whether the file has a head for so many classes. */
+/* Whether the file has a head for this number of classes. */
 status image_tower_has_head(const struct experiment *experiment, size_t classes, bool *there, struct error *error);
 
-/* What a file of weights is, for the identity of a run. */
+/* Describes the file of weights, for the identity of a run. */
 status image_tower_look(struct vit_file *found, bool *is_vit, const struct settings *settings, struct error *error);
 
 #endif

@@ -23,21 +23,19 @@ static const struct option options[] = {
 static status check(const struct settings *s, struct error *error)
 {
     if (s->split.cut != CUT_NONE)
-        return error_set(
-            error, ERROR_ARGUMENT,
-            "suite: data.split_by cuts a dataset into %zu tasks, but head.name: linear has the classes of a "
-            "whole one; set data.split_by=none, or use head.name=text",
-            s->task_count);
+        return error_set(error, ERROR_ARGUMENT,
+                         "suite: data.split_by cuts a dataset into %zu tasks, but head.name: linear takes a whole "
+                         "dataset; set data.split_by=none, or use head.name=text",
+                         s->task_count);
     if (s->task_count != 1)
-        return error_set(
-            error, ERROR_ARGUMENT,
-            "suite: head.name: linear has the classes of one dataset, but there are %zu tasks; name one in "
-            "data.order, or use mtil classify, which trains one classifier for each",
-            s->task_count);
+        return error_set(error, ERROR_ARGUMENT,
+                         "suite: head.name: linear takes one dataset, found %zu tasks; name one in data.order, or use "
+                         "mtil classify, which trains one classifier for each",
+                         s->task_count);
     if (s->label_space != LABEL_SPACE_TASK)
         return error_set(error, ERROR_ARGUMENT,
-                         "suite: evaluation.label_space: with head.name linear there are the classes of one dataset "
-                         "alone; set evaluation.label_space=task");
+                         "suite: evaluation.label_space: head.name: linear has the classes of one dataset only; set "
+                         "evaluation.label_space=task");
     return OK;
 }
 

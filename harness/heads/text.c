@@ -119,19 +119,42 @@ static status begin_task(struct experiment *e, const struct task *task, int32_t 
     return experiment_fill(e, arena, classes->texts.count, router, &classes->routers, error);
 }
 
+/* Over the classes of the task. */
+static status cross_entropy(struct experiment *e, const struct tensor *texts, struct head_batch *batch,
+                            struct tensor *dtexts, struct error *error)
+{
+    struct class_head c;
+    TRY(class_head_logits(e->model.backend, &e->model.step_memory, batch->features, texts, e->model.logit_scale, &c,
+                          error));
+    TRY(class_head_loss(e->model.backend, &c, batch->labels, batch->smoothing, batch->weight, e->model.loss, error));
+    return class_head_backward(e->model.backend, &e->model.step_memory, &c, &batch->dfeatures, dtexts, error);
+}
+
+/* Over the batch's images and the prompts of their labels: Park, Algorithm 1, lines 8 and 17. A prompt is encoded once,
+ * however many images have it, and as with the cross-entropy also where none has. */
+static status contrastive(struct experiment *e, const struct tensor *texts, struct head_batch *batch,
+                          struct tensor *dtexts, struct error *error)
+{
+    return class_head_contrast(e->model.backend, &e->model.step_memory,
+                               &(struct class_contrast){.image_features = batch->features,
+                                                        .text_features = texts,
+                                                        .labels = batch->labels->labels,
+                                                        .scale = e->model.logit_scale,
+                                                        .smoothing = batch->smoothing,
+                                                        .weight = batch->weight,
+                                                        .loss = e->model.loss},
+                               &batch->dfeatures, dtexts, error);
+}
+
 static status loss(struct experiment *e, const struct head_classes *classes, struct head_batch *batch,
                    struct error *error)
 {
     struct encoding encoding;
     struct tower_pass pass;
     struct tensor texts, dtexts;
-    struct class_head c;
     trained_encoding(e, TOWER_TEXT, classes->routers, &encoding);
     TRY(clip_encode_texts(e->model.clip, &encoding, &classes->texts, &pass, &texts, error));
-    TRY(class_head_logits(e->model.backend, &e->model.step_memory, batch->features, &texts, e->model.logit_scale, &c,
-                          error));
-    TRY(class_head_loss(e->model.backend, &c, batch->labels, batch->smoothing, batch->weight, e->model.loss, error));
-    TRY(class_head_backward(e->model.backend, &e->model.step_memory, &c, &batch->dfeatures, &dtexts, error));
+    TRY((batch->contrastive ? contrastive : cross_entropy)(e, &texts, batch, &dtexts, error));
     return encoding.training ? clip_encode_backward(e->model.clip, &encoding, &pass, &dtexts, error) : OK;
 }
 

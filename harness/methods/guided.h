@@ -11,10 +11,10 @@
 #include "harness/train/services/teacher.h"
 
 struct guided {
-    bool follows; /* the teacher is the model as it is when a task begins; else as it was when the run began */
+    bool follows; /* the teacher is the model at the start of each task; else at the start of the run */
     struct teacher teacher;
     struct reference_images images;
-    struct tensor texts; /* the teacher's features of the reference texts, of the task */
+    struct tensor texts; /* the teacher's features of the task's reference texts */
     int32_t done;        /* iterations of the task; 0: it has not begun */
 };
 
@@ -43,10 +43,10 @@ struct guided {
         .help = "reference images per iteration; 0: as many as training images"                                        \
     }
 
-/* folder: of the reference images; NULL: the current task's. */
+/* folder: the reference images; NULL: the training images of the current task. */
 status guided_open(struct method_run *run, const char *folder, struct error *error);
 
-/* With the model as it is when each task begins as teacher, and images of that task. */
+/* The teacher is the model at the start of each task, and the reference images are the task's own. */
 status guided_open_following(struct method_run *run, struct error *error);
 void guided_close(struct method_run *run);
 

@@ -1,6 +1,6 @@
-/* One training on all tasks together, the upper bound of the tables: every batch is drawn from the training images of all tasks,
- * and compared with the classes of all of them (harness/scenario/joint.h). The initial weights are trained once, for as many
- * iterations as the sequence has, so there is one row of results, after the last task.
+/* One training on all tasks together, the upper bound of the tables: every batch is drawn from the training images of
+ * all tasks and compared with the classes of all tasks (harness/scenario/joint.h). The initial weights are trained
+ * once, for as many iterations as the sequence has, so there is one row of results, after the last task.
  *
  * All prompts are encoded in every iteration, which costs time and memory in proportion to the number of classes. Adapters
  * have one router for all tasks. */

@@ -2,8 +2,9 @@
  *
  *     loss = cross-entropy + l2 · Σ (θ − θ_start)²
  *
- * over all weights of both towers. θ_start are the weights at the start of the task; the paper, which has one task, pulls
- * to the pre-trained ones and writes l2 / 2. ZSCL's code adds the same term; its strength is the default here, too. */
+ * over all weights of both towers. θ_start are the weights at the start of the task; the paper, which has one task,
+ * pulls to the pre-trained weights and writes l2 / 2. ZSCL's code adds the same term, and its strength is the default
+ * here. */
 #include "harness/methods/start.h"
 #include "harness/train/replicas.h"
 #include "harness/train/services/penalty.h"

@@ -2,8 +2,8 @@
  *
  *     loss = cross-entropy + D(t, s) + D(tᵀ, sᵀ)       D: harness/train/services/distillation.h
  *
- * The teacher is the model before the task; the references are other training images of the task, in the evaluation
- * transform, and its prompts. ZSCL's code runs one extra iteration, as training.reference_iterations does.
+ * The teacher is the model before the task. The references are the prompts of the task and other training images of it,
+ * in the evaluation transform. ZSCL's code runs one extra iteration, as training.reference_iterations does.
  */
 #include "harness/methods/guided.h"
 

@@ -30,7 +30,7 @@ METHODS(DECLARE)
 status method_find(const struct method **method, const char *name, struct error *error);
 const struct method *method_at(size_t index); /* NULL past the last one */
 
-/* The default that a mixture of method supervised (method.ffn) gives to a key of a section; NULL: the key's own. */
+/* The default of a section's key with a mixture of method supervised (method.ffn); NULL: the key's own default. */
 const char *mixture_preset(const char *ffn, const char *section, const char *key);
 
 /* Whether the section affects what a method with these options computes. */

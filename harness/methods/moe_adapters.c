@@ -1,6 +1,6 @@
-/* Mixture-of-experts adapters in sequence: MoE-Adapters (Yu et al., CVPR 2024, arXiv 2403.11549) with merge policy none,
- * Park's system with most_used, which is also method merge_experts: the same with a merge policy other than none, for
- * tables in which merging is a row of its own. */
+/* Mixture-of-experts adapters in sequence: MoE-Adapters (Yu et al., CVPR 2024, arXiv 2403.11549) with merge policy
+ * none, Park's system with most_used. Method merge_experts is the same with a merge policy other than none, for tables
+ * in which merging is a row of its own. */
 #include "adapters/merge/policies.h"
 #include "harness/methods/methods.h"
 #include "harness/run/experiment.h"
@@ -18,7 +18,7 @@ static status open_merging(struct method_run *run, struct error *error)
 
 #define FORMULA                                                                                                           \
     "x ← x + MLP(ln_2 x) + Σ_k g_k ε_k(x), g = softmax of the top_k largest of x₀R_t + n ⊙ (softplus(x₀N_t) + " \
-    "noise_epsilon), n = 0 in tests; loss = cross-entropy"
+    "noise_epsilon), n = 0 in tests; loss = training.loss"
 #define HOOKS                                                                                                          \
     .sections = {"merge", "combine", "selector"}, .state_size = sizeof(struct merging), .groups = groups_adapters,     \
     .close = merging_close, .begin_task = merging_begin_task, .after_step = merging_after_step,                        \

@@ -44,13 +44,13 @@ static status check_memory(const struct method_run *run, struct error *error)
         return OK;
     if (r->hidden > 0)
         return error_set(error, ERROR_MEMORY,
-                         "method.hidden: %zu random features and %zu classes take %.1f GiB of memory, of which this "
-                         "machine has %.1f; lower it",
+                         "method.hidden: %zu random features and %zu classes take %.1f GiB of memory, but this machine "
+                         "has %.1f; lower it",
                          r->hidden, e->data.class_count, needed / gigabyte, machine / gigabyte);
     return error_set(error, ERROR_MEMORY,
-                     "method.name: rail_dual takes memory in the square of the number of training images: %.1f GiB for "
-                     "%zu, of which this machine has %.1f; use fewer (data.shots), or rail_primal, whose memory does "
-                     "not depend on it",
+                     "method.name: the memory of rail_dual grows with the square of the number of training images: "
+                     "%.1f GiB for %zu, but this machine has %.1f; use fewer images (data.shots), or rail_primal, "
+                     "whose memory does not depend on their number",
                      needed / gigabyte, training_images(e), machine / gigabyte);
 }
 
@@ -89,7 +89,7 @@ void rail_cost(const struct method_run *run, struct method_cost *cost)
 /* --- Learning --- */
 
 struct rows {
-    float *features, *means; /* [n, embed]; [n, image_width], which nobody asks for */
+    float *features, *means; /* [n, embed]; [n, image_width], not used */
     int32_t *labels;
 };
 

@@ -1,5 +1,5 @@
-/* Shared by methods that return to, or pull towards, the weights that a task began with. The state of a method that uses the
- * hooks begins with a struct average; wise_ft.c is an example.
+/* Shared by methods that return to, or pull towards, the weights at the start of a task. The state of a method that
+ * uses the hooks begins with a struct average; wise_ft.c is an example.
  */
 #ifndef MTIL_HARNESS_METHODS_START_H
 #define MTIL_HARNESS_METHODS_START_H

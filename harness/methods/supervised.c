@@ -27,7 +27,7 @@ static const struct option options[] = {{.name = "train",
                                                  "whose values become the defaults of adapter and merge"},
                                         {0}};
 
-/* --- What method.ffn stands for --- */
+/* --- Presets of method.ffn --- */
 
 struct preset {
     const char *section, *key, *value;

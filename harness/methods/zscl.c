@@ -50,7 +50,7 @@ static status open_references(struct method_run *run, struct error *error)
 {
     struct state *s = run->state;
     TRY(require(run, "reference_images", "a folder of images", error));
-    TRY(require(run, "reference_texts", "a text file with a sentence a line", error));
+    TRY(require(run, "reference_texts", "a text file with one sentence per line", error));
     if (guided_open(run, options_text(run->options, "reference_images"), error) != OK)
         return error_context(error, "method.reference_images");
     if (reference_texts_read(&s->texts, run->experiment, options_text(run->options, "reference_texts"), error) != OK)

@@ -22,7 +22,7 @@ struct word {
     uint64_t frequency;
 };
 
-/* Where a piece stands in the collected text. */
+/* The position of a piece in the collected text. */
 struct span {
     size_t start, size;
 };

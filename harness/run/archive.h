@@ -1,4 +1,4 @@
-/* Named arrays in a file: the state that a run keeps for resuming.
+/* Named arrays in a file, which hold the state for resuming a run.
  *
  *     TRY(archive_create(&archive, error));
  *     TRY(archive_put(archive, "selector.thresholds", SAFETENSOR_F32, n, thresholds, error));

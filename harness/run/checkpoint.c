@@ -37,7 +37,7 @@ static status pass_parameters(const struct passage *p, const char *prefix, struc
     return pass_array(p, prefix, "flags", SAFETENSOR_I32, group->flags_count, group->flags, error);
 }
 
-/* State of adapters besides their weights. */
+/* The state of adapters besides their weights. */
 static status pass_adapters(const struct passage *p, struct adapters *adapters, struct error *error)
 {
     static const char *const names[TOWERS] = {"image", "text"};
@@ -88,8 +88,7 @@ static status pass_all(const struct passage *p, struct experiment *e, struct sel
 
 struct labels {
     char seed[24], task[24], iteration[24], rows[24];
-    char
-        blocks[1024]; /* those that adapters are in, where they are listed, as by their scores; "": a rule says which */
+    char blocks[1024]; /* the adapters' blocks where they are listed, as by scores; "": a rule determines them */
 };
 
 static void make_labels(struct labels *labels, const struct experiment *e, const struct checkpoint_place *place)

@@ -12,7 +12,7 @@
 /* `iteration` iterations of `task` are done; 0: the task has not begun, everything before it is done and evaluated. */
 struct checkpoint_place {
     size_t task, iteration;
-    int64_t rows; /* digest of those in the database at this point: store_digest_rows */
+    int64_t rows; /* digest of the database's rows at this point: store_digest_rows */
 };
 
 /* selector may be NULL. */
@@ -24,7 +24,7 @@ status checkpoint_save(const struct experiment *experiment, const struct selecto
 status checkpoint_load(struct experiment *experiment, struct selector *selector, const char *path,
                        struct checkpoint_place *place, bool *found, struct error *error);
 
-/* Removes the file if it says that every task is done, as after a kill between the last row and the file's removal.
+/* Removes the file if it states that every task is done, as after a kill between the last row and the file's removal.
  * The file of an unfinished run, recorded in another database, stays. */
 void checkpoint_remove_finished(const struct experiment *experiment, const char *path);
 

@@ -7,12 +7,12 @@
 #include "core/file.h"
 #include "harness/run/run_folder.h"
 
-enum { DIGITS = 12 }; /* of a digest, for a person */
+enum { DIGITS = 12 }; /* digits of a digest in messages */
 
-/* How a run's inputs differ from the current ones. */
+/* The differences of a run's inputs from the current ones. */
 struct changes {
     bool elsewhere;                           /* another file or folder, and therefore another run */
-    size_t count, unread;                     /* changed inputs; those of them that no kept row depends on */
+    size_t count, unread;                     /* changed inputs; of these, inputs that no stored row depends on */
     const struct input_row *expected, *found; /* the first one that a row depends on, or else the first one */
     bool first_unread;
 };
@@ -68,9 +68,9 @@ static status refuse(const struct store *store, const struct unfinished_run *run
         snprintf(more, sizeof more, ", and %zu more inputs changed", changes->count - changes->unread - 1);
     bool trained = strcmp(changes->expected->kind, "train") == 0;
     error_set(error, ERROR_FORMAT,
-              "%s changed since run %" PRId64 " of %s %s: expected the digest %.*s, found %.*s%s; put back what was "
-              "there and the run goes on, or start it again: mtil runs delete %s %" PRId64 ", or name another database "
-              "with run.database",
+              "%s changed since run %" PRId64 " of %s %s: expected the digest %.*s, found %.*s%s; put the old "
+              "contents back to resume the run, or start it again: mtil runs delete %s %" PRId64
+              ", or name another database with run.database",
               what != NULL ? what : changes->expected->path, run->run, store_path(store),
               trained ? "trained on them" : "began", DIGITS, changes->expected->digest, DIGITS, changes->found->digest,
               more, store_path(store), run->run);
@@ -123,12 +123,11 @@ status continuation_choose(struct continuation *c, struct store *store, const st
     TRY(store_find_unfinished(store, suite_settings_hash(e->suite), suite_name(e->suite), (int64_t)e->seed, &found,
                               error));
     if (found.older > 0)
-        log_warn(
-            e->log,
-            "%s: %zu run%s of %s with seed %llu did not end and %s started by an older version, which did not record "
-            "its inputs: %s cannot be resumed, and this is a new run",
-            store_path(store), found.older, found.older == 1 ? "" : "s", suite_name(e->suite),
-            (unsigned long long)e->seed, found.older == 1 ? "was" : "were", found.older == 1 ? "it" : "they");
+        log_warn(e->log,
+                 "%s: %zu unfinished run%s of %s with seed %llu %s started by an older version, which did not record "
+                 "inputs: %s cannot be resumed, and this is a new run",
+                 store_path(store), found.older, found.older == 1 ? "" : "s", suite_name(e->suite),
+                 (unsigned long long)e->seed, found.older == 1 ? "was" : "were", found.older == 1 ? "it" : "they");
     status result = OK;
     for (size_t i = 0; result == OK && c->run == 0 && i < found.count; i++)
         result = choose(c, store, e, inputs, &found.runs[i], error);

@@ -1,4 +1,4 @@
-/* Whether an unfinished run can be resumed although its inputs have changed since.
+/* Decides whether an unfinished run whose inputs have changed can be resumed.
  *
  *     struct continuation continuation;
  *     TRY(continuation_choose(&continuation, store, experiment, &inputs, error));
@@ -6,7 +6,7 @@
  *     continuation_free(&continuation);
  *
  * An accuracy matrix is never computed from two versions of a file. Other contents at another path make another run;
- * changed contents at the same path are reported as a mistake, unless no result that is kept depends on them.
+ * changed contents at the same path are an error, unless no stored result depends on them.
  */
 #ifndef MTIL_HARNESS_RUN_CONTINUATION_H
 #define MTIL_HARNESS_RUN_CONTINUATION_H
@@ -14,15 +14,14 @@
 #include "harness/run/inputs.h"
 
 struct continuation {
-    int64_t
-        run; /* to resume, or to start again, with the changed inputs; 0: the run of exactly these inputs, new or old */
+    int64_t run; /* to resume or restart with the changed inputs; 0: the run of exactly these inputs, new or old */
     enum run_claim claim;
-    bool mended;              /* it is resumed: training images of tasks that had not begun have changed */
+    bool mended;              /* resumed although training images of tasks that had not begun changed */
     char before[DIGEST_SIZE]; /* its previous hash */
 };
 
-/* ERROR_FORMAT, with what changed and what to do, when the run can neither be resumed nor counts as another one.
- * Warns when a run is resumed with changed images. */
+/* ERROR_FORMAT, with the change and the remedy, when the run can neither be resumed nor counts as another one. Warns
+ * when a run is resumed with changed images. */
 status continuation_choose(struct continuation *continuation, struct store *store, const struct experiment *experiment,
                            const struct inputs *inputs, struct error *error);
 

@@ -8,11 +8,11 @@
 
 struct task {
     size_t index;
-    size_t first_class; /* of its classes in a joint label space, after those of previous tasks; otherwise 0 */
+    size_t first_class; /* of its classes in a joint label space, after the previous tasks' classes; otherwise 0 */
     struct task_settings settings;
     char *part_name; /* storage for the name of a part of a dataset; NULL: the name is the suite's */
     struct dataset *dataset;
-    size_t all_images;    /* of training, of which data.shots may have left few */
+    size_t all_images;    /* training images before data.shots */
     struct survey survey; /* of the dataset; zeros until tasks_survey */
     /* of the head `text`; NULL: it has another one */
     int32_t *prompts;      /* host [classes, context]: the first template of each class, for training */

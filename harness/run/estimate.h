@@ -16,26 +16,26 @@
 
 struct estimate {
     double training, evaluation; /* floating-point operations of one seed; selectors count as evaluation */
-    double training_traffic, evaluation_traffic; /* bytes of f32 activations that forward passes of all of it produce */
+    double training_traffic, evaluation_traffic; /* bytes of f32 activations that the forward passes produce */
     double memory, disk;                         /* bytes */
-    double cached_memory, cached_disk; /* additional bytes for decoded images, the latter shared by all runs */
+    double cached_memory, cached_disk;           /* additional bytes for decoded images; all runs share cached_disk */
 };
 
 struct machine_rates {
     double products;          /* operations per second of a large product; 0: not measured */
     double memory;            /* bytes per second of an element-wise product that no cache holds */
-    size_t cores;             /* that it was measured with */
+    size_t cores;             /* used in the measurement */
     bool asynchronous;        /* of a GPU */
     enum precision precision; /* of the product */
 };
 
 status estimate_run(struct experiment *experiment, struct estimate *estimate, struct error *error);
 
-/* On the experiment's backend, here and now; rates that are known are not measured again, unless they are of other cores,
- * another kind of device or the other precision. */
+/* Measures on the experiment's backend. Known rates are not measured again, unless for another number of cores, kind of
+ * device or precision. */
 status machine_rates_measure(struct experiment *experiment, struct machine_rates *rates, struct error *error);
 
-/* Of one seed. */
+/* The seconds of one seed. */
 double estimate_seconds(const struct estimate *estimate, const struct machine_rates *rates);
 
 void estimate_print(const struct estimate *estimate, const struct machine_rates *rates, size_t seeds, FILE *out);

@@ -11,10 +11,10 @@
 #include "harness/terminal/stop.h"
 #include "harness/train/method.h"
 
-/* The place of an experiment among those that train together on several GPUs: replicas.h. */
+/* The rank of an experiment among the replicas that train together on several GPUs (replicas.h). */
 struct distributed_work {
-    struct process_group *group; /* NULL: this one works alone */
-    size_t rank, ranks;          /* 0 and 0: this one works alone */
+    struct process_group *group; /* NULL: there are no other ranks */
+    size_t rank, ranks;          /* 0 and 0: likewise */
 };
 
 struct experiment {
@@ -31,7 +31,7 @@ struct experiment {
     size_t evaluation_batch;
     struct distributed_work work;
     struct replicas *replicas;        /* the other ranks; NULL: none */
-    const struct recorded *recorded;  /* stands in for datasets and texts, in replays; NULL: nothing does */
+    const struct recorded *recorded;  /* replaces datasets and texts in replays; NULL: nothing does */
     struct expert_changes changes;    /* merges, skips and freezes not yet recorded */
     struct merge_effect_list effects; /* likewise */
     /* of the task being trained, in the task's arena */
@@ -41,8 +41,8 @@ struct experiment {
 
 /* A batch of a task on the device. */
 struct batch {
-    struct tensor images;       /* u8 [count, R, R, 3], recorded ones f32 [count, 3, R, R] */
-    struct image_labels labels; /* two of each image with mixup or CutMix: a loss uses both */
+    struct tensor images;       /* u8 [count, R, R, 3]; recorded: f32 [count, 3, R, R] */
+    struct image_labels labels; /* two per image with mixup or CutMix; a loss uses both */
     size_t count;
     size_t first, total; /* its position in a batch that is shared among ranks, and the size of that batch */
 };
@@ -57,11 +57,11 @@ status experiment_set_step(struct experiment *experiment, size_t task, size_t st
 status experiment_fill(struct experiment *experiment, struct arena *arena, size_t n, int32_t value,
                        const int32_t **filled, struct error *error);
 
-/* The number of test images to encode at a time: run.evaluation_batch, or what half of the free device memory holds,
- * a power of two of at most 512; 64 on the CPU. Chosen when the experiment is opened. */
+/* The number of test images encoded at a time: run.evaluation_batch, or as many as half of the free device memory
+ * holds, a power of two of at most 512; 64 on the CPU. Chosen when the experiment is opened. */
 size_t experiment_evaluation_batch(const struct experiment *experiment);
 
-/* Columns of the features of images. */
+/* Width of the features of images. */
 size_t experiment_feature_width(const struct experiment *experiment);
 
 /* The name of the model in results: the file name of the weights without folder and extension. The caller frees. */

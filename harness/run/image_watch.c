@@ -72,8 +72,8 @@ static status check(const struct dataset *dataset, enum split split, const struc
     if (!expected->files || strcmp(found.content, expected->content) == 0)
         return OK;
     return error_set(error, ERROR_IO,
-                     "the %s%s below %s changed during the run; what was computed since the last "
-                     "resume point is not recorded; restore them and give the same command to go on",
+                     "the %s%s below %s changed during the run; results since the last resume point are not recorded; "
+                     "restore the images and give the same command to go on",
                      what, name, root);
 }
 

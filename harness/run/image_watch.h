@@ -1,4 +1,4 @@
-/* Detects images that are replaced during a run, by sizes, times and inodes of their files, so that every row recorded
+/* Detects images that are replaced during a run, by sizes, times and inodes of their files, so that every recorded row
  * was computed from the files surveyed at the start.
  *
  *     struct image_watch watch;
@@ -39,8 +39,8 @@ status image_watch_open(struct image_watch *watch, const struct experiment *expe
 /* Call this after images that cannot be decoded were removed from the datasets (on_unreadable: skip). */
 status image_watch_after_survey(struct image_watch *watch, struct error *error);
 
-/* ERROR_IO if the test images of any task have changed, the training images of tasks 0 … task, or the method's
- * reference images. */
+/* ERROR_IO if any of these changed: test images of all tasks, training images of tasks 0 … task, the method's reference
+ * images. */
 status image_watch_check(const struct image_watch *watch, size_t task, struct error *error);
 void image_watch_close(struct image_watch *watch);
 

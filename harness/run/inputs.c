@@ -81,7 +81,7 @@ static status add_file(const struct reading *r, const char *kind, const char *pa
     return add_row(r->inputs, &row, absolute(path), error);
 }
 
-/* The content of shards is that of the index and of each of them. */
+/* The digest of a sharded file covers the index and each shard. */
 static status digest_shards(const struct reading *r, const struct weights_shards *shards, const char *path,
                             struct input_row *row, char hash[DIGEST_SIZE], struct error *error)
 {
@@ -127,7 +127,7 @@ static status image_configuration(struct clip_config *config, const struct setti
     return OK;
 }
 
-/* What the weights file does not contain: given by a configuration beside it, or by the suite. */
+/* The settings that the weights file does not contain, from a configuration beside it or from the suite. */
 static status add_configuration(const struct reading *r, const char *weights, struct error *error)
 {
     const struct experiment *e = r->experiment;
@@ -191,7 +191,7 @@ static status add_folder(const struct reading *r, const char *kind, const char *
     return result;
 }
 
-/* What the method has read must be what was digested: looked at again afterwards, it is as it was before both. */
+/* The method must have read the digested contents: the input is checked again after both, and must be unchanged. */
 static status check_method_input(const struct reading *r, const struct option *option, const char *path,
                                  struct error *error)
 {

@@ -1,4 +1,4 @@
-/* The inputs of a run: the contents of weights, vocabulary and datasets, wherever they are stored. Together with the
+/* The inputs of a run: the contents of weights, vocabulary and datasets, whatever their paths. Together with the
  * settings they identify a run.
  *
  *     struct inputs inputs;
@@ -17,15 +17,15 @@
 #include "results/store.h"
 
 struct inputs {
-    /* weights, configuration, vocabulary, what the method's options name, then of each dataset prompts, train and
-     * test */
+    /* weights, configuration, vocabulary, files and folders of the method's options, then prompts, train and test of
+     * each dataset */
     struct input_row *rows;
     size_t count;
-    char hash[DIGEST_SIZE]; /* of the settings' hash and all digests: with the seed it identifies a run */
+    char hash[DIGEST_SIZE]; /* of the settings' hash and all digests; with the seed it identifies a run */
 };
 
-/* experiment: after tasks_survey, whose datasets are used; NULL: datasets are opened. The caller frees, also after a
- * failure. ERROR_FORMAT if a file changed since the experiment read it. */
+/* experiment: after tasks_survey, which opened its datasets; NULL: datasets are opened here. The caller frees, also
+ * after a failure. ERROR_FORMAT if a file changed since the experiment read it. */
 status inputs_read(struct inputs *inputs, struct surveyor *surveyor, const struct suite *suite,
                    const struct experiment *experiment, struct error *error);
 void inputs_free(struct inputs *inputs);
@@ -34,7 +34,7 @@ void inputs_free(struct inputs *inputs);
 status inputs_identify(const struct inputs *inputs, const char *settings_hash, char hash[DIGEST_SIZE],
                        struct error *error);
 
-/* The digest of all settings that locate the inputs and say how they are read: suites with the same key have the
+/* The digest of all settings that locate the inputs and determine how they are read. Suites with the same key have the
  * same inputs. */
 status inputs_key(const struct suite *suite, char key[DIGEST_SIZE], struct error *error);
 

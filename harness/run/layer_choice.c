@@ -117,7 +117,7 @@ status layer_choice_score(struct experiment *e, struct progress *progress, struc
 
 /* --- Their file --- */
 
-/* Of another run, as after a change of data: its scores are not this one's. */
+/* Whether the file belongs to another run, as after a change of data. */
 static bool is_of_run(const struct safetensors *file, const struct experiment *e)
 {
     const char *hash = safetensors_metadata_value(file, "suite_hash"), *seed = safetensors_metadata_value(file, "seed");

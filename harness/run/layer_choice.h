@@ -1,13 +1,13 @@
-/* The blocks of adapter.blocks: by_score_N, which are chosen before anything is trained (adapters/scores.h): the two steps of
+/* Chooses the blocks of adapter.blocks: by_score_N before anything is trained (adapters/scores.h), in the two steps of
  * Wu et al. 2022, Appendix A.
  *
  *     TRY(layer_choice_settle(e, path, progress, &settled, error));     // e has adapters in the chosen blocks now
  *
- * Every task starts from the model as it is, with experts in all blocks, and takes the first adapter.score_steps steps of its
- * training, in which nothing but adapters and a trained head change. Then nothing changes, and the gradient of the mean loss
- * of as many more batches gives the scores. A task of fewer steps is halved. Blocks share no experts then. Where experts
- * replace the MLPs, they start with adapter.score_noise, their output is aligned and no capacity bounds it, so that the model
- * that is scored starts as the dense one.
+ * Every task starts from the initial model, with experts in all blocks, and takes the first adapter.score_steps steps
+ * of its training, in which only adapters and a trained head change. Then nothing changes, and the gradient of the mean
+ * loss of as many more batches gives the scores; a task of fewer steps is halved. Blocks share no experts then. Where
+ * experts replace the MLPs, they start with adapter.score_noise, their outputs are aligned and there is no capacity
+ * limit, so that the scored model starts out equal to the dense one.
  */
 #ifndef MTIL_HARNESS_RUN_LAYER_CHOICE_H
 #define MTIL_HARNESS_RUN_LAYER_CHOICE_H
@@ -15,13 +15,14 @@
 #include "adapters/scores.h"
 #include "harness/run/experiment.h"
 
-/* The scores of an experiment that trains adapters, freed by the caller also after a failure. What the experiment trains is
- * opened for scoring alone afterwards: experiment_reopen, or experiment_close. ERROR_STOPPED as experiment->stop says. */
+/* Computes the scores of an experiment that trains adapters; the caller frees them, also after a failure. The
+ * experiment is opened for scoring alone afterwards, so experiment_reopen or experiment_close must follow.
+ * ERROR_STOPPED after a request to experiment->stop. */
 status layer_choice_score(struct experiment *experiment, struct progress *progress, struct layer_scores *scores,
                           struct error *error);
 
-/* With scores from the file at path, if it is of this run, or computed and written to it. *settled: adapter.blocks asks for
- * scores, and there is such a file now. */
+/* Chooses by the scores in the file at path, if it belongs to this run, or else computes them and writes the file.
+ * *settled: adapter.blocks asks for scores, and the file is there now. */
 status layer_choice_settle(struct experiment *experiment, const char *path, struct progress *progress, bool *settled,
                            struct error *error);
 

@@ -81,7 +81,7 @@ status model_choice_scratch(struct vit_settings *vit, const struct options *opti
     if (options_list_size(options, "heads") == 1 && read_heads(options, 0, &vit->heads))
         return OK;
     return error_set(error, ERROR_ARGUMENT,
-                     "%s: with weights scratch expected one number, or auto and a width in multiples of %d; "
+                     "%s: with weights scratch expected one number, or auto and a width that is a multiple of %d; "
                      "found \"%s\" and a width of %zu",
                      heads, HEAD_WIDTH, options_as_text(options, "heads"), vit->width);
 }
@@ -94,16 +94,15 @@ status model_choice_read(struct clip_stated *stated, const struct options *optio
     stated->config.activation = clip_activation_parse(options_text(options, "activation"));
     if (is_auto(options))
         return OK;
-    if (count == 1 && read_heads(options, 0, &stated->config.image_heads)) /* those of the text tower are not said */
+    if (count == 1 && read_heads(options, 0, &stated->config.image_heads)) /* the text tower's are unknown */
         return OK;
     if (count == 2 && read_heads(options, 0, &stated->config.image_heads) &&
         read_heads(options, 1, &stated->config.text_heads))
         return OK;
     return error_set(
         error, ERROR_ARGUMENT,
-        "%s: expected auto, or the heads of the image and of the text tower from 1 to %d, as in 16,16 or, of "
-        "the image tower alone, 16; "
-        "found \"%s\"",
+        "%s: expected auto, or numbers of heads from 1 to %d: two for image and text tower, as in 16,16, or one for an "
+        "image tower alone; found \"%s\"",
         heads, HEADS_MOST, options_as_text(options, "heads"));
 }
 
@@ -134,7 +133,7 @@ static void sizes_of(const struct vit_settings *vit, size_t sizes[])
     memcpy(sizes, all, sizeof all);
 }
 
-/* What is stated as a number of its own. */
+/* Whether a stated size is the model's, also where the number stands for a default. */
 static bool is_same(const struct options *options, const struct option *option, size_t size,
                     const struct vit_settings *vit)
 {
@@ -152,11 +151,11 @@ status model_choice_check(const struct options *options, const struct vit_settin
     sizes_of(vit, sizes);
     for (size_t i = 1; i < SIZES_COUNT; i++)
         if (has_value(options, &file_options[i]) && !is_same(options, &file_options[i], sizes[i], vit))
-            return error_set(error, ERROR_ARGUMENT,
-                             "model.%s is %s, but it is %zu in %s, whose weights are taken as they are; set "
-                             "model.%s=%zu or leave it "
-                             "out",
-                             file_options[i].name, options_as_text(options, file_options[i].name), sizes[i],
-                             options_text(options, "weights"), file_options[i].name, sizes[i]);
+            return error_set(
+                error, ERROR_ARGUMENT,
+                "model.%s is %s, but %zu in %s, and its weights are not resized; set model.%s=%zu or leave it "
+                "out",
+                file_options[i].name, options_as_text(options, file_options[i].name), sizes[i],
+                options_text(options, "weights"), file_options[i].name, sizes[i]);
     return OK;
 }

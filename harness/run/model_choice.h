@@ -1,4 +1,4 @@
-/* What a suite or a command line says about the weights of a model: the options "heads" and "activation".
+/* The options "heads" and "activation", by which a suite or a command line describes the weights of a model.
  *
  *     TRY(model_choice_read(&stated, options, "--heads", "--activation", error));
  */
@@ -15,21 +15,22 @@
 status model_choice_read(struct clip_stated *stated, const struct options *options, const char *heads,
                          const char *activation, struct error *error);
 
-/* The keys that come with weights: the sizes of an image tower. With scratch they have defaults; those of a file are known, and
- * may only be stated. */
+/* The keys that come with weights: the sizes of an image tower. With scratch they have defaults; with a file they may
+ * be stated and must agree with it. */
 status model_choice_keys(const char *weights, const struct option **table, struct error *error);
 
-/* Its settings; zeros for other weights. heads: as above, of which one number is expected. */
+/* The settings of a tower with weights scratch; zeros for other weights. heads: as above, but one number is
+ * expected. */
 status model_choice_scratch(struct vit_settings *vit, const struct options *options, const char *heads,
                             struct error *error);
 
-/* The first of these sizes that is stated of a file; NULL: none. */
+/* The first of these sizes that is stated for a file; NULL: none. */
 const char *model_choice_size(const struct options *options);
 
-/* That of the images, which is the file's unless it is stated. */
+/* The side of the images: the file's, unless it is stated. */
 size_t model_choice_resolution(const struct options *options, size_t of_file);
 
-/* Whether those that are stated are the model's, but for the resolution. */
+/* Checks that the stated sizes are the model's; the resolution may differ. */
 status model_choice_check(const struct options *options, const struct vit_settings *vit, struct error *error);
 
 /* The option table entries that model_choice_read reads. */
@@ -45,7 +46,8 @@ status model_choice_check(const struct options *options, const struct vit_settin
      .choices = CLIP_ACTIVATION_CHOICES, \
      .fallback = "auto", \
      .help = \
-         "of the MLPs: quick_gelu for OpenAI's weights, gelu for most others; auto: from a configuration beside them"}
+         "activation of the MLPs: quick_gelu for OpenAI's weights, gelu for most others; auto: from a configuration " \
+             "beside the weights"}
 /* clang-format on */
 
 #endif

@@ -44,6 +44,8 @@ static status open_experiment(struct experiment **result, const struct suite *su
         e->model.groups = frozen ? GROUPS_NONE : e->settings.method->groups(e->settings.method_options);
         opened = model_open(e, error);
     }
+    if (opened == OK && settings_select(&e->settings))
+        opened = selector_settings_look(&e->settings.selector, error);
     if (opened == OK)
         opened = model_open_tokenizer(e, error);
     if (opened == OK)

@@ -20,19 +20,19 @@ status experiment_open(struct experiment **experiment, const struct suite *suite
 status experiment_open_frozen(struct experiment **experiment, const struct suite *suite, uint64_t seed,
                               const struct log *log, struct error *error);
 
-/* A model and its tokenizer without a suite: no tasks until tasks_open_named adds some. Uses of the settings
+/* A model and its tokenizer without a suite: no tasks until tasks_open_named adds some. Reads only the settings
  * weights, vocabulary, activation, threads, backend and evaluation_batch. */
 status experiment_open_model(struct experiment **experiment, const struct settings *settings, const struct log *log,
                              struct error *error);
 
-/* A model that is trained on recorded batches and texts (harness/train/recorded.h): of the settings, weights, backend, gpus,
- * method and its options. tasks, from malloc, with their datasets and prompts, become the experiment's, also after a
- * failure. */
+/* A model that is trained on recorded batches and texts (harness/train/recorded.h). Reads only the settings weights,
+ * backend, gpus, method and its options. tasks, from malloc, with their datasets and prompts, become the experiment's,
+ * also after a failure. */
 status experiment_open_recorded(struct experiment **experiment, const struct settings *settings,
                                 const struct recorded *recorded, struct task *tasks, size_t task_count,
                                 struct error *error);
 
-/* Opens the model anew, from the experiment's settings as they are now, with `groups` trained; tasks, tokenizer and cache stay.
+/* Opens the model anew from the experiment's current settings, with `groups` trained; tasks, tokenizer and cache stay.
  * MODEL_ALONE: without the method and its replicas. */
 enum experiment_parts { WITH_METHOD, MODEL_ALONE };
 status experiment_reopen(struct experiment *experiment, unsigned groups, enum experiment_parts parts,

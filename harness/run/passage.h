@@ -1,4 +1,4 @@
-/* Saves to an archive or restores from one by the same function, so that both directions name the same arrays.
+/* A serializer: one function saves to an archive and restores from it, so that both directions name the same arrays.
  *
  *     static status keep(struct method_run *run, const struct passage *passage, struct error *error)
  *     {
@@ -23,7 +23,7 @@ status passage_host(const struct passage *passage, const char *name, enum safete
                     void *values, struct error *error);
 status passage_device(const struct passage *passage, const char *name, enum safetensor_type type, size_t count,
                       void *device, struct error *error);
-/* The values of a group, which count as changed when they are restored. */
+/* The values of a group. Restoring marks them as changed. */
 status passage_weights(const struct passage *passage, const char *name, struct parameters *group, struct error *error);
 
 #endif

@@ -98,7 +98,7 @@ static status record_labels(const struct recorder *r, const struct task *task, s
     return result;
 }
 
-/* Classes where something is kept of each image, or where they are those of a part of a dataset. */
+/* Records classes if anything is stored per image, or if tasks have parts of a dataset's classes. */
 static status record_details(const struct recorder *r, struct error *error)
 {
     const struct label_split *cut = r->experiment->data.cut;

@@ -1,4 +1,5 @@
-/* The files of a run: adapters or weights, resume file, and temporary files that a kill left, all in one folder.
+/* The files of a run, all in one folder: adapters or weights, resume file, and temporary files left by a killed
+ * process.
  *
  *     struct run_files files;
  *     TRY(run_files_find(&files, folder, seed, error));       // also locks the folder

@@ -1,4 +1,4 @@
-/* The adapters file of a run: experts and routers, the tasks that they were trained for, the selector.
+/* The adapters file of a run: experts and routers, the tasks they were trained for, and the selector.
  *
  *     TRY(saved_adapters_write(experiment, selector, task, path, error));        // after the task
  *
@@ -19,7 +19,8 @@
 status saved_adapters_write(const struct experiment *experiment, const struct selector *selector, size_t task,
                             const char *path, struct error *error);
 
-/* What the weights of a classifier say of its dataset: its name and classes. adapter_card_free also after a failure. */
+/* The dataset of a classifier for the metadata of its weights: name and classes. adapter_card_free also after a
+ * failure. */
 status saved_classes(struct adapter_card *card, const struct experiment *experiment, struct error *error);
 
 struct saved_adapters {

@@ -48,8 +48,8 @@ status surveyor_open(struct surveyor *surveyor, const struct settings *settings,
                                                   .stopped = is_stopped,
                                                   .context = surveyor};
     if (surveyor->settings.folder == NULL)
-        log_info(log, "neither XDG_CACHE_HOME nor HOME says where to store surveys of images, so they are "
-                      "decoded by every run; set run.cache_folder");
+        log_info(log, "neither XDG_CACHE_HOME nor HOME says where to store surveys of images, so every run decodes all "
+                      "images; set run.cache_folder");
     return OK;
 }
 

@@ -14,7 +14,7 @@
 status tasks_open(struct experiment *experiment, struct error *error);
 void tasks_close(struct experiment *experiment);
 
-/* Checks that there are training and test images, of every class unless classes without images are allowed. */
+/* Checks that there are training and test images of every class, unless classes without images are allowed. */
 status tasks_check(const struct experiment *experiment, const struct task *task, struct error *error);
 /* The tasks of the card in its order, with consecutively numbered classes; its strings are borrowed until the
  * experiment is closed. */

@@ -27,7 +27,7 @@ static char *beside_program(const char *file)
         if (path == NULL || file_exists(path))
             return path;
     }
-    return path; /* the last candidate: opening it reports what is missing */
+    return path; /* the last candidate; opening it reports what is missing */
 }
 
 char *weights_path(const char *name)
@@ -123,8 +123,8 @@ void vit_weights_note(const struct vit_file *file, const char *name, const struc
 {
     if (file->epsilon != 1e-5)
         log_warn(log,
-                 "%s: its LayerNorm had epsilon %g and has 1e-05 here, and images are normalised as CLIP's: features "
-                 "differ from those of timm or Hugging Face",
+                 "%s: LayerNorm has epsilon 1e-05 here instead of %g, and images are normalised as for CLIP, so "
+                 "features differ from those of timm or Hugging Face",
                  name, file->epsilon);
 }
 

@@ -26,31 +26,32 @@ char *weights_name(const char *name);
 /* The stamp of the file, or of an index and all its shards together: it changes with any of them. */
 status weights_stamp(struct file_stamp *stamp, const char *path, struct error *error);
 
-/* clip_load; stamp says which file it was, NULL: nobody asks. A missing file is reported with what is expected. */
+/* clip_load; stamp, unless NULL, receives the stamp of the file. The error for a missing file says what is expected. */
 status weights_load(struct clip **clip, struct backend *backend, struct arena *arena, const char *name,
                     enum parameters_mode mode, const struct clip_stated *stated, struct file_stamp *stamp,
                     struct error *error);
 
-/* The same of an image tower alone, as vit_load reads it. */
+/* The same for an image tower alone, as vit_load reads it. */
 status vit_weights_load(struct clip **vit, struct backend *backend, struct arena *arena, const char *name,
                         enum parameters_mode mode, const struct vit_stated *stated, struct file_stamp *stamp,
                         struct error *error);
 
-/* Whether the weights are those of an image tower alone, of which found tells what is known without reading them. */
+/* Whether the weights are of an image tower alone; found describes it as far as is known without reading the
+ * weights. */
 status vit_weights_look(struct vit_file *found, bool *is_vit, const char *name, const struct vit_stated *stated,
                         struct error *error);
 
-/* Warns where such weights came from a program whose LayerNorm and normalisation of images are not CLIP's. */
+/* Warns if an image tower's weights come from a program whose LayerNorm and normalisation of images are not CLIP's. */
 void vit_weights_note(const struct vit_file *file, const char *name, const struct log *log);
 
-/* The experts in place of MLPs that the file of an image tower holds, for inference through router 0. */
+/* The experts in place of MLPs in the file of an image tower, for inference through router 0. */
 status vit_weights_experts(struct adapters **experts, const struct clip *vit, struct arena *arena, const char *name,
                            struct error *error);
 
-/* What the command line states of an image tower by --heads and --activation, or a suite by model.heads. */
+/* The statements about an image tower by --heads and --activation on the command line, or model.heads in a suite. */
 struct vit_stated vit_weights_stated(const struct clip_stated *stated);
 
-/* tokenizer_open; ERROR_ARGUMENT when clip, whose weights have that name, knows another number of tokens. */
+/* tokenizer_open; ERROR_ARGUMENT when clip, whose weights have that name, has another number of tokens. */
 status vocabulary_open(struct tokenizer **tokenizer, const char *name, const struct clip *clip, const char *weights,
                        struct file_stamp *stamp, struct error *error);
 

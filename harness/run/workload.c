@@ -22,7 +22,7 @@ double workload_iteration(const struct experiment *e, const struct task *task)
            (e->model.groups & GROUP_TEXT_TOWER ? 3.0 : 1.0) * cost_texts(n, texts, positions);
 }
 
-/* What a method does beside iterations is shared out evenly. */
+/* A method's work besides iterations is divided evenly among tasks. */
 double workload_training(const struct experiment *e, const struct task *task)
 {
     struct method_cost own = {0};
@@ -75,7 +75,7 @@ double workload_zero_shot(const struct experiment *e, size_t j)
     return test_images(e, j) * cost_images(&e->model.clip->dimensions, 1) + test_texts(e, j);
 }
 
-/* Whether images of tasks that are yet to come go through what was trained: not through routers of their own tasks. */
+/* Whether images of future tasks go through trained parameters, unlike through routers of their own tasks. */
 static bool changes_later_tasks(const struct experiment *e)
 {
     return e->model.groups & GROUPS_TOWERS || e->settings.adapter.tasks != e->data.task_count ||

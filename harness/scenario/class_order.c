@@ -28,7 +28,7 @@ const char *class_order_numbers(const char *name)
     return NULL;
 }
 
-/* seen [classes]: marks. An empty list is the order of the numbers. */
+/* seen [classes] is scratch space. An empty list means ascending numbers. */
 static status read_order(const struct options *data, const char *dataset, size_t classes, uint32_t *order,
                          uint32_t *seen, struct error *error)
 {

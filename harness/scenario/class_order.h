@@ -1,4 +1,4 @@
-/* The order in which class-incremental learning meets the classes of a dataset (data.split_by: order).
+/* The order of a dataset's classes in class-incremental learning (data.split_by: order).
  *
  *     data: {order: [cifar100], split_by: order, class_order: cifar100, parts: 10}       # or a list of numbers
  *     class_order_numbers("cifar100")  …  "87 0 52 …"

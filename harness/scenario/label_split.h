@@ -1,6 +1,6 @@
-/* Cuts one dataset into a sequence of tasks: by the meaning of its class names (data.split_by: labels), similar classes
- * together, apart, or at random, to study merging with similar and with dissimilar tasks; or in a given order of its
- * classes (order), the scenario of class-incremental learning.
+/* Cuts one dataset into a sequence of tasks. data.split_by: labels cuts by the meaning of the class names, with similar
+ * classes together, apart, at random, or together in half of the tasks, to study merging with similar and with dissimilar
+ * tasks. data.split_by: order cuts in a given order of the classes, as in class-incremental learning.
  *
  *     TRY(label_split_create(&split, experiment, whole, error));
  *     split->task_of[c] …                                           // the task of class c
@@ -19,7 +19,7 @@
 struct label_split {
     size_t classes, tasks;
     uint32_t *task_of;      /* [classes] */
-    uint32_t *order;        /* [classes] the classes, task after task, in the order that they have there */
+    uint32_t *order;        /* [classes] the classes, task after task, in each task's order */
     double *cosines;        /* [tasks, tasks] mean over pairs of different classes; NAN without any */
     double within, between; /* the same over all pairs within tasks, between tasks */
 };
@@ -29,7 +29,7 @@ status label_split_create(struct label_split **split, struct experiment *experim
                           struct error *error);
 void label_split_destroy(struct label_split *split); /* NULL is allowed */
 
-/* Lines that begin with "# ", as of estimate_print. */
+/* Prints lines that begin with "# ", like estimate_print. */
 void label_split_print(const struct label_split *split, const struct dataset *whole, FILE *out);
 
 #endif

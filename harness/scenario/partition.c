@@ -166,7 +166,7 @@ static void number_by_first_item(uint32_t *part_of, size_t n, size_t parts, size
     }
 }
 
-status partition_cut(const struct class_partition *partition, uint32_t *part_of, struct error *error)
+static status cut_for_one_goal(const struct class_partition *partition, uint32_t *part_of, struct error *error)
 {
     size_t n = partition->n, parts = partition->parts;
     struct cut cut = {.partition = partition, .sign = partition->goal == PARTITION_APART ? -1 : 1};
@@ -189,4 +189,41 @@ status partition_cut(const struct class_partition *partition, uint32_t *part_of,
     free(cut.sums);
     free(cut.to_seeds);
     return result;
+}
+
+/* Cuts the items of parts from `kept` on anew, apart. items, rest_of [n] and similarity [n, n] are scratch space. */
+static status cut_rest_apart(const struct class_partition *partition, size_t kept, uint32_t *part_of, uint32_t *items,
+                             uint32_t *rest_of, int32_t *similar, struct error *error)
+{
+    struct class_partition rest = {
+        .similarity = similar, .parts = partition->parts - kept, .goal = PARTITION_APART, .seed = partition->seed};
+    for (size_t i = 0; i < partition->n; i++)
+        if (part_of[i] >= kept)
+            items[rest.n++] = (uint32_t)i;
+    for (size_t i = 0; i < rest.n * rest.n; i++)
+        similar[i] = partition->similarity[items[i / rest.n] * partition->n + items[i % rest.n]];
+    TRY(cut_for_one_goal(&rest, rest_of, error));
+    for (size_t i = 0; i < rest.n; i++)
+        part_of[items[i]] = (uint32_t)kept + rest_of[i];
+    return OK;
+}
+
+static status cut_mixed(const struct class_partition *partition, uint32_t *part_of, struct error *error)
+{
+    size_t n = partition->n;
+    struct class_partition together = *partition;
+    uint32_t *items = malloc(2 * n * sizeof *items);
+    int32_t *similar = malloc(n * n * sizeof *similar);
+    together.goal = PARTITION_TOGETHER;
+    status result = items != NULL && similar != NULL ? cut_for_one_goal(&together, part_of, error)
+                                                     : error_set(error, ERROR_MEMORY, "no memory to cut %zu items", n);
+    NEXT(result, cut_rest_apart(partition, (partition->parts + 1) / 2, part_of, items, items + n, similar, error));
+    free(similar);
+    free(items);
+    return result;
+}
+
+status partition_cut(const struct class_partition *partition, uint32_t *part_of, struct error *error)
+{
+    return (partition->goal == PARTITION_MIXED ? cut_mixed : cut_for_one_goal)(partition, part_of, error);
 }

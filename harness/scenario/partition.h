@@ -15,8 +15,8 @@
 
 #include "core/status.h"
 
-enum partition_goal { PARTITION_TOGETHER, PARTITION_APART, PARTITION_RANDOM };
-enum { PARTITION_ITEMS = 4096 }; /* at most */
+enum partition_goal { PARTITION_TOGETHER, PARTITION_APART, PARTITION_RANDOM, PARTITION_MIXED };
+enum { PARTITION_ITEMS = 4096 /* at most */, PARTITION_MIXED_PARTS = 4 /* at least, for PARTITION_MIXED */ };
 
 struct class_partition {
     const int32_t *similarity; /* [n, n], symmetric, below 2^20 in size */
@@ -25,7 +25,8 @@ struct class_partition {
     uint64_t seed; /* of the starts, or of a random cut */
 };
 
-/* part_of [n]: sizes differ by at most one; parts are numbered by their first item. */
+/* part_of [n]: sizes differ by at most one; parts are numbered by their first item. PARTITION_MIXED: the first half of the
+ * parts of PARTITION_TOGETHER, and then the items of the others apart. */
 status partition_cut(const struct class_partition *partition, uint32_t *part_of, struct error *error);
 
 #endif

@@ -7,6 +7,6 @@ const struct selector_kind selector_alexnet = {
     .formula = CODER_FORMULA,
     .route = ROUTE_BY_ERRORS,
     .features = FEATURES_PIXELS,
-    .threshold = 0.0655,
+    .threshold = "0.0655",
     .reads = CODER_KEYS "|alexnet",
     CODER_FUNCTIONS};

@@ -1,6 +1,6 @@
-/* What selectors of autoencoders share: one autoencoder per task, trained on features of the task's images, whose
- * reconstruction error says how foreign an image is. They differ in the features: FEATURES_PATCHES are computed once,
- * FEATURES_PIXELS (AlexNet's, which fill no memory) from the images every time.
+/* The common part of selectors with autoencoders: one autoencoder per task, trained on features of the task's images,
+ * whose reconstruction error measures how foreign an image is. The selectors differ in the features: FEATURES_PATCHES
+ * are computed once, FEATURES_PIXELS (AlexNet's, which are not kept in memory) from the images every time.
  */
 #ifndef MTIL_HARNESS_SELECTORS_AUTOENCODERS_H
 #define MTIL_HARNESS_SELECTORS_AUTOENCODERS_H

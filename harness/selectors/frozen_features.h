@@ -1,4 +1,4 @@
-/* Features of images from the frozen image tower, decoded on the way.
+/* Decodes images and computes their features with the frozen image tower.
  *
  *     TRY(frozen_features(e, dataset, SPLIT_TRAIN, items, n, means, NULL, stop, error));
  */
@@ -7,8 +7,8 @@
 
 #include "harness/run/experiment.h"
 
-/* Of n items of a split (NULL: all): means [n, image_width] over the patches and, unless NULL, features [n, embed],
- * unnormalised, on the host. */
+/* Computes for n items of a split (NULL: all), on the host: means [n, image_width] over the patches and, unless NULL,
+ * features [n, embed], not normalised. */
 status frozen_features(struct experiment *experiment, const struct dataset *dataset, enum split split,
                        const uint32_t *items, size_t n, float *means, float *features, const struct stop *stop,
                        struct error *error);

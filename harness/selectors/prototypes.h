@@ -1,5 +1,6 @@
-/* What selectors of prototypes share: some points per task in the space of CLIP's image features, and the distance of an
- * image to the nearest of them. Images are compared on the unit sphere; with a whitening, x becomes W (x − mean) first.
+/* The common part of selectors by prototypes: some points per task in the space of CLIP's image features, and the
+ * distance of an image to the nearest point. Images are compared on the unit sphere; with a whitening, x becomes W (x −
+ * mean) first.
  *
  *     error(x) = scale · min over the task's points p of ‖x − p‖²
  */
@@ -22,13 +23,13 @@ status prototypes_open(struct prototypes *prototypes, const struct selector *sel
                        struct error *error);
 void prototypes_close(struct prototypes *prototypes); /* of zeros is allowed */
 
-/* Room for the points of task k; what it had is gone. */
+/* Allocates memory for the points of task k and frees the previous ones. */
 status prototypes_take(struct prototypes *prototypes, size_t k, size_t count, struct error *error);
 
 /* out [n, width] = rows / ‖row‖ */
 void prototypes_normalise(const float *rows, size_t n, size_t width, float *out);
 
-/* The functions of struct selector_kind that need no more than points. */
+/* Functions of struct selector_kind for kinds that need only points. */
 status prototypes_errors(struct selector *selector, size_t k, const struct selector_images *images, float *errors,
                          struct error *error);
 status prototypes_write(const struct selector *selector, struct selector_tensors *tensors, struct error *error);

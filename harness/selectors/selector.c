@@ -134,9 +134,8 @@ status selector_set_threshold(struct selector *selector, size_t k, const struct 
                               struct error *error)
 {
     const struct selector_settings *s = &selector->settings;
-    double fixed = s->threshold > 0 ? s->threshold : selector->kind->threshold;
-    if (fixed > 0 || held_out->n == 0) {
-        selector->thresholds[k] = fixed > 0 ? (float)fixed : INFINITY;
+    if (s->threshold > 0 || held_out->n == 0) {
+        selector->thresholds[k] = s->threshold > 0 ? (float)s->threshold : INFINITY;
         return OK;
     }
     float *errors = malloc(array_size(held_out->n, sizeof *errors));

@@ -1,4 +1,4 @@
-/* Chooses the router of an image by an error per task, of which the smallest wins (README.md).
+/* Chooses the router of an image: the task with the smallest error wins (README.md).
  *
  *     TRY(selector_create(&selector, experiment, error));
  *     TRY(selector_train(selector, task, stop, error));                  // after the task
@@ -22,15 +22,15 @@ struct selector {
     float *thresholds; /* [tasks] */
     enum selector_decision decision;
     size_t decision_batch;
-    struct autoencoder **coders; /* [tasks + 1], the last one of unrelated images; NULL: the kind has none */
+    struct autoencoder **coders; /* [tasks + 1], the last for unrelated images; NULL: the kind has none */
     size_t code;                 /* their hidden units */
-    bool unrelated;              /* there is that last one, and its errors compete as those of number `tasks` */
+    bool unrelated;              /* the last coder is there, and its errors compete as number `tasks` */
     bool prepared;               /* the kind's `before` is done */
     void *state;                 /* the kind's own */
 };
 
-/* Images as a selector sees them: frozen features of all n on the host, or the images themselves, for those that read
- * others. */
+/* The input of a selector: frozen features of all n images on the host, and the images, for kinds that compute features
+ * of their own. */
 struct selector_images {
     size_t n;
     const float *means, *features; /* [n, image_width], [n, embed]; unnormalised */
@@ -44,11 +44,11 @@ struct selector_images {
 const struct selector_kind *selector_kind_at(size_t index); /* NULL past the last one */
 status selector_kind_find(const struct selector_kind **kind, const char *name, struct error *error);
 
-/* An untrained selector, with the experiment's tasks and settings, of a kind that goes by errors. */
+/* An untrained selector with the experiment's tasks and settings, for a kind that chooses by errors. */
 status selector_create(struct selector **selector, struct experiment *experiment, struct error *error);
 
-/* The selector saved with adapters: with their tasks and decision, whatever the experiment's are. The card of the
- * file must have one. AlexNet's weights are not in the file: they come from the experiment's settings. */
+/* The selector saved with adapters, with their tasks and decision, whatever the experiment's are. The metadata of the
+ * file must describe one. AlexNet's weights are not in the file; they come from the experiment's settings. */
 status selector_open(struct selector **selector, struct experiment *experiment, const struct safetensors *file,
                      const struct adapter_card *card, struct error *error);
 void selector_destroy(struct selector *selector); /* NULL is allowed */
@@ -71,13 +71,13 @@ status selector_errors(struct selector *selector, size_t k, const struct selecto
 void selector_choose(const struct selector *selector, const float *const *errors, size_t n, int16_t *routers);
 size_t selector_together(const struct selector *selector); /* images per decision: 1 or decision_batch */
 
-/* Whether errors number k are wanted. */
+/* Whether the choice needs the errors of number k. */
 bool selector_wants(const struct selector *selector, size_t k);
 
 /* least [n]: the smallest error of each image, or of the mean of its decision batch; infinity if none is finite. */
 void selector_least_errors(const struct selector *selector, const float *const *errors, size_t n, float *least);
 
-/* The threshold of task k, as the settings have it: a fixed one, or the quantile of the errors of its held-out images. */
+/* Sets the threshold of task k by the settings: a fixed one, or the quantile of the errors of its held-out images. */
 status selector_set_threshold(struct selector *selector, size_t k, const struct selector_images *held_out,
                               struct error *error);
 

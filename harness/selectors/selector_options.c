@@ -1,5 +1,6 @@
 #include <string.h>
 
+#include "core/file.h"
 #include "core/text.h"
 #include "harness/selectors/selectors.h"
 
@@ -65,7 +66,7 @@ const struct option selector_options[] = {
      .minimum = 0,
      .maximum = 1e9,
      .fallback = "0",
-     .help = "fixed threshold of all tasks; 0: the quantile, or 0.0655 with kind: alexnet"},
+     .help = "fixed threshold of all tasks; 0: the quantile; with kind: alexnet the default is the published 0.0655"},
     {.name = "shrinkage",
      .type = OPTION_REAL,
      .minimum = 0,
@@ -103,6 +104,20 @@ struct selector_settings selector_settings_of(const struct options *o)
                                       .unrelated = options_text(o, "unrelated")};
 }
 
+const char *selector_preset(const char *name, const char *section, const char *key)
+{
+    const struct selector_kind *kind;
+    (void)section;
+    for (size_t i = 0; (kind = selector_kind_at(i)) != NULL; i++)
+        if (strcmp(kind->name, name) == 0 && strcmp(key, "threshold") == 0)
+            return kind->threshold;
+    return NULL;
+}
+
+#define ALEXNET                                                                                                        \
+    "AlexNet's weights: torchvision's alexnet-owt-7be5be79.pth, from https://download.pytorch.org/models/; without "   \
+    "them leave out rows with kind alexnet, as in row=Park-clip, or set selector.kind=clip"
+
 bool selector_settings_read(const struct options *o, const char *key)
 {
     const struct selector_settings s = selector_settings_of(o);
@@ -115,7 +130,7 @@ bool selector_settings_read(const struct options *o, const char *key)
     if (strcmp(key, "decision_batch") == 0)
         return s.decision == DECIDE_PER_BATCH;
     if (strcmp(key, "quantile") == 0)
-        return s.threshold == 0 && s.kind->threshold == 0;
+        return s.threshold == 0;
     return s.kind->reads != NULL && text_has_word(s.kind->reads, key);
 }
 
@@ -123,12 +138,17 @@ status selector_settings_check(const struct selector_settings *s, struct error *
 {
     if (s->kind->features == FEATURES_PIXELS && s->alexnet == NULL)
         return error_set(error, ERROR_ARGUMENT,
-                         "suite: selector.kind %s needs AlexNet's weights: set selector.alexnet to a file "
-                         "with torchvision's names (features.0.weight … features.10.bias)",
-                         s->kind->name);
+                         "suite: selector.kind %s: expected in selector.alexnet a file of " ALEXNET, s->kind->name);
     if (s->unrelated != NULL && s->kind->before == NULL)
         return error_set(error, ERROR_ARGUMENT,
                          "suite: selector.unrelated is for selectors of autoencoders (clip, alexnet), found kind %s",
                          s->kind->name);
     return OK;
+}
+
+status selector_settings_look(const struct selector_settings *s, struct error *error)
+{
+    if (s->kind->features != FEATURES_PIXELS || file_exists(s->alexnet))
+        return OK;
+    return error_set(error, ERROR_IO, "selector.alexnet: there is no file %s; expected " ALEXNET, s->alexnet);
 }

@@ -16,8 +16,7 @@ struct selector_settings {
     const struct selector_kind *kind;
     enum selector_decision decision;
     size_t decision_batch, code, iterations, batch;
-    double rate, l2, quantile,
-        threshold; /* threshold 0: the kind's own, or the quantile of each task's held-out errors */
+    double rate, l2, quantile, threshold; /* threshold 0: the quantile of each task's held-out errors */
     double shrinkage;
     const char *alexnet, *unrelated; /* paths; NULL: not given */
 };
@@ -25,10 +24,16 @@ struct selector_settings {
 extern const struct option selector_options[];
 struct selector_settings selector_settings_of(const struct options *options);
 
+/* The default of a key that is another one with this kind; NULL: its own. For suite_section.preset. */
+const char *selector_preset(const char *kind, const char *section, const char *key);
+
 /* Whether the kind and the decision that the options name look at the key. */
 bool selector_settings_read(const struct options *options, const char *key);
 
 /* What the kind needs and does not have, or has and does not use: ERROR_ARGUMENT. */
 status selector_settings_check(const struct selector_settings *settings, struct error *error);
+
+/* A file that it needs and that is not there: ERROR_IO, which says where it is to be had. */
+status selector_settings_look(const struct selector_settings *settings, struct error *error);
 
 #endif

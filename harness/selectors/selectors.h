@@ -26,9 +26,9 @@ struct selector_kind {
     const char *formula;       /* of an image's error, or of the router, in one line */
     enum selector_route route;
     enum selector_features features;
-    bool shared;       /* a new task changes the errors of the earlier ones, too */
-    double threshold;  /* where selector.threshold is 0; 0: the quantile */
-    const char *reads; /* "code|batch": its own keys of section selector; NULL: none */
+    bool shared;           /* a new task changes the errors of the earlier ones, too */
+    const char *threshold; /* the default of selector.threshold; NULL: 0, the quantile */
+    const char *reads;     /* "code|batch": its own keys of section selector; NULL: none */
 
     /* Training images of a task that it learns from, at most; the held-out tenth is not among them. */
     size_t (*most)(const struct selector_settings *settings);

@@ -11,15 +11,14 @@
 #include "harness/sweep/sweep.h"
 
 enum sweep_parts {
-    PARTS_GO_ON, /* unfinished runs are resumed in their own databases, which give their state */
-    PARTS_END    /* runs start or resume in the sweep's database; their own give only finished and running ones */
+    PARTS_GO_ON, /* unfinished runs are resumed in their own databases, which hold their state */
+    PARTS_END    /* runs start or resume in the sweep's database; their own count only if finished or running */
 };
 
 char *sweep_part_database(const struct sweep *sweep, size_t run); /* NULL: no memory */
 
-/* Sets the state of the runs that are not finished in the sweep's database. A finished run without a row there has
- * to be collected. With PARTS_GO_ON, `failure` is the last line of the log of a run that is neither finished nor
- * running. */
+/* Sets the state of runs that are not finished in the sweep's database. A finished run without a row there is to be
+ * collected. With PARTS_GO_ON, `failure` is the last line of the log of a run that is neither finished nor running. */
 status sweep_parts_look(struct sweep *sweep, enum sweep_parts parts, struct error *error);
 
 /* Joins the runs to be collected; sweep_look then finds them. */

@@ -11,25 +11,25 @@
 #include <stddef.h>
 
 struct machine {
-    size_t cores;  /* this process may use */
+    size_t cores;  /* that this process may use */
     double memory; /* bytes that are free; 0: unknown */
-    size_t gpus;   /* that the runs compute on; 0: on the cores */
+    size_t gpus;   /* that runs compute on; 0: they compute on the cores */
 };
 
-struct machine machine_look(void); /* cores and memory; the suite decides what the runs compute on */
+struct machine machine_look(void); /* cores and memory; gpus depend on the suite */
 
 struct placement_request {
     size_t runs;    /* to be placed */
-    size_t jobs;    /* at a time; 0: as many as the machine has room for */
-    size_t threads; /* of each; 0: the cores are shared out */
-    size_t gpus;    /* that a run takes together; 0: one */
+    size_t jobs;    /* at a time; 0: as many as the machine can hold */
+    size_t threads; /* of each run; 0: the cores are divided */
+    size_t gpus;    /* per run; 0: one */
     double memory;  /* bytes a run needs; 0: unknown */
 };
 
 struct placement {
     size_t jobs;                 /* slots, at least 1 */
     size_t cores, gpus, threads; /* copied from machine and request */
-    size_t gpus_each;            /* of a run, next to each other; at least 1 */
+    size_t gpus_each;            /* of a run, with consecutive numbers; at least 1 */
 };
 
 /* Takes the requested number of jobs. Without one: as many as there are cores, limited by four fifths of the free memory;

@@ -30,7 +30,7 @@ struct pool {
     const struct sweep_runner *runner;
     struct store *store;  /* to read the progress of the children */
     struct slot *slots;   /* [placement.jobs] */
-    unsigned char *tries; /* [runs] attempts to start a run; another process was faster in all but the last */
+    unsigned char *tries; /* [runs] attempts to start a run; in all but the last, another process was faster */
     bool *taken;          /* [runs] started here, not to be started again */
     size_t next;          /* all runs before it have been started */
     size_t work, done;    /* runs to do, and finished */
@@ -92,7 +92,7 @@ static void finish(struct pool *pool, const struct sweep_run *run, const char *h
     log_info(pool->runner->log, "%s finished %s (%zu of %zu)", run->label, how, pool->done, pool->work);
 }
 
-/* Its current state in the results; a failed reading is repeated. */
+/* Reads the run's current state from the results; a failed reading is repeated. */
 static void refresh(struct pool *pool, size_t index)
 {
     struct sweep_run *run = &pool->runner->sweep->runs[index];
@@ -137,14 +137,14 @@ static void fill_slot(struct pool *pool, size_t slot)
     }
 }
 
-/* It obeyed the stop request, or ended before it had installed its handlers. */
+/* The child obeyed the stop request, or ended before it had installed its handlers. */
 static bool was_stopped(const struct pool *pool, const struct child_end *end)
 {
     int number = atomic_load(&pool->runner->stop->signal);
     return pool->stopping && (end->exit_status == EXIT_SIGNAL + number || end->signal == number);
 }
 
-/* Another process had it locked, and may have left it unfinished. */
+/* Another process had the run locked and may have left it unfinished. */
 static bool try_again(struct pool *pool, size_t index, const struct child_end *end)
 {
     struct sweep_run *run = &pool->runner->sweep->runs[index];
@@ -198,7 +198,7 @@ static bool hear(const struct pool *pool, const struct slot *slot, struct live *
     return run->row != 0 && live_read(pool->store, run->row, live) && live->tasks > 0;
 }
 
-/* The first of them: "process 123 (policy=none seed=1)". */
+/* The first of the other processes: "process 123 (policy=none seed=1)". */
 static void add_waited_for(const struct pool *pool, struct text *text)
 {
     const struct sweep *sweep = pool->runner->sweep;
@@ -230,7 +230,7 @@ static void add_children(struct pool *pool, struct text *text, double *longest)
 static void report(struct pool *pool)
 {
     struct text children = {0};
-    double longest = 0; /* of the children's own time left */
+    double longest = 0; /* of the time left that children report */
     add_children(pool, &children, &longest);
     const char *activity = pool->stopping ? "stop" : children.data != NULL ? "sweep" : "wait";
     if (children.data == NULL)
@@ -330,7 +330,7 @@ static status make_folders(const struct sweep *sweep, struct error *error)
     return result;
 }
 
-/* Runs count by the core seconds that are left of them, and equally where those of some are unknown. */
+/* Runs are weighted by their remaining core seconds, or equally if some of these are unknown. */
 static void expect_runs(struct pool *pool)
 {
     const struct sweep *sweep = pool->runner->sweep;

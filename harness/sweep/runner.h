@@ -20,9 +20,9 @@ struct sweep_runner {
     struct stop *stop;
 };
 
-/* The database must exist. The reason of a failed run is in `failure`; the others continue and the result is OK.
- * Runs of other processes are waited for and resumed if left unfinished; so is another process with the same sweep.
- * A stop request is passed on to the children, which are waited for (ERROR_STOPPED). */
+/* The database must exist. The reason of a failed run is in `failure`; the others continue and the result is OK. Waits
+ * for runs of other processes, and for another process with the same sweep, and resumes what they leave unfinished. A
+ * stop request is passed on to the children, which are waited for (ERROR_STOPPED). */
 status sweep_runner_run(const struct sweep_runner *runner, struct error *error);
 
 size_t sweep_runner_failures(const struct sweep *sweep);

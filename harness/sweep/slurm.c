@@ -224,7 +224,7 @@ static void free_places(struct places *places)
     free(places->job);
 }
 
-/* These words become lines of a script. */
+/* Checks words that become lines of a script. */
 static status check_words(const struct slurm_options *options, struct error *error)
 {
     const char *const words[] = {options->partition, options->time, options->memory, options->arguments};

@@ -5,9 +5,9 @@
  *     char job[SLURM_JOB];
  *     TRY(slurm_submit(sweep, &options, job, error));                      // writes FOLDER/batch.sh, FOLDER/collect.sh
  *
- * Both scripts are in the sweep's folder and can be read, changed and submitted by hand. Every run writes its own
- * database (parts.h), because an SQLite file may be written from several processes, but not from several machines. The
- * folder must be on a file system that all of them share.
+ * Both scripts stay in the sweep's folder and can be changed and submitted by hand. Every run writes its own database
+ * (parts.h), because an SQLite file may be written from several processes, but not from several machines. The folder
+ * must be on a file system that all of them share.
  */
 #ifndef MTIL_HARNESS_SWEEP_SLURM_H
 #define MTIL_HARNESS_SWEEP_SLURM_H

@@ -1,4 +1,4 @@
-/* A sweep: the runs of every combination of a grid under every seed; which of them exist, and which are left.
+/* A sweep: the runs of every combination of a grid under every seed, and the state of each.
  *
  *     struct sweep *sweep;
  *     TRY(sweep_open(&sweep, &(struct sweep_request){.suite = "mini", .words = words, .count = n}, error));
@@ -36,12 +36,12 @@ struct sweep_cost {
 
 struct sweep_configuration {
     size_t combination;      /* of the grid */
-    uint64_t unread;         /* bits of the axes that nothing in it reads */
+    uint64_t unread;         /* bits of the axes that it does not read */
     char *label;             /* "policy=none every=50": the axes with several values that it reads; "": none */
     char hash[DIGEST_SIZE];  /* of settings and inputs (inputs.h) */
     char asked[DIGEST_SIZE]; /* of settings and paths, not contents */
     size_t first, runs;      /* in sweep->runs */
-    size_t threads;          /* that the suite asks for; 0: unset */
+    size_t threads;          /* set by the suite; 0: unset */
     size_t gpus;             /* per run, if it computes on GPUs */
     bool shares;             /* the suite does not set run.cache: runs on this machine share a cache on disk */
     bool moves;              /* the suite does not set run.device: any GPU of this machine may be used */
@@ -65,7 +65,7 @@ struct sweep {
     struct sweep_configuration *configurations; /* in the grid's order */
     size_t
         configuration_count; /* grid.combinations, without those that differ from another in keys that they do not read */
-    char *left_out; /* which these are, "policy=none does not read merge.every: 5 runs instead of 10"; NULL: none */
+    char *left_out;          /* "policy=none does not read merge.every: 5 runs instead of 10"; NULL: none is left out */
     struct sweep_run *runs; /* by configuration, then seed */
     size_t run_count;
     size_t gpus;                 /* of this machine, if the runs use them; otherwise 0 */
@@ -82,9 +82,10 @@ struct sweep_request {
     const struct stop *stop;   /* NULL: never */
 };
 
-/* Reads and checks every configuration: a suite that a run would refuse is ERROR_ARGUMENT here, and so are two
- * configurations that compute the same, and axes that no configuration reads. If the inputs of a configuration cannot be read, its runs count as missing,
- * and will report why. Digests of weights and images are stored in the cache folder; nothing else is written. */
+/* Reads and checks every configuration. ERROR_ARGUMENT for a suite that a run would refuse, for two configurations that
+ * compute the same, and for axes that no configuration reads. If the inputs of a configuration cannot be read, its runs
+ * count as missing and will report why. Digests of weights and images are stored in the cache folder; nothing else is
+ * written. */
 status sweep_open(struct sweep **sweep, const struct sweep_request *request, struct error *error);
 void sweep_close(struct sweep *sweep); /* NULL is allowed */
 

@@ -1,14 +1,14 @@
-/* How far the runs of a sweep are: a count and amounts that never become less, whatever runs report.
+/* The progress of a sweep's runs, in amounts of work that never decrease, whatever runs report.
  *
  *     struct tally tally;
  *     TRY(tally_open(&tally, sweep->run_count, error));
- *     tally_expect(&tally, run, seconds, false);      // each run that is to be done; has it begun before?
- *     tally_hear(&tally, run, 0.4);                   // it reports the share of all of it that is done
- *     tally_end(&tally, run);                         // nothing is left of it
+ *     tally_expect(&tally, run, seconds, false);      // a run to be done; true: it has begun before
+ *     tally_hear(&tally, run, 0.4);                   // it reports the share of its work that is done
+ *     tally_end(&tally, run);                         // the run has ended
  *     progress … tally.work …
  *     tally_close(&tally);
  *
- * Of a run that goes on from an earlier stop, what was done when it first reports counts neither as done nor as left.
+ * Work of a resumed run that was done before its first report counts neither as done nor as left.
  */
 #ifndef MTIL_HARNESS_SWEEP_TALLY_H
 #define MTIL_HARNESS_SWEEP_TALLY_H

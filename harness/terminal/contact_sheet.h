@@ -18,7 +18,7 @@ struct contact_sheet {
     size_t columns, count;
 };
 
-/* An empty page with room for 1 to CONTACT_SHEET_MOST pictures, about as many rows as columns. */
+/* An empty page for 1 to CONTACT_SHEET_MOST pictures, with about as many rows as columns. */
 status contact_sheet_create(struct contact_sheet *sheet, size_t pictures, struct error *error);
 void contact_sheet_free(struct contact_sheet *sheet);
 

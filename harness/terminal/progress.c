@@ -56,7 +56,7 @@ status progress_create(struct progress **result, const struct progress_settings 
     return OK;
 }
 
-/* Steps alone are no work of their own while the work of a run is under way: images that are decoded on demand. */
+/* While a run reports work, steps without work (images decoded on demand) do not count as work. */
 static void note_work(struct progress *progress, const struct progress_state *state, double now)
 {
     struct progress_work steps = {.done = {(double)state->step}, .total = {(double)state->steps}};

@@ -41,11 +41,10 @@ struct progress_state {
     size_t task, tasks;   /* task of tasks, from 1 */
     uint64_t step, steps; /* iterations or items done, of the total */
     double loss;
-    uint64_t images; /* since the activity began on this subject; the rate is derived */
-    const struct progress_work
-        *work;       /* of which time left is derived, read during the call alone; NULL: step of steps, unless
-                                it is a part of work that was reported before */
-    double at_least; /* seconds that are left whatever the pace; 0: unknown */
+    uint64_t images; /* since the activity began on this subject, for the rate */
+    /* For the time left, read only during the call; NULL: step of steps, unless these are part of work reported before. */
+    const struct progress_work *work;
+    double at_least; /* least number of seconds left; 0: unknown */
 };
 
 /* The content of a line, for listeners. */
@@ -61,15 +60,16 @@ struct progress;
 status progress_create(struct progress **progress, const struct progress_settings *settings, struct error *error);
 void progress_destroy(struct progress *progress); /* NULL is allowed */
 
-/* progress may be NULL: nothing happens. The state's strings are read during the call alone. */
+/* progress may be NULL: nothing happens. The state's strings are read only during the call. */
 void progress_report(struct progress *progress, const struct progress_state *state);
 
-/* notify is called at every new activity and then once a second, in the reporting thread, with any style; NULL: ends
- * that. */
+/* Calls notify at every new activity and then once a second, in the reporting thread, with any style; notify NULL: no
+ * longer. */
 typedef void progress_listener(void *context, const struct progress_news *news);
 void progress_listen(struct progress *progress, progress_listener *notify, void *context);
 
-/* Ends the rewritten line, so that something else can be printed; remaining time is that of what is reported next. */
+/* Ends the rewritten line, so that something else can be printed. The remaining time is then computed from later
+ * reports. */
 void progress_end(struct progress *progress);
 
 /* A log that writes messages of at least this level above the progress line. Valid until progress_destroy. */

@@ -27,7 +27,7 @@ struct screen {
 
 void screen_open(struct screen *screen, FILE *in, FILE *out);
 
-/* Of the terminal that the stream is; 0: it is none. */
+/* The width of a stream's terminal; 0: the stream is no terminal. */
 int screen_columns(FILE *stream);
 
 /* text: lines of valid UTF-8 without control characters. Plain lines are printed only when they differ from the

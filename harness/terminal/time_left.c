@@ -21,7 +21,7 @@ static bool is_known(const struct pace *pace)
     return pace->amount > 0;
 }
 
-/* Seconds per unit; of a kind that is not known, the mean of the others by their share of the work. */
+/* Seconds per unit; for an unknown kind, the mean of the others weighted by their share of the work. */
 static double pace_of(const struct time_left *left, const struct progress_work *work, size_t kind)
 {
     double seconds = 0, amount = 0;

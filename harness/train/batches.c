@@ -9,7 +9,7 @@ struct batches {
     struct experiment *experiment;
     struct loader *loader;
     struct loader_settings settings;
-    struct staging_queue queue; /* an entry has labels, of mixed images also `others` and `shares`, and pixels */
+    struct staging_queue queue; /* an entry has labels, for mixed images also `others` and `shares`, and pixels */
     size_t pixels_from;         /* their place in an entry */
     bool mixes;
     size_t next, end; /* the batch that is read next */
@@ -131,7 +131,7 @@ static void place(const struct batches *b, size_t total, struct batch *batch)
     batch->total = total;
 }
 
-/* Room for the labels (NULL: nobody asks for them), and for the images unless they have some. */
+/* Allocates the labels (NULL: not needed) and, unless they have memory, the images. */
 static status take_room(const struct batches *b, struct arena *arena, enum tensor_type type, struct batch *batch,
                         struct tensor *labels, struct error *error)
 {

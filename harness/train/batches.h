@@ -1,11 +1,11 @@
-/* Staging of batches: decoded by threads of the host and copied to the device while the previous batch is computed.
+/* Stages batches: threads of the host decode them and copy them to the device while the previous batch is computed.
  *
  *     struct batches *batches;
  *     TRY(batches_open(&batches, e, &loader_settings, first, end, error));    // batches first … end − 1 of the loader
  *     for (each of them) {
  *         TRY(batches_take(batches, &batch, error));                  // in the step's arena, which the caller has reset
  *         ... operations ...
- *         batches_advance(batches);                                   // the next one starts to be copied
+ *         batches_advance(batches);                                   // starts the copy of the next one
  *         ... what waits for the device ...
  *     }
  *     batches_close(batches);
@@ -29,8 +29,8 @@ status batches_open_task(struct batches **batches, struct experiment *experiment
 /* The next batch; batches of one size have the same addresses. An image that cannot be read is an error here. */
 status batches_take(struct batches *batches, struct batch *batch, struct error *error);
 
-/* Its images alone, where they outlive a step: taken from the arena unless the tensor has memory, of an earlier batch of
- * that size. */
+/* Takes the images of the next batch, without labels, into memory that outlives a step: from the arena, unless the
+ * tensor has memory of an earlier batch of that size. */
 status batches_take_images(struct batches *batches, struct arena *arena, struct tensor *images, struct error *error);
 
 /* Decodes the following batch, if any, and starts its copy without waiting for it. */

@@ -122,7 +122,7 @@ void exemplars_at(const struct exemplars *e, size_t i, size_t *task, uint32_t *i
     *item = e->of_task[t].items[i];
 }
 
-/* Lists of these lengths, to restore into. */
+/* Allocates lists of these lengths, to restore into. */
 static status make_room(struct exemplars *e, size_t tasks, const int32_t *counts, struct error *error)
 {
     exemplars_free(e);

@@ -17,14 +17,14 @@
 
 struct exemplars {
     size_t capacity; /* images of all tasks together */
-    size_t tasks;    /* that have given exemplars */
+    size_t tasks;    /* tasks that have exemplars */
     struct {
         size_t count;
         uint32_t *items; /* in the order of picking */
     } * of_task;
 };
 
-/* What each task may keep after one more task: ⌊capacity / (tasks + 1)⌋. */
+/* The number of images that each task may keep after one more task: ⌊capacity / (tasks + 1)⌋. */
 size_t exemplars_share(const struct exemplars *exemplars);
 
 /* Greedy herding: pick k is the row whose addition brings the mean of the picks nearest to μ, the mean of all rows after
@@ -33,7 +33,7 @@ size_t exemplars_share(const struct exemplars *exemplars);
 status exemplars_herd(const float *features, size_t n, size_t width, size_t count, uint32_t *picks, double *distances,
                       struct error *error);
 
-/* Keeps the first picks of the task that ended, at most a share, and shortens those of the tasks before. */
+/* Keeps the first picks of the task that ended, at most a share, and shortens the lists of the tasks before. */
 status exemplars_add(struct exemplars *exemplars, const uint32_t *picks, size_t count, struct error *error);
 
 size_t exemplars_count(const struct exemplars *exemplars);

@@ -5,12 +5,12 @@
  *          → evaluation_begin → evaluation (scores) → evaluation_end
  *          → close
  *
- * A method that trains no group has no iterations: what it learns of a task, it learns in end_task.
+ * A method that trains no group has no iterations: it learns from a task in end_task.
  *
- * Trained on several GPUs, every rank (replicas.h) has a run of its own. Called on every rank: open, begin_task, loss,
- * before_update, after_step, close. On the leader alone: end_task, evaluation_begin, evaluation_end, keep. The leader's
- * state (the trained groups and, through keep, that of the method) is copied to the other ranks before each begin_task,
- * and hooks must compute the same on every rank: draw random numbers from (seed, task, step) alone.
+ * On several GPUs, every rank (replicas.h) has a method_run. Called on every rank: open, begin_task, loss,
+ * before_update, after_step, close. Called on the leader alone: end_task, evaluation_begin, evaluation_end, keep. The
+ * leader's state (the trained groups and, through keep, the method's own) is copied to the other ranks before each
+ * begin_task. Hooks must compute the same on every rank, so they draw random numbers from (seed, task, step) alone.
  */
 #ifndef MTIL_HARNESS_TRAIN_METHOD_H
 #define MTIL_HARNESS_TRAIN_METHOD_H
@@ -33,8 +33,8 @@ struct task;
 
 enum { METHOD_SECTIONS = 4, METHOD_INPUTS = 4 };
 
-/* A file or folder that an option names, as it was before open. What is digested for the identity of the run must be the
- * same (inputs.h). */
+/* A file or folder that an option names, as it was before open. The contents digested for the identity of the run must
+ * be the same (inputs.h). */
 struct method_input {
     const char *option;
     struct file_stamp file;   /* OPTION_FILE */
@@ -46,34 +46,34 @@ struct method_run {
     struct experiment *experiment; /* this rank's */
     const struct options *options; /* the method's keys */
     void *state;                   /* state_size bytes, zero before open; the method's own */
-    /* Device memory: what open takes stays until close; emptied before begin_task; emptied before every loss. */
+    /* Device memory: kept from open until close; emptied before begin_task; emptied before every loss. */
     struct arena *memory, *task_memory, *step_memory;
     struct method_input inputs[METHOD_INPUTS];
 };
 
-/* Of a whole run, beside iterations, trained groups and device memory. */
+/* The cost of a whole run besides iterations, trained groups and device memory. */
 struct method_cost {
     double operations;   /* floating-point */
-    double memory, kept; /* bytes on the host, at most; in a resume file */
+    double memory, kept; /* bytes: peak on the host; in a resume file */
 };
 
 /* Hooks that are NULL do nothing (loss: classification_loss of trainer.h). groups is needed. */
 struct method {
     const char *name, *source;    /* source: where it is published */
-    const char *formula;          /* what defines it, in one line, with its keys by name */
+    const char *formula;          /* its definition in one line, with its keys by name */
     const struct option *options; /* its keys under `method` */
     /* Optional sections that the method uses: "merge", "combine", "selector". ("adapter" is used by every method
      * that trains adapters.) Optional sections that it does not use neither identify its runs nor appear in their
      * results. */
     const char *sections[METHOD_SECTIONS];
-    const char *head; /* it works with this one and others of_texts as this one is (heads/heads.h); NULL: text */
+    const char *head; /* it works with heads of the same of_texts as this one (heads/heads.h); NULL: text */
     bool alone;       /* every task starts from the initial weights and is tested on itself only */
-    bool joint;       /* one training on all tasks together (scenario/joint.h), and so one row after it */
+    bool joint;       /* one training on all tasks together (scenario/joint.h), hence one row of results */
     /* loss runs the same operations for every batch of one size and nothing on the host, so that it can be recorded */
     bool loss_repeats;
     size_t state_size;
     unsigned (*groups)(const struct options *options);                     /* set of enum parameter_group */
-    status (*check)(const struct settings *settings, struct error *error); /* of a suite, for what makes no sense */
+    status (*check)(const struct settings *settings, struct error *error); /* refuses suites that make no sense */
     status (*open)(struct method_run *run, struct error *error);
     void (*close)(struct method_run *run); /* also after an open that failed */
     /* Finds the task's prompts, routers and logit_scale in the experiment. resumed: the first iterations of the task were
@@ -86,16 +86,16 @@ struct method {
     status (*before_update)(struct method_run *run, const struct task *task, size_t iteration, struct error *error);
     status (*after_step)(struct method_run *run, const struct task *task, size_t iteration, struct error *error);
     status (*end_task)(struct method_run *run, const struct task *task, struct error *error);
-    /* Swaps in the weights to evaluate and save, if training continues from others; and swaps them out. */
+    /* Swaps in the weights to evaluate and save, if training continues from other weights, and swaps them out. */
     status (*evaluation_begin)(struct method_run *run, struct error *error);
     status (*evaluation_end)(struct method_run *run, struct error *error);
-    /* Turns similarities into the scores that decide, where a method has some of its own. features [n, embed] of images of
-     * the task, not normalised; scores [n, classes], on the host: 100 · cosine to the classes that they are compared
-     * with (evaluate/label_space.h), and what replaces it. */
+    /* Replaces the similarities by the method's own scores. features [n, embed]: of images of the task, not normalised;
+     * scores [n, classes], on the host: on entry 100 · cosine to the classes that the images are compared with
+     * (evaluate/label_space.h), on return the scores. */
     status (*scores)(struct method_run *run, const struct task *task, const float *features, size_t n, size_t classes,
                      float *scores, struct error *error);
     void (*cost)(const struct method_run *run, struct method_cost *cost); /* for estimates, of an open method */
-    /* Saves, restores and copies to other ranks the state that a stop must not lose. */
+    /* Saves, restores and copies to other ranks the state that must survive a stop. */
     status (*keep)(struct method_run *run, const struct passage *passage, struct error *error);
 };
 

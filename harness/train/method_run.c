@@ -18,7 +18,7 @@ static bool identify_folder(char content[DIGEST_SIZE], const char *path)
     return found;
 }
 
-/* What cannot be read is reported by the method, which says what it needs. */
+/* The method reports inputs that cannot be read, because it knows what it needs. */
 static void note_inputs(struct method_run *run, const struct option *option)
 {
     struct error ignored;

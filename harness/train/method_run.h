@@ -8,8 +8,8 @@
 status method_open(struct experiment *experiment, struct error *error);
 void method_close(struct experiment *experiment); /* opened or not */
 
-/* Whether the file (as it was when its contents were digested) or the folder that an option names is as it was when the
- * method read it. */
+/* Whether the file (in the state that was digested) or the folder that an option names is unchanged since the method
+ * read it. */
 bool method_input_same(const struct method_run *run, const struct option *option, const struct file_stamp *file,
                        const char *path);
 

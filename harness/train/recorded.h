@@ -1,4 +1,4 @@
-/* What another program was trained on, in place of datasets and texts: for replays of recorded trajectories.
+/* Batches and texts that another program was trained on, in place of datasets, to replay recorded trajectories.
  *
  *     static const struct recorded recorded = {.context = &fixture, .batch = batch_of, .texts = texts_of};
  *     experiment->recorded = &recorded;                               // before replicas_open
@@ -11,14 +11,14 @@
 /* On the host, borrowed until the next call. */
 struct recorded_batch {
     const float *images;   /* normalised, [count, 3, R, R] */
-    const int32_t *labels; /* NULL: nobody asks for them */
-    size_t count;          /* with all shares */
+    const int32_t *labels; /* NULL: not needed */
+    size_t count;          /* of all ranks together */
 };
 
 /* May be called from several threads. */
 struct recorded {
     void *context;
-    /* Batch `step` of what a loader of these settings would load. */
+    /* Batch `step` of a loader with these settings. */
     status (*batch)(void *context, const struct loader_settings *wanted, size_t step, struct recorded_batch *batch,
                     struct error *error);
     /* Reference texts [count, context] of a task, on the host. */

@@ -61,7 +61,7 @@ status replicas_open(struct experiment *leader, struct error *error)
         return OK;
     if (!leader->model.backend->asynchronous)
         log_warn(leader->log,
-                 "run.gpus=%zu, but there is no GPU: that many replicas share the cores, which is no faster", size);
+                 "run.gpus is %zu, but there is no GPU, so the replicas share the cores, which is no faster", size);
     struct replicas *r = calloc(1, sizeof *r);
     if (r == NULL)
         return error_set(error, ERROR_MEMORY, "replicas: no memory for their description");
@@ -105,7 +105,7 @@ struct experiment *replicas_at(const struct replicas *r, size_t rank)
 
 struct copying {
     struct backend *from, *to;
-    void *chunk; /* of the host */
+    void *chunk; /* on the host */
 };
 enum { CHUNK = 16 << 20 };
 
@@ -135,7 +135,7 @@ static status copy_group(const struct copying *c, struct parameters *to, const s
     return c->to->ops->zero(c->to, to->gradients, bytes, error);
 }
 
-/* State of adapters besides their parameter groups. */
+/* The state of adapters besides their parameter groups. */
 static status copy_marks(const struct copying *c, const struct adapters *to, const struct adapters *from,
                          enum tower tower, struct error *error)
 {
@@ -222,8 +222,7 @@ bool replicas_agree(struct replicas *r)
     return agreed;
 }
 
-/* A rank that ends early wakes the others; after a failure the process group is aborted, so that nobody waits for
- * it. */
+/* A rank that ends early wakes the others; after a failure the process group is aborted, so that no rank waits. */
 static void leave(struct replicas *r, status result)
 {
     if (result != OK && result != ERROR_STOPPED)

@@ -1,14 +1,14 @@
 /* Data-parallel training of one run: every GPU has a replica of the experiment and takes its share of each batch;
  * gradients, used experts and selection counts are summed over all ranks, so that the replicas stay identical.
  *
- *     TRY(replicas_open(e, error));                               // run.gpus of them; none if that is 1
+ *     TRY(replicas_open(e, error));                               // run.gpus replicas; none if it is 1
  *     ... in train_task:
  *     TRY(replicas_start(e->replicas, training, train_share, error));     // the other ranks, each in a thread
- *     status result = train_share(training, error);                       // what every rank does
+ *     status result = train_share(training, error);                       // the work of every rank
  *     TRY(replicas_finish(e->replicas, result, error));
  *
- * The experiment itself is rank 0, the leader: it alone evaluates, freezes and is saved. Its state is copied to the
- * other ranks when training starts. The same number of GPUs gives the same bits; another number rounds differently.
+ * The experiment itself is rank 0, the leader; only the leader evaluates, freezes and is saved. Its state is copied to
+ * the other ranks when training starts. The same number of GPUs gives the same bits; another number rounds differently.
  */
 #ifndef MTIL_HARNESS_TRAIN_REPLICAS_H
 #define MTIL_HARNESS_TRAIN_REPLICAS_H
@@ -31,15 +31,15 @@ status replicas_start(struct replicas *replicas, const struct training *training
 /* Waits for the other ranks. result is the leader's; if another rank failed first, its error is reported. */
 status replicas_finish(struct replicas *replicas, status result, struct error *error);
 
-/* Called by each rank before a step, when only the device can still fail on this rank. False when another rank has
- * left. */
+/* Called by each rank before a step, when nothing but the device can still fail on this rank. False when another rank
+ * has left. */
 bool replicas_agree(struct replicas *replicas);
 
 /* The weight of a loss term that every rank computes in full; the weights of all ranks add up to 1. */
 float replicas_weight(const struct experiment *e);
 
-/* Parts of a rank's step; no-ops without a process group. begin: before loss and gradients; compute = false when
- * this rank has no images. share: sums them up. */
+/* Parts of a rank's step; no-ops without a process group. begin: before loss and gradients; compute = false when this
+ * rank has no images. share: sums loss, gradients and counts over the ranks. */
 status replicas_begin_step(struct experiment *e, bool compute, struct error *error);
 status replicas_share(struct experiment *e, struct error *error);
 

@@ -42,13 +42,20 @@ const struct option training_options[] = {
      .maximum = 1e9,
      .fallback = "100",
      .help = "iterations of linear warm-up"},
+    {.name = "loss",
+     .synonyms = "criterion|loss_fn",
+     .type = OPTION_CHOICE,
+     .choices = "cross_entropy|contrastive",
+     .fallback = "cross_entropy",
+     .help = "loss of a batch: cross_entropy of its images over the task's classes, or contrastive, CLIP's, over its "
+             "images and the prompts of their labels"},
     {.name = "label_smoothing",
      .synonyms = "ls|smoothing",
      .type = OPTION_REAL,
      .minimum = 0,
      .maximum = 1,
      .fallback = "0.2",
-     .help = "label smoothing of the cross-entropy"},
+     .help = "label smoothing of the loss"},
     {.name = "weight_decay",
      .synonyms = "wd|decay",
      .type = OPTION_REAL,
@@ -115,9 +122,28 @@ struct task_settings training_settings_of(const struct options *o)
                                   .batch = whole(o, "batch"),
                                   .rate = options_real(o, "learning_rate"),
                                   .rule = rule_of(o),
+                                  .contrastive = options_choice(o, "loss") == 1,
                                   .smoothing = (float)options_real(o, "label_smoothing"),
                                   .on_nan = (enum on_nan)options_choice(o, "on_nan"),
                                   .augmentation = augmentation_of(o)};
+}
+
+/* Pairs of a whole batch are compared, an image with one prompt each. */
+status training_check(const char *section, const struct options *options, bool of_texts, size_t gpus,
+                      struct error *error)
+{
+    struct task_settings s = training_settings_of(options);
+    const char *fault = !of_texts ? "head.name: linear has no prompts; set head.name=text"
+                        : augmentation_mixes(&s.augmentation)
+                            ? "mixup and cutmix give an image two labels; set both to 0"
+                        : gpus > 1 ? "several GPUs have a part of it each; set run.gpus=1"
+                                   : NULL;
+    if (fault == NULL || !s.contrastive)
+        return OK;
+    return error_set(error, ERROR_ARGUMENT,
+                     "suite: %s.loss: contrastive compares the images of a batch with the prompts of their labels, but "
+                     "%s, or training.loss=cross_entropy",
+                     section, fault);
 }
 
 struct task_settings task_settings_of(const char *name, const char *data_root, const struct options *o)

@@ -13,10 +13,11 @@ enum on_nan { ON_NAN_STOP, ON_NAN_SKIP };
 struct task_settings {
     const char *name, *reader, *root, *template; /* template NULL: the dataset's own */
     size_t iterations, warmup, batch;
-    size_t epochs;       /* 0: iterations say how long */
-    size_t schedule_end; /* where the cosine reaches 0; one before `iterations` with reference_iterations */
+    size_t epochs;       /* 0: iterations are given */
+    size_t schedule_end; /* where the cosine reaches 0; `iterations` − 1 with reference_iterations */
     double rate;
     struct update_rule rule; /* of the optimizer, without a guard */
+    bool contrastive;        /* the loss is CLIP's */
     float smoothing;
     enum on_nan on_nan;
     struct augmentation augmentation; /* of training images */
@@ -28,10 +29,14 @@ extern const struct option training_options[], task_options[]; /* a task's keys:
  * smaller. */
 void task_settings_count(struct task_settings *settings, size_t images);
 
-/* Of the section `training` alone: what iterations need. */
+/* The settings of an iteration, from the section `training` alone. */
 struct task_settings training_settings_of(const struct options *options);
 
-/* options: of the task's entry. root: of data, for tasks without one of their own. All borrowed. */
+/* Whether the loss fits the head, the augmentation and the GPUs; section is for messages. */
+status training_check(const char *section, const struct options *options, bool of_texts, size_t gpus,
+                      struct error *error);
+
+/* options: the task's entry. root: data.root, for tasks without their own. All borrowed. */
 struct task_settings task_settings_of(const char *name, const char *root, const struct options *options);
 
 #endif

@@ -9,7 +9,7 @@ bool trained_group_at(const struct experiment *e, size_t index, struct trained_g
         if (adapters_in_tower(e->model.adapters, (enum tower)t) && at++ == index)
             *group = (struct trained_group){towers[t], e->model.adapters->towers[t].parameters};
     if (e->model.groups & GROUPS_TOWERS &&
-        at++ == index) /* both towers' lie in one group, whose flags tell them apart */
+        at++ == index) /* one group holds both towers' adapters; its flags distinguish them */
         *group = (struct trained_group){"clip", e->model.clip->parameters};
     if (e->model.groups & GROUP_HEAD && at == index)
         *group = (struct trained_group){"head", e->model.head->parameters(e)};

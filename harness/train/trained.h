@@ -1,5 +1,5 @@
-/* The groups of parameters that an experiment trains. Optimizer, guard, resume files, replicas and sizes iterate over
- * them and know no method.
+/* The groups of parameters that an experiment trains. Optimizer, guard, resume files, replicas and memory estimates
+ * iterate over the groups and do not depend on the method.
  *
  *     struct trained_group group;
  *     for (size_t i = 0; trained_group_at(e, i, &group); i++)
@@ -18,8 +18,8 @@ struct trained_group {
 /* The groups that the experiment trains, in a fixed order. False past the last one. */
 bool trained_group_at(const struct experiment *experiment, size_t index, struct trained_group *group);
 
-/* How a training step encodes with a tower: with adapters and the routers of the samples if those are trained, with
- * gradients if something of the tower is. */
+/* The encoding of a training step with a tower: with adapters and the samples' routers if adapters are trained, with
+ * gradients if anything of the tower is trained. */
 void trained_encoding(struct experiment *experiment, enum tower tower, const int32_t *routers,
                       struct encoding *encoding);
 

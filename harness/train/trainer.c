@@ -25,8 +25,11 @@ status classification_loss(struct method_run *run, const struct task *task, cons
     encoding.first = batch->first;
     struct image_batch images = {.images = batch->images};
     TRY(clip_encode_images(e->model.clip, &encoding, &images, &pass, &features, error));
-    struct head_batch scored = {
-        .features = &features, .labels = &batch->labels, .smoothing = task->settings.smoothing, .weight = share};
+    struct head_batch scored = {.features = &features,
+                                .labels = &batch->labels,
+                                .smoothing = task->settings.smoothing,
+                                .weight = share,
+                                .contrastive = task->settings.contrastive};
     TRY(e->model.head->loss(e, &e->classes, &scored, error));
     return encoding.training ? clip_encode_backward(e->model.clip, &encoding, &pass, &scored.dfeatures, error) : OK;
 }

@@ -78,3 +78,73 @@ status class_head_backward(struct backend *backend, struct arena *arena, const s
     TRY(side_backward(backend, arena, head, true, dimage, error));
     return dtext != NULL ? side_backward(backend, arena, head, false, dtext, error) : OK;
 }
+
+/* --- Pairs --- */
+
+/* drows and dcolumns become gradients of half the loss: of every row over the columns, where its own has its number. */
+static status one_direction(struct backend *backend, struct arena *arena, const struct class_contrast *contrast,
+                            const struct tensor *features[2], const int32_t *own, struct tensor *drows,
+                            struct tensor *dcolumns, struct error *error)
+{
+    struct class_head head;
+    TRY(class_head_logits(backend, arena, features[0], features[1], contrast->scale, &head, error));
+    TRY(class_head_loss(backend, &head, &(struct image_labels){.labels = own}, contrast->smoothing,
+                        contrast->weight / 2, contrast->loss, error));
+    return class_head_backward(backend, arena, &head, drows, dcolumns, error);
+}
+
+/* to += from */
+static status join(struct backend *backend, struct tensor *to, const struct tensor *from, struct error *error)
+{
+    return backend->ops->weighted_sum(backend,
+                                      &(struct weighted_sum){.count = 2,
+                                                             .n = to->shape[0] * to->shape[1],
+                                                             .inputs = {to->data, from->data},
+                                                             .weights = {1, 1},
+                                                             .out = to->data},
+                                      error);
+}
+
+/* dtext[labels[i]] += dx[i] */
+static status add_by_label(struct backend *backend, struct arena *arena, const struct class_contrast *contrast,
+                           const struct tensor *dx, struct tensor *dtext, struct error *error)
+{
+    struct tensor unused; /* a label is a token at the only position, whose gradient nobody wants */
+    TRY(tensor_take(dtext, arena, TENSOR_F32, "gradient of the texts", 2, contrast->text_features->shape, error));
+    TRY(tensor_take(&unused, arena, TENSOR_F32, "gradient of the position", 1, &dx->shape[1], error));
+    TRY(backend->ops->zero(backend, dtext->data, tensor_bytes(dtext), error));
+    TRY(backend->ops->zero(backend, unused.data, tensor_bytes(&unused), error));
+    return backend->ops->embed_tokens_backward(backend,
+                                               &(struct embed_tokens_backward){.batch = dx->shape[0],
+                                                                               .positions = 1,
+                                                                               .context = 1,
+                                                                               .width = dx->shape[1],
+                                                                               .tokens = contrast->labels,
+                                                                               .dx = dx->data,
+                                                                               .dtable = dtext->data,
+                                                                               .dposition = unused.data},
+                                               error);
+}
+
+status class_head_contrast(struct backend *backend, struct arena *arena, const struct class_contrast *contrast,
+                           struct tensor *dimage, struct tensor *dtext, struct error *error)
+{
+    const struct tensor *images = contrast->image_features;
+    struct tensor own, texts, of_images[2], of_texts[2];
+    TRY(tensor_take(&own, arena, TENSOR_I32, "numbers of the pairs", 1, images->shape, error));
+    TRY(tensor_take(&texts, arena, TENSOR_F32, "texts of the labels", 2, images->shape, error));
+    TRY(backend->ops->arange(backend, &(struct arange){.count = images->shape[0], .step = 1, .out = own.data}, error));
+    TRY(backend->ops->gather_rows(backend,
+                                  &(struct gather_rows){.x = matrix_of(contrast->text_features),
+                                                        .out = matrix_of(&texts),
+                                                        .rows = contrast->labels},
+                                  error));
+    TRY(one_direction(backend, arena, contrast, (const struct tensor *[]){images, &texts}, own.data, &of_images[0],
+                      &of_texts[0], error));
+    TRY(one_direction(backend, arena, contrast, (const struct tensor *[]){&texts, images}, own.data, &of_texts[1],
+                      &of_images[1], error));
+    TRY(join(backend, &of_images[0], &of_images[1], error));
+    TRY(join(backend, &of_texts[0], &of_texts[1], error));
+    *dimage = of_images[0];
+    return add_by_label(backend, arena, contrast, &of_texts[0], dtext, error);
+}

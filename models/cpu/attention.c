@@ -5,8 +5,9 @@
 
 struct attention_run {
     struct cpu *cpu;
-    size_t positions, width, heads, columns, scratch_values; /* columns: of a head */
-    float scale;                                             /* 1/√columns */
+    size_t positions, width, heads, columns; /* columns: of a head */
+    size_t room_values, scratch_values;      /* of a worker: for f32_run, and of all with the matrices behind */
+    float scale;                             /* 1/√columns */
     bool causal;
     const float *qkv, *dout;
     float *out, *dqkv, *scratch;
@@ -24,21 +25,24 @@ static struct head head_of(const struct attention_run *run, size_t job)
     return (struct head){base, base + run->width, base + 2 * run->width, 3 * run->width};
 }
 
-/* p [L, L] = softmax(q kᵀ / √columns), row i over positions 0 … i when causal */
-static void probabilities(const struct attention_run *run, const struct head *head, float *p)
+/* p [L, L] = softmax(q kᵀ / √columns), row i over positions 0 … i when causal. oneDNN's kernels differ in the last bit from one
+ * number of positions to another, and a prompt must not know how long the others of its batch are. */
+static void probabilities(const struct attention_run *run, const struct head *head, float *room, float *p)
 {
     size_t n = run->positions;
-    product_run(run->cpu, &(struct product){.a = head->query,
-                                            .b = head->key,
-                                            .c = p,
-                                            .m = n,
-                                            .n = n,
-                                            .k = run->columns,
-                                            .lda = head->stride,
-                                            .ldb = head->stride,
-                                            .ldc = n,
-                                            .transpose_b = true,
-                                            .scale = 1.0f});
+    f32_run(run->cpu,
+            &(struct product){.a = head->query,
+                              .b = head->key,
+                              .c = p,
+                              .m = n,
+                              .n = n,
+                              .k = run->columns,
+                              .lda = head->stride,
+                              .ldb = head->stride,
+                              .ldc = n,
+                              .transpose_b = true,
+                              .scale = 1.0f},
+            room);
     for (size_t i = 0; i < n; i++) {
         size_t seen = run->causal ? i + 1 : n;
         run->cpu->vector->softmax(seen, run->scale, p + i * n, p + i * n);
@@ -51,18 +55,20 @@ static void attend(void *context, size_t job, size_t worker)
     const struct attention_run *run = context;
     struct head head = head_of(run, job);
     size_t n = run->positions, sample = job / run->heads, column = job % run->heads * run->columns;
-    float *p = run->scratch + worker * run->scratch_values;
-    probabilities(run, &head, p);
-    product_run(run->cpu, &(struct product){.a = p,
-                                            .b = head.value,
-                                            .c = run->out + sample * n * run->width + column,
-                                            .m = n,
-                                            .n = run->columns,
-                                            .k = n,
-                                            .lda = n,
-                                            .ldb = head.stride,
-                                            .ldc = run->width,
-                                            .scale = 1.0f});
+    float *room = run->scratch + worker * run->scratch_values, *p = room + run->room_values;
+    probabilities(run, &head, room, p);
+    f32_run(run->cpu,
+            &(struct product){.a = p,
+                              .b = head.value,
+                              .c = run->out + sample * n * run->width + column,
+                              .m = n,
+                              .n = run->columns,
+                              .k = n,
+                              .lda = n,
+                              .ldb = head.stride,
+                              .ldc = run->width,
+                              .scale = 1.0f},
+            room);
 }
 
 static void attend_backward(void *context, size_t job, size_t worker)
@@ -72,8 +78,8 @@ static void attend_backward(void *context, size_t job, size_t worker)
     size_t n = run->positions, sample = job / run->heads, column = job % run->heads * run->columns;
     const float *dout = run->dout + sample * n * run->width + column;
     float *dquery = run->dqkv + (head.query - run->qkv), *dkey = dquery + run->width, *dvalue = dkey + run->width;
-    float *p = run->scratch + worker * run->scratch_values, *dp = p + n * n;
-    probabilities(run, &head, p);
+    float *room = run->scratch + worker * run->scratch_values, *p = room + run->room_values, *dp = p + n * n;
+    probabilities(run, &head, room, p);
     product_run(run->cpu, &(struct product){.a = p,
                                             .b = dout,
                                             .c = dvalue,
@@ -126,7 +132,8 @@ static status run_heads(struct attention_run *run, size_t batch, size_t matrices
     struct arena_mark mark = arena_mark(&run->cpu->scratch);
     run->columns = run->width / run->heads;
     run->scale = 1.0f / sqrtf((float)run->columns);
-    run->scratch_values = (matrices * run->positions * run->positions + 15) / 16 * 16;
+    run->room_values = f32_room(run->cpu, run->positions, run->columns);
+    run->scratch_values = run->room_values + (matrices * run->positions * run->positions + 15) / 16 * 16;
     void *memory;
     TRY(cpu_scratch(run->cpu, threads_count(run->cpu->threads) * run->scratch_values * sizeof(float), &memory, error));
     run->scratch = memory;

@@ -15,8 +15,10 @@ static inline __attribute__((always_inline)) void store(const struct f32_product
     _mm512_mask_storeu_ps(c, mask, sum);
 }
 
-/* Loops over rows are unrolled, so that the sums stay in registers. */
-static inline __attribute__((always_inline)) void run_panel(const struct f32_product *p, size_t first, size_t j)
+/* `vectors`, 1 or 2, is known where this is inlined: loops over it and over rows are unrolled, so that the sums stay in
+ * registers. */
+static inline __attribute__((always_inline)) void run_panel(const struct f32_product *p, size_t vectors, size_t first,
+                                                            size_t j)
 {
     const float *a = p->a + first * f32_row_values(p->k), *b = p->b + j * p->k;
     float *c = p->c + first * p->ldc + j;
@@ -29,12 +31,13 @@ static inline __attribute__((always_inline)) void run_panel(const struct f32_pro
     for (size_t from = 0; from < p->k; from += F32_DEPTH, a += ROWS * F32_STRIDE) {
         size_t depth = p->k - from < F32_DEPTH ? p->k - from : F32_DEPTH;
         for (size_t k = 0; k < depth; k++, b += F32_STRIP) {
-            __m512 b0 = _mm512_load_ps(b), b1 = _mm512_load_ps(b + SIDE);
+            __m512 b0 = _mm512_load_ps(b), b1 = vectors > 1 ? _mm512_load_ps(b + SIDE) : b0;
 #pragma GCC unroll 14
             for (size_t i = 0; i < ROWS; i++) {
                 __m512 value = _mm512_set1_ps(a[i * F32_STRIDE + k]);
                 sum[i][0] = _mm512_fmadd_ps(value, b0, sum[i][0]);
-                sum[i][1] = _mm512_fmadd_ps(value, b1, sum[i][1]);
+                if (vectors > 1)
+                    sum[i][1] = _mm512_fmadd_ps(value, b1, sum[i][1]);
             }
         }
     }
@@ -42,7 +45,8 @@ static inline __attribute__((always_inline)) void run_panel(const struct f32_pro
     for (size_t i = 0; i < ROWS; i++)
         if (first + i < p->m) {
             store(p, sum[i][0], c + i * p->ldc, some);
-            store(p, sum[i][1], c + i * p->ldc + SIDE, some >> SIDE);
+            if (vectors > 1)
+                store(p, sum[i][1], c + i * p->ldc + SIDE, some >> SIDE);
         }
 }
 
@@ -50,5 +54,8 @@ void f32_multiply_avx512(const struct f32_product *p)
 {
     for (size_t j = 0; j < p->n; j += F32_STRIP)
         for (size_t i = 0; i < p->m; i += ROWS)
-            run_panel(p, i, j);
+            if (p->n - j > SIDE)
+                run_panel(p, 2, i, j);
+            else
+                run_panel(p, 1, i, j);
 }

@@ -225,10 +225,15 @@ struct grouped_run {
     float *padded; /* where rows share tiles: room for one at full height, a and out, for each worker */
 };
 
-/* A tile of GROUPED_ROWS is one sample: how many others chose its expert must not change its bits. Single rows that
- * share tiles come in those of one height, the last one padded to it; a multiple of the 4 and 6 rows that oneDNN's AVX2
- * kernels take at a time, of which the rest goes another way. */
-enum { GROUP_WEIGHT_ROWS = 64, SHARED_ROWS = 48 };
+/* Neither how many samples chose an expert nor how many rows a sample has must change a row's bits. oneDNN's kernels take rows
+ * by 4 or 6 on AVX2 and few of them another way on AVX-512, so that the heights of tiles are multiples of 24, the last one
+ * of an expert padded to that. Single rows have tiles of their own unless they share them. */
+enum { GROUP_WEIGHT_ROWS = 64, SHARED_ROWS = 24, LARGEST_SHARED = 8 * SHARED_ROWS };
+
+static bool shares_tiles(const struct grouped_gemm *g)
+{
+    return g->rows_share_tiles || g->rows_per_slot > 1;
+}
 
 static size_t padded_values(const struct grouped_gemm *g)
 {
@@ -260,7 +265,7 @@ static void multiply_group_rows(void *context, size_t job, size_t worker)
     const struct grouped_gemm *g = run->gemm;
     struct group_tile tile = run->tiles[job];
     size_t n = g->out.columns, expert = (size_t)tile.group;
-    if (g->rows_share_tiles && tile.rows < SHARED_ROWS) {
+    if (shares_tiles(g) && tile.rows < SHARED_ROWS) {
         struct matrix a = matrix_rows(run->padded + worker * padded_values(g), SHARED_ROWS, g->a.columns),
                       out = matrix_rows((float *)a.data + SHARED_ROWS * g->a.stride, SHARED_ROWS, n);
         a.stride = g->a.stride;
@@ -309,6 +314,15 @@ static void multiply_group_weights(void *context, size_t job, size_t worker)
                                    (float *)g->column_sums + expert * m + tile.row);
 }
 
+static size_t rows_of_tile(const struct grouped_gemm *g, size_t left)
+{
+    if (g->kind == GROUPED_WEIGHTS)
+        return smaller(left, GROUP_WEIGHT_ROWS);
+    if (!shares_tiles(g))
+        return 1;
+    return left < SHARED_ROWS ? left : smaller(left / SHARED_ROWS * SHARED_ROWS, LARGEST_SHARED);
+}
+
 static size_t list_tiles(const struct grouped_gemm *g, struct group_tile *tiles)
 {
     size_t count = 0;
@@ -317,13 +331,12 @@ static size_t list_tiles(const struct grouped_gemm *g, struct group_tile *tiles)
         bool weights = g->kind == GROUPED_WEIGHTS;
         if (first == last || (weights && g->frozen != NULL && g->frozen[e]))
             continue;
-        size_t from = weights ? 0 : first, to = weights ? g->a.columns : last,
-               step = weights               ? GROUP_WEIGHT_ROWS
-                      : g->rows_share_tiles ? SHARED_ROWS
-                                            : g->rows_per_slot;
-        for (size_t row = from; row < to; row += step, count++)
+        size_t from = weights ? 0 : first, to = weights ? g->a.columns : last;
+        for (size_t row = from, rows; row < to; row += rows, count++) {
+            rows = rows_of_tile(g, to - row);
             if (tiles != NULL)
-                tiles[count] = (struct group_tile){(int32_t)e, row, to - row < step ? to - row : step};
+                tiles[count] = (struct group_tile){(int32_t)e, row, rows};
+        }
     }
     return count;
 }
@@ -339,8 +352,7 @@ status cpu_grouped_gemm(struct backend *backend, const struct grouped_gemm *g, s
     TRY(cpu_scratch(cpu, run.count * sizeof *run.tiles, &memory, error));
     run.tiles = memory;
     list_tiles(g, run.tiles);
-    if (g->rows_share_tiles) {
-        assert(g->rows_per_slot == 1);
+    if (shares_tiles(g)) {
         TRY(cpu_scratch(cpu, threads_count(cpu->threads) * padded_values(g) * sizeof(float), &memory, error));
         run.padded = memory;
     }

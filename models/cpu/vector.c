@@ -556,5 +556,7 @@ const struct vector_kernels VECTOR_TABLE = {
     .turn = turn,
 #if defined(__AVX512F__)
     .multiply = f32_multiply_avx512,
+#elif defined(__AVX2__)
+    .multiply = f32_multiply_avx2,
 #endif
 };

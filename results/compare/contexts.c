@@ -1,4 +1,4 @@
-/* Which runs may stand beside one another: those whose settings agree in everything but what is compared. */
+/* Makes contexts: runs whose settings agree in all but what is compared. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,7 +7,7 @@
 #include "results/compare/internal.h"
 
 #define ALONE_LIMIT 12      /* notes on groups with nothing to compare them with */
-#define DIFFERENCES_SHOWN 6 /* of two configurations, in a note */
+#define DIFFERENCES_SHOWN 6 /* differences of two configurations in a note */
 
 /* Keys in the order of their bytes, borrowed from the configurations. */
 struct keys {
@@ -57,7 +57,7 @@ static bool decides_on(const char *by, const char *key)
            (strcmp(by, "merge.policy") == 0 && strcmp(section, "combine") == 0);
 }
 
-/* Whether key comes and goes with a choice that is compared: the decay of a policy that has one. */
+/* Whether key belongs to a compared choice, such as the decay of a policy that has one. */
 static bool belongs_to_by(const struct comparison_request *request, const char *key)
 {
     for (size_t i = 0; i < request->by_count; i++) {
@@ -71,7 +71,7 @@ static bool belongs_to_by(const struct comparison_request *request, const char *
 struct finding {
     const struct comparison_request *request;
     struct keys *varied; /* keys whose values are not the same everywhere */
-    struct keys *chosen; /* of those, the ones that belong to what is compared, and some configurations lack */
+    struct keys *chosen; /* keys among them that belong to a compared choice and that some configurations lack */
 };
 
 static void find_key(void *context, const char *key, const char *a, const char *b)
@@ -85,7 +85,7 @@ static void find_key(void *context, const char *key, const char *a, const char *
         add_key(finding->chosen, key);
 }
 
-/* What varies at all differs from the first configuration somewhere. */
+/* A key that varies differs between the first configuration and another. */
 static status find_keys(const struct compare *c, struct keys *varied, struct keys *chosen, struct error *error)
 {
     struct finding finding = {c->request, varied, chosen};
@@ -118,7 +118,7 @@ static bool makes_no_difference(const struct compare *c, const struct configurat
     return value && compare_is_incidental(c->request, key, value, value);
 }
 
-/* The values of the keys that vary, and the test sets, whatever their order: what makes a context. */
+/* The key of a context: the values of the keys that vary, and the test sets in any order. */
 static status make_key(const struct compare *c, struct configuration *configuration, const struct keys *varied,
                        const struct keys *chosen, struct error *error)
 {
@@ -159,7 +159,7 @@ static void number_contexts(struct compare *c)
     c->result->context_count = context + 1;
 }
 
-/* Test sets belong to a context's name only where they are what tells it from another. */
+/* Whether contexts differ in their test sets, which then are part of their names. */
 static bool test_sets_vary(const struct compare *c)
 {
     for (size_t k = 1; k < c->configurations; k++) {
@@ -276,7 +276,7 @@ static status make_group(struct compare *c, const struct configuration *configur
     return OK;
 }
 
-/* Configurations of which no run is left go. */
+/* Removes configurations without a run. */
 static void drop_empty(struct compare *c)
 {
     size_t kept = 0;
@@ -289,7 +289,7 @@ static void drop_empty(struct compare *c)
     c->configurations = kept;
 }
 
-/* ---- What stands alone, and why ---- */
+/* ---- Groups that stand alone ---- */
 
 struct nearest {
     const struct comparison_request *request;
@@ -308,7 +308,7 @@ static void count_difference(void *context, const char *key, const char *a, cons
                  b ? b : "not set");
 }
 
-/* The configuration of another name that differs least, and in what; the number of configurations: there is none. */
+/* The configuration of another name that differs least, with the differences; c->configurations if there is none. */
 static size_t find_nearest(const struct compare *c, size_t here, struct nearest *best)
 {
     size_t place = c->configurations;
@@ -333,7 +333,7 @@ static bool is_alone(const struct compare *c, size_t k)
            (k + 1 == c->configurations || c->configuration[k + 1].context != context);
 }
 
-/* What two say of each other is said once. */
+/* Whether the note on two configurations was already added. */
 static bool is_said(const struct compare *c, size_t here, size_t there)
 {
     struct nearest back;
@@ -406,7 +406,7 @@ static bool is_asked(const struct comparison_request *request, const char *name)
     return asked;
 }
 
-/* A group that no configuration is in is a mistake. */
+/* A requested group without a configuration is an error. */
 static status check_asked(const struct compare *c, struct error *error)
 {
     const char **names = calloc(c->configurations + 1, sizeof *names);

@@ -1,4 +1,4 @@
-/* Runs that a comparison looks at: their settings, what they were tested on, what they reached. */
+/* Reads the runs of a comparison: their settings, test sets and metrics. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 #include "results/query/internal.h"
 #include "results/store/store_internal.h"
 
-/* Without a status in the filter only runs that came to their end. */
+/* Without a status in the filter, only finished runs. */
 #define COMPARED CHOSEN ", compared AS (SELECT * FROM chosen WHERE ?7 IS NOT NULL OR status = 'finished') "
 
 static status open_filtered(struct compare *c, const char *sql, struct statement **statement, struct error *error)
@@ -103,7 +103,7 @@ static status unknown_key(const char *name, const struct setting_values *values,
     return ERROR_ARGUMENT;
 }
 
-/* The values of what is compared, of the configuration whose first run the statement is at. */
+/* Reads the compared values of the configuration whose first run the statement is at. */
 static status read_by(struct compare *c, struct statement *statement, struct configuration *configuration,
                       struct error *error)
 {
@@ -175,7 +175,7 @@ static status read_runs(struct compare *c, struct error *error)
     return result;
 }
 
-/* A key that no configuration has is a mistake. */
+/* A key that no configuration has is an error. */
 static status check_by(const struct compare *c, struct error *error)
 {
     for (size_t i = 0; i < c->request->by_count; i++) {
@@ -429,7 +429,7 @@ static status drop_runs(struct compare *c, struct error *error)
     return OK;
 }
 
-/* What may move the last digits, though it is no setting. */
+/* Notes differences that are no settings but may change the last digits. */
 static status note_mixed(struct compare *c, const char *column, const char *what, struct error *error)
 {
     char sql[4096];

@@ -21,8 +21,8 @@ struct csv_counts {
     size_t files, rows;
 };
 
-/* Into folder, which is made where it is missing. The files appear together when all are complete; a failure leaves what
- * was there. ERROR_ARGUMENT when the filter leaves no run, or a table has more cells than a query may. */
+/* Writes into folder, which is created if missing. The files appear together when all are complete; a failure leaves
+ * the folder as it was. ERROR_ARGUMENT when the filter chooses no run, or a table has more cells than a query may. */
 status csv_export(struct store *store, const struct query_filter *filter, const char *folder, struct csv_counts *counts,
                   struct error *error);
 

@@ -97,7 +97,7 @@ static void add_string(struct text *to, unsigned field, const char *string)
     add_bytes(to, field, string, strlen(string));
 }
 
-/* Adds a message and lets go of its own memory. */
+/* Adds a message and frees it. */
 static void add_message(struct text *to, unsigned field, struct text *message)
 {
     add_bytes(to, field, message->data, message->size);
@@ -172,7 +172,7 @@ void event_file_text(struct event_file *file, const struct event_time *time, con
     add_value(file, time, &value);
 }
 
-/* What a plugin reads from a tag without values; message is let go of. */
+/* The data of a plugin on a tag without values; frees message. */
 static void add_plugin_data(struct event_file *file, const struct event_time *time, const char *tag,
                             enum hparams_field field, struct text *message)
 {

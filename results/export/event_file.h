@@ -9,8 +9,9 @@
  *     … file.bytes, unless file.bytes.failed …
  *     event_file_free(&file);
  *
- * Formats: tensorflow/core/lib/io/record_writer.h, core/util/event.proto, core/framework/summary.proto and tensor.proto,
- * tensorboard/plugins/hparams/plugin_data.proto; of the messages only the fields that are needed. The name of a file must hold "tfevents".
+ * Formats: tensorflow/core/lib/io/record_writer.h, core/util/event.proto, core/framework/summary.proto and
+ * tensor.proto, tensorboard/plugins/hparams/plugin_data.proto; only the needed fields of the messages. The name of a
+ * file must contain "tfevents".
  */
 #ifndef MTIL_RESULTS_EXPORT_EVENT_FILE_H
 #define MTIL_RESULTS_EXPORT_EVENT_FILE_H
@@ -30,14 +31,14 @@ struct event_time {
     int64_t step; /* not negative */
 };
 
-/* The first event, which says what the file is. */
+/* The first event, which identifies the format. */
 void event_file_begin(struct event_file *file, double clock);
 
 void event_file_scalar(struct event_file *file, const struct event_time *time, const char *tag, double value);
 void event_file_text(struct event_file *file, const struct event_time *time, const char *tag, const char *markdown);
 
-/* For the tab HParams: what the run was given, and the group of runs that were given the same but for their seed. A value
- * that reads as a number is one there. */
+/* For the tab HParams: the settings of the run, and its group of runs that differ in the seed alone. Values that read
+ * as numbers are numbers there. */
 struct event_setting {
     const char *key, *value;
 };

@@ -51,8 +51,8 @@ static const char *cell_text(const struct table_cell *cell, int decimals, char n
     return "";
 }
 
-/* What a terminal shows of string, cut to limit columns: the full text is for the forms that programs read. Returns its
- * columns. */
+/* Appends the part of string that a terminal shows, cut to limit columns, and returns its columns. Formats for programs
+ * have the full text. */
 static size_t clip(const char *string, size_t limit, struct text *shown)
 {
     struct text visible = {0};
@@ -92,7 +92,7 @@ static bool aligned_right(const struct table *table, size_t column)
     return table_column_is_numeric(table, column);
 }
 
-/* What a column's best cell reads, "" when the column has none; cells that read the same are as good. */
+/* The shown text of a column's best cell, "" when there is none; cells with the same text are equally good. */
 struct best {
     char number[NUMBER_SIZE];
 };
@@ -127,7 +127,7 @@ static bool is_best(const struct best *best, const struct table_cell *cell, cons
     return best->number[0] && cell->kind != CELL_TEXT && strcmp(best->number, reads) == 0;
 }
 
-/* What the forms for people need to know of a column. */
+/* Layout of a column in the forms for people. */
 struct layout {
     size_t width, limit;
     bool right;
@@ -160,7 +160,7 @@ static size_t block_end(const struct table *table, size_t row)
     return next < table->blocks ? table->block[next] : table_rows(table);
 }
 
-/* To be called before each row is written; whether there is a rule above it. */
+/* Called before each row is written; returns whether there is a rule above it. */
 static bool enter_row(const struct table *table, struct layout *layout, size_t row)
 {
     if (!begins_block(table, row))
@@ -170,7 +170,7 @@ static bool enter_row(const struct table *table, struct layout *layout, size_t r
     return row > 0;
 }
 
-/* What people read in a cell. */
+/* The text of a cell in the forms for people. */
 static const char *shown_text(const struct table *table, size_t row, size_t column, char number[NUMBER_SIZE])
 {
     const struct table_column *about = &table->column[column];
@@ -286,7 +286,7 @@ static void add_valid(struct text *text, const char *bytes)
     }
 }
 
-/* The exact text. What a terminal would obey is escaped, which JSON asks for below U+0020 alone. */
+/* The exact text. Characters that a terminal would obey are escaped; JSON requires that only below U+0020. */
 static void add_json_string(struct text *text, const char *string)
 {
     struct text valid = {0};
@@ -365,7 +365,7 @@ static void render_markdown(const struct table *table, struct layout *layout, bo
     }
 }
 
-/* Letters beyond ASCII that names and titles have, and pdfLaTeX does not know of itself. */
+/* Letters beyond ASCII in names and titles that pdfLaTeX does not know by itself. */
 static const struct {
     const char *letter, *command;
 } latex_letters[] = {{"−", "$-$"},    {"×", "$\\times$"}, {"±", "$\\pm$"}, {"·", "$\\cdot$"},

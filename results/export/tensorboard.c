@@ -53,7 +53,7 @@ static double real(struct statement *row, size_t column)
     return value.kind == VALUE_REAL ? value.real : value.kind == VALUE_INTEGER ? (double)value.integer : (double)NAN;
 }
 
-/* Iterations are counted through all tasks; before is what those of earlier tasks come to. */
+/* Iterations are counted through all tasks; before: iterations of earlier tasks. */
 struct place {
     int64_t task, iteration, before;
 };
@@ -172,7 +172,7 @@ static status add_hyperparameters(struct run_export *out, struct error *error)
     return result;
 }
 
-/* In which settings the chosen runs differ, a row per run and key. Seeds are what a group has several of. */
+/* The settings in which the chosen runs differ, a row per run and key. Seeds differ within a group. */
 static const char differing_sql[] =
     CHOSEN ", differing AS (SELECT key FROM settings JOIN chosen USING (run) WHERE key NOT IN ('run.seeds', "
            "'method.name', 'merge.policy') GROUP BY key "

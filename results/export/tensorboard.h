@@ -14,8 +14,8 @@
  *     _hparams_/…                                 for the tab HParams: method, policy, suite, and the settings in which
  *                                                 the chosen runs differ; the seeds of a configuration are one group
  *
- * Accuracies and metrics are in percent. The clock is that of the run's start plus the time its phases took, so that the
- * time for which a run was stopped does not count.
+ * Accuracies and metrics are in percent. The clock is the run's start plus the time of its phases, so the time for
+ * which a run was stopped does not count.
  */
 #ifndef MTIL_RESULTS_EXPORT_TENSORBOARD_H
 #define MTIL_RESULTS_EXPORT_TENSORBOARD_H
@@ -30,8 +30,8 @@ struct tensorboard_counts {
     size_t runs, values; /* values: numbers, text not counted */
 };
 
-/* The runs that the filter leaves, into folder, which is made where it is missing. The files appear together when
- * all are complete; a failure leaves what was there. ERROR_ARGUMENT when the filter leaves no run. */
+/* Writes the chosen runs into folder, which is created if missing. The files appear together when all are complete; a
+ * failure leaves the folder as it was. ERROR_ARGUMENT when the filter chooses no run. */
 status tensorboard_export(struct store *store, const struct query_filter *filter, const char *folder,
                           struct tensorboard_counts *counts, struct error *error);
 

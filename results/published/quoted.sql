@@ -1,7 +1,7 @@
--- What is known only from other papers' comparisons; the tables themselves could not be had. The pages of two projects
--- (github.com/Artificer-AI-Lab): CoDyRA (Lu et al., arXiv 2412.01004), MTIL with 5 images per class; MoRAM (arXiv 2506.21035, ICML
--- 2026), X-TAIL, the ten datasets of RAIL (Xu et al., NeurIPS 2024, arXiv 2406.18868), whose own gains over MA are those of these
--- rows. LwF's last row there is iCaRL's and left out.
+-- Numbers known only from comparisons in other papers; the original tables were not available. The pages of two
+-- projects (github.com/Artificer-AI-Lab): CoDyRA (Lu et al., arXiv 2412.01004), MTIL with 5 images per class; MoRAM
+-- (arXiv 2506.21035, ICML 2026), X-TAIL, the ten datasets of RAIL (Xu et al., NeurIPS 2024, arXiv 2406.18868), whose
+-- printed gains over MA match these rows. Its last row of LwF repeats iCaRL's and is left out.
 CREATE TEMP TABLE x_tail_orders (name TEXT, task_order TEXT) STRICT; -- RAIL's, and another one of LADA
 INSERT INTO x_tail_orders VALUES
 ('RAIL', 'aircraft, caltech101, dtd, eurosat, flowers, food, mnist, oxford_pet, stanford_cars, sun397'),
@@ -82,12 +82,12 @@ SELECT source, method, 'x_tail', task_order, metric, mean
 FROM quoted
 JOIN x_tail_orders USING (name);
 
--- RAIL-Dual in MTIL, as MINGLE (NeurIPS 2025) prints it in Table 3.
+-- RAIL-Dual in MTIL, from Table 3 of MINGLE (NeurIPS 2025).
 INSERT INTO published_rows (source, method, setting, task_order, metric, mean, accuracies) VALUES
 ('MINGLE, Table 3', 'RAIL-Dual', 'full_shot', 'I', 'last', 86.8, '[52.5, 96.8, 83.3, 80.1, 96.4, 99.0, 89.9, 98.8, 93.5, 85.5, 79.2]');
 
--- Class-incremental learning, of ZSCL's table on CIFAR100 (Zheng et al., ICCV 2023): its own rows as NuSA-CL's Table 3 has them
--- and the others from a rebuttal of other authors. No Avg of these was seen.
+-- Class-incremental learning: ZSCL's table on CIFAR100 (Zheng et al., ICCV 2023). Its own rows are from NuSA-CL's Table
+-- 3, the others from a rebuttal of other authors. Their Avg was not available.
 INSERT INTO published_steps (source, method, dataset, tasks, average, last) VALUES
 ('ZSCL, quoted by NuSA-CL', 'ZSCL', 'cifar100', 10, NULL, 73.65),
 ('ZSCL, quoted by NuSA-CL', 'ZSCL', 'cifar100', 20, NULL, 69.58),

@@ -1,11 +1,11 @@
--- Numbers that papers print, as tables of a connection: `published` (metrics per task) and `published_matrix` (columns of
--- the accuracy matrix). Percent, as printed; nothing here was computed by this program. The rows are in the other files
--- of this folder.
+-- Numbers printed in papers, as tables of a connection: `published` (metrics per task) and `published_matrix` (columns
+-- of the accuracy matrix). Percent, as printed; nothing here was computed by this program. The rows are in the other
+-- files of this folder.
 
 -- The datasets of an order.
 CREATE TEMP TABLE published_tasks (task_order TEXT, task INTEGER, dataset TEXT) STRICT;
 
--- Rows of a table: one accuracy per task, and their mean as printed, each where it is known.
+-- Rows of a table: one accuracy per task, and their mean as printed; null where unknown.
 CREATE TEMP TABLE published_rows (
     row INTEGER PRIMARY KEY,
     source TEXT,
@@ -25,7 +25,7 @@ INSERT INTO published_images VALUES
 ('mnist', 10000), ('oxford_pet', 3669), ('stanford_cars', 8041), ('sun397', 21751), ('sun397', 19850),
 ('tiny_imagenet', 10000);
 
--- Class-incremental learning: means over the accuracies on all classes seen after each of so many tasks (Avg), and the last.
+-- Class-incremental learning: mean over tasks of the accuracy on all classes seen (Avg), and the last accuracy.
 CREATE TEMP TABLE published_steps (
     row INTEGER PRIMARY KEY,
     source TEXT,
@@ -36,7 +36,7 @@ CREATE TEMP TABLE published_steps (
     last REAL
 ) STRICT;
 
--- Columns of a matrix: accuracy on one task after each of the tasks. Those that are printed in part are left out.
+-- Columns of a matrix: accuracy on one task after each task. Columns that are printed in part are left out.
 CREATE TEMP TABLE published_columns (
     source TEXT,
     method TEXT,

@@ -1,6 +1,6 @@
--- The accuracy matrix of each run: a row per trained task, a column per task of any of the runs and the row's mean, in percent.
--- A row that was not evaluated at all is left out; one in part has no mean. Behind the CTE `chosen`; ?11: a task or null.
--- Columns: as results/query/wide.c wants them.
+-- The accuracy matrix of each run: a row per trained task, a column per task of any of the runs and the row's mean, in
+-- percent. A row without evaluations is left out; an incomplete one has no mean. Follows the CTE `chosen`; ?11: a task
+-- or null. Columns: as query/wide.c expects.
 , cells AS (
     SELECT run, after_task, task, name, correct, images, 100.0 * correct / images AS accuracy
     FROM chosen

@@ -1,11 +1,12 @@
--- The table of MTIL papers: methods × datasets, a block for each of Transfer, Average and Last. Seeds are averaged, of
--- finished runs alone. A configuration is called by the row of its suite, or else by its method and policy and by what else
--- differs between those of the table, and, where that is not enough, by its digest; its number is that of its first run. The
--- mean is empty where a row lacks a dataset that others have: it would be a mean over other tasks. A published row is left out of
--- the blocks that it has no number in. Behind the CTE `chosen`; ?3: a setting or null, ?11: a dataset or null, ?12: with published
--- numbers, of the settings and orders of the runs, or all where there are none. Class-incremental runs are left out
--- (paper_table_classes.sql): the steps of one dataset are no datasets. So are classifiers (paper_table_classifiers.sql), which
--- have no sequence. Columns: as query/wide.c wants them; that titled ± is the variance over seeds of the mean.
+-- The table of MTIL papers: methods × datasets, a block for each of Transfer, Average and Last. Finished runs are
+-- averaged over seeds. A configuration is named by the row of its suite, or by its method, policy and whatever else
+-- differs in the table, and, where names coincide, by its digest; its number is that of its first run. The mean is
+-- empty where a row lacks a dataset that others have, because it would be a mean over other tasks. A published row is
+-- left out of blocks in which it has no number. Follows the CTE `chosen`; ?3: a setting or null, ?11: a dataset or
+-- null, ?12: with published numbers, for the settings and orders of the runs, or all where there are no runs. Left out
+-- are class-incremental runs (paper_table_classes.sql), whose tasks are not datasets, and classifiers
+-- (paper_table_classifiers.sql), which have no sequence. Columns: as query/wide.c expects; the column ± is the
+-- variance, over seeds, of the mean.
 , sequences AS (
     SELECT *
     FROM chosen
@@ -17,7 +18,7 @@
            count(DISTINCT selection) FILTER (WHERE selection <> 'none') > 1 AS selection,
            count(DISTINCT task_order) > 1 AS task_order, count(DISTINCT model) > 1 AS model
     FROM sequences
-), other AS ( -- runs that papers did not make: their test sets, or the small CLIP
+), other AS ( -- runs unlike those of papers: other test sets, or the small CLIP
     SELECT run
     FROM sequences
     WHERE ?12 AND (model = 'mini' OR EXISTS (
@@ -27,7 +28,7 @@
             SELECT 1
             FROM published_images
             WHERE dataset = name AND test_images BETWEEN 0.9 * images AND images)))
-), otherwise AS ( -- runs of other images a class than the printed ones of their setting
+), otherwise AS ( -- runs with other numbers of images per class than printed for their setting
     SELECT run
     FROM sequences
     JOIN settings USING (run)
@@ -50,7 +51,7 @@
     SELECT run, task, transfer, average, last
     FROM task_metrics
     CROSS JOIN seeds USING (run)
-), measured AS ( -- with what is known of tasks that were not tested after each other: the latest accuracy; zero-shot all of it
+), measured AS ( -- with the latest accuracy of tasks that were not tested after each other; zero-shot accuracy in all blocks
     SELECT * FROM complete
     UNION ALL
     SELECT run, task, iif(latest = -1 AND task > 0, accuracy, NULL), iif(latest = -1, accuracy, NULL), accuracy
@@ -92,7 +93,7 @@
 ), datasets AS MATERIALIZED (
     SELECT name, min(place) AS place FROM cells GROUP BY name
 ), printed AS MATERIALIZED (
-    SELECT number, count(*) AS datasets, avg(transfer) AS transfer, avg(average) AS average, avg(last) AS last
+    SELECT number, avg(transfer) AS transfer, avg(average) AS average, avg(last) AS last
     FROM cells
     WHERE NOT own
     GROUP BY number
@@ -106,7 +107,8 @@
     GROUP BY number
     UNION ALL
     SELECT 0, papers.number, method || ', published (' || source || ')', NULL,
-           coalesce(printed.datasets, 0) IN (0, (SELECT count(*) FROM datasets)),
+           (SELECT count(*) FROM published_tasks AS t WHERE t.task_order = papers.task_order)
+           = (SELECT count(*) FROM datasets),
            coalesce(papers.transfer, printed.transfer), coalesce(papers.average, printed.average),
            coalesce(papers.last, printed.last)
     FROM papers

@@ -1,7 +1,8 @@
--- The table of class-incremental papers: Avg and Last of all classes seen, means over seeds of finished runs. Behind the CTE
--- `chosen`; ?12: with published numbers, of the datasets and numbers of tasks of the runs, or all where there are none. A
--- configuration is called by its row, or its method and policy, and where that is not enough, by its digest. One training on all
--- tasks has no Avg. Columns: as query/wide.c wants them; those that end in ± are variances over seeds.
+-- The table of class-incremental papers: Avg and Last of all classes seen, means over seeds of finished runs. Follows
+-- the CTE `chosen`; ?12: with published numbers, for the datasets and numbers of tasks of the runs, or all where there
+-- are no runs. A configuration is named by its row, or its method and policy, and, where names coincide, by its digest.
+-- A single training on all tasks has no Avg. Columns: as query/wide.c expects; columns that end in ± are variances over
+-- seeds.
 , own AS MATERIALIZED (
     SELECT c.run AS run, min(c.run) OVER (PARTITION BY suite_hash) AS number, substr(suite_hash, 1, 8) AS digest,
            c.tasks AS tasks, trim(s.value, '[]') AS dataset, c.model = 'mini' AS mini, average, m.accuracy AS last,

@@ -1,8 +1,9 @@
--- The table of papers that train classifiers: accuracy on each dataset, means over seeds of finished runs, and the difference from
--- the baseline's (?14; null: the row Dense) over the seeds that both have. Behind the CTE `chosen`; ?11: a dataset or null, ?12:
--- with published numbers, of the datasets of the runs and trained as they are. A configuration is called by its row, or its method
--- and policy, and where that is not enough, by its digest. Where several configurations of a suite and dataset have the
--- baseline's name there is no difference: it is not known which is meant. Columns: as query/classifiers.c wants them.
+-- The table of papers that train classifiers: accuracy on each dataset, means over seeds of finished runs, and the
+-- difference from the baseline (?14; null: the row Dense) over common seeds. Follows the CTE `chosen`; ?11: a dataset
+-- or null, ?12: with published numbers, for the datasets and the training of the runs. A configuration is named by its
+-- row, or its method and policy, and, where names coincide, by its digest. The difference is empty where several
+-- configurations of a suite and dataset have the baseline's name, because the name is ambiguous. Columns: as
+-- query/classifiers.c expects.
 , own AS MATERIALIZED (
     SELECT c.run AS run, seed, suite, min(c.run) OVER (PARTITION BY suite_hash) AS number, substr(suite_hash, 1, 8) AS digest,
            t.name AS dataset, test_digest, test_images, model = 'scratch' AS scratch, model = 'mini' AS mini,

@@ -1,6 +1,6 @@
--- The router confusion of each run, after the last task after which a selector chose: true task × chosen router, in
--- percent of the task's test images. Behind the CTE `chosen`; ?11: a true task or null. Columns: as results/query_wide.c
--- wants them.
+-- The router confusion of each run, after the last task with choices of a selector: true task × chosen router, in
+-- percent of the task's test images. Follows the CTE `chosen`; ?11: a true task or null. Columns: as query/wide.c
+-- expects.
 , routed AS (
     SELECT run, max(after_task) AS after_task FROM chosen JOIN router_choices USING (run) GROUP BY run
 ), totals AS (

@@ -1,5 +1,5 @@
--- What must hold between rows, a query each: it answers with the rows that break it, as what, run (0: the whole file), where,
--- expected and found. Statements end with a semicolon at the end of a line (verify/rows.c).
+-- Conditions between rows, a query each, which returns the rows that violate it: what, run (0: the whole file), where,
+-- expected, found. Statements end with a semicolon at the end of a line (verify/rows.c).
 
 SELECT 'integrity', 0, 'file', 'ok', integrity_check
 FROM pragma_integrity_check
@@ -64,7 +64,7 @@ FROM expert_counts JOIN sizes USING (run)
 GROUP BY run, task, encoder, block
 HAVING count(*) <> experts;
 
--- One training of all tasks is recorded as the last one's.
+-- A single training on all tasks is recorded under the last task.
 SELECT 'experts', run, 'rows', 'counts of ' || (runs.tasks - first) || ' tasks', count(DISTINCT task) || ' tasks'
 FROM runs JOIN expert_counts USING (run) JOIN (SELECT run, min(task) AS first FROM steps GROUP BY run) USING (run)
 WHERE status = 'finished'
@@ -129,7 +129,7 @@ FROM expert_events
 GROUP BY run, task, iteration, encoder, block
 HAVING min(position) <> 0 OR max(position) <> count(*) - 1;
 
--- The frozen set only grows, so that what is frozen once is never written again.
+-- The frozen set only grows, so a frozen expert is never written again.
 SELECT 'frozen', merges.run,
        'task ' || merges.task || ', ' || encoder || ' block ' || block || ', iteration ' || iteration,
        'expert ' || target || ' as it was frozen after task ' || freezes.task, 'merged into'
@@ -160,8 +160,8 @@ SELECT 'settings', run, 'rows', 'the settings of the run', 'none'
 FROM runs
 WHERE NOT EXISTS (SELECT 1 FROM settings WHERE settings.run = runs.run);
 
--- A task goes on for as many steps as its settings say; one training of all tasks, recorded as the last one's, for as many as
--- those of all of them.
+-- A task has as many steps as its settings say. A single training on all tasks, recorded under the last task, has as
+-- many as all tasks together.
 WITH own AS (SELECT run, task, max(iteration) AS last FROM steps GROUP BY run, task),
 together AS (SELECT run FROM runs JOIN own USING (run) GROUP BY run HAVING min(own.task) = runs.tasks - 1),
 entries AS ( -- tasks that one dataset was cut into have the entry of that dataset

@@ -1,4 +1,4 @@
-/* How the questions of this folder choose runs; other folders see query.h alone.
+/* How the queries of this folder choose runs; other folders include query.h alone.
  *
  *     TRY(statement_open(&statement, store->database, CHOSEN "SELECT run FROM chosen ORDER BY run", error));
  *     TRY(query_bind_filter(statement, filter, error));
@@ -9,8 +9,8 @@
 #include "results/query.h"
 #include "results/store/database.h"
 
-/* The settings that a filter asks for; words without "=" belong to the value before them, a list. A number is found however it
- * is written, and a list with commas, blanks or both between its words. */
+/* The settings that a filter asks for; words without "=" continue the list before them. Numbers match in any notation,
+ * lists with commas, blanks or both between their words. */
 #define WANTED                                                                                                         \
     "WITH words(place, word) AS (SELECT key, value FROM json_each('[' || replace(json_quote(?13), ',', '\",\"') || "   \
     "']') "                                                                                                            \
@@ -26,7 +26,7 @@
     "settings.value = iif(json_valid(wanted.value), json_extract(wanted.value, '$'), NULL) OR "                        \
     "settings.type = 'list' AND " WORDS_OF("settings.value") " = " WORDS_OF("wanted.value") ")"
 
-/* The beginning of a statement that reads the runs a filter leaves; parameters ?1 to ?13 by query_bind_filter. */
+/* The beginning of a statement that reads the runs of a filter; parameters ?1 to ?13 by query_bind_filter. */
 #define CHOSEN                                                                                                         \
     WANTED                                                                                                             \
     ", chosen AS (SELECT * FROM runs WHERE (?1 IS NULL OR run = ?1) AND (?2 IS NULL OR suite = ?2)"                    \
@@ -48,7 +48,7 @@ query_function query_runs, query_digest, query_matrix, query_merges, query_paper
 status query_answer_sql(struct store *store, const char *sql, const struct query_filter *filter, struct table *table,
                         struct error *error);
 
-/* ERROR_ARGUMENT where the filter leaves no run. */
+/* ERROR_ARGUMENT where the filter chooses no run. */
 status query_check_chosen(struct store *store, const struct query_filter *filter, struct error *error);
 
 /* Adds a column per setting of `by` (NULL: none), for runs that share them. */
@@ -57,7 +57,7 @@ status query_add_settings(struct store *store, const char *by, struct text *sql,
 
 #define QUERY_CELLS_LIMIT 10000000 /* of an answer */
 
-/* ERROR_ARGUMENT when no run has the setting; option: who names it. */
+/* ERROR_ARGUMENT when no run has the setting; option: the option that names it. */
 status query_check_key(struct store *store, const char *option, const char *key, struct error *error);
 
 /* Parameters ?1 to ?11 and ?13 of CHOSEN; ?12: with published numbers; ?14: a baseline. */

@@ -1,4 +1,4 @@
-/* What an answer leaves out, and what to ask instead: SQL with one text, or none. */
+/* Notes on what an answer leaves out and what to ask instead, as SQL with one text, or none. */
 #include <string.h>
 
 #include "results/query/internal.h"

@@ -12,7 +12,7 @@
 #include "core/status.h"
 #include "results/store.h"
 
-/* Once per store is enough; more does no harm. */
+/* Repeated calls do nothing. */
 status published_attach(struct store *store, struct error *error);
 
 #endif

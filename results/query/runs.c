@@ -1,4 +1,4 @@
-/* What has been run, and which of it is still going on. */
+/* The list of runs and their status. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,7 +7,7 @@
 
 enum { RUN = 0, HOST = 15, STATUS = 10 };
 
-/* A run that was killed could not say so. */
+/* Marks runs whose process is gone, because a killed run cannot record that itself. */
 static void say_gone(struct store *store, struct table *table)
 {
     for (size_t row = 0; row < table_rows(table); row++) {

@@ -259,7 +259,7 @@ static struct board *find_board(struct report *report, const struct names *names
     return board;
 }
 
-/* A run that ended before it knew its tasks is on no board. */
+/* A run that ended before its tasks were recorded is on no board. */
 static status place_configuration(struct report *report, struct configuration *configuration, struct error *error)
 {
     struct arena_mark mark = arena_mark(&report->arena);

@@ -1,11 +1,11 @@
-/* What a report is made of: the chosen runs, by configuration, by sequence of tasks.
+/* The data of a report: the chosen runs, by configuration and by sequence of tasks.
  *
  *     struct report report = {.store = store, .request = request};
  *     TRY(report_load(&report, error));
  *     for (size_t b = 0; b < report.board_count; b++)
  *         use(report.board[b].names, report.board[b].configuration[0]->label);
  *
- * Everything lies in the report's arena, and goes with it.
+ * All memory is in the report's arena and is freed with it.
  */
 #ifndef MTIL_RESULTS_REPORT_DATA_H
 #define MTIL_RESULTS_REPORT_DATA_H
@@ -43,7 +43,7 @@ struct estimate {
 /* Runs that differ in the seed alone, by seed, finished ones first. */
 struct configuration {
     const char *hash, *field[REPORT_FIELDS];
-    const char *label;  /* what sets it apart from the others of its board */
+    const char *label;  /* what distinguishes it from the others of its board */
     const char *legend; /* the same with its method, for figures */
     size_t colour;      /* of those that are drawn */
     struct report_run *run;
@@ -84,10 +84,10 @@ status report_load(struct report *report, struct error *error);
 /* After report_load: fills comparison, which the caller frees. */
 status report_compare(struct report *report, struct error *error);
 
-/* Memory of the report's, zeroed; NULL, and report->failed, when there is none. */
+/* Zeroed memory of the report; NULL, and report->failed, when out of memory. */
 void *report_take(struct report *report, size_t count, size_t size);
 
-/* A string of the report's; "" and report->failed without memory. */
+/* A formatted string in the report's memory; "" and report->failed when out of memory. */
 const char *report_format(struct report *report, const char *format, ...) PRINTF_LIKE(2, 3);
 const char *report_copy(struct report *report, const char *string);
 
@@ -98,7 +98,7 @@ status report_stopped(const struct report *report, struct error *error); /* ERRO
 status report_values(struct report *report, const struct configuration *configuration, struct setting_values *values,
                      struct error *error);
 
-/* Whether a suite key with both of the values (NULL: absent) says how and not what is computed. */
+/* Whether a suite key with both values (NULL: absent) is incidental, as in comparison_request. */
 bool report_is_incidental(const struct report *report, const char *key, const char *a, const char *b);
 
 /* Calls take for each row of SQL with ?1 bound to run. */

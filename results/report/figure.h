@@ -34,7 +34,7 @@ struct figure_panel {
     const char *title;
     const struct figure_series *series; /* FIGURE_LINES */
     size_t series_count;
-    double mark;                            /* FIGURE_LINES: where a vertical line stands; NAN: none */
+    double mark;                            /* FIGURE_LINES: position of a vertical line; NAN: none */
     const double *value;                    /* FIGURE_HEAT: [rows, columns]; NAN: empty */
     const bool *framed;                     /* FIGURE_HEAT: the same, cells with a frame; NULL: none */
     const struct figure_interval *interval; /* FIGURE_INTERVALS */
@@ -47,7 +47,7 @@ struct figure {
     const char *caption;
     enum figure_kind kind;
     const char *x_title, *y_title; /* of the axes */
-    const char *value_title;       /* FIGURE_HEAT: what the shades are, of the colour bar */
+    const char *value_title;       /* FIGURE_HEAT: title of the colour bar */
     const struct figure_panel *panel;
     size_t panels;
     const char **legend; /* names of the colours, NULL: not in use; NULL: none */
@@ -56,7 +56,7 @@ struct figure {
     size_t columns, rows;            /* FIGURE_HEAT: how many */
     double low, high;                /* the axis of values, or the first and last shade; NAN: as the values are */
     int decimals;                    /* of values that are printed */
-    bool printed;                    /* FIGURE_HEAT: the values stand in the cells */
+    bool printed;                    /* FIGURE_HEAT: values are printed in the cells */
     bool zero;                       /* FIGURE_INTERVALS: a line at 0 */
     bool points;                     /* FIGURE_LINES: a mark at each point */
     bool fractions;                  /* FIGURE_LINES: the horizontal axis has them */
@@ -71,7 +71,7 @@ struct figure_range {
 };
 struct figure_range figure_range(const struct figure *figure, size_t panel);
 
-/* Of the other axis of FIGURE_LINES, which all panels share. */
+/* The range of the horizontal axis of FIGURE_LINES, which all panels share. */
 struct figure_range figure_range_x(const struct figure *figure);
 
 /* Whether a line of FIGURE_LINES has the colour. */
@@ -84,10 +84,10 @@ bool figure_names(const struct figure *figure);
 enum { FIGURE_TICKS = 8 };
 size_t figure_ticks(double low, double high, double ticks[FIGURE_TICKS]);
 
-/* The same without fractions: the other axis of FIGURE_LINES counts tasks or iterations. */
+/* The same without fractions, for axes that count tasks or iterations. */
 size_t figure_whole_ticks(double low, double high, double ticks[FIGURE_TICKS]);
 
-/* Appends what is drawn as numbers: blocks of lines, as gnuplot and NumPy read them. */
+/* Appends the drawn numbers as blocks of lines, which gnuplot and NumPy read. */
 void figure_data(struct text *data, const struct figure *figure);
 
 #endif

@@ -9,7 +9,7 @@
 
 #include "results/report/drawing.h"
 
-/* An svg element of that size; width 0: as on the page. */
+/* Draws a panel as an svg element and returns its size; width 0: as on the page. */
 struct drawing_size draw_panel(struct text *svg, const struct figure *figure, size_t panel, double width);
 
 /* The colour bar of a heat map: its name and ends, from x on. */

@@ -1,4 +1,4 @@
-/* A folder that is there completely or not at all, and replaces only its own kind.
+/* A report's folder: written completely or not at all, and replacing only another report.
  *
  *     struct report_folder folder;
  *     TRY(report_folder_begin(&folder, "report", error));       // refuses what is no report
@@ -17,12 +17,12 @@
 
 struct report_folder {
     char *path, *fresh;         /* owned */
-    struct temporary temporary; /* that fresh is in */
+    struct temporary temporary; /* contains fresh */
 };
 
 status report_folder_begin(struct report_folder *folder, const char *path, struct error *error);
 
-/* Takes the path's place; what was there goes. The folder is abandoned on failure. */
+/* Renames `fresh` to `path` and removes an earlier report. On failure the folder is abandoned. */
 status report_folder_commit(struct report_folder *folder, struct error *error);
 void report_folder_abandon(struct report_folder *folder); /* harmless after commit */
 

@@ -9,9 +9,9 @@
 #include "core/status.h"
 #include "core/text.h"
 
-/* Appends an @font-face for each font in which words of body, well-formed elements, are drawn, and names these fonts for
- * the text. Those are the machine's for sans-serif, each character in the first that has it, leaving out fonts that forbid
- * being embedded. ERROR_IO when there is none. What no font has is left to whoever shows the file. */
+/* Appends an @font-face for each font that the text of body (well-formed elements) needs, and names these fonts for the
+ * text. They are the machine's sans-serif fonts that permit embedding; each character is drawn in the first font that
+ * has it. ERROR_IO when there is no font. Characters that no font has are left to the viewer. */
 status fonts_embed(struct text *style, const char *body, struct error *error);
 
 #endif

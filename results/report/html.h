@@ -1,4 +1,4 @@
-/* Pieces of the page. Whatever comes from the database goes through html_escape, so that it is text and nothing else.
+/* Pieces of the page. Everything from the database passes through html_escape, so that it is nothing but text.
  *
  *     html_escape(&page, name);
  *     struct html_table shown = {.table = &table, .name = "leaderboard", .caption = "n: finished seeds …"};
@@ -24,7 +24,7 @@ void html_paragraph(struct text *html, const char *class, const char *text); /* 
 /* A number as people read it, "−1.2", in the given decimals; "–" for NAN. */
 void html_number(struct text *html, double value, int decimals);
 
-/* Where the files of a figure are; stem has letters, digits and "-" alone. */
+/* Names the files of a figure; stem has only letters, digits and "-". */
 void html_files(struct text *html, const char *stem);
 
 /* The shade of value between low and high. */
@@ -35,11 +35,11 @@ struct html_table {
     const char *name;    /* of the CSV file, without .csv */
     const char *caption; /* NULL: none */
     bool heat;           /* cells of numbers are shaded */
-    double low, high;    /* what the first and the last shade mean */
-    bool wrapped;        /* text goes on in further lines rather than making the table wider */
-    size_t heads;        /* columns at the left that stay when the rest is scrolled; heat leaves them alone */
-    size_t foot;         /* rows at the end that stay there when the others are sorted */
-    const char *files;   /* stem of the same as files for papers; NULL: there are none */
+    double low, high;    /* values of the first and the last shade */
+    bool wrapped;        /* long text is wrapped */
+    size_t heads;        /* columns at the left that do not scroll and are not shaded */
+    size_t foot;         /* rows at the end that are not sorted */
+    const char *files;   /* stem of its files for papers; NULL: none */
     const bool *framed;  /* [rows, columns], cells with a frame; NULL: none */
 };
 void html_table(struct text *html, const struct html_table *shown);

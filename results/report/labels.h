@@ -1,4 +1,4 @@
-/* What a configuration is called in a report: no more than what sets it apart from the others beside it.
+/* Labels of configurations in a report: only what distinguishes them from the others beside them.
  *
  *     TRY(label_configurations(report, board, error));
  *     puts(board->configuration[0]->label);                  // "most_used", or "moe_adapters · none"

@@ -5,7 +5,7 @@
  *         … html_table(call->page, …); return section_figure(call, &figure, error);
  *     }
  *
- * A part that has nothing to show writes nothing, and has no heading then.
+ * A part with nothing to show writes nothing and has no heading.
  */
 #ifndef MTIL_RESULTS_REPORT_SECTION_H
 #define MTIL_RESULTS_REPORT_SECTION_H
@@ -28,7 +28,7 @@ section_function section_leaderboard, section_comparison, section_matrix, sectio
     section_experts, section_classes, section_events, section_merges, section_router, section_loss, section_differences,
     section_runs, section_tasks, section_class_accuracy, section_hyperparameters, section_costs;
 
-/* --- What several of them need --- */
+/* --- Shared by several parts --- */
 
 /* Accuracies in percent of a configuration's used runs: [runs, 1 + tasks, tasks], zero-shot CLIP first; NAN: unknown. */
 struct accuracies {
@@ -56,16 +56,16 @@ status section_figure(const struct section_call *call, const struct figure *figu
 /* Stem of a figure's files for html_table; NULL when none are written. */
 const char *section_files(const struct section_call *call, const char *name);
 
-/* What the configurations shown are called in figures, [board->shown]. */
+/* Names of the shown configurations in figures, [board->shown]. */
 const char **section_legend(const struct section_call *call);
 
 /* "2 seeds", or "1 seed, unfinished". */
 const char *section_seeds(const struct section_call *call, const struct configuration *configuration);
 
-/* A sentence on what was left out, when something was. */
+/* Adds a sentence if configurations are left out. */
 void section_note_left_out(const struct section_call *call);
 
-/* Things of which one is looked at at a time: begin, for each (choice … choice_end), end. */
+/* Alternatives that are shown one at a time: begin, for each (choice … choice_end), end. */
 void section_choices(const struct section_call *call, const char *name);
 void section_choice(const struct section_call *call, const char *label);
 void section_choice_end(const struct section_call *call);

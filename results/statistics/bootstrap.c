@@ -6,9 +6,9 @@
 
 #include "core/rng.h"
 
-#define SEEDS_STREAM 0xffff /* where the draws of seeds are; those of images are at the task's number */
+#define SEEDS_STREAM 0xffff /* stream of the draws of seeds; a task's number is the stream of its images */
 
-/* The images of a task on which some seed differs; drawing any other adds nothing. */
+/* The images of a task on which some seed differs; the others add nothing to a draw. */
 struct telling {
     size_t images, count;
     int8_t *difference; /* [count, seeds] */
@@ -85,7 +85,7 @@ static int compare_doubles(const void *a, const void *b)
     return (left > right) - (left < right);
 }
 
-/* Between the order statistics, linearly. */
+/* Interpolates between order statistics linearly. */
 static double quantile(const double *sorted, size_t n, double share)
 {
     double place = share * (double)(n - 1);

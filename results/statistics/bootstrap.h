@@ -5,10 +5,10 @@
  *     struct bootstrap_interval of[2];                                  // the task, and the mean over tasks
  *     TRY(bootstrap_seeds_and_images(tasks, 1, seeds, &(struct bootstrap_plan){.seed = 1}, of, error));
  *
- * Each draw takes as many seeds as there are, with replacement, and of each task as many images, which all seeds of the
- * draw share, since they share the test set (Owen, "The pigeonhole bootstrap", Annals of Applied Statistics 2007). The
- * interval holds the middle of the drawn means (Efron's percentile interval). With fewer than about ten seeds it is too
- * narrow by roughly √(1 − 1/seeds), and Student's interval over the seeds is the one to trust.
+ * Each draw takes as many seeds and as many images of each task as there are, with replacement; the seeds of a draw
+ * share the images, because they share the test set (Owen, "The pigeonhole bootstrap", Annals of Applied Statistics
+ * 2007). The interval holds the middle of the drawn means (Efron's percentile interval). With fewer than about ten
+ * seeds it is too narrow by roughly √(1 − 1/seeds); Student's interval over the seeds is then more reliable.
  */
 #ifndef MTIL_RESULTS_STATISTICS_BOOTSTRAP_H
 #define MTIL_RESULTS_STATISTICS_BOOTSTRAP_H
@@ -35,7 +35,7 @@ struct bootstrap_interval {
     double estimate, low, high; /* in percent of the images */
 };
 
-/* interval [tasks + 1]: each task's, then that of the mean over tasks. Tasks, seeds ≥ 1. */
+/* interval [tasks + 1]: one for each task, then one for the mean over tasks. Tasks, seeds ≥ 1. */
 status bootstrap_seeds_and_images(const struct bootstrap_task *tasks, size_t task_count, size_t seeds,
                                   const struct bootstrap_plan *plan, struct bootstrap_interval *interval,
                                   struct error *error);

@@ -122,7 +122,7 @@ static double log_density(double y, double degrees)
     return -degrees / 2 * (expm1(2 * y) - 2 * y);
 }
 
-/* How far below (sign −1) or above 0 the density is too small to count. */
+/* The distance below (sign −1) or above 0 at which the density becomes negligible. */
 static double reach(double degrees, double sign)
 {
     double low = 0, high = 1e-9;

@@ -1,4 +1,4 @@
-/* The distributions that tests and intervals are made of.
+/* Distributions for tests and intervals.
  *
  *     double p = distribution_t_two_sided(t, n - 1);                  // P(|T| >= |t|)
  *     double t = distribution_t_quantile(0.95, n - 1);                // P(|T| <= t) = 0.95
@@ -27,9 +27,9 @@ double distribution_normal_quantile(double confidence);
 /* P(X <= successes) for n fair coins, exact but for rounding. */
 double distribution_binomial_half(uint64_t successes, uint64_t n);
 
-/* P(|T| > t) for T of the noncentral t distribution with ν degrees of freedom and noncentrality δ: what a t-test finds
- * when there is something to find. T = (Z + δ)/S with ν·S² chi-squared; the integral over ln S is summed in even steps,
- * which converge exponentially for such integrands (Trefethen and Weideman, SIAM Review 2014). */
+/* P(|T| > t) for T of the noncentral t distribution with ν degrees of freedom and noncentrality δ, the power of a
+ * t-test. T = (Z + δ)/S with ν·S² chi-squared; the integral over ln S is summed in even steps, which converge
+ * exponentially for such integrands (Trefethen and Weideman, SIAM Review 2014). */
 double distribution_noncentral_t_two_sided(double t, double degrees, double noncentrality);
 
 #endif

@@ -24,7 +24,7 @@ static void sorted_sums(const double *value, size_t n, double *sums, double *scr
     }
 }
 
-/* How many pairs of one value of each sorted array sum to at least bound. */
+/* The number of pairs, one value of each sorted array, whose sum is at least bound. */
 static double count_above(const double *left, size_t left_count, const double *right, size_t right_count, double bound)
 {
     double count = 0; /* at most 2^40: exact */
@@ -99,7 +99,7 @@ static int compare_magnitudes(const void *a, const void *b)
     return (left->size > right->size) - (left->size < right->size);
 }
 
-/* Fills magnitudes with what is not 0, sorted and ranked. */
+/* Fills magnitudes with the differences that are not 0, sorted and ranked. */
 static void rank_magnitudes(const double *difference, size_t n, struct magnitude *magnitudes,
                             struct signed_rank_test *test)
 {

@@ -6,8 +6,8 @@
  *     struct signed_rank_test ranks;
  *     TRY(permutation_signed_ranks(difference, n, &ranks, error));
  *
- * Differences of less than PERMUTATION_TIE of one another (of 0) are equal (are 0): means of percentages that are the
- * same on paper differ by about 1e-13.
+ * Differences within PERMUTATION_TIE of each other count as equal, and within PERMUTATION_TIE of 0 as 0, because equal
+ * means of percentages differ by rounding errors of about 1e-13.
  */
 #ifndef MTIL_RESULTS_STATISTICS_PERMUTATION_H
 #define MTIL_RESULTS_STATISTICS_PERMUTATION_H
@@ -25,28 +25,27 @@
 
 struct sign_flip_test {
     double p;     /* two-sided, of the mean */
-    bool exact;   /* all flips were counted */
+    bool exact;   /* all choices of signs were counted */
     double error; /* standard error of p where it was drawn, else 0 */
 };
 
-/* The share of all 2^n choices of signs that bring |mean| to that of the differences, less 1e-12, or beyond (Fisher,
- * "The Design of Experiments", 1935). Not one by one: the sums of both halves are sorted and meet in the middle (Horowitz and
- * Sahni, JACM 1974). Beyond PERMUTATION_EXACT the share (hits + 1)/(draws + 1) of
- * PERMUTATION_DRAWS drawn ones, the differences' own among them (Phipson and Smyth, 2010), drawn by `seed`. NAN for
- * n = 0. */
+/* p is the share of all 2^n choices of signs whose |mean| is at least the observed one less 1e-12 (Fisher, "The Design
+ * of Experiments", 1935). They are counted by sorting the sums of both halves (meet in the middle: Horowitz and Sahni,
+ * JACM 1974). Above PERMUTATION_EXACT differences, p is (hits + 1)/(draws + 1) over PERMUTATION_DRAWS choices drawn by
+ * `seed`, where the observed signs count as one more draw (Phipson and Smyth, 2010). NAN for n = 0. */
 status permutation_sign_flips(const double *difference, size_t n, uint64_t seed, struct sign_flip_test *test,
                               struct error *error);
 
 struct signed_rank_test {
     size_t n;         /* differences that are not 0; the others are left out */
-    double statistic; /* the sum of ranks of those above 0 */
+    double statistic; /* sum of the ranks of positive differences */
     double p;         /* two-sided; 1 for n = 0 */
     bool ties;        /* some |differences| are equal */
     bool exact;       /* false above PERMUTATION_RANKS: the normal approximation */
 };
 
 /* Wilcoxon's signed-rank test ("Individual comparisons by ranking methods", 1945) by the distribution of the rank sum
- * over all signs. With ties each has the mean of its ranks and the distribution is the conditional one, exact too. */
+ * over all signs. Tied differences get the mean of their ranks; the conditional distribution is then exact, too. */
 status permutation_signed_ranks(const double *difference, size_t n, struct signed_rank_test *test, struct error *error);
 
 #endif

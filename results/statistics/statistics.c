@@ -29,7 +29,7 @@ double statistics_sd(const double *value, size_t n)
     for (size_t i = 0; i < n; i++) {
         double away = value[i] - mean;
         squares += away * away;
-        rest += away; /* what rounding the mean has left */
+        rest += away; /* rounding error of the mean */
     }
     return sqrt(fmax(squares - rest * rest / (double)n, 0) / (double)(n - 1));
 }
@@ -85,7 +85,7 @@ static int compare_doubles(const void *a, const void *b)
     return (left > right) - (left < right);
 }
 
-/* How many means of two (i ≤ j) of the sorted values are at most bound. */
+/* The number of means of two sorted values (i ≤ j) that are at most bound. */
 static uint64_t count_means(const double *sorted, size_t n, double bound)
 {
     uint64_t count = 0;
@@ -114,7 +114,8 @@ static double value_of(int64_t rank)
     return value;
 }
 
-/* The mean of two with `below` of them before it: the smallest number that more than that many do not exceed. */
+/* The mean of two that has `below` others before it: the smallest number that more than `below` of them do not
+ * exceed. */
 static double select_mean(const double *sorted, size_t n, uint64_t below)
 {
     int64_t low = rank_of(sorted[0]), high = rank_of(sorted[n - 1]);
@@ -220,7 +221,7 @@ size_t statistics_pairs_needed(double effect, double level, double power)
 {
     if (isnan(effect) || effect == 0)
         return 0;
-    size_t low = 1, high = 2; /* too few, and enough or not known to be */
+    size_t low = 1, high = 2; /* low: too few; high: enough, or not tested yet */
     while (high <= PAIRS_LIMIT && !(statistics_power(effect, high, level) >= power)) {
         low = high;
         high *= 2;

@@ -1,12 +1,12 @@
-/* Statistics for samples that are small: a handful of seeds, each an hour of somebody's GPU.
+/* Statistics for small samples, such as a handful of seeds.
  *
  *     double difference[] = {0.41, 0.38, 0.55};                       // b − a of the same seeds
  *     struct paired_test test = statistics_paired_t(difference, 3, 0.95);
  *     if (statistics_least_p(3) > 0.05)
  *         use(statistics_least_pairs(0.05, 1));                       // 6: with 3 no exact test can be significant
  *
- * Pure functions. What is not defined (the deviation of one value, a test of none) is NAN. Exact tests of paired
- * samples are in permutation.h, intervals over seeds and images in bootstrap.h.
+ * Pure functions. Undefined results (the deviation of one value, a test of none) are NAN. Exact tests of paired samples
+ * are in permutation.h, intervals over seeds and images in bootstrap.h.
  */
 #ifndef MTIL_RESULTS_STATISTICS_STATISTICS_H
 #define MTIL_RESULTS_STATISTICS_STATISTICS_H
@@ -29,7 +29,7 @@ double statistics_sd(const double *value, size_t n);
  * Biometrika 1908). n ≥ 2. */
 struct interval statistics_mean_interval(double mean, double sd, size_t n, double confidence);
 
-/* Student's test of paired samples, of the differences against 0. */
+/* Student's t-test of paired samples: differences against 0. */
 struct paired_test {
     size_t n;
     double mean, sd; /* of the differences */
@@ -37,28 +37,29 @@ struct paired_test {
     double t, p;   /* two-sided. Without spread: t infinite and p 0, or both NAN where the differences are 0 */
     double effect; /* Cohen's d_z = mean/sd ("Statistical power analysis", 1988) */
     double hedges; /* the same without its bias in small samples: times Γ(m/2)/(√(m/2) Γ((m−1)/2)), m = n − 1 (Hedges,
-                    * Journal of Educational Statistics 1981); 0 for n = 2, which says nothing about it */
+                    * Journal of Educational Statistics 1981); 0 for n = 2 */
 };
 struct paired_test statistics_paired_t(const double *difference, size_t n, double confidence);
 
-/* The median of all means of two differences, each with itself included: an estimate of the middle that an outlier hardly
- * moves (Hodges and Lehmann, Annals of Mathematical Statistics 1963). n ≥ 1. */
+/* The median of the means of all pairs of differences, each with itself included: a location estimate that outliers
+ * hardly move (Hodges and Lehmann, Annals of Mathematical Statistics 1963). n ≥ 1. */
 status statistics_hodges_lehmann(const double *difference, size_t n, double *median, struct error *error);
 
 /* Holm's step-down correction of a family of p-values ("A simple sequentially rejective multiple test procedure",
- * Scandinavian Journal of Statistics 1979): adjusted may be compared with the level itself. NAN is no part of the
- * family and stays. Arrays of n; they may be the same. */
+ * Scandinavian Journal of Statistics 1979): adjusted values are compared with the level itself. NANs are not part of
+ * the family and stay NAN. Both arrays have n values and may be the same. */
 status statistics_holm(const double *p, size_t n, double *adjusted, struct error *error);
 
 /* Pearson's correlation; NAN for fewer than 3 pairs and where one side does not vary. */
 double statistics_correlation(const double *a, const double *b, size_t n);
 
-/* Its interval by Fisher's transformation (Metron 1921): tanh(artanh r ± z / √(n − controlled − 3)); controlled: how many
- * other variables were held fixed (n pairs of residuals from g groups' means: g − 1). NAN where the root is not positive. */
+/* The interval of a correlation by Fisher's transformation (Metron 1921): tanh(artanh r ± z / √(n − controlled − 3));
+ * controlled: number of other variables held fixed (n pairs of residuals from g groups' means: g − 1). NAN where the
+ * root is not positive. */
 struct interval statistics_correlation_interval(double r, size_t n, size_t controlled, double confidence);
 
-/* McNemar's exact test: of the items that one of two judges alone got right, is a half each plausible? Two-sided
- * binomial (McNemar, Psychometrika 1947). 1 when there are none. */
+/* McNemar's exact test: two-sided binomial test of the items that only one of two judges got right, against half each
+ * (McNemar, Psychometrika 1947). 1 when there are none. */
 double statistics_mcnemar(uint64_t only_a, uint64_t only_b);
 
 /* Wilson's score interval of a proportion, which stays sensible near 0 and 1 ("Probable inference, the law of
@@ -68,14 +69,14 @@ struct interval statistics_wilson(uint64_t correct, uint64_t n, double confidenc
 /* The smallest two-sided p that flipping the signs of n differences can give: 2/2^n. */
 double statistics_least_p(size_t n);
 
-/* How many pairs there must be before that is at most level in a family of `tests` (Bonferroni, Holm's first step). */
+/* The fewest pairs for which the smallest p is at most level in a family of `tests` (Bonferroni, Holm's first step). */
 size_t statistics_least_pairs(double level, size_t tests);
 
 /* The probability that a two-sided t-test of n pairs at level finds a mean difference of `effect` standard deviations;
  * n ≥ 2. */
 double statistics_power(double effect, size_t n, double level);
 
-/* The fewest pairs with which it is found with probability `power`; 0: more than a million. */
+/* The fewest pairs that give this power; 0: more than a million. */
 size_t statistics_pairs_needed(double effect, double level, double power);
 
 #endif

@@ -1,4 +1,4 @@
-/* The classes of tasks, and to which of them their test images belong. */
+/* The classes of tasks and the true classes of their test images. */
 #include <inttypes.h>
 #include <stdlib.h>
 
@@ -11,12 +11,12 @@ static status insert_class(struct store *store, int64_t run, int64_t task, int64
                     VALUES(value_integer(run), value_integer(task), value_integer(class), value_text(name)), error));
     if (database_changes(store->database) == 1)
         return OK;
-    return error_set(error, ERROR_ARGUMENT,
-                     "%s: class %" PRId64 " of task %" PRId64 " of run %" PRId64
-                     " was recorded with another name than \"%s\": its names have changed, or the dataset was cut in "
-                     "another way; go on "
-                     "with the machine, the data and the model it began with, or start anew in another database",
-                     store_path(store), class, task, run, name);
+    return error_set(
+        error, ERROR_ARGUMENT,
+        "%s: class %" PRId64 " of task %" PRId64 " of run %" PRId64
+        " was recorded with another name than \"%s\", because names changed or the dataset was cut in another "
+        "way; continue with the original machine, data and model, or start anew in another database",
+        store_path(store), class, task, run, name);
 }
 
 status store_add_task_classes(struct store *store, int64_t run, int64_t task, const char *const *names, size_t count,
@@ -48,7 +48,7 @@ status store_add_test_labels(struct store *store, int64_t run, int64_t task, con
     if (result == OK && database_changes(store->database) != 1)
         return error_set(error, ERROR_ARGUMENT,
                          "%s: the test images of task %" PRId64 " of run %" PRId64
-                         " were recorded with other classes: put the data back, or start anew in another database",
+                         " were recorded with other classes; restore the data, or start anew in another database",
                          store_path(store), task, run);
     return result;
 }

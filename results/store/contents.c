@@ -12,7 +12,7 @@ enum { DIGITS = 12, KINDS = 6 };
 
 static const struct {
     const char *key, *kind, *path; /* path: the key whose value names the content */
-    bool file;                     /* the path is part of what runs of older programs say of it */
+    bool file;                     /* runs of older programs name it by its path */
 } kinds[KINDS] = {{"model.weights", "weights", "model.weights", true},
                   {"model.configuration", "configuration", "model.weights", false},
                   {"model.vocabulary", "vocabulary", "model.vocabulary", true},
@@ -20,7 +20,7 @@ static const struct {
                   {CONTENTS_PROMPTS, "prompts", "data.root", false},
                   {CONTENTS_TESTS, "test", "data.root", false}};
 
-/* What a content is called. */
+/* The name of a content. */
 struct contents_name {
     size_t kind;
     char digest[DIGEST_SIZE]; /* "": not recorded */
@@ -137,7 +137,7 @@ static const char *known_label(const struct run_contents *contents, size_t kind,
     return NULL;
 }
 
-/* Its path, with the digest where that is another's already. */
+/* Its path, with the digest where another content has the path already. */
 static status add_name(struct run_contents *contents, size_t kind, const char *digest, const char *path,
                        struct error *error)
 {

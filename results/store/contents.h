@@ -1,14 +1,14 @@
-/* What runs were computed from, as values among their settings, so that whatever compares settings compares contents: two
- * weights are one wherever they lie, and two files that were at one path one after the other are two.
+/* The contents of a run's inputs, as values among its settings, so that a comparison of settings compares contents: the
+ * same weights in two places are equal, two files that were at one path in turn are not.
  *
  *     struct run_contents contents;
  *     contents_begin(&contents, store);
  *     TRY(contents_add(&contents, run, &values, error));         // for each run whose suite values are compared
  *     contents_end(&contents);
  *
- * Sets model.weights, model.configuration (heads and activation), model.vocabulary, data.root (the training images), prompts and test images. A value is the path that
- * the suite has, and the beginning of the digest where another content has that path already. Of runs of older programs,
- * which recorded no contents, it says so.
+ * Sets model.weights, model.configuration (heads and activation), model.vocabulary, data.root (the training images),
+ * prompts and test images. A value is the path in the suite, with the beginning of the digest if another content
+ * already has that path. For runs of older programs, which recorded no contents, it says so.
  */
 #ifndef MTIL_RESULTS_STORE_CONTENTS_H
 #define MTIL_RESULTS_STORE_CONTENTS_H
@@ -35,7 +35,7 @@ void contents_begin(struct run_contents *contents, struct store *store);
 void contents_end(struct run_contents *contents);
 status contents_add(struct run_contents *contents, int64_t run, struct setting_values *values, struct error *error);
 
-/* Whether a key is one of those. */
+/* Whether a key is one of these. */
 bool contents_has_key(const char *key);
 
 #endif

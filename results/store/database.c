@@ -14,7 +14,7 @@
 
 #define PATIENCE_MS 120000
 #define PAUSE_MS 5
-#define LINGER_MS 400        /* for a last write, after a request to stop */
+#define LINGER_MS 400        /* wait of a last write after a request to stop */
 #define STEPS_PER_LOOK 10000 /* of SQLite's machine: less than a millisecond */
 #define PAGES_PER_LOOK 4096
 #define VALUE_LIMIT (256 << 20) /* bytes of one text or blob, so that a hostile file cannot ask for more */
@@ -35,7 +35,7 @@ struct statement {
     struct database *database;
 };
 
-/* By the time SQLite reports a failed write the reason may be forgotten; then it is a matter of room nearly always. */
+/* When SQLite reports a failed write, errno may be lost; the cause is then nearly always a full disk. */
 static bool disk_is_full(int code, int number)
 {
     bool unexplained = number == 0 && (code == SQLITE_IOERR_WRITE || code == SQLITE_IOERR_SHMSIZE);
@@ -47,10 +47,10 @@ static status fail_io(const struct database *database, int code, struct error *e
     int number = sqlite3_system_errno(database->handle);
     if (disk_is_full(code, number))
         return error_set(error, ERROR_IO,
-                         "%s: the disk is full or the file may not grow; what was not committed is not written: free "
-                         "some space and go on",
+                         "%s: the disk is full or the file may not grow; uncommitted rows are not written; free some "
+                         "space and continue",
                          database->path);
-    /* SQLite may tell the number of another file that it looked for after the one that it could not open. */
+    /* SQLite may report the errno of a later file than the one that it could not open. */
     if (code == SQLITE_READONLY_DBMOVED)
         return error_set(error, ERROR_IO,
                          "%s: was deleted or renamed while this program used it; put it back and give the same command "
@@ -86,7 +86,7 @@ static status fail(const struct database *database, int code, struct error *erro
         return error_set(error, ERROR_FORMAT, "%s: expected a results database (SQLite), found something else", path);
     case SQLITE_CORRUPT:
         return error_set(error, ERROR_FORMAT,
-                         "%s: the database is damaged (%s); go back to a copy, or save what is left with "
+                         "%s: the database is damaged (%s); restore a copy, or save the rest with "
                          "`sqlite3 FILE .recover`",
                          path, said);
     case SQLITE_BUSY:
@@ -109,7 +109,7 @@ static status fail(const struct database *database, int code, struct error *erro
 
 /* --- Requests to stop --- */
 
-/* SQLite calls it now and then in a long statement, and gives the statement up when it returns 1. */
+/* Called by SQLite now and then during a long statement, which ends when it returns 1. */
 static int is_to_stop(void *context)
 {
     const struct database *database = context;
@@ -139,7 +139,7 @@ static void watch(struct database *database)
 
 /* --- Opening --- */
 
-/* Opens and reads a little, so that what is wrong with the file shows here. */
+/* Opens and reads a little, so that a fault of the file shows here. */
 static int open_handle(struct database *database, const char *name, int flags)
 {
     sqlite3_close(database->handle);
@@ -151,7 +151,7 @@ static int open_handle(struct database *database, const char *name, int flags)
     return sqlite3_exec(database->handle, "SELECT count(*) FROM sqlite_schema", NULL, NULL, NULL);
 }
 
-/* By an URI that tells SQLite that nobody changes the file, so that it needs neither locks nor helper files. */
+/* Opens by a URI that tells SQLite that nobody changes the file, so that it needs neither locks nor helper files. */
 static int open_immutable(struct database *database, const char *path, int code)
 {
     struct text uri = {0};
@@ -187,13 +187,13 @@ static status open_file(struct database *database, struct error *error)
         return error_set(error, ERROR_MEMORY, "%s: out of memory", database->path);
     if (readable && log)
         return error_set(error, ERROR_IO,
-                         "%s: %s-wal beside it holds rows that are not in it yet, and SQLite can read them only in a "
-                         "folder that it may write to: copy both files to one, and read the copy",
+                         "%s: %s-wal beside it holds rows that are not in it yet, and SQLite reads them only in a "
+                         "writable folder; copy both files to one and read the copy",
                          database->path, database->path);
     return code == SQLITE_OK ? OK : fail(database, code, error);
 }
 
-/* What the file says is not trusted: no triggers, no functions with side effects from views, no huge values. */
+/* The file is not trusted: no triggers, no functions with side effects from views, no huge values. */
 static status configure(struct database *database, struct error *error)
 {
     sqlite3 *handle = database->handle;
@@ -234,7 +234,7 @@ static status create(struct database **created, const char *path, bool writable,
     return OK;
 }
 
-/* Through a connection of its own, which has none of the pages in memory. */
+/* Checks through a new connection, which has no pages in memory. */
 static bool is_sound(const char *path)
 {
     struct database *fresh;
@@ -247,7 +247,7 @@ static bool is_sound(const char *path)
     return result == OK && faults == 0;
 }
 
-/* Passes result on; *opened is the database where all went well, which is closed otherwise. */
+/* Returns result; *opened is the database if it is OK, else the database is closed. */
 static status finish_open(struct database **opened, struct database *database, status result, struct error *error)
 {
     if (result == OK)
@@ -286,16 +286,16 @@ status database_open_memory(struct database **opened, const char *name, struct e
     return finish_open(opened, database, code == SQLITE_OK ? OK : fail(database, code, error), error);
 }
 
-/* What is in the log goes into the file, so that a copy of the file alone has it. SQLite by itself leaves it in the log where
- * another process, as a sweep that looks on, has the database open; who cannot wait for the others leaves it too. */
+/* Moves the log into the file, so that a copy of the file alone is complete. SQLite leaves the log where another
+ * process, such as a watching sweep, has the database open; so does a process that cannot wait for the others. */
 static void empty_log(struct database *database)
 {
     sqlite3_busy_timeout(database->handle, LINGER_MS);
     sqlite3_wal_checkpoint_v2(database->handle, NULL, SQLITE_CHECKPOINT_FULL, NULL, NULL);
 }
 
-/* Who only reads may not delete the empty log that SQLite made for it. A connection that may write does so as it closes, unless
- * another process has the database open. */
+/* A reader may not delete the empty log that SQLite made for it. A connection that may write deletes it as it closes,
+ * unless another process has the database open. */
 static void leave_no_log(struct database *database)
 {
     char *path = strdup(database_full_path(database));
@@ -423,7 +423,7 @@ status database_end(struct database *database, bool began, status result, struct
     if (began && result == OK)
         result = database_commit(database, error);
     else if (began && result == ERROR_FORMAT && database_files_check(&database->files, error) != OK)
-        result = ERROR_IO; /* of a file that was cut meanwhile, SQLite finds pages damaged */
+        result = ERROR_IO; /* SQLite reports damaged pages of a file that was cut meanwhile */
     if (began && result != OK)
         database_rollback(database);
     return result;
@@ -461,7 +461,7 @@ status statement_open(struct statement **opened, struct database *database, cons
     return result;
 }
 
-/* sqlite3_stmt_readonly says yes to BEGIN, ATTACH and some PRAGMAs; so only what a query is made of passes. */
+/* sqlite3_stmt_readonly accepts BEGIN, ATTACH and some PRAGMAs, so only the parts of a query are allowed here. */
 static int allow_reading(void *context, int action, const char *first, const char *second, const char *schema,
                          const char *trigger)
 {
@@ -530,7 +530,7 @@ status statement_bind(struct statement *statement, const struct value *values, s
     return OK;
 }
 
-/* After a request to stop, reads are no longer begun, but for those of a transaction that writes: it may save the run. */
+/* After a request to stop no read begins, except in a transaction that writes, which may save the run. */
 status statement_step(struct statement *statement, bool *row, struct error *error)
 {
     struct database *database = statement->database;

@@ -1,4 +1,4 @@
-/* A thin door to SQLite for the files of this folder: status codes, one message per fault, values that know their type.
+/* A thin wrapper of SQLite for the files of this folder: status codes, one message per fault, typed values.
  *
  *     struct database *database;
  *     TRY(database_open(&database, "results.sqlite", true, error));
@@ -68,20 +68,20 @@ static inline struct value value_text(const char *text)
 #define VALUES(...) ((struct value[]){__VA_ARGS__}), sizeof((struct value[]){__VA_ARGS__}) / sizeof(struct value)
 #define NO_VALUES ((struct value *)NULL), 0
 
-/* Opens a file without looking at what it holds beyond SQLite's own header; writable creates it when it is missing. A
- * file on a medium that cannot hold SQLite's helper files is read without them. */
+/* Opens a file and checks no more than SQLite's own header; writable creates a missing file. A file on a medium that
+ * cannot hold SQLite's helper files is read without them. */
 status database_open(struct database **database, const char *path, bool writable, struct error *error);
 
-/* The same, with a user who may ask to stop (NULL: nobody). Statements that read end with ERROR_STOPPED then, and so does
- * waiting for another program's lock, after a moment in which a last write may still succeed. */
+/* The same, with requests to stop (NULL: none). After one, statements that read end with ERROR_STOPPED, and so do waits
+ * for another program's lock, after a moment in which a last write may still succeed. */
 status database_open_stoppable(struct database **database, const char *path, bool writable, const struct stop *stop,
                                struct error *error);
 
-/* An empty one in memory; messages call it name. */
+/* Opens an empty database in memory; messages call it name. */
 status database_open_memory(struct database **database, const char *name, struct error *error);
 void database_close(struct database *database);
 
-/* Goes on with a copy in memory, which may be written, and lets go of the file. Both paths stay what they were. */
+/* Continues with a writable copy in memory and closes the file. Both paths stay the same. */
 status database_detach(struct database *database, struct error *error);
 
 const char *database_path(const struct database *database);      /* as given to database_open */
@@ -96,18 +96,18 @@ status database_execute(struct database *database, const char *script, struct er
 /* The first column of the only row of a query. */
 status database_integer(struct database *database, const char *sql, int64_t *integer, struct error *error);
 
-/* Takes the write lock; a transaction that is already open stays as it is, and *began says which of the two happened.
- * */
+/* Begins a transaction with the write lock; *began is false if one was open already. */
 status database_begin(struct database *database, bool *began, struct error *error);
 /* ERROR_IO when a file of the database was deleted, renamed, replaced or cut since it was opened for writing, before or
- * after: what is committed from then on would be lost. */
+ * after the commit: later commits would be lost. */
 status database_commit(struct database *database, struct error *error);
 
-/* The same check, and that the pages fit together if the file was written to. */
+/* The same check and, if the file was written to, that its pages fit together. */
 status database_check_pages(struct database *database, struct error *error);
 void database_rollback(struct database *database);
 
-/* result unchanged after ending a transaction that database_begin began: committed if OK, else rolled back. */
+/* Ends a transaction that database_begin began: commits if result is OK, else rolls back. Returns result or the failure
+ * of the commit. */
 status database_end(struct database *database, bool began, status result, struct error *error);
 
 int64_t database_last_row(const struct database *database); /* id of the last inserted row */
@@ -116,26 +116,26 @@ int64_t database_changes(const struct database *database);  /* rows the last sta
 /* The caller closes the statement before the database. sql holds one statement. */
 status statement_open(struct statement **statement, struct database *database, const char *sql, struct error *error);
 
-/* The same for SQL from outside: ERROR_ARGUMENT for what would do more than read. */
+/* The same for SQL from outside: ERROR_ARGUMENT for a statement that does more than read. */
 status statement_open_reader(struct statement **statement, struct database *database, const char *sql,
                              struct error *error);
 void statement_close(struct statement *statement); /* NULL is allowed */
 
-/* Starts the statement anew with ?1, ?2, … set to values, which are borrowed until the next bind or close; values that
- * the statement does not ask for are passed over. */
+/* Starts the statement anew with ?1, ?2, … set to values, which are borrowed until the next bind or close; values
+ * without a parameter are ignored. */
 status statement_bind(struct statement *statement, const struct value *values, size_t count, struct error *error);
 
 /* *row: there is a row to read. After the last one the statement can be bound again. */
 status statement_step(struct statement *statement, bool *row, struct error *error);
 
-/* Binds and runs a statement that answers nothing. */
+/* Binds and runs a statement that returns no rows. */
 status statement_run(struct statement *statement, const struct value *values, size_t count, struct error *error);
 
-/* Of the current row; text and blobs are borrowed until the next step. */
+/* Columns of the current row; text and blobs are borrowed until the next step. */
 size_t statement_columns(const struct statement *statement);
 const char *statement_title(const struct statement *statement, size_t column);
 struct value statement_value(struct statement *statement, size_t column);
-int64_t statement_integer(struct statement *statement, size_t column);  /* 0 for what is no number */
+int64_t statement_integer(struct statement *statement, size_t column);  /* 0 if it is not a number */
 const char *statement_text(struct statement *statement, size_t column); /* "" for null */
 
 #endif

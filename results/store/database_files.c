@@ -49,8 +49,8 @@ status database_check_log(const char *path, struct error *error)
     if (there && information.st_size > 0)
         return OK;
     return error_set(error, ERROR_IO,
-                     "%s: %s, but %s-wal beside it holds rows of the database that was there: put that file back, or "
-                     "delete %s-wal and %s-shm, and those rows with them",
+                     "%s: %s, but %s-wal beside it holds rows of an earlier database; put that "
+                     "file back, or delete %s-wal and %s-shm with these rows",
                      path, there ? "is empty" : "there is no such file", path, path, path);
 }
 

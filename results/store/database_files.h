@@ -6,7 +6,7 @@
  *     TRY(database_files_check_pages(&files, error));           // at the end of a run
  *     database_files_free(&files);
  *
- * Nothing here opens the files but through SQLite: closing a descriptor of them would drop its locks.
+ * The files are opened only through SQLite, because closing a descriptor of them would drop its locks.
  */
 #ifndef MTIL_RESULTS_STORE_DATABASE_FILES_H
 #define MTIL_RESULTS_STORE_DATABASE_FILES_H
@@ -17,31 +17,31 @@ enum { DATABASE_FILES = 3 };
 
 struct database_files {
     struct presence file[DATABASE_FILES]; /* without paths: not watched */
-    struct timespec changed;              /* when the first was, as far as its pages were checked */
+    struct timespec changed;              /* when the first changed, as of the last check of its pages */
     bool (*sound)(const char *path);      /* whether the pages of the file fit together, read anew through SQLite */
 };
 
-/* Whether the file, or the folder in which SQLite keeps a log beside it, is there and may not be written. */
+/* Whether the file, or the folder for SQLite's log beside it, exists and is not writable. */
 bool database_is_read_only(const char *path);
 
 /* Whether the log beside the file holds rows. A database that was closed has none. */
 bool database_has_log(const char *path);
 bool database_has_empty_log(const char *path); /* there is one, without rows */
 
-/* ERROR_IO when there is no database at path, or an empty one, and a log that belongs to another, which SQLite would
- * take for this one's or delete. */
+/* ERROR_IO when the file is missing or empty but has a log of another database beside it, which SQLite would apply or
+ * delete. */
 status database_check_log(const char *path, struct error *error);
 
 /* Remembers the file. The caller frees, after a failure too. */
 status database_files_watch(struct database_files *files, const char *path, bool (*sound)(const char *path),
                             struct error *error);
 
-/* ERROR_IO when one of the files was deleted, renamed, replaced or cut since: what is committed from then on would be
- * lost. The first call, in a transaction, remembers the other two files, which SQLite then keeps until it closes. */
+/* ERROR_IO when one of the files was deleted, renamed, replaced or cut since, because later commits would be lost. The
+ * first call, in a transaction, remembers the other two files, which SQLite then keeps until it closes. */
 status database_files_check(struct database_files *files, struct error *error);
 
-/* The same, and ERROR_IO when the file was written since it was last looked at and its pages no longer fit together, as when
- * a copy of another day was put into it. */
+/* The same, and ERROR_IO when the file was written since the last check and its pages no longer fit together, as when
+ * another copy was written into it. */
 status database_files_check_pages(struct database_files *files, struct error *error);
 void database_files_free(struct database_files *files);
 

@@ -1,13 +1,13 @@
-/* Removing a run from a database: what there is of it, its lock, its rows.
+/* Removes a run from a database.
  *
  *     struct run_remains remains;
  *     TRY(erase_describe(store, run, &remains, error));
  *     TRY(erase_lock(store, run, error));                 // ERROR_BUSY: somebody is writing it
  *     … its files, remains.folder …
- *     TRY(erase_rows(store, run, error));                 // in one transaction, and gives the lock up
+ *     TRY(erase_rows(store, run, error));                 // in one transaction, and releases the lock
  *     run_remains_free(&remains);
  *
- * Rows go last: a run whose files are half removed is still there to be named again.
+ * Rows go last, so that a run whose files are partly removed can still be named.
  */
 #ifndef MTIL_RESULTS_STORE_ERASE_H
 #define MTIL_RESULTS_STORE_ERASE_H
@@ -17,7 +17,7 @@
 struct run_remains {
     int64_t run, seed;
     char *suite, *status;
-    char *folder; /* of its files, as it was recorded, or that of a file that was; NULL: unknown */
+    char *folder; /* recorded folder of its files, or folder of a recorded file; NULL: unknown */
 };
 
 /* The caller frees, after a failure too. ERROR_ARGUMENT when there is no such run. */

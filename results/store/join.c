@@ -77,7 +77,7 @@ static status complete_run(struct joining *joining, struct join_side *source, co
     if (!taken)
         return error_set(error, ERROR_BUSY,
                          "%s: run %" PRId64 " (suite %.100s, seed %" PRId64
-                         ") is being written, and %s has more of it; wait for it or stop it",
+                         ") is being written, but %s has more of its rows; wait for the run or stop it",
                          joining->output_name, number, candidate->suite, candidate->seed, source->name);
     status result = join_erase(&joining->target, number, error);
     if (result == OK)
@@ -163,7 +163,7 @@ static status join_runs(struct joining *joining, struct join_side *source, struc
     return result;
 }
 
-/* One state of the input, though its runs may go on. */
+/* Reads one state of the input, though its runs may continue. */
 static status join_input(struct joining *joining, const char *name, struct join_counts *counts, struct error *error)
 {
     struct store *input;
@@ -220,7 +220,7 @@ static void joining_free(struct joining *joining)
     free(joining->origin);
 }
 
-/* Gives a whole database its name, unless somebody else has taken it meanwhile. */
+/* Renames a complete database to output, unless a file with that name was created meanwhile. */
 static status name_database(const char *database, const char *output, struct error *error)
 {
     TRY(file_sync_all(database, error));
@@ -231,12 +231,14 @@ static status name_database(const char *database, const char *output, struct err
     return OK;
 }
 
-/* The log goes into the file, which is then all there is. */
+/* Moves the log into the file, which is then complete alone. */
 static status finish_new(struct joining *joining, struct error *error)
 {
     int64_t busy;
     TRY(database_integer(joining->output->database, "PRAGMA wal_checkpoint(TRUNCATE)", &busy, error));
-    return busy ? error_set(error, ERROR_BUSY, "%s: somebody else reads it", store_path(joining->output)) : OK;
+    return busy ? error_set(error, ERROR_BUSY, "%s: another program reads it; end it or try again",
+                            store_path(joining->output))
+                : OK;
 }
 
 static status fill_new(struct joining *joining, const char *path, const char *const *inputs, size_t count,
@@ -252,7 +254,7 @@ static status fill_new(struct joining *joining, const char *path, const char *co
     return result == OK ? name_database(path, joining->output_name, error) : result;
 }
 
-/* In a folder of its own, with the files that SQLite keeps beside it. */
+/* Joins in a new folder, which also takes the files that SQLite keeps beside the database. */
 static status join_new(struct joining *joining, const char *const *inputs, size_t count, struct join_counts *counts,
                        struct error *error)
 {

@@ -1,12 +1,13 @@
-/* Several results databases become one: every run once, with all its rows. (Merging experts is adapters/merge.h.)
+/* Joins several results databases into one: every run once, with all its rows. (Merging experts is adapters/merge.h.)
  *
  *     struct join_counts counts[2];
  *     struct join_settings settings = {.log = log};
  *     TRY(join_databases("all.db", (const char *[]){"node1.db", "node2.db"}, 2, &settings, counts, error));
  *
- * A run is known by its suite's digest and its seed. Where two files have the same run they must agree in every row that
- * both hold; the fuller one stays, as when a run was stopped, copied and continued. Times, machines and paths (`runs`,
- * `settings`, `timings`, `artifacts`) may differ and are the kept run's. Runs that disagree are a conflict.
+ * A suite's digest and a seed identify a run. Where two files have the same run, they must agree in every common row,
+ * and the one with more rows is kept, as when a run was stopped, copied and continued. Times, machines and paths
+ * (`runs`, `settings`, `timings`, `artifacts`) may differ; those of the kept run stay. Runs that disagree are a
+ * conflict.
  */
 #ifndef MTIL_RESULTS_STORE_JOIN_H
 #define MTIL_RESULTS_STORE_JOIN_H
@@ -25,7 +26,7 @@ struct join_settings {
     const struct stop *stop; /* may be NULL */
 };
 
-/* What became of the runs of an input. */
+/* Counts of the runs of an input. */
 struct join_counts {
     size_t runs;
     size_t added;     /* were not there */
@@ -36,8 +37,8 @@ struct join_counts {
 
 /* Joins inputs into output, which is created, or added to when it is there; counts has room for each input. Inputs are
  * only read; an older schema is brought up to date in memory. All or nothing: on any failure, a conflict without
- * keep_first (ERROR_FORMAT) included, output is what it was, or is not there. ERROR_BUSY when a run of the output that
- * would be completed is being written, ERROR_STOPPED after a request to stop. */
+ * keep_first (ERROR_FORMAT) included, output is unchanged or absent. ERROR_BUSY when a run of the output that would be
+ * completed is being written, ERROR_STOPPED after a request to stop. */
 status join_databases(const char *output, const char *const *inputs, size_t count, const struct join_settings *settings,
                       struct join_counts *counts, struct error *error);
 

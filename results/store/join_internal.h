@@ -1,4 +1,4 @@
-/* What the files join*.c share; other folders see join.h alone. */
+/* Shared by join*.c; other folders include join.h alone. */
 #ifndef MTIL_RESULTS_STORE_JOIN_INTERNAL_H
 #define MTIL_RESULTS_STORE_JOIN_INTERNAL_H
 
@@ -7,8 +7,8 @@
 
 #define JOIN_COLUMNS_LIMIT 64 /* of a table */
 
-/* A table with a column `run`, read off the schema, so that one which a later version adds is joined, too. Its columns
- * here are those that travel: not `run`, which is another number in each file, nor a row's own number. */
+/* A table with a column `run`, found in the schema, so that tables of later versions are joined, too. `column` lists
+ * the copied columns: neither `run`, whose number differs between files, nor a row's own number. */
 struct join_table {
     char *name;
     bool observed; /* the same wherever and whenever the run is repeated */
@@ -37,9 +37,9 @@ status join_side_open(struct join_side *side, const struct join_layout *layout, 
                       const char *name, struct error *error);
 void join_side_close(struct join_side *side);
 
-/* What a run's rows in one database say to those in another. The caller frees with join_difference_free. */
+/* The differences between a run's rows in two databases. The caller frees with join_difference_free. */
 struct join_difference {
-    struct text only_first, only_second; /* the first row of each that the other lacks, empty: none */
+    struct text only_first, only_second; /* first row that the other database lacks; empty: none */
     struct text contradiction;           /* in words, empty: none */
 };
 status join_compare(struct join_side *first, int64_t first_run, struct join_side *second, int64_t second_run,

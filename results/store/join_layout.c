@@ -1,4 +1,4 @@
-/* Which tables hold the rows of a run, and the SQL that reads and writes them. */
+/* The tables with the rows of a run, and the SQL that reads and writes them. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -6,7 +6,7 @@
 #include "results/store/join_internal.h"
 #include "results/store/store_internal.h"
 
-/* Times, machines and paths: another repetition has others; and what was computed after the run. */
+/* Tables that differ between repetitions: times, machines, paths, and results computed after the run. */
 static const char *const unlike[] = {"runs",     "settings",        "timings",           "artifacts",    "inputs",
                                      "sessions", "selector_trials", "trial_evaluations", "trial_choices"};
 
@@ -98,7 +98,7 @@ static status read_schema(struct join_layout *layout, struct store *store, struc
     return result;
 }
 
-/* Of this program's own schema: what else a file holds is nobody's run. */
+/* Reads this program's own schema, because other tables of a file belong to no run. */
 status join_layout_read(struct join_layout *layout, struct error *error)
 {
     struct store *store;

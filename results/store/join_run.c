@@ -1,4 +1,4 @@
-/* One run in two databases: how its rows differ, and how they get from one to the other. */
+/* One run in two databases: compares its rows and copies them. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -44,7 +44,7 @@ static int compare_bytes(const struct value *a, const struct value *b)
     return order ? order : (a->bytes.size > b->bytes.size) - (a->bytes.size < b->bytes.size);
 }
 
-/* SQLite's order; tables are STRICT, so that a column's values are of one kind, or null. */
+/* Compares in SQLite's order. Tables are STRICT, so a column's values have one type or are null. */
 static int compare_values(const struct value *a, const struct value *b)
 {
     if (a->kind != b->kind)

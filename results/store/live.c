@@ -9,7 +9,7 @@
 
 #define RECORD_SIZE 256
 
-/* As it lies in the file, in the machine's byte order; another machine's would not pass the check. */
+/* The record in the file, in the machine's byte order; a record with another byte order fails the check. */
 struct record {
     uint64_t check;
     struct live live;
@@ -18,7 +18,7 @@ struct record {
 
 _Static_assert(sizeof(struct record) == RECORD_SIZE, "records lie one behind another");
 
-/* FNV-1a of what follows the field, so that half a write, or another version's, is not taken for a record. */
+/* FNV-1a of the bytes after the field, so that a partial write or another version's record is not accepted. */
 static uint64_t check_of(const struct record *record)
 {
     uint64_t check = 0xcbf29ce484222325u ^ sizeof(struct live);
@@ -32,7 +32,7 @@ static void put(const struct store *store, int64_t run, const struct record *rec
 {
     if (store->locks.descriptor >= 0 &&
         pwrite(store->locks.descriptor, record, sizeof *record, (off_t)run * RECORD_SIZE) != (ssize_t)sizeof *record)
-        return; /* whoever watches sees nothing new, and the run goes on */
+        return; /* watchers see nothing new, and the run continues */
 }
 
 void live_write(struct store *store, int64_t run, const struct live *live)
@@ -52,7 +52,7 @@ void live_erase(struct store *store, int64_t run)
     put(store, run, &record);
 }
 
-/* A store that only reads opens the file when it is first asked. */
+/* A store that only reads opens the file on first use. */
 static int descriptor_of(struct store *store)
 {
     if (store->locks.descriptor < 0 && !database_writable(store->database)) {

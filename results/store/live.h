@@ -1,12 +1,11 @@
-/* What a run is doing at this moment, for whoever watches: overwritten every second, worth nothing tomorrow, and so not
- * in the database.
+/* The progress of a run, for processes that watch it: overwritten every second and not kept in the database.
  *
  *     live_write(store, run, &(struct live){.activity = "train", .subject = "dtd", .task = 4, .tasks = 11});
  *     struct live live;
  *     if (live_read(other, run, &live))                        // another process, at most a second later
  *         use(live.step, live.steps);
  *
- * A record of fixed size per run in the file of the locks (lock.h). Writing never fails: where it cannot be done, there
+ * A record of fixed size per run in the file of the locks (lock.h). Writing never fails; where it is impossible, there
  * is nothing to watch. store_run_end erases the record.
  */
 #ifndef MTIL_RESULTS_STORE_LIVE_H
@@ -33,7 +32,7 @@ void live_erase(struct store *store, int64_t run);
 /* False when nothing was reported. */
 bool live_read(struct store *store, int64_t run, struct live *live);
 
-/* Whether a process has the run, on whatever machine the file system reaches. */
+/* Whether a process on any machine that shares the file system has locked the run. */
 bool live_has_process(struct store *store, int64_t run);
 
 #endif

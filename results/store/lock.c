@@ -42,10 +42,11 @@ status lock_file_check(const struct lock_file *locks, struct error *error)
 {
     if (locks->descriptor < 0 || presence_check_descriptor(locks->descriptor, locks->path, NULL) == OK)
         return OK;
-    return error_set(error, ERROR_IO,
-                     "%s: was deleted or replaced while this program held locks in it, so that others may write the "
-                     "same run: see that none does, and give the same command again",
-                     locks->path);
+    return error_set(
+        error, ERROR_IO,
+        "%s: was deleted or replaced while this program held locks in it, so another process may write the "
+        "same run; make sure that none does, and repeat the command",
+        locks->path);
 }
 
 static int set_lock(const struct lock_file *locks, int64_t number, short type)

@@ -7,9 +7,9 @@
  *     lock_give(&locks, run);
  *     lock_file_close(&locks);                                        // gives up all
  *
- * A lock is one byte of the file, held by the open file (fcntl F_OFD_SETLK): the kernel gives it up when its process
- * ends, however it ends, and two stores in one process exclude each other too. The database file itself cannot serve:
- * closing a second descriptor of it would drop SQLite's own locks. What the file holds is live.c's.
+ * A lock is one byte of the file, held by the open file (fcntl F_OFD_SETLK): the kernel releases it when its process
+ * ends in any way, and two stores in one process exclude each other, too. The database file itself cannot serve:
+ * closing a second descriptor of it would drop SQLite's own locks. The content of the file belongs to live.c.
  */
 #ifndef MTIL_RESULTS_STORE_LOCK_H
 #define MTIL_RESULTS_STORE_LOCK_H
@@ -24,23 +24,23 @@ struct stop; /* core/stop.h */
 struct lock_file {
     int descriptor; /* −1: not open */
     char *path;
-    const struct stop *stop; /* ends waiting; NULL: nobody asks to */
+    const struct stop *stop; /* ends waiting; may be NULL */
 };
 
 status lock_file_open(struct lock_file *locks, const char *database_path, struct error *error);
-/* For looking only: nothing is created, and a file that is not there leaves locks not open. */
+/* Opens for reading: nothing is created, and with a missing file locks stay not open. */
 void lock_file_look(struct lock_file *locks, const char *database_path);
 void lock_file_close(struct lock_file *locks); /* harmless when not open */
 
 /* ERROR_IO when the file was deleted or replaced since it was opened: another program may take the same locks then. */
 status lock_file_check(const struct lock_file *locks, struct error *error);
 
-/* Waits up to patience milliseconds, or until a request to stop; *taken tells whether it worked. number ≥ 0; taking a lock twice is taking it once.
- * */
+/* Waits up to patience milliseconds, or until a request to stop; *taken is whether the lock is held. number ≥ 0; taking
+ * a lock again changes nothing. */
 status lock_take(struct lock_file *locks, int64_t number, int patience, bool *taken, struct error *error);
 void lock_give(struct lock_file *locks, int64_t number);
 
-/* Whether somebody else has it, as far as the file system tells. */
+/* Whether another process or store holds it, as far as the file system reports it. */
 bool lock_is_taken(const struct lock_file *locks, int64_t number);
 
 #endif

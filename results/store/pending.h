@@ -1,4 +1,4 @@
-/* Rows that wait in memory for the transaction they belong to, in the order in which they came.
+/* Rows that wait in memory for their transaction, in order.
  *
  *     struct pending pending = {0};
  *     TRY(pending_add(&pending, INSERT_STEP, values, count, error));       // values are copied
@@ -6,8 +6,8 @@
  *         … pending.rows[i]->kind, pending.rows[i]->values, pending.rows[i]->count …
  *     pending_clear(&pending);
  *
- * A run may take hours between two commits, and a transaction that was open for so long would keep all others from writing
- * the file.
+ * Hours may lie between two commits of a run, and a transaction open for so long would keep other processes from
+ * writing the file.
  */
 #ifndef MTIL_RESULTS_STORE_PENDING_H
 #define MTIL_RESULTS_STORE_PENDING_H

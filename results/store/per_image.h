@@ -1,4 +1,4 @@
-/* What is kept of each test image of an evaluation, and its form in the database.
+/* The results per test image of an evaluation, and their form in the database.
  *
  *     struct per_image kept = {.kind = PER_IMAGE_BITS, .images = n, .right = right};
  *     struct bytes packed;

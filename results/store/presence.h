@@ -1,5 +1,5 @@
-/* Whether files that are held open are still those that their paths lead to: what is written to a file that was deleted
- * or replaced is lost, and neither the kernel nor SQLite reports it.
+/* Checks that open files are still the files at their paths: writes to a file that was deleted or replaced are lost,
+ * and neither the kernel nor SQLite reports it.
  *
  *     struct presence file = {.path = path};
  *     TRY(presence_check(&file, error));        // the first time: remembers the file, if there is one
@@ -16,17 +16,17 @@
 #include "core/status.h"
 
 struct presence {
-    char *path; /* not touched here */
+    char *path; /* the caller's */
     dev_t device;
     ino_t inode;
-    off_t size; /* when last looked at, like the next */
+    off_t size; /* at the last check, like `changed` */
     struct timespec changed;
     bool seen;
 };
 
 status presence_check(struct presence *file, struct error *error);
 
-/* Of a descriptor that is open already. */
+/* Compares an open descriptor with the file at path. */
 status presence_check_descriptor(int descriptor, const char *path, struct error *error);
 
 #endif

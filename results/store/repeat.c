@@ -22,7 +22,7 @@ static const char *words_of(const struct join_difference *difference)
     return NULL;
 }
 
-/* Earlier versions of the program did not keep these, or not of all runs; merge effects are an option (merge.analysis). */
+/* Earlier versions of the program did not keep these rows for all runs; merge effects are optional (merge.analysis). */
 static bool may_be_absent(const char *table)
 {
     return strcmp(table, "test_labels") == 0 || strcmp(table, "task_classes") == 0 ||
@@ -54,7 +54,7 @@ static status compare_table(struct repeat *repeat, struct join_side *sides, size
     return result;
 }
 
-/* What may explain a difference, newest session first. Inputs by their contents, wherever they lie. */
+/* Possible causes of a difference, newest session first. Inputs are compared by content, not by path. */
 static const char machine_sql[] =
     "SELECT 0, 'program', program_version FROM runs WHERE run = ?1 UNION ALL "
     "SELECT 1, 'backend', backend || ' ' || \"precision\" FROM runs WHERE run = ?1 UNION ALL "

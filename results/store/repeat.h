@@ -1,4 +1,4 @@
-/* Whether a run that was repeated has the rows of the first one.
+/* Compares the rows of a repeated run with those of the first.
  *
  *     struct repeat repeat = {.first = store, .first_run = 3, .second = other, .second_run = 1};
  *     TRY(repeat_compare(&repeat, &table, error));           // a row per table: rows, and the first that differs
@@ -15,7 +15,7 @@ struct repeat {
     struct store *first, *second;
     int64_t first_run, second_run;
     bool agrees;          /* answered */
-    struct text machines; /* in words: what they were computed from or with, where that differs; empty: nothing does */
+    struct text machines; /* differences of inputs and machines, in words; empty: none */
 };
 
 /* Tables with clock and machine are not compared. The caller frees table and machines, after a failure too. */

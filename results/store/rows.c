@@ -60,18 +60,18 @@ static status insert(struct store *store, enum insert kind, const struct value *
 {
     if (store->collects)
         return pending_add(&store->pending, (int)kind, values, count, error);
-    store->rows.known = false; /* whoever writes rows one by one checks them himself */
+    store->rows.known = false; /* callers that write single rows check them themselves */
     return rows_insert(store, kind, values, count, error);
 }
 
-/* Rows that are there together or not at all. */
+/* Begins rows that are written together or not at all. */
 static status begin_rows(struct store *store, bool *began, struct error *error)
 {
     *began = false;
     return store->collects ? OK : database_begin(store->database, began, error);
 }
 
-/* Whether the row that is there says what row says. */
+/* Whether the existing row has the values of row. */
 static status compare_task(struct store *store, const struct value *values, size_t count, bool *same,
                            struct error *error)
 {
@@ -188,7 +188,7 @@ status store_add_expert_counts(struct store *store, int64_t run, const struct ex
     return database_end(store->database, began, result, error);
 }
 
-/* Nothing where t1 and t2 say it all. */
+/* Adds nothing where t1 and t2 suffice. */
 static void add_mixture(struct text *mixture, const struct expert_event_row *row)
 {
     double equal = 1.0 / (double)row->sources;

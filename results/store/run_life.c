@@ -31,7 +31,7 @@ void store_begin(struct store *store)
     store->collects = true;
 }
 
-/* *after: what the run has then, where it was known before. */
+/* *after: the run's rows afterwards, if they were known before. */
 static status write_pending(struct store *store, struct held_rows *after, struct error *error)
 {
     TRY(holding_check(store, error));
@@ -155,7 +155,7 @@ static status lock_run(struct store *store, int64_t run, bool *taken, struct err
     return *taken ? OK : refuse_used_run(store, run, error);
 }
 
-/* Inside a transaction, so that nobody else finds the run between its row and its lock. */
+/* Inside a transaction, so that no other process finds the run between its row and its lock. */
 static status start_run(struct store *store, const struct run_description *description, struct run_start *start,
                         bool *taken, struct error *error)
 {
@@ -239,8 +239,8 @@ status store_run_end(struct store *store, int64_t run, enum run_status end, cons
     return result;
 }
 
-/* What came after a place, per table; ?2, ?3: the last iteration before it. What belongs to the end of a task goes with the
- * whole task. Of the first tables there is a digest. */
+/* Rows after a checkpoint, per table; ?2, ?3: its task and iteration. Rows of a task's end go with the whole task.
+ * `digested` tables are part of store_digest_rows. */
 static const struct {
     const char *table, *after;
     bool digested;
@@ -295,7 +295,7 @@ static status digest_rows(struct store *store, int64_t run, int64_t task, int64_
     return OK;
 }
 
-/* In a transaction, which a request to stop does not refuse: a run that is stopped asks before it saves its place. */
+/* In a transaction, which reads even after a request to stop: a stopped run asks before it saves its place. */
 status store_digest_rows(struct store *store, int64_t run, int64_t task, int64_t iteration, int64_t *digest,
                          struct error *error)
 {

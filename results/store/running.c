@@ -42,7 +42,7 @@ struct progress_rows {
     struct table *table;
 };
 
-/* The last step in the database; the place of what a run told itself, where that is missing. */
+/* The last step in the database, for a run without a live record. */
 enum column { RUN, SUITE, METHOD, POLICY, SEED, TASKS, HOST, TASK, NAME, ITERATION, LOSS };
 
 static const char progress_sql[] =

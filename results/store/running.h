@@ -1,11 +1,11 @@
-/* The runs that are being written, and how far they are: what `mtil watch` shows.
+/* The running runs and their progress, for `mtil watch`.
  *
  *     struct table progress = {0}, accuracy = {0};
  *     TRY(running_progress(store, &progress, error));         // a row per run
  *     TRY(running_accuracy(store, &accuracy, error));         // what each has reached so far
  *     table_free(&progress); ...
  *
- * Read from the database, as far as it is committed, and from the note that each run leaves beside it (live.h). The caller
+ * Read from the committed rows and from the progress that each run writes beside the database (live.h). The caller
  * frees the tables, after a failure too.
  */
 #ifndef MTIL_RESULTS_STORE_RUNNING_H
@@ -17,10 +17,10 @@
 
 #define RUNNING_GONE "process is gone"
 
-/* Whether the process of a run that has not ended is on this machine and no longer there. */
+/* Whether a run that has not ended belongs to a process of this machine that no longer exists. */
 bool running_is_gone(struct store *store, int64_t run, const char *host);
 
-/* Which run, what it does, how far it is, its loss, speed and time left. A run whose process is gone says so. */
+/* A row per run: its activity, progress, loss, speed and time left, or that its process is gone. */
 status running_progress(struct store *store, struct table *table, struct error *error);
 
 /* The last row of each run's accuracy matrix, in percent: a column per task of any of them. */

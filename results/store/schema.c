@@ -22,7 +22,7 @@ int64_t schema_version(void)
     return version;
 }
 
-/* The name of something the file holds, so that a foreign database is recognised by whoever reads the message. */
+/* The message names a table of the file, so that its reader recognises the foreign database. */
 static status refuse_foreign(struct database *database, int64_t application, struct error *error)
 {
     struct statement *statement;

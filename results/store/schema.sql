@@ -1,12 +1,11 @@
--- Schema version 1: observations. Rows are only appended; whatever can be computed from them is a view (views.sql).
--- A later version is a file of its own that changes this one: see results/README.md. Indices count from 0, iterations
--- from 1.
+-- Schema version 1: observations. Rows are only appended; derived values are views (views.sql). Each later version is a
+-- file that changes this schema: see results/README.md. Indices count from 0, iterations from 1.
 
--- One row per suite and seed. The clock and the machine are here, in timings and in artifacts, and nowhere else.
+-- One row per suite and seed. Only runs, timings and artifacts depend on the clock and the machine.
 CREATE TABLE runs (
     run INTEGER PRIMARY KEY,
     suite TEXT NOT NULL,
-    suite_hash TEXT NOT NULL,            -- of what decides the numbers, without the seed
+    suite_hash TEXT NOT NULL,            -- of everything that determines the numbers but the seed
     suite_text TEXT NOT NULL,            -- as resolved
     setting TEXT NOT NULL,
     method TEXT NOT NULL,
@@ -25,7 +24,7 @@ CREATE TABLE runs (
     message TEXT,                        -- why it failed
     started TEXT NOT NULL,               -- UTC, 2026-01-31T12:00:00Z
     finished TEXT,
-    host TEXT NOT NULL,                  -- who writes it, or did last
+    host TEXT NOT NULL,                  -- of the process that writes it, or wrote it last
     process INTEGER NOT NULL,
     UNIQUE (suite_hash, seed)
 ) STRICT;
@@ -41,8 +40,7 @@ CREATE TABLE tasks (
     PRIMARY KEY (run, task)
 ) STRICT, WITHOUT ROWID;
 
--- The accuracy matrix as counts. In this order of the key a view reads a run's columns one after another, without
--- sorting.
+-- The accuracy matrix as counts. The order of the key lets a view read a run's columns in turn without sorting.
 CREATE TABLE evaluations (
     run INTEGER NOT NULL,
     task INTEGER NOT NULL,
@@ -53,13 +51,13 @@ CREATE TABLE evaluations (
     FOREIGN KEY (run, task) REFERENCES tasks
 ) STRICT, WITHOUT ROWID;
 
--- Beside evaluations, so that reading accuracies does not read these. The form of data: results/per_image.h.
+-- In a table of its own, so that reading accuracies reads no images. The form of data: results/store/per_image.h.
 CREATE TABLE per_image (
     run INTEGER NOT NULL,
     task INTEGER NOT NULL,
     checkpoint INTEGER NOT NULL,
-    kind TEXT NOT NULL CHECK (kind IN ('bits', 'predictions')), -- right or wrong, or the class that was chosen
-    data BLOB NOT NULL,                  -- of each test image in order, packed: results/store/per_image.h
+    kind TEXT NOT NULL CHECK (kind IN ('bits', 'predictions')), -- right or wrong, or the predicted class
+    data BLOB NOT NULL,                  -- of each test image in order, packed
     PRIMARY KEY (run, task, checkpoint),
     FOREIGN KEY (run, task, checkpoint) REFERENCES evaluations ON DELETE CASCADE
 ) STRICT;
@@ -81,12 +79,12 @@ CREATE TABLE expert_events (
     iteration INTEGER NOT NULL CHECK (iteration >= 0),
     encoder TEXT NOT NULL CHECK (encoder IN ('image', 'text')),
     block INTEGER NOT NULL CHECK (block >= 0),
-    position INTEGER NOT NULL,           -- counts what happened to the block in this iteration
+    position INTEGER NOT NULL,           -- counts the events of the block in this iteration
     event TEXT NOT NULL CHECK (event IN ('merge', 'skip', 'freeze')),
     target INTEGER,                      -- the expert that was overwritten or frozen
-    t1 INTEGER,                          -- the experts that made it: their mean,
+    t1 INTEGER,                          -- the merged experts; the target is their mean
     t2 INTEGER,
-    mixture TEXT,                        -- or, where it is not that of two, JSON: [[3, 0.5], [0, 0.3], [7, 0.2]]
+    mixture TEXT,                        -- any other mixture, as JSON: [[3, 0.5], [0, 0.3], [7, 0.2]]
     reason TEXT,                         -- of a skip
     PRIMARY KEY (run, task, iteration, encoder, block, position),
     FOREIGN KEY (run, task) REFERENCES tasks
@@ -102,7 +100,7 @@ CREATE TABLE router_choices (
     FOREIGN KEY (run, task) REFERENCES tasks
 ) STRICT, WITHOUT ROWID;
 
--- What a task's autoencoder demands of an image: a larger error means zero-shot CLIP. Infinite: it demands nothing.
+-- The error of a task's autoencoder above which an image goes to zero-shot CLIP. Infinite: none does.
 CREATE TABLE selector_thresholds (
     run INTEGER NOT NULL,
     task INTEGER NOT NULL,
@@ -144,7 +142,7 @@ CREATE TABLE artifacts (
     PRIMARY KEY (run, task, kind)
 ) STRICT, WITHOUT ROWID;
 
--- What the database knows of itself: the digest of the views it holds.
+-- Properties of the database: the digest of its views.
 CREATE TABLE properties (
     name TEXT PRIMARY KEY,
     value TEXT NOT NULL

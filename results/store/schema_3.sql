@@ -1,4 +1,4 @@
--- Schema version 3: tasks that are parts of one dataset, cut by what its class names mean.
+-- Schema version 3: tasks that are parts of one dataset, cut by the meaning of its class names.
 CREATE TABLE task_classes (
     run INTEGER NOT NULL,
     task INTEGER NOT NULL,

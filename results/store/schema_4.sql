@@ -1,11 +1,11 @@
--- Schema version 4: what a run computed from, who computed it with what, and where its files lie.
+-- Schema version 4: inputs, sessions and folder of a run.
 
--- suite_hash is, from here on, of the settings and of the contents of all inputs; this one is of the settings alone,
--- without paths and the seed. Empty: the run was created by an older program.
+-- From here on suite_hash covers the settings and the contents of all inputs, settings_hash the settings alone, without
+-- paths and the seed. Empty: the run was created by an older program.
 ALTER TABLE runs ADD COLUMN settings_hash TEXT /* suite_hash of the settings alone */;
 ALTER TABLE runs ADD COLUMN folder TEXT /* of its adapters, weights and resume file; empty: unknown */;
 
--- What the numbers were computed from; the digests are part of suite_hash, the paths are not.
+-- Inputs of a run; their digests are part of suite_hash, their paths are not.
 CREATE TABLE inputs (
     run INTEGER NOT NULL REFERENCES runs,
     task INTEGER NOT NULL CHECK (task >= -1), -- -1: of the whole run
@@ -37,7 +37,7 @@ CREATE INDEX sessions_of_run ON sessions (run);
 -- Images that could not be decoded and were left out (on_unreadable: skip), training and test.
 ALTER TABLE tasks ADD COLUMN unreadable_images INTEGER NOT NULL DEFAULT 0 CHECK (unreadable_images >= 0) /* there, but left out */;
 
--- Iterations that were left out because their loss or gradients were not finite (on_nan: skip). No row: none.
+-- Iterations that were skipped because their loss or gradients were not finite (on_nan: skip). No row: none.
 CREATE TABLE skipped_steps (
     run INTEGER NOT NULL,
     task INTEGER NOT NULL,

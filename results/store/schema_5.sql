@@ -1,18 +1,18 @@
 -- Schema version 5: every setting of a run as a row, and the last task trained under its own name.
 
--- As resolved when the run was created, defaults included; of a key under tasks that comes from another section, only where
--- it differs from that section's. A run that continues keeps these.
+-- Settings as resolved when the run was created, with defaults; a key under tasks only where its value differs from the
+-- section that it comes from. A run that continues keeps these.
 CREATE TABLE settings (
     run INTEGER NOT NULL REFERENCES runs,
     key TEXT NOT NULL,                        -- merge.every, tasks.mnist.learning_rate
-    value ANY NOT NULL,                       -- a number is one; true, false and lists as suites write them: [1, 2]
+    value ANY NOT NULL,                       -- numbers as numbers; true, false and lists as in suites: [1, 2]
     type TEXT NOT NULL CHECK (type IN ('integer', 'real', 'boolean', 'text', 'list')),
     PRIMARY KEY (run, key)
 ) STRICT, WITHOUT ROWID;
 
--- Of the runs that are there, from suite_text: it has been one "key: value" a line since version 1, below "section:" and,
--- further in, "entry:". Quoted words differ from JSON's in \x1b alone. A key's type is that of its option, so that a folder
--- called 1e5 stays one and a learning rate of 1 is a real number.
+-- Fills in existing runs from suite_text: since version 1 it has one "key: value" a line below "section:" and, further
+-- in, "entry:". Quoted words differ from JSON's in \x1b alone. A key has the type of its option, so a folder called 1e5
+-- stays text and a learning rate of 1 is a real number.
 INSERT OR IGNORE INTO settings (run, key, value, type)
 WITH RECURSIVE
 lines(run, section, entry, line, rest) AS (
@@ -52,7 +52,7 @@ SELECT run, key, CASE type WHEN 'integer' THEN CAST(value AS INTEGER) WHEN 'real
        type
 FROM found;
 
--- Sections that a method does not use say nothing about its runs.
+-- Drops sections that the method of a run does not use.
 DELETE FROM settings
 WHERE (key GLOB 'merge.*' OR key GLOB 'combine.*' OR key GLOB 'selector.*')
   AND run IN (SELECT run FROM runs WHERE method IN ('zero_shot', 'continual_ft', 'finetune'));
@@ -63,7 +63,7 @@ WHERE key GLOB 'adapter.*'
                  OR method = 'finetune' AND run NOT IN (SELECT run FROM settings
                                                         WHERE key = 'method.train' AND value = 'adapters'));
 
--- The last task trained; -1: zero-shot CLIP. It was never the number of a file.
+-- The last task trained; -1: zero-shot CLIP. "checkpoint" suggested a file.
 ALTER TABLE evaluations RENAME COLUMN checkpoint TO after_task;
 ALTER TABLE per_image RENAME COLUMN checkpoint TO after_task;
 ALTER TABLE router_choices RENAME COLUMN checkpoint TO after_task;

@@ -1,7 +1,7 @@
--- Schema version 6: classes and true labels, what became of merges, answers with other selectors.
+-- Schema version 6: true labels, effects of merges, results with other selectors.
 
--- The true classes of a task's test images, in their order: 16 bits each, least significant byte first, the label within the
--- task. There where something is kept of each image.
+-- The true classes of a task's test images, in their order: 16 bits each, least significant byte first, the label
+-- within the task. Stored where results per image are kept.
 CREATE TABLE test_labels (
     run INTEGER NOT NULL,
     task INTEGER NOT NULL,
@@ -10,7 +10,7 @@ CREATE TABLE test_labels (
     FOREIGN KEY (run, task) REFERENCES tasks
 ) STRICT;
 
--- What became of a merge. A row is written at the next merge after the iterations that it looks at, or when the task ends.
+-- The effect of a merge. A row is written at the next merge after the iterations that it covers, or when the task ends.
 CREATE TABLE merge_effects (
     run INTEGER NOT NULL,
     task INTEGER NOT NULL,
@@ -19,18 +19,18 @@ CREATE TABLE merge_effects (
     block INTEGER NOT NULL,
     position INTEGER NOT NULL,
     known INTEGER NOT NULL,              -- after which iteration; one more than the task has: when it ended
-    iterations INTEGER NOT NULL CHECK (iterations BETWEEN 0 AND 50), -- that followed in the task, of which:
-    chosen INTEGER NOT NULL CHECK (chosen >= 0),       -- samples that chose the merged expert,
-    choices INTEGER NOT NULL CHECK (choices >= chosen), -- and that chose any of the block: top_k for each
+    iterations INTEGER NOT NULL CHECK (iterations BETWEEN 0 AND 50), -- that followed in the task
+    chosen INTEGER NOT NULL CHECK (chosen >= 0),       -- choices of the merged expert
+    choices INTEGER NOT NULL CHECK (choices >= chosen), -- choices of any expert of the block, top_k per sample
     loss_before REAL,                    -- mean over up to 50 iterations up to the merge; empty: none was a number
     loss_after REAL,                     -- mean over the iterations that followed
-    distance REAL,                       -- of its outputs to its sources', 0 to 1; empty: all were zero
+    distance REAL,                       -- between its outputs and its sources', 0 to 1; empty: all were zero
     PRIMARY KEY (run, task, iteration, encoder, block, position),
     FOREIGN KEY (run, task) REFERENCES tasks
 ) STRICT, WITHOUT ROWID;
 
--- What the saved adapters of a run answer with another selector (mtil eval --selector). Computed later than the run and again
--- whenever somebody asks, so these rows belong to a database rather than to the run.
+-- Results of the saved adapters of a run with another selector (mtil eval --selector). They are computed on request
+-- after the run, so they belong to a database rather than to the run.
 CREATE TABLE selector_trials (
     run INTEGER NOT NULL REFERENCES runs,
     trial INTEGER NOT NULL CHECK (trial >= 1),

@@ -1,8 +1,8 @@
--- Schema version 7: which classes which expert serves.
+-- Schema version 7: choices of experts by class.
 
--- How often images of a class chose an expert of the image tower when the task was tested last: once per image, or once per
--- token where tokens decide, and each of the top_k. Images without a router chose none. There where something is kept of each
--- image and the router chooses in evaluation.
+-- How often images of a class chose an expert of the image tower when the task was tested last: once per image, or once
+-- per token where tokens decide, and for each of the top_k. Images without a router chose none. Stored where results
+-- per image are kept and the router chooses in evaluation.
 CREATE TABLE class_experts (
     run INTEGER NOT NULL,
     task INTEGER NOT NULL,

@@ -35,7 +35,7 @@ status setting_values_set(struct setting_values *values, const char *key, const 
 
 const char *setting_values_find(const struct setting_values *values, const char *key); /* NULL: there is none */
 
-/* Calls take for every key whose values differ, in order; NULL: one of the two has none. */
+/* Calls take for every key whose values differ, in order; a or b is NULL where it has no value. */
 typedef void setting_difference(void *context, const char *key, const char *a, const char *b);
 void setting_values_compare(const struct setting_values *a, const struct setting_values *b, setting_difference *take,
                             void *context);

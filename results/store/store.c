@@ -83,7 +83,7 @@ static status create(struct store **created, const char *path, struct error *err
     return OK;
 }
 
-/* Passes result on; *opened is the store where all went well, which is closed otherwise. */
+/* Returns result; *opened is the store if it is OK, else the store is closed. */
 static status finish_open(struct store **opened, struct store *store, status result)
 {
     if (result == OK)

@@ -1,4 +1,4 @@
-/* What runs were computed from, and by whom: the tables `inputs` and `sessions`, and the runs whose inputs changed. */
+/* The tables `inputs` and `sessions`, and the runs whose inputs changed. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-/* What store.h hides, for the rooms of results/; others see store.h alone. */
+/* Internals of store.h for the folders of results/; other folders include store.h alone. */
 #ifndef MTIL_RESULTS_STORE_STORE_INTERNAL_H
 #define MTIL_RESULTS_STORE_STORE_INTERNAL_H
 
@@ -34,7 +34,7 @@ struct held_rows {
     bool known;
     struct held_table {
         int64_t count;
-        uint64_t digest; /* in whatever order */
+        uint64_t digest; /* independent of their order */
     } table[HELD_TABLES];
 };
 
@@ -56,7 +56,7 @@ status rows_insert(struct store *store, enum insert kind, const struct value *va
 /* classes.c: the bytes of test_labels, whatever their number; the caller frees labels. */
 status labels_unpack(const struct value *blob, uint16_t **labels, size_t *count, struct error *error);
 
-/* Runs SQL that is used once in a while. */
+/* Prepares and runs SQL that is used rarely. */
 status store_run_once(struct store *store, const char *sql, const struct value *values, size_t count,
                       struct error *error);
 

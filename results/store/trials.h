@@ -1,4 +1,4 @@
-/* Answers of a run's saved adapters with another selector, beside the run's own.
+/* Results of a run's saved adapters with another selector, beside the run's own.
  *
  *     struct trial_source source;
  *     TRY(trial_source_read(store, run, &source, error));            // and locks the run until the store is closed
@@ -12,7 +12,7 @@
 
 #include "results/store.h"
 
-/* Adapters that the run saved; after_task −1: those of the last task that it came to. */
+/* Adapters that the run saved; after_task −1: after the last task that it reached. */
 struct trial_adapters {
     int64_t after_task;
     char *path, *digest;
@@ -31,7 +31,7 @@ void trial_source_free(struct trial_source *source);
 
 struct trial_row {
     const char *selector, *selection;
-    const char *settings; /* two trials of a run have different ones */
+    const char *settings; /* they identify a trial of a run */
 };
 
 /* trial 0: there is none yet. */

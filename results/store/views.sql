@@ -1,6 +1,6 @@
--- Everything derived. A program whose text of this file differs replaces these views when it opens a database for
--- writing, and puts its own over them for itself when it opens one for reading. One statement each, beginning with
--- CREATE VIEW at the start of a line. Accuracies and metrics are in percent; metrics as in results/metrics.c.
+-- Derived values. A program with another text of this file replaces these views when it opens a database for writing,
+-- and hides them behind its own when it opens one for reading. Each view is one statement, which begins with CREATE
+-- VIEW at the start of a line. Accuracies and metrics are in percent; metrics are defined as in results/metrics.c.
 
 -- The accuracy matrix, a row per cell; after_task -1 is zero-shot CLIP.
 CREATE VIEW matrix AS
@@ -10,8 +10,8 @@ FROM evaluations
 JOIN tasks USING (run, task)
 LEFT JOIN tasks AS trained ON trained.run = evaluations.run AND trained.task = evaluations.after_task;
 
--- The mean of each row of the matrix that is complete. In class-incremental runs, whose rows have the tasks so far alone,
--- it is the accuracy over all classes seen.
+-- The mean of each complete row of the matrix. In class-incremental runs, whose rows have only the tasks so far, it is
+-- the accuracy over all classes seen.
 CREATE VIEW mean_accuracy AS
 SELECT run, after_task,
        iif(setting = 'class_incremental', 100.0 * sum(correct) / sum(images), avg(100.0 * correct / images)) AS accuracy
@@ -20,7 +20,7 @@ JOIN evaluations USING (run)
 GROUP BY run, after_task
 HAVING count(*) = iif(setting = 'class_incremental' AND after_task >= 0, after_task + 1, tasks);
 
--- A row per task of each run whose column of the matrix is complete: in class-incremental runs, from its own row on.
+-- A row per task whose column of the matrix is complete, in class-incremental runs from its own row on.
 CREATE VIEW task_metrics AS
 SELECT run, task,
        avg(100.0 * correct / images) FILTER (WHERE after_task BETWEEN 0 AND task - 1) AS transfer,
@@ -65,7 +65,7 @@ LEFT JOIN (SELECT run, avg(accuracy) FILTER (WHERE after_task >= 0) AS average,
 GROUP BY task_metrics.run
 HAVING count(*) = (SELECT tasks FROM runs WHERE runs.run = task_metrics.run);
 
--- A row per configuration over its finished runs, which differ in the seed alone. Variances are the unbiased ones.
+-- A row per configuration over its finished runs, which differ in the seed alone. Variances are unbiased.
 CREATE VIEW leaderboard AS
 SELECT max(suite) AS suite, suite_hash, max(setting) AS setting, max(method) AS method, max(policy) AS policy,
        max(selector) AS selector, max(selection) AS selection, max(task_order) AS task_order, max(model) AS model,
@@ -84,7 +84,7 @@ JOIN metrics USING (run)
 WHERE status = 'finished'
 GROUP BY suite_hash;
 
--- The same for each dataset by itself.
+-- The same for each dataset separately.
 CREATE VIEW task_leaderboard AS
 SELECT name, max(suite) AS suite, suite_hash, max(setting) AS setting, max(method) AS method, max(policy) AS policy,
        max(selector) AS selector, max(selection) AS selection, max(task_order) AS task_order, max(model) AS model,
@@ -111,7 +111,7 @@ FROM expert_events
 WHERE event = 'freeze'
 GROUP BY run, encoder, block, target;
 
--- Frozen experts of each block after each task that froze any: the set only grows.
+-- Number of frozen experts of each block after each task that froze any; it never falls.
 CREATE VIEW frozen_counts AS
 SELECT run, task, encoder, block,
        sum(count(*)) OVER (PARTITION BY run, encoder, block ORDER BY task) AS frozen
@@ -124,7 +124,7 @@ SELECT run, task, name, iteration, encoder, block, event, t1, t2, target, reason
 FROM expert_events
 JOIN tasks USING (run, task);
 
--- Use of each expert within its block and task; frozen: it is, once that task has ended.
+-- Use of each expert within its block and task; frozen: whether it is frozen after that task.
 CREATE VIEW expert_usage AS
 SELECT expert_counts.run AS run, expert_counts.task AS task, name, expert_counts.encoder AS encoder,
        expert_counts.block AS block, expert_counts.expert AS expert, count,
@@ -137,8 +137,8 @@ LEFT JOIN frozen_experts ON frozen_experts.run = expert_counts.run AND frozen_ex
                             AND frozen_experts.block = expert_counts.block
                             AND frozen_experts.expert = expert_counts.expert;
 
--- Which classes which expert serves: share of the class's choices in the block, and the mean of the expert's gate over all of
--- them, 0 where they chose another one; class_name is empty where none is stored.
+-- Experts by class: share of the class's choices in the block, and the mean gate of the expert over all of these choices, 0
+-- for other experts' choices; class_name is empty where none is stored.
 CREATE VIEW class_usage AS
 SELECT class_experts.run AS run, class_experts.task AS task, tasks.name AS name, after_task, block,
        class_experts.class AS class, task_classes.name AS class_name, expert, count,
@@ -151,9 +151,9 @@ JOIN tasks USING (run, task)
 LEFT JOIN task_classes ON task_classes.run = class_experts.run AND task_classes.task = class_experts.task
                           AND task_classes.class = class_experts.class;
 
--- How much merged experts are used: 1 is the share of each if all experts of the block were chosen equally often. Empty: no
--- iteration followed, or the task has not ended. next_use is that of the target in the whole next task, by whose router it is
--- chosen; overwritten: a later merge of the task has the same target.
+-- Use of merged experts; 1: as often as if all experts of the block were chosen equally often. Empty: no iteration
+-- followed, or the task has not ended. next_use is the target's use in the whole next task, by that task's router;
+-- overwritten: a later merge of the task has the same target.
 CREATE VIEW merge_use AS
 SELECT merge_effects.run AS run, task, name, iteration, encoder, block, position, target, t1, t2, iterations,
        1.0 * chosen / nullif(choices, 0) *
@@ -174,7 +174,7 @@ FROM merge_effects
 JOIN tasks USING (run, task)
 JOIN expert_events USING (run, task, iteration, encoder, block, position);
 
--- The router confusion: where the test images of a task were sent.
+-- The router confusion: routers chosen for the test images of a task.
 CREATE VIEW selector AS
 SELECT router_choices.run AS run, after_task, router_choices.task AS task, tasks.name AS name, router,
        chosen.name AS chosen, count,
@@ -186,7 +186,7 @@ LEFT JOIN selector_thresholds ON selector_thresholds.run = router_choices.run
                                  AND selector_thresholds.task = router_choices.router
 LEFT JOIN tasks AS chosen ON chosen.run = router_choices.run AND chosen.task = router_choices.router;
 
--- Where the time went.
+-- Time and throughput of each phase.
 CREATE VIEW throughput AS
 SELECT run, phase, sum(seconds) AS seconds, sum(iterations) AS iterations, sum(images) AS images,
        sum(seconds) FILTER (WHERE iterations > 0) / sum(iterations) AS seconds_per_iteration,

@@ -1,4 +1,4 @@
-/* What was checked and what does not hold, row by row. */
+/* The checks and the faults, row by row. */
 #include <math.h>
 #include <stdio.h>
 

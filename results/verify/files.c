@@ -1,4 +1,4 @@
-/* What is kept per image, and files that were written beside the database. */
+/* Checks results per image, and files that were written beside the database. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -10,7 +10,8 @@
 
 enum { OF_RUN, OF_TASK, AFTER_TASK, KIND, DATA, CORRECT, IMAGES, LABELS, CLASSES, OFFSET }; /* of an evaluation */
 
-/* Images whose true class is none of the task's, or whose prediction is right without being it, or the other way round. */
+/* Reports images whose true class is none of the task's, or whose prediction is marked right but differs from it, or
+ * marked wrong but equals it. */
 static status check_labels(const struct verifying *v, struct statement *row, const struct per_image *kept,
                            const char *where, struct error *error)
 {

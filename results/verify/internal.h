@@ -1,4 +1,4 @@
-/* What the files verify*.c share; other folders see verify.h alone. */
+/* Shared by the files of this folder; other folders include verify.h alone. */
 #ifndef MTIL_RESULTS_VERIFY_INTERNAL_H
 #define MTIL_RESULTS_VERIFY_INTERNAL_H
 
@@ -10,7 +10,7 @@ struct verifying {
     struct verification *verification;
 };
 
-/* One thing that does not hold; run 0: of the whole database. False when the run was not asked for. */
+/* A fault; run 0: of the whole database. verify_fault is false when the run is not to be checked. */
 struct verify_fault {
     int64_t run;
     const char *what, *where, *expected, *found;

@@ -1,4 +1,5 @@
-/* What is derived: each run's metrics by metrics.c, means and variances over seeds from those. Runs come configuration by configuration, so that one is in memory at a time. */
+/* Checks derived values: each run's metrics by metrics.c, and means and variances over seeds from those. Runs are read
+ * configuration by configuration, so that one is in memory at a time. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -15,7 +16,7 @@ struct moments {
     double count, mean, squares;
 };
 
-/* Of a configuration: over its finished runs, and the same for each dataset. */
+/* Moments of a configuration over its finished runs, and the same for each dataset. */
 struct group {
     char *name; /* the dataset's; NULL: of the mean over tasks */
     bool seen;  /* a view has it */
@@ -39,7 +40,7 @@ struct views {
     struct cursor task_metrics, metrics, leaderboard, task_leaderboard;
 };
 
-/* A run that is being looked at; text is borrowed from the statement. */
+/* The run that is being checked; text is borrowed from the statement. */
 struct subject {
     int64_t run;
     const char *hash, *method;
@@ -105,7 +106,7 @@ static status open_metrics(struct cursor *cursor, const struct verifying *v, con
     return result;
 }
 
-/* The views may say something of runs that were not asked for; order: before (negative), at or after the subject. */
+/* The views may have rows of runs that were not asked for; order: before (negative), at or after the subject. */
 static int order_of(const struct cursor *cursor, const struct subject *subject)
 {
     int order = strcmp(statement_text(cursor->rows, HASH), subject->hash);
@@ -264,7 +265,7 @@ static void groups_clear(struct groups *groups)
     *groups = (struct groups){0};
 }
 
-/* The views leave out what is not defined for a run, and so is left out here. */
+/* Skips undefined values, as the views do. */
 static status add_to_group(const struct verifying *v, struct groups *groups, const struct subject *subject, size_t task,
                            struct error *error)
 {

@@ -1,4 +1,4 @@
-/* Tables and views against this program's own, and rows against one another. */
+/* Checks tables and views against this program's own, and rows against one another. */
 #include <stdlib.h>
 
 #include "results/store/schema.h"
@@ -6,7 +6,7 @@
 
 EMBEDDED_FILES(verify_checks);
 
-enum { FAULTS_MOST = 1000 }; /* named per check; more of a kind say nothing new */
+enum { FAULTS_MOST = 1000 }; /* most faults named per check */
 
 static status run_check(const struct verifying *v, const char *sql, struct error *error)
 {
@@ -55,7 +55,7 @@ static const char *skip_gap(const char *sql)
     }
 }
 
-/* The same but for comments, which later programs write better. */
+/* Equal but for comments, which later programs may change. */
 static bool same_definition(const char *a, const char *b)
 {
     char quote = 0; /* the one that a string or a name is in */
@@ -73,8 +73,8 @@ static bool same_definition(const char *a, const char *b)
     }
 }
 
-/* A table or view of this program that the file has in another form. Views that are older were replaced for this connection
- * (schema.h); who changes one otherwise changes what every query says. */
+/* Reports a table or view of this program that the file has in another form. Older views were replaced for this
+ * connection (schema.h); any other change of a view changes the answers of queries. */
 static status compare_object(const struct verifying *v, struct statement *object, struct error *error)
 {
     struct statement *own;

@@ -225,6 +225,26 @@ static status freeze_most(struct adapters *adapters, size_t top_k, struct expert
     return adapters_freeze(adapters, &plan, (struct rng){0}, changes, &error);
 }
 
+/* A frozen expert that is overwritten (target least_used_any) stays frozen. */
+static void expect_frozen_after_any_merge(struct adapters *adapters)
+{
+    int32_t frozen[EXPERTS];
+    struct options *options;
+    struct expert_changes changes = {0};
+    const struct merge_plan plan = {.policy = policy_called("most_used")};
+    must(options_create(&options, plan.policy->options, &error));
+    must(options_set(options, "target", "least_used_any", "test", &error));
+    must(adapters_write_counts(adapters, TOWER_IMAGE, 1, (const int32_t[]){5, 0, 8, 7, 2}, &error));
+    must(adapters_merge(adapters, &plan, &(struct merge_call){.moment = MERGE_AFTER_STEP, .options = options}, &changes,
+                        &error));
+    assert_int_equal(changes.changes[1].kind, CHANGE_MERGE);
+    assert_int_equal(changes.changes[1].merge.target, 1);
+    must(adapters_read_frozen(adapters, TOWER_IMAGE, 1, frozen, &error));
+    assert_memory_equal(frozen, ((const int32_t[]){0, 1, 1, 1, 0}), sizeof frozen);
+    expert_changes_free(&changes);
+    options_destroy(options);
+}
+
 static void frozen_sets_only_grow(void **state)
 {
     (void)state;
@@ -250,6 +270,7 @@ static void frozen_sets_only_grow(void **state)
     assert_memory_equal(frozen, ((const int32_t[]){0, 1, 1, 1, 0}), sizeof frozen);
     must(adapters_read_frozen(adapters, TOWER_TEXT, 0, frozen, &error));
     assert_memory_equal(frozen, ((const int32_t[]){1, 1, 0, 0, 0}), sizeof frozen);
+    expect_frozen_after_any_merge(adapters);
     assert_int_equal(freeze_most(adapters, EXPERTS + 1, &changes), ERROR_ARGUMENT);
     assert_non_null(strstr(error.message, "6 most used of 5"));
     expert_changes_free(&changes);

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "adapters/merge.h"
+#include "adapters/merge/policies.h"
 
 enum { EXPERTS = 4, SQUARE = EXPERTS * EXPERTS, TARGETS = 6 };
 
@@ -220,6 +220,31 @@ static void random_targets_are_neither_source_nor_frozen(void **state)
     }
 }
 
+/* The least used expert, also where it is frozen; in a block of frozen experts, too. */
+static void the_least_used_of_all_may_be_frozen(void **state)
+{
+    (void)state;
+    static const int32_t counts[] = {9, 7, 0, 1, 9, 7, 3, 1}, frozen[] = {0, 0, 1, 0, 1, 1, 1, 1};
+    static const struct merge_view view = {.blocks = 2, .experts = 4, .counts = counts, .frozen = frozen};
+    static const struct {
+        const char *target;
+        struct expected expected[2];
+    } cases[] = {{"least_used", {{0, 0, 1, 3, MERGE_DONE}, {1, 0, 1, -1, MERGE_NO_FREE_EXPERT}}},
+                 {"least_used_any", {{0, 0, 1, 2, MERGE_DONE}, {1, 0, 1, 3, MERGE_DONE}}}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct options *options;
+        struct merge_list list = {0};
+        must(options_create(&options, policy_most_used.options, &error));
+        must(options_set(options, "target", cases[i].target, "test", &error));
+        must(policy_most_used.plan(&view, &(struct merge_call){.options = options}, &list, &error));
+        assert_int_equal(list.count, 2);
+        for (size_t b = 0; b < 2; b++)
+            expect_merge(&list.merges[b], cases[i].expected[b]);
+        free(list.merges);
+        options_destroy(options);
+    }
+}
+
 /* The sources and the target of the control are three experts. */
 static void random_draws_three_experts(void **state)
 {
@@ -255,6 +280,7 @@ int main(void)
         cmocka_unit_test(downstream_takes_those_with_the_same_followers),
         cmocka_unit_test(downstream_needs_a_next_block_and_common_followers),
         cmocka_unit_test(random_targets_are_neither_source_nor_frozen),
+        cmocka_unit_test(the_least_used_of_all_may_be_frozen),
         cmocka_unit_test(random_draws_three_experts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

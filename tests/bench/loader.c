@@ -31,11 +31,13 @@ enum { AUGMENTATIONS = 5 };
 static const struct {
     const char *name;
     struct augmentation augmentation;
-} augmentations[AUGMENTATIONS] = {{"randaugment", {.operations = 2, .magnitude = 9}},
-                                  {"random_erasing", {.erasing = 1}},
-                                  {"mixup", {.mixup = 1}},
-                                  {"cutmix", {.cutmix = 1}},
-                                  {"all", {2, 9, 0.25, ERASING_FILL_MEAN, 0.8, 1}}};
+} augmentations[AUGMENTATIONS] = {
+    {"randaugment", {.operations = 2, .magnitude = 9}},
+    {"random_erasing", {.erasing = 1}},
+    {"mixup", {.mixup = 1}},
+    {"cutmix", {.cutmix = 1}},
+    {"all",
+     {.operations = 2, .magnitude = 9, .erasing = 0.25, .erasing_fill = ERASING_FILL_MEAN, .mixup = 0.8, .cutmix = 1}}};
 
 struct bench {
     struct scratch scratch;

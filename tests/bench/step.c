@@ -13,7 +13,7 @@
 #include <string.h>
 #include <sys/resource.h>
 
-#include "adapters/adapter.h"
+#include "adapters/merge/policies.h"
 #include "core/rng.h"
 #include "models/class_head.h"
 #include "models/clip.h"
@@ -22,7 +22,7 @@
 #include "tests/bench/repeated.h"
 #include "tests/bench/timed.h"
 
-enum { TASKS = 11, TOP_K = 2, BOTTLENECK = 64 };
+enum { TASKS = 11, TOP_K = 2, BOTTLENECK = 64, MERGE_EVERY = 100 /* Park */ };
 
 static const struct shape {
     const char *name;
@@ -71,7 +71,7 @@ static const struct shape {
 
 enum { DEVICE_IMAGES = 64, DEVICE_EVALUATION = 256, DEVICE_TOGETHER = 10, MOST_ROUNDS = 20 };
 
-enum figure { RATE, STEP, UPDATE, EVALUATION, FIGURES };
+enum figure { RATE, STEP, UPDATE, MERGE, EVALUATION, FIGURES };
 
 struct bench {
     const struct shape *shape;
@@ -283,6 +283,13 @@ static double update_in_step(struct bench *b)
     return now() - start;
 }
 
+/* The two most used experts of every block of both towers into the least used one. */
+static void merge(struct bench *b)
+{
+    struct merge_plan plan = {.policy = &policy_most_used};
+    must(adapters_merge(b->adapters, &plan, &(struct merge_call){.moment = MERGE_AFTER_STEP}, NULL, &error));
+}
+
 enum { PRODUCT_N = 3072, PRODUCT_K = 768 };
 
 /* Rows of a batch; a CPU is asked for fewer. */
@@ -354,6 +361,7 @@ static void time_round(struct bench *b, size_t round)
     b->rounds[EVALUATION][round] = seconds_of(b, evaluate, DEVICE_TOGETHER);
     b->rounds[RATE][round] = (before + product_rate(b)) / 2;
     b->rounds[UPDATE][round] = update_in_step(b);
+    b->rounds[MERGE][round] = seconds_of(b, merge, 1);
 }
 
 /* --- Figures --- */
@@ -409,7 +417,9 @@ static void report(const struct bench *b)
     const struct clip_dimensions *n = &b->shape->dimensions;
     const struct cost_experts experts = adapters_cost(n, &b->adapters->settings);
     struct figures rate = figures_of(b->rounds[RATE], b->shape->rounds),
+                   stepping = figures_of(b->rounds[STEP], b->shape->rounds),
                    updating = figures_of(b->rounds[UPDATE], b->shape->rounds),
+                   merging = figures_of(b->rounds[MERGE], b->shape->rounds),
                    evaluation = figures_of(b->rounds[EVALUATION], b->shape->rounds);
     double images = (double)b->evaluated;
     size_t values = adapters_values(b->adapters);
@@ -422,6 +432,8 @@ static void report(const struct bench *b)
     print_times(b, "training step", STEP, cost_adapter_step(n, b->images, b->prompts, b->shape->positions, &experts),
                 b->repeated.recording.owner != NULL ? ", recorded" : "");
     printf("  of which the update   %.4f s, of what a step used\n", updating.middle);
+    printf("  a merge of all blocks %.4f s, every %d steps %.3f%% of a step\n", merging.middle, MERGE_EVERY,
+           100 * merging.middle / MERGE_EVERY / stepping.middle);
     print_times(b, "evaluation batch", EVALUATION,
                 cost_images(n, b->evaluated) + cost_image_experts(n, b->evaluated, &experts), "");
     printf("  images evaluated      %.1f a second (%.1f to %.1f), in batches of %zu\n", images / evaluation.middle,

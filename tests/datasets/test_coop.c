@@ -228,7 +228,7 @@ static void wrong_files_are_told(void **state)
         const char *text, *words;
     } wrong[] = {
         {"", "split_zhou_Food101.json:1"},
-        {"{\"train\": [", "no valid JSON"},
+        {"{\"train\": [", "invalid JSON"},
         {"[]", "no list \"train\""},
         {"{\"train\": [], \"val\": []}", "no list \"test\""},
         {"{\"train\": [], \"val\": {}, \"test\": []}", "no list \"val\""},
@@ -241,12 +241,12 @@ static void wrong_files_are_told(void **state)
         {"{\"train\": [[\"a\", -1, \"n\"]], \"test\": []}", "found -1"},
         {"{\"train\": [[\"a\", 9223372036854775807, \"n\"]], \"test\": []}", "below 1"},
         {"{\"train\": [[\"a\", 0, \"n\"], [\"b\", 2, \"m\"], [\"c\", 2, \"m\"]], \"test\": []}",
-         "a label 2 but none of 1"},
+         "label 2 but no label 1"},
         {"{\"train\": [[\"a\", 0, \"n\"]], \"val\": [[\"b\", 0, \"m\"]], \"test\": []}",
          "val[0]: label 0 is called \"m\" here and \"n\" before"},
         {"{\"train\": [[\"a\", 0, \"\"]], \"test\": []}", "expected a class name"},
         {"{\"train\": [[\"a\", 0, \"n\\nm\"]], \"test\": []}", "expected a class name"},
-        {"{\"train\": [[\"a\\u0000b\", 0, \"n\"]], \"test\": []}", "no valid JSON"},
+        {"{\"train\": [[\"a\\u0000b\", 0, \"n\"]], \"test\": []}", "invalid JSON"},
         {"{\"train\": [[\"\", 0, \"n\"]], \"test\": []}", "expected the path of an image"},
         {"{\"train\": [[\"/etc/passwd\", 0, \"n\"]], \"test\": []}", "leads out of it"},
         {"{\"train\": [], \"test\": [[\"a/../../x\", 0, \"n\"]]}", "test[0]: expected a path below"},

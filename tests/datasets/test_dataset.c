@@ -314,7 +314,7 @@ static void test_wrong_lists(void **state)
     (void)state;
     scratch_copy(&scratch, ROOTS "oxford_pet");
     scratch_write_text(&scratch, "oxford-iiit-pet/annotations/trainval.txt", "boxer_1 1 2 1\nbeagle_1 3 2 1\n");
-    expect_refused("oxford_pet", "none of number 2");
+    expect_refused("oxford_pet", "but not 2");
     scratch_write_text(&scratch, "oxford-iiit-pet/annotations/trainval.txt", "boxer_1 1 2 1\nbeagle 2 2 1\n");
     expect_refused("oxford_pet", "line 2");
     scratch_write_text(&scratch, "oxford-iiit-pet/annotations/trainval.txt",

@@ -462,7 +462,7 @@ static void archives_of_another_kind_or_without_images_are_refused(void **state)
     server_stop(&server);
     make_archive("food-101/meta/test.json", AE_IFREG, NULL); /* empty: the last of two counts */
     server_start(&server, archive, archive_size);
-    expect_failure("whole", ERROR_FORMAT, "what was fetched cannot be read");
+    expect_failure("whole", ERROR_FORMAT, "the fetched dataset cannot be read");
 }
 
 /* --- the table ---------------------------------------------------------------------------------------------------- */

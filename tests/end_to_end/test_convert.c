@@ -241,7 +241,7 @@ static void what_makes_no_sense_is_refused(void **state)
     complains(CONVERT "clip.safetensors out.safetensors --blocks 0 --experts 2 --top-k 3",
               (const char *const[]){"top_k is 3", "2 experts", NULL});
     complains(CONVERT "clip.safetensors ./clip.safetensors --blocks 0",
-              (const char *const[]){"clip.safetensors", "would be overwritten", NULL});
+              (const char *const[]){"DENSE and OUT are both", "clip.safetensors", NULL});
     complains(CONVERT "adapters.safetensors out.safetensors", (const char *const[]){"adapters.safetensors", NULL});
     convert("clip.safetensors mixture.safetensors --blocks 1");
     complains(CONVERT "mixture.safetensors out.safetensors --blocks 0",

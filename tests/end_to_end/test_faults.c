@@ -486,7 +486,7 @@ static const struct fault {
     {NULL, {.arguments = EVAL "--weights adapters.safetensors"}, {"adapters.safetensors"}},
     {NULL,
      {.arguments = EVAL "--adapters adapters.safetensors --router own"},
-     {"does not name its tasks", "0, 1, 2", "--router position"}},
+     {"does not name the tasks of its routers", "0, 1, 2", "--router position"}},
     {NULL, {.arguments = EVAL "--adapters adapters.safetensors --router auto"}, {"no selector", "auto"}},
     {adapters_cut, {.arguments = EVAL "--adapters adapters.safetensors --router position"}, {"adapters.safetensors"}},
     {adapters_flipped,

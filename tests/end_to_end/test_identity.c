@@ -328,7 +328,7 @@ static void runs_of_older_programs_do_not_go_on(void **state)
                 "DELETE FROM sessions");
     shell(&w, "rm -r runs"); /* where another name of the folder would be */
     struct outcome outcome = program_ends(&w, IN_FIRST, 0);
-    assert_non_null(strstr(outcome.errors.data, "warning: results.db: 1 run of tiny with seed 1 did not end"));
+    assert_non_null(strstr(outcome.errors.data, "warning: results.db: 1 unfinished run of tiny with seed 1"));
     assert_non_null(strstr(outcome.errors.data, "older version"));
     outcome_free(&outcome);
     rows_expect(&w, "results.db", "SELECT run, status FROM runs", "1,stopped\n2,finished\n");

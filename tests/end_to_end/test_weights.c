@@ -88,12 +88,12 @@ static void silent_weights_are_asked_about(void **state)
           "config.json");
     FAILS(EMBED "--weights silent.safetensors --out x --heads 1,1", 1, "activation is unknown", "--activation");
     FAILS(EMBED "--weights silent.safetensors --out x --heads 1", 1, "heads is unknown", "IMAGE,TEXT from --heads");
-    FAILS(EMBED "--weights silent.safetensors --out x --heads 1,1,1", 2, "--heads", "16,16", "1,1,1");
+    FAILS(EMBED "--weights silent.safetensors --out x --heads 1,1,1", 2, "--heads", "16,16", "1, 1, 1");
     FAILS(EMBED "--weights silent.safetensors --out x --heads 3,1", 1, "divides", "64", "3", "--heads");
     FAILS(EMBED "--weights clip.safetensors --out x --heads 2,1", 1, "2 heads according to --heads", "metadata");
     FAILS(RUN, 1, "heads is unknown", "model.heads");
     FAILS(RUN "model.heads=1,1", 1, "activation is unknown", "model.activation");
-    FAILS(RUN "model.heads=1,1,1", 2, "model.heads", "1,1,1");
+    FAILS(RUN "model.heads=1,1,1", 2, "model.heads", "1, 1, 1");
     program_succeeds(&workshop, RUN "model.heads=1,1 model.activation=quick_gelu");
     program_succeeds(&workshop, EMBED "--weights clip.safetensors --out own");
     program_succeeds(&workshop, EMBED "--weights silent.safetensors --heads 1,1 --activation quick_gelu --out told");

@@ -53,24 +53,33 @@ complain "every suite ships" < <(
     done
 )
 
-# Sources, paths with a folder of the tree, and links that a README names: relative to its folder or to the root. Names
+complain "README.md is one page, at most 130 lines" < <(wc -l <README.md | awk '$1 > 130 {print "it has " $1}')
+
+# anchors PAGE: of its headings, as GitHub names them.
+anchors() {
+    grep -E '^#+ ' "$1" | sed -E 's/^#+ //' | tr '[:upper:]' '[:lower:]' | sed -E 's/[^[:alnum:] _-]//g; s/ /-/g'
+}
+
+# Sources, paths with a folder of the tree, and links that a document names: relative to its folder or to the root. Names
 # with capitals (`suites/NAME.yaml`) stand for any.
 named_paths() {
-    local readme folder path
-    find . \( -name README.md -o -path ./CONTRIBUTING.md \) -not -path './build*' -not -path './tests/fixtures/*' | sort | while IFS= read -r readme; do
-        folder=$(dirname "$readme")
+    local page folder path target
+    find . -name '*.md' -not -path './build*' -not -path './tests/fixtures/*' | sort | while IFS= read -r page; do
+        folder=$(dirname "$page")
         {
-            grep -oE '`[a-z0-9_.-]+(/[a-z0-9_.-]+)*`' "$readme" | tr -d '`' | while IFS= read -r path; do
+            grep -oE '`[a-z0-9_.-]+(/[a-z0-9_.-]+)*`' "$page" | tr -d '`' | while IFS= read -r path; do
                 case $path in
                 */*.*) [ ! -d "$folder/${path%%/*}" ] && [ ! -d "${path%%/*}" ] || echo "$path" ;;
                 *.c | *.h | *.cu | *.cuh) echo "$path" ;;
                 esac
             done
-            grep -oE '\]\([^):#]+\)' "$readme" | sed -E 's/^..|\)$//g'
+            grep -oE '\]\([^):]+\)' "$page" | sed -E 's/^..|\)$//g'
         } | sort -u | while IFS= read -r path; do
-            [ -e "$folder/$path" ] || [ -e "$path" ] || echo "$readme: $path"
+            target=${path%%#*}
+            [ -e "$folder/$target" ] || [ -e "$target" ] || echo "$page: $path"
+            [[ $path != *'#'* ]] || anchors "${target:+$folder/}${target:-$page}" 2>/dev/null | grep -qxF -- "${path#*#}" || echo "$page: $path"
         done
     done
 }
-complain "files that a README names exist" < <(named_paths)
+complain "files and headings that a document names exist" < <(named_paths)
 exit $broken

@@ -26,9 +26,12 @@ for file in man/man1/mtil.1 man/man1/mtil-run.1 bash-completion/completions/mtil
     doc/mtil/results/METRICS.md; do
     [ -s "$share/$file" ] || complain "share/$file is not installed"
 done
-while IFS= read -r file; do
-    [ -e "$share/doc/mtil/$file" ] || complain "the installed README.md names $file, which is not installed"
-done < <(grep -oE '(\]\(|src=")[^):#" ]+[)#"]' "$share/doc/mtil/README.md" | sed -E 's/^(\]\(|src=")(.*).$/\2/')
+(cd "$share/doc/mtil" && for page in README.md docs/*.md; do
+    grep -oE '(\]\(|src=")[^):#" ]+[)#"]' "$page" | sed -E 's/^(\]\(|src=")(.*).$/\2/' | while IFS= read -r file; do
+        [ -e "$(dirname "$page")/$file" ] || echo "the installed $page names $file, which is not installed"
+    done
+done) >"$folder/log"
+[ ! -s "$folder/log" ] || complain "$(cat "$folder/log")"
 
 # has_weights ANSWER: of a dry run without data, which needs the weights first
 dry_run="run mini --dry-run data.root=/no/data"

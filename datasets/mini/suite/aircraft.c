@@ -51,7 +51,7 @@ static void engine_pods(struct picture *picture, const struct frame *frame, int 
         }
 }
 
-/* What turns: a blurred disc, a bright cross for the rotor. */
+/* A turning propeller, drawn as a disc, or a rotor, drawn as a disc with two blades. */
 static void rotor(struct picture *picture, const struct frame *frame, float y, float radius, float opacity)
 {
     struct paint disc = {.first = {0.85f, 0.87f, 0.9f}, .opacity = opacity};

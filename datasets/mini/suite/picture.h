@@ -15,7 +15,7 @@ struct picture {
     struct paint ink;
 };
 
-/* The picture's only ink, set to about that colour; valid until the next call. */
+/* The picture's only ink, set to a shade near colour; valid until the next call. */
 const struct paint *picture_ink(struct picture *picture, struct colour colour);
 
 /* Starts the picture: blotches of two colours, as different as the domain's clutter says. */
@@ -27,7 +27,7 @@ struct frame picture_subject(struct picture *picture, float least, float most);
 struct colour picture_shade(struct colour colour, float amount); /* darker for amount < 0, lighter for > 0 */
 float picture_between(struct picture *picture, float low, float high);
 
-/* Cats, dogs and rabbits: what cifar100 and oxford_pet have in common. */
+/* Cats, dogs and rabbits, shared by cifar100 and oxford_pet. */
 enum pet { PET_CAT, PET_DOG, PET_RABBIT };
 enum coat_pattern { COAT_PLAIN, COAT_TABBY, COAT_PATCHES };
 struct coat {

@@ -8,7 +8,7 @@ static const struct command *const subcommands[] = {&command_convert_rmoe, &comm
 const struct command command_convert = {
     .name = "convert",
     .arguments = "SUBCOMMAND",
-    .summary = "make weights of one form into those of another",
+    .summary = "convert weights from one form into another",
     .example = "  mtil convert weights ViT-B-16.pt ViT-B-16.safetensors\n"
                "  mtil convert rmoe vit.safetensors rmoe.safetensors --experts 8 --noise 0.01\n",
     .subcommands = subcommands,

@@ -9,7 +9,7 @@
 
 /* --- The dense model --- */
 
-/* The CLIP lies in the step's memory until its tower is copied. */
+/* The CLIP is in the step's memory until its tower is copied. */
 static status take_tower(struct mixture *m, const struct mixture_settings *s, struct error *error)
 {
     struct clip *clip = NULL;
@@ -43,14 +43,14 @@ static status load_dense(struct mixture *m, const struct mixture_settings *s, st
 
 /* --- The mixture --- */
 
-/* Blocks that share an MLP could not each be told to have one or experts. */
+/* With a shared MLP, one block could not have experts while another keeps the MLP. */
 static status check_sharing(const struct mixture *m, const char *weights, struct error *error)
 {
     if (m->vit->run == 1)
         return OK;
     return error_set(error, ERROR_ARGUMENT,
-                     "%s: its blocks share their MLPs in runs of %zu, but experts would be each block's own; convert a "
-                     "model whose blocks have an MLP each",
+                     "%s: runs of %zu blocks share an MLP, but experts belong to one block; convert a model whose "
+                     "blocks have their own MLPs",
                      weights, m->vit->run);
 }
 

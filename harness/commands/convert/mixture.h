@@ -1,4 +1,4 @@
-/* A dense vision transformer, and the same with experts in place of MLPs: read, made, written and compared.
+/* Makes a vision transformer with experts in place of MLPs from a dense one, writes it to a file, and compares the two.
  *
  *     struct mixture mixture;
  *     status result = mixture_open(&mixture, &settings, error);
@@ -13,9 +13,9 @@
 #include "models/vit.h"
 
 struct mixture_settings {
-    const char *weights; /* a CLIP's, or those of a ViT in timm's or Hugging Face's names; mini */
+    const char *weights; /* file of a CLIP, or of a ViT with timm's or Hugging Face's names; mini */
     struct clip_stated stated;
-    struct adapter_settings adapter; /* activation: that of the model is taken */
+    struct adapter_settings adapter; /* its activation is replaced by the model's */
     uint64_t seed;
     struct backend_settings backend;
     const struct log *log; /* NULL: silence */
@@ -32,11 +32,11 @@ struct mixture {
 status mixture_open(struct mixture *mixture, const struct mixture_settings *settings, struct error *error);
 void mixture_close(struct mixture *mixture);
 
-/* Writes the file, and reads tower and experts from it, once. */
+/* Writes the file and reads tower and experts back from it. Called once. */
 status mixture_write(struct mixture *mixture, const char *path, struct error *error);
 
-/* Largest magnitude of a feature of the dense model, and largest difference of the written one's from it, so far: zeros at
- * first. */
+/* The largest magnitude of a feature of the dense model, and the largest difference between features of both models,
+ * over all images so far; zeros at first. */
 struct deviation {
     double largest, difference;
 };

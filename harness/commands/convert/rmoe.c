@@ -32,21 +32,22 @@ static const struct option options[] = {
      .minimum = 0,
      .maximum = 10,
      .fallback = "0.01",
-     .help = "standard deviation of what is added to each of the experts' tensors, as a share of the tensor's own"},
+     .help = "standard deviation of the noise added to each tensor of an expert, as a share of the tensor's own"},
     {.name = "blocks",
      .type = OPTION_TEXT,
      .fallback = "last_3",
-     .help = "blocks whose MLP is replaced: all, first_N, last_N, every_N, or numbers from 0 (mtil layers ranks them)"},
+     .help =
+         "blocks whose MLP is replaced: all, first_N, last_N, every_N, or numbers from 0 (mtil layers ranks blocks)"},
     {.name = "unaligned",
      .type = OPTION_BOOLEAN,
      .fallback = "no",
-     .help = "weight the outputs of a token's experts by their gates as they are, not by shares that sum to 1"},
+     .help = "weight a token's experts by their gates, without scaling the gates to sum to 1"},
     {.name = "seed",
      .type = OPTION_INTEGER,
      .minimum = 0,
      .maximum = 1e9,
      .fallback = "1",
-     .help = "of noise, routers and random images"},
+     .help = "seed of noise, routers and random images"},
     MODEL_CHOICE_OPTIONS,
     OUTPUT_FORMAT_OPTION,
     BACKEND_OPTIONS("auto", "auto", "0"),
@@ -81,8 +82,8 @@ static status read_settings(struct mixture_settings *s, const struct command_cal
         return error_context(error, "command line: convert rmoe: --blocks");
     if (s->adapter.place.blocks.rule == BLOCKS_BY_SCORE)
         return error_set(error, ERROR_ARGUMENT,
-                         "command line: convert rmoe: --blocks %s needs data to score blocks with; rank them with mtil "
-                         "layers, and give the numbers of the best",
+                         "command line: convert rmoe: --blocks %s needs data to score blocks; rank them with mtil "
+                         "layers and give the numbers of the best",
                          options_text(given, "blocks"));
     return model_choice_read(&s->stated, given, "--heads", "--activation", error);
 }
@@ -163,7 +164,7 @@ static status convert(const struct command_call *call, struct mixture *mixture, 
     return show(&c, error);
 }
 
-/* The dense model would be gone. */
+/* Otherwise OUT would overwrite the dense model. */
 static status check_files(const char *dense, const char *out, struct error *error)
 {
     struct file_stamp read, written;
@@ -176,9 +177,7 @@ static status check_files(const char *dense, const char *out, struct error *erro
         NEXT(result, file_stamp_read(&written, out, error));
     if (both && result == OK && file_stamp_same(&read, &written))
         result = error_set(error, ERROR_ARGUMENT,
-                           "command line: convert rmoe: %s is DENSE and OUT, and would be overwritten; name another "
-                           "file for OUT",
-                           out);
+                           "command line: convert rmoe: DENSE and OUT are both %s; name another file for OUT", out);
     free(path);
     return result;
 }
@@ -200,16 +199,13 @@ static status run(const struct command_call *call, struct error *error)
 const struct command command_convert_rmoe = {
     .name = "convert rmoe",
     .arguments = "DENSE OUT [IMAGES…]",
-    .summary = "put experts that are copies of it in the place of a vision transformer's MLPs",
-    .details = "DENSE is a ViT's safetensors file with timm's or Hugging Face's names, or a CLIP's, whose image tower "
-               "is taken\n"
-               "(mini: the small one that ships). Each expert is a copy of its block's MLP with noise; routers are "
-               "new. OUT is a\n"
-               "classifier's weights as mtil classify leaves them. Dense model and mixture are then computed on IMAGES "
-               "(files,\n"
-               "folders, @LIST), or on random ones, and the largest difference of their features is printed: with "
-               "--noise 0 and\n"
-               "aligned outputs it is 0.\n",
+    .summary = "replace MLPs of a vision transformer by experts that are copies of them",
+    .details =
+        "DENSE is a ViT's safetensors file with timm's or Hugging Face's names, or a CLIP, of which the image\n"
+        "tower is used (mini: the small one that ships). Each expert is a copy of its block's MLP with noise;\n"
+        "routers are new. OUT is a classifier's weights like those of mtil classify. Then the features of the\n"
+        "dense model and of the mixture are compared on IMAGES (files, folders, @LIST), or on random images, and\n"
+        "the largest difference is printed: 0 with --noise 0 and aligned outputs.\n",
     .example = "  mtil convert rmoe vit.safetensors rmoe.safetensors\n"
                "  mtil convert rmoe ViT-B-16.safetensors rmoe.safetensors --blocks 8,9,11 --noise 0 photos\n",
     .options = options,

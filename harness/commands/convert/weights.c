@@ -1,4 +1,4 @@
-/* mtil convert weights: weights and adapters from one form of file to another, among them the checkpoints of the public
+/* mtil convert weights: converts files of weights and adapters, also to and from the checkpoints of the public
  * MoE-Adapters code, which hold a whole CLIP with its adapters. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,19 +17,19 @@ static const struct option options[] = {
     {.name = "only",
      .type = OPTION_TEXT,
      .fallback = "all",
-     .help = "all tensors, the adapters (experts, routers and what selects them), or the weights without them"},
+     .help =
+         "tensors to write: all, adapters (experts, routers and selector), or weights, which leaves the adapters out"},
     {.name = "base",
      .type = OPTION_TEXT,
-     .help =
-         "file of the CLIP that adapters belong to, whose weights are written beside them; mini: the one that ships"},
+     .help = "file of the CLIP that adapters belong to, to write its weights beside them; mini: the one that ships"},
     {0},
 };
 
-/* What is written, and the files that it lies in. */
+/* The tensors and metadata to write, and the files that hold them. */
 struct content {
     struct safetensors *files[2]; /* IN, and --base or NULL */
     struct safetensor *tensors;
-    char (*names)[NAME_MOST]; /* of tensors that are renamed */
+    char (*names)[NAME_MOST]; /* new names of renamed tensors */
     size_t count;
     struct safetensors_metadata *metadata;
     size_t metadata_count;
@@ -58,7 +58,7 @@ static bool ends_with(const char *name, const char *ending)
     return size >= tail && strcmp(name + size - tail, ending) == 0;
 }
 
-/* What the public code saves besides and never reads: the last expert once more, a norm, and two buffers. */
+/* Tensors that the public code saves and never reads: the last expert once more, a norm, and two buffers. */
 static bool is_unused(const char *name)
 {
     static const char *const parts[] = {".adaptmlp.", ".ln_3."};
@@ -66,7 +66,7 @@ static bool is_unused(const char *name)
            (has_part(name, parts, sizeof parts / sizeof *parts) || ends_with(name, ".mean") || ends_with(name, ".std"));
 }
 
-/* The public code with one router for all tasks has no list of them. */
+/* With one router for all tasks the public code has no list of routers. */
 static bool rename_single(const char *name, char renamed[NAME_MOST])
 {
     static const char *const endings[][2] = {{".router1", ".router_list.0"}, {".w_noise", ".w_noise_list.0"}};
@@ -107,8 +107,8 @@ static void take_tensors(struct content *content, const struct safetensors *file
     }
 }
 
-/* What metadata say of weights alone. Where adapters are left out, what is said of them must not pass for that of others:
- * adapters do not state what is as it is by default. */
+/* Whether a key of metadata describes the weights. Without the adapters, their keys are left out: adapters do not state
+ * defaults, so the keys would apply to other adapters in the file. */
 static bool is_of_weights(const char *key)
 {
     static const char *const keys[] = {"image_heads",  "text_heads",  "activation", "pool",
@@ -119,7 +119,8 @@ static bool is_of_weights(const char *key)
     return false;
 }
 
-/* Where IN and --base both say something, it is about the same model. The digest is that of the old file. */
+/* A key that IN and --base both have must have the same value. The digest is left out, because it is of the old
+ * file. */
 static status take_metadata(struct content *content, const struct safetensors *file, enum part part,
                             struct error *error)
 {
@@ -131,7 +132,7 @@ static status take_metadata(struct content *content, const struct safetensors *f
             continue;
         if (stated != NULL && strcmp(stated, value) != 0)
             return error_set(error, ERROR_ARGUMENT,
-                             "%s: metadata %s: \"%s\", but \"%s\" in %s: they belong to different models",
+                             "%s: metadata %s is \"%s\", but \"%s\" in %s: they belong to different models",
                              safetensors_path(content->files[0]), key, stated, value, safetensors_path(file));
         if (stated == NULL)
             content->metadata[content->metadata_count++] = (struct safetensors_metadata){key, value};
@@ -161,8 +162,9 @@ static status check_content(struct content *content, const char *in, const char 
                              "%s and %s both have tensor '%s': --base is for files that hold adapters alone", in,
                              content->files[1] != NULL ? safetensors_path(content->files[1]) : "itself",
                              content->tensors[i].name);
-    return content->count > 0 ? OK
-                              : error_set(error, ERROR_ARGUMENT, "%s: has no tensors that --only %s leaves", in, only);
+    return content->count > 0
+               ? OK
+               : error_set(error, ERROR_ARGUMENT, "%s: has no tensors to write with --only %s", in, only);
 }
 
 static status take_all(struct content *content, const struct command_call *call, enum part part, struct error *error)
@@ -193,7 +195,7 @@ static bool is_of_pytorch(const char *path)
     return ends_with(path, ".pth") || ends_with(path, ".pt") || ends_with(path, ".bin");
 }
 
-/* Whether the public code, where these are constants, computes the same. */
+/* Whether the setting equals the public code's constant. */
 static bool is_public(const struct safetensors_metadata *setting)
 {
     double scale;
@@ -204,7 +206,7 @@ static bool is_public(const struct safetensors_metadata *setting)
     return strcmp(setting->key, "expert_input") == 0 && strcmp(setting->value, "residual") == 0;
 }
 
-/* Settings of adapters that the public code does not know: it would load them and compute something else. */
+/* Warns of settings that the public code does not know: it would load the adapters and compute something else. */
 static void warn_of_settings(const struct content *content, const struct command_call *call)
 {
     static const char *const keys[] = {
@@ -214,10 +216,10 @@ static void warn_of_settings(const struct content *content, const struct command
         const struct safetensors_metadata *m = &content->metadata[i];
         for (size_t k = 0; k < sizeof keys / sizeof *keys; k++)
             if (strcmp(m->key, keys[k]) == 0 && !is_public(m))
-                log_warn(call->log,
-                         "%s: its adapters have the setting %s=%s, which the public MoE-Adapters code does not know: "
-                         "there they compute something else",
-                         call->arguments[1], m->key, m->value);
+                log_warn(
+                    call->log,
+                    "%s: the public MoE-Adapters code ignores the adapters' setting %s=%s and computes something else",
+                    call->arguments[1], m->key, m->value);
     }
 }
 
@@ -277,14 +279,13 @@ const struct command command_convert_weights = {
     .name = "convert weights",
     .arguments = "IN OUT",
     .summary = "write weights or adapters as a file of another form",
-    .details = "IN is whatever holds weights: safetensors, files of PyTorch, or the index of shards.\n"
-               "OUT ends with .safetensors, or for torch.load with .pth, .pt or .bin: it finds\n"
-               "the tensors under \"state_dict\", as the checkpoints of the public\n"
-               "MoE-Adapters code have them. Such a checkpoint is a whole CLIP: --only\n"
-               "adapters takes the adapters out of it, and --base FILE puts the CLIP back beside\n"
-               "them. Numbers, names and types stay as they are, and metadata come along with what\n"
-               "they are about; only what the public code saves and never reads\n"
-               "(adaptmlp, ln_3, mean, std) is left out, so load_state_dict needs strict=False.\n",
+    .details =
+        "IN is any file of weights: safetensors, PyTorch, or the index of shards. OUT ends with .safetensors, or\n"
+        "with .pth, .pt or .bin for torch.load, with the tensors under \"state_dict\" as in the checkpoints of the\n"
+        "public MoE-Adapters code. Such a checkpoint is a whole CLIP: --only adapters extracts the adapters, and\n"
+        "--base FILE adds the CLIP again. Numbers, names and types stay as they are; metadata are kept for the\n"
+        "tensors that are kept. Tensors that the public code saves and never reads (adaptmlp, ln_3, mean, std)\n"
+        "are left out, so load_state_dict needs strict=False.\n",
     .example = "  mtil convert weights ViT-B-16.pt ViT-B-16.safetensors\n"
                "  mtil convert weights checkpoint.pth adapters.safetensors --only adapters\n"
                "  mtil convert weights adapters.safetensors checkpoint.pth --base ViT-B-16.pt\n",

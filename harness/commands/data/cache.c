@@ -1,5 +1,5 @@
-/* mtil data cache: the files of decoded images and zero-shot features that runs with `run.cache: disk` share, and
- * the surveys of images of all runs. */
+/* mtil data cache: files of decoded images and zero-shot features, shared by runs with `run.cache: disk`, and surveys
+ * of images, shared by all runs. */
 #include <stdlib.h>
 #include <string.h>
 

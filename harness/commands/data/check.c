@@ -12,13 +12,13 @@
 
 static const struct option options[] = {
     OUTPUT_FORMAT_OPTION,
-    {.name = "json", .type = OPTION_BOOLEAN, .fallback = "false", .help = "the same as --format=json"},
+    {.name = "json", .type = OPTION_BOOLEAN, .fallback = "false", .help = "JSON output, as with --format=json"},
     {.name = "dataset", .type = OPTION_LIST, .help = "datasets to check; default: all that are found"},
     {.name = "split",
      .type = OPTION_CHOICE,
      .choices = "any|torchvision|coop",
      .fallback = "any",
-     .help = "which split to check; any: torchvision's, or else CoOp's"},
+     .help = "split to check; any: torchvision's, or else CoOp's"},
     OPTION_PATH,
     {.name = "problems",
      .type = OPTION_BOOLEAN,
@@ -51,7 +51,7 @@ struct root_survey {
     bool warned;             /* a warning said that surveys cannot be stored */
     struct threads *threads;
     const struct dataset_reader *reader; /* the current dataset: `number` of `count` */
-    const char *name;                    /* its reader's, or its folder's where it was found by what is in it */
+    const char *name;                    /* the reader's, or the folder's where its contents identified it */
     size_t number, count, unfit, different;
     struct text unfit_names;
     struct table counts, problems;
@@ -373,7 +373,7 @@ static status print_survey(const struct root_survey *survey, struct error *error
     return OK;
 }
 
-/* Without names, all that is there: what the readers know, and folders of images. */
+/* Without names, checks all datasets that the readers find, and folders of images. */
 static status check_root(struct root_survey *survey, struct error *error)
 {
     struct directory found = {0};

@@ -67,8 +67,8 @@ static status run(const struct command_call *call, struct error *error)
     struct error ignored;
     if (!file_exists(root) && fetch_find(root, &source, &ignored) == OK)
         return error_set(error, ERROR_ARGUMENT,
-                         "command line: data get: the last word is the folder that datasets are below, found %s, which "
-                         "is a dataset; write ./%s if a folder of this name is meant to be made",
+                         "command line: data get: the last word is the folder for datasets, found %s, which is a "
+                         "dataset; write ./%s to make a folder of this name",
                          root, root);
     return get_all(call, &settings, error);
 }
@@ -78,9 +78,9 @@ const struct command command_data_get = {
     .arguments = "NAME… ROOT",
     .summary = "fetch public datasets from their publishers or mirrors",
     .details =
-        "Each is downloaded, compared with its published size and SHA-256, and unpacked to where its reader looks;\n"
-        "its folder appears when it is complete. An interrupted download goes on where it was. For what is not\n"
-        "public, the message says how to come by it. Proxies are those of the environment (https_proxy).\n",
+        "Each dataset is downloaded, compared with its published size and SHA-256, and unpacked to where its reader\n"
+        "looks; its folder appears when it is complete. An interrupted download is continued. For datasets that are\n"
+        "not public, the message says how to obtain them. Proxies come from the environment (https_proxy).\n",
     .example = "  mtil data get dtd flowers mnist /data\n"
                "  mtil data get sun397 /data --from http://server/data\n",
     .options = options,

@@ -10,15 +10,15 @@
 
 static const struct option options[] = {
     OUTPUT_FORMAT_OPTION,
-    {.name = "root", .type = OPTION_TEXT, .fallback = ".", .help = "the folder that holds the datasets' folders"},
-    {.name = "part", .type = OPTION_CHOICE, .choices = "train|test", .fallback = "train", .help = "which images"},
+    {.name = "root", .type = OPTION_TEXT, .fallback = ".", .help = "folder that holds the datasets' folders"},
+    {.name = "part", .type = OPTION_CHOICE, .choices = "train|test", .fallback = "train", .help = "split to show"},
     {.name = "count",
      .type = OPTION_INTEGER,
      .minimum = 1,
      .maximum = CONTACT_SHEET_MOST,
      .fallback = "24",
      .help = "number of images"},
-    {.name = "out", .type = OPTION_TEXT, .help = "the PNG to write (default DATASET.png)"},
+    {.name = "out", .type = OPTION_TEXT, .help = "PNG file to write (default DATASET.png)"},
     {.name = "seed",
      .type = OPTION_INTEGER,
      .minimum = 0,
@@ -161,8 +161,8 @@ const struct command command_data_show = {
     .name = "data show",
     .arguments = "DATASET",
     .summary = "write a page of a dataset's images with their labels and prompts as a PNG",
-    .details = "The prompt is the first template with the class name. The same images are printed as a table.\n"
-               "Letters beyond ASCII are drawn without diacritics or as a box; the table shows them unchanged.\n",
+    .details = "The prompt is the first template with the class name. The same images are printed as a table. Letters\n"
+               "beyond ASCII are drawn without diacritics or as a box; the table shows them unchanged.\n",
     .example = "  mtil data show dtd --root=data/mini --part=test --count=12 --out=dtd.png\n",
     .options = options,
     .least = 1,

@@ -1,4 +1,4 @@
-/* mtil completion: what a shell completes, made from the tables that print --help. */
+/* mtil completion: completion scripts for shells, generated from the tables that print --help. */
 #include <string.h>
 
 #include "datasets/fetch/fetch.h"
@@ -38,7 +38,7 @@ static bool takes_files(const struct command *command)
     return command->subcommands == NULL && choices_size(command->arguments) == 0;
 }
 
-/* A boolean is completed without its value, which it need not have. */
+/* A boolean is completed without its value, which is optional. */
 static bool takes_value(const struct option *option)
 {
     return option->type != OPTION_BOOLEAN;
@@ -78,7 +78,7 @@ static void walk(struct script *script, const struct command *const *list)
     }
 }
 
-/* Adds to the script what `add` makes of each command. */
+/* Calls `add` for each command. */
 static void for_all(struct text *out, void (*add)(struct text *, const struct command *))
 {
     struct script script = {.text = *out, .add = add};
@@ -331,7 +331,7 @@ static status run(const struct command_call *call, struct error *error)
 const struct command command_completion = {
     .name = "completion",
     .arguments = "bash|zsh|fish",
-    .summary = "print a script by which a shell completes the words of this program",
+    .summary = "print a script that completes the words of this program in a shell",
     .details = "make install puts the scripts where shells find them.\n",
     .example = "  source <(mtil completion bash)\n"
                "  mtil completion fish > ~/.config/fish/completions/mtil.fish\n",

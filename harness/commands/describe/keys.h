@@ -1,6 +1,6 @@
 /* mtil list keys: every key that a suite may have, from the option tables of their owners.
  *
- *     TRY(list_keys(call, "merge", error));            // NULL: of all sections; as Markdown: the page harness/suites/KEYS.md
+ *     TRY(list_keys(call, "merge", error));            // NULL: all sections; in Markdown this is harness/suites/KEYS.md
  */
 #ifndef MTIL_HARNESS_COMMANDS_DESCRIBE_KEYS_H
 #define MTIL_HARNESS_COMMANDS_DESCRIBE_KEYS_H

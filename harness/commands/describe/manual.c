@@ -12,7 +12,7 @@ enum { LINE = 78 };
 
 /* --- Text as roff --- */
 
-/* A character of roff's own as itself; elsewhere a backslash begins an escape, a dot or quote at the beginning of a line a request. */
+/* Escapes the characters that are special in roff: a backslash, and a dot or quote at the beginning of a line. */
 static void add_escaped(struct text *page, const char *text, size_t size)
 {
     for (const char *at = text; at < text + size; at++)
@@ -24,7 +24,7 @@ static void add_escaped(struct text *page, const char *text, size_t size)
             text_add(page, (*at == '.' || *at == '\'') && at == text ? "\\&%c" : "%c", *at);
 }
 
-/* What roff reads of a word; other characters than ASCII as \[u2026]. */
+/* A word in roff's input, with characters beyond ASCII as \[u2026]. */
 static size_t input_width(const char *text, size_t size)
 {
     size_t width = size > 0 && (text[0] == '.' || text[0] == '\'') ? 2 : 0;
@@ -78,7 +78,7 @@ static bool is_aligned(const char *text, size_t size)
     return false;
 }
 
-/* A heading begins a paragraph itself. */
+/* A heading itself begins a paragraph. */
 static bool end_of_heading(const struct text *page)
 {
     static const char heading[] = ".SH DESCRIPTION\n";
@@ -172,7 +172,7 @@ static void add_exit_status(struct text *page)
 {
     text_add(page,
              ".SH EXIT STATUS\n%d, or %d for a failure, %d for a mistake on the command line or in a suite,\n%d when "
-             "another process uses what is needed,\n%d plus the signal's number when stopped.\n",
+             "a needed resource is in use by another process,\n%d plus the signal's number when stopped.\n",
              EXIT_OK, EXIT_FAILED, EXIT_USAGE, EXIT_BUSY, EXIT_SIGNAL);
 }
 
@@ -197,11 +197,10 @@ static void add_command_page(struct text *page, const struct command *command)
 static void add_main_page(struct text *page)
 {
     static const struct command program = {0};
-    static const char summary[] = "continual learning of vision-language models with mixtures of experts",
-                      about[] =
-                          "Streams a sequence of image datasets through CLIP, and measures what it learns, keeps and "
-                          "forgets on the way. A suite says what is trained on which datasets and how; every "
-                          "number is stored in one SQLite database.";
+    static const char summary[] = "continual learning of vision-language models with mixtures of experts";
+    static const char about[] =
+        "Streams a sequence of image datasets through CLIP and measures what it learns, keeps and forgets on the way. "
+        "A suite states the datasets, the method and its settings; every number is stored in one SQLite database.";
     add_head(page, &program, summary);
     text_add(page, "\n\\fICOMMAND\\fR [\\fIOPTION\\fR...] [\\fIARGUMENT\\fR...]\n.SH DESCRIPTION\n");
     add_filled(page, about, strlen(about));
@@ -250,7 +249,7 @@ const struct command command_manual = {
     .name = "manual",
     .arguments = "FOLDER",
     .summary = "write the pages for man(1)",
-    .details = "mtil.1 and one page for every command, as make install puts them among the system's.\n",
+    .details = "Writes mtil.1 and one page for every command, as make install installs them.\n",
     .example = "  mtil manual man1\n  man man1/mtil-run.1\n",
     .least = 1,
     .most = 1,

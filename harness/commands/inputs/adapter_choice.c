@@ -63,9 +63,8 @@ static status check_choice(const struct adapter_choice *choice, struct error *er
     struct text list = {0};
     TRY(saved_adapters_list(&choice->saved, &list, error));
     error_set(error, ERROR_ARGUMENT,
-              "%s: does not name its tasks (another program wrote it, or an older mtil), so it is unknown whose router "
-              "is whose; expected --router and a number, one of %s, or --router position if router k is that of the "
-              "suite's task k",
+              "%s: does not name the tasks of its routers (another program wrote it, or an older mtil); expected "
+              "--router with a number, one of %s, or --router position if router k belongs to the suite's task k",
               choice->file, list.data != NULL ? list.data : "none");
     text_free(&list);
     return ERROR_ARGUMENT;

@@ -14,7 +14,7 @@
 
 #define ADAPTERS_OPTION                                                                                                \
     {                                                                                                                  \
-        .name = "adapters", .type = OPTION_TEXT, .help = "adapters' safetensors file, under the public key names"      \
+        .name = "adapters", .type = OPTION_TEXT, .help = "safetensors file of adapters, with the public key names"     \
     }
 
 /* Besides ROUTER_NONE (harness/run/saved_adapters.h) and numbers */
@@ -22,7 +22,7 @@
 #define ROUTER_OWN (-3)      /* every task takes the router of the task with its name */
 #define ROUTER_POSITION (-4) /* task k takes router k */
 
-/* The words that a command accepts besides none, a task's name and a number. */
+/* The words that --router accepts besides none, a task's name and a number. */
 enum router_words { ROUTER_WORDS_ONE = 1, ROUTER_WORDS_AUTO, ROUTER_WORDS_ALL = 4 };
 
 struct adapter_choice {

@@ -1,5 +1,5 @@
-/* --backend, --precision, --device and, if the command has it, --gpus of commands that take a suite: equivalent to
- * run.backend=… after it.
+/* The options --backend, --precision, --device and, in some commands, --gpus of commands that take a suite; equivalent
+ * to run.backend=… after the suite.
  *
  *     static const struct option options[] = {BACKEND_OPTIONS(NULL, NULL, NULL), {0}};
  *     struct suite_words words;
@@ -16,9 +16,9 @@
 enum { BACKEND_CHOICES = 4 };
 
 struct suite_words {
-    const char **list; /* key=value: the arguments after the first, then the equivalents of the options */
+    const char **list; /* key=value: arguments after the first, then options in this form */
     size_t count;
-    char *made[BACKEND_CHOICES]; /* storage of the latter */
+    char *made[BACKEND_CHOICES]; /* storage of the options' words */
 };
 
 /* The caller frees; suites do not borrow from the words. */

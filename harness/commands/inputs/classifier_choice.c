@@ -7,7 +7,8 @@ static status check(const struct classifier_choice *choice, const char *weights,
 {
     size_t tasks = choice->card.task_count, named = tasks > 0 ? choice->card.tasks[0].classes.count : 0;
     if (choice->about.classes == 0)
-        return error_set(error, ERROR_ARGUMENT, "%s: an image tower without a head, which classifies nothing", weights);
+        return error_set(error, ERROR_ARGUMENT, "%s: expected a classifier, found an image tower without a head",
+                         weights);
     if (tasks > 1 || (tasks == 1 && named != choice->about.classes))
         return error_set(error, ERROR_FORMAT, "%s: names %zu classes of %zu tasks, but its head has %zu classes",
                          weights, named, tasks, choice->about.classes);

@@ -1,5 +1,5 @@
-/* Whether --weights names a classifier's file (an image tower, maybe with experts and a head) instead of a CLIP, and what it says
- * of its dataset and classes.
+/* Detects a classifier's file (an image tower, possibly with experts and a head) instead of a CLIP in --weights, and
+ * reads its dataset and classes.
  *
  *     struct classifier_choice choice;
  *     TRY(classifier_choice_read(&choice, "weights.safetensors", &stated, error));
@@ -16,11 +16,12 @@
 struct classifier_choice {
     bool is_one;
     struct vit_file about;
-    struct safetensors *file; /* of the card's strings */
-    struct adapter_card card; /* one task; none where the file does not say */
+    struct safetensors *file; /* owns the card's strings */
+    struct adapter_card card; /* one task; none where the file names none */
 };
 
-/* stated: what a caller says of the model, zeros: nothing. After a failure there is nothing to free. */
+/* stated: heads and activation as far as the caller gives them; zeros: neither. After a failure there is nothing to
+ * free. */
 status classifier_choice_read(struct classifier_choice *choice, const char *weights, const struct clip_stated *stated,
                               struct error *error);
 void classifier_choice_free(struct classifier_choice *choice); /* all zero is allowed */

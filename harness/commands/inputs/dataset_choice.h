@@ -17,7 +17,7 @@ struct dataset_choice {
 
 #define OPTION_PATH                                                                                                    \
     {                                                                                                                  \
-        .name = "path", .type = OPTION_TEXT, .help = "below the root, of the dataset \"folder\""                       \
+        .name = "path", .type = OPTION_TEXT, .help = "folder of the dataset \"folder\", below the root"                \
     }
 
 /* dataset_open with the options of the choice. The caller closes the dataset. */

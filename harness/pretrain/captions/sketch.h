@@ -1,4 +1,4 @@
-/* One captioned drawing in the making: the picture, the phrase that says what it shows, and what both draw from.
+/* A captioned drawing in progress: the picture, its phrase, and the random source of both.
  *
  *     static void draw_ball(struct sketch *sketch)
  *     {

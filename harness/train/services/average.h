@@ -1,5 +1,6 @@
-/* A snapshot of the weights, or the running mean of several: what a method returns to, mixes with, or averages over
- * (ZSCL's weight ensemble, Zheng et al. 2023, arXiv 2303.06628; WiSE-FT, Wortsman et al. 2022, arXiv 2109.01903).
+/* A snapshot of the weights, or the running mean of several, for methods that return to, mix with, or average over
+ * earlier weights (ZSCL's weight ensemble, Zheng et al. 2023, arXiv 2303.06628; WiSE-FT, Wortsman et al. 2022, arXiv
+ * 2109.01903).
  *
  *     TRY(average_open(&mean, group, &run_arena, error));       // 4 bytes a value
  *     TRY(average_start(&mean, group, error));                  // mean = θ, n = 1
@@ -16,7 +17,7 @@
 
 struct average {
     float *values; /* device, as long as the group's */
-    int32_t count; /* of weights averaged; 0: empty, nothing is kept */
+    int32_t count; /* snapshots averaged; 0: empty */
 };
 
 status average_open(struct average *average, const struct parameters *group, struct arena *arena, struct error *error);

@@ -39,7 +39,7 @@ static status similarities(const struct pass *p, const struct tensor *images, bo
                                  error);
 }
 
-/* dnormal += the gradient of weight · D, of the rows of images or, transposed, of the rows of texts. */
+/* dnormal += the gradient of weight · D over rows of images or, transposed, over rows of texts. */
 static status add_direction(const struct pass *p, bool transposed, float weight, struct error *error)
 {
     const struct distillation *d = p->d;

@@ -1,4 +1,4 @@
-/* The exemplars of a task that ended, herded on the model as it is now (harness/train/exemplars.h).
+/* Chooses the exemplars of a task that ended by herding with the current model (harness/train/exemplars.h).
  *
  *     TRY(herding_add(&exemplars, e, task, error));                   // in end_task
  */

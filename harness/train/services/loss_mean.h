@@ -1,8 +1,9 @@
-/* The mean of the training loss over some iterations, summed on the device: nobody waits until it is asked for.
+/* The mean of the training loss over some iterations, summed on the device, so that the host waits only when it reads
+ * the mean.
  *
  *     TRY(loss_mean_open(&mean, e, memory, error));
- *     TRY(loss_mean_add(&mean, e, error));                 // after every iteration; one that was left out does not count
- *     TRY(loss_mean_take(&mean, e, &loss, error));         // and begin anew
+ *     TRY(loss_mean_add(&mean, e, error));                 // after every iteration; skipped ones do not count
+ *     TRY(loss_mean_take(&mean, e, &loss, error));         // and starts anew
  */
 #ifndef MTIL_HARNESS_TRAIN_SERVICES_LOSS_MEAN_H
 #define MTIL_HARNESS_TRAIN_SERVICES_LOSS_MEAN_H
@@ -10,7 +11,7 @@
 #include "harness/run/experiment.h"
 
 struct loss_mean {
-    float *sums; /* device [3]: Σ loss, how many, and 1 */
+    float *sums; /* device [3]: Σ loss, number of iterations, and 1 */
 };
 
 status loss_mean_open(struct loss_mean *mean, const struct experiment *e, struct arena *arena, struct error *error);

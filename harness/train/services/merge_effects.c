@@ -7,17 +7,17 @@
 #include "adapters/statistics.h"
 #include "core/array.h"
 
-/* A merge whose window is open, or over and not read yet. Without padding, so that it is saved as it is. */
+/* A merge whose window is open, or closed but not read yet. The struct has no padding, so it is saved as it is. */
 struct watched {
     uint64_t iteration, tower, block, position, target;
     int64_t chosen, choices; /* of the target, and of all experts of the block, when it was merged */
     double loss_before, distance;
 };
 
-/* Device memory at the end of a window, by (iteration of the merge) mod EFFECT_WINDOW: a merge at that iteration of the next
- * window is preceded by a look. */
+/* Device memory for the ends of windows, indexed by (iteration of the merge) mod EFFECT_WINDOW. A slot is read before
+ * the next merge that uses it. */
 struct merge_effects {
-    float *losses;           /* [EFFECT_WINDOW]: of iteration i in place i mod EFFECT_WINDOW */
+    float *losses;           /* [EFFECT_WINDOW], iteration i at i mod EFFECT_WINDOW */
     float *after;            /* [EFFECT_WINDOW, EFFECT_WINDOW]: losses at the end of a window */
     int32_t *counts[TOWERS]; /* [EFFECT_WINDOW, blocks · E] */
     size_t marks[TOWERS];    /* blocks · E */
@@ -38,7 +38,7 @@ static status take(struct arena *arena, const struct experiment *e, enum tensor_
     return e->model.backend->ops->zero(e->model.backend, memory.data, tensor_bytes(&memory), error);
 }
 
-/* Losses of iterations before a session without this analysis are unknown, and not 0. */
+/* Losses of earlier iterations without this analysis are unknown, not 0. */
 static status forget_losses(const struct merge_effects *m, const struct experiment *e, struct error *error)
 {
     float losses[EFFECT_WINDOW];
@@ -119,7 +119,7 @@ status merge_effects_step(const struct merge_effects *m, const struct experiment
 
 /* --- On the host --- */
 
-/* Of the n iterations up to `last`; NAN: none had a finite loss. */
+/* The mean over the n iterations up to `last`; NAN: none had a finite loss. */
 static double mean_loss(const float losses[EFFECT_WINDOW], size_t last, size_t n)
 {
     double sum = 0, count = 0;
@@ -159,7 +159,7 @@ static status report(struct merge_effects *m, struct experiment *e, const struct
     return OK;
 }
 
-/* Reads what was kept at the end of a window; or the present state, for one that is cut off by the end of the task. */
+/* Reads the state at the end of a window, or the present state for a window that the end of the task cuts off. */
 static status read_window(struct merge_effects *m, const struct experiment *e, size_t slot, bool present,
                           float losses[EFFECT_WINDOW], struct error *error)
 {
@@ -175,7 +175,7 @@ static status read_window(struct merge_effects *m, const struct experiment *e, s
     return OK;
 }
 
-/* Reports all whose window ended by `iteration`; with `cut` also the others, which end there. */
+/* Reports the merges whose window ended by `iteration`; with `cut` also the others, whose windows end there. */
 static status report_ended(struct merge_effects *m, struct experiment *e, size_t iteration, size_t known, bool cut,
                            struct error *error)
 {
@@ -186,7 +186,7 @@ static status report_ended(struct merge_effects *m, struct experiment *e, size_t
         bool whole = w->iteration + EFFECT_WINDOW <= iteration;
         if (!whole && !cut)
             break;
-        uint64_t window = whole ? w->iteration + 1 : UINT64_MAX; /* those that are cut off end together */
+        uint64_t window = whole ? w->iteration + 1 : UINT64_MAX; /* windows that are cut off end together */
         if (read != window)
             TRY(read_window(m, e, w->iteration % EFFECT_WINDOW, !whole, losses, error));
         read = window;
@@ -208,7 +208,7 @@ status merge_effects_end_task(struct merge_effects *m, struct experiment *e, siz
     return m != NULL ? report_ended(m, e, iterations, iterations + 1, true, error) : OK;
 }
 
-/* How many changes of the same block there were before, which is its place among the events. */
+/* The number of earlier changes of the same block, which is the change's position among the events. */
 static size_t position_of(const struct expert_changes *changes, size_t first, size_t index)
 {
     const struct expert_change *c = &changes->changes[index];

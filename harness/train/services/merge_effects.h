@@ -1,6 +1,6 @@
-/* What becomes of merges: how often the merged expert is chosen in the EFFECT_WINDOW iterations that follow (fewer where the
- * task ends), the mean loss before and after, and how far the merged expert's function is from its sources'. Nothing of
- * it changes what is computed.
+/* Measures the effects of merges: how often the merged expert is chosen in the EFFECT_WINDOW iterations that follow
+ * (fewer where the task ends), the mean loss before and after, and the distance of the merged expert's function from
+ * its sources'. The measurement does not change any result.
  *
  *     TRY(merge_effects_open(&effects, e, memory, error));                     // on the leader; needs NEEDS_PROBES
  *     TRY(merge_effects_step(effects, e, iteration, error));                   // after every iteration
@@ -9,8 +9,8 @@
  *     TRY(merge_effects_add(effects, e, iteration, first_change, error));      // after it
  *     TRY(merge_effects_end_task(effects, e, iterations, error));
  *
- * Losses and selection counts are copied on the device when they are due, and read at the next merge or when the task
- * ends, so that iterations without a merge wait for nothing. What is known then goes to e->effects.
+ * Losses and selection counts are copied on the device when a window ends, and read at the next merge or at the end of
+ * the task, so that iterations without a merge wait for nothing. The effects read are added to e->effects.
  */
 #ifndef MTIL_HARNESS_TRAIN_SERVICES_MERGE_EFFECTS_H
 #define MTIL_HARNESS_TRAIN_SERVICES_MERGE_EFFECTS_H
@@ -19,7 +19,7 @@
 
 enum { EFFECT_WINDOW = 50 };
 
-struct merge_effects; /* NULL in all functions: nothing is looked at */
+struct merge_effects; /* NULL in all functions: nothing is measured */
 
 status merge_effects_open(struct merge_effects **effects, const struct experiment *e, struct arena *arena,
                           struct error *error);
@@ -35,7 +35,8 @@ status merge_effects_add(struct merge_effects *effects, const struct experiment 
 status merge_effects_end_task(struct merge_effects *effects, struct experiment *e, size_t iterations,
                               struct error *error);
 
-/* For a method's keep. An archive without them, of a session with merge.analysis=no, leaves nothing to go on with. */
+/* For a method's keep. An archive of a session with merge.analysis=no has none; restoring from it leaves no merges to
+ * measure. */
 status merge_effects_keep(struct merge_effects *effects, const struct passage *passage, struct error *error);
 
 #endif

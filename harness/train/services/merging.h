@@ -1,5 +1,5 @@
-/* Experts that are trained, merged by the suite's merge policy, and frozen after a task: hooks for a method whose state is a
- * struct merging, which moe_adapters.c has as they are.
+/* Hooks that merge experts during training by the suite's merge policy and freeze them after a task, for a method whose
+ * state is a struct merging. moe_adapters.c uses them unchanged.
  */
 #ifndef MTIL_HARNESS_TRAIN_SERVICES_MERGING_H
 #define MTIL_HARNESS_TRAIN_SERVICES_MERGING_H

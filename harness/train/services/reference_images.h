@@ -10,7 +10,7 @@
  * Instead of a folder, the caller may set dataset and in_order before reference_images_begin: batch i is then images i · B,
  * i · B + 1, … of the dataset, beginning again after the last one.
  *
- * The device holds one batch of pixels, the host those decoded ahead.
+ * The device holds one batch of pixels, the host the batches decoded ahead.
  */
 #ifndef MTIL_HARNESS_TRAIN_SERVICES_REFERENCE_IMAGES_H
 #define MTIL_HARNESS_TRAIN_SERVICES_REFERENCE_IMAGES_H

@@ -12,7 +12,7 @@ void reference_texts_free(struct reference_texts *texts)
     *texts = (struct reference_texts){0};
 }
 
-/* Room for count texts, of zeros. */
+/* Allocates count texts of zeros. */
 static status create(struct reference_texts *texts, const struct experiment *e, size_t count, struct error *error)
 {
     reference_texts_free(texts);
@@ -36,12 +36,12 @@ static status encode_lines(struct reference_texts *texts, const struct experimen
 {
     size_t context = e->model.clip->dimensions.context, tokens, cut = 0;
     if (lines->count == 0)
-        return error_set(error, ERROR_FORMAT, "%s: expected a sentence a line, found an empty file", path);
+        return error_set(error, ERROR_FORMAT, "%s: expected one sentence per line, found an empty file", path);
     TRY(create(texts, e, lines->count, error));
     for (size_t i = 0; i < lines->count; i++) {
         const char *line = lines->items[i];
         if (line[strspn(line, " \t")] == 0)
-            return error_set(error, ERROR_FORMAT, "%s:%zu: expected a sentence, found an empty line; take it out", path,
+            return error_set(error, ERROR_FORMAT, "%s:%zu: expected a sentence, found an empty line; remove it", path,
                              i + 1);
         if (tokenizer_encode(e->model.tokenizer, line, texts->tokens + i * context, context, &tokens, error) != OK)
             return error_context(error, "%s:%zu", path, i + 1);

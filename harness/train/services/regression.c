@@ -7,7 +7,7 @@
 #include "core/arena.h"
 #include "core/rng.h"
 
-enum { ROWS = 256 }; /* taken at a time */
+enum { ROWS = 256 }; /* rows at a time */
 
 static status no_memory(const char *what, size_t n, struct error *error)
 {
@@ -28,7 +28,7 @@ static void rectify(const void *context, double *values, size_t count)
         values[i] = values[i] > 0 ? values[i] : 0;
 }
 
-/* Of the cosine of two unit vectors: ‖x − y‖² = 2 − 2 x·y. */
+/* The kernel from the cosine of two unit vectors: ‖x − y‖² = 2 − 2 x·y. */
 static void gaussian(const void *context, double *values, size_t count)
 {
     const struct regression *r = context;
@@ -76,7 +76,7 @@ static void normalise(const float *features, size_t n, size_t width, double *row
     }
 }
 
-/* ROWS rows on their way: x [n, width], Φ [n, M]. */
+/* A chunk of up to ROWS rows: x [n, width], Φ [n, M]. */
 struct expansion {
     double *x, *phi;
 };
@@ -175,7 +175,7 @@ status regression_add(struct regression *r, const float *features, const int32_t
     return (r->form == REGRESSION_PRIMAL ? add_primal : add_dual)(r, features, labels, n, error);
 }
 
-/* The matrix to invert; its right sides are in coefficients. */
+/* The matrix to invert; the right-hand sides are in coefficients. */
 static void set_equations(const struct regression *r, struct symmetric *matrix)
 {
     if (r->form == REGRESSION_PRIMAL) {

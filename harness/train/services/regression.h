@@ -7,7 +7,7 @@
  *
  *     struct regression r = {.form = REGRESSION_PRIMAL, .width = d, .ridge = 0.1, .pool = pool};
  *     TRY(regression_draw(&r, hidden, seed, error));                                 // primal alone
- *     TRY(regression_add(&r, features, labels, n, classes, error));                  // rows of a task
+ *     TRY(regression_add(&r, features, labels, n, classes, error));                  // the rows of a task
  *     TRY(regression_solve(&r, error));
  *     TRY(regression_scores(&r, features, n, scores, error));
  *     regression_free(&r);
@@ -39,11 +39,12 @@ struct regression {
 
 /* Directions uniform in ±1/√width, as PyTorch initialises a linear layer. */
 status regression_draw(struct regression *regression, size_t hidden, uint64_t seed, struct error *error);
-/* Given directions [hidden, width]. */
+/* Sets given directions [hidden, width]. */
 status regression_direct(struct regression *regression, const float *random, size_t hidden, struct error *error);
 void regression_free(struct regression *regression);
 
-/* features [n, width], of any length; labels count from the first class of all; classes: with those so far. */
+/* features [n, width], of any norm; labels are numbers among all classes so far, `classes` of them with the new
+ * ones. */
 status regression_add(struct regression *regression, const float *features, const int32_t *labels, size_t n,
                       size_t classes, struct error *error);
 status regression_solve(struct regression *regression, struct error *error);
@@ -51,10 +52,10 @@ status regression_solve(struct regression *regression, struct error *error);
 status regression_scores(const struct regression *regression, const float *features, size_t n, double *scores,
                          struct error *error);
 
-/* For a method's keep. The directions are not among it. */
+/* For a method's keep, without the directions. */
 status regression_keep(struct regression *regression, const struct passage *passage, struct error *error);
 
-/* Bytes at most and between tasks, and floating-point operations of all of it, for so many rows, classes and tasks. */
+/* Peak bytes, bytes between tasks and floating-point operations, for given numbers of rows, classes and tasks. */
 struct regression_cost {
     double most, kept, operations;
 };

@@ -27,7 +27,7 @@ struct blocks {
 status blocks_load(const struct section_call *call, const struct configuration *configuration, struct blocks *blocks,
                    struct error *error);
 
-/* The same from rows of encoder, block, experts and tasks that sql has of the run ?1. */
+/* The same from rows of encoder, block, experts and tasks, which sql selects for the run ?1. */
 status blocks_load_from(const struct section_call *call, int64_t run, const char *sql, struct blocks *blocks,
                         struct error *error);
 

@@ -1,4 +1,4 @@
-/* How the accuracy on each task goes on while the others are trained. */
+/* The accuracy on each task while the others are trained. */
 #include <math.h>
 
 #include "results/report/section.h"

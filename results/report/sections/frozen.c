@@ -26,7 +26,7 @@ static void take_count(void *context, struct statement *row)
         counting->value[block * frozen->tasks + (size_t)task] = row_real(row, 3);
 }
 
-/* A task that froze nothing new leaves the count as it was; of tasks yet to come there is none. */
+/* A task that froze nothing new keeps the count; tasks yet to come have none. */
 static void carry_on(const struct frozen *frozen, double *value)
 {
     for (size_t block = 0; block < frozen->blocks.count; block++) {

@@ -1,4 +1,4 @@
-/* What became of merges: whether merged experts are used at all, and whether runs that use them more have better Transfer. */
+/* Effects of merges: the use of merged experts, and whether runs that use them more have better Transfer. */
 #include <math.h>
 
 #include "results/report/section.h"

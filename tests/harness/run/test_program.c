@@ -68,6 +68,15 @@ static void expect_answer(const char *arguments, const char *part)
     free_outcome(&outcome);
 }
 
+/* Status 0, and standard error is that. */
+static void expect_note(const char *arguments, const char *note)
+{
+    struct outcome outcome = run(arguments);
+    assert_int_equal(outcome.exit_status, 0);
+    assert_string_equal(outcome.errors.data, note);
+    free_outcome(&outcome);
+}
+
 /* Fails with the status, nothing on standard output, and one line "mtil: error: …" that has part in it. */
 static void expect_error(const char *arguments, int exit_status, const char *part)
 {
@@ -150,7 +159,7 @@ static void lists_come_in_every_format(void **state)
     expect_answer("list suites", "CoOp's splits, no CIFAR-100"); /* the end of a long line: there is no terminal */
     expect_answer("list methods -v", "loss = cross-entropy + l2 · Σ (θ − θ_{t−1})²");
     expect_answer("list methods -v", "method.exemplars");
-    expect_answer("list policies -v", "whole number from 2 to 16, default 2: how many of the most used experts");
+    expect_answer("list policies -v", "whole number from 2 to 16, default 2: number of the most used experts");
     expect_answer("list combiners -v --format csv", "ties,combine.density,\"number from 0 to 1, default 0.2: ");
     expect_answer("list datasets -v", "tasks.NAME.");
     expect_answer("list suites -v", "table    Park");
@@ -168,7 +177,7 @@ static void keys_are_listed_with_type_range_and_default(void **state)
     expect_answer("list keys method --format csv", "\"name: ");
     expect_answer("list keys data --format csv", "\ndata.first,whole number,0 to 65535,0,split_by: order,");
     expect_answer("list keys --format csv", "\ntasks.NAME.batch,whole number,1 to 65536,training.batch,,");
-    expect_answer("list keys --format csv", "\nmerge.target,choice,least_used|random_free|noise,least_used,");
+    expect_answer("list keys --format csv", "\nmerge.target,choice,least_used|least_used_any|random_free|noise,least_used,");
     expect_answer("list keys --format csv", "\nselector.alexnet,file,,,,");
     expect_error("list keys mereg", 2, "did you mean \"merge\"?");
 }
@@ -181,6 +190,9 @@ static void a_dry_run_shows_settings(void **state)
     expect_answer(
         "run mtil --dry-run model.weights=/no/clip.safetensors",
         "\n# time, memory and disk cannot be estimated: model.weights: there is no file /no/clip.safetensors");
+    expect_answer(
+        "run mini --dry-run selector=alexnet selector.alexnet=/no/alexnet.pth",
+        "cannot be estimated: selector.alexnet: there is no file /no/alexnet.pth; expected AlexNet's weights");
     expect_answer("run mini --dry-run data.root=/no/data",
                   "cannot be estimated: data.root: there is no folder /no/data");
     expect_error("run mini --dry-run data.root=/no/data adapter.top_k=23", 2, "top_k");
@@ -191,8 +203,10 @@ static void keys_have_short_names(void **state)
 {
     (void)state;
     expect_answer("run mini --dry-run data.root=/no/data seed=7", "\n  seeds: [7]\n");
-    expect_answer("run mini --dry-run data.root=/no/data seed=7,8 policy=none every=3", "\n  seeds: [7, 8]\n");
-    expect_answer("run mini --dry-run data.root=/no/data policy=none every=3", "\n  policy: none\n  every: 3\n");
+    expect_answer("run mini --dry-run data.root=/no/data seed=7,8 policy=random every=3", "\n  seeds: [7, 8]\n");
+    expect_answer("run mini --dry-run data.root=/no/data policy=random every=3", "\n  policy: random\n  every: 3\n");
+    expect_note("run mini --dry-run data.root=/no/data policy=none every=3 seed=4",
+                "mtil: merge.every changes nothing: nothing reads it with these settings\n");
     expect_answer("run mini --dry-run data.root=/no/data method=continual_ft epochs=2", "\n  epochs: 2\n");
     expect_error("run mini batch=3", 2, "batch is a key of training and of selector; expected training.batch or");
     expect_error("data get mnist there --from /mnt/data", 2, "expected an address, as http://server/data, found");

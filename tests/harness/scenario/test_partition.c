@@ -74,6 +74,23 @@ static void planted_groups_are_found(void **state)
     free(s);
 }
 
+/* The first half has a planted group each, every part of the second half two of each other group. */
+static void mixed_is_half_together_and_half_apart(void **state)
+{
+    (void)state;
+    enum { N = 100, PARTS = 10, HALF = PARTS / 2 };
+    int32_t *s = planted(N, PARTS, 100);
+    uint32_t *mixed = cut(s, N, PARTS, PARTITION_MIXED, 1);
+    size_t of[PARTS][PARTS] = {0}; /* a part has of each group */
+    for (size_t i = 0; i < N; i++)
+        of[mixed[i]][i % PARTS]++;
+    for (size_t p = 0; p < PARTS; p++)
+        for (size_t group = 0; group < PARTS; group++)
+            assert_int_equal(of[p][group], p < HALF ? (p == group ? 10 : 0) : (group < HALF ? 0 : 2));
+    free(mixed);
+    free(s);
+}
+
 /* Together above random above apart, and neither can be bettered by one exchange. */
 static void goals_are_reached_on_noise(void **state)
 {
@@ -137,6 +154,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(planted_groups_are_found),
+        cmocka_unit_test(mixed_is_half_together_and_half_apart),
         cmocka_unit_test(goals_are_reached_on_noise),
         cmocka_unit_test(the_seed_decides),
         cmocka_unit_test(extreme_sizes),

@@ -344,7 +344,7 @@ static void alexnet_needs_its_weights(void **state)
     settings = run.experiment->settings;
     settings.selector.kind = &selector_alexnet;
     assert_int_equal(selector_settings_check(&settings.selector, &error), ERROR_ARGUMENT);
-    error_tells((const char *const[]){"selector.alexnet", "features.0.weight", NULL});
+    error_tells((const char *const[]){"selector.alexnet", "torchvision's alexnet-owt-7be5be79.pth", NULL});
     settings.selector.kind = &selector_gaussian;
     settings.selector.unrelated = "pictures";
     assert_int_equal(selector_settings_check(&settings.selector, &error), ERROR_ARGUMENT);

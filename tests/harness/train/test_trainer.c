@@ -77,6 +77,25 @@ static void loss_falls(const char *method, const char *optimizer, const char *ra
     small_run_close(&run);
 }
 
+/* Of one image and its prompt there is nothing to tell apart, however many classes the task has. */
+static void the_contrastive_loss_is_over_pairs(void **state)
+{
+    (void)state;
+    static const char *const losses[] = {"training.loss=contrastive", "training.loss=cross_entropy"};
+    for (size_t i = 0; i < 2; i++) {
+        struct small_run run;
+        struct record record = {0};
+        small_run_open(&run, 1,
+                       (const char *const[]){"method.name=finetune", "method.train=adapters", "training.iterations=3",
+                                             "training.batch=1", "training.label_smoothing=0", losses[i], NULL});
+        must(train(&run, 1, &record));
+        for (size_t k = 0; k < record.count; k++)
+            assert_true(i == 0 ? record.loss[k] == 0 : record.loss[k] > 0);
+        small_run_close(&run);
+    }
+    loss_falls("method.name=finetune", "training.loss=contrastive", "training.learning_rate=1e-2");
+}
+
 static void the_loss_of_adapters_falls(void **state)
 {
     (void)state;
@@ -473,6 +492,7 @@ static void the_momentum_is_the_suites(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_contrastive_loss_is_over_pairs),
         cmocka_unit_test(the_loss_of_adapters_falls),
         cmocka_unit_test(the_loss_of_all_weights_falls_and_logit_scale_stays),
         cmocka_unit_test(merges_happen_every_m_iterations_from_one),

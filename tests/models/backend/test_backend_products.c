@@ -286,12 +286,12 @@ static void grouped_rows(struct device *d, const void *parameters)
 /* A row has the same bits wherever it lies among the rows of its group, and however many there are. */
 static void shared_tiles(struct device *d, const void *parameters)
 {
-    enum { ROWS = 70 };
+    enum { ROWS = 250 };
     const struct grouped_case *c = parameters;
     size_t size = tensor_type_size(backend_operand_type(d->backend));
     struct operand a = draw_operand(d, ROWS * c->k, 1.0f), b = draw_weights(d, c->n * c->k),
                    whole = blank_operand(d, ROWS * c->n), part = blank_operand(d, ROWS * c->n);
-    for (int32_t first = 0; first < ROWS; first++) {
+    for (int32_t first = 0; first < ROWS; first += first < ROWS - 50 ? 7 : 1) {
         const int32_t offsets[] = {0, ROWS - first};
         struct grouped_gemm product = {.kind = GROUPED_ROWS,
                                        .groups = 1,
@@ -311,13 +311,47 @@ static void shared_tiles(struct device *d, const void *parameters)
     }
 }
 
+/* Nor how many positions its sample has, of which the longest prompt of a batch decides. */
+static void slots_of_all_lengths(struct device *d, const void *parameters)
+{
+    enum { LONGEST = 40 };
+    const struct grouped_case *c = parameters;
+    const int32_t *offsets = to_device(d, (const int32_t[]){0, 1}, 2 * sizeof(int32_t));
+    struct operand a = draw_operand(d, LONGEST * c->k, 1.0f), b = draw_weights(d, c->n * c->k);
+    const float *whole = NULL;
+    for (size_t rows = LONGEST; rows >= 2; rows--) {
+        struct operand out = blank_operand(d, rows * c->n);
+        must(d->ops->grouped_gemm(d->backend,
+                                  &(struct grouped_gemm){.kind = GROUPED_ROWS,
+                                                         .groups = 1,
+                                                         .rows_per_slot = rows,
+                                                         .offsets = offsets,
+                                                         .a = operand_rows(d, a.device, rows, c->k),
+                                                         .b = matrix_rows(b.device, c->n, c->k),
+                                                         .transpose_b = c->rows_per_slot == 1,
+                                                         .out = operand_rows(d, out.device, rows, c->n)},
+                                  &error));
+        if (whole == NULL)
+            whole = operand_from_device(d, out.device, rows * c->n);
+        expect_operand(d, "rows of a shorter sample", out.device, whole, rows * c->n);
+    }
+}
+
+static const struct grouped_case tile_cases[] = {
+    {1, 1, 64, 768, {0}}, {1, 1, 768, 64, {0}}, {1, 2, 64, 512, {0}}, {1, 2, 63, 65, {0}}};
+
 static void rows_do_not_know_their_tiles(void **state)
 {
     (void)state;
-    static const struct grouped_case cases[] = {
-        {1, 1, 64, 768, {0}}, {1, 1, 768, 64, {0}}, {1, 2, 64, 512, {0}}, {1, 2, 63, 65, {0}}};
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
-        on_device(shared_tiles, &cases[i]);
+    for (size_t i = 0; i < sizeof tile_cases / sizeof *tile_cases; i++)
+        on_device(shared_tiles, &tile_cases[i]);
+}
+
+static void rows_do_not_know_the_length_of_their_sample(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof tile_cases / sizeof *tile_cases; i++)
+        on_device(slots_of_all_lengths, &tile_cases[i]);
 }
 
 static void products_by_expert(void **state)
@@ -464,6 +498,7 @@ int main(void)
         cmocka_unit_test(rows_do_not_depend_on_their_batch),
         cmocka_unit_test(products_by_expert),
         cmocka_unit_test(rows_do_not_know_their_tiles),
+        cmocka_unit_test(rows_do_not_know_the_length_of_their_sample),
         cmocka_unit_test(weight_gradients_add_up_and_spare_the_frozen),
         cmocka_unit_test(sums_of_columns_add_up),
         cmocka_unit_test(frozen_weights_are_read_as_they_are),

@@ -411,6 +411,38 @@ static void attention_and_back(void **state)
         on_device(attends, &attention_cases[i]);
 }
 
+/* A causal position has the same bits however many follow it: what comes after a prompt, and how long the batch's longest
+ * one is, must not matter. */
+static void attends_to_what_is_before(struct device *d, const void *unused)
+{
+    (void)unused;
+    enum { LONGEST = 80, WIDTH = 128 };
+    struct operand qkv = draw_operand(d, LONGEST * 3 * WIDTH, 1.0f);
+    const float *whole = NULL;
+    for (size_t positions = LONGEST; positions > 0; positions--) {
+        struct operand out = blank_operand(d, positions * WIDTH);
+        must(d->ops->attention(d->backend,
+                               &(struct attention){.batch = 1,
+                                                   .positions = positions,
+                                                   .width = WIDTH,
+                                                   .heads = WIDTH / 64,
+                                                   .causal = true,
+                                                   .type = backend_operand_type(d->backend),
+                                                   .qkv = qkv.device,
+                                                   .out = out.device},
+                               &error));
+        if (whole == NULL)
+            whole = operand_from_device(d, out.device, positions * WIDTH);
+        expect_operand(d, "attention of a shorter prompt", out.device, whole, positions * WIDTH);
+    }
+}
+
+static void attention_does_not_know_what_follows(void **state)
+{
+    (void)state;
+    on_device(attends_to_what_is_before, NULL);
+}
+
 /* Queries and keys of the first `columns` are so large that their products are infinite; values are as ever. */
 static void attend_overflowing(struct device *d, size_t positions, size_t columns)
 {
@@ -471,6 +503,7 @@ int main(void)
         cmocka_unit_test(rows_are_normalised),
         cmocka_unit_test(positions_are_averaged),
         cmocka_unit_test(attention_and_back),
+        cmocka_unit_test(attention_does_not_know_what_follows),
         cmocka_unit_test(overflows_are_not_hidden),
         cmocka_unit_test(attention_does_not_hide_overflows),
     };

@@ -57,8 +57,8 @@ static void metrics_are_the_fixtures(void **state)
     json_t *published = fixture(), *rows = json_object_get(published, "rows");
     if (!published)
         skip();
-    struct table table =
-        ask(*state, "SELECT accuracy, method, metric FROM published WHERE source GLOB 'Park*' ORDER BY row, task");
+    struct table table = ask(
+        *state, "SELECT accuracy, method, metric FROM published WHERE source GLOB 'Park, Tables*' ORDER BY row, task");
     assert_int_equal(table_rows(&table), 11 * json_array_size(rows));
     for (size_t i = 0; i < json_array_size(rows); i++) {
         const json_t *row = json_array_get(rows, i);
@@ -118,6 +118,32 @@ static void means_are_those_of_their_rows(void **state)
     table_free(&table);
 }
 
+/* What fine-tuning reaches on each task alone, and a mean that Park prints otherwise than ZSCL. */
+static void parks_upper_block_is_there(void **state)
+{
+    static const struct {
+        const char *source, *method;
+        double mean;
+        int tasks;
+    } expected[] = {{"Park, Table 2", "Fine-tune", 89.2, 11},
+                    {"Park, Table 2", "Adapter", 88.3, 11},
+                    {"Park, Table 2", "LwF", 58.9, 0},
+                    {"ZSCL, Table 3", "LwF", 56.9, 10}};
+    for (size_t i = 0; i < sizeof expected / sizeof *expected; i++) {
+        char sql[256];
+        snprintf(
+            sql, sizeof sql,
+            "SELECT mean, (SELECT count(accuracy) FROM published AS p WHERE p.row = r.row) FROM published_rows AS r "
+            "WHERE source = '%s' AND method = '%s' AND metric = '%s' AND task_order = 'I'",
+            expected[i].source, expected[i].method, i < 2 ? "last" : "transfer");
+        struct table table = ask(*state, sql);
+        assert_int_equal(table_rows(&table), 1);
+        assert_true(table.cell[0].real == expected[i].mean);
+        assert_int_equal(table.cell[1].integer, expected[i].tasks);
+        table_free(&table);
+    }
+}
+
 static void they_are_no_runs(void **state)
 {
     struct table table = ask(*state, "SELECT (SELECT count(*) FROM runs) + (SELECT count(*) FROM metrics) + "
@@ -133,6 +159,7 @@ int main(void)
         cmocka_unit_test(columns_are_the_fixtures),
         cmocka_unit_test(every_row_has_its_source_and_dataset),
         cmocka_unit_test(means_are_those_of_their_rows),
+        cmocka_unit_test(parks_upper_block_is_there),
         cmocka_unit_test(they_are_no_runs),
     };
     return cmocka_run_group_tests(tests, create, destroy);

@@ -334,6 +334,13 @@ static void experts_and_events_tell_what_happened(void **state)
     for (int64_t expert = 0; expert < 6; expert++) /* after tasks 0 and 1: experts 0, 1 and 2 */
         assert_int_equal(table_cell_at(&table, (size_t)expert, column_of(&table, "frozen"))->integer, expert < 3);
     table_free(&table);
+    table = ask(state, "blocks", (struct query_filter){.run = 1, .dataset = "digits"});
+    assert_int_equal(table_rows(&table), 1);
+    assert_string_equal(table_cell_at(&table, 0, column_of(&table, "part"))->text, "first");
+    assert_int_equal(table_cell_at(&table, 0, column_of(&table, "frozen"))->integer, 3);
+    assert_int_equal(table_cell_at(&table, 0, column_of(&table, "added"))->integer, 1);
+    assert_true(table_cell_at(&table, 0, column_of(&table, "part_mean"))->real == 3);
+    table_free(&table);
     table = ask(state, "events", (struct query_filter){.run = 1, .dataset = "digits"});
     assert_int_equal(table_rows(&table), 2 + 4);
     assert_string_equal(table_cell_at(&table, 0, column_of(&table, "event"))->text, "merge");

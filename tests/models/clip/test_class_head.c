@@ -1,0 +1,138 @@
+/* The losses of the classification head against plain loops, and their gradients against differences. */
+#include <math.h>
+
+#include "models/class_head.h"
+#include "tests/models/device.h"
+
+enum { PAIRS = 5, CLASSES = 4, WIDTH = 6 };
+static const int32_t numbers[PAIRS] = {2, 0, 2, 2, 0}; /* classes 1 and 3 have no image */
+static const float scale = 5, smoothing = 0.2f, weight = 0.7f;
+
+struct contrast {
+    struct device *d;
+    struct arena step;
+    struct operand images, texts;
+    int32_t *labels;
+    float *loss;
+};
+
+static void open_contrast(struct contrast *c, struct device *d)
+{
+    *c = (struct contrast){.d = d,
+                           .images = draw(d, PAIRS * WIDTH, 1.0f),
+                           .texts = draw(d, CLASSES * WIDTH, 1.0f),
+                           .labels = to_device(d, numbers, sizeof numbers),
+                           .loss = room(d, sizeof(float))};
+    must(d->ops->arena_create(d->backend, &c->step, (size_t)1 << 20, "step", &error));
+}
+
+static struct tensor rows_of(const struct operand *operand, size_t rows)
+{
+    return (struct tensor){.data = operand->device, .type = TENSOR_F32, .rank = 2, .shape = {rows, WIDTH}};
+}
+
+static float compute(struct contrast *c, struct tensor *dimage, struct tensor *dtext)
+{
+    struct tensor images = rows_of(&c->images, PAIRS), texts = rows_of(&c->texts, CLASSES);
+    float loss;
+    arena_reset(&c->step);
+    must(c->d->ops->zero(c->d->backend, c->loss, sizeof *c->loss, &error));
+    must(class_head_contrast(c->d->backend, &c->step,
+                             &(struct class_contrast){.image_features = &images,
+                                                      .text_features = &texts,
+                                                      .labels = c->labels,
+                                                      .scale = scale,
+                                                      .smoothing = smoothing,
+                                                      .weight = weight,
+                                                      .loss = c->loss},
+                             dimage, dtext, &error));
+    must(c->d->ops->download(c->d->backend, &loss, c->loss, sizeof loss, &error));
+    return loss;
+}
+
+static double cosine(const float *x, const float *y)
+{
+    double dot = 0, xx = 0, yy = 0;
+    for (size_t i = 0; i < WIDTH; i++) {
+        dot += (double)x[i] * (double)y[i];
+        xx += (double)x[i] * (double)x[i];
+        yy += (double)y[i] * (double)y[i];
+    }
+    return dot / sqrt(xx * yy);
+}
+
+/* The cross-entropy of one row of pairs, or of one column; the target: every pair of the same label alike. */
+static double one_side(const double logits[PAIRS][PAIRS], size_t i, bool column)
+{
+    double sum = 0, all = 0, own = 0, same = 0;
+    for (size_t j = 0; j < PAIRS; j++) {
+        double logit = column ? logits[j][i] : logits[i][j];
+        sum += exp(logit);
+        all += logit;
+        own += numbers[j] == numbers[i] ? logit : 0;
+        same += numbers[j] == numbers[i];
+    }
+    return log(sum) - (1 - (double)smoothing) * own / same - (double)smoothing * all / PAIRS;
+}
+
+/* CLIP's target is the pair itself: the same in sum, as pairs of one label share their text. */
+static void loss_as_plain_loops(struct device *d, const void *unused)
+{
+    (void)unused;
+    struct contrast c;
+    struct tensor dimage, dtext;
+    double logits[PAIRS][PAIRS], expected = 0;
+    open_contrast(&c, d);
+    for (size_t i = 0; i < PAIRS; i++)
+        for (size_t j = 0; j < PAIRS; j++)
+            logits[i][j] = (double)scale * cosine(c.images.host + i * WIDTH, c.texts.host + (size_t)numbers[j] * WIDTH);
+    for (size_t i = 0; i < PAIRS; i++)
+        expected += (one_side(logits, i, false) + one_side(logits, i, true)) / (2 * PAIRS);
+    expected *= (double)weight;
+    compute(&c, &dimage, &dtext);
+    expect_close(d, "loss", c.loss, &expected, 1, 1e-6);
+    const float *gradient = digest(d, dtext.data, tensor_bytes(&dtext));
+    for (size_t i = 0; i < WIDTH; i++)
+        assert_true(gradient[WIDTH + i] == 0 && gradient[3 * WIDTH + i] == 0);
+    d->ops->arena_destroy(d->backend, &c.step);
+}
+
+static float loss_of(void *context)
+{
+    struct tensor dimage, dtext;
+    return compute(context, &dimage, &dtext);
+}
+
+static void gradients_as_differences(struct device *d, const void *unused)
+{
+    (void)unused;
+    struct contrast c;
+    struct tensor gradients[2];
+    open_contrast(&c, d);
+    compute(&c, &gradients[0], &gradients[1]);
+    for (size_t i = 0; i < 2; i++) { /* kept: the step's memory is emptied */
+        size_t bytes = tensor_bytes(&gradients[i]);
+        gradients[i].data = to_device(d, digest(d, gradients[i].data, bytes), bytes);
+    }
+    check_gradient(d, "images", c.images.device, gradients[0].data, PAIRS * WIDTH, loss_of, &c);
+    check_gradient(d, "texts", c.texts.device, gradients[1].data, CLASSES * WIDTH, loss_of, &c);
+    d->ops->arena_destroy(d->backend, &c.step);
+}
+
+static void contrast(void **state)
+{
+    (void)state;
+    on_device(loss_as_plain_loops, NULL);
+}
+
+static void contrast_backward(void **state)
+{
+    (void)state;
+    on_device(gradients_as_differences, NULL);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(contrast), cmocka_unit_test(contrast_backward)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
