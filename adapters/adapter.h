@@ -17,6 +17,8 @@
 
 enum expert_input { EXPERT_INPUT_RESIDUAL, EXPERT_INPUT_POST_LN };
 enum gate_input { GATE_CLASS_TOKEN, GATE_MEAN };
+/* Of experts that replace the MLP; auto: independent where the model is drawn, too. */
+enum expert_start { EXPERT_START_COPIES, EXPERT_START_INDEPENDENT, EXPERT_START_AUTO };
 enum routing_unit { ROUTING_PER_SAMPLE, ROUTING_PER_TOKEN };
 enum balance_kind { BALANCE_NONE, BALANCE_CV, BALANCE_LOSS_WIDENET, BALANCE_LOSS_RMOE };
 
@@ -40,6 +42,7 @@ struct adapter_settings {
     enum alignment aligned_output; /* of softmax_topk: weights of a sample's experts, whose gradients are the gates' */
     enum gate_input gate_input;    /* of samples */
     enum routing_unit routing;     /* unit that is routed and counted: samples or tokens */
+    enum expert_start start;       /* of kind ffn */
     float init_noise;              /* of kind ffn: how far experts start from the MLP */
     bool absolute_noise;           /* init_noise and score_noise are deviations, not shares of a tensor's own */
     enum activation activation;    /* of the model's MLPs, for kinds that share it */

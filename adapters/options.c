@@ -18,6 +18,12 @@ const struct option adapter_options[] = {
      .fallback = "22",
      .help = "experts per block"},
     {.name = "kind", .type = OPTION_TEXT, .fallback = "lora", .help = "kind of expert; see mtil list experts"},
+    {.name = "start",
+     .type = OPTION_CHOICE,
+     .choices = "copies|independent|auto",
+     .fallback = "copies",
+     .help = "start values of experts of kind ffn: copies of the MLP, or independent draws from the distribution of an "
+             "MLP from scratch; auto: independent with model.weights: scratch, else copies"},
     {.name = "init_noise",
      .type = OPTION_REAL,
      .minimum = 0,
@@ -291,7 +297,26 @@ static status read_blocks(struct block_choice *blocks, const struct options *o, 
     return result == OK ? OK : error_context(error, "suite: adapter.blocks");
 }
 
-status adapter_settings_of(struct adapter_settings *s, const struct options *o, size_t tasks, struct error *error)
+static status settle_start(struct adapter_settings *s, bool drawn, struct error *error)
+{
+    if (s->start == EXPERT_START_INDEPENDENT && s->kind->place != REPLACES_MLP)
+        return error_set(
+            error, ERROR_ARGUMENT,
+            "suite: adapter.start is independent, which is said of whole MLPs, but adapter.kind is %s; set "
+            "adapter.start=copies, or adapter.kind=ffn",
+            s->kind->name);
+    if (s->start == EXPERT_START_AUTO)
+        s->start = drawn ? EXPERT_START_INDEPENDENT : EXPERT_START_COPIES;
+    if (s->start == EXPERT_START_COPIES || s->init_noise == 0)
+        return OK;
+    return error_set(error, ERROR_ARGUMENT,
+                     "suite: adapter.init_noise is %g, the noise of copies of an MLP, but by adapter.start each expert "
+                     "is drawn by itself; set adapter.start=copies or adapter.init_noise=0",
+                     (double)s->init_noise);
+}
+
+status adapter_settings_of(struct adapter_settings *s, const struct options *o, size_t tasks, bool drawn,
+                           struct error *error)
 {
     *s = (struct adapter_settings){.experts = whole(o, "experts"),
                                    .top_k = whole(o, "top_k"),
@@ -308,8 +333,10 @@ status adapter_settings_of(struct adapter_settings *s, const struct options *o, 
     s->router_noise = (float)options_real(o, "router_noise");
     s->capacity = options_real(o, "capacity");
     s->aligned_output = (enum alignment)options_choice(o, "aligned_output");
+    s->start = (enum expert_start)options_choice(o, "start");
     s->init_noise = (float)options_real(o, "init_noise");
     s->absolute_noise = options_choice(o, "noise_unit") == 1;
+    TRY(settle_start(s, drawn, error));
     s->gate_input = (enum gate_input)options_choice(o, "gate_input");
     s->routing = (enum routing_unit)options_choice(o, "routing");
     s->shared_expert = options_boolean(o, "shared_expert");

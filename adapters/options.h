@@ -9,8 +9,8 @@ enum { ADAPTER_EXPERTS = 1024 }; /* at most in a block */
 
 extern const struct option adapter_options[], merge_options[], combine_options[];
 
-/* Conflicts between keys, such as top_k above experts, are errors here. */
-status adapter_settings_of(struct adapter_settings *settings, const struct options *adapter, size_t tasks,
+/* Conflicts between keys, such as top_k above experts, are errors here. drawn: the model has random weights. */
+status adapter_settings_of(struct adapter_settings *settings, const struct options *adapter, size_t tasks, bool drawn,
                            struct error *error);
 
 /* Options are borrowed. */

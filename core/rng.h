@@ -29,9 +29,11 @@ enum rng_purpose {
     RNG_SENTENCES,  /* random reference texts of the distillation methods */
     RNG_DIRECTIONS, /* random features of closed-form regression */
     RNG_TOKENS,     /* partitions of tokens among experts */
-    RNG_AUGMENT,    /* RandAugment's operations */
+    RNG_AUGMENT,    /* operations of RandAugment or AutoAugment */
     RNG_ERASING,    /* random erasing */
-    RNG_MIXING      /* mixup and CutMix */
+    RNG_MIXING,     /* mixup and CutMix */
+    RNG_FLIP,       /* mirrored training images */
+    RNG_TOWER_DROPOUT
 };
 
 struct rng {

@@ -95,7 +95,8 @@ static status training_crop(const struct loader *loader, uint64_t step, uint32_t
     uint32_t epoch = (uint32_t)(step / loader->batches);
     struct rng rng = rng_make(settings->seed, RNG_CROP, settings->task, epoch),
                crop = rng_make(settings->seed, RNG_CROP, settings->task, settings->augmentation.one_crop ? 0 : epoch);
-    struct image_box box = image_draw_box(image->width, image->height, &crop, item);
+    double scale = settings->augmentation.crop_scale > 0 ? settings->augmentation.crop_scale : IMAGE_CROP_SCALE;
+    struct image_box box = image_draw_box(image->width, image->height, scale, &crop, item);
     TRY(image_training_crop(image, box, settings->resolution, pixels, error));
     return augment_image(&settings->augmentation, rng, item, settings->resolution, pixels, error);
 }

@@ -88,6 +88,15 @@ struct activate {
     enum activation activation;
     struct matrix x, out;
 };
+/* out = addend + m ⊙ x, with m = 0 with probability p, else 1 / (1 − p); the addend may be none, and x and out the same. A
+ * value's word (index mod 4) of block (index / 4) decides, index = base + its number in x, purpose RNG_TOWER_DROPOUT; columns
+ * and base are multiples of 4. */
+struct dropout {
+    struct matrix x, addend, out;
+    float probability;
+    uint64_t base;
+    const struct step_state *state;
+};
 /* dx = dy ⊙ act'(x); dy and dx may be the same. */
 struct activate_backward {
     enum activation activation;
@@ -407,7 +416,7 @@ struct all_reduce {
 #define BACKEND_OPERATIONS(X) \
     X(gemm) X(grouped_gemm) \
     X(layer_norm) X(layer_norm_backward) \
-    X(activate) X(activate_backward) \
+    X(activate) X(activate_backward) X(dropout) \
     X(attention) X(attention_backward) \
     X(patchify) \
     X(assemble_tokens) X(assemble_tokens_backward) \

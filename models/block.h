@@ -27,6 +27,7 @@ struct block_site {
     const struct step_state *state; /* device */
     size_t first; /* number of the first sample in the whole batch, where GPUs share one; random numbers depend on it */
     const float *noise;   /* [B, E] given noise instead of drawn; NULL: drawn */
+    float dropout;        /* of embeddings, attention and MLP, in training (struct dropout) */
     const int32_t *owner; /* [B] given experts instead of a random partition; NULL: drawn */
     const int32_t
         *rows; /* [B · rows_per_sample] device, rows of x [B · L]: the only ones whose output is wanted; NULL: all */
@@ -94,8 +95,15 @@ status linear_backward_weights(struct backend *backend, const struct linear *lin
 
 bool block_is_trained(const struct block *block);
 
-/* y = addend + c_proj(act(c_fc(x))), x the output of ln_2; before receives the hidden units before the activation, unless it
- * has no data. */
+/* Dropout of a tower (Dosovitskiy et al. 2021): after the positions are added, after the attention, and after each layer of an
+ * MLP. Without dropout, or outside training, nothing happens and out stays as it is: see drops. */
+enum dropout_place { DROPOUT_EMBEDDING, DROPOUT_ATTENTION, DROPOUT_HIDDEN, DROPOUT_MLP };
+bool block_drops(const struct block_site *site);
+status block_drop(const struct block_site *site, enum dropout_place place, const struct tensor *x,
+                  const struct tensor *addend, const struct tensor *out, struct error *error);
+
+/* y = addend + c_proj(act(c_fc(x))), x the output of ln_2; addend NULL: none; before receives the hidden units before the
+ * activation, unless it has no data. */
 status block_mlp(const struct block_site *site, const struct block *block, const struct tensor *x, struct matrix before,
                  const struct tensor *addend, struct tensor *y, struct error *error);
 

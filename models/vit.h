@@ -40,6 +40,9 @@ status vit_create(struct clip **vit, struct backend *backend, struct arena *aren
 /* The block whose attention and MLP this one uses: the first of its run. */
 size_t vit_leader(const struct vit_settings *settings, size_t block);
 
+/* Standard deviation of the start values of matrices. */
+#define VIT_START_DEVIATION 0.02f
+
 /* Random weights as timm starts them (its init_weights_vit_timm): matrices and positions normal with standard deviation
  * 0.02, the class token 1e-6, patches uniform in ± 1/√(their values), gains 1, biases 0. Drawn with RNG_INIT. */
 status vit_initialize(struct clip *vit, uint64_t seed, struct error *error);

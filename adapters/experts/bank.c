@@ -254,7 +254,8 @@ static status compare_mlps(const struct adapters *adapters, const struct block *
 status adapters_check_start(const struct adapters *adapters, const struct block *const blocks[TOWERS],
                             struct error *error)
 {
-    if (expert_kind_of(&adapters->settings)->place != REPLACES_MLP)
+    const struct adapter_settings *s = &adapters->settings;
+    if (expert_kind_of(s)->place != REPLACES_MLP || s->start == EXPERT_START_INDEPENDENT)
         return OK;
     for (int t = 0; t < TOWERS; t++) {
         const struct adapter_tower *tower = &adapters->towers[t];

@@ -151,11 +151,37 @@ static status combine(const struct expert_layer *layer, const struct block_site 
                                                 error);
 }
 
+/* Experts in place of an MLP have the tower's dropout; it has no part in the activation's slope unless that is ReLU's. */
+static float dropout_of(const struct expert_layer *layer, const struct block_site *site)
+{
+    return keeps_before(layer) ? site->dropout : settings_of(layer)->dropout;
+}
+
+/* images_rows: of an image; the hidden units of samples before this share of a batch come first. */
+static status drop(const struct expert_layer *layer, const struct block_site *site, size_t images_rows,
+                   const struct tensor *hidden, struct error *error)
+{
+    float probability = dropout_of(layer, site);
+    if (!site->training || probability <= 0)
+        return OK;
+    return site->backend->ops->dispatch_dropout(
+        site->backend,
+        &(struct dispatch_dropout){.dispatch = &layer->dispatch,
+                                   .rows_per_sample = layer->length,
+                                   .width = layer->tower->hidden,
+                                   .probability = probability,
+                                   .base = layer->numbers + (uint64_t)site->first * layer->dispatch.top_k *
+                                                                images_rows * layer->tower->hidden,
+                                   .state = site->state,
+                                   .type = hidden->type,
+                                   .hidden = hidden->data},
+        error);
+}
+
 status expert_layer_forward(struct expert_layer *layer, const struct block_site *site, const struct tensor *x,
                             struct tensor *y, struct error *error)
 {
     const struct adapter_settings *s = settings_of(layer);
-    struct backend *backend = site->backend;
     struct arena_mark mark = arena_mark(site->arena);
     struct tensor gathered, active; /* gathered: the samples by slot, then the experts' outputs */
     bool apart = site->training && keeps_before(layer);
@@ -163,23 +189,10 @@ status expert_layer_forward(struct expert_layer *layer, const struct block_site 
     TRY(gather(layer, site, x, &gathered, error));
     TRY(expert_product(layer, site, FIRST_WEIGHT, false, &gathered, &layer->hidden,
                        apart ? ACTIVATION_NONE : layer->tower->activation, error));
-    size_t images_rows = x->shape[1]; /* the hidden units of samples before this share of a batch come first */
-    if (site->training && s->dropout > 0)
-        TRY(backend->ops->dispatch_dropout(
-            backend,
-            &(struct dispatch_dropout){.dispatch = &layer->dispatch,
-                                       .rows_per_sample = layer->length,
-                                       .width = layer->tower->hidden,
-                                       .probability = s->dropout,
-                                       .base = layer->numbers + (uint64_t)site->first * layer->dispatch.top_k *
-                                                                    images_rows * layer->tower->hidden,
-                                       .state = site->state,
-                                       .type = layer->hidden.type,
-                                       .hidden = layer->hidden.data},
-            error));
     active = layer->hidden;
     if (apart)
         TRY(activate(layer, site, &active, error));
+    TRY(drop(layer, site, x->shape[1], &active, error));
     TRY(expert_product(layer, site, SECOND_WEIGHT, false, &active, &gathered, ACTIVATION_NONE, error));
     TRY(combine(layer, site, &gathered, layer->weights != NULL ? layer->weights : layer->dispatch.gates, s->scale, y,
                 error));
@@ -251,8 +264,10 @@ status expert_layer_backward(struct expert_layer *layer, const struct block_site
     TRY(take(&gathered, site, type, "gradients by expert", rows_of(layer), layer->tower->width, error));
     TRY(gather(layer, site, dy, &gathered, error));
     TRY(expert_product(layer, site, SECOND_WEIGHT, true, &gathered, dhidden, ACTIVATION_NONE, error));
-    if (keeps_before(layer))
+    if (keeps_before(layer)) {
         TRY(activate(layer, site, &active, error));
+        TRY(drop(layer, site, x->shape[1], &active, error));
+    }
     if (plain)
         TRY(site->backend->ops->activate_backward(site->backend,
                                                   &(struct activate_backward){.activation = layer->tower->activation,
@@ -262,6 +277,8 @@ status expert_layer_backward(struct expert_layer *layer, const struct block_site
                                                   error));
     else
         TRY(gate_backward(layer, site, &active, &gathered, dgates, dhidden, error));
+    if (keeps_before(layer))
+        TRY(drop(layer, site, x->shape[1], dhidden, error));
     TRY(weight_gradient(layer, site, SECOND_WEIGHT, &gathered, &active,
                         plain ? layer->parts[SECOND_BIAS].gradient : NULL, error));
     TRY(gather(layer, site, x, &gathered, error));

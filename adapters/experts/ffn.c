@@ -1,12 +1,14 @@
-/* Experts that replace the MLP and start as copies of it, each tensor with normal noise of `init_noise` times its own
- * standard deviation, or of init_noise itself (Wu et al. 2022, "Residual Mixture of Experts", arXiv 2204.09636). Where gates sum up to 1, a block whose
- * experts start without noise computes what it did before. */
+/* Experts that replace the MLP. They start as copies of it, each tensor with normal noise of `init_noise` times its own
+ * standard deviation, or of init_noise itself (Wu et al. 2022, "Residual Mixture of Experts", arXiv 2204.09636); where gates
+ * sum up to 1, a block whose experts start without noise computes what it did before. Or each is drawn by itself as an MLP
+ * from scratch is. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "adapters/experts/expert.h"
 #include "adapters/experts/kind.h"
 #include "core/rng.h"
+#include "models/vit.h"
 
 static size_t hidden(const struct adapter_settings *settings, size_t mlp)
 {
@@ -35,25 +37,34 @@ static status check(const struct adapter_settings *s, struct error *error)
     return OK;
 }
 
-/* A stack of copies of one of the MLP's tensors. */
-static status copy_part(struct adapter_tower *tower, size_t index, const float *values, const struct rng *rng, int part,
-                        float *copy, struct error *error)
+static void draw_part(float *values, size_t n, bool bias, const struct rng *rng, uint64_t base)
+{
+    for (size_t i = 0; i < n; i++)
+        values[i] = bias ? 0 : VIT_START_DEVIATION * rng_normal(rng, base + i);
+}
+
+/* A stack of copies of one of the MLP's tensors, or of draws in its place. */
+static status start_part(struct adapter_tower *tower, size_t index, const float *mlp, const struct rng *rng, int part,
+                         float *values, struct error *error)
 {
     const struct parameter *p = &tower->parameters->list[index];
     const struct adapter_settings *s = &tower->adapters->settings;
-    double noise = (double)s->init_noise;
     struct backend *backend = tower->adapters->backend;
     size_t experts = p->shape[0], n = p->size / experts;
-    TRY(backend->ops->download(backend, copy, values, n * sizeof *copy, error));
+    double noise = (double)s->init_noise;
+    TRY(backend->ops->download(backend, values, mlp, n * sizeof *values, error));
     if (!s->absolute_noise && noise > 0)
-        noise *= expert_deviation(copy, n);
+        noise *= expert_deviation(values, n);
     for (size_t e = experts; e-- > 0;) {
-        float *expert = copy + e * n;
-        memmove(expert, copy, n * sizeof *copy);
-        if (noise > 0)
-            expert_add_noise(expert, n, noise, rng, ((uint64_t)e * EXPERT_PARTS + (uint64_t)part) << 32);
+        float *expert = values + e * n;
+        uint64_t base = ((uint64_t)e * EXPERT_PARTS + (uint64_t)part) << 32;
+        memmove(expert, values, n * sizeof *values);
+        if (s->start == EXPERT_START_INDEPENDENT)
+            draw_part(expert, n, part % 2 == 1, rng, base);
+        else if (noise > 0)
+            expert_add_noise(expert, n, noise, rng, base);
     }
-    return parameters_upload(tower->parameters, p, copy, error);
+    return parameters_upload(tower->parameters, p, values, error);
 }
 
 static status start(struct adapter_tower *tower, size_t index, const struct block *block, uint64_t seed,
@@ -68,24 +79,25 @@ static status start(struct adapter_tower *tower, size_t index, const struct bloc
                                               block->c_proj.bias};
     struct rng rng =
         rng_make(seed, RNG_INIT, 1 + 2 * TOWERS + (uint32_t)(tower - tower->adapters->towers), (uint32_t)bank->block);
-    float *copy = malloc(array_size(tower->parameters->list[bank->down_weight].size, sizeof *copy));
-    status result = copy != NULL ? OK : error_set(error, ERROR_MEMORY, "adapters: no memory for a block's experts");
+    float *values = malloc(array_size(tower->parameters->list[bank->down_weight].size, sizeof *values));
+    status result = values != NULL ? OK : error_set(error, ERROR_MEMORY, "adapters: no memory for a block's experts");
     for (int i = 0; result == OK && i < EXPERT_PARTS; i++)
-        result = copy_part(tower, parts[i], from[i].value, &rng, i, copy, error);
-    free(copy);
+        result = start_part(tower, parts[i], from[i].value, &rng, i, values, error);
+    free(values);
     return result;
 }
 
 const struct expert_kind expert_ffn = {
     .name = "ffn",
     .source = "Wu et al. 2022, Residual Mixture of Experts, arXiv 2204.09636",
-    .formula = "x + Σ g_k MLP_k(ln_2(x)), each MLP_k the model's MLP at first, with noise of adapter.init_noise",
+    .formula = "x + Σ g_k MLP_k(ln_2(x)), each MLP_k the model's MLP at first, with noise of adapter.init_noise, or "
+               "drawn by itself (adapter.start)",
     .place = REPLACES_MLP,
     .models_activation = true,
     .parts = {"c_fc.weight", "c_fc.bias", "c_proj.weight", "c_proj.bias"},
     .refused = {{"bottleneck", "its experts have as many hidden units as the model's MLPs"},
                 {"scale", "its experts replace the MLP, whose output is not scaled"},
-                {"dropout", "its experts replace the MLP, which has none"},
+                {"dropout", "its experts replace the MLP and have its dropout, method.dropout"},
                 {"expert_input", "its experts replace the MLP and read what it reads, ln_2's output"},
                 {"shared_expert", "the chosen experts and a shared one together would be the MLP twice"}},
     .hidden = hidden,

@@ -4,12 +4,13 @@
  *     W_i ← (1 − β) W_i + β / (N − 1) · Σ_{j ≠ i} W_j
  *
  * Frozen experts neither move nor count. β is the share rate r, or rises linearly to r at the last iteration of a task, β =
- * r · i / I, or of the run, as the paper has it, whose run is one task. After the share `until` of a task's iterations nothing
+ * r · i / I (fine-tuning, Section 5.2), or in its last epoch, constant within each: β = r · e / (E − 1) in epoch e of 0 … E − 1 (from
+ * scratch, Section 3.2.2), or at the end of the run. After the share `until` of a task's iterations nothing
  * moves (Table 5, of mixtures with a router: 0.5, β constant), nor with fewer than two free experts. There is no target and no
  * schedule, and the optimizer's moments stay. The paper's experts are whole MLPs without a router; here any router stays. */
 #include "adapters/merge/policies.h"
 
-enum { CONSTANT, LINEAR, RUN };
+enum { CONSTANT, LINEAR, RUN, EPOCH };
 
 static const struct option options[] = {
     {.name = "rate",
@@ -20,9 +21,11 @@ static const struct option options[] = {
      .help = "share rate: the distance that an expert moves towards the mean of the others at a step"},
     {.name = "ramp",
      .type = OPTION_CHOICE,
-     .choices = "constant|linear|run",
+     .choices = "constant|linear|run|epoch",
      .fallback = "linear",
-     .help = "ramp of the share rate: constant, linear from 0 within each task, or linear over the run of all tasks"},
+     .help = "ramp of the share rate: constant; linear from 0 within each task; linear over the run of all tasks; or "
+             "epoch, "
+             "from 0 in the first epoch of a task to rate in the last"},
     {.name = "until",
      .type = OPTION_REAL,
      .minimum = 0.001,
@@ -47,6 +50,14 @@ static status average(struct adapter_tower *tower, size_t block, const struct pa
         error);
 }
 
+/* Between 0 in the first epoch and 1 in the last. */
+static double passed_epochs(const struct merge_call *call)
+{
+    size_t length = call->epoch_length > 0 ? call->epoch_length : call->iterations,
+           last = (call->iterations - 1) / length;
+    return last > 0 ? (double)((call->iteration - 1) / length) / (double)last : 0;
+}
+
 /* β of an iteration. */
 static float rate_of(const struct merge_call *call)
 {
@@ -58,6 +69,8 @@ static float rate_of(const struct merge_call *call)
         return (float)(rate * (iteration / (double)call->iterations));
     case RUN:
         return (float)(rate * (((double)call->before + iteration) / (double)call->all));
+    case EPOCH:
+        return (float)(rate * passed_epochs(call));
     default:
         return (float)rate;
     }

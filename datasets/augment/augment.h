@@ -1,9 +1,9 @@
-/* Augmentation of training images after their crop: RandAugment, random erasing, mixup and CutMix. The loader applies
+/* Augmentation of training images after their crop: flips, RandAugment, random erasing, mixup and CutMix. The loader applies
  * them to the images of `loader_settings.augmentation`.
  *
  *     struct augmentation augmentation = augmentation_of(options);               // the keys of a suite's `training`
  *     struct rng rng = rng_make(seed, 0, task, epoch);
- *     TRY(augment_image(&augmentation, rng, item, 224, pixels, error));          // RandAugment, then erasing
+ *     TRY(augment_image(&augmentation, rng, item, 224, pixels, error));          // flip, RandAugment, erasing
  *     struct mixing mixing = augment_draw_mixing(&augmentation, seed, task, step, 224);
  *     augment_mix(&mixing, 224, image, partner, mixed);                          // mixing.own is the image's share
  *
@@ -16,14 +16,19 @@
 #include "core/rng.h"
 #include "datasets/image/image.h"
 
+enum augment_policy { AUGMENT_POLICY_NONE, AUGMENT_POLICY_CIFAR10 };
 enum erasing_fill { ERASING_FILL_MEAN, ERASING_FILL_BLACK };
 
 /* Zero: none. */
 struct augmentation {
     size_t operations, magnitude; /* RandAugment: how many operations an image gets, how strong they are */
+    enum augment_policy policy;   /* of AutoAugment, in place of RandAugment */
     double erasing;               /* the probability that a rectangle is erased */
     enum erasing_fill erasing_fill;
     double mixup, cutmix; /* alpha: the images' shares are drawn from Beta(alpha, alpha) */
+    double unmixed;       /* the probability that mixup leaves a batch as it is */
+    double flip;          /* the probability that an image is mirrored, left and right */
+    double crop_scale;    /* least share of an image's area that its crop has; 0: IMAGE_CROP_SCALE */
     bool one_crop;        /* every epoch has the crops of the first */
 };
 
@@ -36,6 +41,18 @@ enum { AUGMENT_OPERATIONS_MOST = 16, AUGMENT_MAGNITUDE_MOST = 30, AUGMENT_ALPHA_
      .choices = "per_epoch|once",                                                                                      \
      .fallback = "per_epoch",                                                                                          \
      .help = "random crops of a training image: a new one in every epoch, or one for all epochs"},                     \
+        {.name = "crop_scale",                                                                                         \
+         .type = OPTION_REAL,                                                                                          \
+         .minimum = 0.001,                                                                                             \
+         .maximum = 1,                                                                                                 \
+         .fallback = "0.9",                                                                                            \
+         .help = "least share of a training image's area that its random crop has; Inception-style crops: 0.05"},      \
+        {.name = "flip",                                                                                               \
+         .type = OPTION_REAL,                                                                                          \
+         .minimum = 0,                                                                                                 \
+         .maximum = 1,                                                                                                 \
+         .fallback = "0",                                                                                              \
+         .help = "probability that a training image is mirrored, left and right"},                                     \
         {.name = "randaugment",                                                                                        \
          .type = OPTION_INTEGER,                                                                                       \
          .minimum = 0,                                                                                                 \
@@ -48,6 +65,11 @@ enum { AUGMENT_OPERATIONS_MOST = 16, AUGMENT_MAGNITUDE_MOST = 30, AUGMENT_ALPHA_
          .maximum = AUGMENT_MAGNITUDE_MOST,                                                                            \
          .fallback = "9",                                                                                              \
          .help = "magnitude of RandAugment's operations"},                                                             \
+        {.name = "autoaugment",                                                                                        \
+         .type = OPTION_CHOICE,                                                                                        \
+         .choices = "none|cifar10",                                                                                    \
+         .fallback = "none",                                                                                           \
+         .help = "policy of AutoAugment for training images, in place of randaugment"},                                \
         {.name = "random_erasing",                                                                                     \
          .type = OPTION_REAL,                                                                                          \
          .minimum = 0,                                                                                                 \
@@ -66,21 +88,29 @@ enum { AUGMENT_OPERATIONS_MOST = 16, AUGMENT_MAGNITUDE_MOST = 30, AUGMENT_ALPHA_
          .fallback = "0",                                                                                              \
          .help = "parameter of mixup: pairs of training images are averaged with weights from Beta(mixup, mixup); 0: " \
                  "no mixup"},                                                                                          \
+        {.name = "mixup_probability",                                                                                  \
+         .type = OPTION_REAL,                                                                                          \
+         .minimum = 0,                                                                                                 \
+         .maximum = 1,                                                                                                 \
+         .fallback = "1",                                                                                              \
+         .help = "probability of mixup for each batch that CutMix does not get"},                                      \
     {                                                                                                                  \
         .name = "cutmix", .type = OPTION_REAL, .minimum = 0, .maximum = AUGMENT_ALPHA_MOST, .fallback = "0",           \
         .help = "parameter of CutMix: a rectangle of each training image comes from another, its area from "           \
                 "Beta(cutmix, cutmix); 0: no CutMix; with mixup as well, each batch gets one of the two"               \
     }
 #define AUGMENT_INCIDENTAL /* what runs did before there were these keys */                                            \
-    "randaugment=0|randaugment_magnitude=9|random_erasing=0|random_erasing_fill=mean|mixup=0|cutmix=0"
+    "autoaugment=none|randaugment=0|randaugment_magnitude=9|random_erasing=0|random_erasing_fill=mean|mixup=0|"        \
+    "mixup_probability=1|cutmix=0|crop_scale=0.9|flip=0"
 struct augmentation augmentation_of(const struct options *options);
 
 /* The first key that asks for an augmentation: "mixup"; NULL: none does. */
 const char *augmentation_key(const struct augmentation *augmentation);
 bool augmentation_mixes(const struct augmentation *augmentation);
 
-/* RandAugment (Cubuk et al. 2020, arXiv 1909.13719) as in torchvision on a Pillow image: `operations` of 14 operations
- * in a row, each drawn uniformly, of the given magnitude out of 31; nearest neighbours, black beyond the edge. Then
+/* A flip. RandAugment (Cubuk et al. 2020, arXiv 1909.13719) as in torchvision on a Pillow image: `operations` of 14 operations
+ * in a row, each drawn uniformly, of the given magnitude out of 31; nearest neighbours, black beyond the edge. Or
+ * AutoAugment (Cubuk et al. 2019, arXiv 1805.09501) with its policy for CIFAR-10, likewise. Then
  * random erasing (Zhong et al. 2020, arXiv 1708.04896) as in torchvision: 0.02 to 0.33 of the area, aspect ratio 0.3 to
  * 3.3. pixels [side, side, 3]; rng: any purpose, the step is the epoch. Fails only when out of memory. */
 status augment_image(const struct augmentation *augmentation, struct rng rng, uint64_t item, int side, uint8_t *pixels,

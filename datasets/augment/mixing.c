@@ -58,6 +58,8 @@ struct mixing augment_draw_mixing(const struct augmentation *a, uint64_t seed, u
     if (mixing.cut) {
         mixing.box = cut_box(own, below(words[1], side), below(words[2], side), side);
         own = 1 - (double)mixing.box.width * mixing.box.height / ((double)side * side);
+    } else if (words[3] * 0x1p-32 < a->unmixed) {
+        own = 1;
     }
     mixing.own = (float)own;
     return mixing;

@@ -7,35 +7,35 @@ bool operation_signed(enum operation operation)
     return operation >= OPERATION_SHEAR_X && operation <= OPERATION_SHARPNESS;
 }
 
-/* torch.linspace(0, end, 31) in float: from both ends, with one rounding on the second half. */
-static double spaced(double end, size_t bin)
+/* torch.linspace(0, end, last + 1) in float: from both ends, with one rounding on the second half. */
+static double spaced(double end, size_t bin, size_t last)
 {
-    float most = (float)end, step = most / AUGMENT_MAGNITUDE_MOST;
-    if (bin < (AUGMENT_MAGNITUDE_MOST + 1) / 2)
+    float most = (float)end, step = most / (float)last;
+    if (bin < (last + 1) / 2)
         return (double)(step * (float)bin);
-    return (double)(float)((double)most - (double)step * (double)(AUGMENT_MAGNITUDE_MOST - bin));
+    return (double)(float)((double)most - (double)step * (double)(last - bin));
 }
 
-double operation_magnitude(enum operation operation, size_t bin, int side)
+double operation_magnitude(enum operation operation, size_t bin, size_t last, int side)
 {
     switch (operation) {
     case OPERATION_SHEAR_X:
     case OPERATION_SHEAR_Y:
-        return spaced(0.3, bin);
+        return spaced(0.3, bin, last);
     case OPERATION_TRANSLATE_X:
     case OPERATION_TRANSLATE_Y:
-        return spaced(150.0 / 331.0 * side, bin);
+        return spaced(150.0 / 331.0 * side, bin, last);
     case OPERATION_ROTATE:
-        return spaced(30, bin);
+        return spaced(30, bin, last);
     case OPERATION_BRIGHTNESS:
     case OPERATION_COLOR:
     case OPERATION_CONTRAST:
     case OPERATION_SHARPNESS:
-        return spaced(0.9, bin);
+        return spaced(0.9, bin, last);
     case OPERATION_POSTERIZE:
-        return 8 - nearbyint((double)bin / (AUGMENT_MAGNITUDE_MOST / 4.0));
+        return 8 - nearbyint((double)bin / ((double)last / 4));
     case OPERATION_SOLARIZE:
-        return 255 - 255 * (double)bin / AUGMENT_MAGNITUDE_MOST;
+        return 255 - 255 * (double)bin / (double)last;
     default:
         return 0;
     }
@@ -91,6 +91,9 @@ void operation_apply(enum operation operation, double magnitude, const struct ca
         break;
     case OPERATION_EQUALIZE:
         color_equalize(canvas);
+        break;
+    case OPERATION_INVERT:
+        color_solarize(canvas, 0);
         break;
     case OPERATION_IDENTITY:
     case OPERATIONS:

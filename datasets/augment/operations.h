@@ -1,4 +1,4 @@
-/* Internal: the operations of RandAugment, in torchvision's order, and random erasing. */
+/* Internal: the operations of RandAugment, in torchvision's order, and of AutoAugment, and random erasing. */
 #ifndef MTIL_DATASETS_AUGMENT_OPERATIONS_H
 #define MTIL_DATASETS_AUGMENT_OPERATIONS_H
 
@@ -19,6 +19,8 @@ enum operation {
     OPERATION_SOLARIZE,
     OPERATION_AUTO_CONTRAST,
     OPERATION_EQUALIZE,
+    RANDAUGMENT_OPERATIONS,
+    OPERATION_INVERT = RANDAUGMENT_OPERATIONS,
     OPERATIONS
 };
 
@@ -31,11 +33,28 @@ struct canvas {
 /* Whether the sign of the magnitude is drawn. */
 bool operation_signed(enum operation operation);
 
-/* The magnitude of bin 0 … 30, not negative: a slope, pixels, degrees, a factor's distance from 1, bits, a threshold,
+/* The magnitude of bin 0 … last, not negative: a slope, pixels, degrees, a factor's distance from 1, bits, a threshold,
  * or 0. */
-double operation_magnitude(enum operation operation, size_t bin, int side);
+double operation_magnitude(enum operation operation, size_t bin, size_t last, int side);
 
 void operation_apply(enum operation operation, double magnitude, const struct canvas *canvas);
+
+/* autoaugment.c: the sub-policies of AutoAugment's policy for CIFAR-10, each two operations that are left out by chance. */
+enum { AUTOAUGMENT_POLICIES = 25, AUTOAUGMENT_STEPS = 2, AUTOAUGMENT_LAST_BIN = 9 };
+struct autoaugment_step {
+    enum operation operation;
+    float probability;
+    size_t bin;
+};
+extern const struct autoaugment_step autoaugment_policies[AUTOAUGMENT_POLICIES][AUTOAUGMENT_STEPS];
+
+struct autoaugment_draw {
+    size_t policy;
+    float chance[AUTOAUGMENT_STEPS]; /* an operation is done where this is at most its probability */
+    bool negative[AUTOAUGMENT_STEPS];
+};
+struct autoaugment_draw autoaugment_draw(const struct rng *rng, uint64_t item);
+void autoaugment_apply(const struct autoaugment_draw *draw, const struct canvas *canvas);
 
 /* geometry.c: pixel (x, y) becomes the pixel at (m₀x + m₁y + m₂, m₃x + m₄y + m₅), or black outside the image; pixel
  * centres are at halves. */

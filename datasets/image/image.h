@@ -68,9 +68,11 @@ status image_evaluation_crop(const struct image *image, int resolution, uint8_t 
 status image_training_crop(const struct image *image, struct image_box box, int resolution, uint8_t *pixels,
                            struct error *error);
 
-/* The box of a random-resized crop (torchvision's: scale 0.9 to 1, ratio 3/4 to 4/3, ten tries, then the centre) of
+#define IMAGE_CROP_SCALE 0.9
+
+/* The box of a random-resized crop (torchvision's: scale to 1 of the area, ratio 3/4 to 4/3, ten tries, then the centre) of
  * an image of width × height. Uses the blocks 10·index … 10·index + 9 of rng, whose purpose is RNG_CROP. */
-struct image_box image_draw_box(int width, int height, const struct rng *rng, uint64_t index);
+struct image_box image_draw_box(int width, int height, double scale, const struct rng *rng, uint64_t index);
 
 /* ((p / 255) − mean) / std with CLIP's constants, each step rounded to float: pixels [R, R, 3] to planes [3, R, R]. */
 void image_normalize(const uint8_t *pixels, int resolution, float *planes);

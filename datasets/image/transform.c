@@ -76,14 +76,14 @@ static struct image_box fallback_box(int width, int height)
     return box;
 }
 
-struct image_box image_draw_box(int width, int height, const struct rng *rng, uint64_t index)
+struct image_box image_draw_box(int width, int height, double scale, const struct rng *rng, uint64_t index)
 {
     enum { TRIES = 10 };
     const double unit = 0x1p-32, least = log(3.0 / 4), most = log(4.0 / 3);
     for (uint64_t k = 0; k < TRIES; k++) {
         uint32_t words[4];
         rng_block(rng, index * TRIES + k, words);
-        double area = (double)width * height * (0.9 + (1 - 0.9) * (words[0] * unit));
+        double area = (double)width * height * (scale + (1 - scale) * (words[0] * unit));
         double ratio = exp(least + (most - least) * (words[1] * unit));
         struct image_box box = {.width = (int)nearbyint(sqrt(area * ratio)),
                                 .height = (int)nearbyint(sqrt(area / ratio))};

@@ -158,6 +158,7 @@ static status dry_run(const struct command_call *call, const struct suite *suite
         if (e->data.cut != NULL)
             label_split_print(e->data.cut, e->data.whole.dataset, call->out);
         show_tasks(e, call->out);
+        fprintf(call->out, "# %zu trained parameters\n", trained_values(e));
         estimate_print(&estimate, &rates, settings_seeds(suite), call->out);
     }
     experiment_close(e);

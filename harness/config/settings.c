@@ -216,7 +216,7 @@ const struct suite_section settings_sections[] = {
      .about = "mixtures of experts: number, place, routers and freezing",
      /* what runs did before there were these keys */
      .incidental = "blocks=all|towers=both|routers=per_task|freeze=most_used|shared_expert=false|balance_loss=none|"
-                   "balance_weight=0.01|gate_input=class_token|routing=per_sample|kind=lora|init_noise=0|"
+                   "balance_weight=0.01|gate_input=class_token|routing=per_sample|kind=lora|start=copies|init_noise=0|"
                    "router=noisy_topk|router_noise=0|capacity=0|aligned_output=none|score_steps=10|score_noise=0.001|"
                    "noise_unit=deviation|"
                    "share_across_blocks=0|share_routing=0",
@@ -245,7 +245,7 @@ const struct suite_section settings_sections[] = {
     {.name = "training",
      .options = training_options,
      .about = "steps, batches, optimizer, schedule and augmentation of every task",
-     .incidental = "epochs=0|loss=cross_entropy|optimizer=adamw|momentum=0.9|" AUGMENT_INCIDENTAL,
+     .incidental = "epochs=0|warmup_epochs=0|loss=cross_entropy|optimizer=adamw|momentum=0.9|" AUGMENT_INCIDENTAL,
      .used = settings_uses_training},
     {.name = "method",
      .options = method_options,
@@ -254,7 +254,7 @@ const struct suite_section settings_sections[] = {
      .choice = method_name,
      .alias = "method=name",
      .about = "method that trains the tasks",
-     .incidental = "ffn=dense"}, /* what runs did before there was the key */
+     .incidental = "ffn=dense|dropout=0"}, /* what runs did before there were the keys */
     {.name = "selector",
      .options = selector_options,
      .alias = "selector=kind",
@@ -350,8 +350,8 @@ static status refuse_augmentation(const struct settings *s, const char *section,
                ? OK
                : error_set(error, ERROR_ARGUMENT,
                            "suite: %s.%s augments batches of training images, but method.name: %s trains on none; "
-                           "leave the key out, or set it to 0",
-                           section, key, s->method->name);
+                           "leave the key out, or set it to %s",
+                           section, key, s->method->name, options_find(options_table(options), key)->fallback);
 }
 
 static status check_training(const struct settings *s, const struct suite *suite, struct error *error)
@@ -391,7 +391,8 @@ static status check_detail(const struct options *options, const struct detail *d
 static status check_details(const struct suite *suite, struct error *error)
 {
     static const struct detail details[] = {{"randaugment_magnitude", "randaugment"},
-                                            {"random_erasing_fill", "random_erasing"}};
+                                            {"random_erasing_fill", "random_erasing"},
+                                            {"mixup_probability", "mixup"}};
     const struct options *training = suite_options(suite, "training"), *data = suite_options(suite, "data");
     for (size_t d = 0; d < sizeof details / sizeof *details; d++) {
         bool read = strtod(options_as_text(training, details[d].of), NULL) > 0;
@@ -507,7 +508,8 @@ status settings_read(struct settings *s, const struct suite *suite, struct error
     TRY(check_routers(s, suite, error));
     if (settings_select(s))
         TRY(selector_settings_check(&s->selector, error));
-    TRY(adapter_settings_of(&s->adapter, suite_options(suite, "adapter"), s->method->joint ? 1 : s->task_count, error));
+    TRY(adapter_settings_of(&s->adapter, suite_options(suite, "adapter"), s->method->joint ? 1 : s->task_count,
+                            s->scratch.width > 0, error));
     if (s->method->check != NULL)
         TRY(s->method->check(s, error));
     return method_uses(s->method, s->method_options, "merge") ? merge_plan_check(&s->merge, &s->adapter, error) : OK;
@@ -537,14 +539,19 @@ bool settings_warn(const struct suite *suite, const struct log *log)
         return false;
     for (size_t k = 0; k < options_list_size(order, "order"); k++) {
         settings_of_task(&task, suite, options_list_item(order, "order", k));
-        if (task.epochs == 0 && task.warmup > task.iterations && count++ == 0)
+        if (task.warmup_epochs > 0)
+            task.warmup = task.warmup_epochs;
+        if (task.epochs > 0)
+            task.iterations = task.epochs;
+        if ((task.epochs > 0) == (task.warmup_epochs > 0) && task.warmup > task.iterations && count++ == 0)
             found = task;
     }
     if (count > 0)
         log_warn(log,
-                 "training.warmup: %zu iterations of warm-up are longer than the %zu of training (%s%s): the "
-                 "learning rate stays below its peak; lower training.warmup (now %zu) or train longer",
-                 found.warmup, found.iterations, found.name, count > 1 ? " and others" : "", found.warmup);
+                 "training.warmup%s: %zu %s of warm-up are longer than the %zu of training (%s%s): the "
+                 "learning rate stays below its peak; lower it or train longer",
+                 found.epochs > 0 ? "_epochs" : "", found.warmup, found.epochs > 0 ? "epochs" : "iterations",
+                 found.iterations, found.name, count > 1 ? " and others" : "");
     return count > 0;
 }
 

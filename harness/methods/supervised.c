@@ -25,6 +25,13 @@ static const struct option options[] = {{.name = "train",
                                          .fallback = "dense",
                                          .help = "mixture in place of the MLPs: dense for none, or that of a paper, "
                                                  "whose values become the defaults of adapter and merge"},
+                                        {.name = "dropout",
+                                         .type = OPTION_REAL,
+                                         .minimum = 0,
+                                         .maximum = 0.99,
+                                         .fallback = "0",
+                                         .help = "dropout of the image tower in training: of the embeddings, the "
+                                                 "attention's output and both layers of the MLPs or their experts"},
                                         {0}};
 
 /* --- Presets of method.ffn --- */
@@ -34,17 +41,15 @@ struct preset {
 };
 
 /* Of all mixtures. There is one task, after which nothing is trained. */
-static const struct preset common[] = {{"adapter", "kind", "ffn"},          {"adapter", "top_k", "1"},
-                                       {"adapter", "routing", "per_token"}, {"adapter", "towers", "image"},
-                                       {"adapter", "routers", "one"},       {"adapter", "freeze", "none"},
-                                       {"merge", "policy", "none"},         {0}};
+static const struct preset common[] = {
+    {"adapter", "kind", "ffn"},     {"adapter", "top_k", "1"},     {"adapter", "routing", "per_token"},
+    {"adapter", "towers", "image"}, {"adapter", "routers", "one"}, {"adapter", "freeze", "none"},
+    {"merge", "policy", "none"},    {"adapter", "start", "auto"},  {0}};
 
 /* Huang et al. 2023, "Experts Weights Averaging", arXiv 2308.06093. */
-static const struct preset ewa[] = {{"adapter", "experts", "4"},
-                                    {"adapter", "router", "random_uniform"},
-                                    {"adapter", "blocks", "every_2"},
-                                    {"merge", "policy", "ewa"},
-                                    {0}};
+static const struct preset ewa[] = {{"adapter", "experts", "4"},      {"adapter", "router", "random_uniform"},
+                                    {"adapter", "blocks", "every_2"}, {"merge", "policy", "ewa"},
+                                    {"merge", "ramp", "epoch"},       {0}};
 
 /* Xue et al., "Go Wider Instead of Deeper", AAAI 2022. router_noise is 1 / experts. */
 static const struct preset widenet[] = {{"model", "share_groups", "1"},
@@ -61,6 +66,7 @@ static const struct preset widenet[] = {{"model", "share_groups", "1"},
 
 /* Wu et al. 2022, "Residual Mixture of Experts", arXiv 2204.09636, at a downstream task. */
 static const struct preset rmoe[] = {{"adapter", "experts", "8"},
+                                     {"adapter", "start", "copies"},
                                      {"adapter", "init_noise", "0.01"},
                                      {"adapter", "router", "softmax_topk"},
                                      {"adapter", "blocks", "by_score_3"},
@@ -130,6 +136,10 @@ static status check_noise(const struct settings *s, struct error *error)
 static status check(const struct settings *s, struct error *error)
 {
     const char *ffn = options_text(s->method_options, "ffn");
+    if (options_choice(s->method_options, "train") == TRAIN_HEAD && options_real(s->method_options, "dropout") > 0)
+        return error_set(error, ERROR_ARGUMENT,
+                         "suite: method.dropout is of a tower that is trained, but method.train is head; set "
+                         "method.train=weights or method.dropout=0");
     if (!has_mixtures(s->method_options))
         return OK;
     if (options_choice(s->method_options, "train") == TRAIN_HEAD)
@@ -156,8 +166,9 @@ static status check(const struct settings *s, struct error *error)
     return check_noise(s, error);
 }
 
-static status open_mixtures(struct method_run *run, struct error *error)
+static status open_model(struct method_run *run, struct error *error)
 {
+    run->experiment->model.dropout = (float)options_real(run->options, "dropout");
     return has_mixtures(run->options) ? merging_open(run, error) : OK;
 }
 
@@ -192,7 +203,7 @@ const struct method method_supervised = {.name = "supervised",
                                          .state_size = sizeof(struct merging),
                                          .groups = groups,
                                          .check = check,
-                                         .open = open_mixtures,
+                                         .open = open_model,
                                          .close = merging_close,
                                          .begin_task = begin_task,
                                          .after_step = after_step,

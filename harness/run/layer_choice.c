@@ -89,6 +89,7 @@ static status score_tasks(struct experiment *e, struct progress *progress, struc
     a->place = (struct adapter_place){.towers = a->place.towers}; /* all blocks, and nothing is shared */
     if (expert_kind_of(a)->place == REPLACES_MLP && a->router == &router_softmax_topk)
         a->aligned_output = ALIGN_SHARED;
+    a->start = EXPERT_START_COPIES;
     a->init_noise = a->score_noise;
     a->capacity = 0;
     e->settings.gpus = 1;

@@ -18,6 +18,7 @@ struct model {
     void *head_state;          /* the head's own; NULL: none */
     struct adapters *adapters; /* NULL unless the method trains them or the caller opened some */
     struct tokenizer *tokenizer;
+    float dropout;                                   /* of the image tower in training; the method sets it */
     struct file_stamp weights_read, vocabulary_read; /* of the files when they were read */
     unsigned groups;                                 /* trained groups: set of enum parameter_group */
     float logit_scale; /* exp of the parameter, read when a task of the head `text` begins; no method trains it */

@@ -5,11 +5,14 @@
 static status gather(struct experiment *e, struct error *error)
 {
     struct task_settings *s = &e->data.joint.settings;
-    s->iterations = s->schedule_end = 0;
+    s->iterations = s->schedule_end = s->epoch_length = 0;
     for (size_t k = 0; k < e->data.task_count; k++) {
         s->iterations += e->data.tasks[k].settings.iterations;
         s->schedule_end += e->data.tasks[k].settings.schedule_end;
+        s->epoch_length += e->data.tasks[k].settings.epoch_length;
     }
+    if (s->warmup_epochs > 0)
+        s->warmup = s->warmup_epochs * s->epoch_length;
     const struct dataset **parts = calloc(e->data.task_count, sizeof *parts);
     if (parts == NULL)
         return error_set(error, ERROR_MEMORY, "joint training: no memory for %zu tasks", e->data.task_count);

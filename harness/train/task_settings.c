@@ -42,6 +42,12 @@ const struct option training_options[] = {
      .maximum = 1e9,
      .fallback = "100",
      .help = "iterations of linear warm-up"},
+    {.name = "warmup_epochs",
+     .type = OPTION_INTEGER,
+     .minimum = 0,
+     .maximum = 1e6,
+     .fallback = "0",
+     .help = "passes over a task's training images that the warm-up takes, in place of warmup; 0: warmup decides"},
     {.name = "loss",
      .synonyms = "criterion|loss_fn",
      .type = OPTION_CHOICE,
@@ -95,10 +101,13 @@ static size_t whole(const struct options *options, const char *name)
 
 void task_settings_count(struct task_settings *s, size_t images)
 {
+    s->epoch_length = (images + s->batch - 1) / s->batch;
+    if (s->warmup_epochs > 0)
+        s->warmup = s->warmup_epochs * s->epoch_length;
     if (s->epochs == 0 || s->iterations == 0) /* 0: the method trains nothing */
         return;
     size_t more = s->iterations - s->schedule_end;
-    s->schedule_end = s->epochs * ((images + s->batch - 1) / s->batch);
+    s->schedule_end = s->epochs * s->epoch_length;
     s->iterations = s->schedule_end + more;
 }
 
@@ -119,6 +128,7 @@ struct task_settings training_settings_of(const struct options *o)
                                   .schedule_end = whole(o, "iterations"),
                                   .epochs = whole(o, "epochs"),
                                   .warmup = whole(o, "warmup"),
+                                  .warmup_epochs = whole(o, "warmup_epochs"),
                                   .batch = whole(o, "batch"),
                                   .rate = options_real(o, "learning_rate"),
                                   .rule = rule_of(o),
@@ -138,6 +148,11 @@ status training_check(const char *section, const struct options *options, bool o
                             ? "mixup and cutmix give an image two labels; set both to 0"
                         : gpus > 1 ? "several GPUs have a part of it each; set run.gpus=1"
                                    : NULL;
+    if (s.augmentation.operations > 0 && s.augmentation.policy != AUGMENT_POLICY_NONE)
+        return error_set(error, ERROR_ARGUMENT,
+                         "suite: %s.randaugment is %zu and autoaugment %s, but an image gets one of the two; set "
+                         "randaugment to 0 or autoaugment to none",
+                         section, s.augmentation.operations, options_text(options, "autoaugment"));
     if (fault == NULL || !s.contrastive)
         return OK;
     return error_set(error, ERROR_ARGUMENT,

@@ -13,8 +13,10 @@ enum on_nan { ON_NAN_STOP, ON_NAN_SKIP };
 struct task_settings {
     const char *name, *reader, *root, *template; /* template NULL: the dataset's own */
     size_t iterations, warmup, batch;
-    size_t epochs;       /* 0: iterations are given */
-    size_t schedule_end; /* where the cosine reaches 0; `iterations` − 1 with reference_iterations */
+    size_t epochs;        /* 0: iterations are given */
+    size_t warmup_epochs; /* 0: warmup is given in iterations */
+    size_t epoch_length;  /* iterations of a pass over the training images */
+    size_t schedule_end;  /* where the cosine reaches 0; `iterations` − 1 with reference_iterations */
     double rate;
     struct update_rule rule; /* of the optimizer, without a guard */
     bool contrastive;        /* the loss is CLIP's */
@@ -25,7 +27,7 @@ struct task_settings {
 
 extern const struct option training_options[], task_options[]; /* a task's keys: both */
 
-/* Turns epochs, if any, into iterations of a task with this many training images; the last batch of an epoch may be
+/* Turns epochs, and those of the warm-up, if any, into iterations of a task with this many training images; the last batch of an epoch may be
  * smaller. */
 void task_settings_count(struct task_settings *settings, size_t images);
 

@@ -36,8 +36,10 @@ static bool tower_is_trained(const struct experiment *e, enum tower tower)
 
 void trained_encoding(struct experiment *e, enum tower tower, const int32_t *routers, struct encoding *encoding)
 {
-    *encoding = (struct encoding){
-        .arena = &e->model.step_memory, .training = tower_is_trained(e, tower), .state = e->model.state};
+    *encoding = (struct encoding){.arena = &e->model.step_memory,
+                                  .training = tower_is_trained(e, tower),
+                                  .state = e->model.state,
+                                  .dropout = tower == TOWER_IMAGE ? e->model.dropout : 0};
     if (!adapters_are_trained(e, tower))
         return;
     encoding->hooks = adapters_hooks(e->model.adapters, tower);

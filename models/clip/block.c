@@ -109,6 +109,39 @@ static status take_statistics(float **statistics, const struct block_site *site,
     return OK;
 }
 
+bool block_drops(const struct block_site *site)
+{
+    return site->training && site->dropout > 0;
+}
+
+status block_drop(const struct block_site *site, enum dropout_place place, const struct tensor *x,
+                  const struct tensor *addend, const struct tensor *out, struct error *error)
+{
+    enum { PLACES = 4, NUMBERS = 40 }; /* bits of a place's numbers */
+    uint64_t number = ((uint64_t)site->tower << 16 | site->block) * PLACES + place;
+    if (!block_drops(site))
+        return OK;
+    return site->backend->ops->dropout(
+        site->backend,
+        &(struct dropout){.x = matrix_of(x),
+                          .addend = addend != NULL ? matrix_of(addend) : (struct matrix){0},
+                          .out = matrix_of(out),
+                          .probability = site->dropout,
+                          .base = (number << NUMBERS) + site->first * (tensor_elements(x) / x->shape[0]),
+                          .state = site->state},
+        error);
+}
+
+/* The gradient of what dropout got: dy itself where there is none. */
+static status drop_backward(const struct block_site *site, enum dropout_place place, const struct tensor *dy,
+                            struct tensor *dx, struct error *error)
+{
+    *dx = *dy;
+    if (block_drops(site))
+        TRY(take_like(dx, site, dy, dy->shape[2], "gradient before dropout", error));
+    return block_drop(site, place, dy, NULL, dx, error);
+}
+
 static status take_saved(const struct block_site *site, const struct block *block, bool mlp, const struct tensor *x,
                          struct block_saved *saved, struct error *error)
 {
@@ -138,7 +171,7 @@ static status scatter(const struct block_site *site, const struct tensor *from, 
         site->backend, &(struct scatter_rows){.x = matrix_of(from), .out = matrix_of(to), .rows = site->rows}, error);
 }
 
-/* x_mid = x + attention(ln_1(x)), at the rows that are wanted */
+/* x_mid = x + dropout(attention(ln_1(x)), at the rows that are wanted */
 static status attention_half(const struct block_site *site, const struct block *block, const struct tensor *x,
                              struct block_saved *saved, struct error *error)
 {
@@ -169,8 +202,9 @@ static status attention_half(const struct block_site *site, const struct block *
     TRY(linear_forward(backend, &block->out_proj,
                        &(struct linear_forward){.x = matrix_of(&saved->attended),
                                                 .y = matrix_of(&saved->x_mid),
-                                                .addend = matrix_of(&stream)},
+                                                .addend = block_drops(site) ? (struct matrix){0} : matrix_of(&stream)},
                        error));
+    TRY(block_drop(site, DROPOUT_ATTENTION, &saved->x_mid, &stream, &saved->x_mid, error));
     arena_release(site->arena, mark);
     return OK;
 }
@@ -186,9 +220,12 @@ status block_mlp(const struct block_site *site, const struct block *block, const
         &(struct linear_forward){
             .x = matrix_of(normal), .y = matrix_of(&active), .activation = block->activation, .before = before},
         error));
-    TRY(linear_forward(
-        site->backend, &block->c_proj,
-        &(struct linear_forward){.x = matrix_of(&active), .y = matrix_of(y), .addend = matrix_of(addend)}, error));
+    TRY(block_drop(site, DROPOUT_HIDDEN, &active, NULL, &active, error));
+    TRY(linear_forward(site->backend, &block->c_proj,
+                       &(struct linear_forward){.x = matrix_of(&active),
+                                                .y = matrix_of(y),
+                                                .addend = addend != NULL ? matrix_of(addend) : (struct matrix){0}},
+                       error));
     arena_release(site->arena, mark);
     return OK;
 }
@@ -209,11 +246,14 @@ status block_forward(const struct block_site *site, const struct block *block, c
     TRY(normalised(site->backend, &block->ln_2, matrix_of(&saved->x_mid), saved->ln_2, matrix_of(&normal), error));
     if (beside)
         TRY(block_mlp(site, block, &normal, site->training ? matrix_of(&saved->hidden) : (struct matrix){0},
-                      &saved->x_mid, y, error));
+                      block_drops(site) ? NULL : &saved->x_mid, y, error));
+    else if (block_drops(site))
+        TRY(site->backend->ops->zero(site->backend, y->data, tensor_bytes(y), error));
     else
         TRY(site->backend->ops->copy(site->backend, y->data, saved->x_mid.data, tensor_bytes(y), error));
     if (hook != NULL)
         TRY(hook->forward(hook->state, site, &saved->x_mid, &normal, y, error));
+    TRY(block_drop(site, DROPOUT_MLP, y, &saved->x_mid, y, error));
     if (!site->training)
         arena_release(site->arena, mark);
     else if (hook == NULL)
@@ -239,11 +279,13 @@ static status mlp_backward(const struct block_site *site, const struct block *bl
                        .frozen_b = block->c_proj.weight.frozen,
                        .backward = true},
         error));
+    TRY(block_drop(site, DROPOUT_HIDDEN, &dhidden, NULL, &dhidden, error));
     if (block_is_trained(block)) {
         TRY(take_operand_like(&other, site, &saved->x_mid, block->hidden, "hidden units again", error));
         TRY(backend->ops->activate(
             backend, &(struct activate){.activation = block->activation, .x = hidden, .out = matrix_of(&other)},
             error));
+        TRY(block_drop(site, DROPOUT_HIDDEN, &other, NULL, &other, error));
         TRY(linear_backward_weights(backend, &block->c_proj, matrix_of(&other), dy, error));
         TRY(take_operand_like(&other, site, &saved->x_mid, block->width, "layer norm again", error));
         TRY(normalised(backend, &block->ln_2, matrix_of(&saved->x_mid), NULL, matrix_of(&other), error));
@@ -258,11 +300,12 @@ static status attention_half_backward(const struct block_site *site, const struc
                                       struct error *error)
 {
     struct backend *backend = site->backend;
-    struct tensor dwanted, dattended, dqkv, normal;
+    struct tensor dwanted, dattended, dqkv, normal, dout;
     TRY(take_operand_like(&dwanted, site, &saved->x_mid, block->width, "gradient of the attention", error));
     TRY(take_operand_like(&dqkv, site, &saved->x, 3 * block->width, "gradient of query, key and value", error));
-    TRY(linear_backward_weights(backend, &block->out_proj, matrix_of(&saved->attended), matrix_of(dmid), error));
-    TRY(linear_backward_input(backend, &block->out_proj, matrix_of(dmid), matrix_of(&dwanted), error));
+    TRY(drop_backward(site, DROPOUT_ATTENTION, dmid, &dout, error));
+    TRY(linear_backward_weights(backend, &block->out_proj, matrix_of(&saved->attended), matrix_of(&dout), error));
+    TRY(linear_backward_input(backend, &block->out_proj, matrix_of(&dout), matrix_of(&dwanted), error));
     dattended = dwanted;
     if (site->rows != NULL) {
         TRY(take_operand_like(&dattended, site, &saved->x, block->width, "gradient of the attention", error));
@@ -298,21 +341,22 @@ status block_backward(const struct block_site *site, const struct block *block, 
 {
     struct backend *backend = site->backend;
     struct arena_mark mark = arena_mark(site->arena);
-    struct tensor dmid, dln2, none = {0};
+    struct tensor dmid, dln2, dout, none = {0};
     bool attention = below || block_is_trained(block);
     bool beside = hook == NULL || hook->place == BESIDE_MLP;
     TRY(take_like(&dmid, site, dy, block->width, "gradient between the halves", error));
     TRY(take_like(&dln2, site, dy, block->width, "gradient of ln_2", error));
     TRY(backend->ops->copy(backend, dmid.data, dy->data, tensor_bytes(dy), error));
+    TRY(drop_backward(site, DROPOUT_MLP, dy, &dout, error));
     if (beside && attention)
-        TRY(mlp_backward(site, block, saved, matrix_of(dy), matrix_of(&dln2), error));
+        TRY(mlp_backward(site, block, saved, matrix_of(&dout), matrix_of(&dln2), error));
     else
         TRY(backend->ops->zero(backend, dln2.data, tensor_bytes(&dln2), error));
     if (hook != NULL && hook->backward != NULL) {
         struct tensor normal;
         TRY(take_operand_like(&normal, site, dy, block->width, "layer norm again", error));
         TRY(normalised(backend, &block->ln_2, matrix_of(&saved->x_mid), NULL, matrix_of(&normal), error));
-        TRY(hook->backward(hook->state, site, &saved->x_mid, &normal, dy, attention ? &dmid : &none, &dln2, error));
+        TRY(hook->backward(hook->state, site, &saved->x_mid, &normal, &dout, attention ? &dmid : &none, &dln2, error));
     }
     if (attention) {
         TRY(normalised_backward(backend, &block->ln_2, matrix_of(&saved->x_mid), saved->ln_2, matrix_of(&dln2),

@@ -114,6 +114,7 @@ static struct block_site site_of(const struct clip *clip, const struct encoding 
                                .router = encoding->router,
                                .state = encoding->state,
                                .first = encoding->first,
+                               .dropout = encoding->dropout,
                                .noise = encoding->noise != NULL ? encoding->noise + block * experts_noise : NULL,
                                .rows = last ? pass->last_rows : NULL,
                                .rows_per_sample = pass->last_positions,
@@ -141,6 +142,8 @@ static status run_blocks(struct clip *clip, const struct encoding *encoding, str
     struct tensor spare = {0};
     if (!encoding->training)
         TRY(take_stream(&spare, encoding, pass, width, error));
+    struct block_site embedded = site_of(clip, encoding, pass, 0, 0);
+    TRY(block_drop(&embedded, DROPOUT_EMBEDDING, &x, NULL, &x, error));
     TRY(begin_hooks(clip, encoding, pass, &x, error));
     for (size_t i = 0; i < count; i++) {
         struct block_site site = site_of(clip, encoding, pass, i, pass->batch * encoding->noise_experts);
@@ -391,6 +394,8 @@ status clip_encode_backward(struct clip *clip, const struct encoding *encoding, 
         dx = spare;
         spare = dy;
     }
+    struct block_site embedded = site_of(clip, encoding, pass, 0, 0);
+    TRY(block_drop(&embedded, DROPOUT_EMBEDDING, &dy, NULL, &dy, error));
     if (weights_trained)
         TRY(pass->tower == TOWER_IMAGE ? image_embedding_backward(clip, encoding, pass, &dy, error)
                                        : text_embedding_backward(clip, pass, &dy, error));

@@ -84,7 +84,7 @@ static bool ends_with(const char *name, const char *ending)
 static void draw(const struct clip *vit, const struct parameter *p, struct rng rng, float *values)
 {
     size_t patch = vit->dimensions.patch;
-    float bound = 1.0f / sqrtf((float)(3 * patch * patch)), deviation = 0.02f;
+    float bound = 1.0f / sqrtf((float)(3 * patch * patch)), deviation = VIT_START_DEVIATION;
     bool patches = strstr(p->name, ".conv1.") != NULL, norm = strstr(p->name, ".ln_") != NULL;
     if (ends_with(p->name, "class_embedding"))
         deviation = 1e-6f;

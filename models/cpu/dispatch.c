@@ -359,7 +359,7 @@ status cpu_dispatch_dropout(struct backend *backend, const struct dispatch_dropo
     if (o->rows_per_sample * o->width % 4 != 0 || o->base % 4 != 0)
         return error_set(
             error, ERROR_ARGUMENT,
-            "dropout: expected a multiple of 4 hidden values per sample, found %zu; change adapter.bottleneck",
+            "dropout: expected a multiple of 4 hidden values per sample, found %zu; change adapter.bottleneck, or model.hidden",
             o->rows_per_sample * o->width);
     if (o->probability > 0)
         cpu_run_rows(cpu_of(backend), slots_of(o->dispatch), 16 * o->rows_per_sample * o->width, drop_slots, o);

@@ -2,6 +2,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "core/philox.h"
+#include "core/rng.h"
 #include "models/cpu/cpu.h"
 #include "models/routing.h"
 
@@ -191,6 +193,38 @@ void cpu_add_row(const struct cpu *cpu, float scale, struct matrix from, size_t 
         cpu->vector->axpy(n, scale, cpu_floats(cpu, from, row, j, n, x), sum);
         cpu_store(cpu, to, at, j, n, sum);
     }
+}
+
+static void drop_rows(struct cpu *cpu, const void *operation, size_t first, size_t last)
+{
+    const struct dropout *o = operation;
+    const uint32_t key[2] = {(uint32_t)o->state->seed, (uint32_t)(o->state->seed >> 32)};
+    const uint32_t counter[2] = {o->state->step, philox_stream(RNG_TOWER_DROPOUT, o->state->task)};
+    uint32_t threshold = (uint32_t)((double)o->probability * 4294967296.0);
+    float x[CPU_PIECE], y[CPU_PIECE];
+    size_t columns = o->x.columns, piece = cpu_piece(columns, o->x.type, o->addend.type, o->out.type);
+    for (size_t i = first; i < last; i++)
+        for (size_t j = 0, n; j < columns; j += n) {
+            n = columns - j < piece ? columns - j : piece;
+            float *out = cpu_room(o->out, i, j, y);
+            const float *from = cpu_floats(cpu, o->x, i, j, n, out);
+            if (from != out)
+                memcpy(out, from, n * sizeof *out);
+            cpu->vector->dropout(n / 4, (o->base + i * columns + j) / 4, key, counter, threshold,
+                                 1.0f / (1.0f - o->probability), out);
+            if (o->addend.data != NULL)
+                cpu->vector->axpy(n, 1.0f, cpu_floats(cpu, o->addend, i, j, n, x), out);
+            cpu_store(cpu, o->out, i, j, n, out);
+        }
+}
+
+status cpu_dropout(struct backend *backend, const struct dropout *o, struct error *error)
+{
+    if (o->x.columns % 4 != 0 || o->base % 4 != 0)
+        return error_set(error, ERROR_ARGUMENT, "dropout: expected a multiple of 4 values in a row, found %zu",
+                         o->x.columns);
+    cpu_run_rows(cpu_of(backend), o->x.rows, 16 * o->x.columns, drop_rows, o);
+    return OK;
 }
 
 static void gather_some(struct cpu *cpu, const void *operation, size_t first, size_t last)

@@ -377,7 +377,7 @@ status cuda_dispatch_dropout(struct backend *backend, const struct dispatch_drop
     if (values % 4 != 0 || o->base % 4 != 0)
         return error_set(
             error, ERROR_ARGUMENT,
-            "dropout: expected a multiple of 4 hidden values per sample, found %zu; change adapter.bottleneck", values);
+            "dropout: expected a multiple of 4 hidden values per sample, found %zu; change adapter.bottleneck, or model.hidden", values);
     if (o->probability <= 0)
         return OK;
     struct slots d = slots_of(o->dispatch);

@@ -1,4 +1,5 @@
 /* Operations row by row: norms, activations, gathers. A warp has a row. */
+#include "core/rng.h"
 #include "models/cuda/kernel.cuh"
 #include "models/routing.h"
 
@@ -55,6 +56,33 @@ static __global__ void layer_norm_backward_rows(struct rows x, struct typed_rows
     product = warp_sum(product) / (float)x.columns;
     for (size_t j = lane(); j < x.columns; j += WARP)
         to[j] += rstd * (row_value(dy, i, j) * gain[j] - total - (from[j] - mean) * rstd * product);
+}
+
+static __global__ void drop_values(struct typed_rows x, struct typed_rows addend, struct typed_rows out,
+                                   const struct step_state *state, uint64_t base, uint32_t threshold, float scale)
+{
+    size_t four = global_thread(), row = 4 * four / x.columns, column = 4 * four % x.columns;
+    uint32_t words[4];
+    if (row >= x.count)
+        return;
+    philox_of_step(state, RNG_TOWER_DROPOUT, base / 4 + four, words);
+    for (size_t w = 0; w < 4; w++) {
+        float kept = words[w] < threshold ? 0.0f : row_value(x, row, column + w) * scale;
+        set_row_value(out, row, column + w, addend.data != NULL ? row_value(addend, row, column + w) + kept : kept);
+    }
+}
+
+status cuda_dropout(struct backend *backend, const struct dropout *o, struct error *error)
+{
+    struct cuda *cuda = cuda_of(backend);
+    if (o->x.columns % 4 != 0 || o->base % 4 != 0)
+        return error_set(error, ERROR_ARGUMENT, "dropout: expected a multiple of 4 values in a row, found %zu",
+                         o->x.columns);
+    if (o->x.rows > 0)
+        CUDA_LAUNCH(cuda, drop_values, blocks_for(o->x.rows * o->x.columns / 4, BLOCK), BLOCK, 0, typed_rows_of(o->x),
+                    typed_rows_of(o->addend), typed_rows_of(o->out), o->state, o->base,
+                    (uint32_t)((double)o->probability * 4294967296.0), 1.0f / (1.0f - o->probability));
+    return cuda_finish(cuda, "dropout", error);
 }
 
 /* dy ⊙ x̂, whose column sums are the gain's gradient */

@@ -22,7 +22,7 @@ CREATE TEMP TABLE published_images (dataset TEXT, images INTEGER) STRICT;
 INSERT INTO published_images VALUES
 ('aircraft', 3333), ('caltech101', 1736), ('caltech101', 2465), ('cifar10', 10000), ('cifar100', 10000), ('dtd', 1880),
 ('dtd', 1692), ('eurosat', 5400), ('eurosat', 8100), ('flowers', 6149), ('flowers', 2463), ('food', 25250), ('food', 30300),
-('mnist', 10000), ('oxford_pet', 3669), ('stanford_cars', 8041), ('sun397', 21751), ('sun397', 19850),
+('imagenet', 50000), ('mnist', 10000), ('oxford_pet', 3669), ('stanford_cars', 8041), ('sun397', 21751), ('sun397', 19850),
 ('tiny_imagenet', 10000);
 
 -- Class-incremental learning: mean over tasks of the accuracy on all classes seen (Avg), and the last accuracy.

@@ -75,7 +75,7 @@ static void check_average(const char *ramp, const char *until, size_t iteration,
         }
     }
     const struct merge_call call = {
-        .iteration = iteration, .iterations = 8, .before = 4, .all = 20, .options = options};
+        .iteration = iteration, .iterations = 8, .before = 4, .all = 20, .epoch_length = 3, .options = options};
     must(policy->after_step(adapters, &call, &error));
     for (int t = 0; t < TOWERS; t++) {
         size_t n = adapters->towers[t].parameters->values_count, changed = 0;
@@ -99,6 +99,10 @@ static void free_experts_move_towards_the_others(void **state)
     check_average("linear", "1", 2, 0.1); /* of 8 iterations */
     check_average("linear", "1", 8, 0.4);
     check_average("run", "1", 1, 0.1); /* the fifth of 20 */
+    check_average("epoch", "1", 3, 0); /* epochs of 3, 3 and 2 */
+    check_average("epoch", "1", 4, 0.2);
+    check_average("epoch", "1", 6, 0.2);
+    check_average("epoch", "1", 7, 0.4);
     check_average("constant", "0.5", 4, 0.4);
     check_average("constant", "0.5", 5, 0);
     check_average("linear", "0.3", 2, 0.1);

@@ -2,6 +2,7 @@
 #include "adapters/experts/expert.h"
 #include "adapters/experts/kind.h"
 #include "adapters/routers/router.h"
+#include "models/vit.h"
 #include "tests/adapters/small_adapters.h"
 
 #include <math.h>
@@ -23,6 +24,35 @@ static void gradients_in_the_place_of_the_mlp_match_differences(void **state)
     settings.balance = BALANCE_CV;
     settings.balance_weight = 0.5f;
     small_adapters_check(&settings);
+}
+
+static struct adapter_settings ewa_settings(void)
+{
+    struct adapter_settings settings = small_ffn_settings;
+    settings.router = &router_random_uniform;
+    settings.routing = ROUTING_PER_TOKEN;
+    settings.top_k = settings.tasks = 1;
+    return settings;
+}
+
+/* Experts drop hidden units as the MLPs do that they replace. */
+static void gradients_with_dropout_match_differences(void **state)
+{
+    (void)state;
+    struct adapter_settings settings = small_ffn_settings;
+    struct small s;
+    settings.activation = ACTIVATION_GELU;
+    settings.place.blocks = (struct block_choice){.rule = BLOCKS_LAST, .n = 1};
+    struct adapters *adapters = small_adapters_open(&s, 2, &settings);
+    s.dropout = 0.3f;
+    small_adapters_check_gradients(&s, adapters);
+    small_adapters_close(&s, adapters);
+    settings = ewa_settings();
+    settings.place.towers = ADAPT_IMAGE;
+    adapters = small_adapters_open(&s, 2, &settings);
+    s.dropout = 0.3f;
+    small_adapters_check_gradients(&s, adapters);
+    small_adapters_close(&s, adapters);
 }
 
 /* As one more kind of expert might be: two layers with nothing between them, whatever the model's MLPs have there. */
@@ -104,15 +134,6 @@ static void capacity_is_the_exact_product_rounded_up(void **state)
     for (int32_t e = 0; e <= 6; e++)
         assert_int_equal(offsets[e], 11 * (e < 2 ? e : 2));
     small_adapters_close(&s, adapters);
-}
-
-static struct adapter_settings ewa_settings(void)
-{
-    struct adapter_settings settings = small_ffn_settings;
-    settings.router = &router_random_uniform;
-    settings.routing = ROUTING_PER_TOKEN;
-    settings.top_k = settings.tasks = 1;
-    return settings;
 }
 
 static void gradients_of_a_random_partition_match_differences(void **state)
@@ -353,10 +374,32 @@ static void noise_may_be_absolute(void **state)
     expect_noise(true);
 }
 
+/* As models/vit.h draws an MLP: matrices with its deviation, no biases, and nothing in common. */
+static void independent_experts_are_mlps_from_scratch(void **state)
+{
+    (void)state;
+    struct small s;
+    struct adapter_settings settings = small_ffn_settings;
+    settings.start = EXPERT_START_INDEPENDENT;
+    struct adapters *adapters = start_from_mlps(&s, &settings, 7);
+    for (size_t part = 0; part < EXPERT_PARTS; part++) {
+        size_t n;
+        const float *first = expert_values(&s, adapters, part, 0, &n),
+                    *other = expert_values(&s, adapters, part, 3, &n);
+        double one = deviation(first, NULL, n) / VIT_START_DEVIATION,
+               apart = deviation(first, other, n) / VIT_START_DEVIATION, rounding = 3.5 / sqrt(2.0 * (double)n),
+               expected = part % 2 == 0;
+        if (!(fabs(one - expected) <= rounding && fabs(apart - expected * sqrt(2)) <= 2 * rounding))
+            fail_msg("part %zu: deviation %g, and %g between experts", part, one, apart);
+    }
+    small_adapters_close(&s, adapters);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(gradients_in_the_place_of_the_mlp_match_differences),
+        cmocka_unit_test(gradients_with_dropout_match_differences),
         cmocka_unit_test(experts_may_have_no_activation),
         cmocka_unit_test(softmax_router_gradients_match_differences),
         cmocka_unit_test(capacity_is_the_exact_product_rounded_up),
@@ -364,6 +407,7 @@ int main(void)
         cmocka_unit_test(copies_of_the_mlp_compute_what_it_did),
         cmocka_unit_test(noise_is_a_share_of_each_tensors_deviation),
         cmocka_unit_test(noise_may_be_absolute),
+        cmocka_unit_test(independent_experts_are_mlps_from_scratch),
         cmocka_unit_test(without_a_router_the_mean_of_the_experts_answers),
         cmocka_unit_test(the_mean_is_computed_after_a_change_alone),
         cmocka_unit_test(rows_that_nobody_needs_are_dealt_out_all_the_same),

@@ -91,7 +91,7 @@ static void write_boxes(const struct bench *b)
     if (file == NULL)
         must(error_set(&error, ERROR_IO, "%s: boxes.txt cannot be written", b->scratch.path));
     for (size_t i = 0; i < IMAGES; i++) {
-        struct image_box box = image_draw_box(PHOTOGRAPH_WIDTH, PHOTOGRAPH_HEIGHT, &rng, i);
+        struct image_box box = image_draw_box(PHOTOGRAPH_WIDTH, PHOTOGRAPH_HEIGHT, IMAGE_CROP_SCALE, &rng, i);
         char *name = dataset_item_name(b->dataset, SPLIT_TRAIN, i);
         fprintf(file, "%s/%s %d %d %d %d\n", b->scratch.path, name, box.left, box.top, box.width, box.height);
         free(name);

@@ -27,7 +27,8 @@ static const char *const names[OPERATIONS] = {[OPERATION_IDENTITY] = "Identity",
                                               [OPERATION_POSTERIZE] = "Posterize",
                                               [OPERATION_SOLARIZE] = "Solarize",
                                               [OPERATION_AUTO_CONTRAST] = "AutoContrast",
-                                              [OPERATION_EQUALIZE] = "Equalize"};
+                                              [OPERATION_EQUALIZE] = "Equalize",
+                                              [OPERATION_INVERT] = "Invert"};
 
 /* As in fixtures/augment/record.py. */
 static int level(const char *kind, int x, int y, int c)
@@ -69,7 +70,7 @@ static size_t check_line(char *line)
     enum operation operation = operation_of(name);
     while ((expected = strtok_r(NULL, " \n", &rest)) != NULL) {
         char found[DIGEST_SIZE];
-        double magnitude = operation_magnitude(operation, bins, side);
+        double magnitude = operation_magnitude(operation, bins, AUGMENT_MAGNITUDE_MOST, side);
         struct canvas canvas = {side, pixels, scratch};
         draw(kind, side, pixels);
         operation_apply(operation, *sign == '-' ? -magnitude : magnitude, &canvas);
@@ -96,6 +97,73 @@ static void operations_give_the_bytes_of_torchvision(void **state)
     assert_int_equal(cases, 6 * (3 + 31 * (9 * 2 + 2)));
 }
 
+/* A sub-policy's probabilities, then the image with both operations, with the first and with the second one alone, each with
+ * the four pairs of signs. */
+static size_t check_policy(char *line)
+{
+    static uint8_t pixels[LARGEST * LARGEST * 3], scratch[LARGEST * LARGEST * 3];
+    char *rest, *size = strtok_r(line, " ", &rest), *kind = strtok_r(NULL, " ", &rest);
+    int side = (int)strtol(size, NULL, 10);
+    struct autoaugment_draw draws = {.policy = strtoul(strtok_r(NULL, " ", &rest), NULL, 10)};
+    const struct autoaugment_step *steps = autoaugment_policies[draws.policy];
+    assert_true(draws.policy < AUTOAUGMENT_POLICIES && side <= LARGEST);
+    for (int i = 0; i < AUTOAUGMENT_STEPS; i++)
+        assert_true(steps[i].probability == strtof(strtok_r(NULL, " ", &rest), NULL));
+    for (int k = 0; k < 12; k++) {
+        char found[DIGEST_SIZE], *expected = strtok_r(NULL, " \n", &rest);
+        draws.chance[0] = k / 4 == 2 ? 2 : steps[0].probability;
+        draws.chance[1] = k / 4 == 1 ? 2 : steps[1].probability;
+        draws.negative[0] = k & 2;
+        draws.negative[1] = k & 1;
+        draw(kind, side, pixels);
+        autoaugment_apply(&draws, &(struct canvas){side, pixels, scratch});
+        digest_bytes(pixels, (size_t)side * (size_t)side * 3, found);
+        if (strncmp(found, expected, 8) != 0)
+            fail_msg("sub-policy %zu, case %d, on %s of %d pixels: expected %s, found %.8s", draws.policy, k, kind,
+                     side, expected, found);
+    }
+    return 1;
+}
+
+static void policies_give_the_bytes_of_torchvision(void **state)
+{
+    (void)state;
+    FILE *file = fopen(FIXTURES "/augment/autoaugment.txt", "r");
+    char line[512];
+    size_t cases = 0;
+    assert_non_null(file);
+    while (fgets(line, sizeof line, file) != NULL)
+        cases += check_policy(line);
+    fclose(file);
+    assert_int_equal(cases, 6 * AUTOAUGMENT_POLICIES);
+}
+
+/* Every sub-policy is as frequent as any other, chances are uniform and signs even. */
+static void policies_are_drawn_uniformly(void **state)
+{
+    (void)state;
+    enum { DRAWS = AUTOAUGMENT_POLICIES * 400 };
+    size_t counts[AUTOAUGMENT_POLICIES] = {0}, negative[2] = {0};
+    double chances[2] = {0}, product = 0;
+    struct rng rng = rng_make(5, RNG_AUGMENT, 0, 0);
+    for (uint64_t i = 0; i < DRAWS; i++) {
+        struct autoaugment_draw one = autoaugment_draw(&rng, i);
+        counts[one.policy]++;
+        for (int k = 0; k < AUTOAUGMENT_STEPS; k++) {
+            chances[k] += (double)one.chance[k];
+            negative[k] += one.negative[k];
+        }
+        product += ((double)one.chance[0] - 0.5) * ((double)one.chance[1] - 0.5);
+    }
+    for (size_t k = 0; k < AUTOAUGMENT_POLICIES; k++)
+        assert_true(fabs((double)counts[k] - 400) < 5 * sqrt(400));
+    for (int k = 0; k < AUTOAUGMENT_STEPS; k++) {
+        assert_true(fabs(chances[k] / DRAWS - 0.5) < 5 * sqrt(1 / 12.0 / DRAWS));
+        assert_true(fabs((double)negative[k] / DRAWS - 0.5) < 5 * sqrt(0.25 / DRAWS));
+    }
+    assert_true(fabs(product / DRAWS) < 5 / 12.0 / sqrt(DRAWS));
+}
+
 static void augment(const struct augmentation *a, uint32_t epoch, uint64_t item, uint8_t *pixels)
 {
     struct error error;
@@ -103,12 +171,27 @@ static void augment(const struct augmentation *a, uint32_t epoch, uint64_t item,
     assert_int_equal(augment_image(a, rng_make(5, RNG_TEST, 3, epoch), item, R, pixels, &error), OK);
 }
 
+static void an_image_gets_a_sub_policy(void **state)
+{
+    (void)state;
+    const struct augmentation a = {.policy = AUGMENT_POLICY_CIFAR10};
+    for (uint64_t i = 0; i < 200; i++) {
+        uint8_t found[BYTES], expected[BYTES], scratch[BYTES];
+        struct rng rng = rng_make(5, RNG_AUGMENT, 3, (uint32_t)(i / 100));
+        struct autoaugment_draw one = autoaugment_draw(&rng, i);
+        draw("dim", R, expected);
+        autoaugment_apply(&one, &(struct canvas){R, expected, scratch});
+        augment(&a, (uint32_t)(i / 100), i, found);
+        assert_memory_equal(found, expected, BYTES);
+    }
+}
+
 /* What each operation and sign makes of the image. */
 static void make_outcomes(uint8_t (*outcomes)[BYTES], size_t bin)
 {
     uint8_t scratch[BYTES];
-    for (int k = 0; k < 2 * OPERATIONS; k++) {
-        double magnitude = operation_magnitude((enum operation)(k / 2), bin, R);
+    for (int k = 0; k < 2 * RANDAUGMENT_OPERATIONS; k++) {
+        double magnitude = operation_magnitude((enum operation)(k / 2), bin, AUGMENT_MAGNITUDE_MOST, R);
         draw("dim", R, outcomes[k]);
         operation_apply((enum operation)(k / 2), k % 2 == 1 ? -magnitude : magnitude,
                         &(struct canvas){R, outcomes[k], scratch});
@@ -120,21 +203,21 @@ static void operations_are_drawn_uniformly(void **state)
 {
     (void)state;
     enum { DRAWS = 14 * 400 };
-    static uint8_t outcomes[2 * OPERATIONS][BYTES];
-    size_t counts[2 * OPERATIONS] = {0};
+    static uint8_t outcomes[2 * RANDAUGMENT_OPERATIONS][BYTES];
+    size_t counts[2 * RANDAUGMENT_OPERATIONS] = {0};
     struct augmentation a = {.operations = 1, .magnitude = 30};
     make_outcomes(outcomes, 30);
     for (uint64_t i = 0; i < DRAWS; i++) {
         uint8_t pixels[BYTES];
         int k = 0;
         augment(&a, (uint32_t)(i / 700), i % 700, pixels);
-        while (k < 2 * OPERATIONS &&
+        while (k < 2 * RANDAUGMENT_OPERATIONS &&
                (memcmp(pixels, outcomes[k], BYTES) != 0 || (k % 2 == 1 && !operation_signed((enum operation)(k / 2)))))
             k++;
-        assert_true(k < 2 * OPERATIONS);
+        assert_true(k < 2 * RANDAUGMENT_OPERATIONS);
         counts[k]++;
     }
-    for (int k = 0; k < OPERATIONS; k++) {
+    for (int k = 0; k < RANDAUGMENT_OPERATIONS; k++) {
         double both = (double)(counts[2 * k] + counts[2 * k + 1]);
         if (fabs(both - 400) > 5 * sqrt(400))
             fail_msg("%s: %g of %d draws", names[k], both, DRAWS);
@@ -147,7 +230,7 @@ static void operations_are_drawn_uniformly(void **state)
 static void operations_depend_on_item_and_epoch(void **state)
 {
     (void)state;
-    static uint8_t outcomes[2 * OPERATIONS][BYTES];
+    static uint8_t outcomes[2 * RANDAUGMENT_OPERATIONS][BYTES];
     struct augmentation two = {.operations = 2, .magnitude = 20};
     uint8_t first[BYTES], again[BYTES];
     size_t single = 0, items = 0, epochs = 0;
@@ -160,7 +243,7 @@ static void operations_depend_on_item_and_epoch(void **state)
         epochs += memcmp(first, again, BYTES) != 0;
         augment(&two, 0, i + 1, again);
         items += memcmp(first, again, BYTES) != 0;
-        for (int k = 0; k < 2 * OPERATIONS; k++)
+        for (int k = 0; k < 2 * RANDAUGMENT_OPERATIONS; k++)
             if (memcmp(first, outcomes[k], BYTES) == 0) {
                 single++; /* with the identity, for instance */
                 break;
@@ -249,6 +332,49 @@ static void shares_have_the_beta_distribution(void **state)
     }
 }
 
+/* Of all batches, whatever else is drawn for them. */
+static void mixup_has_a_probability(void **state)
+{
+    (void)state;
+    enum { DRAWS = 4000 };
+    struct augmentation always = {.mixup = 1}, mostly = {.mixup = 1, .unmixed = 0.3}, both = {.cutmix = 1};
+    size_t alone = 0, cut = 0;
+    for (uint64_t step = 0; step < DRAWS; step++) {
+        float own = augment_draw_mixing(&mostly, 9, 1, step, R).own;
+        alone += own >= 1;
+        if (own < 1)
+            assert_float_equal(own, augment_draw_mixing(&always, 9, 1, step, R).own, 0);
+        both.unmixed = 1;
+        cut += augment_draw_mixing(&both, 9, 1, step, R).own < 1;
+    }
+    assert_true(fabs((double)alone / DRAWS - 0.3) < 5 * sqrt(0.21 / DRAWS));
+    assert_true(cut > DRAWS / 2); /* it is not CutMix's */
+}
+
+/* Half of the images, others in every epoch. */
+static void flips(void **state)
+{
+    (void)state;
+    enum { DRAWS = 2000 };
+    static uint8_t plain[BYTES], mirrored[BYTES], pixels[BYTES];
+    struct augmentation half = {.flip = 0.5}, always = {.flip = 1};
+    size_t flipped = 0, differ = 0;
+    augment(&(struct augmentation){0}, 0, 0, plain);
+    augment(&always, 0, 0, mirrored);
+    for (size_t i = 0; i < BYTES / 3; i++)
+        assert_memory_equal(mirrored + 3 * i, plain + 3 * (i / R * R + R - 1 - i % R), 3);
+    for (uint64_t i = 0; i < DRAWS; i++) {
+        augment(&half, 3, i, pixels);
+        bool first = memcmp(pixels, plain, BYTES) != 0;
+        assert_memory_equal(pixels, first ? mirrored : plain, BYTES);
+        augment(&half, 4, i, pixels);
+        flipped += first;
+        differ += first != (memcmp(pixels, plain, BYTES) != 0);
+    }
+    assert_true(fabs((double)flipped / DRAWS - 0.5) < 5 * sqrt(0.25 / DRAWS));
+    assert_true(fabs((double)differ / DRAWS - 0.5) < 5 * sqrt(0.25 / DRAWS));
+}
+
 /* An extreme alpha neither hangs nor gives NaN. */
 static void extreme_alphas(void **state)
 {
@@ -324,10 +450,15 @@ static void mixed_pixels(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(operations_give_the_bytes_of_torchvision),
+                                       cmocka_unit_test(policies_give_the_bytes_of_torchvision),
+                                       cmocka_unit_test(policies_are_drawn_uniformly),
+                                       cmocka_unit_test(an_image_gets_a_sub_policy),
                                        cmocka_unit_test(operations_are_drawn_uniformly),
                                        cmocka_unit_test(operations_depend_on_item_and_epoch),
                                        cmocka_unit_test(erased_rectangles),
                                        cmocka_unit_test(shares_have_the_beta_distribution),
+                                       cmocka_unit_test(mixup_has_a_probability),
+                                       cmocka_unit_test(flips),
                                        cmocka_unit_test(extreme_alphas),
                                        cmocka_unit_test(cut_rectangles),
                                        cmocka_unit_test(both_kinds_of_mixing),

@@ -342,8 +342,17 @@ static void test_drawn_boxes(void **state)
     (void)state;
     struct rng rng = rng_make(42, RNG_CROP, 3, 1);
     int moved = 0;
+    double least = 1, sum = 0;
     for (uint64_t i = 0; i < 2000; i++) {
-        struct image_box box = image_draw_box(100, 90, &rng, i), again = image_draw_box(100, 90, &rng, i);
+        struct image_box small = image_draw_box(1000, 900, 0.05, &rng, i);
+        double share = small.width * small.height / 900000.0;
+        least = share < least ? share : least;
+        sum += share;
+    }
+    assert_true(least > 0.049 && least < 0.06 && sum / 2000 > 0.45 && sum / 2000 < 0.53); /* uniform; few do not fit */
+    for (uint64_t i = 0; i < 2000; i++) {
+        struct image_box box = image_draw_box(100, 90, IMAGE_CROP_SCALE, &rng, i),
+                         again = image_draw_box(100, 90, IMAGE_CROP_SCALE, &rng, i);
         assert_memory_equal(&box, &again, sizeof box);
         assert_true(box.left >= 0 && box.top >= 0 && box.left + box.width <= 100 && box.top + box.height <= 90);
         double ratio = (double)box.width / box.height, area = box.width * box.height / 9000.0;
@@ -366,7 +375,7 @@ static void test_wide_images_fall_back(void **state)
                  {900, 60, {410, 0, 80, 60}},
                  {48, 700, {0, 318, 48, 64}}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        struct image_box box = image_draw_box(cases[i].width, cases[i].height, &rng, i);
+        struct image_box box = image_draw_box(cases[i].width, cases[i].height, IMAGE_CROP_SCALE, &rng, i);
         assert_memory_equal(&box, &cases[i].box, sizeof box);
     }
 }

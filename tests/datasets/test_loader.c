@@ -110,6 +110,26 @@ static void test_one_crop(void **state)
     dataset_close(dataset);
 }
 
+/* A crop of less of the image is another one. */
+static void test_crop_scale(void **state)
+{
+    (void)state;
+    static uint8_t first[32][R * R * 3], again[32][R * R * 3];
+    struct dataset *dataset = open_toy();
+    static const double scales[] = {IMAGE_CROP_SCALE, 0.05};
+    for (int k = 0; k < 2; k++) {
+        struct loader_settings settings = training(dataset, 1), usual = settings;
+        settings.augmentation.crop_scale = scales[k];
+        struct loader *loader = create(&settings), *before = create(&usual);
+        read_epoch(loader, 0, first);
+        read_epoch(before, 0, again);
+        assert_int_equal(memcmp(first, again, sizeof first) != 0, k);
+        loader_destroy(loader);
+        loader_destroy(before);
+    }
+    dataset_close(dataset);
+}
+
 /* An epoch is a permutation, and the next one is another. */
 /* Three loaders with a share each read together what one reads. */
 static void test_shares(void **state)
@@ -418,6 +438,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_threads_change_nothing),
         cmocka_unit_test(test_one_crop),
+        cmocka_unit_test(test_crop_scale),
         cmocka_unit_test(test_shares),
         cmocka_unit_test(test_epochs),
         cmocka_unit_test(test_full_batches),

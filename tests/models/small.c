@@ -75,8 +75,12 @@ static void encode(struct small *s, bool training, struct both_passes *p)
         .kept = SMALL_KEPT};
     arena_reset(&s->step);
     for (int t = 0; t < TOWERS; t++)
-        p->encoding[t] = (struct encoding){
-            .arena = &s->step, .training = training, .hooks = s->hooks[t], .router = s->router[t], .state = s->state};
+        p->encoding[t] = (struct encoding){.arena = &s->step,
+                                           .training = training,
+                                           .hooks = s->hooks[t],
+                                           .router = s->router[t],
+                                           .state = s->state,
+                                           .dropout = s->dropout};
     must(texts_create(&p->texts, s->clip, &s->step, small_tokens, SMALL_PROMPTS, &error));
     must(clip_encode_images(s->clip, &p->encoding[TOWER_IMAGE], &batch, &p->pass[TOWER_IMAGE],
                             &s->features[TOWER_IMAGE], &error));

@@ -23,6 +23,7 @@ struct small {
     struct operand images;
     const int32_t *labels, *kept; /* device */
     bool drop_patches;
+    float dropout; /* of both towers */
     const struct block_hook *hooks[TOWERS];
     const int32_t *router[TOWERS]; /* device */
     struct step_state *state;      /* device */

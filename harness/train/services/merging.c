@@ -106,6 +106,7 @@ static struct merge_call make_call(const struct method_run *run, const struct ta
                                .iterations = task->settings.iterations,
                                .before = before,
                                .all = all,
+                               .epoch_length = task->settings.epoch_length,
                                .options = e->settings.merge.policy_options,
                                .rng = rng_make(e->seed, RNG_POLICY, (uint32_t)task->index, (uint32_t)iteration),
                                .state = ((struct merging *)run->state)->policy};

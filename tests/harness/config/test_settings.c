@@ -122,6 +122,28 @@ static void tasks_inherit_and_override(void **state)
     suite_destroy(suite);
 }
 
+/* 50,000 images in batches of 128 are 391 iterations, the last of 80 images. */
+static void epochs_become_iterations(void **state)
+{
+    (void)state;
+    static const char yaml[] = "data: {order: [dtd, mnist]}\n"
+                               "training: {epochs: 300, warmup_epochs: 30, batch: 128, warmup: 7}\n"
+                               "tasks: {mnist: {epochs: 0, iterations: 20, warmup_epochs: 0}}\n";
+    struct suite *suite;
+    struct settings s;
+    struct task_settings dtd, mnist;
+    assert_int_equal(read_suite(&suite, &s, yaml, NULL), OK);
+    settings_of_task(&dtd, suite, "dtd");
+    settings_of_task(&mnist, suite, "mnist");
+    task_settings_count(&dtd, 50000);
+    task_settings_count(&mnist, 50000);
+    assert_true(dtd.iterations == 300 * 391 && dtd.schedule_end == 300 * 391 && dtd.warmup == 30 * 391);
+    assert_true(mnist.iterations == 20 && mnist.warmup == 7 && mnist.epoch_length == 391);
+    task_settings_count(&dtd, 49920); /* some could not be read */
+    assert_int_equal(dtd.warmup, 30 * 390);
+    suite_destroy(suite);
+}
+
 static void orders_have_names(void **state)
 {
     (void)state;
@@ -407,6 +429,10 @@ static void values_that_do_not_fit_together(void **state)
                    (const char *const[]){"noise_unit is one", "without noise", NULL});
     expect_refused("adapter: {kind: ffn, score_noise: 0.01}\n", NULL,
                    (const char *const[]){"score_noise is 0.01", "by_score_3", NULL});
+    expect_refused("adapter: {start: independent}\n", NULL,
+                   (const char *const[]){"start is independent", "kind is lora", "kind=ffn", NULL});
+    expect_refused("adapter: {kind: ffn, start: independent, init_noise: 0.01}\n", NULL,
+                   (const char *const[]){"init_noise is 0.01", "drawn by itself", "start=copies", NULL});
     expect_refused("adapter: {kind: ffn, bottleneck: 32}\n", NULL,
                    (const char *const[]){"bottleneck is 32", "kind ffn", "hidden units", NULL});
     expect_refused("adapter: {kind: ffn, scale: 1}\n", NULL, (const char *const[]){"scale is 1", "not scaled", NULL});
@@ -533,6 +559,8 @@ static void a_mixture_brings_values(void **state)
     assert_int_equal(s.adapter.place.decisions, 0);
     assert_string_equal(options_text(s.head_options, "pool"), "mean_patches");
     suite_destroy(suite);
+    expect_refused(CLASSIFIER("{name: supervised, train: head, dropout: 0.1}"), NULL,
+                   (const char *const[]){"method.dropout", "train=weights", NULL});
     static const char *const unbalanced[] = {"adapter.balance_loss=none", "adapter.balance_weight=0.01", NULL};
     assert_int_equal(read_suite(&suite, &s, CLASSIFIER("{name: supervised, ffn: rmoe}"), unbalanced), OK);
     suite_destroy(suite);
@@ -545,8 +573,10 @@ static void a_dense_classifier_has_no_mixture_in_its_hash(void **state)
     struct suite *plain, *dense;
     struct settings s;
     assert_int_equal(read_suite(&plain, &s, CLASSIFIER("{name: supervised}"), NULL), OK);
-    assert_int_equal(
-        read_suite(&dense, &s, CLASSIFIER("{name: supervised, ffn: dense}") "adapter: {experts: 7}\n", NULL), OK);
+    assert_int_equal(read_suite(&dense, &s,
+                                CLASSIFIER("{name: supervised, ffn: dense, dropout: 0}") "adapter: {experts: 7}\n",
+                                NULL),
+                     OK);
     assert_int_equal(s.method->groups(s.method_options), GROUP_IMAGE_TOWER | GROUP_HEAD);
     assert_string_equal(suite_settings_hash(plain), suite_settings_hash(dense));
     assert_null(strstr(suite_text(dense), "adapter:"));
@@ -687,8 +717,9 @@ static void keys_belong_to_choices(void **state)
 static void augmentation_needs_batches(void **state)
 {
     (void)state;
-    static const char *const keys[] = {"training.randaugment=2", "training.random_erasing=0.1", "training.mixup=1",
-                                       "tasks.dtd.cutmix=1"},
+    static const char *const keys[] = {"training.randaugment=2", "training.random_erasing=0.1",
+                                       "training.mixup=1",       "training.flip=0.5",
+                                       "tasks.dtd.cutmix=1",     "training.autoaugment=cifar10"},
                              *const methods[] = {"zero_shot", "rail_primal", "rail_dual", "continual_ft", "replay"};
     for (size_t m = 0; m < sizeof methods / sizeof *methods; m++)
         for (size_t k = 0; k < sizeof keys / sizeof *keys; k++) {
@@ -718,6 +749,10 @@ static void details_need_what_they_are_of(void **state)
                    (const char *const[]){"training.random_erasing_fill is black", "set training.random_erasing", NULL});
     expect_refused("training: {randaugment: 2}\n", "tasks.dtd.random_erasing_fill=black",
                    (const char *const[]){"tasks.dtd.random_erasing_fill is black", "tasks.dtd.random_erasing", NULL});
+    expect_refused("training: {mixup_probability: 0.5}\n", NULL,
+                   (const char *const[]){"training.mixup_probability is 0.5", "set training.mixup", NULL});
+    expect_refused("training: {randaugment: 2}\n", "tasks.dtd.autoaugment=cifar10",
+                   (const char *const[]){"tasks.dtd.randaugment is 2", "autoaugment cifar10", NULL});
     const char *const one[] = {"tasks.dtd.randaugment=2", NULL}, *const others[] = {"tasks.dtd.randaugment=0", NULL};
     assert_int_equal(read_suite(&suite, &s, "training: {randaugment_magnitude: 15}\n", one), OK);
     settings_of_task(&task, suite, "dtd");
@@ -821,9 +856,13 @@ static void what_does_not_change_numbers_is_not_in_the_hash(void **state)
     assert_false(hash_differs("training.epochs=0")); /* what runs did before there were these keys */
     static const char *const off[] = {"training.randaugment=0",    "training.randaugment_magnitude=9",
                                       "training.random_erasing=0", "training.random_erasing_fill=mean",
-                                      "training.mixup=0",          "training.cutmix=0"},
-                             *const on[] = {"training.randaugment=2", "training.random_erasing=0.25",
-                                            "training.mixup=0.8", "training.cutmix=1", "tasks.dtd.mixup=0.8"};
+                                      "training.mixup=0",          "training.cutmix=0",
+                                      "training.crop_scale=0.9",   "training.flip=0",
+                                      "training.autoaugment=none", "training.warmup_epochs=0"},
+                             *const on[] = {
+                                 "training.randaugment=2", "training.random_erasing=0.25", "training.mixup=0.8",
+                                 "training.cutmix=1",      "tasks.dtd.mixup=0.8",          "training.crop_scale=0.05",
+                                 "training.flip=0.5",      "training.autoaugment=cifar10", "training.warmup_epochs=1"};
     for (size_t i = 0; i < sizeof off / sizeof *off; i++)
         assert_false(hash_differs(off[i]));
     for (size_t i = 0; i < sizeof on / sizeof *on; i++)
@@ -1102,13 +1141,15 @@ static void warm_up_beyond_training_is_warned_about(void **state)
 {
     (void)state;
     static const struct {
-        const char *override, *said;
+        const char *override, *said, *more;
     } cases[] = {
-        {"training.iterations=20", "100 iterations of warm-up are longer than the 20 of training (a and others)"},
-        {"tasks.b.warmup=501", "501 iterations of warm-up are longer than the 500 of training (b)"},
-        {"training.iterations=100", NULL},
-        {"training.epochs=1", NULL},
-        {"method.name=zero_shot", NULL}};
+        {"training.iterations=20", "100 iterations of warm-up are longer than the 20 of training (a and others)", NULL},
+        {"training.warmup_epochs=501", NULL, NULL}, /* how many iterations they are is not known */
+        {"tasks.b.warmup=501", "501 iterations of warm-up are longer than the 500 of training (b)", NULL},
+        {"training.iterations=100", NULL, NULL},
+        {"training.epochs=1", NULL, NULL},
+        {"training.epochs=4", "5 epochs of warm-up are longer than the 4 of training", "training.warmup_epochs=5"},
+        {"method.name=zero_shot", NULL, NULL}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct suite *suite;
         struct settings s;
@@ -1117,7 +1158,7 @@ static void warm_up_beyond_training_is_warned_about(void **state)
         if (read_suite(
                 &suite, &s,
                 "data: {order: [a, b]}\ntraining: {iterations: 500}\ntasks: {a: {reader: dtd}, b: {reader: dtd}}\n",
-                (const char *const[]){cases[i].override, NULL}) != OK)
+                (const char *const[]){cases[i].override, cases[i].more, NULL}) != OK)
             fail_msg("%s: %s", cases[i].override, error.message);
         assert_int_equal(settings_warn(suite, &log), cases[i].said != NULL);
         if (cases[i].said != NULL && (said.data == NULL || strstr(said.data, cases[i].said) == NULL))
@@ -1133,6 +1174,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(defaults),
         cmocka_unit_test(tasks_inherit_and_override),
+        cmocka_unit_test(epochs_become_iterations),
         cmocka_unit_test(orders_have_names),
         cmocka_unit_test(a_setting_follows_from_shots),
         cmocka_unit_test(heads_go_with_methods_and_models),

@@ -203,10 +203,10 @@ static void an_image_gets_the_class_with_the_highest_score(void **state)
 static void stopping_is_not_seen_in_the_weights(void **state)
 {
     (void)state;
-    static const char *const trained[] = {"method.train=weights", "method.train=head"};
+    static const char *const trained[] = {"method.train=weights", "method.train=head", "method.dropout=0.2"};
     struct small_run run;
     small_run_open(&run, 1, (const char *const[]){SCRATCH, NULL});
-    for (size_t i = 0; i < 2; i++)
+    for (size_t i = 0; i < 3; i++)
         expect_stop_unseen(&run, (const char *const[]){SCRATCH, trained[i], NULL}, 17);
     small_run_close(&run);
 }

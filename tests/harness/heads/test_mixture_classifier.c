@@ -112,6 +112,37 @@ static void experts_are_averaged_after_every_step(void **state)
     }
 }
 
+static bool has_copies(const float *values, const struct parameter *p)
+{
+    size_t n = p->size / EXPERTS;
+    for (size_t e = 1; e < EXPERTS; e++)
+        if (memcmp(values + p->offset, values + p->offset + e * n, n * sizeof *values) != 0)
+            return false;
+    return true;
+}
+
+/* EWA and WideNet draw every expert; RMoE's are one MLP and small residuals. */
+static void from_scratch_experts_start_independently(void **state)
+{
+    (void)state;
+    static const char *const words[] = {NULL, "adapter.start=copies"};
+    struct small_run run;
+    for (size_t m = 0; m < 2 * MIXTURES; m++) {
+        bool rmoe = strstr(mixtures[m / 2], "rmoe") != NULL;
+        open_run(&run, mixtures[m / 2], rmoe ? "adapter.init_noise=0" : words[m % 2]);
+        const struct parameters *all = run.experiment->model.adapters->towers[TOWER_IMAGE].parameters;
+        float *values = values_of(&run, all);
+        const char *block = all->list[0].name[0] == '0' ? "0" : "1"; /* WideNet has one set, block 0's */
+        char name[32];
+        for (int i = 0; i < 2; i++) {
+            snprintf(name, sizeof name, "%s.%s.weight", block, i == 0 ? "c_fc" : "c_proj");
+            assert_int_equal(has_copies(values, parameters_find(all, name)), rmoe || m % 2 == 1);
+        }
+        free(values);
+        small_run_close(&run);
+    }
+}
+
 /* A tensor of each of the three groups. */
 static void what_overflows_is_told_by_its_name(void **state)
 {
@@ -498,6 +529,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_mlp_that_is_replaced_stays),
         cmocka_unit_test(experts_are_averaged_after_every_step),
+        cmocka_unit_test(from_scratch_experts_start_independently),
         cmocka_unit_test(what_overflows_is_told_by_its_name),
         cmocka_unit_test(answers_are_those_of_the_experts),
         cmocka_unit_test(the_tower_under_experts_is_not_taken_as_unchanged),

@@ -1,4 +1,5 @@
 /* Operations row by row: norms, activations, gathers, means, attention. */
+#include "core/rng.h"
 #include "tests/models/backend/reference.h"
 #include "tests/models/device.h"
 
@@ -493,9 +494,44 @@ static void attention_does_not_hide_overflows(void **state)
     on_device(attends_overflow, NULL);
 }
 
+static void drops(struct device *d, const void *parameters)
+{
+    (void)parameters;
+    enum { ROWS = 7, COLUMNS = 1036, N = ROWS * COLUMNS }; /* more columns than one piece */
+    struct step_state state = {.seed = 0xfedcba9876543210u, .task = 9, .step = 123456};
+    struct rng rng = rng_make(state.seed, RNG_TOWER_DROPOUT, state.task, state.step);
+    for (int k = 0; k < 3; k++) { /* in place, beside it, and with an addend */
+        struct operand x = draw_operand(d, N, 1.0f), out = k > 0 ? blank_operand(d, N) : x, addend = draw(d, N, 1.0f);
+        double *expected = doubles(d, x.host, N);
+        struct dropout op = {.x = operand_rows(d, x.device, ROWS, COLUMNS),
+                             .out = operand_rows(d, out.device, ROWS, COLUMNS),
+                             .addend = k > 1 ? matrix_rows(addend.device, ROWS, COLUMNS) : (struct matrix){0},
+                             .probability = 0.3f,
+                             .base = ((uint64_t)1 << 41) + 8,
+                             .state = to_device(d, &state, sizeof state)};
+        for (size_t i = 0; i < N; i++) {
+            uint32_t words[4];
+            rng_block(&rng, (op.base + i) / 4, words);
+            expected[i] = words[i % 4] < (uint32_t)((double)0.3f * 4294967296.0) ? 0 : expected[i] / (1 - (double)0.3f);
+            expected[i] += k > 1 ? (double)addend.host[i] : 0;
+        }
+        must(d->ops->dropout(d->backend, &op, &error));
+        expect_close_operand(d, "values that stay", out.device, expected, N, 1e-6);
+        op.base = 2;
+        assert_int_equal(d->ops->dropout(d->backend, &op, &error), ERROR_ARGUMENT);
+    }
+}
+
+static void dropout_is_addressed(void **state)
+{
+    (void)state;
+    on_device(drops, NULL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(dropout_is_addressed),
         cmocka_unit_test(layer_norm_and_back),
         cmocka_unit_test(activation_and_back),
         cmocka_unit_test(rows_are_gathered_and_scattered),

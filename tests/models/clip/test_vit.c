@@ -18,6 +18,8 @@ struct model {
     struct operand images;
     struct image_labels labels;
     float *loss; /* device */
+    const struct step_state *state;
+    float dropout;
     struct tensor features;
 };
 
@@ -53,6 +55,7 @@ static void open_model(struct model *m, size_t threads, const struct vit_setting
     m->labels.others = to_device(&m->d, others, sizeof others);
     m->labels.shares = to_device(&m->d, shares, sizeof shares);
     m->loss = room(&m->d, sizeof *m->loss);
+    m->state = to_device(&m->d, &(struct step_state){.seed = 5, .task = 1, .step = 7}, sizeof *m->state);
 }
 
 static void close_model(struct model *m)
@@ -71,7 +74,8 @@ static struct image_batch batch_of(const struct operand *images)
 
 static float loss_of(struct model *m, bool backward)
 {
-    struct encoding encoding = {.arena = &m->step, .training = true};
+    struct encoding encoding = {
+        .arena = &m->step, .training = true, .state = m->state, .first = 2, .dropout = m->dropout};
     struct image_batch batch = batch_of(&m->images);
     struct tower_pass pass;
     struct linear_pass scores;
@@ -104,13 +108,73 @@ static void check_group(struct model *m, struct parameters *group)
     }
 }
 
-static void check_form(const struct vit_settings *settings)
+static void check_form_with(const struct vit_settings *settings, float dropout)
 {
     struct model m;
     open_model(&m, 2, settings);
+    m.dropout = dropout;
     assert_float_equal(loss_of(&m, true), loss_of(&m, false), 0);
     check_group(&m, m.vit->parameters);
     check_group(&m, m.head->parameters);
+    close_model(&m);
+}
+
+static void check_form(const struct vit_settings *settings)
+{
+    check_form_with(settings, 0);
+}
+
+/* What is dropped follows from the step, so a forward pass again drops the same. */
+static void gradients_with_dropout_match_differences(void **state)
+{
+    (void)state;
+    struct vit_settings form = plain;
+    check_form_with(&form, 0.3f);
+    form.pool = POOL_MEAN_PATCHES;
+    form.ln_pre = true;
+    form.share_groups = 1;
+    check_form_with(&form, 0.3f);
+}
+
+/* The same at the same step, something else at another one. */
+static void dropout_depends_on_the_step(void **state)
+{
+    (void)state;
+    struct model m;
+    float without, first, again;
+    open_model(&m, 2, &plain);
+    without = loss_of(&m, false);
+    m.dropout = 0.3f;
+    first = loss_of(&m, false);
+    again = loss_of(&m, false);
+    assert_float_equal(first, again, 0);
+    assert_true(fabsf(first - without) > 1e-4f);
+    m.state = to_device(&m.d, &(struct step_state){.seed = 5, .task = 1, .step = 8}, sizeof *m.state);
+    assert_true(fabsf(loss_of(&m, false) - first) > 1e-4f);
+    close_model(&m);
+}
+
+/* Of a share of the batch as of the whole: what is dropped goes by the number of the image in the batch. */
+static void shares_of_a_batch_drop_the_same(void **state)
+{
+    (void)state;
+    struct model m;
+    struct tensor features;
+    float *values[2];
+    open_model(&m, 2, &plain);
+    for (size_t first = 0; first < 2; first++) { /* all images, then all but the first */
+        struct encoding encoding = {
+            .arena = &m.step, .training = true, .state = m.state, .first = first, .dropout = 0.3f};
+        struct image_batch batch = batch_of(&m.images);
+        struct tower_pass pass;
+        batch.images.shape[0] -= first;
+        batch.images.data = (float *)batch.images.data + first * 3 * 12 * 12;
+        arena_reset(&m.step);
+        must(clip_encode_images(m.vit, &encoding, &batch, &pass, &features, &error));
+        values[first] = from_device(&m.d, features.data, tensor_bytes(&features));
+        if (first > 0)
+            expect_floats(&m.d, "features of a share", features.data, values[0] + plain.width, 2 * plain.width);
+    }
     close_model(&m);
 }
 
@@ -537,6 +601,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(gradients_match_differences),
+        cmocka_unit_test(gradients_with_dropout_match_differences),
+        cmocka_unit_test(dropout_depends_on_the_step),
+        cmocka_unit_test(shares_of_a_batch_drop_the_same),
         cmocka_unit_test(gradients_of_shared_weights_match_differences),
         cmocka_unit_test(bits_do_not_depend_on_threads),
         cmocka_unit_test(features_are_the_mean_of_the_patches),

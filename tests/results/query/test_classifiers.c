@@ -179,7 +179,8 @@ static void published_rows_are_of_the_same_kind(void **state)
 {
     struct fixture *fixture = *state;
     struct table table = ask(state, (struct query_filter){.published = true});
-    assert_int_equal(table_rows(&table), 3);
+    assert_int_equal(table_rows(&table), 3 + 2 * 9 + 2); /* EWA's Tables 2 and 5 */
+    expect_real(cell(&table, "cifar100", "EWA ViT-S, published (EWA, arXiv 2308.06093)", "difference"), 1.72);
     assert_non_null(strstr(table_cell_at(&table, 0, 2)->text, "(other data than in papers)"));
     table_free(&table);
     add_run(fixture->store, &(struct one_run){"Dense", "cifar100", 1, 500, "ViT-B-16.safetensors", "tuned", NULL});
@@ -188,6 +189,13 @@ static void published_rows_are_of_the_same_kind(void **state)
     expect_real(cell(&table, "cifar100", "Dense ViT-B, published (EWA, arXiv 2308.06093)", "accuracy"), 90.71);
     expect_real(cell(&table, "cifar100", "EWA ViT-B, published (EWA, arXiv 2308.06093)", "accuracy"), 91.42);
     expect_real(cell(&table, "cifar100", "EWA ViT-B, published (EWA, arXiv 2308.06093)", "difference"), 0.71);
+    table_free(&table);
+    add_run(fixture->store, &(struct one_run){"WideNet-H", "imagenet", 1, 500, NULL, NULL, NULL});
+    add_run(fixture->store, &(struct one_run){"WideNet-L", "cifar10", 1, 500, "l.safetensors", NULL, NULL});
+    table = ask(state, (struct query_filter){.published = true});
+    expect_real(cell(&table, "imagenet", "WideNet-H, published (WideNet, arXiv 2107.11817)", "accuracy"), 80.1);
+    expect_real(cell(&table, "imagenet", "ViT-L, published (WideNet, arXiv 2107.11817)", "accuracy"), 77.5);
+    expect_real(cell(&table, "cifar10", "WideNet-L, published (WideNet, arXiv 2107.11817)", "accuracy"), 98.8);
     table_free(&table);
 }
 

@@ -118,6 +118,25 @@ static void means_are_those_of_their_rows(void **state)
     table_free(&table);
 }
 
+/* EWA's Tables 2 (9 models, 2 datasets), 3 (5 figures) and 4 (2 models, 2 datasets), each dense and averaged, and Table 5's
+ * two mixtures with a router on 4 datasets. A printed difference is that of the two accuracies. */
+static void classifiers_of_a_paper_are_all_there(void **state)
+{
+    struct table table =
+        ask(*state, "SELECT count(accuracy), count(*), count(DISTINCT method || '/' || dataset || '/' || scratch) "
+                    "FROM published_classifiers WHERE source GLOB 'EWA*'");
+    for (size_t column = 0; column < 3; column++)
+        assert_int_equal(table_cell_at(&table, 0, column)->integer, 2 * (9 * 2 + 5 + 2 * 2) + 2 * 4);
+    table_free(&table);
+    table =
+        ask(*state, "SELECT count(*), sum(abs(e.accuracy - d.accuracy - e.difference) > 0.001) "
+                    "FROM published_classifiers AS e JOIN published_classifiers AS d USING (source, dataset, scratch) "
+                    "WHERE e.difference IS NOT NULL AND d.method = replace(e.method, 'EWA', 'Dense')");
+    assert_int_equal(table_cell_at(&table, 0, 0)->integer, 9 * 2 + 5 + 2 * 2);
+    assert_int_equal(table_cell_at(&table, 0, 1)->integer, 0);
+    table_free(&table);
+}
+
 /* What fine-tuning reaches on each task alone, and a mean that Park prints otherwise than ZSCL. */
 static void parks_upper_block_is_there(void **state)
 {
@@ -159,6 +178,7 @@ int main(void)
         cmocka_unit_test(columns_are_the_fixtures),
         cmocka_unit_test(every_row_has_its_source_and_dataset),
         cmocka_unit_test(means_are_those_of_their_rows),
+        cmocka_unit_test(classifiers_of_a_paper_are_all_there),
         cmocka_unit_test(parks_upper_block_is_there),
         cmocka_unit_test(they_are_no_runs),
     };
