@@ -13,6 +13,7 @@
 
 #include "adapters/place.h"
 #include "models/clip/cost.h"
+#include "models/dispatch.h"
 
 enum expert_input { EXPERT_INPUT_RESIDUAL, EXPERT_INPUT_POST_LN };
 enum gate_input { GATE_CLASS_TOKEN, GATE_MEAN };
@@ -38,14 +39,16 @@ struct adapter_settings {
     enum expert_input input;
     float router_noise; /* of softmax_topk: standard deviation of the noise on its logits in training */
     double capacity; /* of softmax_topk: an expert takes at most this times its fair share in training; 0: no limit */
-    bool aligned_output; /* of softmax_topk: the weights of a sample's experts sum to 1, gradients are the gates' */
-    enum gate_input gate_input; /* of samples */
-    enum routing_unit routing;  /* unit that is routed and counted: samples or tokens */
-    enum expert_start start;    /* of kind ffn */
-    float init_noise;           /* of kind ffn: how far experts start from the MLP, as a share of its deviation */
-    enum activation activation; /* of the model's MLPs, for kinds that share it */
+    enum alignment aligned_output; /* of softmax_topk: weights of a sample's experts, whose gradients are the gates' */
+    enum gate_input gate_input;    /* of samples */
+    enum routing_unit routing;     /* unit that is routed and counted: samples or tokens */
+    enum expert_start start;       /* of kind ffn */
+    float init_noise;              /* of kind ffn: how far experts start from the MLP */
+    bool absolute_noise;           /* init_noise and score_noise are deviations, not shares of a tensor's own */
+    enum activation activation;    /* of the model's MLPs, for kinds that share it */
     struct adapter_place place;
-    size_t score_steps;        /* steps of each task that score the blocks (BLOCKS_BY_SCORE) */
+    size_t score_steps;        /* steps of each task before as many batches score the blocks (BLOCKS_BY_SCORE) */
+    float score_noise;         /* init_noise while blocks are scored */
     bool shared_expert;        /* one more, which every sample uses with gate 1; neither merged nor frozen */
     enum balance_kind balance; /* the loss that spreads samples over experts, added to that of the task */
     float balance_weight;
@@ -94,6 +97,7 @@ struct adapter_tower {
     struct expert_pass *passes; /* [adapted] */
     struct block_hook *hooks;   /* by block of the tower */
     int32_t *choices;           /* see adapters_keep_choices */
+    float *gates;               /* likewise */
     float *no_preference;       /* device [T, d] zeros: the router between one expert and itself */
     struct adapter_statistics statistics;
 };
@@ -102,7 +106,7 @@ struct adapters {
     struct backend *backend;
     struct adapter_settings settings;
     struct adapter_tower towers[TOWERS];
-    float *loss; /* see adapters_add_loss */
+    float *loss, *balance; /* see adapters_add_loss */
     float loss_share;
 };
 
@@ -139,10 +143,11 @@ size_t adapters_hidden(const struct clip_dimensions *dimensions, const struct ad
 const struct block_hook *adapters_hooks(const struct adapters *adapters, enum tower tower);
 
 /* From now on, forward passes through a tower write the experts that they chose to choices: device [decisions, B, K], −1
- * for samples without a router, or [decisions, B, L, K] where tokens decide. NULL: nowhere. */
+ * for samples without a router, or [decisions, B, L, K] where tokens decide, and their gates to gates, which are 0 beyond a
+ * capacity. NULL: nowhere. */
 /* Choices per sample: decisions · K; 0 where tokens decide or where samples go to the mean of all experts. */
 size_t adapters_choices(const struct adapters *adapters, enum tower tower);
-void adapters_keep_choices(struct adapters *adapters, enum tower tower, int32_t *choices);
+void adapters_keep_choices(struct adapters *adapters, enum tower tower, int32_t *choices, float *gates);
 /* The block of the tower that makes the decision. */
 size_t adapters_decision_block(const struct adapters *adapters, enum tower tower, size_t decision);
 
@@ -154,8 +159,9 @@ status adapters_mean(const struct adapters *adapters, enum tower tower, size_t b
 /* The router of a task: its own, or the only one. */
 int adapters_router(const struct adapter_settings *settings, size_t task);
 /* From now on, forward passes in training add share times the balance loss of settings.balance, if any, to *loss on the
- * device; a backward pass must then follow each. NULL: the balance loss is not computed. */
-void adapters_add_loss(struct adapters *adapters, float *loss, float share);
+ * device, and the same without its weight to *balance unless that is NULL; a backward pass must then follow each. loss NULL:
+ * the balance loss is not computed. */
+void adapters_add_loss(struct adapters *adapters, float *loss, float *balance, float share);
 
 status adapters_begin_task(struct adapters *adapters, size_t task, struct error *error);
 /* Collects the statistics of the gradients that merge policies need (statistics.h). adapters_step does this and then updates

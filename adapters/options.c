@@ -29,8 +29,13 @@ const struct option adapter_options[] = {
      .minimum = 0,
      .maximum = 10,
      .fallback = "0",
-     .help = "noise added to experts of kind ffn at the start: its standard deviation, as a share of the standard "
-             "deviation of each tensor of the MLP"},
+     .help = "noise added to experts of kind ffn at the start: its standard deviation, in adapter.noise_unit"},
+    {.name = "noise_unit",
+     .type = OPTION_CHOICE,
+     .choices = "deviation|one",
+     .fallback = "deviation",
+     .help = "unit of adapter.init_noise and adapter.score_noise: the standard deviation of each tensor of the MLP, or "
+             "one for absolute noise"},
     {.name = "top_k",
      .synonyms = "topk|k|num_experts_per_tok|moe_top_k",
      .type = OPTION_INTEGER,
@@ -90,10 +95,11 @@ const struct option adapter_options[] = {
      .help = "capacity of an expert of router softmax_topk in a training batch, as a multiple of its fair share; 0: no "
              "limit"},
     {.name = "aligned_output",
-     .type = OPTION_BOOLEAN,
-     .fallback = "false",
-     .help = "RMoE's aligned output for router softmax_topk: the weights of a sample's experts sum to 1, and the gates "
-             "keep their gradients"},
+     .type = OPTION_CHOICE,
+     .choices = "none|shared|each",
+     .fallback = "none",
+     .help = "RMoE's aligned output for router softmax_topk, where the gates keep their gradients: shared for weights "
+             "that sum to 1, each for weights of 1 (its Equation 7), which is the same with one expert per sample"},
     {.name = "gate_input",
      .type = OPTION_CHOICE,
      .choices = "class_token|mean",
@@ -109,13 +115,21 @@ const struct option adapter_options[] = {
      .type = OPTION_LIST,
      .fallback = "all",
      .help = "blocks with experts: all, first_N, last_N, every_N, by_score_N (the N blocks of each tower whose experts "
-             "have the largest gradients), or a list of numbers from 0; image.3 or text.3 names a block of one tower"},
+             "have the largest gradients, or where model.weights has experts), or a list of numbers from 0; image.3 or "
+             "text.3 names a block of one tower"},
     {.name = "score_steps",
      .type = OPTION_INTEGER,
      .minimum = 1,
      .maximum = 10000,
      .fallback = "10",
-     .help = "training steps per task, with experts in every block, that give the scores of blocks: by_score_N"},
+     .help = "training steps per task, with experts in every block, before as many batches score the blocks: "
+             "by_score_N"},
+    {.name = "score_noise",
+     .type = OPTION_REAL,
+     .minimum = 0,
+     .maximum = 10,
+     .fallback = "0.001",
+     .help = "noise in place of adapter.init_noise while blocks are scored: by_score_N"},
     {.name = "towers",
      .type = OPTION_CHOICE,
      .choices = ADAPTED_TOWERS_CHOICES,
@@ -260,6 +274,18 @@ static status check_balance_weight(const struct adapter_settings *s, const struc
                      options_as_text(o, "balance_weight"), remedy);
 }
 
+static status check_scores(const struct adapter_settings *s, const struct options *o, struct error *error)
+{
+    static const char *const keys[] = {"score_steps", "score_noise"};
+    for (size_t i = 0; s->place.blocks.rule != BLOCKS_BY_SCORE && i < sizeof keys / sizeof *keys; i++)
+        if (!at_default(o, keys[i]))
+            return error_set(error, ERROR_ARGUMENT,
+                             "suite: adapter.%s is %s, but adapter.blocks asks for no scores; set "
+                             "adapter.blocks=by_score_N, as in by_score_3",
+                             keys[i], options_as_text(o, keys[i]));
+    return OK;
+}
+
 static status read_blocks(struct block_choice *blocks, const struct options *o, struct error *error)
 {
     size_t count;
@@ -306,9 +332,10 @@ status adapter_settings_of(struct adapter_settings *s, const struct options *o, 
     TRY(refuse_keys("router", s->router->name, s->router->refused, o, error));
     s->router_noise = (float)options_real(o, "router_noise");
     s->capacity = options_real(o, "capacity");
-    s->aligned_output = options_boolean(o, "aligned_output");
+    s->aligned_output = (enum alignment)options_choice(o, "aligned_output");
     s->start = (enum expert_start)options_choice(o, "start");
     s->init_noise = (float)options_real(o, "init_noise");
+    s->absolute_noise = options_choice(o, "noise_unit") == 1;
     TRY(settle_start(s, drawn, error));
     s->gate_input = (enum gate_input)options_choice(o, "gate_input");
     s->routing = (enum routing_unit)options_choice(o, "routing");
@@ -318,11 +345,8 @@ status adapter_settings_of(struct adapter_settings *s, const struct options *o, 
     s->place.towers = (enum adapted_towers)options_choice(o, "towers");
     TRY(read_blocks(&s->place.blocks, o, error));
     s->score_steps = whole(o, "score_steps");
-    if (s->place.blocks.rule != BLOCKS_BY_SCORE && !at_default(o, "score_steps"))
-        return error_set(error, ERROR_ARGUMENT,
-                         "suite: adapter.score_steps is %zu, but adapter.blocks asks for no scores; set "
-                         "adapter.blocks=by_score_N, as in by_score_3",
-                         s->score_steps);
+    s->score_noise = (float)options_real(o, "score_noise");
+    TRY(check_scores(s, o, error));
     s->place.banks = whole(o, "share_across_blocks");
     s->place.decisions = whole(o, "share_routing");
     if (adapter_place_check_sharing(&s->place, error) != OK)

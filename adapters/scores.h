@@ -1,11 +1,11 @@
 /* Scores of how much each block gains from experts (Wu et al. 2022, "Residual Mixture of Experts", arXiv 2204.09636). With
- * experts in every block, θ = θ_dense + θ_residual, a block's score is the Euclidean norm of the loss's gradient by the
- * residual weights of all its experts (equal to the gradient by θ), averaged over a few steps and summed over the tasks.
+ * experts in every block, θ = θ_dense + θ_residual, a block's score is |s_l| of Equation 8, the Euclidean norm of the loss's
+ * gradient by the residual weights of all its experts (equal to the gradient by θ), summed over the tasks.
  *
  *     struct layer_scores scores;
  *     TRY(layer_scores_create(&scores, tasks, blocks, error));          // adapters in all blocks of their towers
- *     ... a backward pass ...
- *     TRY(layer_scores_add(&scores, adapters, task, 1.0 / steps, error));
+ *     ... backward passes of `batches` ...
+ *     TRY(layer_scores_add(&scores, adapters, task, 1.0 / batches, error));
  *     layer_scores_choose(&scores, 3, &settings.place.blocks);          // the three best of each tower
  *     layer_scores_free(&scores);
  */

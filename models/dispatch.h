@@ -62,17 +62,19 @@ struct route_backward {
 };
 
 /* The balance loss of noisy top-k (Shazeer et al. 2017, section 4 and appendix A): loss += weight · (CV²(importance) +
- * CV²(load)) over the experts, CV² their unbiased variance / (mean² + 1e-10). importance_e = Σ_b g_be; load_e = Σ_b
+ * CV²(load)), and unweighted += share times the same sum, over the experts, CV² their unbiased variance / (mean² + 1e-10). importance_e = Σ_b g_be; load_e = Σ_b
  * Φ((c_be − T_be) / s_be) with c = x₀R, s = softplus(x₀N) + ε, and T_be the K-th largest z of the other experts. Samples
  * without a router are left out. With K = E the loads are equal. Receives the gradients of gates, c and x₀N. */
 struct balance {
     const struct dispatch *dispatch;
-    float epsilon, weight;
+    float epsilon, weight, share;
     float *logits;                     /* [B, E] in: z; out: the gradient of c */
     const float *noise_logits, *drawn; /* [B, E] as route left them */
     float *dnoise_logits, *dgates;     /* [B, E], [B, K] */
-    float *loss;                       /* one value */
+    float *loss, *unweighted;          /* one value each; unweighted NULL: not wanted */
 };
+
+enum alignment { ALIGN_NONE, ALIGN_SHARED, ALIGN_EACH };
 
 /* Softmax top-k (WideNet: Xue et al., "Go Wider Instead of Deeper", AAAI 2022; RMoE: Wu et al., "Residual Mixture of
  * Experts", 2022): p = softmax(x R_r + σ ε) over the experts, ε ~ N(0, 1) in training and 0 else. The K largest are
@@ -93,10 +95,11 @@ struct route_softmax {
     size_t limit; /* 0: none */
     struct dispatch *dispatch;
     float *probabilities; /* p [B, E], kept for the backward pass and the balance loss */
-    /* Weights of the forward sum of the experts' outputs, [B, K]; NULL: not wanted. They are the gates or, with `aligned`,
-     * g + (1 − Σ g) / n for each of a sample's n kept choices (RMoE); a single kept choice has exactly 1. The added part has
-     * no gradient, along the experts' outputs either: in the backward pass their weights are the gates. */
-    bool aligned;
+    /* Weights of the forward sum of the experts' outputs, [B, K]; NULL: not wanted. They are the gates or, aligned (RMoE),
+     * for each of a sample's n kept choices ALIGN_SHARED g + (1 − Σ g) / n, ALIGN_EACH g + (1 − g), which is Equation 7; a
+     * single kept choice has exactly 1 with both. The added part has no gradient, along the experts' outputs either: in the
+     * backward pass their weights are the gates. */
+    enum alignment aligned;
     float *weights;
     int32_t *counts, *used;
     bool add_used;
@@ -116,15 +119,15 @@ struct route_softmax_backward {
 /* Balance losses of softmax top-k over the n samples that have a router; 0 where there are none.
  * BALANCE_WIDENET: loss += weight · E · Σ_e m_e P_e, m_e = choices of e / n before the limit, P_e = the mean of p.
  * BALANCE_RMOE: loss += weight · (population deviation / mean of the importance)², importance_e = Σ of the gates of e.
- * dprobabilities receives the gradient; m has none. */
+ * unweighted += share times the same without its weight. dprobabilities receives the gradient; m has none. */
 enum balance_softmax_kind { BALANCE_WIDENET, BALANCE_RMOE };
 struct balance_softmax {
     enum balance_softmax_kind kind;
     const struct dispatch *dispatch;
     const float *probabilities; /* p [B, E] */
-    float weight;
-    float *dprobabilities; /* [B, E] */
-    float *loss;           /* one value */
+    float weight, share;
+    float *dprobabilities;    /* [B, E] */
+    float *loss, *unweighted; /* one value each; unweighted NULL: not wanted */
 };
 
 /* EWA's random uniform partition (Huang et al., "Experts Weights Averaging", 2023): the n samples that have a router, in a

@@ -73,7 +73,8 @@ static inline MTIL_HOST_DEVICE float routing_drop_tiny(float dz)
 }
 
 /* The weights of a sample's choices with aligned output (struct route_softmax). */
-static inline MTIL_HOST_DEVICE void routing_align(size_t top_k, const int32_t *slot, const float *gates, float *weights)
+static inline MTIL_HOST_DEVICE void routing_align(size_t top_k, bool each, const int32_t *slot, const float *gates,
+                                                  float *weights)
 {
     float total = 0, kept = 0;
     for (size_t k = 0; k < top_k; k++) {
@@ -81,9 +82,9 @@ static inline MTIL_HOST_DEVICE void routing_align(size_t top_k, const int32_t *s
         kept += slot[k] >= 0;
     }
     for (size_t k = 0; k < top_k; k++)
-        weights[k] = slot[k] < 0   ? gates[k]
-                     : kept > 1.0f ? gates[k] + (1.0f - total) / kept
-                                   : 1.0f + 0.0f * gates[k]; /* NaN stays */
+        weights[k] = slot[k] < 0            ? gates[k]
+                     : !each && kept > 1.0f ? gates[k] + (1.0f - total) / kept
+                                            : 1.0f + 0.0f * gates[k]; /* NaN stays */
 }
 
 /* The expert of the sample at position `rank` in a random order of `samples` (struct partition). */

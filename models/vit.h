@@ -47,10 +47,14 @@ size_t vit_leader(const struct vit_settings *settings, size_t block);
  * 0.02, the class token 1e-6, patches uniform in ± 1/√(their values), gains 1, biases 0. Drawn with RNG_INIT. */
 status vit_initialize(struct clip *vit, uint64_t seed, struct error *error);
 
-/* The settings of a CLIP's image tower, pooled as it is, and its weights: every tensor of the tower but the projection.
- * The vit's backend may be another one. ERROR_ARGUMENT where it was not created with those settings; pool may differ. */
+/* The settings of a CLIP's image tower (or of another vit), pooled as it is, and its weights: every tensor of the tower but
+ * the projection. The vit's backend may be another one. ERROR_ARGUMENT where it was not created with those settings; pool may
+ * differ, and resolution, for which embedded positions are interpolated. */
 struct vit_settings vit_settings_of(const struct clip *clip);
 status vit_copy_image_tower(struct clip *vit, const struct clip *clip, struct error *error);
+
+/* Bicubic interpolation of [old, old, width] to [side, side, width]. */
+void vit_resize_grid(const float *from, size_t old, float *to, size_t side, size_t width);
 
 /* Settings that a file does not state, and where the caller has them from, for messages ("model.heads"); 0 and
  * ACTIVATION_NONE: not stated. */

@@ -282,6 +282,7 @@ status store_add_router_choices(struct store *store, int64_t run, const struct r
 struct class_experts_row {
     int64_t after_task, task, block;
     const uint64_t *counts; /* [classes, experts] */
+    const double *gates;    /* likewise: sums over the choices; NULL: not known */
     size_t classes, experts;
 };
 status store_add_class_experts(struct store *store, int64_t run, const struct class_experts_row *row,
@@ -291,9 +292,10 @@ status store_add_class_experts(struct store *store, int64_t run, const struct cl
 status store_add_selector_threshold(struct store *store, int64_t run, int64_t task, double threshold,
                                     struct error *error);
 
+/* balance_loss: of all blocks, without its weight; NAN where there is none. */
 struct step_row {
     int64_t task, iteration;
-    double loss, learning_rate;
+    double loss, learning_rate, balance_loss;
 };
 status store_add_step(struct store *store, int64_t run, const struct step_row *row, struct error *error);
 

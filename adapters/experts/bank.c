@@ -331,9 +331,10 @@ size_t adapters_decision_block(const struct adapters *adapters, enum tower which
     return tower->passes[decision * expert_decision_users(tower)].block;
 }
 
-void adapters_keep_choices(struct adapters *adapters, enum tower tower, int32_t *choices)
+void adapters_keep_choices(struct adapters *adapters, enum tower tower, int32_t *choices, float *gates)
 {
     adapters->towers[tower].choices = choices;
+    adapters->towers[tower].gates = gates;
 }
 
 int adapters_router(const struct adapter_settings *settings, size_t task)
@@ -341,9 +342,10 @@ int adapters_router(const struct adapter_settings *settings, size_t task)
     return settings->tasks == 1 ? 0 : (int)task;
 }
 
-void adapters_add_loss(struct adapters *adapters, float *loss, float share)
+void adapters_add_loss(struct adapters *adapters, float *loss, float *balance, float share)
 {
     adapters->loss = loss;
+    adapters->balance = balance;
     adapters->loss_share = share;
 }
 

@@ -8,16 +8,20 @@ uint64_t expert_numbers(const struct block_site *site)
     return ((uint64_t)site->tower << 16 | site->block) << 40;
 }
 
-void expert_add_noise(float *values, size_t n, double scale, const struct rng *rng, uint64_t base)
+double expert_deviation(const float *values, size_t n)
 {
     double sum = 0, squares = 0;
     for (size_t i = 0; i < n; i++)
         sum += (double)values[i];
     for (size_t i = 0; i < n; i++)
         squares += pow((double)values[i] - sum / (double)n, 2);
-    double deviation = sqrt(squares / (double)n);
+    return sqrt(squares / (double)n);
+}
+
+void expert_add_noise(float *values, size_t n, double deviation, const struct rng *rng, uint64_t base)
+{
     for (size_t i = 0; i < n; i++)
-        values[i] = (float)((double)values[i] + scale * deviation * (double)rng_normal(rng, base + i));
+        values[i] = (float)((double)values[i] + deviation * (double)rng_normal(rng, base + i));
 }
 
 void expert_layer_use(struct expert_layer *layer, const struct parameters *group, const struct expert_stack *stack)

@@ -81,8 +81,10 @@ status router_send_all(const struct expert_layer *layer, const struct block_site
 /* The hook that runs the pass in its block. */
 void mixture_hook(struct expert_pass *pass, struct block_hook *hook);
 
-/* values[i] += scale · standard deviation of values · n_i, n ~ N(0, 1) from draw `base` on. */
-void expert_add_noise(float *values, size_t n, double scale, const struct rng *rng, uint64_t base);
+/* The population deviation. */
+double expert_deviation(const float *values, size_t n);
+/* values[i] += deviation · n_i, n ~ N(0, 1) from draw `base` on. */
+void expert_add_noise(float *values, size_t n, double deviation, const struct rng *rng, uint64_t base);
 
 /* The first random number of a block. Each block has 2⁴⁰ numbers of its own, the upper half for its shared expert. */
 uint64_t expert_numbers(const struct block_site *site);

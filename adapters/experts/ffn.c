@@ -1,6 +1,7 @@
 /* Experts that replace the MLP. They start as copies of it, each tensor with normal noise of `init_noise` times its own
- * standard deviation (Wu et al. 2022, "Residual Mixture of Experts", arXiv 2204.09636); where gates sum up to 1, a block whose
- * experts start without noise computes what it did before. Or each is drawn by itself as an MLP from scratch is. */
+ * standard deviation, or of init_noise itself (Wu et al. 2022, "Residual Mixture of Experts", arXiv 2204.09636); where gates
+ * sum up to 1, a block whose experts start without noise computes what it did before. Or each is drawn by itself as an MLP
+ * from scratch is. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -50,15 +51,18 @@ static status start_part(struct adapter_tower *tower, size_t index, const float 
     const struct adapter_settings *s = &tower->adapters->settings;
     struct backend *backend = tower->adapters->backend;
     size_t experts = p->shape[0], n = p->size / experts;
+    double noise = (double)s->init_noise;
     TRY(backend->ops->download(backend, values, mlp, n * sizeof *values, error));
+    if (!s->absolute_noise && noise > 0)
+        noise *= expert_deviation(values, n);
     for (size_t e = experts; e-- > 0;) {
         float *expert = values + e * n;
         uint64_t base = ((uint64_t)e * EXPERT_PARTS + (uint64_t)part) << 32;
         memmove(expert, values, n * sizeof *values);
         if (s->start == EXPERT_START_INDEPENDENT)
             draw_part(expert, n, part % 2 == 1, rng, base);
-        else if (s->init_noise > 0)
-            expert_add_noise(expert, n, (double)s->init_noise, rng, base);
+        else if (noise > 0)
+            expert_add_noise(expert, n, noise, rng, base);
     }
     return parameters_upload(tower->parameters, p, values, error);
 }

@@ -24,7 +24,7 @@ static status begin(void *state, const struct block_site *site, const struct ten
     struct tensor weights, dgates;
     *decision = (struct shared_decision){0};
     TRY(expert_dispatch_take(&decision->dispatch, site, shape[0], s->experts, s->top_k, error));
-    if (s->aligned_output) {
+    if (s->aligned_output != ALIGN_NONE) {
         TRY(tensor_take(&weights, site->arena, TENSOR_F32, "weights of aligned outputs", 2, shape, error));
         decision->weights = weights.data;
     }
@@ -50,8 +50,11 @@ static status take_dispatch(struct expert_pass *pass, const struct block_site *s
         pass->routed.dispatch = pass->decision.dispatch;
     else
         TRY(expert_dispatch_take(&pass->routed.dispatch, site, samples, s->experts, s->top_k, error));
+    size_t kept = pass->index / expert_decision_users(tower) * samples * s->top_k;
     if (tower->choices != NULL)
-        pass->routed.dispatch.chosen = tower->choices + pass->index / expert_decision_users(tower) * samples * s->top_k;
+        pass->routed.dispatch.chosen = tower->choices + kept;
+    if (tower->gates != NULL)
+        pass->routed.dispatch.gates = tower->gates + kept;
     return OK;
 }
 

@@ -11,6 +11,7 @@
 
 enum { OWN_KEYS = 14, NUMBERS_MOST = 1024 };
 
+static const char *const alignments[] = {[ALIGN_SHARED] = "shared", [ALIGN_EACH] = "each"};
 static const char *const share_keys[] = {"share_across_blocks", "share_routing"};
 
 /* Tensors that a router has for each task. */
@@ -192,8 +193,8 @@ static status write_with_metadata(const struct adapters *adapters, const struct 
         metadata[count++] = (struct safetensors_metadata){"activation", clip_activation_name(s->activation)};
     if (router_kind_of(s) != &router_noisy_topk)
         metadata[count++] = (struct safetensors_metadata){"router", router_kind_of(s)->name};
-    if (s->aligned_output)
-        metadata[count++] = (struct safetensors_metadata){"aligned_output", "true"};
+    if (s->aligned_output != ALIGN_NONE)
+        metadata[count++] = (struct safetensors_metadata){"aligned_output", alignments[s->aligned_output]};
     size_t own = count;
     for (size_t i = 0; i < extra->metadata_count; i++)
         if (!has_key(metadata, own, extra->metadata[i].key))
@@ -312,9 +313,11 @@ static status kinds_from_metadata(const struct safetensors *file, struct adapter
     settings->router = &router_noisy_topk;
     if (router != NULL && router_kind_find(&settings->router, router, error) != OK)
         return error_context(error, "%s: metadata router", safetensors_path(file));
-    settings->aligned_output = aligned != NULL && strcmp(aligned, "true") == 0;
-    if (aligned != NULL && !settings->aligned_output)
-        return error_set(error, ERROR_FORMAT, "%s: metadata aligned_output: expected true or nothing, found \"%s\"",
+    for (int i = ALIGN_SHARED; aligned != NULL && i <= ALIGN_EACH; i++)
+        settings->aligned_output = strcmp(aligned, alignments[i]) == 0 ? (enum alignment)i : settings->aligned_output;
+    if (aligned != NULL && settings->aligned_output == ALIGN_NONE)
+        return error_set(error, ERROR_FORMAT,
+                         "%s: metadata aligned_output: expected shared, each or nothing, found \"%s\"",
                          safetensors_path(file), aligned);
     settings->kind = &expert_lora;
     if (kind != NULL && expert_kind_find(&settings->kind, kind, error) != OK)

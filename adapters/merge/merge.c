@@ -206,7 +206,8 @@ static status blur(const struct adapter_tower *tower, enum tower which, const st
     status result = read_expert(tower, tower->parameters->values, merge->block, merge->target, flat, error);
     for (int i = 0; result == OK && i < EXPERT_PARTS; i++) {
         struct expert_part part = expert_part(shape, i);
-        expert_add_noise(flat + part.offset, part.size, (double)scale, rng, base + part.offset);
+        double deviation = expert_deviation(flat + part.offset, part.size);
+        expert_add_noise(flat + part.offset, part.size, (double)scale * deviation, rng, base + part.offset);
     }
     NEXT(result, write_expert(tower, merge->block, merge->target, flat, error));
     free(flat);

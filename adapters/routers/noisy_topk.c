@@ -26,17 +26,20 @@ static status add_balance(struct expert_pass *pass, const struct block_site *sit
     const struct adapters *adapters = pass->tower->adapters;
     if (!router_is_balanced(pass, site))
         return OK;
-    return site->backend->ops->balance(site->backend,
-                                       &(struct balance){.dispatch = &pass->routed.dispatch,
-                                                         .epsilon = adapters->settings.noise_epsilon,
-                                                         .weight = router_balance_weight(pass),
-                                                         .logits = pass->kept[BALANCE_LOGITS],
-                                                         .noise_logits = pass->kept[NOISE_LOGITS],
-                                                         .drawn = pass->kept[DRAWN],
-                                                         .dnoise_logits = pass->kept[BALANCE_NOISE],
-                                                         .dgates = pass->kept[BALANCE_GATES],
-                                                         .loss = adapters->loss},
-                                       error);
+    return site->backend->ops->balance(
+        site->backend,
+        &(struct balance){.dispatch = &pass->routed.dispatch,
+                          .epsilon = adapters->settings.noise_epsilon,
+                          .weight = adapters->settings.balance_weight * router_balance_share(pass),
+                          .share = router_balance_share(pass),
+                          .logits = pass->kept[BALANCE_LOGITS],
+                          .noise_logits = pass->kept[NOISE_LOGITS],
+                          .drawn = pass->kept[DRAWN],
+                          .dnoise_logits = pass->kept[BALANCE_NOISE],
+                          .dgates = pass->kept[BALANCE_GATES],
+                          .loss = adapters->loss,
+                          .unweighted = adapters->balance},
+        error);
 }
 
 static status forward(struct expert_pass *pass, const struct block_site *site, size_t before, struct error *error)

@@ -26,11 +26,10 @@ bool router_is_balanced(const struct expert_pass *pass, const struct block_site 
     return site->training && adapters->settings.balance != BALANCE_NONE && adapters->loss != NULL;
 }
 
-float router_balance_weight(const struct expert_pass *pass)
+float router_balance_share(const struct expert_pass *pass)
 {
     const struct adapter_tower *tower = pass->tower;
-    size_t users = expert_decision_users(tower);
-    return tower->adapters->settings.balance_weight * tower->adapters->loss_share * (float)users;
+    return tower->adapters->loss_share * (float)expert_decision_users(tower);
 }
 
 bool router_adds_used(const struct expert_pass *pass)

@@ -80,7 +80,7 @@ static status take_kept(struct expert_pass *pass, const struct block_site *site,
     pass->kept[BALANCE_SLOPES] = NULL;
     pass->kept[WEIGHTS] = pass->decision.weights; /* a shared decision outlives the pass */
     TRY(router_take(pass, site, PROBABILITIES, "probabilities of experts", samples, s->experts, error));
-    if (s->aligned_output && pass->kept[WEIGHTS] == NULL)
+    if (s->aligned_output != ALIGN_NONE && pass->kept[WEIGHTS] == NULL)
         TRY(router_take(pass, site, WEIGHTS, "weights of aligned outputs", samples, s->top_k, error));
     if (router_is_balanced(pass, site))
         TRY(router_take(pass, site, BALANCE_SLOPES, "gradient of the balance loss", samples, s->experts, error));
@@ -129,9 +129,11 @@ static status forward(struct expert_pass *pass, const struct block_site *site, s
         &(struct balance_softmax){.kind = s->balance == BALANCE_LOSS_RMOE ? BALANCE_RMOE : BALANCE_WIDENET,
                                   .dispatch = &pass->routed.dispatch,
                                   .probabilities = pass->kept[PROBABILITIES],
-                                  .weight = router_balance_weight(pass),
+                                  .weight = s->balance_weight * router_balance_share(pass),
+                                  .share = router_balance_share(pass),
                                   .dprobabilities = pass->kept[BALANCE_SLOPES],
-                                  .loss = adapters->loss},
+                                  .loss = adapters->loss,
+                                  .unweighted = adapters->balance},
         error);
 }
 

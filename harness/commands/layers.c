@@ -95,8 +95,8 @@ const struct command command_layers = {
     .summary = "rank the blocks of a model by how much experts in them would gain",
     .details =
         "With experts in every block, each task of the suite takes adapter.score_steps training steps from the\n"
-        "initial model. The score of a block is the norm of the gradient of its experts, averaged over the steps\n"
-        "and summed over the tasks. adapter.blocks=by_score_N puts adapters into the N best blocks of each tower.\n"
+        "initial model. The score of a block is the norm of the gradient of its experts over as many more batches,\n"
+        "summed over the tasks. adapter.blocks=by_score_N puts adapters into the N best blocks of each tower.\n"
         "Only the first seed is used, and nothing is stored.\n",
     .example = "  mtil layers mini adapter.kind=ffn adapter.score_steps=20\n",
     .options = options,

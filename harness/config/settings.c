@@ -217,7 +217,8 @@ const struct suite_section settings_sections[] = {
      /* what runs did before there were these keys */
      .incidental = "blocks=all|towers=both|routers=per_task|freeze=most_used|shared_expert=false|balance_loss=none|"
                    "balance_weight=0.01|gate_input=class_token|routing=per_sample|kind=lora|start=copies|init_noise=0|"
-                   "router=noisy_topk|router_noise=0|capacity=0|aligned_output=false|score_steps=10|"
+                   "router=noisy_topk|router_noise=0|capacity=0|aligned_output=none|score_steps=10|score_noise=0.001|"
+                   "noise_unit=deviation|"
                    "share_across_blocks=0|share_routing=0",
      .preset_by = "method.ffn",
      .preset = mixture_preset,

@@ -9,7 +9,8 @@ status class_experts_create(struct class_experts *experts, size_t blocks, size_t
 {
     *experts = (struct class_experts){.blocks = blocks, .classes = classes, .experts = count};
     experts->counts = calloc(array_size(blocks * classes, count), sizeof *experts->counts);
-    if (experts->counts == NULL)
+    experts->gates = calloc(array_size(blocks * classes, count), sizeof *experts->gates);
+    if (experts->counts == NULL || experts->gates == NULL)
         return error_set(error, ERROR_MEMORY, "evaluation: no memory for %zu experts of %zu classes", count, classes);
     return OK;
 }
@@ -17,15 +18,20 @@ status class_experts_create(struct class_experts *experts, size_t blocks, size_t
 void class_experts_free(struct class_experts *experts)
 {
     free(experts->counts);
+    free(experts->gates);
     *experts = (struct class_experts){0};
 }
 
-void class_experts_add(struct class_experts *experts, size_t class, const int32_t *chosen, size_t choices)
+void class_experts_add(struct class_experts *experts, size_t class, const int32_t *chosen, const float *gates,
+                       size_t choices)
 {
     for (size_t block = 0; block < experts->blocks; block++)
         for (size_t i = 0; i < choices; i++) {
             int32_t expert = chosen[block * choices + i];
-            if (expert >= 0)
-                experts->counts[(block * experts->classes + class) * experts->experts + (size_t)expert]++;
+            size_t at = (block * experts->classes + class) * experts->experts + (size_t)expert;
+            if (expert < 0)
+                continue;
+            experts->counts[at]++;
+            experts->gates[at] += (double)gates[block * choices + i];
         }
 }

@@ -124,10 +124,10 @@ static bool counts_tokens(const struct evaluator *evaluator, const struct test_s
     return set->experts.counts != NULL && evaluator->experiment->model.adapters->settings.routing == ROUTING_PER_TOKEN;
 }
 
-static void count_experts(struct test_set *set, size_t item, const int32_t *chosen, size_t choices)
+static void count_experts(struct test_set *set, size_t item, const int32_t *chosen, const float *gates, size_t choices)
 {
     size_t class = (size_t)set->labels[item] - set->task->first_class;
-    class_experts_add(&set->experts, class, chosen, choices / set->experts.blocks);
+    class_experts_add(&set->experts, class, chosen, gates, choices / set->experts.blocks);
 }
 
 /* After an evaluation: counts the experts that are cached with the features. */
@@ -138,7 +138,8 @@ static void count_kept_experts(const struct evaluator *evaluator, struct test_se
         return;
     for (size_t i = 0; i < set->n; i++)
         if (set->router[i] >= 0)
-            count_experts(set, i, routed->chosen + i * routed->choices, routed->choices);
+            count_experts(set, i, routed->chosen + i * routed->choices, routed->gates + i * routed->choices,
+                          routed->choices);
 }
 
 /* --- Predictions --- */
@@ -192,10 +193,10 @@ static size_t image_positions(const struct experiment *e)
     return 1 + side * side;
 }
 
-/* Features of the images of the next batch, host [count, embed], and the experts that each chose, [count, decisions, K]
+/* Features of the images of the next batch, host [count, embed], and the experts that each chose with their gates, [count, decisions, K]
  * or, with tokens, [count, decisions, positions · K]; or NULL. */
 static status encode_batch(struct experiment *e, struct batches *batches, int router, bool tokens, float *features,
-                           int32_t *chosen, size_t *count, struct error *error)
+                           int32_t *chosen, float *gates, size_t *count, struct error *error)
 {
     struct routing routing;
     struct encoding encoding;
@@ -210,7 +211,7 @@ static status encode_batch(struct experiment *e, struct batches *batches, int ro
     status result = clip_encode_images(e->model.clip, &encoding, &(struct image_batch){.images = batch.images}, &pass,
                                        &encoded, error);
     batches_advance(batches);
-    TRY(routing_end(&routing, result == OK ? chosen : NULL, error));
+    TRY(routing_end(&routing, result == OK ? chosen : NULL, result == OK ? gates : NULL, error));
     TRY(result);
     return e->model.backend->ops->download(e->model.backend, features, encoded.data, tensor_bytes(&encoded), error);
 }
@@ -220,6 +221,7 @@ struct encoding_room {
     uint32_t *list;
     float *features; /* of a batch, as above */
     int32_t *chosen; /* likewise */
+    float *gates;
     bool tokens;
     size_t choices; /* of an image */
 };
@@ -236,8 +238,9 @@ static status take_room(struct encoding_room *room, const struct evaluator *eval
                                    .choices = choices,
                                    .list = malloc(array_size(n, sizeof *room->list)),
                                    .features = malloc(array_size(batch, embed * sizeof *room->features)),
-                                   .chosen = malloc(array_size(batch, choices * sizeof *room->chosen + 1))};
-    if (room->list == NULL || room->features == NULL || room->chosen == NULL)
+                                   .chosen = malloc(array_size(batch, choices * sizeof *room->chosen + 1)),
+                                   .gates = malloc(array_size(batch, choices * sizeof *room->gates + 1))};
+    if (room->list == NULL || room->features == NULL || room->chosen == NULL || room->gates == NULL)
         return error_set(error, ERROR_MEMORY, "evaluation: no memory for a batch of %zu images", batch);
     return OK;
 }
@@ -247,6 +250,7 @@ static void free_room(struct encoding_room *room)
     free(room->list);
     free(room->features);
     free(room->chosen);
+    free(room->gates);
 }
 
 static status encode_list(struct evaluator *evaluator, struct test_set *set, const struct encoding_room *room, size_t n,
@@ -268,7 +272,7 @@ static status encode_list(struct evaluator *evaluator, struct test_set *set, con
         if (stop_requested(stop))
             result = error_set(error, ERROR_STOPPED, "stopped while %s was evaluated", set->task->settings.name);
         NEXT(result, encode_batch(e, batches, router, room->tokens, room->features, choices > 0 ? room->chosen : NULL,
-                                  &count, error));
+                                  choices > 0 ? room->gates : NULL, &count, error));
         NEXT(result, guard_images(&(struct guarded_images){.dataset = set->task->dataset,
                                                            .split = SPLIT_TEST,
                                                            .items = room->list,
@@ -279,9 +283,10 @@ static status encode_list(struct evaluator *evaluator, struct test_set *set, con
                                   error));
         for (size_t i = 0; result == OK && i < count; i++) {
             feature_cache_store(evaluator->cache, &set->routed, room->list[done + i], router,
-                                room->chosen + i * choices, room->features + i * embed);
+                                room->chosen + i * choices, room->gates + i * choices, room->features + i * embed);
             if (room->tokens && router >= 0)
-                count_experts(set, room->list[done + i], room->chosen + i * choices, choices);
+                count_experts(set, room->list[done + i], room->chosen + i * choices, room->gates + i * choices,
+                              choices);
         }
     }
     batches_close(batches);

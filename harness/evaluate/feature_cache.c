@@ -57,7 +57,8 @@ status cached_images_create(struct cached_images *images, const struct feature_c
     images->choices = adapters != NULL ? adapters_choices(adapters, TOWER_IMAGE) : 0;
     images->features = malloc(array_size(n, images->embed * sizeof *images->features));
     images->chosen = malloc(array_size(n, images->choices * sizeof *images->chosen + 1));
-    bool made = images->features != NULL && images->chosen != NULL;
+    images->gates = malloc(array_size(n, images->choices * sizeof *images->gates + 1));
+    bool made = images->features != NULL && images->chosen != NULL && images->gates != NULL;
     if (made && cache->keep) {
         images->router = malloc(array_size(n, sizeof *images->router));
         images->identity = malloc(array_size(n, sizeof *images->identity));
@@ -77,6 +78,7 @@ void cached_images_free(struct cached_images *images)
     free(images->router);
     free(images->identity);
     free(images->chosen);
+    free(images->gates);
     free(images->features);
     *images = (struct cached_images){0};
 }
@@ -101,11 +103,13 @@ size_t feature_cache_missing(struct feature_cache *cache, const struct cached_im
 }
 
 void feature_cache_store(struct feature_cache *cache, struct cached_images *images, size_t item, int router,
-                         const int32_t *chosen, const float *features)
+                         const int32_t *chosen, const float *gates, const float *features)
 {
     memcpy(images->features + item * images->embed, features, images->embed * sizeof *features);
-    if (router >= 0)
+    if (router >= 0) {
         memcpy(images->chosen + item * images->choices, chosen, images->choices * sizeof *chosen);
+        memcpy(images->gates + item * images->choices, gates, images->choices * sizeof *gates);
+    }
     if (!cache->keep)
         return;
     images->router[item] = (int16_t)router;

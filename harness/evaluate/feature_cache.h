@@ -4,7 +4,7 @@
  *     TRY(feature_cache_refresh(cache, error));                         // after training or merging
  *     TRY(feature_cache_classes(cache, j, router, arena, &classes, error));
  *     size_t missing = feature_cache_missing(cache, &images, items, n, router, list);       // encode these, then
- *     feature_cache_store(cache, &images, item, router, chosen, features);
+ *     feature_cache_store(cache, &images, item, router, chosen, gates, features);
  */
 #ifndef MTIL_HARNESS_EVALUATE_FEATURE_CACHE_H
 #define MTIL_HARNESS_EVALUATE_FEATURE_CACHE_H
@@ -18,6 +18,7 @@ struct cached_images {
     int16_t *router;          /* [n], −1: not computed yet; NULL: nothing is cached */
     uint64_t *identity;       /* [n], of the router and experts that computed it */
     int32_t *chosen;          /* [n, choices], only of images with a router */
+    float *gates;             /* likewise */
     float *features;          /* [n, embed] */
 };
 
@@ -51,9 +52,9 @@ void cached_images_free(struct cached_images *images);
 size_t feature_cache_missing(struct feature_cache *cache, const struct cached_images *images, const uint32_t *items,
                              size_t n, int router, uint32_t *list);
 
-/* Stores the features of one image; chosen is not read when router is −1. */
+/* Stores the features of one image; chosen and gates are not read when router is −1. */
 void feature_cache_store(struct feature_cache *cache, struct cached_images *images, size_t item, int router,
-                         const int32_t *chosen, const float *features);
+                         const int32_t *chosen, const float *gates, const float *features);
 
 /* Class features of task j through a router (−1: adapters off), [classes, embed] in the arena, computed unless
  * cached. */

@@ -9,7 +9,8 @@ static status keep_choices(struct routing *routing, size_t per_sample, struct er
     size_t shape[] = {adapters->towers[routing->tower].decisions, routing->count, per_sample};
     TRY(tensor_take(&routing->choices, &routing->experiment->model.step_memory, TENSOR_I32, "chosen experts", 3, shape,
                     error));
-    adapters_keep_choices(adapters, routing->tower, routing->choices.data);
+    TRY(tensor_take(&routing->gates, &routing->experiment->model.step_memory, TENSOR_F32, "gates", 3, shape, error));
+    adapters_keep_choices(adapters, routing->tower, routing->choices.data, routing->gates.data);
     return OK;
 }
 
@@ -35,24 +36,27 @@ status routing_see_tokens(struct routing *routing, size_t positions, struct erro
                : OK;
 }
 
-status routing_end(struct routing *routing, int32_t *chosen, struct error *error)
+/* [decisions, count, …] on the device as [count, decisions, …] on the host; both types have as many bytes. */
+static status by_sample(const struct routing *routing, const struct tensor *kept, void *to, struct error *error)
 {
-    struct experiment *e = routing->experiment;
-    if (routing->choices.data == NULL)
-        return OK;
-    adapters_keep_choices(e->model.adapters, routing->tower, NULL);
-    if (chosen == NULL)
-        return OK;
-    size_t decisions = routing->choices.shape[0], choices = routing->choices.shape[2];
-    int32_t *by_decision = malloc(tensor_bytes(&routing->choices));
+    struct backend *backend = routing->experiment->model.backend;
+    size_t decisions = kept->shape[0], bytes = kept->shape[2] * sizeof(int32_t);
+    char *by_decision = malloc(tensor_bytes(kept));
     if (by_decision == NULL)
         return error_set(error, ERROR_MEMORY, "evaluation: no memory for the experts of %zu samples", routing->count);
-    status result = e->model.backend->ops->download(e->model.backend, by_decision, routing->choices.data,
-                                                    tensor_bytes(&routing->choices), error);
+    status result = backend->ops->download(backend, by_decision, kept->data, tensor_bytes(kept), error);
     for (size_t d = 0; result == OK && d < decisions; d++)
         for (size_t i = 0; i < routing->count; i++)
-            memcpy(chosen + (i * decisions + d) * choices, by_decision + (d * routing->count + i) * choices,
-                   choices * sizeof *chosen);
+            memcpy((char *)to + (i * decisions + d) * bytes, by_decision + (d * routing->count + i) * bytes, bytes);
     free(by_decision);
     return result;
+}
+
+status routing_end(struct routing *routing, int32_t *chosen, float *gates, struct error *error)
+{
+    if (routing->choices.data == NULL)
+        return OK;
+    adapters_keep_choices(routing->experiment->model.adapters, routing->tower, NULL, NULL);
+    TRY(chosen != NULL ? by_sample(routing, &routing->choices, chosen, error) : OK);
+    return gates != NULL ? by_sample(routing, &routing->gates, gates, error) : OK;
 }

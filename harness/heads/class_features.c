@@ -43,7 +43,7 @@ static status encode_classes(struct experiment *e, const int32_t *tokens, size_t
     TRY(texts_create(&texts, e->model.clip, &e->model.step_memory, tokens, prompts, error));
     TRY(routing_begin(&routing, e, TOWER_TEXT, prompts, router, &encoding, error));
     status result = clip_encode_texts(e->model.clip, &encoding, &texts, &pass, &each, error);
-    TRY(routing_end(&routing, result == OK ? chosen : NULL, error));
+    TRY(routing_end(&routing, result == OK ? chosen : NULL, NULL, error));
     TRY(result);
     return mean_of_templates(e, &each, classes, features, error);
 }

@@ -22,17 +22,22 @@ static status draw_tower(struct experiment *e, enum pool pool, enum parameters_m
     return vit_initialize(e->model.clip, e->seed, error);
 }
 
-/* The CLIP is in the task's memory until its tower is copied. */
-static status take_tower(struct experiment *e, enum pool pool, enum parameters_mode mode, struct error *error)
+/* The file's model is in the task's memory until its tower is copied. */
+static status take_tower(struct experiment *e, bool is_vit, enum pool pool, enum parameters_mode mode,
+                         struct error *error)
 {
     const struct settings *s = &e->settings;
+    struct vit_stated stated = vit_weights_stated(&s->stated);
     struct clip *clip = NULL;
-    status result = weights_load(&clip, e->model.backend, &e->model.task_memory, s->weights, PARAMETERS_FROZEN,
-                                 &s->stated, &e->model.weights_read, error);
+    status result = is_vit ? vit_weights_load(&clip, e->model.backend, &e->model.task_memory, s->weights,
+                                              PARAMETERS_FROZEN, &stated, &e->model.weights_read, error)
+                           : weights_load(&clip, e->model.backend, &e->model.task_memory, s->weights, PARAMETERS_FROZEN,
+                                          &s->stated, &e->model.weights_read, error);
     if (result == OK) {
         struct vit_settings vit = vit_settings_of(clip);
         vit.pool = pool;
         result = model_choice_check(s->model_options, &vit, error);
+        vit.resolution = model_choice_resolution(s->model_options, vit.resolution);
         NEXT(result, vit_create(&e->model.clip, e->model.backend, &e->model.memory, &vit, mode, error));
     }
     NEXT(result, vit_copy_image_tower(e->model.clip, clip, error));
@@ -79,6 +84,22 @@ static status check_pool(const struct experiment *e, const struct vit_file *file
                      e->settings.weights, words[file->settings.pool], words[pool], words[file->settings.pool]);
 }
 
+/* Experts that are there have their blocks, which no score has to choose. */
+static status take_blocks(struct experiment *e, const struct vit_file *file, struct error *error)
+{
+    struct block_choice *blocks = &e->settings.adapter.place.blocks;
+    struct adapter_settings found = {.top_k = 1};
+    struct safetensors *opened;
+    if (!file->experts || !(e->model.groups & GROUP_ADAPTERS) || blocks->rule != BLOCKS_BY_SCORE)
+        return OK;
+    TRY(safetensors_open(&opened, e->settings.weights, error));
+    status result = adapter_file_settings(opened, "", &found, error);
+    if (result == OK)
+        *blocks = found.place.blocks;
+    safetensors_close(opened);
+    return result;
+}
+
 status image_tower_load(struct experiment *e, enum pool pool, enum parameters_mode mode, struct error *error)
 {
     struct vit_file file;
@@ -92,7 +113,12 @@ status image_tower_load(struct experiment *e, enum pool pool, enum parameters_mo
         TRY(model_choice_check(e->settings.model_options, &file.settings, error));
         vit_weights_note(&file, e->settings.weights, e->log);
     }
-    TRY((is_vit ? read_tower : take_tower)(e, pool, mode, error));
+    size_t own = file.settings.resolution;
+    if (is_vit && model_choice_resolution(e->settings.model_options, own) == own)
+        TRY(read_tower(e, pool, mode, error));
+    else
+        TRY(take_tower(e, is_vit, pool, mode, error));
+    TRY(take_blocks(e, &file, error));
     return open_experts(e, &file, error);
 }
 

@@ -69,7 +69,7 @@ static const struct preset rmoe[] = {{"adapter", "experts", "8"},
                                      {"adapter", "start", "copies"},
                                      {"adapter", "init_noise", "0.01"},
                                      {"adapter", "router", "softmax_topk"},
-                                     {"adapter", "blocks", "last_3"},
+                                     {"adapter", "blocks", "by_score_3"},
                                      {"adapter", "balance_loss", "rmoe"},
                                      {"adapter", "balance_weight", "0.0001"},
                                      {0}};

@@ -98,7 +98,7 @@ status machine_rates_measure(struct experiment *e, struct machine_rates *rates, 
 
 /* --- The run --- */
 
-/* Of the scores of blocks: as many steps, of adapters in all of them. */
+/* Of the scores of blocks: their steps and batches, with adapters in all of them. */
 static double scoring_cost(const struct experiment *e)
 {
     const struct adapter_settings *s = &e->settings.adapter;
@@ -111,7 +111,7 @@ static double scoring_cost(const struct experiment *e)
     for (size_t k = 0; scored && k < e->data.task_count; k++) {
         const struct task *task = &e->data.tasks[k];
         size_t texts, positions, iterations = task->settings.iterations,
-                                 steps = s->score_steps < iterations ? s->score_steps : iterations;
+                                 steps = 2 * s->score_steps < iterations ? 2 * s->score_steps : iterations;
         e->model.head->texts(e, task, &texts, &positions);
         cost += (double)steps * cost_adapter_step(n, task->settings.batch, texts, positions, &experts);
     }

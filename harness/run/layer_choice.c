@@ -22,11 +22,12 @@ struct scoring {
     struct experiment *experiment;
     struct layer_scores *scores;
     struct progress *progress;
-    size_t steps; /* of each task */
+    size_t steps; /* of each task before its batches are scored */
 };
 
+/* The gradients of a step that does not train stay, and those of the next are added. */
 static status one_step(const struct scoring *s, const struct task *task, struct batches *batches, size_t step,
-                       size_t steps, struct error *error)
+                       bool trains, struct error *error)
 {
     struct experiment *e = s->experiment;
     struct method_run none = {.experiment = e};
@@ -36,10 +37,9 @@ static status one_step(const struct scoring *s, const struct task *task, struct 
     arena_reset(&e->model.step_memory);
     TRY(batches_take(batches, &batch, error));
     TRY(experiment_set_step(e, task->index, step, schedule_rate(&schedule, step), error));
-    TRY(e->model.backend->ops->zero(e->model.backend, e->model.loss, sizeof *e->model.loss, error));
+    TRY(e->model.backend->ops->zero(e->model.backend, e->model.loss, LOSS_TERMS * sizeof *e->model.loss, error));
     TRY(classification_loss(&none, task, &batch, error));
-    TRY(layer_scores_add(s->scores, e->model.adapters, task->index, 1.0 / (double)steps, error));
-    for (size_t i = 0; trained_group_at(e, i, &group); i++)
+    for (size_t i = 0; trains && trained_group_at(e, i, &group); i++)
         TRY(parameters_step(group.parameters, e->model.state, &task->settings.rule, error));
     batches_advance(batches);
     return stop_requested(e->stop) ? error_set(error, ERROR_STOPPED, "stopped while blocks were scored") : OK;
@@ -49,7 +49,8 @@ static status score_task(const struct scoring *s, const struct task *task, struc
 {
     struct experiment *e = s->experiment;
     int32_t router = adapters_router(&e->model.adapters->settings, task->index);
-    size_t steps = s->steps < task->settings.iterations ? s->steps : task->settings.iterations;
+    size_t steps = 2 * s->steps < task->settings.iterations ? 2 * s->steps : task->settings.iterations,
+           trained = steps / 2;
     struct batches *batches;
     if (task->index > 0)
         TRY(model_restart(e, error));
@@ -66,9 +67,10 @@ static status score_task(const struct scoring *s, const struct task *task, struc
                                                               .tasks = e->data.task_count,
                                                               .step = step + 1,
                                                               .steps = steps});
-        result = one_step(s, task, batches, step, steps, error);
+        result = one_step(s, task, batches, step, step < trained, error);
     }
     batches_close(batches);
+    NEXT(result, layer_scores_add(s->scores, e->model.adapters, task->index, 1.0 / (double)(steps - trained), error));
     return result;
 }
 
@@ -86,8 +88,9 @@ static status score_tasks(struct experiment *e, struct progress *progress, struc
     struct scoring scoring = {e, scores, progress, a->score_steps};
     a->place = (struct adapter_place){.towers = a->place.towers}; /* all blocks, and nothing is shared */
     if (expert_kind_of(a)->place == REPLACES_MLP && a->router == &router_softmax_topk)
-        a->aligned_output = true;
+        a->aligned_output = ALIGN_SHARED;
     a->start = EXPERT_START_COPIES;
+    a->init_noise = a->score_noise;
     a->capacity = 0;
     e->settings.gpus = 1;
     TRY(experiment_reopen(e, e->model.groups & ~(unsigned)GROUPS_TOWERS, MODEL_ALONE, error));

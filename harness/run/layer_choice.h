@@ -1,11 +1,13 @@
-/* Chooses the blocks of adapter.blocks: by_score_N before anything is trained (adapters/scores.h).
+/* Chooses the blocks of adapter.blocks: by_score_N before anything is trained (adapters/scores.h), in the two steps of
+ * Wu et al. 2022, Appendix A.
  *
  *     TRY(layer_choice_settle(e, path, progress, &settled, error));     // e has adapters in the chosen blocks now
  *
  * Every task starts from the initial model, with experts in all blocks, and takes the first adapter.score_steps steps
- * of its training, in which only adapters and a trained head change. Blocks share no experts then. Where experts
- * replace the MLPs, their outputs are aligned and there is no capacity limit, so that the scored model starts out equal
- * to the dense one.
+ * of its training, in which only adapters and a trained head change. Then nothing changes, and the gradient of the mean
+ * loss of as many more batches gives the scores; a task of fewer steps is halved. Blocks share no experts then. Where
+ * experts replace the MLPs, they start with adapter.score_noise, their outputs are aligned and there is no capacity
+ * limit, so that the scored model starts out equal to the dense one.
  */
 #ifndef MTIL_HARNESS_RUN_LAYER_CHOICE_H
 #define MTIL_HARNESS_RUN_LAYER_CHOICE_H

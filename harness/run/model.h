@@ -8,6 +8,8 @@
 #include "models/clip.h"
 #include "models/tokenizer.h"
 
+enum { LOSS_TERMS = 2 };
+
 struct model {
     struct backend *backend;
     struct arena memory, task_memory, step_memory; /* of the run, a task, a step; method.h says when each is reset */
@@ -20,8 +22,8 @@ struct model {
     struct file_stamp weights_read, vocabulary_read; /* of the files when they were read */
     unsigned groups;                                 /* trained groups: set of enum parameter_group */
     float logit_scale; /* exp of the parameter, read when a task of the head `text` begins; no method trains it */
-    struct step_state *state;       /* device */
-    float *loss;                    /* device, one value */
+    struct step_state *state; /* device */
+    float *loss; /* device, LOSS_TERMS values: of the step, and of all balance losses without their weight */
     struct step_guard *guard;       /* device; guard.h */
     int32_t *found;                 /* device, one value: set by guard.h where a value is not finite */
     int32_t *counts_before[TOWERS]; /* device: the experts' selection counts before a step */

@@ -11,7 +11,8 @@ enum { HEADS_MOST = 1024, HEAD_WIDTH = 64, HIDDEN_PER_WIDTH = 4 };
     {.name = (key), .type = OPTION_INTEGER, .minimum = (least), .maximum = (most), .fallback = (usual), .help = (text)}
 #define FLAG(key, usual, text) {.name = (key), .type = OPTION_BOOLEAN, .fallback = (usual), .help = (text)}
 #define SIZES(usual) \
-    SIZE("resolution", 1, 4096, usual("32"), "side of an image in pixels"), \
+    SIZE("resolution", 1, 4096, usual("32"), \
+         "side of an image in pixels; positions of a file of another side are interpolated"), \
     SIZE("patch", 1, 4096, usual("4"), "side of a patch in pixels"), \
     SIZE("width", 1, 16384, usual("192"), "width of the blocks"), \
     SIZE("hidden", 0, 65536, usual("0"), "hidden units of the MLPs; 0: 4 times the width"), \
@@ -119,7 +120,12 @@ const char *model_choice_size(const struct options *options)
     return NULL;
 }
 
-/* In the order of the options. */
+size_t model_choice_resolution(const struct options *options, size_t of_file)
+{
+    return has_value(options, &file_options[0]) ? whole(options, "resolution") : of_file;
+}
+
+/* In the order of the options; images may have another size. */
 static void sizes_of(const struct vit_settings *vit, size_t sizes[])
 {
     const size_t all[] = {vit->resolution, vit->patch,        vit->width,      vit->hidden,
@@ -143,13 +149,13 @@ status model_choice_check(const struct options *options, const struct vit_settin
     enum { SIZES_COUNT = sizeof file_options / sizeof *file_options - 1 };
     size_t sizes[SIZES_COUNT];
     sizes_of(vit, sizes);
-    for (size_t i = 0; i < SIZES_COUNT; i++)
+    for (size_t i = 1; i < SIZES_COUNT; i++)
         if (has_value(options, &file_options[i]) && !is_same(options, &file_options[i], sizes[i], vit))
-            return error_set(error, ERROR_ARGUMENT,
-                             "model.%s is %s, but %zu in %s, and its weights (with %zu x %zu embedded positions) are "
-                             "not resized; set model.%s=%zu or leave it out",
-                             file_options[i].name, options_as_text(options, file_options[i].name), sizes[i],
-                             options_text(options, "weights"), vit->resolution / vit->patch,
-                             vit->resolution / vit->patch, file_options[i].name, sizes[i]);
+            return error_set(
+                error, ERROR_ARGUMENT,
+                "model.%s is %s, but %zu in %s, and its weights are not resized; set model.%s=%zu or leave it "
+                "out",
+                file_options[i].name, options_as_text(options, file_options[i].name), sizes[i],
+                options_text(options, "weights"), file_options[i].name, sizes[i]);
     return OK;
 }

@@ -27,7 +27,10 @@ status model_choice_scratch(struct vit_settings *vit, const struct options *opti
 /* The first of these sizes that is stated for a file; NULL: none. */
 const char *model_choice_size(const struct options *options);
 
-/* Checks that the stated sizes are the model's. */
+/* The side of the images: the file's, unless it is stated. */
+size_t model_choice_resolution(const struct options *options, size_t of_file);
+
+/* Checks that the stated sizes are the model's; the resolution may differ. */
 status model_choice_check(const struct options *options, const struct vit_settings *vit, struct error *error);
 
 /* The option table entries that model_choice_read reads. */

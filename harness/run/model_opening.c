@@ -54,7 +54,7 @@ status model_open(struct experiment *e, struct error *error)
     struct tensor memory;
     TRY(tensor_take(&memory, &e->model.memory, TENSOR_U8, "step state", 1, (size_t[]){sizeof *e->model.state}, error));
     e->model.state = memory.data;
-    TRY(tensor_take(&memory, &e->model.memory, TENSOR_F32, "loss", 1, (size_t[]){1}, error));
+    TRY(tensor_take(&memory, &e->model.memory, TENSOR_F32, "loss", 1, (size_t[]){LOSS_TERMS}, error));
     e->model.loss = memory.data;
     return guard_create(e, error);
 }

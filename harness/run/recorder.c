@@ -219,6 +219,7 @@ static status record_class_experts(const struct recorder *r, int64_t after_task,
             .task = (int64_t)set->task->index,
             .block = (int64_t)adapters_decision_block(r->experiment->model.adapters, TOWER_IMAGE, b),
             .counts = experts->counts + b * experts->classes * experts->experts,
+            .gates = experts->gates + b * experts->classes * experts->experts,
             .classes = experts->classes,
             .experts = experts->experts};
         TRY(store_add_class_experts(r->store, r->run, &row, error));

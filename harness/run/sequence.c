@@ -116,6 +116,7 @@ static status after_iteration(void *context, const struct step_report *report, s
         struct step_row row = {.task = (int64_t)task,
                                .iteration = (int64_t)report->iteration,
                                .loss = report->loss,
+                               .balance_loss = report->balance,
                                .learning_rate = report->rate};
         TRY(store_add_step(r->sequence->store, r->recorder.run, &row, error));
     }

@@ -325,7 +325,8 @@ status replicas_begin_step(struct experiment *e, bool compute, struct error *err
 {
     if (e->work.group == NULL || e->model.adapters == NULL)
         return compute ? OK
-                       : e->model.backend->ops->zero(e->model.backend, e->model.loss, sizeof *e->model.loss, error);
+                       : e->model.backend->ops->zero(e->model.backend, e->model.loss,
+                                                     LOSS_TERMS * sizeof *e->model.loss, error);
     if (e->work.rank > 0) { /* the leader's counts include the previous steps */
         TRY(clear_counts(e, TOWER_IMAGE, error));
         TRY(clear_statistics(e, TOWER_IMAGE, error));
@@ -337,7 +338,7 @@ status replicas_begin_step(struct experiment *e, bool compute, struct error *err
         TRY(e->model.backend->ops->zero(e->model.backend, group->flags, group->flags_count * sizeof *group->flags,
                                         error));
     }
-    return e->model.backend->ops->zero(e->model.backend, e->model.loss, sizeof *e->model.loss, error);
+    return e->model.backend->ops->zero(e->model.backend, e->model.loss, LOSS_TERMS * sizeof *e->model.loss, error);
 }
 
 static status reduce(struct experiment *e, enum reduction reduction, void *values, size_t n, struct error *error)
@@ -389,7 +390,7 @@ status replicas_share(struct experiment *e, struct error *error)
 {
     if (e->work.group == NULL)
         return OK;
-    TRY(reduce(e, SUM_FLOATS, e->model.loss, 1, error));
+    TRY(reduce(e, SUM_FLOATS, e->model.loss, LOSS_TERMS, error));
     for (int t = 0; e->model.groups & GROUP_ADAPTERS && t < TOWERS; t++)
         TRY(reduce_marks(e, (enum tower)t, error));
     struct trained_group group;

@@ -21,7 +21,7 @@ status classification_loss(struct method_run *run, const struct task *task, cons
         return OK;
     trained_encoding(e, TOWER_IMAGE, e->routers, &encoding);
     if (e->model.groups & GROUP_ADAPTERS)
-        adapters_add_loss(e->model.adapters, e->model.loss, share);
+        adapters_add_loss(e->model.adapters, e->model.loss, e->model.loss + 1, share);
     encoding.first = batch->first;
     struct image_batch images = {.images = batch->images};
     TRY(clip_encode_images(e->model.clip, &encoding, &images, &pass, &features, error));
@@ -65,7 +65,7 @@ static status compute(void *context, struct error *error)
     struct iterations *i = context;
     struct experiment *e = i->experiment;
     arena_release(&e->model.step_memory, i->start); /* start again after a recording that failed */
-    TRY(e->model.backend->ops->zero(e->model.backend, e->model.loss, sizeof *e->model.loss, error));
+    TRY(e->model.backend->ops->zero(e->model.backend, e->model.loss, LOSS_TERMS * sizeof *e->model.loss, error));
     return i->loss(&e->method, i->task, &i->batch, error);
 }
 
@@ -100,16 +100,18 @@ static status look(const struct iterations *i, struct step_report *report, struc
 {
     struct experiment *e = i->experiment;
     const struct training *training = i->training;
-    float loss;
-    report->loss = NAN;
+    float loss[LOSS_TERMS];
+    report->loss = report->balance = NAN;
     report->looked =
         training->wants_loss != NULL && training->wants_loss(training->context, report->iteration, report->iterations);
     if (report->looked || !e->model.backend->asynchronous)
         TRY(guard_check_steps(e, i->task, error));
     if (!report->looked)
         return OK;
-    TRY(e->model.backend->ops->download(e->model.backend, &loss, e->model.loss, sizeof loss, error));
-    report->loss = (double)loss;
+    TRY(e->model.backend->ops->download(e->model.backend, loss, e->model.loss, sizeof loss, error));
+    report->loss = (double)loss[0];
+    if (e->model.groups & GROUP_ADAPTERS && e->model.adapters->settings.balance != BALANCE_NONE)
+        report->balance = (double)loss[1];
     return OK;
 }
 

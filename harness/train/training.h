@@ -9,7 +9,7 @@
 struct step_report {
     size_t iteration, iterations, images; /* images: of this call of train_task so far */
     bool looked;                          /* loss was read; with on_nan: skip it may be NAN all the same */
-    double loss, rate;
+    double loss, balance, rate;           /* balance: losses of all blocks without their weight; NAN: there are none */
 };
 
 struct training {

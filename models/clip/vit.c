@@ -114,19 +114,65 @@ status vit_initialize(struct clip *vit, uint64_t seed, struct error *error)
     return OK;
 }
 
-/* All settings but the pooling as text, for messages. */
+/* All settings but pooling and resolution as text, for messages. */
 struct words {
     char text[256];
 };
 static struct words words_of(const struct vit_settings *s)
 {
     struct words words;
-    snprintf(words.text, sizeof words.text,
-             "images of %zu pixels in patches of %zu, %zu blocks (%zu groups that share) of width %zu with %zu heads "
-             "and %zu hidden units, %s, %s norm before them",
-             s->resolution, s->patch, s->blocks, s->share_groups, s->width, s->heads, s->hidden,
-             clip_activation_name(s->activation), s->ln_pre ? "a" : "no");
+    snprintf(
+        words.text, sizeof words.text,
+        "patches of %zu pixels, %zu blocks (%zu groups that share) of width %zu with %zu heads and %zu hidden units, "
+        "%s, %s norm before them",
+        s->patch, s->blocks, s->share_groups, s->width, s->heads, s->hidden, clip_activation_name(s->activation),
+        s->ln_pre ? "a" : "no");
     return words;
+}
+
+/* Cubic convolution with a = −0.75, as PyTorch's bicubic interpolation without aligned corners. */
+static double cubic(double distance)
+{
+    double t = fabs(distance), a = -0.75;
+    return t <= 1 ? ((a + 2) * t - (a + 3)) * t * t + 1 : t < 2 ? a * (((t - 5) * t + 8) * t - 4) : 0;
+}
+
+void vit_resize_grid(const float *from, size_t old, float *to, size_t side, size_t width)
+{
+    for (size_t at = 0; at < side * side; at++) {
+        double y = ((double)(at / side) + 0.5) * (double)old / (double)side - 0.5,
+               x = ((double)(at % side) + 0.5) * (double)old / (double)side - 0.5;
+        for (size_t c = 0; c < width; c++) {
+            double sum = 0;
+            for (double row = floor(y) - 1; row < floor(y) + 3; row++)
+                for (double column = floor(x) - 1; column < floor(x) + 3; column++) {
+                    size_t v = (size_t)fmin(fmax(row, 0), (double)old - 1),
+                           u = (size_t)fmin(fmax(column, 0), (double)old - 1);
+                    sum += cubic(y - row) * cubic(x - column) * (double)from[(v * old + u) * width + c];
+                }
+            to[at * width + c] = (float)sum;
+        }
+    }
+}
+
+/* Positions of another number of patches are interpolated; the class token's stays. */
+static status copy_tensor(struct clip *vit, const struct clip *clip, const struct parameter *to, struct error *error)
+{
+    const struct parameter *from = parameters_find(clip->parameters, to->name);
+    float *values = malloc(array_size(from->size + to->size, sizeof *values)), *copied = values;
+    if (values == NULL)
+        return error_set(error, ERROR_MEMORY, "vit: no memory to copy %s", to->name);
+    status result = parameters_download(clip->parameters, from, values, error);
+    if (result == OK && from->size != to->size) {
+        size_t width = to->shape[1];
+        copied = values + from->size;
+        memcpy(copied, values, width * sizeof *values);
+        vit_resize_grid(values + width, clip->dimensions.resolution / clip->dimensions.patch, copied + width,
+                        vit->dimensions.resolution / vit->dimensions.patch, width);
+    }
+    NEXT(result, parameters_upload(vit->parameters, to, copied, error));
+    free(values);
+    return result;
 }
 
 status vit_copy_image_tower(struct clip *vit, const struct clip *clip, struct error *error)
@@ -136,15 +182,7 @@ status vit_copy_image_tower(struct clip *vit, const struct clip *clip, struct er
     if (strcmp(expected_words.text, found_words.text) != 0)
         return error_set(error, ERROR_ARGUMENT, "vit: expected the form of CLIP's image tower, %s; found %s",
                          expected_words.text, found_words.text);
-    for (size_t i = 0; i < vit->parameters->count; i++) {
-        const struct parameter *to = &vit->parameters->list[i], *from = parameters_find(clip->parameters, to->name);
-        float *values = malloc(array_size(to->size, sizeof *values));
-        if (values == NULL)
-            return error_set(error, ERROR_MEMORY, "vit: no memory to copy %s", to->name);
-        status result = parameters_download(clip->parameters, from, values, error);
-        NEXT(result, parameters_upload(vit->parameters, to, values, error));
-        free(values);
-        TRY(result);
-    }
+    for (size_t i = 0; i < vit->parameters->count; i++)
+        TRY(copy_tensor(vit, clip, &vit->parameters->list[i], error));
     return OK;
 }

@@ -100,9 +100,11 @@ status cpu_balance(struct backend *backend, const struct balance *o, struct erro
     run.load = run.importance + experts;
     cpu_run_rows(cpu, samples, 32 * experts, find_probabilities, &run);
     add_up(&run);
-    double weight = (double)o->weight;
-    *o->loss += (float)(weight * (routing_variation(run.importance, experts, weight) +
-                                  routing_variation(run.load, experts, weight)));
+    double weight = (double)o->weight, variation = routing_variation(run.importance, experts, weight) +
+                                                   routing_variation(run.load, experts, weight);
+    *o->loss += (float)(weight * variation);
+    if (o->unweighted != NULL)
+        *o->unweighted += (float)((double)o->share * variation);
     cpu_run_rows(cpu, samples, 32 * experts, find_gradients, &run);
     arena_release(&cpu->scratch, mark);
     return OK;
@@ -129,7 +131,7 @@ static void add_probabilities(struct cpu *cpu, const void *operation, size_t fir
             run->load[e] += (double)o->probabilities[b * experts + e];
 }
 
-/* weight · E · Σ m P; load becomes weight · E · m / n */
+/* E · Σ m P; load becomes weight · E · m / n */
 static double widenet_loss(struct cpu *cpu, const struct softmax_run *run, int32_t *sent)
 {
     const struct dispatch *d = run->o->dispatch;
@@ -142,9 +144,9 @@ static double widenet_loss(struct cpu *cpu, const struct softmax_run *run, int32
     cpu_run_rows(cpu, (d->experts + COLUMNS - 1) / COLUMNS, COLUMNS * d->samples, add_probabilities, run);
     double loss = 0, n = samples > 0 ? (double)samples : 1;
     for (size_t e = 0; e < d->experts; e++) {
-        double slope = (double)run->o->weight * (double)d->experts * sent[e] / n / n;
+        double slope = (double)d->experts * sent[e] / n / n;
         loss += slope * run->load[e];
-        run->load[e] = slope;
+        run->load[e] = (double)run->o->weight * slope;
     }
     return loss;
 }
@@ -155,8 +157,7 @@ static double rmoe_loss(const struct softmax_run *run)
     for (size_t i = 0; i < d->samples * d->top_k; i++)
         if (d->chosen[i] >= 0)
             run->load[d->chosen[i]] += (double)d->gates[i]; /* 0 beyond the limit */
-    double weight = (double)run->o->weight;
-    return weight * routing_population_variation(run->load, d->experts, weight);
+    return routing_population_variation(run->load, d->experts, (double)run->o->weight);
 }
 
 static void probability_gradients(struct cpu *cpu, const void *operation, size_t first, size_t last)
@@ -188,7 +189,10 @@ status cpu_balance_softmax(struct backend *backend, const struct balance_softmax
     memset(sent, 0, experts * sizeof(int32_t));
     memset(load, 0, experts * sizeof(double));
     run.load = load;
-    *o->loss += (float)(o->kind == BALANCE_WIDENET ? widenet_loss(cpu, &run, sent) : rmoe_loss(&run));
+    double loss = o->kind == BALANCE_WIDENET ? widenet_loss(cpu, &run, sent) : rmoe_loss(&run);
+    *o->loss += (float)((double)o->weight * loss);
+    if (o->unweighted != NULL)
+        *o->unweighted += (float)((double)o->share * loss);
     cpu_run_rows(cpu, o->dispatch->samples, experts, probability_gradients, &run);
     arena_release(&cpu->scratch, mark);
     return OK;

@@ -59,8 +59,9 @@ static void weigh_rows(struct cpu *cpu, const void *operation, size_t first, siz
     (void)cpu;
     const struct route_softmax *o = operation;
     for (size_t at = first * o->top_k; at < last * o->top_k; at += o->top_k) {
-        if (o->aligned)
-            routing_align(o->top_k, o->dispatch->slot + at, o->dispatch->gates + at, o->weights + at);
+        if (o->aligned != ALIGN_NONE)
+            routing_align(o->top_k, o->aligned == ALIGN_EACH, o->dispatch->slot + at, o->dispatch->gates + at,
+                          o->weights + at);
         else
             memcpy(o->weights + at, o->dispatch->gates + at, o->top_k * sizeof *o->weights);
     }

@@ -7,7 +7,8 @@ struct balance_values {
     const int32_t *chosen;
     const float *gates, *noise_logits, *drawn;
     float epsilon, weight;
-    float *logits, *dnoise_logits, *dgates, *loss;
+    float *logits, *dnoise_logits, *dgates, *loss, *unweighted;
+    float share;
     int32_t *next;             /* [B] the expert of the (K + 1)-th largest z; −1: none */
     float *probability;        /* [B, E] of being chosen; 0 where all or none are */
     double *importance, *load; /* [E], then their slopes */
@@ -56,8 +57,11 @@ static __global__ void add_experts(struct balance_values v)
 static __global__ void add_variations(struct balance_values v)
 {
     double weight = (double)v.weight;
-    *v.loss += (float)(weight * (routing_variation(v.importance, v.experts, weight) +
-                                 routing_variation(v.load, v.experts, weight)));
+    double variation =
+        routing_variation(v.importance, v.experts, weight) + routing_variation(v.load, v.experts, weight);
+    *v.loss += (float)(weight * variation);
+    if (v.unweighted != NULL)
+        *v.unweighted += (float)((double)v.share * variation);
 }
 
 /* A block has a sample. Shared memory: from [E], what each expert's probability takes back from its threshold */
@@ -106,9 +110,9 @@ status cuda_balance(struct backend *backend, const struct balance *o, struct err
     struct cuda *cuda = cuda_of(backend);
     struct arena_mark mark = arena_mark(&cuda->scratch);
     const struct dispatch *d = o->dispatch;
-    struct balance_values v = {d->samples,       d->experts, d->top_k,   d->chosen, d->gates,
-                               o->noise_logits,  o->drawn,   o->epsilon, o->weight, o->logits,
-                               o->dnoise_logits, o->dgates,  o->loss};
+    struct balance_values v = {d->samples,       d->experts, d->top_k,   d->chosen,     d->gates,
+                               o->noise_logits,  o->drawn,   o->epsilon, o->weight,     o->logits,
+                               o->dnoise_logits, o->dgates,  o->loss,    o->unweighted, o->share};
     void *memory;
     if (d->samples == 0)
         return OK;
@@ -135,8 +139,8 @@ struct softmax_values {
     enum balance_softmax_kind kind;
     size_t chunks;
     const float *probabilities;
-    float weight;
-    float *dprobabilities, *loss;
+    float weight, share;
+    float *dprobabilities, *loss, *unweighted;
     double *sums, *sent; /* [chunks, E]: Σ p, or of kept gates (RMoE); choices */
     double *slopes;      /* [E]: of the loss along p (WideNet) or along a kept gate */
 };
@@ -177,18 +181,22 @@ static __global__ void add_balance(struct slots d, struct softmax_values v)
         choices += sent[e];
     double samples = choices > 0 ? choices / (double)d.top_k : 1;
     for (size_t e = threadIdx.x; v.kind == BALANCE_WIDENET && e < d.experts; e += blockDim.x)
-        v.slopes[e] = weight * (double)d.experts * sent[e] / samples / samples;
+        v.slopes[e] = (double)d.experts * sent[e] / samples / samples;
     __syncthreads();
     if (threadIdx.x > 0)
         return;
     for (size_t e = 0; v.kind == BALANCE_WIDENET && e < d.experts; e++)
         loss += v.slopes[e] * sums[e];
+    for (size_t e = 0; v.kind == BALANCE_WIDENET && e < d.experts; e++)
+        v.slopes[e] *= weight;
     if (v.kind == BALANCE_RMOE) {
-        loss = weight * routing_population_variation(sums, d.experts, weight);
+        loss = routing_population_variation(sums, d.experts, weight);
         for (size_t e = 0; e < d.experts; e++)
             v.slopes[e] = sums[e];
     }
-    *v.loss += (float)loss;
+    *v.loss += (float)(weight * loss);
+    if (v.unweighted != NULL)
+        *v.unweighted += (float)((double)v.share * loss);
 }
 
 static __global__ void probability_gradients(struct slots d, struct softmax_values v)
@@ -213,8 +221,9 @@ status cuda_balance_softmax(struct backend *backend, const struct balance_softma
     void *memory;
     TRY(cuda_scratch(cuda, (2 * each + d.experts) * sizeof(double), &memory, error));
     double *sums = (double *)memory;
-    struct softmax_values v = {o->kind, chunks, o->probabilities, o->weight,      o->dprobabilities,
-                               o->loss, sums,   sums + each,      sums + 2 * each};
+    struct softmax_values v = {o->kind,           chunks,  o->probabilities, o->weight, o->share,
+                               o->dprobabilities, o->loss, o->unweighted,    sums,      sums + each,
+                               sums + 2 * each};
     CUDA_LAUNCH(cuda, sum_samples, (unsigned int)chunks, BLOCK, 0, d, v);
     CUDA_LAUNCH(cuda, add_balance, 1, BLOCK, 2 * d.experts * sizeof(double), d, v);
     CUDA_LAUNCH(cuda, probability_gradients, blocks_for(d.samples * d.experts, BLOCK), BLOCK, 0, d, v);

@@ -69,14 +69,14 @@ static __global__ void choose_rows(struct slots d, struct choice_values v)
         gates[k] = p[chosen[k]];
 }
 
-static __global__ void weigh_rows(struct slots d, bool aligned, float *weights)
+static __global__ void weigh_rows(struct slots d, enum alignment aligned, float *weights)
 {
     size_t b = global_thread(), at = b * d.top_k;
     if (b >= d.samples)
         return;
-    if (aligned)
-        routing_align(d.top_k, d.slot + at, d.gates + at, weights + at);
-    for (size_t k = at; !aligned && k < at + d.top_k; k++)
+    if (aligned != ALIGN_NONE)
+        routing_align(d.top_k, aligned == ALIGN_EACH, d.slot + at, d.gates + at, weights + at);
+    for (size_t k = at; aligned == ALIGN_NONE && k < at + d.top_k; k++)
         weights[k] = d.gates[k];
 }
 

@@ -78,9 +78,10 @@ status query_class_experts(struct store *store, const struct query_filter *filte
 {
     if (filter->dataset == NULL)
         return query_answer_sql(store,
-                                CHOSEN "SELECT run, task, name, block, class, class_name, expert, count, share "
-                                       "FROM chosen JOIN class_usage USING (run) "
-                                       "ORDER BY run, task, block, class, expert",
+                                CHOSEN
+                                "SELECT run, task, name, block, class, class_name, expert, count, share, mean_gate "
+                                "FROM chosen JOIN class_usage USING (run) "
+                                "ORDER BY run, task, block, class, expert",
                                 filter, table, error);
     struct table rows = {0};
     status result = query_answer_sql(store,

@@ -21,8 +21,8 @@ static const char *const insert_sql[INSERT_COUNT] = {
     [INSERT_EVALUATION] =
         "INSERT INTO evaluations (run, after_task, task, correct, images) VALUES (?1, ?2, ?3, ?4, ?5)",
     [INSERT_PER_IMAGE] = "INSERT INTO per_image (run, after_task, task, kind, data) VALUES (?1, ?2, ?3, ?4, ?5)",
-    [INSERT_CLASS_EXPERT] = "INSERT INTO class_experts (run, task, after_task, block, class, expert, count) "
-                            "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+    [INSERT_CLASS_EXPERT] = "INSERT INTO class_experts (run, task, after_task, block, class, expert, count, gate) "
+                            "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
     [INSERT_EXPERT_COUNT] = "INSERT INTO expert_counts (run, task, encoder, block, expert, count) "
                             "VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
     [INSERT_EXPERT_EVENT] = "INSERT INTO expert_events (run, task, iteration, encoder, block, position, event, target, "
@@ -35,7 +35,8 @@ static const char *const insert_sql[INSERT_COUNT] = {
     [INSERT_ROUTER_CHOICE] = "INSERT INTO router_choices (run, after_task, task, router, count) "
                              "VALUES (?1, ?2, ?3, ?4, ?5)",
     [INSERT_THRESHOLD] = "INSERT INTO selector_thresholds (run, task, threshold) VALUES (?1, ?2, ?3)",
-    [INSERT_STEP] = "INSERT INTO steps (run, task, iteration, loss, learning_rate) VALUES (?1, ?2, ?3, ?4, ?5)",
+    [INSERT_STEP] = "INSERT INTO steps (run, task, iteration, loss, learning_rate, balance_loss) "
+                    "VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
     [INSERT_SKIPPED_STEPS] = "INSERT INTO skipped_steps (run, task, steps) VALUES (?1, ?2, ?3)",
     [INSERT_TIMING] = "INSERT INTO timings (run, task, iteration, phase, seconds, iterations, images, peak_bytes) "
                       "VALUES (?1, ?2, ?3, ?4, ?5, nullif(?6, 0), nullif(?7, 0), nullif(?8, 0))",
@@ -260,11 +261,13 @@ status store_add_class_experts(struct store *store, int64_t run, const struct cl
     status result = OK;
     for (size_t i = 0; i < row->classes * row->experts && result == OK; i++)
         if (row->counts[i] > 0)
-            result = insert(store, INSERT_CLASS_EXPERT,
-                            VALUES(value_integer(run), value_integer(row->task), value_integer(row->after_task),
-                                   value_integer(row->block), value_integer((int64_t)(i / row->experts)),
-                                   value_integer((int64_t)(i % row->experts)), value_integer((int64_t)row->counts[i])),
-                            error);
+            result =
+                insert(store, INSERT_CLASS_EXPERT,
+                       VALUES(value_integer(run), value_integer(row->task), value_integer(row->after_task),
+                              value_integer(row->block), value_integer((int64_t)(i / row->experts)),
+                              value_integer((int64_t)(i % row->experts)), value_integer((int64_t)row->counts[i]),
+                              value_real(row->gates != NULL ? row->gates[i] / (double)row->counts[i] : (double)NAN)),
+                       error);
     return database_end(store->database, began, result, error);
 }
 
@@ -279,7 +282,7 @@ status store_add_step(struct store *store, int64_t run, const struct step_row *r
 {
     return insert(store, INSERT_STEP,
                   VALUES(value_integer(run), value_integer(row->task), value_integer(row->iteration),
-                         value_real(row->loss), value_real(row->learning_rate)),
+                         value_real(row->loss), value_real(row->learning_rate), value_real(row->balance_loss)),
                   error);
 }
 

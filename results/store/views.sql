@@ -137,12 +137,15 @@ LEFT JOIN frozen_experts ON frozen_experts.run = expert_counts.run AND frozen_ex
                             AND frozen_experts.block = expert_counts.block
                             AND frozen_experts.expert = expert_counts.expert;
 
--- Experts by class: share of the class's choices in the block; class_name is empty where none is stored.
+-- Experts by class: share of the class's choices in the block, and the mean gate of the expert over all of these choices, 0
+-- for other experts' choices; class_name is empty where none is stored.
 CREATE VIEW class_usage AS
 SELECT class_experts.run AS run, class_experts.task AS task, tasks.name AS name, after_task, block,
        class_experts.class AS class, task_classes.name AS class_name, expert, count,
        100.0 * count / sum(count) OVER (PARTITION BY class_experts.run, class_experts.task, after_task, block,
-                                                     class_experts.class) AS share
+                                                     class_experts.class) AS share,
+       gate * count / sum(count) OVER (PARTITION BY class_experts.run, class_experts.task, after_task, block,
+                                                    class_experts.class) AS mean_gate
 FROM class_experts
 JOIN tasks USING (run, task)
 LEFT JOIN task_classes ON task_classes.run = class_experts.run AND task_classes.task = class_experts.task

@@ -48,7 +48,7 @@ struct adapters *small_adapters_add(struct small *s, const struct adapter_settin
         int32_t r = adapters_router(&adapters->settings, SMALL_TASK);
         small_set_routers(s, (enum tower)t, (const int32_t[]){r, r, r, r});
     }
-    adapters_add_loss(adapters, s->loss, 1.0f);
+    adapters_add_loss(adapters, s->loss, NULL, 1.0f);
     must(adapters_begin_task(adapters, SMALL_TASK, &error));
     return adapters;
 }

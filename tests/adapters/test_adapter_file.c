@@ -325,7 +325,7 @@ static void choices_are_in_the_file(void **state)
     cases[4].gate_input = GATE_MEAN;
     cases[5].routing = ROUTING_PER_TOKEN;
     cases[7].router = &router_softmax_topk;
-    cases[7].aligned_output = true;
+    cases[7].aligned_output = ALIGN_EACH;
     cases[8].router = &router_random_uniform;
     cases[8].top_k = cases[8].tasks = 1;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

@@ -414,7 +414,7 @@ static void balance_loss_is_added(void **state)
         settings.balance = i > 0 ? BALANCE_CV : BALANCE_NONE;
         settings.balance_weight = 2.0f;
         struct adapters *adapters = small_adapters_open(&s, 1, &settings);
-        adapters_add_loss(adapters, s.loss, i == 2 ? 0.25f : 1.0f);
+        adapters_add_loss(adapters, s.loss, NULL, i == 2 ? 0.25f : 1.0f);
         losses[i] = small_loss(&s, false);
         small_adapters_close(&s, adapters);
     }

@@ -189,7 +189,7 @@ static void copies_of_the_mlp_compute_what_it_did(void **state)
     struct adapter_settings cases[] = {small_ffn_settings, ewa_settings(), small_ffn_settings, small_ffn_settings};
     cases[2].router = cases[3].router = &router_softmax_topk;
     cases[2].top_k = cases[3].top_k = 1;
-    cases[2].aligned_output = true;
+    cases[2].aligned_output = ALIGN_SHARED;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct small s;
         struct adapters *adapters = start_from_mlps(&s, &cases[i], 7);
@@ -338,13 +338,13 @@ static double deviation(const float *values, const float *around, size_t n)
     return sqrt(squares / (double)n - pow(sum / (double)n, 2));
 }
 
-/* Every tensor by its own deviation, every expert by other numbers. */
-static void noise_is_a_share_of_each_tensors_deviation(void **state)
+/* Every tensor by its own deviation, or all by the same; every expert by other numbers. */
+static void expect_noise(bool absolute)
 {
-    (void)state;
     struct small s;
     struct adapter_settings settings = small_ffn_settings;
     settings.init_noise = 0.25f;
+    settings.absolute_noise = absolute;
     struct adapters *adapters = start_from_mlps(&s, &settings, 7);
     const struct block *block = &s.clip->towers[TOWER_IMAGE].blocks[1];
     const float *mlp[EXPERT_PARTS] = {block->c_fc.weight.value, block->c_fc.bias.value, block->c_proj.weight.value,
@@ -354,12 +354,24 @@ static void noise_is_a_share_of_each_tensors_deviation(void **state)
         const float *first = expert_values(&s, adapters, part, 0, &n),
                     *other = expert_values(&s, adapters, part, 3, &n),
                     *from = from_device(&s.d, mlp[part], n * sizeof *from);
-        double share = deviation(first, from, n) / deviation(from, NULL, n),
-               apart = deviation(first, other, n) / deviation(from, NULL, n), rounding = 3.5 * 0.25 / sqrt((double)n);
+        double unit = absolute ? 1 : deviation(from, NULL, n), share = deviation(first, from, n) / unit,
+               apart = deviation(first, other, n) / unit, rounding = 3.5 * 0.25 / sqrt((double)n);
         if (!(fabs(share - 0.25) < rounding && fabs(apart - 0.25 * sqrt(2)) < 2 * rounding))
             fail_msg("part %zu: noise is %g, and %g between experts", part, share, apart);
     }
     small_adapters_close(&s, adapters);
+}
+
+static void noise_is_a_share_of_each_tensors_deviation(void **state)
+{
+    (void)state;
+    expect_noise(false);
+}
+
+static void noise_may_be_absolute(void **state)
+{
+    (void)state;
+    expect_noise(true);
 }
 
 /* As models/vit.h draws an MLP: matrices with its deviation, no biases, and nothing in common. */
@@ -394,6 +406,7 @@ int main(void)
         cmocka_unit_test(gradients_of_a_random_partition_match_differences),
         cmocka_unit_test(copies_of_the_mlp_compute_what_it_did),
         cmocka_unit_test(noise_is_a_share_of_each_tensors_deviation),
+        cmocka_unit_test(noise_may_be_absolute),
         cmocka_unit_test(independent_experts_are_mlps_from_scratch),
         cmocka_unit_test(without_a_router_the_mean_of_the_experts_answers),
         cmocka_unit_test(the_mean_is_computed_after_a_change_alone),

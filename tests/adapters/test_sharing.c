@@ -192,7 +192,7 @@ static void weights_of_aligned_outputs_are_shared(void **state)
     settings.top_k = 1;
     struct adapters *noisy = small_adapters_open(&s, 2, &settings), *softmax;
     settings.router = &router_softmax_topk;
-    settings.aligned_output = true;
+    settings.aligned_output = ALIGN_SHARED;
     softmax = small_adapters_add(&s, &settings);
     copy_values(&s, noisy, softmax);
     small_encode(&s);
@@ -311,7 +311,7 @@ static void choices_are_kept_by_decision(void **state)
         size_t n = adapters_choices(adapters, TOWER_IMAGE) * SMALL_IMAGES;
         int32_t *choices = room(&s.d, (n + 1) * sizeof *choices), guard[1] = {77};
         must(s.d.ops->upload(s.d.backend, choices + n, guard, sizeof guard, &error));
-        adapters_keep_choices(adapters, TOWER_IMAGE, choices);
+        adapters_keep_choices(adapters, TOWER_IMAGE, choices, NULL);
         small_encode(&s);
         const int32_t *kept = from_device(&s.d, choices, (n + 1) * sizeof *kept);
         for (size_t k = 0; k < n; k++)

@@ -238,7 +238,7 @@ static status open_layer(struct replay *r, struct adapter_settings settings, con
     if (router != NULL)
         TRY(upload_parameter(r, router, bank->routers, true, error));
     TRY(open_site(r, error));
-    adapters_add_loss(r->adapters, r->loss, 1.0f);
+    adapters_add_loss(r->adapters, r->loss, NULL, 1.0f);
     return adapters_begin_task(r->adapters, 0, error);
 }
 
@@ -416,7 +416,7 @@ static status replay_rmoe(struct replay *r, struct error *error)
     TRY(compare_rows(r, "y_plain", &r->y, error));
     TRY(compare_rows(r, "gx_plain", &r->dx, error));
     TRY(compare_router_gradient(r, "g_wg_plain", error));
-    settings.aligned_output = true;
+    settings.aligned_output = ALIGN_EACH; /* Equation 7 */
     settings.balance = BALANCE_LOSS_RMOE;
     settings.balance_weight = (float)weight;
     TRY(open_layer(r, settings, "wg", error));

@@ -114,7 +114,7 @@ static const struct corruption {
      "UPDATE class_experts SET count = count + 1 WHERE run = 2 AND task = 1 AND expert = 5",
      "class experts", "task 1, after task 3, block 1"},
     {"INSERT INTO settings VALUES (2, 'adapter.routing', 'per_token', 'text'); INSERT INTO class_experts "
-     "SELECT run, task, after_task, 2, class, expert, 2 * count FROM class_experts WHERE run = 2 AND task = 1",
+     "SELECT run, task, after_task, 2, class, expert, 2 * count, gate FROM class_experts WHERE run = 2 AND task = 1",
      "class experts", "task 1, after task 3, block 1"},
     {"UPDATE expert_events SET target = 6 WHERE run = 2 AND task = 1 AND event = 'merge'", "events",
      "task 1, image block 1, iteration 10"},

@@ -62,19 +62,20 @@ static const struct option options[] = {
 static status read_settings(struct mixture_settings *s, const struct command_call *call, struct error *error)
 {
     const struct options *given = call->options;
-    *s = (struct mixture_settings){.weights = call->arguments[0],
-                                   .adapter = {.kind = &expert_ffn,
-                                               .router = &router_softmax_topk,
-                                               .experts = (size_t)options_integer(given, "experts"),
-                                               .top_k = (size_t)options_integer(given, "top-k"),
-                                               .tasks = 1,
-                                               .routing = ROUTING_PER_TOKEN,
-                                               .init_noise = (float)options_real(given, "noise"),
-                                               .aligned_output = !options_boolean(given, "unaligned"),
-                                               .place.towers = ADAPT_IMAGE},
-                                   .seed = (uint64_t)options_integer(given, "seed"),
-                                   .backend = backend_settings_of(given),
-                                   .log = call->log};
+    *s = (struct mixture_settings){
+        .weights = call->arguments[0],
+        .adapter = {.kind = &expert_ffn,
+                    .router = &router_softmax_topk,
+                    .experts = (size_t)options_integer(given, "experts"),
+                    .top_k = (size_t)options_integer(given, "top-k"),
+                    .tasks = 1,
+                    .routing = ROUTING_PER_TOKEN,
+                    .init_noise = (float)options_real(given, "noise"),
+                    .aligned_output = options_boolean(given, "unaligned") ? ALIGN_NONE : ALIGN_SHARED,
+                    .place.towers = ADAPT_IMAGE},
+        .seed = (uint64_t)options_integer(given, "seed"),
+        .backend = backend_settings_of(given),
+        .log = call->log};
     s->adapter.kind->settle(&s->adapter);
     s->backend.threads = (size_t)options_integer(given, "threads");
     if (block_choice_parse(&s->adapter.place.blocks, options_text(given, "blocks"), error) != OK)

@@ -425,6 +425,10 @@ static void values_that_do_not_fit_together(void **state)
     expect_refused("adapter: {kind: fnf}\n", NULL, (const char *const[]){"fnf", "ffn", NULL});
     expect_refused("adapter: {init_noise: 0.01}\n", NULL,
                    (const char *const[]){"init_noise is 0.01", "kind lora", "start at zero", NULL});
+    expect_refused("adapter: {noise_unit: one}\n", NULL,
+                   (const char *const[]){"noise_unit is one", "without noise", NULL});
+    expect_refused("adapter: {kind: ffn, score_noise: 0.01}\n", NULL,
+                   (const char *const[]){"score_noise is 0.01", "by_score_3", NULL});
     expect_refused("adapter: {start: independent}\n", NULL,
                    (const char *const[]){"start is independent", "kind is lora", "kind=ffn", NULL});
     expect_refused("adapter: {kind: ffn, start: independent, init_noise: 0.01}\n", NULL,
@@ -544,6 +548,9 @@ static void a_mixture_brings_values(void **state)
     assert_int_equal(s.adapter.experts, 16);
     assert_int_equal(s.adapter.top_k, 1);
     assert_int_equal(s.adapter.balance, BALANCE_LOSS_RMOE);
+    assert_int_equal(s.adapter.place.blocks.rule, BLOCKS_BY_SCORE);
+    assert_int_equal(s.adapter.place.blocks.n, 3);
+    assert_true(s.adapter.init_noise == 0.01f && s.adapter.score_noise == 0.001f && !s.adapter.absolute_noise);
     assert_string_equal(s.merge.policy->name, "none");
     suite_destroy(suite);
     assert_int_equal(read_suite(&suite, &s, CLASSIFIER("{name: supervised, ffn: widenet}"), NULL), OK);

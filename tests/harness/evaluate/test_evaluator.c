@@ -218,8 +218,9 @@ static void a_trained_router_changes_the_answers(void **state)
 }
 
 /* The choices of each image by itself, straight from the hooks: [blocks, samples, K], samples 1, or the tokens. Added to
- * counts [blocks, classes, experts]. */
-static void count_choices(struct small_run *run, const struct test_set *set, size_t samples, uint64_t *counts)
+ * counts and sums [blocks, classes, experts]. */
+static void count_choices(struct small_run *run, const struct test_set *set, size_t samples, uint64_t *counts,
+                          double *sums)
 {
     struct experiment *e = run->experiment;
     struct adapters *adapters = e->model.adapters;
@@ -227,6 +228,7 @@ static void count_choices(struct small_run *run, const struct test_set *set, siz
     size_t per_block = samples * adapters->settings.top_k, size = adapters->towers[TOWER_IMAGE].blocks * per_block,
            classes = dataset_classes(set->task->dataset), side = e->model.clip->dimensions.resolution, count;
     int32_t *chosen = calloc(size, sizeof *chosen);
+    float *gate = calloc(size, sizeof *gate);
     uint8_t *pixels = malloc(side * side * 3);
     struct loader *loader;
     must(loader_create(&loader,
@@ -234,7 +236,7 @@ static void count_choices(struct small_run *run, const struct test_set *set, siz
                            .dataset = set->task->dataset, .split = SPLIT_TEST, .resolution = (int)side, .batch = 1},
                        &error));
     for (size_t i = 0; i < set->n; i++) {
-        struct tensor choices, images, features;
+        struct tensor choices, gates, images, features;
         struct tower_pass pass;
         struct encoding encoding = {
             .arena = &e->model.step_memory, .state = e->model.state, .hooks = adapters_hooks(adapters, TOWER_IMAGE)};
@@ -243,20 +245,26 @@ static void count_choices(struct small_run *run, const struct test_set *set, siz
         must(tensor_take(&images, encoding.arena, TENSOR_U8, "images", 4, (size_t[]){1, side, side, 3}, &error));
         must(backend->ops->upload(backend, images.data, pixels, tensor_bytes(&images), &error));
         must(tensor_take(&choices, encoding.arena, TENSOR_I32, "choices", 1, &size, &error));
+        must(tensor_take(&gates, encoding.arena, TENSOR_F32, "gates", 1, &size, &error));
         must(experiment_fill(e, encoding.arena, 1, set->router[i], &encoding.router, &error));
-        adapters_keep_choices(adapters, TOWER_IMAGE, choices.data);
+        adapters_keep_choices(adapters, TOWER_IMAGE, choices.data, gates.data);
         must(clip_encode_images(e->model.clip, &encoding, &(struct image_batch){.images = images}, &pass, &features,
                                 &error));
-        adapters_keep_choices(adapters, TOWER_IMAGE, NULL);
+        adapters_keep_choices(adapters, TOWER_IMAGE, NULL, NULL);
         must(backend->ops->download(backend, chosen, choices.data, tensor_bytes(&choices), &error));
-        for (size_t c = 0; c < size; c++)
-            counts[(c / per_block * classes + (size_t)dataset_label(set->task->dataset, SPLIT_TEST, i)) *
-                       adapters->settings.experts +
-                   (size_t)chosen[c]]++;
+        must(backend->ops->download(backend, gate, gates.data, tensor_bytes(&gates), &error));
+        for (size_t c = 0; c < size; c++) {
+            size_t at = (c / per_block * classes + (size_t)dataset_label(set->task->dataset, SPLIT_TEST, i)) *
+                            adapters->settings.experts +
+                        (size_t)chosen[c];
+            counts[at]++;
+            sums[at] += (double)gate[c];
+        }
     }
     loader_destroy(loader);
     free(pixels);
     free(chosen);
+    free(gate);
 }
 
 /* samples: of an image. With features kept and computed anew. */
@@ -276,15 +284,18 @@ static void check_class_experts(const char *routing, size_t samples)
         encoded_now(evaluator, 1, 1);
         size_t size = found->blocks * found->classes * found->experts, chosen = 0, served = 0;
         uint64_t *expected = calloc(size, sizeof *expected);
+        double *gates = calloc(size, sizeof *gates);
         assert_int_equal(found->classes, 3);
-        count_choices(&run, set, samples, expected);
+        count_choices(&run, set, samples, expected, gates);
         assert_memory_equal(found->counts, expected, size * sizeof *expected);
         for (size_t i = 0; i < size; i++) {
             chosen += expected[i];
             served += expected[i] > 0;
+            assert_true(fabs(found->gates[i] - gates[i]) <= 1e-5 * gates[i]);
         }
         assert_int_equal(chosen, found->blocks * set->n * samples * run.experiment->settings.adapter.top_k);
         assert_true(served > found->blocks * found->classes); /* else a mistake in the order would not be seen */
+        free(gates);
         free(expected);
         change_expert(&run, 0); /* some features are kept, others not */
     }

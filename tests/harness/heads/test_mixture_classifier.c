@@ -399,6 +399,38 @@ static void training_goes_on_from_a_file(void **state)
     small_run_close(&run);
 }
 
+/* Embedded positions are interpolated; nothing else depends on the side of an image. */
+static void a_file_is_taken_at_another_resolution(void **state)
+{
+    (void)state;
+    struct small_run run;
+    small_run_open(&run, 1, NULL);
+    for (size_t m = 0; m < MIXTURES; m++) {
+        must(run_once(&run, mixtures[m]));
+        const struct parameters *tower = run.experiment->model.clip->parameters;
+        struct parameter old = *parameters_find(tower, "visual.positional_embedding"),
+                         patches = *parameters_find(tower, "visual.conv1.weight");
+        float *before = values_of(&run, tower);
+        char *path = whole_run_weights(&run);
+        reopen_from(&run, path, mixtures[m], "model.resolution=32");
+        tower = run.experiment->model.clip->parameters;
+        const struct parameter *new = parameters_find(tower, "visual.positional_embedding"),
+                               *same = parameters_find(tower, "visual.conv1.weight");
+        float *after = values_of(&run, tower), expected[16 * WIDTH];
+        assert_int_equal(run.experiment->model.clip->dimensions.resolution, 32);
+        assert_int_equal(new->size, (1 + 16) * WIDTH);
+        vit_resize_grid(before + old.offset + WIDTH, 2, expected, 4, WIDTH);
+        assert_memory_equal(after + new->offset, before + old.offset, WIDTH * sizeof *after);
+        assert_memory_equal(after + new->offset + WIDTH, expected, sizeof expected);
+        assert_memory_equal(after + same->offset, before + patches.offset, patches.size * sizeof *after);
+        train(&run);
+        free(path);
+        free(before);
+        free(after);
+    }
+    small_run_close(&run);
+}
+
 /* As timm and Hugging Face name a dense model: each expert is the MLP. A head of other classes starts at zero. */
 static void experts_start_from_a_dense_file(void **state)
 {
@@ -463,7 +495,8 @@ static void a_file_that_does_not_fit_is_refused(void **state)
     expect_refused(&run, path, mixtures[1], "adapter.blocks=0", WORDS("block 0"));
     expect_refused(&run, path, mixtures[1], "adapter.share_across_blocks=1", WORDS("share_across_blocks 0", "is 1"));
     expect_refused(&run, path, mixtures[1], "head.pool=mean_patches", WORDS("head.pool=class_token"));
-    expect_refused(&run, path, mixtures[1], "model.resolution=32", WORDS("resolution is 32", "16", "2 x 2"));
+    expect_refused(&run, path, mixtures[1], "model.patch=4", WORDS("patch is 4", "8 in"));
+    expect_refused(&run, path, mixtures[1], "model.resolution=12", WORDS("multiple of the patch", "12 and 8"));
     expect_refused(&run, path, mixtures[1], "model.share_groups=1", WORDS("share_groups is 1", "0 in"));
     free(path);
     small_run_close(&run);
@@ -505,6 +538,7 @@ int main(void)
         cmocka_unit_test(results_of_a_mixture_agree),
         cmocka_unit_test(averaged_experts_become_a_dense_model),
         cmocka_unit_test(training_goes_on_from_a_file),
+        cmocka_unit_test(a_file_is_taken_at_another_resolution),
         cmocka_unit_test(experts_start_from_a_dense_file),
         cmocka_unit_test(a_file_that_does_not_fit_is_refused),
         cmocka_unit_test(ranks_train_one_mixture),

@@ -372,6 +372,9 @@ static void classes_have_the_experts_of_their_last_test(void **state)
     expect_number(&run, "a.db", "SELECT count(DISTINCT task) FROM class_experts WHERE after_task = 2", 3);
     expect_number(&run, "a.db", "SELECT count(*) FROM class_experts WHERE after_task <> 2", 0);
     expect_number(&run, "a.db", "SELECT count(*) FROM class_usage WHERE class_name IS NULL", 0);
+    /* the gates of a sample sum to 1, so that those of the top_k choices are on average 1 / top_k */
+    expect_number(&run, "a.db", "SELECT count(*) FROM class_experts WHERE NOT gate > 0 OR gate > 1", 0);
+    expect_number(&run, "a.db", "SELECT round(2000 * sum(gate * count) / sum(count)) FROM class_experts", 1000);
     must(run_once(&run, "evaluation.per_image=none", "none.db", NULL, &sequence));
     expect_number(&run, "none.db", "SELECT count(*) FROM class_experts", 0);
     struct store *store;
@@ -381,6 +384,51 @@ static void classes_have_the_experts_of_their_last_test(void **state)
     must(sequence_run(&sequence, &error));
     store_close(store);
     expect_number(&run, "alone.db", "SELECT count(DISTINCT task) FROM class_experts WHERE after_task = task", 3);
+    small_run_close(&run);
+}
+
+/* Of the first step of the first task. */
+static double first_value(const struct small_run *run, const char *database, const char *column)
+{
+    struct database *opened;
+    char sql[128];
+    int64_t millionths;
+    snprintf(sql, sizeof sql, "SELECT CAST(round(1e6 * %s) AS INTEGER) FROM steps WHERE task = 0 AND iteration = 1",
+             column);
+    must(database_open(&opened, small_run_file(run, database), false, &error));
+    must(database_integer(opened, sql, &millionths, &error));
+    database_close(opened);
+    return (double)millionths / 1e6;
+}
+
+/* At the first step weights are the same: what the weight changes is the loss. Also with a weight of 0, and by two GPUs. */
+static void steps_have_their_balance_loss(void **state)
+{
+    (void)state;
+    static const char *const runs[][3] = {{"adapter.balance_loss=none"},
+                                          {"adapter.balance_loss=cv", "adapter.balance_weight=0"},
+                                          {"adapter.balance_loss=cv", "adapter.balance_weight=0.5"},
+                                          {"adapter.balance_loss=cv", "adapter.balance_weight=0.5", "run.gpus=2"}};
+    double losses[4], balances[4] = {0};
+    struct small_run run;
+    small_run_open(&run, 1, NULL);
+    for (size_t i = 0; i < (small_run_gpus() < 2 ? 3 : 4); i++) {
+        struct store *store;
+        char name[16];
+        snprintf(name, sizeof name, "%zu.db", i);
+        small_run_reopen(&run, 1, (const char *const[]){runs[i][0], runs[i][1], runs[i][1] ? runs[i][2] : NULL, NULL});
+        must(store_open(&store, small_run_file(&run, name), STORE_WRITE, &error));
+        must(sequence_run(&(struct sequence){.experiment = run.experiment, .store = store}, &error));
+        store_close(store);
+        expect_number(&run, name, "SELECT sum(balance_loss IS NULL) = count(*) FROM steps", i == 0);
+        losses[i] = first_value(&run, name, "loss");
+        if (i > 0)
+            balances[i] = first_value(&run, name, "balance_loss");
+    }
+    assert_true(balances[1] > 0.01 && fabs(balances[2] - balances[1]) < 1e-5 * balances[1]);
+    assert_true(fabs(losses[1] - losses[0]) < 1e-5);
+    assert_true(fabs(losses[2] - losses[1] - 0.5 * balances[1]) < 1e-4);
+    assert_true(small_run_gpus() < 2 || fabs(losses[3] - losses[0] - 0.5 * balances[3]) < 1e-4);
     small_run_close(&run);
 }
 
@@ -469,6 +517,7 @@ int main(void)
         cmocka_unit_test(steps_that_are_skipped_are_counted),
         cmocka_unit_test(rows_have_the_models_numbers_of_blocks),
         cmocka_unit_test(classes_have_the_experts_of_their_last_test),
+        cmocka_unit_test(steps_have_their_balance_loss),
         cmocka_unit_test(a_folder_in_use_is_refused),
         cmocka_unit_test(data_that_changed_is_refused),
         cmocka_unit_test(rates_of_another_machine_are_measured_again),

@@ -31,7 +31,7 @@ static const struct choice {
     {.overrides = {"adapter.kind=ffn", "adapter.bottleneck=64", "adapter.init_noise=0.01"}},
     {.overrides = {"adapter.router=softmax_topk", "adapter.router_noise=0.2", "adapter.routing=per_token"}},
     {.overrides = {"adapter.kind=ffn", "adapter.bottleneck=64", "adapter.router=softmax_topk",
-                   "adapter.aligned_output=true", "adapter.capacity=1", "adapter.balance_loss=rmoe"},
+                   "adapter.aligned_output=shared", "adapter.capacity=1", "adapter.balance_loss=rmoe"},
      .shares_differ = true},
     {.overrides = {"adapter.router=random_uniform", "adapter.routing=per_token", "adapter.top_k=1",
                    "adapter.routers=one", "selector.kind=none", "adapter.freeze=none", "merge.policy=ewa"},

@@ -233,7 +233,7 @@ static struct {
 static status disturb(struct backend *backend, const struct all_reduce *arguments, struct error *failure)
 {
     const float bad = INFINITY;
-    if (arguments->reduction == SUM_FLOATS && arguments->n == 1 && ++disturbed.losses == 3)
+    if (arguments->reduction == SUM_FLOATS && arguments->n == LOSS_TERMS && ++disturbed.losses == 3)
         must(disturbed.real->upload(backend, arguments->values, &bad, sizeof bad, failure));
     return disturbed.real->all_reduce(backend, arguments, failure);
 }

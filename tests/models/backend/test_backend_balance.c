@@ -156,14 +156,17 @@ static void balances(struct device *d, const void *parameters)
     struct balance op = {.dispatch = &dispatch,
                          .epsilon = 0.01f,
                          .weight = 0.7f,
+                         .share = 0.25f,
                          .logits = route.logits,
                          .noise_logits = route.noise_logits,
                          .drawn = route.drawn,
                          .dnoise_logits = room(d, logits * sizeof(float)),
                          .dgates = room(d, c->batch * c->top_k * sizeof(float)),
-                         .loss = ones(d, 1)};
+                         .loss = ones(d, 1),
+                         .unweighted = ones(d, 1)};
     must(d->ops->balance(d->backend, &op, &error));
     expect_close(d, "loss", op.loss, (const double[]){1 + 0.7 * reference_loss(&in)}, 1, 1e-5);
+    expect_close(d, "without its weight", op.unweighted, (const double[]){1 + 0.25 * reference_loss(&in)}, 1, 1e-5);
     struct route_backward back = {.batch = c->batch,
                                   .positions = 1,
                                   .width = c->width,

@@ -133,8 +133,8 @@ static void expect_slots(struct device *d, const struct dispatch *got, const str
     expect_integers(d, "choices by slot", got->choice, want->choice, slots);
 }
 
-/* Of RMoE: they sum to 1 over the kept choices of a sample. */
-static void expect_aligned(struct device *d, const struct problem *p, const float *weights)
+/* Of RMoE: they sum to 1 over the kept choices of a sample, or each is 1. */
+static void expect_aligned(struct device *d, const struct problem *p, bool each, const float *weights)
 {
     size_t top_k = p->c->top_k;
     double *expected = doubles(d, NULL, p->c->samples * top_k);
@@ -145,7 +145,7 @@ static void expect_aligned(struct device *d, const struct problem *p, const floa
             kept += p->expected.slot[i] >= 0;
         }
         for (size_t i = first; i < first + top_k; i++)
-            expected[i] = p->expected.slot[i] >= 0 ? p->gates[i] + (1 - total) / kept : 0;
+            expected[i] = p->expected.slot[i] < 0 ? 0 : each ? 1 : p->gates[i] + (1 - total) / kept;
         const float *got = from_device(d, weights + first, top_k * sizeof *got);
         for (size_t k = 0; k < top_k && kept == 1; k++)
             assert_true(got[k] == (p->expected.slot[first + k] >= 0 ? 1.0f : 0.0f));
@@ -159,8 +159,8 @@ static void expect_routed(struct device *d, const struct problem *p, const struc
     expect_slots(d, &p->device, &p->expected);
     expect_close(d, "gates", p->device.gates, p->gates, choices, 2e-6);
     expect_close(d, "probabilities", op->probabilities, p->p, p->c->samples * p->c->experts, 2e-6);
-    if (op->aligned)
-        expect_aligned(d, p, op->weights);
+    if (op->aligned != ALIGN_NONE)
+        expect_aligned(d, p, op->aligned == ALIGN_EACH, op->weights);
     else
         expect_floats(d, "weights", op->weights, from_device(d, p->device.gates, choices * sizeof(float)), choices);
 }
@@ -180,7 +180,8 @@ static void routes(struct device *d, const void *parameters)
         frozen[e] = e % 3 == 2;
         used[e] = 1;
     }
-    op.training = op.aligned = true;
+    op.training = true;
+    op.aligned = ALIGN_SHARED;
     op.counts = to_device(d, counts, sizeof counts);
     op.used = to_device(d, used, sizeof used);
     op.frozen = to_device(d, frozen, sizeof frozen);
@@ -194,6 +195,10 @@ static void routes(struct device *d, const void *parameters)
     }
     expect_integers(d, "counts", op.counts, counts, c->experts);
     expect_integers(d, "used and not frozen", op.used, used, c->experts);
+
+    op.aligned = ALIGN_EACH;
+    must(d->ops->route_softmax(d->backend, &op, &error));
+    expect_routed(d, &p, &op);
 
     op.add_used = true;
     used[c->experts - 1] = 1;
@@ -243,7 +248,7 @@ static void routes_what_is_no_number(struct device *d, const void *unused)
         p.routers.host[(c.width + i + 1) * c.experts - 1] = i % 2 == 0 ? NAN : INFINITY;
     p.routers.device = to_device(d, p.routers.host, 2 * c.width * c.experts * sizeof(float));
     struct route_softmax op = route_of(d, &p, false);
-    op.aligned = true;
+    op.aligned = ALIGN_SHARED;
     must(d->ops->route_softmax(d->backend, &op, &error));
     const float *gates = from_device(d, p.device.gates, c.samples * c.top_k * sizeof *gates),
                 *weights = from_device(d, op.weights, c.samples * c.top_k * sizeof *weights);
@@ -474,12 +479,16 @@ static void goes_back(struct device *d, const void *parameters)
                                       .dispatch = &p.device,
                                       .probabilities = route.probabilities,
                                       .weight = g->weight,
+                                      .share = 0.25f,
                                       .dprobabilities = blank(d, c->samples * c->experts).device,
-                                      .loss = ones(d, 1)};
+                                      .loss = ones(d, 1),
+                                      .unweighted = ones(d, 1)};
     if (g->weight > 0) {
         must(d->ops->balance_softmax(d->backend, &balance, &error));
         expect_close(d, "balance loss", balance.loss,
                      (const double[]){1 + (double)g->weight * reference_balance(&p, g->kind)}, 1, 1e-5);
+        expect_close(d, "without its weight", balance.unweighted,
+                     (const double[]){1 + 0.25 * reference_balance(&p, g->kind)}, 1, 1e-5);
     }
     struct route_softmax_backward op = {.samples = c->samples,
                                         .width = c->width,

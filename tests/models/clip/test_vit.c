@@ -462,6 +462,27 @@ static void image_tower_of_clip_has_its_features(void **state)
     small_close(&s);
 }
 
+/* The 4 x 4 numbers from 1 on at twice the side: ONNX's example of a cubic resize, which is PyTorch's bicubic. */
+static void positions_are_interpolated(void **state)
+{
+    (void)state;
+    static const float expected[2][8] = {
+        {0.47265625f, 0.76953125f, 1.24609375f, 1.875f, 2.28125f, 2.91015625f, 3.38671875f, 3.68359375f},
+        {1.66015625f, 1.95703125f, 2.43359375f, 3.0625f, 3.46875f, 4.09765625f, 4.57421875f, 4.87109375f}};
+    float from[16][2], to[64][2];
+    for (size_t i = 0; i < 16; i++) {
+        from[i][0] = (float)(i + 1);
+        from[i][1] = -3;
+    }
+    vit_resize_grid(from[0], 4, to[0], 8, 2);
+    for (size_t i = 0; i < 64; i++) {
+        float reference = i < 32 ? expected[i / 8 % 2][i % 8] : 17 - to[63 - i][0];
+        if (i < 16 || i >= 32)
+            assert_true(fabsf(to[i][0] - reference) < 1e-5f);
+        assert_true(fabsf(to[i][1] + 3) < 1e-5f);
+    }
+}
+
 static void image_tower_of_another_form_is_refused(void **state)
 {
     (void)state;
@@ -591,6 +612,7 @@ int main(void)
         cmocka_unit_test(weights_of_vit_tiny),
         cmocka_unit_test(weights_of_widenet),
         cmocka_unit_test(image_tower_of_clip_has_its_features),
+        cmocka_unit_test(positions_are_interpolated),
         cmocka_unit_test(image_tower_of_another_form_is_refused),
         cmocka_unit_test(weights_start_as_timm_does),
         cmocka_unit_test(flags_are_those_of_a_clip),
