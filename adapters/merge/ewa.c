@@ -55,7 +55,8 @@ static double passed_epochs(const struct merge_call *call)
 {
     size_t length = call->epoch_length > 0 ? call->epoch_length : call->iterations,
            last = (call->iterations - 1) / length;
-    return last > 0 ? (double)((call->iteration - 1) / length) / (double)last : 0;
+    size_t epoch = (call->iteration - 1) / length;
+    return last > 0 ? (double)epoch / (double)last : 0;
 }
 
 /* β of an iteration. */
