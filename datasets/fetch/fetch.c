@@ -245,8 +245,9 @@ status fetch_check_mirror(const char *from, struct error *error)
     CURLU *parts = curl_url();
     bool good = parts != NULL && curl_url_set(parts, CURLUPART_URL, from, 0) == CURLUE_OK;
     curl_url_cleanup(parts);
-    if (good && (strncasecmp(from, "http://", strlen("http://")) == 0 ||
-                 strncasecmp(from, "https://", strlen("https://")) == 0))
+    if (good && strpbrk(from, "?#") == NULL && /* names of files follow it */
+        (strncasecmp(from, "http://", strlen("http://")) == 0 ||
+         strncasecmp(from, "https://", strlen("https://")) == 0))
         return OK;
     const char *secret = strrchr(from, '@');
     return error_set(error, ERROR_ARGUMENT, "expected an address, as http://server/data, found \"%s%s\"",

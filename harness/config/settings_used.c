@@ -22,6 +22,11 @@ static bool method_reads(const struct suite *suite, const char *section)
     return method_find(&method, options_text(options, "name"), &ignored) != OK || method_uses(method, options, section);
 }
 
+bool settings_uses_data(const struct suite *suite, const char *section, const char *key)
+{
+    return strcmp(key, "short_classes") != 0 || options_integer(suite_options(suite, section), "shots") > 0;
+}
+
 bool settings_uses_adapter(const struct suite *suite, const char *section, const char *key)
 {
     return method_reads(suite, section) && freeze_reads(suite_options(suite, section), key);

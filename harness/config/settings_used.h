@@ -8,6 +8,7 @@
 #include "harness/config/suite.h"
 
 bool settings_uses_head(const struct suite *suite, const char *section, const char *key);
+bool settings_uses_data(const struct suite *suite, const char *section, const char *key);
 bool settings_uses_adapter(const struct suite *suite, const char *section, const char *key);
 bool settings_uses_merge(const struct suite *suite, const char *section, const char *key);    /* and combine */
 bool settings_uses_training(const struct suite *suite, const char *section, const char *key); /* and tasks */

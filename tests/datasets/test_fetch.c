@@ -398,9 +398,9 @@ static void addresses_are_checked(void **state)
 {
     (void)state;
     static const char *const bad[] = {
-        "/mnt/data",       "file:///mnt/data",     "dict://server/x",          "server/data",
-        "http://a b/c",    "http://u:secret/@",    "dict://u:secret@server/x", "ftp://u:secret@s",
-        "u:secret@server", "http:/u:secret@server"};
+        "/mnt/data",       "file:///mnt/data",      "dict://server/x",           "server/data",
+        "http://a b/c",    "http://u:secret/@",     "dict://u:secret@server/x",  "ftp://u:secret@s",
+        "u:secret@server", "http:/u:secret@server", "http://u:12#secret@server", "http://server/data?of=me"};
     struct error error;
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         assert_int_equal(fetch_check_mirror(bad[i], &error), ERROR_ARGUMENT);

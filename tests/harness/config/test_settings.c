@@ -694,6 +694,8 @@ static void keys_belong_to_choices(void **state)
                  {"selector: {kind: gaussian}\n", "selector.code=7", false},
                  {"selector: {kind: gaussian}\n", "selector.shrinkage=0.5", true},
                  {"selector: {kind: oracle}\n", "selector.decision=per_batch", false},
+                 {"data: {shots: 0}\n", "data.short_classes=repeat", false},
+                 {"data: {shots: 5}\n", "data.short_classes=repeat", true},
                  {"method: {name: zero_shot}\n", "training.learning_rate=0.1", false},
                  {"method: {name: zero_shot}\n", "tasks.dtd.batch=7", false},
                  {"method: {name: zero_shot}\n", "tasks.dtd.template=paper", true},
