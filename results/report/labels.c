@@ -146,23 +146,39 @@ static const char *colour_name(const struct configuration *configuration)
     return configuration->field[strcmp(configuration->field[POLICY], "none") == 0 ? METHOD : POLICY];
 }
 
+/* Each has a colour of its own; the colours of other names are shared. */
+static const char *const OWNERS[REPORT_BEST] = {"moe_adapters", "most_used",   "random",
+                                                "similar",      "coactivated", "downstream"};
+
+static size_t owned_colour(const char *name) /* REPORT_BEST: none */
+{
+    size_t colour = 0;
+    while (colour < REPORT_BEST && strcmp(OWNERS[colour], name) != 0)
+        colour++;
+    return colour;
+}
+
 static size_t usual_colour(const char *name)
 {
     uint32_t hash = 0;
+    size_t owned = owned_colour(name);
     for (; *name != 0; name++)
         hash = 31 * hash + (unsigned char)*name;
-    return hash % REPORT_BEST;
+    return owned < REPORT_BEST ? owned : hash % REPORT_BEST;
 }
 
 static int compare_colours(const void *a, const void *b)
 {
     const struct configuration *x = *(struct configuration *const *)a, *y = *(struct configuration *const *)b;
-    int order = strcmp(colour_name(x), colour_name(y));
-    return order != 0 ? order : strcmp(x->legend, y->legend);
+    const char *own = colour_name(x), *other = colour_name(y);
+    int shared = (owned_colour(own) == REPORT_BEST) - (owned_colour(other) == REPORT_BEST);
+    if (shared != 0)
+        return shared;
+    return strcmp(own, other) != 0 ? strcmp(own, other) : strcmp(x->legend, y->legend);
 }
 
-/* The same name has the same colour on every page, whatever its rank: its usual one, or, where another name has that or it
- * stands there twice, one that is left. */
+/* A merge policy of OWNERS has the same colour on every page, whatever its rank. A further configuration of that policy, and another
+ * name whose usual colour is taken, gets one that is left. */
 static void choose_colours(const struct board *board)
 {
     struct configuration *sorted[REPORT_BEST];
