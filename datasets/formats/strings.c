@@ -3,7 +3,6 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "core/array.h"
 #include "core/characters.h"
@@ -120,12 +119,6 @@ static status list_tree(struct strings *folders, const char *root, const char *f
     return result;
 }
 
-static bool is_regular(const char *path)
-{
-    struct stat information;
-    return stat(path, &information) == 0 && S_ISREG(information.st_mode);
-}
-
 static status list_files_in(struct strings *files, const char *root, const char *folder,
                             bool (*wanted)(const char *name), struct error *error)
 {
@@ -139,7 +132,7 @@ static status list_files_in(struct strings *files, const char *root, const char 
         char *file = path_format("%s/%s/%s", root, folder, directory.names[i]);
         if (file == NULL)
             result = error_set(error, ERROR_MEMORY, "%s: no memory for its name", folder);
-        else if (is_regular(file))
+        else if (!file_is_directory(file))
             result = strings_add(files, file + strlen(root) + 1, strlen(file) - strlen(root) - 1, error);
         free(file);
     }

@@ -94,6 +94,10 @@ static status map_labels(struct dataset *dataset, const struct strings *train, c
 static status open_parts(struct dataset *dataset, struct error *error)
 {
     struct strings names[SPLITS] = {{0}, {0}};
+    char test[DATASET_PATH];
+    TRY(dataset_path(dataset, "test", test, error));
+    if (!file_is_directory(test))
+        return refuse(dataset, error, "train without test beside it");
     status result = image_folder_list(dataset, "train", &names[SPLIT_TRAIN], &dataset->items[SPLIT_TRAIN], error);
     NEXT(result, add_classes(dataset, &names[SPLIT_TRAIN], error));
     NEXT(result, dataset_require_images(dataset, &dataset->items[SPLIT_TRAIN], error));
@@ -125,6 +129,10 @@ static status open_folder(struct dataset *dataset, const struct options *options
     dataset->folder = dataset->given_folder;
     if (dataset->folder == NULL)
         return error_set(error, ERROR_MEMORY, "no memory for a name");
+    if (*dataset->folder == '/' || dataset_climbs(dataset->folder))
+        return error_set(error, ERROR_ARGUMENT,
+                         "path: expected a folder below the data root %s, found \"%s\"; link it there with ln -s",
+                         dataset->root, dataset->folder);
     TRY(dataset_path(dataset, "", whole, error));
     TRY(dataset_path(dataset, "train", train, error));
     if (!file_is_directory(whole))

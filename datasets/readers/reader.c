@@ -63,8 +63,7 @@ status dataset_add_positional_classes(struct dataset *dataset, struct error *err
     return OK;
 }
 
-/* Whether a component of path is "..". */
-static bool climbs(const char *path)
+bool dataset_climbs(const char *path)
 {
     for (const char *p = path; p != NULL; p = strchr(p, '/')) {
         p += *p == '/';
@@ -98,7 +97,7 @@ status dataset_add_file(struct dataset *dataset, struct dataset_items *items, si
     if (file == NULL)
         return error_set(error, ERROR_MEMORY, "no memory for a name");
     status result = OK;
-    if (climbs(file))
+    if (dataset_climbs(file))
         result = error_set(error, ERROR_FORMAT, "%s: a list names \"%s\", which leads out of the folder; refused",
                            dataset->root, file);
     NEXT(result,

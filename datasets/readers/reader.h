@@ -84,6 +84,9 @@ status dataset_add_positional_classes(struct dataset *dataset, struct error *err
 /* Appends item and takes over its file name, which stays the caller's on failure. */
 status dataset_add_item(struct dataset_items *items, struct dataset_item item, struct error *error);
 
+/* Whether a component of path is "..". */
+bool dataset_climbs(const char *path);
+
 /* Appends an image file; format gives its path below the dataset's folder. A path that leads out of it is an error. */
 status dataset_add_file(struct dataset *dataset, struct dataset_items *items, size_t label, struct error *error,
                         const char *format, ...) PRINTF_LIKE(5, 6);

@@ -463,8 +463,9 @@ static void folder_reads_or_names_every_file(void **state)
     assert_null(dataset_left_out(dataset, 2));
     dataset_close(dataset);
     scratch_write_text(&scratch, "all/a/3.gif", "<html>"); /* it says that it is an image: reading it is an error */
+    assert_int_equal(symlink("absent.png", scratch_file(&scratch, "all/a/4.png")), 0); /* as git-annex leaves it */
     dataset = open_folder("all", OK, &error);
-    assert_int_equal(dataset_size(dataset, SPLIT_TRAIN) + dataset_size(dataset, SPLIT_TEST), 5);
+    assert_int_equal(dataset_size(dataset, SPLIT_TRAIN) + dataset_size(dataset, SPLIT_TEST), 6);
     dataset_close(dataset);
 }
 
@@ -500,6 +501,12 @@ static void folders_without_classes_are_refused(void **state)
         "more", ERROR_FORMAT,
         "/more: expected a folder for each class, with its images; found class folders within \"parts\"");
     expect_folder_refused("more", ERROR_FORMAT, "path: more/parts");
+    scratch_write_png(&scratch, "half/train/a/1.png", 2, 2, 0);
+    scratch_write_png(&scratch, "half/val/a/1.png", 2, 2, 0);
+    expect_folder_refused("half", ERROR_FORMAT, "found train without test beside it");
+    expect_folder_refused("more/../half", ERROR_ARGUMENT, "path: expected a folder below the data root");
+    expect_folder_refused(scratch_file(&scratch, "half"), ERROR_ARGUMENT,
+                          "path: expected a folder below the data root");
 }
 
 static void test_images_of_a_folder(void **state)
