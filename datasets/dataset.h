@@ -81,10 +81,10 @@ status dataset_reader_find(const struct dataset_reader **reader, const char *nam
 bool dataset_found(const struct dataset_reader *reader, const char *root);
 
 /* Finds folders below root for the option path of the reader "folder": folders that no other reader looks into, with
- * class folders of images, or with train and test of this form; "." alone where root is such a folder. The caller frees
- * found (directory_free); after a failure there is nothing to free. */
+ * class folders of images, or with train and test of this form; "." alone where root is such a folder. others: folders
+ * that no reader looks into. The caller frees both (directory_free); after a failure there is nothing to free. */
 struct directory;
-status dataset_find_folders(const char *root, struct directory *found, struct error *error);
+status dataset_find_folders(const char *root, struct directory *found, struct directory *others, struct error *error);
 
 /* name: a reader of the registry; root: the folder that holds the readers' folders ("--data-location"). options: the
  * reader's own keys, NULL for defaults, borrowed during the call. log may be NULL.

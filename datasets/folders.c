@@ -73,22 +73,24 @@ static status add_name(struct directory *found, const char *name, struct error *
     return found->names[found->count++] != NULL ? OK : error_set(error, ERROR_MEMORY, "%s: no memory for a name", name);
 }
 
-status dataset_find_folders(const char *root, struct directory *found, struct error *error)
+status dataset_find_folders(const char *root, struct directory *found, struct directory *others, struct error *error)
 {
     struct directory below = {0};
-    *found = (struct directory){0};
+    *found = *others = (struct directory){0};
     if (is_dataset(root))
         return add_name(found, ".", error);
     TRY(directory_list(&below, root, error));
     status result = OK;
     for (size_t i = 0; i < below.count && result == OK; i++) {
         char *path = is_claimed(below.names[i]) ? NULL : path_format("%s/%s", root, below.names[i]);
-        if (path != NULL && file_is_directory(path) && is_dataset(path))
-            result = add_name(found, below.names[i], error);
+        if (path != NULL && file_is_directory(path))
+            result = add_name(is_dataset(path) ? found : others, below.names[i], error);
         free(path);
     }
     directory_free(&below);
-    if (result != OK)
+    if (result != OK) {
         directory_free(found);
+        directory_free(others);
+    }
     return result;
 }

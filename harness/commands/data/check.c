@@ -373,15 +373,35 @@ static status print_survey(const struct root_survey *survey, struct error *error
     return OK;
 }
 
+/* Folders that are no datasets, so that nobody takes them for checked. */
+static void tell_others(const struct root_survey *survey, const struct directory *others)
+{
+    enum { NAMED = 8 };
+    struct text names = {0};
+    for (size_t i = 0; i < others->count && i < NAMED; i++)
+        text_add(&names, "%s%s", i > 0 ? ", " : "", others->names[i]);
+    if (others->count > 0)
+        log_warn(
+            survey->call->log,
+            "%s: not checked, because they have neither two class folders of images nor train and test with such: %s%s",
+            survey->root, names.failed ? "…" : names.data, others->count > NAMED ? ", …" : "");
+    text_free(&names);
+}
+
 /* Without names, checks all datasets that the readers find, and folders of images. */
 static status check_root(struct root_survey *survey, struct error *error)
 {
-    struct directory found = {0};
-    if (options_list_size(survey->call->options, "dataset") == 0 && file_is_directory(survey->root))
-        TRY(dataset_find_folders(survey->root, &found, error));
+    struct directory found = {0}, others = {0};
+    if (!file_is_directory(survey->root))
+        return error_set(error, ERROR_IO, "%s: expected a folder with datasets, found no folder", survey->root);
+    if (options_list_size(survey->call->options, "dataset") == 0)
+        TRY(dataset_find_folders(survey->root, &found, &others, error));
     status result = check_all(survey, &found, error);
     NEXT(result, print_survey(survey, error));
+    if (result != ERROR_STOPPED)
+        tell_others(survey, &others);
     directory_free(&found);
+    directory_free(&others);
     return result;
 }
 

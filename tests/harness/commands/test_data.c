@@ -184,6 +184,7 @@ static void class_folders_are_found(void **state)
     expect_in(outcome.out, "folder,pets,torchvision,train,2,8,");
     expect_in(outcome.log.data, "warning: parts: the test image parts/test/cat/2.png has the pixels");
     assert_null(strstr(outcome.out, "album"));
+    expect_in(outcome.log.data, "train and test with such: album\n");
     assert_null(strstr(outcome.out, "download"));
     free_outcome(&outcome);
     char words[512];
@@ -226,7 +227,7 @@ static void mistakes_are_explained(void **state)
     free_outcome(&outcome);
     outcome = run("data check /dev/null", NULL);
     assert_int_equal(outcome.result, ERROR_IO);
-    expect_in(outcome.error.message, "/dev/null: expected a folder with datasets");
+    expect_in(outcome.error.message, "/dev/null: expected a folder with datasets, found no folder");
     free_outcome(&outcome);
 }
 
