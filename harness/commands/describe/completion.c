@@ -175,8 +175,8 @@ static void add_bash(struct text *out)
     text_add(out, "    *' '*.*) words= files=yes ;;\n"
                   "    esac\n"
                   "    COMPREPLY=($(compgen -W \"$words\" -- \"$current\"))\n"
-                  "    # not SQLite's NAME-wal and NAME-shm\n"
-                  "    [[ $files ]] && COMPREPLY+=($(compgen -f -X '*-[ws][ah][lm]' -- \"$current\"))\n"
+                  "    # not what lies beside a database: NAME-wal, NAME-shm, NAME-lock\n"
+                  "    [[ $files ]] && COMPREPLY+=($(compgen -f -X '*-[wsl][aho][lmc]*' -- \"$current\"))\n"
                   "    [[ ${#COMPREPLY[@]} -eq 1 && ${COMPREPLY[0]} == *= ]] && compopt -o nospace 2>/dev/null\n"
                   "    return 0\n"
                   "}\n"
@@ -219,7 +219,7 @@ static void add_zsh_words(struct text *out, const struct command *command)
         add_zsh_option(out, option);
     text_add(out, " \\\n        '*:argument:{ compadd -S \"\" -- ");
     add_words(out, command);
-    text_add(out, "%s}' ;;\n", takes_files(command) ? "; _files -F \"*-(wal|shm)\" " : "");
+    text_add(out, "%s}' ;;\n", takes_files(command) ? "; _files -F \"*-(wal|shm|lock)\" " : "");
 }
 
 static void add_zsh(struct text *out)

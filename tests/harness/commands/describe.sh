@@ -99,7 +99,7 @@ bash_completes run --dry-run min | shows mini
 bash_completes list key | shows keys
 bash_completes sweep mini --gr | shows --grid # alone, without =
 bash_completes query '' | shows leaderboard matrix class-experts --suite=
-touch a-file runs.db runs.db-wal runs.db-shm
+touch a-file runs.db runs.db-wal runs.db-shm runs.db-lock
 bash_completes eval mini --adapters a- | shows a-file
 [ "$(bash_completes query runs.)" = runs.db ] || complain "bash: query runs. completes $(bash_completes query runs. | tr '\n' ' ')"
 
@@ -128,7 +128,7 @@ if command -v zsh >/dev/null; then
     zsh_completes da | shows 'data[fetch, write, check and show datasets, clear the cache]'
     zsh_completes run --p | shows '--dry-run[print the resolved suite and, where data and weights are there, the tasks, time, memory and disk; do nothing]'
     zsh_completes sweep --gr | shows '--grid[values are lists (none,most_used) and ranges (1..5); false\: each is one value]'
-    zsh_completes query '' | grep -q ' leaderboard .*_files -F "\*-(wal|shm)"' || complain "zsh: query"
+    zsh_completes query '' | grep -q ' leaderboard .*_files -F "\*-(wal|shm|lock)"' || complain "zsh: query"
     zsh_completes data cache cl | grep -q 'show clear' || complain "zsh: data cache"
 else
     echo "zsh completion: skipped, zsh is not installed"
