@@ -292,11 +292,9 @@ const struct command command_embed = {
     .arguments = "",
     .summary = "write the normalised features of images or texts",
     .details =
-        "The file has one f32 tensor, \"features\" [n, width]. Its metadata has \"kind\", \"model\", \"router\\\n"
-        "               \"and \"names\", a JSON\n"
-        "array with the file names or the lines in the order of the rows. Images go through the evaluation transform "
-        "at the\n"
-        "model's resolution.\n",
+        "The file has one f32 tensor, \"features\" [n, width]. Its metadata has \"kind\", \"model\", \"router\" and\n"
+        "\"names\", a JSON array with the file names or the lines in the order of the rows. Images go through the\n"
+        "evaluation transform at the model's resolution.\n",
     .example = "  mtil embed --weights mini --images photos --out photos.safetensors\n"
                "  mtil embed --weights ViT-B-16.safetensors --vocab bpe_simple_vocab_16e6.txt.gz --adapters "
                "adapters.safetensors \\\n"

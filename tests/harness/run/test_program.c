@@ -107,12 +107,26 @@ static void overview_lists_every_command(void **state)
     free_outcome(&outcome);
 }
 
+/* A quotation that is not closed in its line is a string of the source that was cut in the wrong place. */
+static void expect_closed_quotations(const char *arguments)
+{
+    struct outcome outcome = run(arguments);
+    bool open = false;
+    for (const char *p = outcome.out.data; *p != 0; p++) {
+        open ^= *p == '"';
+        if (*p == '\n' && open)
+            fail_msg("%s: a quotation is not closed before: %.60s", arguments, p);
+    }
+    free_outcome(&outcome);
+}
+
 static void expect_help(const struct command *command)
 {
     char arguments[64];
     snprintf(arguments, sizeof arguments, "%s --help", command->name);
     expect_answer(arguments, "Example:\n");
     expect_answer(arguments, command->summary);
+    expect_closed_quotations(arguments);
     snprintf(arguments, sizeof arguments, "help %s", command->name);
     expect_answer(arguments, "Example:\n");
     snprintf(arguments, sizeof arguments, "%s --no-such-option", command->name);
