@@ -122,8 +122,8 @@ static void show_tasks(const struct experiment *e, FILE *out)
         struct text line = {0};
         text_add(&line, "# ");
         text_add_visible(&line, e->data.tasks[k].settings.name);
-        text_add(&line, ": %zu images to train on, %zu to test on, %zu classes: ", dataset_size(dataset, SPLIT_TRAIN),
-                 dataset_size(dataset, SPLIT_TEST), classes);
+        text_add(&line, ": %zu images to train on, %zu to test on, %zu class%s: ", dataset_size(dataset, SPLIT_TRAIN),
+                 dataset_size(dataset, SPLIT_TEST), classes, classes == 1 ? "" : "es");
         for (size_t c = 0; c < classes && c < NAMED; c++) {
             text_add(&line, "%s", c > 0 ? ", " : "");
             text_add_visible(&line, dataset_class_name(dataset, c));
