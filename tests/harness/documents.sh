@@ -68,6 +68,9 @@ for suite in harness/suites/*.yaml; do
     suite=$(basename "$suite" .yaml)
     grep -q "\`$suite\`" docs/suites.md || complain "docs/suites.md lacks $suite"
 done
+while IFS= read -r file; do
+    grep -qF "\`$file\`" README.md || complain "README.md names other weights than the suites: $file"
+done < <(grep -hoE 'ViT-B-16\.[a-z]+' harness/suites/*.yaml | sort -u)
 while IFS= read -r method; do
     grep -q "^| \`$method\` " docs/methods.md || complain "docs/methods.md lacks $method"
 done < <(names methods)
