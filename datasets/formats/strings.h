@@ -36,8 +36,8 @@ status strings_read_lines(struct strings *strings, const char *path, struct erro
 status strings_check_texts(const struct strings *strings, const char *path, const char *what, struct error *error);
 
 /* The files below root/folder whose name `wanted` accepts (NULL: every file), as "folder/…/name"; a link that leads nowhere
- * is one, and fails when it is read. Folders in
- * byte order of their path, files in byte order within them; symbolic links are followed, 32 levels deep at most. */
+ * is one, and fails when it is read. Folders in byte order of their path, files in byte order within them; symbolic links
+ * are followed, 32 levels deep at most. */
 status strings_list_files(struct strings *strings, const char *root, const char *folder,
                           bool (*wanted)(const char *name), struct error *error);
 
