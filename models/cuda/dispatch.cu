@@ -375,9 +375,10 @@ status cuda_dispatch_dropout(struct backend *backend, const struct dispatch_drop
     struct cuda *cuda = cuda_of(backend);
     size_t values = o->rows_per_sample * o->width;
     if (values % 4 != 0 || o->base % 4 != 0)
-        return error_set(
-            error, ERROR_ARGUMENT,
-            "dropout: expected a multiple of 4 hidden values per sample, found %zu; change adapter.bottleneck, or model.hidden", values);
+        return error_set(error, ERROR_ARGUMENT,
+                         "dropout: expected a multiple of 4 hidden values per sample, found %zu; change "
+                         "adapter.bottleneck, or model.hidden",
+                         values);
     if (o->probability <= 0)
         return OK;
     struct slots d = slots_of(o->dispatch);

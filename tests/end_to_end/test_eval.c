@@ -253,7 +253,8 @@ static void trials_are_of_what_was_computed(void **state)
     static const char *const failures[][3] = {
         {"clip selector.unrelated=absent", "selector.unrelated: there is no folder absent"},
         {"alexnet selector.alexnet=clip.safetensors", "features.0.weight"},
-        {"alexnet selector.alexnet=absent", "selector.alexnet: there is no file absent; expected AlexNet's weights: torchvision's"},
+        {"alexnet selector.alexnet=absent",
+         "selector.alexnet: there is no file absent; expected AlexNet's weights: torchvision's"},
         {"clip selector.kind=text", "--selector names the kind"},
         {"clip --precision bf16", "do not change what is computed"},
     };
