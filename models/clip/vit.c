@@ -140,8 +140,9 @@ static double cubic(double distance)
 void vit_resize_grid(const float *from, size_t old, float *to, size_t side, size_t width)
 {
     for (size_t at = 0; at < side * side; at++) {
-        double y = ((double)(at / side) + 0.5) * (double)old / (double)side - 0.5,
-               x = ((double)(at % side) + 0.5) * (double)old / (double)side - 0.5;
+        size_t line = at / side, place = at % side;
+        double y = ((double)line + 0.5) * (double)old / (double)side - 0.5,
+               x = ((double)place + 0.5) * (double)old / (double)side - 0.5;
         for (size_t c = 0; c < width; c++) {
             double sum = 0;
             for (double row = floor(y) - 1; row < floor(y) + 3; row++)
