@@ -78,6 +78,8 @@ struct merge_policy {
     const struct option *options;
     size_t state_size; /* plain data without pointers, zero at first, saved with the run */
     bool after_task;   /* it is asked at the end of a task, too, before experts are frozen */
+    /* Once for every task before the first one. ERROR_ARGUMENT where nothing would happen in it. NULL: something will. */
+    status (*check)(const struct merge_call *call, struct error *error);
     /* NULL: it follows no schedule and combines nothing. */
     status (*plan)(const struct merge_view *view, const struct merge_call *call, struct merge_list *list,
                    struct error *error);
@@ -149,8 +151,8 @@ status adapters_merge(struct adapters *adapters, const struct merge_plan *plan, 
 /* For policies that leave their target to the suite: entries of their options, and their needs. least_used: the
  * least used expert that is not frozen (ties: the lowest index), and a skip where it is one of the sources; random_free:
  * a random one that is neither a source nor frozen; least_used_any: the least used, frozen or not (Park, Algorithm 1,
- * line 20, to the letter), which stays frozen if it was, as no line thaws an expert; noise: the least used, which becomes what the combiner makes of the
- * sources plus noise. A skip where there is none. */
+ * line 20, to the letter), which stays frozen if it was, as no line thaws an expert; noise: the least used, which becomes
+ * what the combiner makes of the sources plus noise. A skip where there is none. */
 enum merge_target { TARGET_LEAST_USED, TARGET_LEAST_USED_ANY, TARGET_RANDOM_FREE, TARGET_NOISE };
 #define MERGE_TARGET_OPTIONS                                                                                           \
     {.name = "target",                                                                                                 \

@@ -137,6 +137,10 @@ static bool parse_value(const struct option *option, struct value *value)
     bool ranged = option->minimum < option->maximum;
     switch (option->type) {
     case OPTION_INTEGER:
+        if (option->choices != NULL && find_choice(option->choices, value->text, &value->choice)) {
+            value->integer = OPTION_WORD;
+            return true;
+        }
         return parse_integer(value->text, &value->integer) &&
                (!ranged || ((double)value->integer >= option->minimum && (double)value->integer <= option->maximum));
     case OPTION_REAL:
@@ -241,6 +245,8 @@ void option_add_range(struct text *text, const struct option *option)
         text_add(text, "%s", option->choices);
     else if (option->minimum < option->maximum) /* 1000000000, not 1e+09: a limit is printed as it may be written */
         text_add(text, option->type == OPTION_INTEGER ? "%.0f to %.0f" : "%g to %g", option->minimum, option->maximum);
+    if (option->type == OPTION_INTEGER && option->choices != NULL)
+        text_add(text, "|%s", option->choices);
 }
 
 bool option_is_path(const struct option *option)

@@ -36,11 +36,14 @@ struct option {
     const char *name;
     enum option_type type;
     double minimum, maximum; /* of integers and reals, inclusive; both 0: any value */
-    const char *choices;     /* "keep|average|reset" */
+    const char *choices;     /* "keep|average|reset"; of an integer: words that may stand in its place; NULL: none */
     const char *fallback;    /* the default, as a user would write it; NULL for none (OPTION_TEXT: unset) */
     const char *help;        /* one line, lower case, no full stop */
     const char *synonyms;    /* "lr|eta": what others call it, for "did you mean" alone; NULL: none */
+    const char *replaces;    /* a key that this one, when a row or a command line sets it, sets back; NULL: none */
 };
+
+enum { OPTION_WORD = -1 }; /* integers that may be words are never below 0 */
 
 struct options; /* a table's values */
 
@@ -63,7 +66,7 @@ const char *option_type_name(const struct option *option); /* "whole number" */
 void option_add_range(struct text *text, const struct option *option);
 
 /* Values by name; asking for a name or type that the table lacks is a bug in the caller. */
-int64_t options_integer(const struct options *options, const char *name);
+int64_t options_integer(const struct options *options, const char *name); /* OPTION_WORD where it is a word */
 double options_real(const struct options *options, const char *name);
 bool options_boolean(const struct options *options, const char *name);
 const char *options_text(const struct options *options, const char *name); /* text or choice; NULL when unset */

@@ -1,4 +1,4 @@
-#include "models/backend.h"
+#include "models/backend_options.h"
 
 #include <stddef.h>
 #include <string.h>
@@ -29,6 +29,12 @@ static const struct {
     OPERATION(staging_receive),
     OPERATION(staging_release),
     OPERATION(staging_close),
+    OPERATION(fetch_open),
+    OPERATION(fetch_copy),
+    OPERATION(fetch_send),
+    OPERATION(fetch_take),
+    OPERATION(fetch_close),
+    OPERATION(branches),
     OPERATION(record),
     OPERATION(replay),
     OPERATION(recording_destroy),

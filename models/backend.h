@@ -42,6 +42,7 @@ struct gemm {
     bool transpose_a, transpose_b, accumulate, backward;
     bool exact;       /* in f32 whatever the precision: losses, selectors */
     bool frozen_b;    /* b is a frozen weight of parameters: the backend may keep it in a form of its own (see renew) */
+    bool frozen_bias; /* the same of the bias */
     float scale;      /* 0 means 1 */
     const void *bias; /* [columns of out], NULL: none */
     struct matrix addend; /* like out; data NULL: none; may be out itself */
@@ -76,9 +77,11 @@ struct layer_norm {
     const void *gain, *bias;
     void *statistics; /* NULL in inference */
 };
-/* dx += …; dgain, dbias += … unless both are NULL. */
+/* dx = addend + …: the gradient of a residual stream past the norm comes with it; dgain, dbias += … unless both are NULL. */
 struct layer_norm_backward {
     struct matrix x, dy, dx;
+    struct matrix addend;  /* like dx; data NULL: none; may be dx itself */
+    struct matrix rounded; /* receives dx as an operand of products in bf16; data NULL: not wanted */
     const void *gain, *statistics;
     void *dgain, *dbias;
 };
@@ -103,20 +106,28 @@ struct activate_backward {
     struct matrix x, dy, dx;
 };
 
-/* Multi-head self-attention of qkv [B, L, 3d] (query, key, value; d / heads columns a head): out [B, L, d]. Causal:
- * position i sees 0 … i. On a GPU a head has 64 to 128 columns, a multiple of 8. */
+/* Multi-head self-attention of qkv [B, L, 3d] (query, key, value; d / heads columns a head): out [B, R, d]. Causal:
+ * position i sees 0 … i. R is L, or rows_per_sample: queries at those rows alone. On a GPU a head has 64 to 128 columns, a
+ * multiple of 8. */
 struct attention {
     size_t batch, positions, width, heads;
     bool causal;
     enum tensor_type type; /* of qkv and out; bf16 only in bf16 precision */
+    const int32_t *rows;   /* [B · rows_per_sample] distinct rows of [B · L], by samples; NULL: all */
+    size_t rows_per_sample;
     const void *qkv;
     void *out;
+    float *lse; /* [B, heads, R] for the backward pass, as the backend likes; NULL in inference */
 };
+/* The queries of rows that were not asked for get a gradient of 0. */
 struct attention_backward {
     size_t batch, positions, width, heads;
     bool causal;
-    enum tensor_type type; /* of all three */
-    const void *qkv, *dout;
+    enum tensor_type type; /* of all four matrices */
+    const int32_t *rows;
+    size_t rows_per_sample;
+    const void *qkv, *out, *dout; /* out and lse: of the forward pass */
+    const float *lse;
     void *dqkv; /* set, not added to */
 };
 
@@ -205,7 +216,7 @@ struct weighted_sum {
     void *out;
 };
 
-/* EWA (Huang et al., "Experts Weights Averaging", 2023, equation 4): each of the F experts that are not frozen becomes (1 −
+/* EWA (Huang et al., "Experts Weights Averaging", 2023, Equation 6): each of the F experts that are not frozen becomes (1 −
  * share) · W_i + share / (F − 1) · Σ_{j≠i} W_j, all from the old values, in double precision. No effect with F < 2. */
 struct average_experts {
     size_t experts, n;     /* n: values of one */
@@ -335,7 +346,7 @@ struct hold_step {
  * are zero afterwards. Where guard->held ≠ 0, none of this happens, but with clear_held the gradients of all segments are
  * zero afterwards. */
 struct update {
-    size_t segments;
+    size_t segments, n;      /* n: values of all segments, offsets[segments] */
     const uint64_t *offsets; /* [segments + 1] */
     const int32_t *flag;     /* [segments] */
     const int32_t *flags;
@@ -385,12 +396,37 @@ struct staging_queue {
     void *owner;
 };
 
+/* A fetch queue copies results to the host while the device computes what follows. The calls for every entry, in this order:
+ *
+ *     TRY(ops->fetch_copy(backend, &queue, device, bytes, error)); // for each of its parts; operations from here on may change it
+ *     TRY(ops->fetch_send(backend, &queue, error));                // the entry is complete
+ *     TRY(ops->fetch_take(backend, &queue, &host, error));         // waits for the first entry sent and not taken
+ *     ... host[0 … sum of the parts) ...                           // until FETCH_SLOTS entries later
+ *
+ * At most FETCH_SLOTS entries were sent and not taken. */
+enum { FETCH_SLOTS = 2 };
+struct fetch_queue {
+    size_t bytes;  /* of a slot: the largest entry */
+    size_t filled; /* of the entry that is not complete yet */
+    uint64_t sent, taken;
+    void *owner;
+};
+
 /* Recorded operations, which a backend can replay with one call. */
 struct recording {
     void *owner;          /* NULL: nothing was recorded */
     struct error refused; /* why recording failed; its code is OK if the backend did not try or succeeded */
 };
 typedef status (*recorded_body)(void *context, struct error *error);
+
+/* Operations that a backend may carry out at the same time: neither body changes memory that the other one reads or changes,
+ * so each takes its memory from an arena of its own. A body is as one that is recorded, and branches may be recorded. */
+struct branches {
+    struct branch {
+        recorded_body body;
+        void *context;
+    } list[2];
+};
 
 /* Backends of one kind that compute one step together: every rank has a share of it and a thread of its own. */
 struct process_group {
@@ -429,6 +465,7 @@ struct all_reduce {
     X(route) X(route_backward) X(balance) \
     X(route_softmax) X(route_softmax_backward) X(balance_softmax) X(partition) \
     X(dispatch_gather) X(dispatch_combine) X(dispatch_dropout) X(expert_gate_backward) X(count_pairs) \
+    X(experts) X(experts_backward) X(experts_backward_input) \
     X(find_not_finite) X(hold_step) \
     X(adamw) X(sgd) X(lamb)
 /* clang-format on */
@@ -456,6 +493,15 @@ struct backend_ops {
     status (*staging_release)(struct backend *, struct staging_queue *, struct error *);
     void (*staging_close)(struct backend *, struct staging_queue *); /* a zeroed one is allowed */
 
+    status (*fetch_open)(struct backend *, struct fetch_queue *, size_t bytes, struct error *);
+    status (*fetch_copy)(struct backend *, struct fetch_queue *, const void *device, size_t bytes, struct error *);
+    status (*fetch_send)(struct backend *, struct fetch_queue *, struct error *);
+    status (*fetch_take)(struct backend *, struct fetch_queue *, const void **host, struct error *);
+    void (*fetch_close)(struct backend *, struct fetch_queue *); /* a zeroed one is allowed */
+
+    /* Carries out both bodies, side by side or the first one first. What follows comes after both. */
+    status (*branches)(struct backend *, const struct branches *, struct error *);
+
     /* record carries out the operations of body and, where the backend can, keeps them; replay then repeats them on the
      * same operands, whatever their memory holds by then. body reads and writes no host memory and has run before with
      * operands of these sizes; it may be run twice, the first time without effect. A backend that cannot record runs body
@@ -482,13 +528,12 @@ struct backend {
     void *context;           /* the backend's own */
     const char *description; /* "cpu (avx512, 2 threads, oneDNN 2.6.3)", for logs and results */
     bool asynchronous;       /* operations return before they are done, so the cores of the host are free meanwhile */
-    const char
-        *arithmetic; /* "cpu avx512 oneDNN 2.6.3": on processors of one kind it gives the same bits; NULL: nothing
-                              * is promised */
+    const char *arithmetic;  /* "cpu avx512 oneDNN 2.6.3": on processors of one kind it gives the same bits */
     enum precision precision;
-    /* The values [n] of parameters are allocated, about to change or released, so packed copies that the backend keeps of
-     * frozen ones are no longer valid. NULL: it keeps none. */
+    /* The values [n] of parameters are about to change, so packed copies that the backend keeps of frozen ones are no longer
+     * valid; forget: they are allocated or released, so their memory may be another's. */
     void (*renew)(struct backend *, const float *values, size_t n);
+    void (*forget)(struct backend *, const float *values, size_t n);
 };
 
 /* The type of tensors that only products, and the operations between two of them, read: TENSOR_BF16 in bf16 precision, else
@@ -506,33 +551,7 @@ struct backend_settings {
  * GPU, or the processor no unit for the precision. */
 status backend_open(struct backend **backend, const struct backend_settings *settings, struct error *error);
 
-/* Keys of commands that open a backend, beside its other options, with their defaults, and what they say; threads are left to
- * the caller. The precision auto is f32 everywhere: a suite asks for the same numbers on every machine. */
-#define BACKEND_OPTIONS(backend_, precision_, device_)                                                                 \
-    {.name = "backend",                                                                                                \
-     .type = OPTION_CHOICE,                                                                                            \
-     .choices = "auto|cpu|cuda",                                                                                       \
-     .fallback = (backend_),                                                                                           \
-     .help = "backend that does the arithmetic; auto: cuda where a GPU is found, else cpu"},                           \
-        {.name = "precision",                                                                                          \
-         .type = OPTION_CHOICE,                                                                                        \
-         .choices = "auto|f32|bf16",                                                                                   \
-         .fallback = (precision_),                                                                                     \
-         .help = "precision of matrix products; auto is f32; bf16 is faster and needs a GPU, AMX or AVX-512 BF16"},    \
-    {                                                                                                                  \
-        .name = "device", .type = OPTION_INTEGER, .minimum = 0, .maximum = GPUS - 1, .fallback = (device_),            \
-        .help = "number of the GPU, from 0; results do not depend on it"                                               \
-    }
-#define BACKEND_OPTION_NAMES "backend|precision=auto|precision=f32|device" /* those that are incidental in a suite */
 enum { GPUS = 64 };
-/* The number of GPUs that train together, counted from the one that `device` names. */
-#define GPUS_OPTION(fallback_)                                                                                         \
-    {                                                                                                                  \
-        .name = "gpus", .type = OPTION_INTEGER, .minimum = 1, .maximum = GPUS, .fallback = (fallback_),                \
-        .help = "GPUs that share every training batch; the same number gives the same bits, another number "           \
-                "rounds differently"                                                                                   \
-    }
-struct backend_settings backend_settings_of(const struct options *options);
 const char *precision_name(enum precision precision); /* "f32", "bf16" */
 
 /* A GPU that a backend can be opened on. */

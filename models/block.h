@@ -42,8 +42,9 @@ struct block_site {
 struct block_hook {
     void *state;
     enum block_place place;
-    bool trained; /* it has weights that need gradients */
-    bool whole;   /* it reads every position of a sample, so the last block must compute all of them */
+    bool trained;      /* it has weights that need gradients */
+    bool whole;        /* it reads every position of a sample, so the last block must compute all of them */
+    bool stream_alone; /* backward neither reads ln2_x nor adds to dln2, which then have no data */
     /* Called before the first block of a forward pass, with its input: takes memory that must outlast the hook's own block,
      * in evaluation, too. NULL: none. */
     status (*begin)(void *state, const struct block_site *site, const struct tensor *x, struct error *error);
@@ -77,6 +78,7 @@ struct block_saved {
     struct tensor x_mid, attended; /* [B, R, d] */
     struct tensor hidden;          /* [B, R, hidden] before the activation, unless a hook replaces the MLP */
     float *ln_1, *ln_2;            /* statistics [B·L, 2] */
+    float *lse;                    /* of the attention: struct attention */
 };
 
 /* y = x Wᵀ + b, through an activation if asked (before keeps the value ahead of it), plus addend. */

@@ -1,9 +1,8 @@
 /* Operands of the operations that route samples to experts and combine the outputs (models/backend.h).
  *
  *     TRY(ops->route(backend, &(struct route){…, .dispatch = &dispatch}, error));           // who goes where
- *     TRY(ops->dispatch_gather(backend, &(struct dispatch_gather){.dispatch = &dispatch, …}, error));
- *     ... grouped_gemm over dispatch.offsets ...
- *     TRY(ops->dispatch_combine(backend, &(struct dispatch_combine){.dispatch = &dispatch, …}, error));
+ *     struct expert_stack_operands stack = {.dispatch = &dispatch, …};
+ *     TRY(ops->experts(backend, &(struct experts){.stack = stack, .x = x, .units = units, .y = y}, error));
  *
  * A sample is an image or a prompt, or one token of it, as the caller likes.
  */
@@ -201,6 +200,50 @@ struct expert_gate_backward {
     float *dgates;
     void *dup_bias;
     const int32_t *frozen;
+};
+
+/* Stacked experts ε_e(x) = W₂ drop(act(W₁ x + b₁)) + b₂ of m hidden units, and the samples that were routed to them. The
+ * three operations below belong together: their stacks are equal. x, y and their gradients have addresses that are
+ * multiples of 16. */
+struct expert_stack_operands {
+    const struct dispatch *dispatch;
+    size_t rows_per_sample, width, hidden;
+    bool tokens; /* a sample is a token: samples are many, and have one row each */
+    enum activation activation;
+    float scale;
+    float *first, *first_bias, *second, *second_bias; /* [E, m, d], [E, m], [E, d, m], [E, d] */
+    float probability;                                /* of dropout, in training; 0: none */
+    uint64_t base;                                    /* as in struct dispatch_dropout */
+    const struct step_state *state;
+    struct arena *arena; /* of the backend, for what lives no longer than an operation */
+};
+/* y += scale · Σ_k weight[b, k] · ε_k(x[b]), k over the choices that have a slot; x, y [B, L, d]. */
+struct experts {
+    struct expert_stack_operands stack;
+    bool training;
+    enum tensor_type x_type;
+    const void *x;
+    const float *weights; /* [B, K]; NULL: the gates */
+    void *units; /* [B · K · L, m] of the operands' type; in training kept for the backward pass, in any order */
+    float *y;
+};
+/* From dy [B, L, d]: dgates [B, K], set, 0 for choices without a slot; gradients of weights and biases of experts that are
+ * not frozen, += …; and dunits, like units, for the operation below. units are overwritten. */
+struct experts_backward {
+    struct expert_stack_operands stack;
+    bool constant; /* gates are 1 and have no gradient: dgates need not be set */
+    enum tensor_type x_type, dy_type;
+    const void *x, *dy;
+    void *units, *dunits;
+    float *dgates;
+    float *dfirst, *dfirst_bias, *dsecond, *dsecond_bias;
+    const int32_t *frozen; /* [E] or NULL */
+};
+/* dx [B, L, d] += … */
+struct experts_backward_input {
+    struct expert_stack_operands stack;
+    const void *dunits;
+    float *dx;
 };
 
 #endif

@@ -18,17 +18,17 @@ status parameters_create(struct parameters **result, struct backend *backend, st
     return OK;
 }
 
-static void renew(const struct parameters *group, size_t offset, size_t n)
+static void forget(const struct parameters *group)
 {
-    if (group->values != NULL && group->backend->renew != NULL)
-        group->backend->renew(group->backend, group->values + offset, n);
+    if (group->values != NULL)
+        group->backend->forget(group->backend, group->values, group->values_count);
 }
 
 void parameters_destroy(struct parameters *group)
 {
     if (group == NULL)
         return;
-    renew(group, 0, group->values_count);
+    forget(group);
     for (size_t i = 0; i < group->count; i++)
         free(group->list[i].name);
     free(group->list);
@@ -130,7 +130,7 @@ status parameters_allocate(struct parameters *group, struct arena *arena, enum p
     TRY(take(group, arena, bytes, &memory, error));
     group->values = memory;
     group->version = 1;
-    renew(group, 0, group->values_count);
+    forget(group);
     if (mode == PARAMETERS_FROZEN)
         return OK;
     TRY(take(group, arena, bytes, &memory, error));
@@ -189,7 +189,7 @@ float *parameters_write(struct parameters *group, size_t offset, size_t n)
             group->writes[p->first_segment + s] += first < offset + n && offset < first + each;
         }
     }
-    renew(group, offset, n);
+    group->backend->renew(group->backend, group->values + offset, n);
     return (float *)group->values + offset;
 }
 
@@ -243,6 +243,7 @@ status parameters_step(struct parameters *group, const struct step_state *state,
     const struct optimizer *optimizer = rule->optimizer != NULL ? rule->optimizer : &optimizer_adamw;
     group->version++;
     struct update update = {.segments = group->segments,
+                            .n = group->values_count,
                             .offsets = group->offsets,
                             .flag = group->flag,
                             .flags = group->flags,

@@ -49,20 +49,24 @@ static inline MTIL_HOST_DEVICE void routing_gates(const float *z, size_t experts
     routing_gates_of(z, nothing, chosen, top_k, gates);
 }
 
-/* Gradients of the chosen logits, dz_k = g_k (dg_k − Σ_j g_j dg_j), and of their noise logits, du_k = dz_k n σ(u). u and n
- * are of all experts. */
-static inline MTIL_HOST_DEVICE void routing_gradients(size_t top_k, const int32_t *chosen, const float *gates,
-                                                      const float *dgates, const float *u, const float *n, float *dz,
-                                                      float *du)
+/* Σ_j g_j dg_j, which every gradient of a sample's chosen logits has. */
+static inline MTIL_HOST_DEVICE float routing_mean(size_t top_k, const float *gates, const float *dgates)
 {
     float mean = 0;
     for (size_t k = 0; k < top_k; k++)
         mean += gates[k] * dgates[k];
-    for (size_t k = 0; k < top_k; k++) {
-        int32_t e = chosen[k];
-        dz[k] = e >= 0 ? gates[k] * (dgates[k] - mean) : 0;
-        du[k] = e >= 0 ? dz[k] * n[e] * (1.0f / (1.0f + expf(-u[e]))) : 0;
-    }
+    return mean;
+}
+
+/* The gradient of a chosen logit, dz = g (dg − mean), and of its noise logit, du = dz n σ(u). */
+static inline MTIL_HOST_DEVICE float routing_logit_gradient(float gate, float dgate, float mean)
+{
+    return gate * (dgate - mean);
+}
+
+static inline MTIL_HOST_DEVICE float routing_noise_gradient(float dz, float u, float n)
+{
+    return dz * n * (1.0f / (1.0f + expf(-u)));
 }
 
 /* Gradients of logits below this count as 0: their products would be denormal numbers, which are a hundred times as slow on a

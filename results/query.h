@@ -7,7 +7,7 @@
  *     TRY(query_summary(store, run, &summary, error));           // the table at the end of a run
  *     table_free(&table); ...
  *
- * The caller frees the tables, after a failure too. A named query is one entry of the table in query.c.
+ * The caller frees the tables, after a failure too. A named query is one file of results/questions/.
  */
 #ifndef MTIL_RESULTS_QUERY_H
 #define MTIL_RESULTS_QUERY_H
@@ -38,30 +38,25 @@ struct query_filter {
     bool published;       /* the paper's table begins with published numbers (results/query/published.h) */
 };
 
-struct query {
-    const char *name, *help;
-};
-
-/* The queries in order, NULL behind the last: runs, metrics, tasks, matrix, leaderboard, paper-table, experts,
- * class_experts, events,
- * merges, selector, digest, time. */
-const struct query *query_at(size_t index);
-bool query_exists(const char *name);
-
 /* ERROR_ARGUMENT for a missing run, for a suite, method, seed or other name that no run has (the message names the
  * nearest and all of them), and for an invalid time. A query with such a filter would have no rows. */
 status query_check_filter(struct store *store, const struct query_filter *filter, struct error *error);
 
-/* ERROR_ARGUMENT for a name that does not exist (with the nearest); a query without an answer is a table without rows.
+/* The answer of a question (results/query/question.h) and, unless note is NULL, what it says about what it leaves out. */
+struct questions;
+struct question;
+status query_ask(struct store *store, const struct questions *questions, const struct question *question,
+                 const struct query_filter *filter, struct table *table, struct text *note, struct error *error);
+
+/* ERROR_ARGUMENT with the names there are, and the nearest. */
+status query_unknown(const struct questions *questions, const char *name, struct error *error);
+
+/* A question of the program. ERROR_ARGUMENT for a name that does not exist (with the nearest); a query without an answer is a table without rows.
  * Leaderboard and paper's table have means over the chosen finished runs. With a dataset in the filter, metrics are for
  * that dataset. Matrices of several runs are stacked, with a column for each task of any of them. The leaderboard adds
  * columns of the settings in which configurations of the same name differ. */
 status query_named(struct store *store, const char *name, const struct query_filter *filter, struct table *table,
                    struct error *error);
-
-/* Appends a note on what the answer of a named query leaves out and what to ask instead, if there is one. */
-status query_note(struct store *store, const char *name, const struct query_filter *filter, struct text *note,
-                  struct error *error);
 
 /* One SELECT (or WITH, VALUES, EXPLAIN). A statement that would write, attach or configure is ERROR_ARGUMENT, also on a
  * store that is open for writing; so is an answer of more than ten million cells. */

@@ -32,13 +32,12 @@ struct stop; /* core/stop.h */
 struct store;
 
 enum store_mode {
-    STORE_READ,     /* the file must exist; works on read-only media */
-    STORE_SNAPSHOT, /* the same, but a file with an older schema is copied to memory and upgraded there */
-    STORE_WRITE     /* creates the file, upgrades an older schema */
+    STORE_READ, /* the file must exist; works on read-only media */
+    STORE_WRITE /* creates the file */
 };
 
 /* Opens path; the caller closes with store_close. ERROR_FORMAT for a damaged database, one of another program or one
- * with a newer schema, ERROR_IO when the file cannot be read; each message names the file. */
+ * with another schema, ERROR_IO when the file cannot be read; each message names the file. */
 status store_open(struct store **store, const char *path, enum store_mode mode, struct error *error);
 
 /* The same, with requests to stop: after one, reads and waits for other programs end with ERROR_STOPPED; writes are
@@ -88,13 +87,13 @@ struct setting_row {
     const char *type;  /* "integer", "real", "boolean", "text", "list" */
 };
 
-/* What is known of a run when it starts. All strings but settings_hash and folder are required and borrowed for the
+/* What is known of a run when it starts. All strings but folder are required and borrowed for the
  * call. */
 struct run_description {
     const char *suite;         /* its name: "mini" */
     const char *suite_text;    /* as resolved, with defaults and overrides */
     const char *suite_hash;    /* digest_text (core/digest.h) of everything that determines the numbers but the seed */
-    const char *settings_hash; /* of the settings alone; may be NULL */
+    const char *settings_hash; /* of the settings alone */
     const char *folder;        /* of the run's files; may be NULL */
     const struct input_row *inputs;
     size_t input_count;
@@ -149,10 +148,9 @@ struct unfinished_run {
 struct unfinished_runs {
     struct unfinished_run *runs;
     size_t count;
-    size_t older; /* unfinished runs with this suite's name and seed, by programs that recorded no inputs */
 };
 /* The caller frees with unfinished_runs_free. */
-status store_find_unfinished(struct store *store, const char *settings_hash, const char *suite, int64_t seed,
+status store_find_unfinished(struct store *store, const char *settings_hash, int64_t seed,
                              struct unfinished_runs *found, struct error *error);
 void unfinished_runs_free(struct unfinished_runs *found);
 
@@ -286,6 +284,17 @@ struct class_experts_row {
     size_t classes, experts;
 };
 status store_add_class_experts(struct store *store, int64_t run, const struct class_experts_row *row,
+                               struct error *error);
+
+/* The expert that each patch of a test image of `task` chose first in one block of the image tower; its evaluation must
+ * exist. */
+struct patch_experts_row {
+    int64_t after_task, task, image, block; /* image: its place in the test list */
+    const char *file;
+    const int32_t *experts; /* [patches], row by row */
+    size_t patches, width;  /* width: patches in a row */
+};
+status store_add_patch_experts(struct store *store, int64_t run, const struct patch_experts_row *row,
                                struct error *error);
 
 /* The error above which a task's autoencoder gives an image to zero-shot CLIP; infinite: never. */

@@ -19,7 +19,7 @@ struct expert_layer {
     bool constant; /* gates are 1 and have no gradient */
     struct dispatch dispatch;
     const float *weights; /* [samples, K] weights of the forward sum; NULL: the gates */
-    struct tensor hidden; /* [samples · K · length, m] by slot: after ReLU and dropout, or before another activation */
+    struct tensor hidden; /* [samples · K · length, m], in the backend's own order */
 };
 
 void expert_layer_use(struct expert_layer *layer, const struct parameters *group, const struct expert_stack *stack);

@@ -215,15 +215,17 @@ void mixture_hook(struct expert_pass *pass, struct block_hook *hook)
 {
     const struct adapter_settings *s = &pass->tower->adapters->settings;
     bool trained = pass->tower->parameters->gradients != NULL;
-    *hook = (struct block_hook){.state = pass,
-                                .place = expert_kind_of(s)->place,
-                                .trained = trained,
-                                .whole = s->gate_input == GATE_MEAN ||
-                                         (s->routing == ROUTING_PER_TOKEN &&
-                                          !(router_kind_of(s)->averages && expert_decision_users(pass->tower) == 1)),
-                                .begin = pass->decider == pass && expert_decision_users(pass->tower) > 1 ? begin : NULL,
-                                .forward = forward,
-                                .backward = trained ? backward : NULL};
+    *hook =
+        (struct block_hook){.state = pass,
+                            .place = expert_kind_of(s)->place,
+                            .trained = trained,
+                            .whole = s->gate_input == GATE_MEAN ||
+                                     (s->routing == ROUTING_PER_TOKEN &&
+                                      !(router_kind_of(s)->averages && expert_decision_users(pass->tower) == 1)),
+                            .stream_alone = expert_kind_of(s)->place == BESIDE_MLP && s->input == EXPERT_INPUT_RESIDUAL,
+                            .begin = pass->decider == pass && expert_decision_users(pass->tower) > 1 ? begin : NULL,
+                            .forward = forward,
+                            .backward = trained ? backward : NULL};
 }
 
 const struct block_hook *adapters_hooks(const struct adapters *adapters, enum tower tower)

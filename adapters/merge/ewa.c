@@ -77,6 +77,20 @@ static float rate_of(const struct merge_call *call)
     }
 }
 
+static status check(const struct merge_call *call, struct error *error)
+{
+    struct merge_call last = *call;
+    double until = options_real(call->options, "until");
+    last.iteration = (size_t)(until * (double)call->iterations);
+    if (call->iterations == 0 || options_real(call->options, "rate") == 0 || (last.iteration > 0 && rate_of(&last) > 0))
+        return OK;
+    return error_set(
+        error, ERROR_ARGUMENT,
+        "merge.ramp: %s with merge.until: %g averages no experts in %zu iterations, of which %zu are an epoch; "
+        "train for longer, or set merge.ramp=linear",
+        options_text(call->options, "ramp"), until, call->iterations, call->epoch_length);
+}
+
 static status after_step(struct adapters *adapters, const struct merge_call *call, struct error *error)
 {
     float rate = rate_of(call);
@@ -96,4 +110,5 @@ const struct merge_policy policy_ewa = {.name = "ewa",
                                         .source = "Huang et al. 2023, Experts Weights Averaging, arXiv 2308.06093",
                                         .formula = "W_i ← (1 − b) W_i + b / (N − 1) · Σ_{j≠i} W_j",
                                         .options = options,
+                                        .check = check,
                                         .after_step = after_step};

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "core/memory.h"
 #include "datasets/cache/cache_disk.h"
 #include "datasets/cache/cache_folder.h"
 
@@ -27,18 +28,31 @@ struct cache_part {
 
 struct cache {
     enum cache_kind kind;
-    atomic_size_t left; /* of memory_limit */
+    atomic_size_t left; /* of memory_limit; with memory_spare: of the portions that were granted */
+    uint64_t spare;
+    pthread_mutex_t granting; /* ungranted */
+    size_t ungranted;         /* of memory_limit */
     struct cache_disk disk;
     pthread_mutex_t opening; /* parts and their users: ranks open loaders at the same time */
     struct cache_part *parts;
 };
 
+void cache_settings_spare(struct cache_settings *settings, uint64_t available)
+{
+    settings->memory_spare = available - available / 2;
+    settings->memory_limit = available > 0 ? SIZE_MAX : 0;
+}
+
 struct cache_settings cache_settings_of(const struct options *options)
 {
-    return (struct cache_settings){.kind = (enum cache_kind)options_choice(options, "cache"),
-                                   .folder = options_text(options, "cache_folder"),
-                                   .memory_limit = (uint64_t)options_integer(options, "cache_megabytes") << 20,
-                                   .disk_limit = (uint64_t)options_integer(options, "cache_disk_megabytes") << 20};
+    int64_t megabytes = options_integer(options, "cache_megabytes");
+    struct cache_settings settings = {.kind = (enum cache_kind)options_choice(options, "cache"),
+                                      .folder = options_text(options, "cache_folder"),
+                                      .memory_limit = (uint64_t)megabytes << 20,
+                                      .disk_limit = (uint64_t)options_integer(options, "cache_disk_megabytes") << 20};
+    if (megabytes == OPTION_WORD)
+        cache_settings_spare(&settings, memory_available(""));
+    return settings;
 }
 
 status cache_create(struct cache **result, const struct cache_settings *settings, struct error *error)
@@ -48,7 +62,10 @@ status cache_create(struct cache **result, const struct cache_settings *settings
     if (cache == NULL)
         return error_set(error, ERROR_MEMORY, "no memory for a cache");
     cache->kind = settings->kind;
-    atomic_init(&cache->left, settings->memory_limit < SIZE_MAX ? (size_t)settings->memory_limit : SIZE_MAX);
+    size_t limit = settings->memory_limit < SIZE_MAX ? (size_t)settings->memory_limit : SIZE_MAX;
+    cache->spare = settings->memory_spare;
+    cache->ungranted = cache->spare > 0 ? limit : 0;
+    atomic_init(&cache->left, limit - cache->ungranted);
     cache->disk =
         (struct cache_disk){.limit = settings->disk_limit, .threads = settings->threads, .log = settings->log};
     if (settings->kind == CACHE_DISK)
@@ -58,6 +75,7 @@ status cache_create(struct cache **result, const struct cache_settings *settings
         return error_set(error, ERROR_ARGUMENT, "cache: neither XDG_CACHE_HOME nor HOME is set; set cache_folder");
     }
     pthread_mutex_init(&cache->opening, NULL);
+    pthread_mutex_init(&cache->granting, NULL);
     *result = cache;
     return OK;
 }
@@ -70,13 +88,34 @@ void cache_watch(struct cache *cache, struct cache_watcher watcher)
 
 /* --- In memory --- */
 
-static bool reserve(struct cache *cache, size_t size)
+static bool take(struct cache *cache, size_t size)
 {
     size_t left = atomic_load(&cache->left);
     while (left >= size)
         if (atomic_compare_exchange_weak(&cache->left, &left, left - size))
             return true;
     return false;
+}
+
+/* What is available is asked for again before every portion, because the run and other processes take memory, too. */
+static bool grant(struct cache *cache)
+{
+    enum { PORTION = 64 << 20 };
+    pthread_mutex_lock(&cache->granting);
+    size_t portion = cache->ungranted < PORTION ? cache->ungranted : PORTION;
+    bool granted = portion > 0 && memory_available("") > cache->spare + portion;
+    cache->ungranted = granted ? cache->ungranted - portion : 0;
+    atomic_fetch_add(&cache->left, granted ? portion : 0);
+    pthread_mutex_unlock(&cache->granting);
+    return granted;
+}
+
+static bool reserve(struct cache *cache, size_t size)
+{
+    bool taken = take(cache, size);
+    while (!taken && grant(cache))
+        taken = take(cache, size);
+    return taken;
 }
 
 static size_t kept_size(int width, int height)
@@ -267,6 +306,7 @@ void cache_destroy(struct cache *cache)
         destroy_part(part);
     }
     pthread_mutex_destroy(&cache->opening);
+    pthread_mutex_destroy(&cache->granting);
     free(cache->disk.folder);
     free(cache);
 }

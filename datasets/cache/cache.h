@@ -9,7 +9,7 @@
  * Loaders give the same bytes with and without a cache. Evaluation caches crops, training whole images; images that are
  * not files (CIFAR, MNIST) are not cached whole, because they need no decoding.
  *
- * CACHE_MEMORY keeps images as they are read until memory_limit is reached, crops until cache_destroy, whole images as
+ * CACHE_MEMORY keeps images as they are read until a limit of memory is reached, crops until cache_destroy, whole images as
  * long as a loader uses them. CACHE_DISK decodes a whole split in parallel when it is first needed, into one file per
  * dataset, split and resolution (cache_file.h), which all processes read. The file records the items, the sizes, times
  * and inodes of their files and the version of the decoders, and is made again when they differ. While one process
@@ -29,8 +29,9 @@ struct cache_settings {
     enum cache_kind kind;
     const char *folder; /* of the files; NULL: $XDG_CACHE_HOME/mtil or ~/.cache/mtil */
     uint64_t memory_limit;
-    uint64_t disk_limit; /* of all files in the folder; nine tenths of the free disk is a limit too */
-    size_t threads;      /* threads that decode for a file; 0: one per core */
+    uint64_t memory_spare; /* no more is kept once less is available (memory.h); 0: whatever is available */
+    uint64_t disk_limit;   /* of all files in the folder; nine tenths of the free disk is a limit too */
+    size_t threads;        /* threads that decode for a file; 0: one per core */
     const struct log *log;
 };
 
@@ -54,8 +55,10 @@ struct cache;
          .type = OPTION_INTEGER,                                                                                       \
          .minimum = 0,                                                                                                 \
          .maximum = 1e7,                                                                                               \
-         .fallback = "1024",                                                                                           \
-         .help = "limit of the cache in memory, with cache: memory"},                                                  \
+         .choices = "auto",                                                                                            \
+         .fallback = "auto",                                                                                           \
+         .help = "limit of the cache in memory, with cache: memory; auto: half of what is available at the start "     \
+                 "stays available"},                                                                                   \
         {.name = "cache_disk_megabytes",                                                                               \
          .type = OPTION_INTEGER,                                                                                       \
          .minimum = 0,                                                                                                 \
@@ -68,6 +71,8 @@ struct cache;
     }
 #define CACHE_OPTION_NAMES "cache|cache_megabytes|cache_disk_megabytes|cache_folder"
 struct cache_settings cache_settings_of(const struct options *options);
+/* cache_megabytes: auto. `available`: as memory_available says; where it is unknown, nothing is kept. */
+void cache_settings_spare(struct cache_settings *settings, uint64_t available);
 
 /* settings' strings and log are borrowed until cache_destroy. */
 status cache_create(struct cache **cache, const struct cache_settings *settings, struct error *error);

@@ -188,7 +188,7 @@ static status run(const struct command_call *call, struct error *error)
     request.only = options_list_items(given, "only", &request.only_count);
     struct store *store = NULL;
     status result = request.by != NULL && request.metrics != NULL && request.only != NULL
-                        ? store_open_stoppable(&store, database, STORE_SNAPSHOT, call->stop, error)
+                        ? store_open_stoppable(&store, database, STORE_READ, call->stop, error)
                         : error_set(error, ERROR_MEMORY, "compare: out of memory");
     NEXT(result, compare(call, store, &request, error));
     store_close(store);

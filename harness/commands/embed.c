@@ -11,6 +11,7 @@
 #include "harness/commands/inputs/embed_inputs.h"
 #include "harness/run/model_choice.h"
 #include "harness/run/weights.h"
+#include "models/backend_options.h"
 #include "models/files/safetensors.h"
 
 enum { BATCH = 64 };

@@ -14,6 +14,7 @@
 #include "harness/run/tasks_survey.h"
 #include "harness/run/weights.h"
 #include "harness/terminal/cache_progress.h"
+#include "models/backend_options.h"
 
 static const struct option options[] = {
     OUTPUT_FORMAT_OPTION,

@@ -47,7 +47,7 @@ static status run(const struct command_call *call, struct error *error)
                          "mtil export --help");
     struct query_filter filter = filter_read(call->options);
     struct store *store;
-    TRY(store_open_stoppable(&store, database, STORE_SNAPSHOT, call->stop, error));
+    TRY(store_open_stoppable(&store, database, STORE_READ, call->stop, error));
     status result = query_check_filter(store, &filter, error);
     if (csv != NULL)
         NEXT(result, export_csv(call, store, &filter, csv, error));

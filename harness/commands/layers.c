@@ -7,6 +7,7 @@
 #include "harness/commands/run.h"
 #include "harness/run/layer_choice.h"
 #include "harness/run/opening.h"
+#include "models/backend_options.h"
 
 static const struct option options[] = {OUTPUT_FORMAT_OPTION, BACKEND_OPTIONS(NULL, NULL, NULL), {0}};
 

@@ -19,6 +19,7 @@
 #include "harness/terminal/screen.h"
 #include "harness/train/method.h"
 #include "models/optimizers/optimizer.h"
+#include "results/query/question.h"
 
 /* One thing that a suite can name. NULL: it has none. */
 struct entry {
@@ -192,6 +193,17 @@ static void list_optimizers(struct listing *listing)
                   &(struct entry){.name = optimizer->name, .about = optimizer->source, .formula = optimizer->formula});
 }
 
+static void list_questions(struct listing *listing)
+{
+    struct questions questions;
+    listing->table.failed |= questions_open(&questions, NULL, NULL) != OK;
+    for (size_t i = 0; i < questions.count; i++)
+        if (*questions.question[i].title != 0)
+            add_entry(listing,
+                      &(struct entry){.name = questions.question[i].name, .about = questions.question[i].title});
+    questions_close(&questions);
+}
+
 static void list_selectors(struct listing *listing)
 {
     const struct selector_kind *kind;
@@ -210,8 +222,9 @@ static const struct kind {
     {"heads", "source", list_heads},           {"keys", NULL, NULL},
     {"methods", "publication", list_methods},  {"models", "what it is", list_models},
     {"optimizers", "source", list_optimizers}, {"policies", "source", list_policies},
-    {"routers", "source", list_routers},       {"schedules", "when", list_schedules},
-    {"selectors", "source", list_selectors},   {"suites", "summary", list_suites},
+    {"questions", "answer", list_questions},   {"routers", "source", list_routers},
+    {"schedules", "when", list_schedules},     {"selectors", "source", list_selectors},
+    {"suites", "summary", list_suites},
 };
 
 enum { KINDS = sizeof kinds / sizeof *kinds };
@@ -268,8 +281,8 @@ static const struct option options[] = {OUTPUT_FORMAT_OPTION, {0}};
 
 const struct command command_list = {
     .name = "list",
-    .arguments = "combiners|datasets|experts|freezing|heads|keys|methods|models|optimizers|policies|routers|schedules|"
-                 "selectors|suites [SECTION]",
+    .arguments = "combiners|datasets|experts|freezing|heads|keys|methods|models|optimizers|policies|questions|routers|"
+                 "schedules|selectors|suites [SECTION]",
     .summary = "list the keys of suites and the names they can use",
     .details =
         "With --verbose each entry has its source, its formula and its keys with types, ranges and defaults; a\n"

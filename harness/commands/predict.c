@@ -12,6 +12,7 @@
 #include "harness/evaluate/predictor.h"
 #include "harness/heads/heads.h"
 #include "harness/run/model_choice.h"
+#include "models/backend_options.h"
 
 static const struct option options[] = {
     OUTPUT_FORMAT_OPTION,

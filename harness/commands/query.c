@@ -8,6 +8,7 @@
 #include "harness/config/settings.h"
 #include "results/query.h"
 #include "results/query/published.h"
+#include "results/query/question.h"
 
 static const struct option options[] = {
     OUTPUT_FORMAT_OPTION,
@@ -20,14 +21,19 @@ static const struct option options[] = {
      .type = OPTION_BOOLEAN,
      .fallback = "false",
      .help = "add published numbers: in paper-table, and for SQL as the tables published and published_matrix"},
+    {.name = "questions",
+     .type = OPTION_TEXT,
+     .help = "a folder of more questions, files *.sql as results/questions/ has them"},
     {0},
 };
 
 /* What the command line asks, and of which database. */
-struct question {
+struct request {
     const char *what;
     const char *database; /* NULL: only the published numbers */
     bool published;
+    struct questions questions; /* that have names */
+    struct question file;       /* where `what` names one */
 };
 
 static bool has_space(const char *word)
@@ -43,46 +49,55 @@ static bool is_file(const char *word)
     return file_exists(word) && !file_is_directory(word);
 }
 
-static bool is_question(const char *word)
+static bool is_sql_file(const char *word)
 {
-    return query_exists(word) || (has_space(word) && !is_file(word));
+    size_t length = strlen(word);
+    return length > 4 && strcmp(word + length - 4, ".sql") == 0;
+}
+
+static bool is_question(const struct request *request, const char *word)
+{
+    return questions_find(&request->questions, word) != NULL || is_sql_file(word) ||
+           (has_space(word) && !is_file(word));
 }
 
 /* The database comes first; the other order is accepted if only the second argument can be the database. */
-static void read_two(struct question *question, const char *first, const char *second)
+static void read_two(struct request *request, const char *first, const char *second)
 {
-    bool swapped = is_question(first) && !is_file(first) && !(is_question(second) && !is_file(second));
+    bool asks = is_question(request, first) && (!is_file(first) || is_sql_file(first));
+    bool swapped = asks && !(is_question(request, second) && (!is_file(second) || is_sql_file(second)));
     bool only_second_exists = is_file(second) && !is_file(first);
-    swapped = swapped || (only_second_exists && !is_question(second));
-    question->database = swapped ? second : first;
-    question->what = swapped ? first : second;
+    swapped = swapped || (only_second_exists && !is_question(request, second));
+    request->database = swapped ? second : first;
+    request->what = swapped ? first : second;
 }
 
-static status read_one(struct question *question, const char *word, struct error *error)
+static status read_one(struct request *request, const char *word, struct error *error)
 {
-    bool asks = is_question(word) || (!is_file(word) && !question->published);
-    if (!asks && !question->published)
+    bool asks = is_question(request, word) || (!is_file(word) && !request->published);
+    if (!asks && !request->published)
         return error_set(error, ERROR_ARGUMENT,
                          "command line: query: expected what to ask %s, such as leaderboard or \"SELECT …\"; see mtil "
                          "query --help",
                          word);
-    question->what = asks ? word : "paper-table";
-    question->database = asks ? question->published ? NULL : SETTINGS_DATABASE : word;
+    request->what = asks ? word : "paper-table";
+    request->database = asks ? request->published ? NULL : SETTINGS_DATABASE : word;
     return OK;
 }
 
-static status read_question(struct question *question, const struct command_call *call, struct error *error)
+static status read_request(struct request *request, const struct command_call *call, struct error *error)
 {
-    question->published = options_boolean(call->options, "published");
-    question->what = "paper-table";
+    request->published = options_boolean(call->options, "published");
+    request->what = "paper-table";
+    TRY(questions_open(&request->questions, options_text(call->options, "questions"), error));
     if (call->argument_count == 2)
-        read_two(question, call->arguments[0], call->arguments[1]);
+        read_two(request, call->arguments[0], call->arguments[1]);
     else if (call->argument_count == 1)
-        TRY(read_one(question, call->arguments[0], error));
-    else if (!question->published)
+        TRY(read_one(request, call->arguments[0], error));
+    else if (!request->published)
         return error_set(error, ERROR_ARGUMENT,
                          "command line: query: expected [DATABASE] WHAT, found nothing; see mtil query --help");
-    return OK;
+    return is_sql_file(request->what) ? question_read(&request->file, request->what, error) : OK;
 }
 
 static status ask_sql(const struct command_call *call, struct store *store, const char *sql, struct table *table,
@@ -98,40 +113,39 @@ static status ask_sql(const struct command_call *call, struct store *store, cons
     return query_sql(store, sql, table, error);
 }
 
-static status ask(const struct command_call *call, struct store *store, const struct question *question,
-                  const struct query_filter *filter, struct table *table, struct error *error)
+static status ask(const struct command_call *call, struct store *store, const struct request *request,
+                  const struct query_filter *filter, struct table *table, struct text *note, struct error *error)
 {
-    if (question->published)
+    const struct question *question =
+        is_sql_file(request->what) ? &request->file : questions_find(&request->questions, request->what);
+    if (request->published)
         TRY(published_attach(store, error));
-    if (filter->by != NULL && strcmp(question->what, "leaderboard") != 0 && strcmp(question->what, "merges") != 0)
+    if (question == NULL && has_space(request->what))
+        return ask_sql(call, store, request->what, table, error);
+    if (question == NULL)
+        return query_unknown(&request->questions, request->what, error);
+    if (filter->by != NULL && !question_uses(&request->questions, question, "asked"))
         return error_set(error, ERROR_ARGUMENT, "command line: query: --by is for leaderboard and merges, found %.60s",
-                         question->what);
-    if (filter->baseline != NULL && strcmp(question->what, "paper-table") != 0)
+                         request->what);
+    if (filter->baseline != NULL && !question_uses(&request->questions, question, ":baseline"))
         return error_set(error, ERROR_ARGUMENT, "command line: query: --baseline is for paper-table, found %.60s",
-                         question->what);
-    if (has_space(question->what))
-        return ask_sql(call, store, question->what, table, error);
-    if (query_exists(question->what))
-        TRY(query_check_filter(store, filter, error));
-    return query_named(store, question->what, filter, table, error);
+                         request->what);
+    TRY(query_check_filter(store, filter, error));
+    return query_ask(store, &request->questions, question, filter, table, note, error);
 }
 
-static status run(const struct command_call *call, struct error *error)
+static status answer(const struct command_call *call, const struct request *request, struct error *error)
 {
-    struct question question = {0};
     struct query_filter filter = filter_read(call->options);
     struct store *store;
-    TRY(read_question(&question, call, error));
-    TRY(question.database != NULL ? store_open_stoppable(&store, question.database, STORE_SNAPSHOT, call->stop, error)
+    TRY(request->database != NULL ? store_open_stoppable(&store, request->database, STORE_READ, call->stop, error)
                                   : store_open_memory(&store, "published numbers", error));
-    filter.published = question.published;
+    filter.published = request->published;
     filter.by = options_text(call->options, "by");
     filter.baseline = options_text(call->options, "baseline");
     struct table table = {0};
-    status result = ask(call, store, &question, &filter, &table, error);
     struct text note = {0};
-    if (query_exists(question.what))
-        NEXT(result, query_note(store, question.what, &filter, &note, error));
+    status result = ask(call, store, request, &filter, &table, &note, error);
     if (result == OK && note.size > 0)
         log_info(call->log, "%s: %s", store_path(store), note.data);
     else if (result == OK && table_rows(&table) == 0 && filter_given(call->options) != NULL)
@@ -144,38 +158,22 @@ static status run(const struct command_call *call, struct error *error)
     return result;
 }
 
+static status run(const struct command_call *call, struct error *error)
+{
+    struct request request = {0};
+    status result = read_request(&request, call, error);
+    NEXT(result, answer(call, &request, error));
+    question_free(&request.file);
+    questions_close(&request.questions);
+    return result;
+}
+
 const struct command command_query = {
     .name = "query",
     .arguments = "[DATABASE] WHAT",
     .summary = "print the contents of a results database",
-    .details = "WHAT is one of the following, or a SELECT of your own in quotes:\n\n"
-               "  runs         all runs: suite, settings, seed, state, dates\n"
-               "  metrics      transfer, average, last and more of each run\n"
-               "  tasks        metrics of each task\n"
-               "  classes      accuracy on each class\n"
-               "  confusion    true task x task of the predicted class, where classes of several tasks compete; with "
-               "--dataset\n"
-               "               true class x predicted class\n"
-               "  similarity   mean cosine between the class names of tasks that one dataset was cut into (split_by)\n"
-               "  matrix       accuracy on each task after each task\n"
-               "  leaderboard  configurations by their mean over seeds\n"
-               "  paper-table  methods x datasets: Transfer, Average and Last, as papers print them;\n"
-               "               of classifiers (where there are no others, or with --method supervised):\n"
-               "               accuracy, and the difference from the row Dense, or --baseline\n"
-               "  experts      how often each expert was chosen\n"
-               "  blocks       frozen experts of each block after the last task, those that it added, and\n"
-               "               their mean over the first, middle and last third of a tower\n"
-               "  class-experts  how often images of each class chose each expert in the last test;\n"
-               "               with --dataset a row per block and class, a column per expert, percent\n"
-               "  events       merges, skips and freezes\n"
-               "  merges       use of merged experts, loss, distance; --by merge.policy: a row per policy,\n"
-               "               and whether runs that use them more have better Transfer\n"
-               "  selector     right routers and accuracy of each selector: a run's own, and those of mtil eval\n"
-               "  routers      the router confusion: true task x chosen router\n"
-               "  inputs       what each run was computed from: files, images, digests of their contents\n"
-               "  sessions     programs and machines that worked on each run\n"
-               "  digest       one digest of all accuracies, to compare databases\n"
-               "  time         time by kind of work\n\n"
+    .details = "WHAT is a question by name (mtil list questions: leaderboard, paper-table, matrix, ...), a file of\n"
+               "SQL (FILE.sql, with a head as those of results/questions/ have it), or a SELECT in quotes.\n\n"
                "DATABASE defaults to results.db, where mtil run writes; with --published and no DATABASE\n"
                "only published numbers are shown, else those of the runs' settings and orders.\n"
                "transfer: accuracy on tasks not trained yet; average: after all tasks, trained or not;\n"

@@ -41,7 +41,7 @@ static status write_report(const struct command_call *call, struct report_reques
 {
     struct report_outcome outcome;
     struct store *store;
-    TRY(store_open_stoppable(&store, call->argument_count > 0 ? call->arguments[0] : SETTINGS_DATABASE, STORE_SNAPSHOT,
+    TRY(store_open_stoppable(&store, call->argument_count > 0 ? call->arguments[0] : SETTINGS_DATABASE, STORE_READ,
                              call->stop, error));
     status result = report_write(store, request, &outcome, error);
     store_close(store);

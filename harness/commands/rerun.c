@@ -96,7 +96,7 @@ static status read_run(struct rerun *r, struct error *error)
     status result = run_list_read(&list, r->call->arguments + 1, 1, error);
     if (result == OK && list.count != 1)
         result = error_set(error, ERROR_ARGUMENT, "command line: rerun: expected one run, found %zu", list.count);
-    NEXT(result, store_open(&r->store, r->call->arguments[0], STORE_SNAPSHOT, error));
+    NEXT(result, store_open(&r->store, r->call->arguments[0], STORE_READ, error));
     NEXT(result, erase_describe(r->store, list.runs[0], &r->run, error));
     NEXT(result, store_read_record(r->store, list.runs[0], &r->record, error));
     run_list_free(&list);

@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "core/characters.h"
+#include "core/clock.h"
 #include "core/file.h"
 #include "harness/commands/inputs/backend_choice.h"
 #include "harness/commands/output.h"
@@ -15,6 +16,7 @@
 #include "harness/run/sequence.h"
 #include "harness/scenario/label_split.h"
 #include "harness/train/trained.h"
+#include "models/backend_options.h"
 #include "results/query.h"
 
 const struct option run_command_options[] = {OUTPUT_FORMAT_OPTION,
@@ -65,13 +67,18 @@ static status run_seed(const struct command_call *call, const struct suite *suit
                        struct error *error)
 {
     struct experiment *e;
+    double start = clock_seconds();
     TRY(experiment_open(&e, suite, seed, call->log, error));
     if (stop_requested(call->stop)) {
         experiment_close(e);
         return error_set(error, ERROR_STOPPED, "stopped before the run started");
     }
     show_start(call, e);
-    struct sequence sequence = {.experiment = e, .store = store, .progress = call->progress, .stop = call->stop};
+    struct sequence sequence = {.experiment = e,
+                                .store = store,
+                                .progress = call->progress,
+                                .stop = call->stop,
+                                .opening_seconds = clock_seconds() - start};
     stop_hold(call->stop);
     status result = sequence_run(&sequence, error);
     stop_release(call->stop);

@@ -14,6 +14,7 @@
 #include "harness/sweep/runner.h"
 #include "harness/sweep/slurm.h"
 #include "harness/sweep/tables.h"
+#include "models/backend_options.h"
 
 static const struct option options[] = {
     OUTPUT_FORMAT_OPTION,

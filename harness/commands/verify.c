@@ -127,7 +127,7 @@ static status run(const struct command_call *call, struct error *error)
     size_t given = call->argument_count > 0 && names_database(call->arguments[0]);
     const char *database = given > 0 ? call->arguments[0] : SETTINGS_DATABASE;
     status result = run_list_read(&list, call->arguments + given, call->argument_count - given, error);
-    NEXT(result, store_open(&store, database, STORE_SNAPSHOT, error));
+    NEXT(result, store_open(&store, database, STORE_READ, error));
     if (result == OK) {
         struct verification verification = {.runs = list.runs, .count = list.count, .cells = cells_of};
         result = verify_database(store, &verification, error);

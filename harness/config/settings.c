@@ -9,12 +9,13 @@
 #include "core/text.h"
 #include "datasets/dataset.h"
 #include "harness/config/settings_data.h"
+#include "harness/config/settings_training.h"
 #include "harness/config/settings_used.h"
 #include "harness/heads/heads.h"
 #include "harness/methods/methods.h"
 #include "harness/run/model_choice.h"
 #include "harness/selectors/selectors.h"
-#include "models/optimizers/optimizer.h"
+#include "models/backend_options.h"
 
 static const struct option model_options[] = {
     {.name = "weights",
@@ -55,20 +56,6 @@ static const struct option method_options[] = {{.name = "name",
                                                 .fallback = "moe_adapters",
                                                 .help = "method that trains the tasks; see mtil list methods"},
                                                {0}};
-
-static const struct option evaluation_options[] = {
-    {.name = "per_image",
-     .type = OPTION_CHOICE,
-     .choices = "none|bits|predictions",
-     .fallback = "predictions",
-     .help = "record of every test image: none, right or wrong (bits), or its prediction"},
-    {.name = "label_space",
-     .type = OPTION_CHOICE,
-     .choices = "task|all|seen",
-     .fallback = "task",
-     .help = "classes that an image is compared with: those of its task, of all tasks (X-TAIL), or of the tasks "
-             "trained so far (class-incremental)"},
-    {0}};
 
 static const struct option run_options[] = {
     {.name = "seeds", .synonyms = "random_seed", .type = OPTION_LIST, .fallback = "1", .help = "seeds, one run each"},
@@ -265,8 +252,10 @@ const struct suite_section settings_sections[] = {
      .preset = selector_preset,
      .used = settings_uses_selector},
     {.name = "evaluation",
-     .options = evaluation_options,
-     .about = "classes that test images are compared with, and what is stored"},
+     .options = settings_evaluation_options,
+     .about = "classes that test images are compared with, and what is stored",
+     .incidental = "patch_images",
+     .used = settings_uses_evaluation},
     {.name = "tasks",
      .options = task_options,
      .each_of = "data.order",
@@ -341,76 +330,6 @@ static status check(const struct settings *s, struct error *error)
     return OK;
 }
 
-/* A method that trains on no batches would ignore the key. */
-static status refuse_augmentation(const struct settings *s, const char *section, const struct options *options,
-                                  struct error *error)
-{
-    struct augmentation augmentation = augmentation_of(options);
-    const char *key = augmentation_key(&augmentation);
-    return key == NULL
-               ? OK
-               : error_set(error, ERROR_ARGUMENT,
-                           "suite: %s.%s augments batches of training images, but method.name: %s trains on none; "
-                           "leave the key out, or set it to %s",
-                           section, key, s->method->name, options_find(options_table(options), key)->fallback);
-}
-
-static status check_training(const struct settings *s, const struct suite *suite, struct error *error)
-{
-    const struct options *data = suite_options(suite, "data");
-    bool trains = s->method->groups(s->method_options) != GROUPS_NONE;
-    if (!trains)
-        TRY(refuse_augmentation(s, "training", suite_options(suite, "training"), error));
-    for (size_t k = 0; k < options_list_size(data, "order"); k++) {
-        const char *name = options_list_item(data, "order", k);
-        const struct options *task = suite_entry(suite, "tasks", name);
-        char section[128];
-        snprintf(section, sizeof section, "tasks.%s", name);
-        TRY(trains ? training_check(section, task, s->head->of_texts, s->gpus, error)
-                   : refuse_augmentation(s, section, task, error));
-    }
-    return OK;
-}
-
-/* A key and the one that says whether anything reads it. */
-struct detail {
-    const char *key, *of;
-};
-
-/* Of a task, or of all tasks: section "training". */
-static status check_detail(const struct options *options, const struct detail *detail, const char *section,
-                           const char *task, struct error *error)
-{
-    const char *value = options_as_text(options, detail->key);
-    if (strcmp(value, options_find(options_table(options), detail->key)->fallback) == 0)
-        return OK;
-    return error_set(error, ERROR_ARGUMENT, "suite: %s%s.%s is %s, but %s is 0, so that nothing reads it; set %s%s.%s",
-                     section, task, detail->key, value, detail->of, section, task, detail->of);
-}
-
-/* Tasks may differ in what augments their images; one that reads the detail of all of them is enough. */
-static status check_details(const struct suite *suite, struct error *error)
-{
-    static const struct detail details[] = {{"randaugment_magnitude", "randaugment"},
-                                            {"random_erasing_fill", "random_erasing"},
-                                            {"mixup_probability", "mixup"}};
-    const struct options *training = suite_options(suite, "training"), *data = suite_options(suite, "data");
-    for (size_t d = 0; d < sizeof details / sizeof *details; d++) {
-        bool read = strtod(options_as_text(training, details[d].of), NULL) > 0;
-        for (size_t k = 0; k < options_list_size(data, "order"); k++) {
-            const char *name = options_list_item(data, "order", k);
-            const struct options *task = suite_entry(suite, "tasks", name);
-            if (strtod(options_as_text(task, details[d].of), NULL) > 0)
-                read = true;
-            else
-                TRY(check_detail(task, &details[d], "tasks.", name, error));
-        }
-        if (!read)
-            TRY(check_detail(training, &details[d], "training", "", error));
-    }
-    return OK;
-}
-
 static const struct head *head_of(const struct method *method)
 {
     const struct head *head = NULL;
@@ -448,37 +367,6 @@ static status check_routers(const struct settings *s, const struct suite *suite,
                            "router of a test image; set adapter.routers=one, or another selector.kind");
 }
 
-/* Of a task, or of all tasks: section "training". */
-static status check_momentum(const struct options *options, const char *section, const char *task, struct error *error)
-{
-    const struct option *momentum = options_find(options_table(options), "momentum");
-    if (options_real(options, "momentum") == strtod(momentum->fallback, NULL))
-        return OK;
-    return error_set(error, ERROR_ARGUMENT,
-                     "suite: %s%s.momentum is %s, but optimizer %s has no such setting; set %s%s.optimizer=sgd",
-                     section, task, options_as_text(options, "momentum"), options_text(options, "optimizer"), section,
-                     task);
-}
-
-/* Tasks may differ in their optimizers; one that reads the momentum of all of them is enough. */
-static status read_optimizers(struct settings *s, const struct suite *suite, struct error *error)
-{
-    const struct options *training = suite_options(suite, "training"), *data = suite_options(suite, "data");
-    const struct optimizer *optimizer = optimizer_at(options_choice(training, "optimizer"));
-    bool read = optimizer->has_momentum;
-    s->one_moment = optimizer->one_moment;
-    for (size_t i = 0; i < options_list_size(data, "order"); i++) {
-        const char *name = options_list_item(data, "order", i);
-        const struct options *task = suite_entry(suite, "tasks", name);
-        optimizer = optimizer_at(options_choice(task, "optimizer"));
-        s->one_moment = s->one_moment && optimizer->one_moment;
-        read = read || optimizer->has_momentum;
-        if (!optimizer->has_momentum)
-            TRY(check_momentum(task, "tasks.", name, error));
-    }
-    return read ? OK : check_momentum(training, "training", "", error);
-}
-
 status settings_read(struct settings *s, const struct suite *suite, struct error *error)
 {
     const struct options *model = suite_options(suite, "model"), *data = suite_options(suite, "data"),
@@ -489,6 +377,7 @@ status settings_read(struct settings *s, const struct suite *suite, struct error
                            .head_options = suite_options(suite, "head"),
                            .method_options = suite_options(suite, "method"),
                            .per_image = (enum per_image_kind)options_choice(evaluation, "per_image"),
+                           .patch_images = (size_t)options_integer(evaluation, "patch_images"),
                            .label_space = (enum label_space_kind)options_choice(evaluation, "label_space")};
     TRY(model_choice_scratch(&s->scratch, model, "model.heads", error));
     if (s->scratch.width == 0)
@@ -497,15 +386,13 @@ status settings_read(struct settings *s, const struct suite *suite, struct error
     s->selector = selector_settings_of(suite_options(suite, "selector"));
     read_run(s, suite_options(suite, "run"));
     TRY(settings_check_data(s, data, error));
-    TRY(read_optimizers(s, suite, error));
     TRY(freeze_plan_of(&s->freeze, suite_options(suite, "adapter"), error));
     TRY(merge_plan_of(&s->merge, suite_options(suite, "merge"), suite_options(suite, "combine"), error));
     TRY(method_find(&s->method, options_text(s->method_options, "name"), error));
     TRY(head_find(&s->head, options_text(s->head_options, "name"), error));
     TRY(check_head(s, error));
     TRY(check(s, error));
-    TRY(check_training(s, suite, error));
-    TRY(check_details(suite, error));
+    TRY(settings_read_training(s, suite, error));
     TRY(check_routers(s, suite, error));
     if (settings_select(s))
         TRY(selector_settings_check(&s->selector, error));

@@ -65,6 +65,7 @@ struct settings {
     struct cache_settings cache; /* without its log */
     bool keep_features;
     enum per_image_kind per_image;
+    size_t patch_images; /* evaluation.patch_images */
     enum label_space_kind label_space;
     struct backend_settings backend;
     const char *folder, *database;

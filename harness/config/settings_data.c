@@ -7,6 +7,27 @@
 #include "harness/scenario/class_order.h"
 #include "harness/scenario/order.h"
 
+const struct option settings_evaluation_options[] = {
+    {.name = "per_image",
+     .type = OPTION_CHOICE,
+     .choices = "none|bits|predictions",
+     .fallback = "predictions",
+     .help = "record of every test image: none, right or wrong (bits), or its prediction"},
+    {.name = "patch_images",
+     .type = OPTION_INTEGER,
+     .minimum = 0,
+     .maximum = 64,
+     .fallback = "0",
+     .help = "test images of each task, evenly spaced in its list, whose patches' experts are recorded in the last "
+             "test, for pictures of the report; results do not depend on it"},
+    {.name = "label_space",
+     .type = OPTION_CHOICE,
+     .choices = "task|all|seen",
+     .fallback = "task",
+     .help = "classes that an image is compared with: those of its task, of all tasks (X-TAIL), or of the tasks "
+             "trained so far (class-incremental)"},
+    {0}};
+
 const struct option settings_data_options[] = {
     {.name = "root",
      .synonyms = "data_dir|data_root|data_path|dataset_root",

@@ -1,4 +1,5 @@
-/* Part of settings.c: the section `data` of a suite, with the tasks, their order and their images.
+/* Part of settings.c: the section `data` of a suite, with the tasks, their order and their images, and the keys of the
+ * section `evaluation`.
  *
  *     {.name = "data", .options = settings_data_options, .shorthand = settings_data_shorthand,
  *      .chooser = "split_by", .chosen = settings_split_keys}
@@ -8,7 +9,7 @@
 
 #include "harness/config/settings.h"
 
-extern const struct option settings_data_options[];
+extern const struct option settings_data_options[], settings_evaluation_options[];
 
 /* The keys that come with split_by, and its values by number, NULL past the last. */
 const char *settings_split_name(size_t index);

@@ -6,6 +6,7 @@
 #include "harness/methods/methods.h"
 #include "harness/selectors/selector_options.h"
 #include "harness/train/task_settings.h"
+#include "results/store/per_image.h"
 
 /* The head that all runs had before there was a choice is not written down. */
 bool settings_uses_head(const struct suite *suite, const char *section, const char *key)
@@ -41,6 +42,15 @@ bool settings_uses_training(const struct suite *suite, const char *section, cons
 {
     (void)section;
     return options_find(training_options, key) == NULL || method_reads(suite, "training");
+}
+
+/* Patches have experts of their own where tokens choose, and are results of single images. */
+bool settings_uses_evaluation(const struct suite *suite, const char *section, const char *key)
+{
+    return strcmp(key, "patch_images") != 0 ||
+           (method_reads(suite, "adapter") &&
+            options_choice(suite_options(suite, "adapter"), "routing") == ROUTING_PER_TOKEN &&
+            options_choice(suite_options(suite, section), "per_image") != PER_IMAGE_NONE);
 }
 
 bool settings_uses_selector(const struct suite *suite, const char *section, const char *key)

@@ -12,6 +12,7 @@ bool settings_uses_data(const struct suite *suite, const char *section, const ch
 bool settings_uses_adapter(const struct suite *suite, const char *section, const char *key);
 bool settings_uses_merge(const struct suite *suite, const char *section, const char *key);    /* and combine */
 bool settings_uses_training(const struct suite *suite, const char *section, const char *key); /* and tasks */
+bool settings_uses_evaluation(const struct suite *suite, const char *section, const char *key);
 bool settings_uses_selector(const struct suite *suite, const char *section, const char *key);
 
 #endif

@@ -111,16 +111,23 @@ status suite_source_add(struct suite_source *source, const struct assignment *as
     return OK;
 }
 
-void suite_source_free(struct suite_source *source)
+void suite_source_remove(struct suite_source *source, size_t first, size_t end)
 {
-    for (size_t i = 0; i < source->count; i++) {
+    for (size_t i = first; i < end; i++) {
         free(source->assignments[i].entry);
         free(source->assignments[i].key);
         free(source->assignments[i].value);
     }
+    for (size_t i = end; i < source->count; i++)
+        source->assignments[first + i - end] = source->assignments[i];
+    source->count -= end - first;
+}
+
+void suite_source_free(struct suite_source *source)
+{
+    suite_source_remove(source, 0, source->count);
     free(source->assignments);
     source->assignments = NULL;
-    source->count = 0;
 }
 
 static bool is_utf8(const char *string)
@@ -176,8 +183,39 @@ static char *inside_brackets(const struct assignment *assignment)
     return bracketed && option != NULL && option->type == OPTION_LIST ? strndup(value + 1, length - 2) : NULL;
 }
 
-/* Adds the value of assignment to what path names: "merge.every", "tasks.mnist.learning_rate". */
-static status add_path(struct suite_source *source, const char *where, const char *path, size_t size,
+static bool has_key(const struct suite_source *source, size_t first, const struct assignment *assignment,
+                    const char *key)
+{
+    for (size_t i = first; i < source->count; i++) {
+        const struct assignment *other = &source->assignments[i];
+        bool same_entry = assignment->entry == NULL
+                              ? other->entry == NULL
+                              : other->entry != NULL && strcmp(other->entry, assignment->entry) == 0;
+        bool same_place = (other->line == 0) == (assignment->line == 0);
+        if (other->section == assignment->section && same_place && same_entry && other->key != NULL &&
+            strcmp(other->key, key) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* "epochs=2" on a command line is meant in place of the iterations that the file states. Both in one place are refused
+ * when the settings are checked. first: where the row begins. */
+static status set_back(struct suite_source *source, size_t first, const struct assignment *assignment,
+                       struct error *error)
+{
+    const struct option *option = options_find(assignment->section->options, assignment->key);
+    if (option == NULL || option->replaces == NULL || strtod(assignment->value, NULL) <= 0 ||
+        has_key(source, first, assignment, option->replaces))
+        return OK;
+    struct assignment back = *assignment;
+    back.key = (char *)option->replaces;
+    back.value = (char *)options_find(assignment->section->options, option->replaces)->fallback;
+    return suite_source_add(source, &back, error);
+}
+
+/* Adds the value of assignment to what path names: "merge.every", "tasks.mnist.learning_rate". first: as above. */
+static status add_path(struct suite_source *source, size_t first, const char *where, const char *path, size_t size,
                        struct assignment *assignment, struct error *error)
 {
     char *left = strndup(path, size);
@@ -189,6 +227,7 @@ static status add_path(struct suite_source *source, const char *where, const cha
     char *list = result == OK ? inside_brackets(assignment) : NULL;
     assignment->value = list != NULL ? list : assignment->value;
     NEXT(result, suite_source_add(source, assignment, error));
+    NEXT(result, set_back(source, first, assignment, error));
     free(list);
     free(left);
     return result;
@@ -240,7 +279,7 @@ status suite_source_override(struct suite_source *source, const char *override, 
     TRY(find_whole_key(source, override, (size_t)(equals - override), &key, error));
     const char *path = key != NULL ? key : override;
     size_t size = key != NULL ? strlen(key) : (size_t)(equals - override);
-    status result = add_path(source, "command line", path, size, &assignment, error);
+    status result = add_path(source, 0, "command line", path, size, &assignment, error);
     free(key);
     return result;
 }
@@ -257,7 +296,7 @@ status suite_source_use_row(struct suite_source *source, const char *name, struc
         suite_source_where(source, &row, where, sizeof where);
         if (strncmp(row.key, "rows.", 5) == 0)
             return error_set(error, ERROR_ARGUMENT, "%s: expected a key of another section, found %s", where, row.key);
-        TRY(add_path(source, where, row.key, strlen(row.key), &added, error));
+        TRY(add_path(source, count, where, row.key, strlen(row.key), &added, error));
     }
     return OK;
 }

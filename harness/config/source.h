@@ -44,6 +44,8 @@ status suite_source_use_row(struct suite_source *source, const char *name, struc
 /* "section.key=value", "section.entry.key=value" or, where one section has such a key, "key=value"; replaces an earlier value. */
 status suite_source_override(struct suite_source *source, const char *override, struct error *error);
 
+/* Removes the assignments [first, end). */
+void suite_source_remove(struct suite_source *source, size_t first, size_t end);
 void suite_source_free(struct suite_source *source);
 
 /* "mini.yaml:12:5: merge", "command line: tasks.mnist": the place of a value, for options_set. */

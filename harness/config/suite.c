@@ -345,11 +345,14 @@ static status read_source(struct suite_source *source, const char *text, size_t 
 {
     const char *row;
     TRY(suite_source_read(source, text, size, error));
+    size_t own = source->count;
     TRY(add_overrides(source, overrides, override_count, error));
+    size_t all = source->count;
     TRY(suite_rows_choose(source, &row, error));
     if (row == NULL)
         return OK;
     TRY(suite_source_use_row(source, row, error));
+    suite_source_remove(source, own, all); /* they come behind the row */
     return add_overrides(source, overrides, override_count, error);
 }
 

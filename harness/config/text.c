@@ -45,12 +45,21 @@ static void write_real(struct text *out, double value)
     text_add(out, "%s", digits);
 }
 
+static bool is_word(const struct options *options, const struct option *option)
+{
+    return option->type == OPTION_INTEGER && option->choices != NULL &&
+           options_integer(options, option->name) == OPTION_WORD;
+}
+
 static void write_value(struct text *out, const struct options *options, const struct option *option)
 {
     const char *name = option->name;
     switch (option->type) {
     case OPTION_INTEGER:
-        text_add(out, "%lld", (long long)options_integer(options, name));
+        if (is_word(options, option))
+            text_add(out, "%s", options_as_text(options, name));
+        else
+            text_add(out, "%lld", (long long)options_integer(options, name));
         break;
     case OPTION_REAL:
         write_real(out, options_real(options, name));
@@ -186,7 +195,8 @@ static struct setting_row make_setting(const struct part *part, const struct opt
         text_add(&value, "%s", options_text(part->options, option->name));
     else
         write_value(&value, part->options, option);
-    return (struct setting_row){.key = key.data, .value = value.data, .type = types[option->type]};
+    return (struct setting_row){
+        .key = key.data, .value = value.data, .type = is_word(part->options, option) ? "text" : types[option->type]};
 }
 
 status suite_settings(const struct suite *suite, struct setting_row **rows, size_t *count, struct error *error)

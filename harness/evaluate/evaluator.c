@@ -7,8 +7,8 @@
 #include "adapters/routers/router.h"
 #include "harness/evaluate/routing.h"
 #include "harness/selectors/selectors.h"
-#include "harness/train/batches.h"
 #include "harness/train/guard.h"
+#include "harness/train/image_pass.h"
 
 static status create_set(struct evaluator *evaluator, struct test_set *set, const struct task *task,
                          struct error *error)
@@ -79,6 +79,7 @@ void evaluator_destroy(struct evaluator *evaluator)
         free(set->right);
         cached_images_free(&set->routed);
         class_experts_free(&set->experts);
+        patch_experts_free(&set->patches);
     }
     free(evaluator->sets);
     label_space_free(&evaluator->labels);
@@ -106,16 +107,30 @@ void evaluator_count_experts(struct evaluator *evaluator, bool counts)
 
 /* --- Experts --- */
 
+static size_t patch_side(const struct experiment *e)
+{
+    return e->model.clip->dimensions.resolution / e->model.clip->dimensions.patch;
+}
+
 /* Prepares counting before an evaluation with routers. */
 static status begin_experts(const struct evaluator *evaluator, struct test_set *set, struct error *error)
 {
-    const struct adapters *adapters = evaluator->experiment->model.adapters;
+    const struct experiment *e = evaluator->experiment;
+    const struct adapters *adapters = e->model.adapters;
     class_experts_free(&set->experts);
+    patch_experts_free(&set->patches);
     if (!evaluator->counts_experts || adapters == NULL || !adapters_in_tower(adapters, TOWER_IMAGE) ||
         router_kind_of(&adapters->settings)->averages)
         return OK;
-    return class_experts_create(&set->experts, adapters->towers[TOWER_IMAGE].decisions,
-                                dataset_classes(set->task->dataset), adapters->settings.experts, error);
+    const struct patch_experts shape = {.of = set->n,
+                                        .images = e->settings.patch_images,
+                                        .blocks = adapters->towers[TOWER_IMAGE].decisions,
+                                        .top_k = adapters->settings.top_k,
+                                        .side = patch_side(e)};
+    if (shape.images > 0 && adapters->settings.routing == ROUTING_PER_TOKEN)
+        TRY(patch_experts_create(&set->patches, &shape, error));
+    return class_experts_create(&set->experts, shape.blocks, dataset_classes(set->task->dataset),
+                                adapters->settings.experts, error);
 }
 
 /* Whether experts chosen by tokens are counted; these choices are not cached. */
@@ -128,6 +143,13 @@ static void count_experts(struct test_set *set, size_t item, const int32_t *chos
 {
     size_t class = (size_t)set->labels[item] - set->task->first_class;
     class_experts_add(&set->experts, class, chosen, gates, choices / set->experts.blocks);
+}
+
+static void count_tokens(struct test_set *set, size_t item, const int32_t *chosen, const float *gates, size_t choices)
+{
+    count_experts(set, item, chosen, gates, choices);
+    if (set->patches.experts != NULL)
+        patch_experts_keep(&set->patches, item, chosen);
 }
 
 /* After an evaluation: counts the experts that are cached with the features. */
@@ -189,108 +211,122 @@ static status predict(struct experiment *e, const struct tensor *images, const s
 
 static size_t image_positions(const struct experiment *e)
 {
-    size_t side = e->model.clip->dimensions.resolution / e->model.clip->dimensions.patch;
-    return 1 + side * side;
+    return 1 + patch_side(e) * patch_side(e);
 }
 
-/* Features of the images of the next batch, host [count, embed], and the experts that each chose with their gates, [count, decisions, K]
- * or, with tokens, [count, decisions, positions · K]; or NULL. */
-static status encode_batch(struct experiment *e, struct batches *batches, int router, bool tokens, float *features,
-                           int32_t *chosen, float *gates, size_t *count, struct error *error)
-{
-    struct routing routing;
-    struct encoding encoding;
-    struct batch batch;
-    struct tower_pass pass;
-    struct tensor encoded;
-    arena_reset(&e->model.step_memory);
-    TRY(batches_take(batches, &batch, error));
-    *count = batch.count;
-    TRY(routing_begin(&routing, e, TOWER_IMAGE, batch.count, router, &encoding, error));
-    TRY(tokens ? routing_see_tokens(&routing, image_positions(e), error) : OK);
-    status result = clip_encode_images(e->model.clip, &encoding, &(struct image_batch){.images = batch.images}, &pass,
-                                       &encoded, error);
-    batches_advance(batches);
-    TRY(routing_end(&routing, result == OK ? chosen : NULL, result == OK ? gates : NULL, error));
-    TRY(result);
-    return e->model.backend->ops->download(e->model.backend, features, encoded.data, tensor_bytes(&encoded), error);
-}
-
-/* The memory for encoding a list of images. */
-struct encoding_room {
-    uint32_t *list;
-    float *features; /* of a batch, as above */
-    int32_t *chosen; /* likewise */
-    float *gates;
-    bool tokens;
-    size_t choices; /* of an image */
+/* The images of a set whose features through a router are computed. */
+struct encoded_list {
+    struct evaluator *evaluator;
+    struct test_set *set;
+    int router;
+    bool tokens;           /* their choices are counted */
+    uint32_t *list;        /* of items */
+    size_t blocks, chosen; /* decisions of an image, and choices of each */
+    int32_t *choices;      /* of a batch: [batch, blocks, chosen] */
+    float *gates;          /* likewise */
 };
 
-static status take_room(struct encoding_room *room, const struct evaluator *evaluator, const struct test_set *set,
-                        size_t n, struct error *error)
+static status take_list(struct encoded_list *list, struct evaluator *evaluator, struct test_set *set, size_t n,
+                        int router, struct error *error)
 {
     const struct experiment *e = evaluator->experiment;
-    bool tokens = counts_tokens(evaluator, set);
-    size_t choices =
-        tokens ? set->experts.blocks * image_positions(e) * e->model.adapters->settings.top_k : set->routed.choices;
-    size_t batch = experiment_evaluation_batch(e), embed = experiment_feature_width(e);
-    *room = (struct encoding_room){.tokens = tokens,
-                                   .choices = choices,
-                                   .list = malloc(array_size(n, sizeof *room->list)),
-                                   .features = malloc(array_size(batch, embed * sizeof *room->features)),
-                                   .chosen = malloc(array_size(batch, choices * sizeof *room->chosen + 1)),
-                                   .gates = malloc(array_size(batch, choices * sizeof *room->gates + 1))};
-    if (room->list == NULL || room->features == NULL || room->chosen == NULL || room->gates == NULL)
+    const struct adapters *adapters = e->model.adapters;
+    size_t batch = experiment_evaluation_batch(e);
+    *list = (struct encoded_list){
+        .evaluator = evaluator, .set = set, .router = router, .tokens = counts_tokens(evaluator, set)};
+    if (router >= 0 && (list->tokens || set->routed.choices > 0)) {
+        list->blocks = adapters->towers[TOWER_IMAGE].decisions;
+        list->chosen = adapters->settings.top_k * (list->tokens ? image_positions(e) : 1);
+    }
+    size_t choices = list->blocks * list->chosen;
+    list->list = malloc(array_size(n, sizeof *list->list));
+    list->choices = malloc(array_size(batch, choices * sizeof *list->choices + 1));
+    list->gates = malloc(array_size(batch, choices * sizeof *list->gates + 1));
+    if (list->list == NULL || list->choices == NULL || list->gates == NULL)
         return error_set(error, ERROR_MEMORY, "evaluation: no memory for a batch of %zu images", batch);
     return OK;
 }
 
-static void free_room(struct encoding_room *room)
+static void free_list(struct encoded_list *list)
 {
-    free(room->list);
-    free(room->features);
-    free(room->chosen);
-    free(room->gates);
+    free(list->list);
+    free(list->choices);
+    free(list->gates);
 }
 
-static status encode_list(struct evaluator *evaluator, struct test_set *set, const struct encoding_room *room, size_t n,
-                          int router, const struct stop *stop, struct error *error)
+static status encode_batch(void *context, const struct batch *batch, struct image_results *results, struct error *error)
 {
-    struct experiment *e = evaluator->experiment;
-    struct loader_settings settings = {.dataset = set->task->dataset,
-                                       .split = SPLIT_TEST,
-                                       .items = room->list,
-                                       .item_count = n,
-                                       .resolution = (int)e->model.clip->dimensions.resolution,
-                                       .batch = experiment_evaluation_batch(e),
-                                       .cache = e->data.cache};
-    struct batches *batches = NULL;
-    size_t embed = set->routed.embed, choices = room->choices;
-    status result =
-        n > 0 ? batches_open(&batches, e, &settings, 0, (n + settings.batch - 1) / settings.batch, error) : OK;
-    for (size_t done = 0, count = 0; result == OK && done < n; done += count) {
-        if (stop_requested(stop))
-            result = error_set(error, ERROR_STOPPED, "stopped while %s was evaluated", set->task->settings.name);
-        NEXT(result, encode_batch(e, batches, router, room->tokens, room->features, choices > 0 ? room->chosen : NULL,
-                                  choices > 0 ? room->gates : NULL, &count, error));
-        NEXT(result, guard_images(&(struct guarded_images){.dataset = set->task->dataset,
-                                                           .split = SPLIT_TEST,
-                                                           .items = room->list,
-                                                           .first = done,
-                                                           .n = count,
-                                                           .width = embed,
-                                                           .features = room->features},
-                                  error));
-        for (size_t i = 0; result == OK && i < count; i++) {
-            feature_cache_store(evaluator->cache, &set->routed, room->list[done + i], router,
-                                room->chosen + i * choices, room->gates + i * choices, room->features + i * embed);
-            if (room->tokens && router >= 0)
-                count_experts(set, room->list[done + i], room->chosen + i * choices, room->gates + i * choices,
-                              choices);
-        }
+    const struct encoded_list *list = context;
+    struct experiment *e = list->evaluator->experiment;
+    struct routing routing;
+    struct encoding encoding;
+    struct tower_pass pass;
+    struct tensor encoded;
+    TRY(routing_begin(&routing, e, TOWER_IMAGE, batch->count, list->router, &encoding, error));
+    TRY(list->tokens ? routing_see_tokens(&routing, image_positions(e), error) : OK);
+    status result = clip_encode_images(e->model.clip, &encoding, &(struct image_batch){.images = batch->images}, &pass,
+                                       &encoded, error);
+    routing_end(&routing);
+    TRY(result);
+    results->list[results->count++] = encoded;
+    if (routing.choices.data != NULL) {
+        results->list[results->count++] = routing.choices;
+        results->list[results->count++] = routing.gates;
     }
-    batches_close(batches);
-    return result;
+    return OK;
+}
+
+static status keep_batch(void *context, size_t first, size_t count, const void *results, struct error *error)
+{
+    const struct encoded_list *list = context;
+    struct test_set *set = list->set;
+    size_t embed = set->routed.embed, choices = list->blocks * list->chosen;
+    const float *features = results;
+    const int32_t *chosen = (const int32_t *)(features + count * embed);
+    TRY(guard_images(&(struct guarded_images){.dataset = set->task->dataset,
+                                              .split = SPLIT_TEST,
+                                              .items = list->list,
+                                              .first = first,
+                                              .n = count,
+                                              .width = embed,
+                                              .features = features},
+                     error));
+    routing_by_sample(chosen, list->blocks, count, list->chosen * sizeof *chosen, list->choices);
+    routing_by_sample(chosen + count * choices, list->blocks, count, list->chosen * sizeof *list->gates, list->gates);
+    for (size_t i = 0; i < count; i++) {
+        const int32_t *own = list->choices + i * choices;
+        const float *gates = list->gates + i * choices;
+        feature_cache_store(list->evaluator->cache, &set->routed, list->list[first + i], list->router, own, gates,
+                            features + i * embed);
+        if (list->tokens && list->router >= 0)
+            count_tokens(set, list->list[first + i], own, gates, choices);
+    }
+    return OK;
+}
+
+static status encode_list(struct encoded_list *list, size_t n, const struct stop *stop, struct error *error)
+{
+    struct experiment *e = list->evaluator->experiment;
+    const struct task *task = list->set->task;
+    size_t choices = list->blocks * list->chosen;
+    struct loader_settings images = {.dataset = task->dataset,
+                                     .split = SPLIT_TEST,
+                                     .items = list->list,
+                                     .item_count = n,
+                                     .resolution = (int)e->model.clip->dimensions.resolution,
+                                     .batch = experiment_evaluation_batch(e),
+                                     .cache = e->data.cache};
+    return image_pass_run(&(struct image_pass){.experiment = e,
+                                               .images = &images,
+                                               .count = n,
+                                               .bytes = list->set->routed.embed * sizeof(float) +
+                                                        choices * (sizeof *list->choices + sizeof *list->gates),
+                                               .name = task->settings.name,
+                                               .stop = stop,
+                                               .encode = encode_batch,
+                                               .keep = keep_batch,
+                                               .context = list},
+                          error);
 }
 
 /* best [count] of items (NULL: from first on); −1 if a logit is not finite. */
@@ -350,18 +386,18 @@ static status predict_items(struct evaluator *evaluator, struct test_set *set, c
     struct experiment *e = evaluator->experiment;
     struct arena_mark mark = arena_mark(&e->model.task_memory);
     struct tensor classes;
-    struct encoding_room room;
-    status result = take_room(&room, evaluator, set, n, error);
+    struct encoded_list list;
+    status result = take_list(&list, evaluator, set, n, router, error);
     if (result == OK) {
-        size_t missing = feature_cache_missing(evaluator->cache, &set->routed, items, n, router, room.list);
-        if (room.tokens)
-            memcpy(room.list, items, (missing = n) * sizeof *items);
-        result = encode_list(evaluator, set, &room, missing, router, stop, error);
+        size_t missing = feature_cache_missing(evaluator->cache, &set->routed, items, n, router, list.list);
+        if (list.tokens)
+            memcpy(list.list, items, (missing = n) * sizeof *items);
+        result = encode_list(&list, missing, stop, error);
     }
     NEXT(result,
          label_space_features(&evaluator->labels, set->task->index, router, &e->model.task_memory, &classes, error));
     NEXT(result, predict_features(e, set, set->routed.features, items, n, &classes, false, set->predicted, error));
-    free_room(&room);
+    free_list(&list);
     arena_release(&e->model.task_memory, mark);
     return result;
 }

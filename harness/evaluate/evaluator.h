@@ -12,6 +12,7 @@
 
 #include "harness/evaluate/class_experts.h"
 #include "harness/evaluate/label_space.h"
+#include "harness/evaluate/patch_experts.h"
 #include "harness/evaluate/shared_features.h"
 #include "harness/selectors/selector.h"
 
@@ -31,6 +32,7 @@ struct test_set {
     uint8_t *right;
     size_t correct;
     struct class_experts experts; /* of the image tower, if they were counted: evaluator_count_experts */
+    struct patch_experts patches; /* likewise, where tokens choose experts: evaluation.patch_images */
 };
 
 struct evaluator {
@@ -58,7 +60,7 @@ void evaluator_see(struct evaluator *evaluator, size_t tasks);
 
 /* Turns on or off, for later evaluations with routers, counting which experts the images of each class choose. There is
  * nothing to count where experts are averaged instead of chosen, or the image tower has none. Where tokens choose
- * experts, counting encodes every image again. */
+ * experts, counting encodes every image again, and keeps the experts of the patches of evaluation.patch_images images. */
 void evaluator_count_experts(struct evaluator *evaluator, bool counts);
 
 /* Computes and keeps the zero-shot features of task j's test images; its set then holds the zero-shot evaluation. */

@@ -158,7 +158,7 @@ static status encode_routed(const struct predictor *p, const uint8_t *pixels, co
     TRY(upload_images(e, pixels, items, n, &batch.images, error));
     TRY(routing_begin(&routing, e, TOWER_IMAGE, n, router, &encoding, error));
     status result = clip_encode_images(e->model.clip, &encoding, &batch, &pass, &output, error);
-    TRY(routing_end(&routing, NULL, NULL, error));
+    routing_end(&routing);
     TRY(result);
     return e->model.backend->ops->download(e->model.backend, features, output.data, tensor_bytes(&output), error);
 }

@@ -36,27 +36,32 @@ status routing_see_tokens(struct routing *routing, size_t positions, struct erro
                : OK;
 }
 
-/* [decisions, count, …] on the device as [count, decisions, …] on the host; both types have as many bytes. */
-static status by_sample(const struct routing *routing, const struct tensor *kept, void *to, struct error *error)
+void routing_end(struct routing *routing)
 {
+    if (routing->choices.data != NULL)
+        adapters_keep_choices(routing->experiment->model.adapters, routing->tower, NULL, NULL);
+}
+
+void routing_by_sample(const void *by_decision, size_t decisions, size_t count, size_t bytes, void *by_sample)
+{
+    for (size_t d = 0; d < decisions; d++)
+        for (size_t i = 0; i < count; i++)
+            memcpy((char *)by_sample + (i * decisions + d) * bytes, (const char *)by_decision + (d * count + i) * bytes,
+                   bytes);
+}
+
+status routing_chosen(const struct routing *routing, int32_t *chosen, struct error *error)
+{
+    const struct tensor *kept = &routing->choices;
     struct backend *backend = routing->experiment->model.backend;
-    size_t decisions = kept->shape[0], bytes = kept->shape[2] * sizeof(int32_t);
+    if (kept->data == NULL)
+        return OK;
     char *by_decision = malloc(tensor_bytes(kept));
     if (by_decision == NULL)
         return error_set(error, ERROR_MEMORY, "evaluation: no memory for the experts of %zu samples", routing->count);
     status result = backend->ops->download(backend, by_decision, kept->data, tensor_bytes(kept), error);
-    for (size_t d = 0; result == OK && d < decisions; d++)
-        for (size_t i = 0; i < routing->count; i++)
-            memcpy((char *)to + (i * decisions + d) * bytes, by_decision + (d * routing->count + i) * bytes, bytes);
+    if (result == OK)
+        routing_by_sample(by_decision, kept->shape[0], kept->shape[1], kept->shape[2] * sizeof *chosen, chosen);
     free(by_decision);
     return result;
-}
-
-status routing_end(struct routing *routing, int32_t *chosen, float *gates, struct error *error)
-{
-    if (routing->choices.data == NULL)
-        return OK;
-    adapters_keep_choices(routing->experiment->model.adapters, routing->tower, NULL, NULL);
-    TRY(chosen != NULL ? by_sample(routing, &routing->choices, chosen, error) : OK);
-    return gates != NULL ? by_sample(routing, &routing->gates, gates, error) : OK;
 }

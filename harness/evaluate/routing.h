@@ -4,7 +4,8 @@
  *     TRY(routing_begin(&routing, experiment, TOWER_IMAGE, count, router, &encoding, error));
  *     TRY(routing_see_tokens(&routing, 197, error));                    // only to report the choices of tokens
  *     TRY(clip_encode_images(clip, &encoding, …));
- *     TRY(routing_end(&routing, chosen, gates, error));                 // host [count, decisions, …]; NULL: not needed
+ *     routing_end(&routing);
+ *     TRY(routing_chosen(&routing, chosen, error));                     // host [count, decisions, …]
  */
 #ifndef MTIL_HARNESS_EVALUATE_ROUTING_H
 #define MTIL_HARNESS_EVALUATE_ROUTING_H
@@ -27,6 +28,11 @@ status routing_begin(struct routing *routing, struct experiment *experiment, enu
 /* Keeps the choices of all tokens, where tokens choose experts, so that they can be counted. No effect without a
  * router. */
 status routing_see_tokens(struct routing *routing, size_t positions, struct error *error);
-status routing_end(struct routing *routing, int32_t *chosen, float *gates, struct error *error);
+void routing_end(struct routing *routing);
+
+/* The experts that samples chose, by sample. No effect without a router. */
+status routing_chosen(const struct routing *routing, int32_t *chosen, struct error *error);
+/* Choices or gates on the host, [decisions, count, bytes], by sample: [count, decisions, bytes]. */
+void routing_by_sample(const void *by_decision, size_t decisions, size_t count, size_t bytes, void *by_sample);
 
 #endif

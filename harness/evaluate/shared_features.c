@@ -79,7 +79,7 @@ status shared_features_open(struct shared_features *shared, struct experiment *e
 {
     *shared = (struct shared_features){.experiment = experiment};
     const struct cache_settings *cache = &experiment->settings.cache;
-    if (cache->kind != CACHE_DISK || experiment->model.backend->arithmetic == NULL || !experiment->model.head->of_texts)
+    if (cache->kind != CACHE_DISK || !experiment->model.head->of_texts)
         return OK;
     shared->folder = cache->folder != NULL ? strdup(cache->folder) : cache_folder_default();
     return find_origin(shared, error); /* without a folder nothing is shared; the image cache has warned about it */

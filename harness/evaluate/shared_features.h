@@ -5,11 +5,11 @@
  *     TRY(shared_features_take(&shared, task, means, features, stop, error));       // from the file, or computed and kept
  *     shared_features_close(&shared);
  *
- * With run.cache: disk there is one file per test set, weights and kind of processor, beside the decoded images. It
+ * With run.cache: disk there is one file per test set, weights and kind of processor or GPU, beside the decoded images. It
  * contains the digest of everything its numbers depend on, including the program and the times of the images, and is
  * written again when the digest differs, so that features read from a file have the bits that computing them would
- * give. A file is written whole or not at all; a damaged one is written again. Where no file can be written, and on
- * backends that do not guarantee the same bits, features are computed.
+ * give. A file is written whole or not at all; a damaged one is written again. Where no file can be written, features are
+ * computed.
  */
 #ifndef MTIL_HARNESS_EVALUATE_SHARED_FEATURES_H
 #define MTIL_HARNESS_EVALUATE_SHARED_FEATURES_H

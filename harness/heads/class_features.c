@@ -43,8 +43,9 @@ static status encode_classes(struct experiment *e, const int32_t *tokens, size_t
     TRY(texts_create(&texts, e->model.clip, &e->model.step_memory, tokens, prompts, error));
     TRY(routing_begin(&routing, e, TOWER_TEXT, prompts, router, &encoding, error));
     status result = clip_encode_texts(e->model.clip, &encoding, &texts, &pass, &each, error);
-    TRY(routing_end(&routing, result == OK ? chosen : NULL, NULL, error));
+    routing_end(&routing);
     TRY(result);
+    TRY(chosen != NULL ? routing_chosen(&routing, chosen, error) : OK);
     return mean_of_templates(e, &each, classes, features, error);
 }
 

@@ -7,7 +7,9 @@
  *     TRY(head->open_task(e, task, error));                                   // once per task, on the host
  *     TRY(head->open(e, mode, error));                                        // the head's own weights, once tasks are known
  *     TRY(head->begin_task(e, task, router, &task_arena, &classes, error));   // training: once per task, on the device
- *     TRY(head->loss(e, &classes, &batch, error));                            // every iteration: features to dfeatures
+ *     TRY(head->encode(e, &classes, &batch, error));                          // every iteration: the classes,
+ *     TRY(head->loss(e, &classes, &batch, error));                            // features to dfeatures,
+ *     TRY(head->backward(e, &batch, error));                                  // and the gradients of the classes
  *     TRY(head->classes(e, task, router, &arena, NULL, &rows, error));        // evaluation: [classes, width]
  *     TRY(head->scores(e, &features, &rows, &scores, error));                 // [images, classes]
  *
@@ -30,6 +32,13 @@ struct head_classes {
     const int32_t *routers; /* [texts.count] the router of each text */
 };
 
+/* The texts of an iteration, in the arena for texts. */
+struct head_texts {
+    struct encoding encoding;
+    struct tower_pass pass;
+    struct tensor features, dfeatures;
+};
+
 /* A batch in training. */
 struct head_batch {
     const struct tensor *features; /* of the images, [B, embed], not normalised */
@@ -37,6 +46,7 @@ struct head_batch {
     float smoothing, weight; /* of the loss */
     bool contrastive;        /* training.loss; of a head of texts, where no image is mixed */
     struct tensor dfeatures; /* out, in the step's arena */
+    struct head_texts texts; /* the head's own */
 };
 
 struct head {
@@ -68,6 +78,11 @@ struct head {
     /* classes, from the arena, are valid until it is emptied. */
     status (*begin_task)(struct experiment *e, const struct task *task, int32_t router, struct arena *arena,
                          struct head_classes *classes, struct error *error);
+    /* Encodes the classes as an iteration needs them, and adds the gradients that the loss has left for them to the trained
+     * parameters. Both run beside the image tower (struct branches). NULL: classes are not encoded. */
+    status (*encode)(struct experiment *e, const struct head_classes *classes, struct head_batch *batch,
+                     struct error *error);
+    status (*backward)(struct experiment *e, const struct head_batch *batch, struct error *error);
     /* Adds weight · loss to the model's loss and its gradients to the head's trained parameters, and writes the gradients
      * of the features to batch->dfeatures. */
     status (*loss)(struct experiment *e, const struct head_classes *classes, struct head_batch *batch,

@@ -146,16 +146,29 @@ static status contrastive(struct experiment *e, const struct tensor *texts, stru
                                &batch->dfeatures, dtexts, error);
 }
 
+static status encode(struct experiment *e, const struct head_classes *classes, struct head_batch *batch,
+                     struct error *error)
+{
+    struct head_texts *texts = &batch->texts;
+    arena_reset(&e->model.text_memory);
+    trained_encoding(e, TOWER_TEXT, classes->routers, &texts->encoding);
+    return clip_encode_texts(e->model.clip, &texts->encoding, &classes->texts, &texts->pass, &texts->features, error);
+}
+
 static status loss(struct experiment *e, const struct head_classes *classes, struct head_batch *batch,
                    struct error *error)
 {
-    struct encoding encoding;
-    struct tower_pass pass;
-    struct tensor texts, dtexts;
-    trained_encoding(e, TOWER_TEXT, classes->routers, &encoding);
-    TRY(clip_encode_texts(e->model.clip, &encoding, &classes->texts, &pass, &texts, error));
-    TRY((batch->contrastive ? contrastive : cross_entropy)(e, &texts, batch, &dtexts, error));
-    return encoding.training ? clip_encode_backward(e->model.clip, &encoding, &pass, &dtexts, error) : OK;
+    (void)classes;
+    return (batch->contrastive ? contrastive : cross_entropy)(e, &batch->texts.features, batch, &batch->texts.dfeatures,
+                                                              error);
+}
+
+static status backward(struct experiment *e, const struct head_batch *batch, struct error *error)
+{
+    const struct head_texts *texts = &batch->texts;
+    return texts->encoding.training
+               ? clip_encode_backward(e->model.clip, &texts->encoding, &texts->pass, &texts->dfeatures, error)
+               : OK;
 }
 
 /* --- Evaluation --- */
@@ -188,7 +201,9 @@ const struct head head_text = {.name = "text",
                                .close_task = close_task,
                                .join_tasks = join_tasks,
                                .begin_task = begin_task,
+                               .encode = encode,
                                .loss = loss,
+                               .backward = backward,
                                .width = width,
                                .classes = class_features,
                                .encoded = class_prompts,

@@ -4,6 +4,7 @@
 
 #include "harness/exit_status.h"
 #include "harness/pretrain/pretrain.h"
+#include "models/backend_options.h"
 
 static const struct option keys[] = {BACKEND_OPTIONS("cpu", "auto", "0"),
                                      {.name = "seed",

@@ -105,26 +105,56 @@ static void make_labels(struct labels *labels, const struct experiment *e, const
     snprintf(labels->rows, sizeof labels->rows, "%lld", (long long)place->rows);
 }
 
+struct checkpoint_snapshot {
+    struct archive *archive;
+    char identity[DIGEST_SIZE];
+    struct labels labels;
+};
+
+status checkpoint_take(struct checkpoint_snapshot **snapshot, const struct experiment *experiment,
+                       const struct selector *selector, const struct checkpoint_place *place, struct error *error)
+{
+    struct checkpoint_snapshot *taken = calloc(1, sizeof *taken);
+    if (taken == NULL)
+        return error_set(error, ERROR_MEMORY, "checkpoint: no memory");
+    memcpy(taken->identity, experiment->identity, sizeof taken->identity);
+    make_labels(&taken->labels, experiment, place);
+    status result = archive_create(&taken->archive, error);
+    struct passage p = {.archive = taken->archive, .backend = experiment->model.backend, .saving = true};
+    NEXT(result, pass_all(&p, (struct experiment *)experiment, (struct selector *)selector, place, error));
+    if (result != OK) {
+        checkpoint_snapshot_free(taken);
+        return result;
+    }
+    *snapshot = taken;
+    return OK;
+}
+
+status checkpoint_write(const struct checkpoint_snapshot *s, const char *path, struct error *error)
+{
+    const struct safetensors_metadata metadata[] = {{"program", "mtil " MTIL_VERSION},  {"suite_hash", s->identity},
+                                                    {"seed", s->labels.seed},           {"task", s->labels.task},
+                                                    {"iteration", s->labels.iteration}, {"rows", s->labels.rows},
+                                                    {"blocks", s->labels.blocks}};
+    size_t count = sizeof metadata / sizeof *metadata - (*s->labels.blocks == 0);
+    return archive_write(s->archive, path, metadata, count, error);
+}
+
+void checkpoint_snapshot_free(struct checkpoint_snapshot *snapshot)
+{
+    if (snapshot == NULL)
+        return;
+    archive_close(snapshot->archive);
+    free(snapshot);
+}
+
 status checkpoint_save(const struct experiment *experiment, const struct selector *selector, const char *path,
                        const struct checkpoint_place *place, struct error *error)
 {
-    struct archive *archive;
-    struct labels labels;
-    TRY(archive_create(&archive, error));
-    struct passage p = {.archive = archive, .backend = experiment->model.backend, .saving = true};
-    status result = pass_all(&p, (struct experiment *)experiment, (struct selector *)selector, place, error);
-    make_labels(&labels, experiment, place);
-    const struct safetensors_metadata metadata[] = {{"program", "mtil " MTIL_VERSION},
-                                                    {"suite_hash", experiment->identity},
-                                                    {"seed", labels.seed},
-                                                    {"task", labels.task},
-                                                    {"iteration", labels.iteration},
-                                                    {"rows", labels.rows},
-                                                    {"blocks", labels.blocks}};
-    size_t count = sizeof metadata / sizeof *metadata - (*labels.blocks == 0);
-    if (result == OK)
-        result = archive_write(archive, path, metadata, count, error);
-    archive_close(archive);
+    struct checkpoint_snapshot *snapshot;
+    TRY(checkpoint_take(&snapshot, experiment, selector, place, error));
+    status result = checkpoint_write(snapshot, path, error);
+    checkpoint_snapshot_free(snapshot);
     return result;
 }
 

@@ -15,7 +15,15 @@ struct checkpoint_place {
     int64_t rows; /* digest of the database's rows at this point: store_digest_rows */
 };
 
-/* selector may be NULL. */
+/* A copy in the host's memory of all that a resume file has. selector may be NULL. */
+struct checkpoint_snapshot;
+status checkpoint_take(struct checkpoint_snapshot **snapshot, const struct experiment *experiment,
+                       const struct selector *selector, const struct checkpoint_place *place, struct error *error);
+/* From any thread; the experiment may have changed. */
+status checkpoint_write(const struct checkpoint_snapshot *snapshot, const char *path, struct error *error);
+void checkpoint_snapshot_free(struct checkpoint_snapshot *snapshot); /* NULL is allowed */
+
+/* Takes, writes and frees one. */
 status checkpoint_save(const struct experiment *experiment, const struct selector *selector, const char *path,
                        const struct checkpoint_place *place, struct error *error);
 

@@ -120,14 +120,7 @@ status continuation_choose(struct continuation *c, struct store *store, const st
     TRY(store_run_find(store, inputs->hash, (int64_t)e->seed, &same, &past, error));
     if (same != 0)
         return OK;
-    TRY(store_find_unfinished(store, suite_settings_hash(e->suite), suite_name(e->suite), (int64_t)e->seed, &found,
-                              error));
-    if (found.older > 0)
-        log_warn(e->log,
-                 "%s: %zu unfinished run%s of %s with seed %llu %s started by an older version, which did not record "
-                 "inputs: %s cannot be resumed, and this is a new run",
-                 store_path(store), found.older, found.older == 1 ? "" : "s", suite_name(e->suite),
-                 (unsigned long long)e->seed, found.older == 1 ? "was" : "were", found.older == 1 ? "it" : "they");
+    TRY(store_find_unfinished(store, suite_settings_hash(e->suite), (int64_t)e->seed, &found, error));
     status result = OK;
     for (size_t i = 0; result == OK && c->run == 0 && i < found.count; i++)
         result = choose(c, store, e, inputs, &found.runs[i], error);

@@ -1,20 +1,13 @@
 #include "harness/run/estimate.h"
 
 #include <math.h>
-#include <time.h>
 
+#include "core/clock.h"
 #include "core/threads.h"
 #include "harness/run/workload.h"
 #include "harness/scenario/joint.h"
 #include "harness/train/trained.h"
 #include "models/clip/cost.h"
-
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 /* --- The machine --- */
 
@@ -25,14 +18,14 @@ static status time_of(struct backend *backend, const struct gemm *gemm, const st
 {
     static const double enough = 0.5;
     const void *out = gemm != NULL ? gemm->out.data : multiply->out;
-    double begin = now();
+    double begin = clock_seconds();
     float one;
     *seconds = INFINITY;
-    for (size_t calls = 0; calls < 3 || now() - begin < enough; calls++) {
-        double start = now();
+    for (size_t calls = 0; calls < 3 || clock_seconds() - begin < enough; calls++) {
+        double start = clock_seconds();
         TRY(gemm != NULL ? backend->ops->gemm(backend, gemm, error) : backend->ops->multiply(backend, multiply, error));
         TRY(backend->ops->download(backend, &one, out, sizeof one, error)); /* waits for the device */
-        *seconds = calls > 0 ? fmin(*seconds, now() - start) : INFINITY;
+        *seconds = calls > 0 ? fmin(*seconds, clock_seconds() - start) : INFINITY;
     }
     return OK;
 }
@@ -52,8 +45,7 @@ static status measure_products(struct backend *backend, struct arena *arena, dou
     struct gemm gemm = {
         .a = matrix_of(&a), .b = matrix_of(&b), .transpose_b = true, .frozen_b = true, .out = matrix_of(&c)};
     TRY(time_of(backend, &gemm, NULL, &seconds, error));
-    if (backend->renew != NULL)
-        backend->renew(backend, b.data, (size_t)N * K); /* its memory becomes another's */
+    backend->forget(backend, b.data, (size_t)N * K); /* its memory becomes another's */
     *rate = 2.0 * M * N * K / seconds;
     return OK;
 }
@@ -118,19 +110,21 @@ static double scoring_cost(const struct experiment *e)
     return cost;
 }
 
-/* Weights in bf16 beside those in f32, as the CPU packs frozen ones. */
-static double packed_bytes(const struct experiment *e)
+/* Frozen weights in bf16 beside those in f32. */
+static double copied_bytes(const struct experiment *e)
 {
     const struct clip_dimensions *n = &e->model.clip->dimensions;
     const struct cost_experts experts = adapters_cost(n, &e->settings.adapter);
     const struct cost_experts *above = e->model.groups & GROUP_ADAPTERS ? &experts : NULL;
+    size_t (*copied)(const struct clip_dimensions *, enum tower, const struct cost_experts *) =
+        e->model.backend->asynchronous ? cost_rounded_bytes : cost_packed_bytes;
     double bytes = 0;
-    if (e->model.backend->asynchronous || e->model.backend->precision != PRECISION_BF16)
+    if (e->model.backend->precision != PRECISION_BF16)
         return 0;
     if (!(e->model.groups & GROUP_IMAGE_TOWER))
-        bytes += cost_packed_bytes(n, TOWER_IMAGE, above);
+        bytes += (double)copied(n, TOWER_IMAGE, above);
     if (!(e->model.groups & GROUP_TEXT_TOWER))
-        bytes += cost_packed_bytes(n, TOWER_TEXT, above);
+        bytes += (double)copied(n, TOWER_TEXT, above);
     return bytes;
 }
 
@@ -185,13 +179,15 @@ status estimate_run(struct experiment *e, struct estimate *estimate, struct erro
         own_values = e->model.groups & GROUP_ADAPTERS ? 4.0 * (double)adapters_values(e->model.adapters) : 0;
     double method = fmax((double)e->model.memory.used - weights - own_values - copies * trained,
                          0); /* a teacher, earlier weights */
-    estimate->memory = (double)e->model.memory.used + own.memory + largest_bytes(e) + packed_bytes(e);
+    estimate->memory = (double)e->model.memory.used + own.memory + largest_bytes(e) + copied_bytes(e);
     double kept = e->settings.checkpoints == CHECKPOINTS_ALL    ? (double)e->data.task_count
                   : e->settings.checkpoints == CHECKPOINTS_LAST ? 1
                                                                 : 0;
     estimate->disk = trained * (kept + 1 + moments) + method + own.kept; /* a resume file within a task has both */
     const struct cache_settings *cache = &e->settings.cache;
-    estimate->cached_memory = cache->kind == CACHE_MEMORY ? (double)cache->memory_limit : 0;
+    uint64_t limit =
+        cache->memory_spare > 0 ? cache->memory_spare : cache->memory_limit; /* auto keeps half and spares half */
+    estimate->cached_memory = cache->kind == CACHE_MEMORY ? (double)limit : 0;
     estimate->cached_disk = cache->kind == CACHE_DISK ? (double)cache->disk_limit : 0;
     return OK;
 }

@@ -29,6 +29,7 @@ struct experiment {
     struct data data;
     struct method_run method; /* state NULL: nothing is trained */
     size_t evaluation_batch;
+    double waited; /* seconds in which the host waited for images */
     struct distributed_work work;
     struct replicas *replicas;        /* the other ranks; NULL: none */
     const struct recorded *recorded;  /* replaces datasets and texts in replays; NULL: nothing does */

@@ -13,6 +13,7 @@ enum { LOSS_TERMS = 2 };
 struct model {
     struct backend *backend;
     struct arena memory, task_memory, step_memory; /* of the run, a task, a step; method.h says when each is reset */
+    struct arena text_memory; /* of a training step's texts, whose tower runs beside the image tower; heads reset it */
     struct clip *clip;
     const struct head *head;
     void *head_state;          /* the head's own; NULL: none */

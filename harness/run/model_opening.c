@@ -40,6 +40,7 @@ status model_open(struct experiment *e, struct error *error)
     TRY(e->model.backend->ops->arena_create(e->model.backend, &e->model.memory, 0, "model", error));
     TRY(e->model.backend->ops->arena_create(e->model.backend, &e->model.task_memory, 0, "task", error));
     TRY(e->model.backend->ops->arena_create(e->model.backend, &e->model.step_memory, 0, "step", error));
+    TRY(e->model.backend->ops->arena_create(e->model.backend, &e->model.text_memory, 0, "texts", error));
     TRY(e->model.head->load(e, mode_of(e, GROUPS_TOWERS), error));
     if (e->model.groups & GROUP_ADAPTERS) {
         s->adapter.activation = e->model.clip->activation;
@@ -77,6 +78,7 @@ void model_close(struct experiment *e)
     adapters_destroy(e->model.adapters);
     clip_destroy(e->model.clip);
     if (e->model.backend != NULL) {
+        e->model.backend->ops->arena_destroy(e->model.backend, &e->model.text_memory);
         e->model.backend->ops->arena_destroy(e->model.backend, &e->model.step_memory);
         e->model.backend->ops->arena_destroy(e->model.backend, &e->model.task_memory);
         e->model.backend->ops->arena_destroy(e->model.backend, &e->model.memory);

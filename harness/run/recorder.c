@@ -227,6 +227,49 @@ static status record_class_experts(const struct recorder *r, int64_t after_task,
     return OK;
 }
 
+/* The last part of its name, which is the same wherever the dataset lies; the caller frees. */
+static char *file_of(const struct test_set *set, size_t item)
+{
+    char *name = dataset_item_name(set->task->dataset, SPLIT_TEST, item), *slash = name ? strrchr(name, '/') : NULL;
+    char *last = slash != NULL ? strdup(slash + 1) : name;
+    if (slash != NULL)
+        free(name);
+    return last;
+}
+
+static status record_patches_of(const struct recorder *r, int64_t after_task, const struct test_set *set, size_t image,
+                                struct error *error)
+{
+    const struct patch_experts *patches = &set->patches;
+    size_t item = patch_experts_item(patches, image), count = patches->side * patches->side;
+    char *file = file_of(set, item);
+    status result = file != NULL ? OK : error_set(error, ERROR_MEMORY, "results: no memory for the name of an image");
+    for (size_t b = 0; result == OK && b < patches->blocks; b++) {
+        struct patch_experts_row row = {
+            .after_task = after_task,
+            .task = (int64_t)set->task->index,
+            .image = (int64_t)item,
+            .block = (int64_t)adapters_decision_block(r->experiment->model.adapters, TOWER_IMAGE, b),
+            .file = file,
+            .width = patches->side,
+            .patches = count,
+            .experts = patches->experts + (image * patches->blocks + b) * count};
+        result = store_add_patch_experts(r->store, r->run, &row, error);
+    }
+    free(file);
+    return result;
+}
+
+/* Images without a router chose none. */
+static status record_patches(const struct recorder *r, int64_t after_task, const struct test_set *set,
+                             struct error *error)
+{
+    for (size_t i = 0; set->patches.experts != NULL && i < set->patches.images; i++)
+        if (set->router[patch_experts_item(&set->patches, i)] >= 0)
+            TRY(record_patches_of(r, after_task, set, i, error));
+    return OK;
+}
+
 status record_evaluation(const struct recorder *r, int64_t after_task, const struct test_set *set, bool routed,
                          struct error *error)
 {
@@ -242,6 +285,7 @@ status record_evaluation(const struct recorder *r, int64_t after_task, const str
                                  .per_image = per_image.kind != PER_IMAGE_NONE ? &per_image : NULL};
     TRY(store_add_evaluation(r->store, r->run, &row, error));
     TRY(record_class_experts(r, after_task, set, error));
+    TRY(record_patches(r, after_task, set, error));
     return routed ? record_routers(r, after_task, set, error) : OK;
 }
 

@@ -25,8 +25,8 @@ status record_session(const struct recorder *recorder, struct error *error);
 status record_mended(const struct recorder *recorder, const struct inputs *inputs, struct error *error);
 status record_tasks(const struct recorder *recorder, struct error *error);
 
-/* after_task −1: zero-shot. routed: also records the chosen routers. Experts that images of each class chose are
- * recorded where they were counted. */
+/* after_task −1: zero-shot. routed: also records the chosen routers. Experts that images of each class and
+ * patches of single images chose are recorded where they were counted. */
 status record_evaluation(const struct recorder *recorder, int64_t after_task, const struct test_set *set, bool routed,
                          struct error *error);
 

@@ -8,10 +8,11 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/resource.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "core/clock.h"
 #include "core/file.h"
+#include "harness/run/checkpoint_writer.h"
 #include "harness/run/image_watch.h"
 #include "harness/run/layer_choice.h"
 #include "harness/run/run_folder.h"
@@ -38,6 +39,7 @@ struct run {
     struct inputs inputs;
     struct continuation continuation;
     struct image_watch images;
+    struct checkpoint_writer writer; /* of the resume file */
     char *folder, *resume;
     int folder_lock;         /* descriptor of the folder; −1: not held */
     double saved;            /* when the last resume point was written */
@@ -45,14 +47,10 @@ struct run {
     struct progress_work work;
     double before, iteration; /* work of training: before this task, and of one of its iterations */
     double last_loss;
+    struct {
+        double inputs, files, files_of_training, images_of_training;
+    } took; /* seconds: to read the inputs; to commit rows and write files; waiting for images */
 };
-
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 static int64_t peak_bytes(void)
 {
@@ -66,7 +64,7 @@ static status record_time(struct run *r, int64_t task, int64_t iteration, const 
     struct timing_row row = {.task = task,
                              .iteration = iteration,
                              .phase = phase,
-                             .seconds = now() - since,
+                             .seconds = clock_seconds() - since,
                              .iterations = iterations,
                              .images = images,
                              .peak_bytes = peak_bytes()};
@@ -84,16 +82,19 @@ static status check_folder(const struct run *r, struct error *error)
                      r->folder);
 }
 
-/* The rows first, then the file with their digest: rows without the file are computed again. */
+/* The rows first, then the file with their digest, written while the run goes on: rows without the file are computed
+ * again. */
 static status save_place(struct run *r, size_t task, size_t iteration, struct error *error)
 {
     struct checkpoint_place place = {.task = task, .iteration = iteration};
+    double start = clock_seconds();
     TRY(check_folder(r, error));
     TRY(image_watch_check(&r->images, iteration > 0 ? task : task - (task > 0), error));
     TRY(store_commit(r->sequence->store, error));
     TRY(store_digest_rows(r->sequence->store, r->recorder.run, (int64_t)task, (int64_t)iteration, &place.rows, error));
-    TRY(checkpoint_save(r->e, r->selector, r->resume, &place, error));
-    r->saved = now();
+    TRY(checkpoint_writer_save(&r->writer, r->e, r->selector, r->resume, &place, error));
+    r->saved = clock_seconds();
+    r->took.files += r->saved - start;
     store_begin(r->sequence->store);
     return OK;
 }
@@ -110,6 +111,7 @@ static status after_iteration(void *context, const struct step_report *report, s
 {
     struct run *r = context;
     size_t task = r->task->index, every = r->e->settings.checkpoint_every;
+    TRY(checkpoint_writer_check(&r->writer, error));
     TRY(record_changes(&r->recorder, task, report->iteration, error));
     if (report->looked) {
         r->last_loss = isfinite(report->loss) ? report->loss : r->last_loss;
@@ -132,7 +134,7 @@ static status after_iteration(void *context, const struct step_report *report, s
                                                                     .work = &r->work});
     /* A long training is saved before selector and evaluation, which follow the last iteration. */
     bool last = report->iteration == report->iterations,
-         worth_keeping = last && now() - r->saved > WORTH_KEEPING_SECONDS;
+         worth_keeping = last && clock_seconds() - r->saved > WORTH_KEEPING_SECONDS;
     bool due = !last && every > 0 && report->iteration % every == 0;
     if (!due && !worth_keeping && !stop_requested(r->sequence->stop))
         return OK;
@@ -156,7 +158,7 @@ static status record_skipped_steps(struct run *r, size_t task, struct error *err
 
 static status train(struct run *r, size_t task, size_t first, struct error *error)
 {
-    double start = now();
+    double start = clock_seconds(), waited = r->e->waited, files = r->took.files;
     r->iteration = workload_iteration(r->e, r->task);
     r->before = r->work.done[WORK_TRAINING] - (double)first * r->iteration;
     struct training training = {.experiment = r->e,
@@ -167,9 +169,11 @@ static status train(struct run *r, size_t task, size_t first, struct error *erro
                                 .after = after_iteration,
                                 .context = r};
     TRY(train_task(&training, error));
+    r->took.images_of_training += r->e->waited - waited;
+    r->took.files_of_training += r->took.files - files;
     r->work.done[WORK_TRAINING] = r->before + workload_training(r->e, r->task);
     size_t iterations = r->task->settings.iterations;
-    r->sequence->training_seconds += now() - start;
+    r->sequence->training_seconds += clock_seconds() - start;
     r->sequence->iterations += iterations - first;
     TRY(record_changes(&r->recorder, task, iterations, error));
     TRY(record_counts(&r->recorder, task, error));
@@ -192,7 +196,7 @@ static void report_evaluation(struct run *r, const char *activity, size_t j)
 
 static status zero_shot_row(struct run *r, bool record, struct error *error)
 {
-    double start = now();
+    double start = clock_seconds();
     int64_t images = 0;
     if (!r->e->model.head->of_texts)
         return OK;
@@ -238,7 +242,7 @@ static bool is_last_test(const struct run *r, size_t checkpoint)
 
 static status matrix_row(struct run *r, size_t checkpoint, struct error *error)
 {
-    double start = now();
+    double start = clock_seconds();
     int64_t images = 0;
     size_t first, end;
     workload_tested(r->e, checkpoint, &first, &end);
@@ -258,7 +262,7 @@ static status train_selector(struct run *r, size_t task, struct error *error)
 {
     if (r->selector == NULL)
         return OK;
-    double start = now();
+    double start = clock_seconds();
     TRY(selector_train(r->selector, &r->e->data.tasks[task], r->sequence->stop, error));
     TRY(record_threshold(&r->recorder, r->selector, task, error));
     r->work.done[WORK_SELECTOR] += workload_selector(r->e, &r->e->data.tasks[task]);
@@ -272,6 +276,7 @@ static status save_weights(struct run *r, size_t task, struct error *error)
     if (keep == CHECKPOINTS_NONE || r->e->model.groups == GROUPS_NONE)
         return OK;
     bool adapters = trains_adapters_alone(r);
+    double start = clock_seconds();
     const char *kind = adapters ? "adapters" : "weights";
     char *path = keep == CHECKPOINTS_ALL ? path_format("%s/task%02zu.%s.safetensors", r->folder, task, kind)
                                          : path_format("%s/%s.safetensors", r->folder, kind);
@@ -282,6 +287,7 @@ static status save_weights(struct run *r, size_t task, struct error *error)
     if (result == OK)
         result = record_file(&r->recorder, keep == CHECKPOINTS_ALL ? (int64_t)task : -1, kind, path, error);
     free(path);
+    r->took.files += clock_seconds() - start;
     return result;
 }
 
@@ -436,6 +442,16 @@ static status run_from_place(struct run *r, struct error *error)
     return store_commit(r->sequence->store, error);
 }
 
+/* Whatever the end, a resume file that was begun is complete or has failed. */
+static status end_files(struct run *r, status result, struct error *error)
+{
+    double start = clock_seconds();
+    bool first = result == OK || result == ERROR_STOPPED; /* the first failure is the one to report */
+    status written = checkpoint_writer_finish(&r->writer, first ? error : NULL);
+    r->took.files += clock_seconds() - start;
+    return first && written != OK ? written : result;
+}
+
 static status end_run(struct run *r, status result, struct error *error)
 {
     struct store *store = r->sequence->store;
@@ -483,6 +499,7 @@ static status identify(struct run *r, struct error *error)
 {
     struct sequence *s = r->sequence;
     struct surveyor surveyor;
+    double start = clock_seconds();
     TRY(image_watch_open(&r->images, r->e, error));
     TRY(surveyor_open(&surveyor, &r->e->settings, r->e->log, s->progress, s->stop, error));
     status result = tasks_survey(r->e, &surveyor, error);
@@ -495,6 +512,7 @@ static status identify(struct run *r, struct error *error)
     memcpy(r->e->identity, r->inputs.hash, sizeof r->e->identity);
     TRY(continuation_choose(&r->continuation, s->store, r->e, &r->inputs, error));
     memcpy(r->e->identity_before, r->continuation.before, sizeof r->e->identity_before);
+    r->took.inputs = clock_seconds() - start;
     return OK;
 }
 
@@ -510,8 +528,14 @@ static status work(struct run *r, struct error *error)
         result = open_run(r, error);
     if (result == OK)
         result = run_from_place(r, error);
+    result = end_files(r, result, error);
     cache_progress_end(r->e->data.cache);
     progress_listen(s->progress, NULL, NULL);
+    log_debug(r->e->log,
+              "opening took %.3f s, inputs %.3f s, rows and files %.3f s, %.3f s of them within training; training "
+              "waited %.3f s for images, tests and selectors %.3f s",
+              s->opening_seconds, r->took.inputs, r->took.files, r->took.files_of_training, r->took.images_of_training,
+              r->e->waited - r->took.images_of_training);
     return end_run(r, result, error);
 }
 
@@ -532,7 +556,7 @@ status sequence_run(struct sequence *sequence, struct error *error)
     struct run run = {.sequence = sequence,
                       .e = sequence->experiment,
                       .folder_lock = -1,
-                      .saved = now(),
+                      .saved = clock_seconds(),
                       .recorder = {.store = sequence->store, .experiment = sequence->experiment}};
     status result = identify(&run, error);
     if (result == OK)

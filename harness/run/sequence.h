@@ -14,6 +14,7 @@ struct sequence {
     struct store *store;
     struct progress *progress;
     const struct stop *stop;
+    double opening_seconds;  /* of the experiment, for the note on where the time went */
     int64_t run;             /* out: its row in the database */
     bool finished_before;    /* out: nothing had to be done */
     double training_seconds; /* out: of the iterations of this call; the next field counts them */

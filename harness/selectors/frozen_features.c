@@ -1,65 +1,78 @@
 #include "harness/selectors/frozen_features.h"
 
-#include "harness/train/batches.h"
-#include "harness/train/guard.h"
+#include <string.h>
 
-/* The next batch: means [count, width] and, unless NULL, features [count, embed]. */
-static status encode_next(struct experiment *e, struct batches *batches, float *means, float *features, size_t *count,
-                          struct error *error)
+#include "harness/train/guard.h"
+#include "harness/train/image_pass.h"
+
+struct frozen {
+    struct experiment *experiment;
+    const struct loader_settings *images;
+    float *means, *features; /* [n, width] and, unless NULL, [n, embed] */
+};
+
+static status encode(void *context, const struct batch *batch, struct image_results *results, struct error *error)
 {
+    const struct frozen *frozen = context;
+    struct experiment *e = frozen->experiment;
     struct encoding encoding = {.arena = &e->model.step_memory, .whole = true};
-    struct batch batch;
     struct tower_pass pass;
     struct tensor output, mean;
-    arena_reset(&e->model.step_memory);
-    TRY(batches_take(batches, &batch, error));
-    *count = batch.count;
-    TRY(clip_encode_images(e->model.clip, &encoding, &(struct image_batch){.images = batch.images}, &pass, &output,
+    TRY(clip_encode_images(e->model.clip, &encoding, &(struct image_batch){.images = batch->images}, &pass, &output,
                            error));
     TRY(clip_mean_patches(e->model.clip, &e->model.step_memory, &pass, &mean, error));
-    batches_advance(batches);
-    if (features != NULL)
-        TRY(e->model.backend->ops->download(e->model.backend, features, output.data, tensor_bytes(&output), error));
-    return e->model.backend->ops->download(e->model.backend, means, mean.data, tensor_bytes(&mean), error);
+    results->list[results->count++] = mean;
+    if (frozen->features != NULL)
+        results->list[results->count++] = output;
+    return OK;
 }
 
-static status encode_all(struct experiment *e, struct batches *batches, const struct loader_settings *settings,
-                         size_t n, float *means, float *features, const struct stop *stop, struct error *error)
+static status keep(void *context, size_t first, size_t count, const void *results, struct error *error)
 {
-    size_t width = e->model.clip->dimensions.image_width, embed = e->model.clip->dimensions.embed;
-    struct guarded_images images = {.dataset = settings->dataset, .split = settings->split, .items = settings->items};
-    for (; images.first < n; images.first += images.n) {
-        if (stop_requested(stop))
-            return error_set(error, ERROR_STOPPED, "stopped while features were computed");
-        float *mean = means + images.first * width,
-              *feature = features != NULL ? features + images.first * embed : NULL;
-        TRY(encode_next(e, batches, mean, feature, &images.n, error));
-        images.width = width;
-        images.features = mean;
-        TRY(guard_images(&images, error));
-        images.width = embed;
-        images.features = feature;
-        TRY(feature != NULL ? guard_images(&images, error) : OK);
-    }
+    const struct frozen *frozen = context;
+    size_t width = frozen->experiment->model.clip->dimensions.image_width,
+           embed = frozen->experiment->model.clip->dimensions.embed;
+    const float *means = results, *features = means + count * width;
+    struct guarded_images images = {.dataset = frozen->images->dataset,
+                                    .split = frozen->images->split,
+                                    .items = frozen->images->items,
+                                    .first = first,
+                                    .n = count,
+                                    .width = width,
+                                    .features = means};
+    TRY(guard_images(&images, error));
+    memcpy(frozen->means + first * width, means, count * width * sizeof *means);
+    if (frozen->features == NULL)
+        return OK;
+    images.width = embed;
+    images.features = features;
+    TRY(guard_images(&images, error));
+    memcpy(frozen->features + first * embed, features, count * embed * sizeof *features);
     return OK;
 }
 
 status frozen_features(struct experiment *e, const struct dataset *dataset, enum split split, const uint32_t *items,
                        size_t n, float *means, float *features, const struct stop *stop, struct error *error)
 {
-    size_t batch = experiment_evaluation_batch(e);
     struct loader_settings settings = {.dataset = dataset,
                                        .split = split,
                                        .items = items,
                                        .item_count = n,
                                        .resolution = (int)e->model.clip->dimensions.resolution,
-                                       .batch = batch,
+                                       .batch = experiment_evaluation_batch(e),
                                        /* Training images are read once, test images for every row of the accuracy
                                         * matrix. */
                                        .cache = split == SPLIT_TEST ? e->data.cache : NULL};
-    struct batches *batches;
-    TRY(batches_open(&batches, e, &settings, 0, (n + batch - 1) / batch, error));
-    status result = encode_all(e, batches, &settings, n, means, features, stop, error);
-    batches_close(batches);
-    return result;
+    const struct clip_dimensions *d = &e->model.clip->dimensions;
+    struct frozen frozen = {.experiment = e, .images = &settings, .means = means, .features = features};
+    return image_pass_run(&(struct image_pass){.experiment = e,
+                                               .images = &settings,
+                                               .count = n,
+                                               .bytes = (d->image_width + d->embed) * sizeof *means,
+                                               .name = dataset_name(dataset),
+                                               .stop = stop,
+                                               .encode = encode,
+                                               .keep = keep,
+                                               .context = &frozen},
+                          error);
 }

@@ -1,30 +1,11 @@
 #include "harness/sweep/placement.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
+#include "core/memory.h"
 #include "core/threads.h"
-
-static double free_memory(void)
-{
-    static const char available[] = "MemAvailable:";
-    FILE *file = fopen("/proc/meminfo", "re");
-    char line[128];
-    unsigned long long kilobytes = 0;
-    while (file != NULL && fgets(line, sizeof line, file) != NULL)
-        if (strncmp(line, available, sizeof available - 1) == 0) {
-            kilobytes = strtoull(line + sizeof available - 1, NULL, 10);
-            break;
-        }
-    if (file != NULL)
-        fclose(file);
-    return 1024.0 * (double)kilobytes;
-}
 
 struct machine machine_look(void)
 {
-    return (struct machine){.cores = threads_available(), .memory = free_memory()};
+    return (struct machine){.cores = threads_available(), .memory = (double)memory_available("")};
 }
 
 static size_t least(size_t a, size_t b)

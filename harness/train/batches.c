@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "core/clock.h"
 #include "core/threads.h"
 #include "harness/train/recorded.h"
 
@@ -102,7 +103,9 @@ static status send_next(struct batches *b, struct error *error)
     TRY(backend->ops->staging_acquire(backend, &b->queue, &host, error));
     int32_t *others = b->mixes ? (int32_t *)host + b->settings.batch : NULL;
     float *shares = b->mixes ? (float *)host + 2 * b->settings.batch : NULL;
+    double start = clock_seconds();
     TRY(loader_read_mixed(b->loader, b->next, (uint8_t *)host + b->pixels_from, host, others, &own, &b->count, error));
+    b->experiment->waited += clock_seconds() - start;
     for (size_t i = 0; shares != NULL && i < b->count; i++)
         shares[i] = own;
     return backend->ops->staging_send(backend, &b->queue, b->pixels_from + b->count * image_bytes(b), error);

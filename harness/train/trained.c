@@ -36,7 +36,7 @@ static bool tower_is_trained(const struct experiment *e, enum tower tower)
 
 void trained_encoding(struct experiment *e, enum tower tower, const int32_t *routers, struct encoding *encoding)
 {
-    *encoding = (struct encoding){.arena = &e->model.step_memory,
+    *encoding = (struct encoding){.arena = tower == TOWER_IMAGE ? &e->model.step_memory : &e->model.text_memory,
                                   .training = tower_is_trained(e, tower),
                                   .state = e->model.state,
                                   .dropout = tower == TOWER_IMAGE ? e->model.dropout : 0};

@@ -19,7 +19,7 @@ struct trained_group {
 bool trained_group_at(const struct experiment *experiment, size_t index, struct trained_group *group);
 
 /* The encoding of a training step with a tower: with adapters and the samples' routers if adapters are trained, with
- * gradients if anything of the tower is trained. */
+ * gradients if anything of the tower is trained. Each tower has an arena of its own. */
 void trained_encoding(struct experiment *experiment, enum tower tower, const int32_t *routers,
                       struct encoding *encoding);
 

@@ -4,35 +4,87 @@
 
 #include "harness/train/batches.h"
 #include "harness/train/guard.h"
+#include "harness/train/repeated.h"
 #include "harness/train/replicas.h"
 #include "harness/train/trained.h"
 #include "models/clip/cost.h"
 #include "models/schedule.h"
 
+/* --- The loss: both towers forward, the loss between them, both towers backward --- */
+
+struct classification {
+    struct experiment *experiment;
+    struct image_batch images;
+    struct encoding encoding;
+    struct tower_pass pass;
+    struct tensor features;
+    struct head_batch scored;
+};
+
+static status encode_images(void *context, struct error *error)
+{
+    struct classification *c = context;
+    return clip_encode_images(c->experiment->model.clip, &c->encoding, &c->images, &c->pass, &c->features, error);
+}
+
+static status encode_classes(void *context, struct error *error)
+{
+    struct classification *c = context;
+    struct experiment *e = c->experiment;
+    return e->model.head->encode != NULL ? e->model.head->encode(e, &e->classes, &c->scored, error) : OK;
+}
+
+static status images_backward(void *context, struct error *error)
+{
+    const struct classification *c = context;
+    return c->encoding.training
+               ? clip_encode_backward(c->experiment->model.clip, &c->encoding, &c->pass, &c->scored.dfeatures, error)
+               : OK;
+}
+
+static status classes_backward(void *context, struct error *error)
+{
+    const struct classification *c = context;
+    const struct head *head = c->experiment->model.head;
+    return head->backward != NULL ? head->backward(c->experiment, &c->scored, error) : OK;
+}
+
+/* Balance losses of both towers are added to one number, so the towers take turns. */
+static status encode(struct classification *c, struct error *error)
+{
+    const struct model *model = &c->experiment->model;
+    struct branches towers = {{{encode_images, c}, {encode_classes, c}}};
+    if (!(model->groups & GROUP_ADAPTERS) || model->adapters->settings.balance == BALANCE_NONE)
+        return model->backend->ops->branches(model->backend, &towers, error);
+    TRY(encode_images(c, error));
+    return encode_classes(c, error);
+}
+
 status classification_loss(struct method_run *run, const struct task *task, const struct batch *batch,
                            struct error *error)
 {
     struct experiment *e = run->experiment;
-    struct encoding encoding;
-    struct tower_pass pass;
-    struct tensor features;
     float share = batch->count == batch->total ? 1.0f : (float)batch->count / (float)batch->total;
+    struct classification c = {.experiment = e,
+                               .images = {.images = batch->images},
+                               .scored = {.labels = &batch->labels,
+                                          .smoothing = task->settings.smoothing,
+                                          .weight = share,
+                                          .contrastive = task->settings.contrastive}};
+    struct branches backward = {{{images_backward, &c}, {classes_backward, &c}}};
+    c.scored.features = &c.features;
     if (batch->count == 0)
         return OK;
-    trained_encoding(e, TOWER_IMAGE, e->routers, &encoding);
+    trained_encoding(e, TOWER_IMAGE, e->routers, &c.encoding);
+    c.encoding.first = batch->first;
     if (e->model.groups & GROUP_ADAPTERS)
         adapters_add_loss(e->model.adapters, e->model.loss, e->model.loss + 1, share);
-    encoding.first = batch->first;
-    struct image_batch images = {.images = batch->images};
-    TRY(clip_encode_images(e->model.clip, &encoding, &images, &pass, &features, error));
-    struct head_batch scored = {.features = &features,
-                                .labels = &batch->labels,
-                                .smoothing = task->settings.smoothing,
-                                .weight = share,
-                                .contrastive = task->settings.contrastive};
-    TRY(e->model.head->loss(e, &e->classes, &scored, error));
-    return encoding.training ? clip_encode_backward(e->model.clip, &encoding, &pass, &scored.dfeatures, error) : OK;
+    TRY(encode(&c, error));
+    TRY(e->model.head->loss(e, &e->classes, &c.scored, error));
+    return e->model.backend->ops->branches(e->model.backend, &backward, error);
 }
+
+/* --- Iterations --- */
 
 static status update(struct experiment *e, const struct task *task, struct error *error)
 {
@@ -45,17 +97,15 @@ static status update(struct experiment *e, const struct task *task, struct error
     return OK;
 }
 
-/* The iterations of a task. Batches of one size repeat the same operations, which are recorded the second time. */
+/* The iterations of a task. */
 struct iterations {
     const struct training *training;
     struct experiment *experiment;
     const struct task *task;
     struct batches *batches;
     struct batch batch;
-    struct arena_mark start; /* of the step's memory after the batch */
-    struct recording recording;
-    size_t largest, recorded; /* images of the largest batch so far, of the recorded one (0: none), with all shares */
-    bool may_record;
+    struct arena_mark start;  /* of the step's memory after the batch */
+    struct repeated repeated; /* compute; a batch counts with all shares */
     status (*loss)(struct method_run *run, const struct task *task, const struct batch *batch, struct error *error);
 };
 
@@ -67,32 +117,6 @@ static status compute(void *context, struct error *error)
     arena_release(&e->model.step_memory, i->start); /* start again after a recording that failed */
     TRY(e->model.backend->ops->zero(e->model.backend, e->model.loss, LOSS_TERMS * sizeof *e->model.loss, error));
     return i->loss(&e->method, i->task, &i->batch, error);
-}
-
-static status record(struct iterations *i, struct error *error)
-{
-    struct backend *backend = i->experiment->model.backend;
-    i->may_record = false;
-    TRY(backend->ops->record(backend, &i->recording, compute, i, error));
-    if (i->recording.owner != NULL)
-        i->recorded = i->batch.total;
-    else if (i->recording.refused.code != OK)
-        log_warn(i->experiment->log,
-                 "%s: iterations cannot be recorded, so each is launched separately, which is slower: %s",
-                 i->task->settings.name, i->recording.refused.message);
-    return OK;
-}
-
-static status compute_or_replay(struct iterations *i, struct error *error)
-{
-    struct backend *backend = i->experiment->model.backend;
-    if (i->recorded == i->batch.total)
-        return backend->ops->replay(backend, &i->recording, error);
-    if (i->may_record && i->largest == i->batch.total)
-        return record(i, error);
-    if (i->largest < i->batch.total)
-        i->largest = i->batch.total;
-    return compute(i, error);
 }
 
 /* Host memory is checked after every step, device memory when the host waits for the device anyway. */
@@ -131,7 +155,7 @@ static status one_iteration(struct iterations *i, size_t step, struct step_repor
     TRY(guard_begin_step(e, i->task, error));
     TRY(replicas_begin_step(e, i->batch.count > 0, error));
     if (i->batch.count > 0 || method->loss != NULL)
-        TRY(compute_or_replay(i, error));
+        TRY(repeated_run(&i->repeated, i->batch.total, error));
     TRY(replicas_share(e, error));
     if (method->before_update != NULL)
         TRY(method->before_update(&e->method, i->task, step + 1, error));
@@ -181,8 +205,14 @@ static status train_share(const struct training *training, struct error *error)
     struct iterations iterations = {.training = training,
                                     .experiment = e,
                                     .task = task,
-                                    .loss = method->loss != NULL ? method->loss : classification_loss,
-                                    .may_record = method->loss == NULL || method->loss_repeats};
+                                    .loss = method->loss != NULL ? method->loss : classification_loss};
+    iterations.repeated = (struct repeated){.backend = e->model.backend,
+                                            .log = e->log,
+                                            .name = task->settings.name,
+                                            .what = "iterations",
+                                            .body = compute,
+                                            .context = &iterations,
+                                            .plainly = method->loss != NULL && !method->loss_repeats};
     int32_t router =
         e->model.adapters != NULL ? adapters_router(&e->model.adapters->settings, task->index) : (int32_t)task->index;
     arena_reset(&e->model.task_memory);
@@ -192,7 +222,7 @@ static status train_share(const struct training *training, struct error *error)
         TRY(method->begin_task(&e->method, task, training->first > 0, error));
     TRY(batches_open_task(&iterations.batches, e, task, training->first, task->settings.iterations, error));
     status result = run_iterations(&iterations, error);
-    e->model.backend->ops->recording_destroy(e->model.backend, &iterations.recording);
+    repeated_close(&iterations.repeated);
     batches_close(iterations.batches);
     return result == ERROR_MEMORY ? add_need(e, task, error) : result;
 }

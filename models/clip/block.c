@@ -13,6 +13,7 @@ status linear_forward(struct backend *backend, const struct linear *linear, cons
                                              .before = o->before,
                                              .exact = linear->exact,
                                              .frozen_b = linear->weight.frozen,
+                                             .frozen_bias = linear->bias.frozen,
                                              .out = o->y},
                               error);
 }
@@ -55,18 +56,14 @@ static status normalised(struct backend *backend, const struct layer_norm_weight
         error);
 }
 
-static status normalised_backward(struct backend *backend, const struct layer_norm_weights *ln, struct matrix x,
-                                  const void *statistics, struct matrix dy, struct matrix dx, struct error *error)
+/* The gradient with respect to the norm's input; the caller gives the operands that are not weights. */
+static status normalised_backward(struct backend *backend, const struct layer_norm_weights *ln,
+                                  struct layer_norm_backward operands, struct error *error)
 {
-    return backend->ops->layer_norm_backward(backend,
-                                             &(struct layer_norm_backward){.x = x,
-                                                                           .dy = dy,
-                                                                           .dx = dx,
-                                                                           .gain = ln->gain.value,
-                                                                           .statistics = statistics,
-                                                                           .dgain = ln->gain.gradient,
-                                                                           .dbias = ln->bias.gradient},
-                                             error);
+    operands.gain = ln->gain.value;
+    operands.dgain = ln->gain.gradient;
+    operands.dbias = ln->bias.gradient;
+    return backend->ops->layer_norm_backward(backend, &operands, error);
 }
 
 bool block_is_trained(const struct block *block)
@@ -153,7 +150,11 @@ static status take_saved(const struct block_site *site, const struct block *bloc
         TRY(take_operand(&saved->hidden, site, x, positions, block->hidden, "hidden units", error));
     TRY(take_operand_like(&saved->qkv, site, x, 3 * d, "query, key and value", error));
     TRY(take_statistics(&saved->ln_1, site, x, x->shape[1], error));
-    return take_statistics(&saved->ln_2, site, x, positions, error);
+    TRY(take_statistics(&saved->ln_2, site, x, positions, error));
+    struct tensor lse;
+    TRY(take(&lse, site, x, positions, block->heads, "sums of the softmax", error));
+    saved->lse = lse.data;
+    return OK;
 }
 
 static status gather(const struct block_site *site, const struct tensor *from, const struct tensor *to,
@@ -177,13 +178,11 @@ static status attention_half(const struct block_site *site, const struct block *
 {
     struct backend *backend = site->backend;
     struct arena_mark mark = arena_mark(site->arena);
-    struct tensor normal, attended = saved->attended, stream = *x;
+    struct tensor normal, stream = *x;
     TRY(take_operand_like(&normal, site, x, block->width, "layer norm", error));
     TRY(normalised(backend, &block->ln_1, matrix_of(x), saved->ln_1, matrix_of(&normal), error));
     TRY(linear_forward(backend, &block->in_proj,
                        &(struct linear_forward){.x = matrix_of(&normal), .y = matrix_of(&saved->qkv)}, error));
-    if (site->rows != NULL)
-        TRY(take_operand_like(&attended, site, x, block->width, "attention", error));
     TRY(backend->ops->attention(backend,
                                 &(struct attention){.batch = x->shape[0],
                                                     .positions = x->shape[1],
@@ -191,12 +190,14 @@ static status attention_half(const struct block_site *site, const struct block *
                                                     .heads = block->heads,
                                                     .causal = block->causal,
                                                     .type = saved->qkv.type,
+                                                    .rows = site->rows,
+                                                    .rows_per_sample = site->rows_per_sample,
                                                     .qkv = saved->qkv.data,
-                                                    .out = attended.data},
+                                                    .out = saved->attended.data,
+                                                    .lse = site->training ? saved->lse : NULL},
                                 error));
     if (site->rows != NULL) {
         TRY(take_like(&stream, site, &saved->x_mid, block->width, "residual stream", error));
-        TRY(gather(site, &attended, &saved->attended, error));
         TRY(gather(site, x, &stream, error));
     }
     TRY(linear_forward(backend, &block->out_proj,
@@ -294,25 +295,38 @@ static status mlp_backward(const struct block_site *site, const struct block *bl
     return linear_backward_input(backend, &block->c_fc, dh, dln2, error);
 }
 
+/* The gradient between the halves, and the same as an operand of products: itself in f32. */
+struct middle {
+    struct tensor values, operand;
+};
+
+static status take_middle(struct middle *dmid, const struct block_site *site, const struct block *block,
+                          const struct tensor *dy, struct error *error)
+{
+    TRY(take_like(&dmid->values, site, dy, block->width, "gradient between the halves", error));
+    dmid->operand = dmid->values;
+    if (backend_operand_type(site->backend) == TENSOR_F32 || block_drops(site))
+        return OK;
+    return take_operand_like(&dmid->operand, site, dy, block->width, "gradient between the halves", error);
+}
+
 /* dx = the attention's gradient through ln_1 + dmid, from dmid at the rows that were wanted */
 static status attention_half_backward(const struct block_site *site, const struct block *block,
-                                      const struct block_saved *saved, const struct tensor *dmid, struct tensor *dx,
+                                      const struct block_saved *saved, const struct middle *dmid, struct tensor *dx,
                                       struct error *error)
 {
     struct backend *backend = site->backend;
-    struct tensor dwanted, dattended, dqkv, normal, dout;
-    TRY(take_operand_like(&dwanted, site, &saved->x_mid, block->width, "gradient of the attention", error));
+    struct tensor dattended, dqkv, dnormal, normal, dout;
+    TRY(take_operand_like(&dattended, site, &saved->x_mid, block->width, "gradient of the attention", error));
     TRY(take_operand_like(&dqkv, site, &saved->x, 3 * block->width, "gradient of query, key and value", error));
-    TRY(drop_backward(site, DROPOUT_ATTENTION, dmid, &dout, error));
+    TRY(drop_backward(site, DROPOUT_ATTENTION, &dmid->values, &dout, error));
     TRY(linear_backward_weights(backend, &block->out_proj, matrix_of(&saved->attended), matrix_of(&dout), error));
-    TRY(linear_backward_input(backend, &block->out_proj, matrix_of(&dout), matrix_of(&dwanted), error));
-    dattended = dwanted;
+    TRY(linear_backward_input(backend, &block->out_proj, matrix_of(block_drops(site) ? &dout : &dmid->operand),
+                              matrix_of(&dattended), error));
+    dnormal = dattended;
     if (site->rows != NULL) {
-        TRY(take_operand_like(&dattended, site, &saved->x, block->width, "gradient of the attention", error));
-        TRY(scatter(site, &dwanted, &dattended, error));
-        TRY(scatter(site, dmid, dx, error));
-    } else {
-        TRY(backend->ops->copy(backend, dx->data, dmid->data, tensor_bytes(dx), error));
+        TRY(take_operand_like(&dnormal, site, &saved->x, block->width, "gradient of ln_1", error));
+        TRY(scatter(site, &dmid->values, dx, error));
     }
     TRY(backend->ops->attention_backward(backend,
                                          &(struct attention_backward){.batch = saved->x.shape[0],
@@ -321,8 +335,12 @@ static status attention_half_backward(const struct block_site *site, const struc
                                                                       .heads = block->heads,
                                                                       .causal = block->causal,
                                                                       .type = saved->qkv.type,
+                                                                      .rows = site->rows,
+                                                                      .rows_per_sample = site->rows_per_sample,
                                                                       .qkv = saved->qkv.data,
+                                                                      .out = saved->attended.data,
                                                                       .dout = dattended.data,
+                                                                      .lse = saved->lse,
                                                                       .dqkv = dqkv.data},
                                          error));
     if (block_is_trained(block)) {
@@ -330,9 +348,29 @@ static status attention_half_backward(const struct block_site *site, const struc
         TRY(normalised(backend, &block->ln_1, matrix_of(&saved->x), NULL, matrix_of(&normal), error));
         TRY(linear_backward_weights(backend, &block->in_proj, matrix_of(&normal), matrix_of(&dqkv), error));
     }
-    TRY(linear_backward_input(backend, &block->in_proj, matrix_of(&dqkv), matrix_of(&dattended), error));
-    return normalised_backward(backend, &block->ln_1, matrix_of(&saved->x), saved->ln_1, matrix_of(&dattended),
-                               matrix_of(dx), error);
+    TRY(linear_backward_input(backend, &block->in_proj, matrix_of(&dqkv), matrix_of(&dnormal), error));
+    return normalised_backward(
+        backend, &block->ln_1,
+        (struct layer_norm_backward){.x = matrix_of(&saved->x),
+                                     .dy = matrix_of(&dnormal),
+                                     .dx = matrix_of(dx),
+                                     .addend = matrix_of(site->rows != NULL ? dx : &dmid->values),
+                                     .statistics = saved->ln_1},
+        error);
+}
+
+/* The hook's share: adds to dmid, and to dln2 where it reads the norm. Without data neither is wanted. */
+static status hook_backward(const struct block_site *site, const struct block *block, const struct block_hook *hook,
+                            const struct block_saved *saved, const struct tensor *dout, struct tensor *dmid,
+                            struct tensor *dln2, struct error *error)
+{
+    struct tensor normal = {0}, none = {0};
+    if (!hook->stream_alone) {
+        TRY(take_operand_like(&normal, site, dout, block->width, "layer norm again", error));
+        TRY(normalised(site->backend, &block->ln_2, matrix_of(&saved->x_mid), NULL, matrix_of(&normal), error));
+    }
+    return hook->backward(hook->state, site, &saved->x_mid, &normal, dout, dmid, hook->stream_alone ? &none : dln2,
+                          error);
 }
 
 status block_backward(const struct block_site *site, const struct block *block, const struct block_hook *hook,
@@ -341,26 +379,34 @@ status block_backward(const struct block_site *site, const struct block *block, 
 {
     struct backend *backend = site->backend;
     struct arena_mark mark = arena_mark(site->arena);
-    struct tensor dmid, dln2, dout, none = {0};
-    bool attention = below || block_is_trained(block);
-    bool beside = hook == NULL || hook->place == BESIDE_MLP;
-    TRY(take_like(&dmid, site, dy, block->width, "gradient between the halves", error));
-    TRY(take_like(&dln2, site, dy, block->width, "gradient of ln_2", error));
-    TRY(backend->ops->copy(backend, dmid.data, dy->data, tensor_bytes(dy), error));
+    struct middle dmid = {0};
+    struct tensor dln2 = {0}, dout;
+    bool attention = below || block_is_trained(block), hooked = hook != NULL && hook->backward != NULL;
     TRY(drop_backward(site, DROPOUT_MLP, dy, &dout, error));
-    if (beside && attention)
-        TRY(mlp_backward(site, block, saved, matrix_of(&dout), matrix_of(&dln2), error));
-    else
-        TRY(backend->ops->zero(backend, dln2.data, tensor_bytes(&dln2), error));
-    if (hook != NULL && hook->backward != NULL) {
-        struct tensor normal;
-        TRY(take_operand_like(&normal, site, dy, block->width, "layer norm again", error));
-        TRY(normalised(backend, &block->ln_2, matrix_of(&saved->x_mid), NULL, matrix_of(&normal), error));
-        TRY(hook->backward(hook->state, site, &saved->x_mid, &normal, &dout, attention ? &dmid : &none, &dln2, error));
-    }
     if (attention) {
-        TRY(normalised_backward(backend, &block->ln_2, matrix_of(&saved->x_mid), saved->ln_2, matrix_of(&dln2),
-                                matrix_of(&dmid), error));
+        TRY(take_middle(&dmid, site, block, dy, error));
+        TRY((hooked && !hook->stream_alone ? take_like : take_operand_like)(&dln2, site, dy, block->width,
+                                                                            "gradient of ln_2", error));
+        if (hook == NULL || hook->place == BESIDE_MLP)
+            TRY(mlp_backward(site, block, saved, matrix_of(&dout), matrix_of(&dln2), error));
+        else
+            TRY(backend->ops->zero(backend, dln2.data, tensor_bytes(&dln2), error));
+    }
+    if (hooked && attention)
+        TRY(backend->ops->copy(backend, dmid.values.data, dy->data, tensor_bytes(dy), error));
+    if (hooked)
+        TRY(hook_backward(site, block, hook, saved, &dout, &dmid.values, &dln2, error));
+    if (attention) {
+        bool rounded = dmid.operand.data != dmid.values.data;
+        TRY(normalised_backward(
+            backend, &block->ln_2,
+            (struct layer_norm_backward){.x = matrix_of(&saved->x_mid),
+                                         .dy = matrix_of(&dln2),
+                                         .dx = matrix_of(&dmid.values),
+                                         .addend = matrix_of(hooked ? &dmid.values : dy),
+                                         .rounded = rounded ? matrix_of(&dmid.operand) : (struct matrix){0},
+                                         .statistics = saved->ln_2},
+            error));
         TRY(attention_half_backward(site, block, saved, &dmid, dx, error));
     }
     arena_release(site->arena, mark);

@@ -124,15 +124,27 @@ size_t cost_step_bytes(const struct clip_dimensions *n, size_t images, size_t te
            texts * positions * row_bytes(n->text_blocks, n->text_width, kept_units(n, e, TOWER_TEXT), precision);
 }
 
+/* Bytes in bf16 of the weights of blocks' products, `mlps` of them with an MLP. */
+static size_t bf16_bytes(const struct clip_dimensions *n, enum tower tower, size_t blocks, size_t mlps)
+{
+    size_t width = tower == TOWER_IMAGE ? n->image_width : n->text_width,
+           hidden = tower == TOWER_IMAGE ? n->image_hidden : n->text_hidden;
+    return 2 * (blocks * 4 * width * width + mlps * 2 * width * hidden);
+}
+
+size_t cost_rounded_bytes(const struct clip_dimensions *n, enum tower tower, const struct cost_experts *e)
+{
+    size_t blocks = tower == TOWER_IMAGE ? n->image_blocks : n->text_blocks,
+           replaced = e != NULL && e->replace_mlp ? e->blocks[tower] : 0;
+    return bf16_bytes(n, tower, blocks, blocks - replaced);
+}
+
 size_t cost_packed_bytes(const struct clip_dimensions *n, enum tower tower, const struct cost_experts *e)
 {
-    bool image = tower == TOWER_IMAGE;
-    size_t width = image ? n->image_width : n->text_width, hidden = image ? n->image_hidden : n->text_hidden,
-           blocks = image ? n->image_blocks : n->text_blocks,
+    size_t blocks = tower == TOWER_IMAGE ? n->image_blocks : n->text_blocks,
            back = e != NULL && e->blocks[tower] > 0 ? blocks - e->below[tower] - 1 : 0,
-           replaced = e != NULL && e->replace_mlp ? e->blocks[tower] : 0, dense = blocks - replaced,
-           dense_back = replaced > 0 ? back - (replaced - 1) : back;
-    return 2 * ((blocks + back) * 4 * width * width + (dense + dense_back) * 2 * width * hidden);
+           replaced = back > 0 && e->replace_mlp ? e->blocks[tower] - 1 : 0;
+    return cost_rounded_bytes(n, tower, e) + bf16_bytes(n, tower, back, back - replaced);
 }
 
 /* Per row: the patches, their embeddings, the residual stream in and out, and a block's temporary memory. */

@@ -88,11 +88,12 @@ status pool_forward(struct clip *clip, const struct encoding *encoding, struct t
     return clip->backend->ops->gemm(clip->backend,
                                     &(struct gemm){.a = matrix_of(&pass->normal),
                                                    .out = matrix_of(features),
+                                                   .frozen_b = projection.frozen,
                                                    .b = matrix_rows(projection.value, width, embed)},
                                     error);
 }
 
-/* The gradient dx of the last block's output, zero before, from the gradient of its pooled rows after the norm. */
+/* The gradient dx of the last block's output, from the gradient of its pooled rows after the norm. */
 static status one_row_backward(struct clip *clip, const struct encoding *encoding, const struct tower_pass *pass,
                                const struct tensor *dnormal, struct tensor *dx, struct error *error)
 {
@@ -100,7 +101,6 @@ static status one_row_backward(struct clip *clip, const struct encoding *encodin
     struct layer_norm_weights *ln = &clip->towers[pass->tower].ln_final;
     struct tensor dpooled;
     TRY(take(&dpooled, encoding, "gradient of the pooled rows", pass->batch, clip->towers[pass->tower].width, error));
-    TRY(backend->ops->zero(backend, dpooled.data, tensor_bytes(&dpooled), error));
     TRY(backend->ops->layer_norm_backward(backend,
                                           &(struct layer_norm_backward){.x = matrix_of(&pass->pooled),
                                                                         .dy = matrix_of(dnormal),
@@ -110,6 +110,7 @@ static status one_row_backward(struct clip *clip, const struct encoding *encodin
                                                                         .dgain = ln->gain.gradient,
                                                                         .dbias = ln->bias.gradient},
                                           error));
+    TRY(backend->ops->zero(backend, dx->data, tensor_bytes(dx), error));
     return backend->ops->scatter_rows(
         backend, &(struct scatter_rows){.x = matrix_of(&dpooled), .out = matrix_of(dx), .rows = pass->pool_rows},
         error);
@@ -164,6 +165,7 @@ static status projection_backward(struct clip *clip, const struct encoding *enco
     return backend->ops->gemm(backend,
                               &(struct gemm){.a = matrix_of(dfeatures),
                                              .b = matrix_rows(projection.value, width, embed),
+                                             .frozen_b = projection.frozen,
                                              .transpose_b = true,
                                              .out = matrix_of(dnormal)},
                               error);
@@ -175,7 +177,6 @@ status pool_backward(struct clip *clip, const struct encoding *encoding, const s
     struct tensor dnormal = *dfeatures;
     if (clip->towers[pass->tower].projection.value != NULL)
         TRY(projection_backward(clip, encoding, pass, dfeatures, &dnormal, error));
-    TRY(clip->backend->ops->zero(clip->backend, dx->data, tensor_bytes(dx), error));
     return pool_is_mean(clip, pass->tower) ? mean_patches_backward(clip, encoding, pass, &dnormal, dx, error)
                                            : one_row_backward(clip, encoding, pass, &dnormal, dx, error);
 }

@@ -211,6 +211,8 @@ static status embed_image(struct clip *clip, const struct encoding *encoding, co
                                           .transpose_b = true,
                                           .out = matrix_of(&tokens),
                                           .b = matrix_rows(clip->conv1.value, n->image_width, patch_values),
+                                          .frozen_b = clip->conv1.frozen,
+                                          .frozen_bias = clip->patch_bias.frozen,
                                           .bias = clip->patch_bias.value},
                            error));
     TRY(backend->ops->assemble_tokens(backend,
@@ -303,7 +305,6 @@ static status norm_before_backward(struct clip *clip, const struct encoding *enc
 {
     struct backend *backend = clip->backend;
     TRY(take_stream(dembedded, encoding, pass, clip->dimensions.image_width, error));
-    TRY(backend->ops->zero(backend, dembedded->data, tensor_bytes(dembedded), error));
     return backend->ops->layer_norm_backward(backend,
                                              &(struct layer_norm_backward){.x = matrix_of(&pass->embedded),
                                                                            .dy = matrix_of(dx),

@@ -142,11 +142,11 @@ static status run_heads(struct attention_run *run, size_t batch, size_t matrices
     return products_finish(run->cpu, error);
 }
 
-status cpu_attention(struct backend *backend, const struct attention *o, struct error *error)
+static status attention_of_all(struct cpu *cpu, const struct attention *o, struct error *error)
 {
     if (o->type == TENSOR_BF16)
-        return cpu_attention_bf16(cpu_of(backend), o, error);
-    struct attention_run run = {.cpu = cpu_of(backend),
+        return cpu_attention_bf16(cpu, o, error);
+    struct attention_run run = {.cpu = cpu,
                                 .positions = o->positions,
                                 .width = o->width,
                                 .heads = o->heads,
@@ -156,11 +156,11 @@ status cpu_attention(struct backend *backend, const struct attention *o, struct 
     return run_heads(&run, o->batch, 1, attend, error);
 }
 
-status cpu_attention_backward(struct backend *backend, const struct attention_backward *o, struct error *error)
+static status attention_backward_of_all(struct cpu *cpu, const struct attention_backward *o, struct error *error)
 {
     if (o->type == TENSOR_BF16)
-        return cpu_attention_backward_bf16(cpu_of(backend), o, error);
-    struct attention_run run = {.cpu = cpu_of(backend),
+        return cpu_attention_backward_bf16(cpu, o, error);
+    struct attention_run run = {.cpu = cpu,
                                 .positions = o->positions,
                                 .width = o->width,
                                 .heads = o->heads,
@@ -169,4 +169,62 @@ status cpu_attention_backward(struct backend *backend, const struct attention_ba
                                 .dout = o->dout,
                                 .dqkv = o->dqkv};
     return run_heads(&run, o->batch, 2, attend_backward, error);
+}
+
+/* In scratch memory: a row of every position. */
+static status take_all(struct cpu *cpu, size_t rows, size_t width, enum tensor_type type, struct matrix *all,
+                       struct error *error)
+{
+    *all = matrix_rows(NULL, rows, width);
+    all->type = type;
+    return cpu_scratch(cpu, rows * width * tensor_type_size(type), &all->data, error);
+}
+
+static struct matrix chosen_rows(const void *values, size_t rows, size_t width, enum tensor_type type)
+{
+    struct matrix m = matrix_rows((void *)values, rows, width);
+    m.type = type;
+    return m;
+}
+
+/* Chosen rows are those of the whole: a product of few rows could round otherwise. */
+status cpu_attention(struct backend *backend, const struct attention *o, struct error *error)
+{
+    struct cpu *cpu = cpu_of(backend);
+    if (o->rows == NULL)
+        return attention_of_all(cpu, o, error);
+    struct arena_mark mark = arena_mark(&cpu->scratch);
+    struct attention whole = *o;
+    struct matrix all;
+    TRY(take_all(cpu, o->batch * o->positions, o->width, o->type, &all, error));
+    whole.out = all.data;
+    TRY(attention_of_all(cpu, &whole, error));
+    TRY(cpu_gather_rows(
+        backend,
+        &(struct gather_rows){
+            .x = all, .out = chosen_rows(o->out, o->batch * o->rows_per_sample, o->width, o->type), .rows = o->rows},
+        error));
+    arena_release(&cpu->scratch, mark);
+    return OK;
+}
+
+status cpu_attention_backward(struct backend *backend, const struct attention_backward *o, struct error *error)
+{
+    struct cpu *cpu = cpu_of(backend);
+    if (o->rows == NULL)
+        return attention_backward_of_all(cpu, o, error);
+    struct arena_mark mark = arena_mark(&cpu->scratch);
+    struct attention_backward whole = *o;
+    struct matrix all;
+    TRY(take_all(cpu, o->batch * o->positions, o->width, o->type, &all, error));
+    memset(all.data, 0, all.rows * o->width * tensor_type_size(o->type));
+    TRY(cpu_scatter_rows(
+        backend,
+        &(struct scatter_rows){
+            .x = chosen_rows(o->dout, o->batch * o->rows_per_sample, o->width, o->type), .out = all, .rows = o->rows},
+        error));
+    whole.dout = all.data;
+    TRY(attention_backward_of_all(cpu, &whole, error));
+    arena_release(&cpu->scratch, mark);
+    return OK;
 }

@@ -110,6 +110,12 @@ static const struct backend_ops cpu_ops = {
     .staging_receive = cpu_staging_receive,
     .staging_release = cpu_staging_release,
     .staging_close = cpu_staging_close,
+    .fetch_open = cpu_fetch_open,
+    .fetch_copy = cpu_fetch_copy,
+    .fetch_send = cpu_fetch_send,
+    .fetch_take = cpu_fetch_take,
+    .fetch_close = cpu_fetch_close,
+    .branches = cpu_branches,
     .record = cpu_record,
     .replay = cpu_replay,
     .recording_destroy = cpu_recording_destroy,
@@ -162,7 +168,8 @@ status cpu_backend_open(struct backend **backend, size_t threads, enum precision
                                     .description = cpu->description,
                                     .arithmetic = cpu->arithmetic,
                                     .precision = precision,
-                                    .renew = renew};
+                                    .renew = renew,
+                                    .forget = renew};
     status result = choose_kernels(cpu, precision, error);
     if (result == OK)
         result = threads_create(&cpu->threads, threads, error);

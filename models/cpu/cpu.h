@@ -136,6 +136,12 @@ status cpu_staging_send(struct backend *, struct staging_queue *, size_t bytes, 
 status cpu_staging_receive(struct backend *, struct staging_queue *, const void **device, struct error *);
 status cpu_staging_release(struct backend *, struct staging_queue *, struct error *);
 void cpu_staging_close(struct backend *, struct staging_queue *);
+status cpu_fetch_open(struct backend *, struct fetch_queue *, size_t bytes, struct error *);
+status cpu_fetch_copy(struct backend *, struct fetch_queue *, const void *device, size_t bytes, struct error *);
+status cpu_fetch_send(struct backend *, struct fetch_queue *, struct error *);
+status cpu_fetch_take(struct backend *, struct fetch_queue *, const void **host, struct error *);
+void cpu_fetch_close(struct backend *, struct fetch_queue *);
+status cpu_branches(struct backend *, const struct branches *, struct error *);
 status cpu_record(struct backend *, struct recording *, recorded_body body, void *context, struct error *);
 status cpu_replay(struct backend *, const struct recording *, struct error *);
 void cpu_recording_destroy(struct backend *, struct recording *);

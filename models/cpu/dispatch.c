@@ -206,8 +206,15 @@ static void chosen_gradients(const struct route_backward_run *run)
     const struct route_backward *o = run->o;
     for (size_t b = 0; b < o->batch; b++) {
         size_t at = b * o->top_k, row = b * o->experts;
-        routing_gradients(o->top_k, o->dispatch->chosen + at, o->dispatch->gates + at, o->dgates + at,
-                          o->noise_logits + row, o->drawn + row, run->dz + at, run->du + at);
+        const float *gates = o->dispatch->gates + at;
+        float mean = routing_mean(o->top_k, gates, o->dgates + at);
+        for (size_t k = 0; k < o->top_k; k++) {
+            int32_t e = o->dispatch->chosen[at + k];
+            run->dz[at + k] = e >= 0 ? routing_logit_gradient(gates[k], o->dgates[at + k], mean) : 0;
+            run->du[at + k] = e >= 0 ? routing_noise_gradient(run->dz[at + k], o->noise_logits[row + (size_t)e],
+                                                              o->drawn[row + (size_t)e])
+                                     : 0;
+        }
     }
 }
 

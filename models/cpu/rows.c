@@ -68,10 +68,19 @@ static void layer_norm_backward_rows(struct cpu *cpu, const void *operation, siz
 {
     const struct layer_norm_backward *o = operation;
     float buffer[NORM_COLUMNS];
-    for (size_t i = first; i < last; i++)
+    bool far = o->rounded.data != NULL && cpu_is_far(o->rounded);
+    for (size_t i = first; i < last; i++) {
+        float *dx = row_of(o->dx, i);
+        if (o->addend.data == NULL)
+            memset(dx, 0, o->dx.columns * sizeof *dx);
+        else if (o->addend.data != o->dx.data)
+            memcpy(dx, row_of(o->addend, i), o->dx.columns * sizeof *dx);
         cpu->vector->layer_norm_backward(o->x.columns, row_of(o->x, i),
                                          cpu_floats(cpu, o->dy, i, 0, o->x.columns, buffer), o->gain,
-                                         (const float *)o->statistics + 2 * i, row_of(o->dx, i));
+                                         (const float *)o->statistics + 2 * i, dx);
+        if (o->rounded.data != NULL)
+            cpu_write(cpu, o->rounded, far, i, 0, o->dx.columns, dx);
+    }
 }
 
 /* Columns [16 · job, …): all rows in order, so that the sum does not depend on threads. */

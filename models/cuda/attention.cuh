@@ -21,7 +21,9 @@ struct heads {
     bool causal;
     const void *qkv, *dout;
     void *out, *dqkv;
-    float *lse, *delta; /* [B · heads, L]: log-sum-exp of a row's scores, and dout · out */
+    float *lse, *delta;  /* [B · heads, queries]: log-sum-exp of a row's scores, and dout · out */
+    const int32_t *rows; /* of the queries, as in struct attention */
+    size_t queries;      /* of a sample */
 };
 
 static __device__ inline bool sees(const struct heads *h, size_t query, size_t key)
@@ -29,8 +31,8 @@ static __device__ inline bool sees(const struct heads *h, size_t query, size_t k
     return key < h->positions && (!h->causal || key <= query);
 }
 
-/* out, and lse and delta unless they are NULL; then dqkv from those. Of bf16 values. */
+/* out, and lse unless it is NULL; then dqkv from those. Of bf16 values. */
 void cuda_attend_bf16(struct cuda *cuda, const struct heads *heads, size_t batch);
-void cuda_attention_gradients_bf16(struct cuda *cuda, const struct heads *heads, size_t batch);
+status cuda_attention_gradients_bf16(struct cuda *cuda, const struct heads *heads, size_t batch, struct error *error);
 
 #endif

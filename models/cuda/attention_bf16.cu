@@ -1,335 +1,246 @@
-/* Attention of bf16 values on tensor cores. A block has 64 rows of one head, 16 a warp, and walks over columns by 32:
- * rows are queries and columns keys in the forward pass and for the queries' gradient, the other way round for the keys'
- * and the values'. Scores are computed twice rather than kept: first for each row's lse, then for the weights,
- * which so need no correction afterwards. Scores, sums and results are f32. */
-#include <mma.h>
+/* Attention of bf16 values on tensor cores; scores, sums and softmax in f32. A warp has a strip of 16 queries and all its
+ * scores in registers, so the softmax is exact and of one pass. Keys and values come to shared memory once for all strips
+ * of a head, up to 208 positions. Beyond them, or beyond shared memory, blocks walk over pieces of 64 keys twice: first for
+ * the highest score of each query. Both ways give the same bits. */
+#include "models/cuda/attention_bf16.cuh"
 
-#include "models/cuda/attention.cuh"
+enum { SHORT_TILES = 10, LONG_TILES = 26 }; /* of scores a query: the 77 positions of texts, and 197 */
+enum { PIECE_TILES = 8, PIECE = PIECE_TILES * TILE };
 
-using namespace nvcuda;
-
-enum { ROWS = 64, COLUMNS = 32, THREADS = 128, FRAGMENT = 16 };
-enum { LANES_A_ROW = 2, OWN = COLUMNS / LANES_A_ROW }; /* columns of a row of scores that a lane handles */
-/* Leading dimensions, padded against bank conflicts; fragments begin at multiples of 32 bytes. */
-enum { LD_SCORES = COLUMNS + 4, LD_WEIGHTS = COLUMNS + 8 };
-
-using left = wmma::fragment<wmma::matrix_a, FRAGMENT, FRAGMENT, FRAGMENT, __nv_bfloat16, wmma::row_major>;
-using right = wmma::fragment<wmma::matrix_b, FRAGMENT, FRAGMENT, FRAGMENT, __nv_bfloat16, wmma::row_major>;
-using right_transposed = wmma::fragment<wmma::matrix_b, FRAGMENT, FRAGMENT, FRAGMENT, __nv_bfloat16, wmma::col_major>;
-using sums = wmma::fragment<wmma::accumulator, FRAGMENT, FRAGMENT, FRAGMENT, float>;
-
-/* Two matrices of the rows' side, two of the columns'. ROOM, here and below: capacity in columns of a head. */
-template <int ROOM> struct places {
-    alignas(32) __nv_bfloat16 row[2][ROWS][ROOM + 8];
-    union {
-        struct {
-            alignas(32) __nv_bfloat16 column[2][COLUMNS][ROOM + 8];
-            alignas(32) float scores[ROWS][LD_SCORES];
-        };
-        alignas(32) float result[ROWS][ROOM + 4];
-    };
-    alignas(32) __nv_bfloat16 weights[ROWS][LD_WEIGHTS];
-};
-
-struct alignas(32) piece {
-    unsigned char byte[32];
-};
-
-/* The places of a block, in the shared memory that its launch gave it. */
-template <int ROOM> static __device__ inline struct places<ROOM> *shared_places() {
-    DYNAMIC_SHARED(struct piece, memory);
-    return (struct places<ROOM> *)memory;
-}
-
-/* A [L, columns] slice of the values of one head of one sample. */
-struct slice {
-    const __nv_bfloat16 *values;
-    size_t stride;
-};
-
-static __device__ inline struct slice slice_of(const struct heads *h, size_t head, size_t part)
+/* Warps of a block at most: 77 positions are five strips. With 3 blocks of 4 warps or 2 of 5 on a multiprocessor a thread
+ * has 168 registers, with 3 of 5 it has 128, with 2 of 4 it has 255. */
+constexpr int most_warps(int tiles)
 {
-    return {(const __nv_bfloat16 *)h->qkv + (head / h->count * h->positions * 3 + part) * h->width +
-                head % h->count * h->columns,
-            3 * h->width};
+    return tiles == SHORT_TILES ? 5 : 4;
 }
 
-static __device__ inline struct slice dout_of(const struct heads *h, size_t head)
+constexpr int blocks_at_once(int room, int tiles)
 {
-    return {(const __nv_bfloat16 *)h->dout + head / h->count * h->positions * h->width + head % h->count * h->columns,
-            h->width};
+    return room == NARROW ? 3 : tiles == PIECE_TILES ? 3 : 2;
 }
 
-/* Rows from `first` on; those past the end are zero. */
+/* How a launch divides heads: `keys` rows of shared memory for keys and as many for values of each head. */
+struct division {
+    unsigned int heads, warps, keys; /* heads a block, warps a head */
+    unsigned int all;                /* heads of all samples */
+};
+
+template <int ROOM> static __device__ inline struct head_row<ROOM> *shared_rows() {
+    DYNAMIC_SHARED(struct eight_halves, memory);
+    return (struct head_row<ROOM> *)memory;
+}
+
+/* Of the two rows of a strip that a lane has values of. */
+struct two_rows {
+    float upper, lower;
+};
+
+/* A strip's queries and what it sees. */
+template <int ROOM> struct strip {
+    uint32_t query[ROOM / STRIP][4];
+    unsigned int first, limit[2]; /* how many keys a row of this lane's sees */
+    unsigned int seen, clear;     /* that some row sees, and that all of them see */
+};
+
 template <int ROOM>
-static __device__ void load_rows(__nv_bfloat16 (*to)[ROOM + 8], unsigned int rows, const struct heads *h,
-                                 struct slice from, size_t first)
+static __device__ inline void begin_strip(struct strip<ROOM> *s, const struct heads *h, unsigned int head,
+                                          unsigned int first)
 {
-    for (unsigned int i = threadIdx.x; i < rows * (ROOM / EIGHT); i += THREADS) {
-        size_t row = i / (ROOM / EIGHT), column = i % (ROOM / EIGHT) * EIGHT;
-        float values[EIGHT] = {};
-        if (first + row < h->positions && column < h->columns)
-            load_eight(from.values, TENSOR_BF16, (first + row) * from.stride + column, values);
-        store_eight(to[row], TENSOR_BF16, column, values);
+    struct slice queries = slice_of(h, h->qkv, head, 0);
+    bool ordered = h->causal && h->rows == NULL;
+    read_strip<ROOM>(s->query, queries, first);
+    s->first = first;
+    for (unsigned int i = 0; i < 2; i++) {
+        unsigned int row = first + lane() / 4 + i * 8;
+        s->limit[i] = h->causal && row < h->queries ? position_of(&queries, row) + 1 : h->positions;
+    }
+    s->seen = ordered && first + STRIP < h->positions ? first + STRIP : h->positions;
+    s->clear = !h->causal ? h->positions : ordered ? first + 1 : 0;
+}
+
+/* scores[t] = the strip's queries · the keys of tile t of a piece that begins at key `begin`; −∞ where they are not seen */
+template <int ROOM, int TILES>
+static __device__ inline void score(float (*scores)[4], const struct strip<ROOM> *s, const struct head_row<ROOM> *keys,
+                                    unsigned int begin)
+{
+#pragma unroll
+    for (unsigned int t = 0; t < TILES; t += 2) {
+        for (unsigned int i = 0; i < 8; i++)
+            scores[t + i / 4][i % 4] = 0;
+        if (begin + t * TILE < s->seen)
+#pragma unroll
+            for (unsigned int k = 0; k < ROOM / STRIP; k++) {
+                uint32_t b[4];
+                load_right_transposed(b, &keys[t * TILE].value[k * STRIP], ROOM + 8);
+                mma_m16n8k16(scores[t], s->query[k], b);
+                mma_m16n8k16(scores[t + 1], s->query[k], b + 2);
+            }
+        if (begin + (t + 2) * TILE > s->clear)
+            for (unsigned int i = 0; i < 8; i++) {
+                unsigned int key = begin + (t + i / 4) * TILE + lane() % 4 * 2 + i % 2;
+                if (key >= s->limit[i % 4 / 2])
+                    scores[t + i / 4][i % 4] = -INFINITY;
+            }
     }
 }
 
-static __device__ inline unsigned int own_first_row()
+template <int TILES> static __device__ inline struct two_rows highest(const float (*scores)[4], struct two_rows m)
 {
-    return threadIdx.x / WARP * FRAGMENT;
-}
-
-/* The row of the scores that this lane handles, every second column of it. */
-static __device__ inline unsigned int own_row()
-{
-    return own_first_row() + lane() / LANES_A_ROW;
-}
-
-static __device__ inline unsigned int own_column(unsigned int number)
-{
-    return lane() % LANES_A_ROW + number * LANES_A_ROW;
-}
-
-/* scores[own rows] = row[side] · column[side]ᵀ */
-template <int ROOM> static __device__ void score(struct places<ROOM> *s, int side)
-{
-    sums total[COLUMNS / FRAGMENT];
-    for (unsigned int j = 0; j < COLUMNS / FRAGMENT; j++)
-        wmma::fill_fragment(total[j], 0.0f);
-    for (unsigned int k = 0; k < ROOM; k += FRAGMENT) {
-        left a;
-        wmma::load_matrix_sync(a, &s->row[side][own_first_row()][k], ROOM + 8);
-        for (unsigned int j = 0; j < COLUMNS / FRAGMENT; j++) {
-            right_transposed b;
-            wmma::load_matrix_sync(b, &s->column[side][j * FRAGMENT][k], ROOM + 8);
-            wmma::mma_sync(total[j], a, b, total[j]);
+#pragma unroll
+    for (unsigned int t = 0; t < TILES; t++)
+        for (unsigned int i = 0; i < 2; i++) {
+            m.upper = fmaxf(m.upper, scores[t][i]);
+            m.lower = fmaxf(m.lower, scores[t][2 + i]);
         }
-    }
-    __syncwarp(); /* other lanes may still read the scores before */
-    for (unsigned int j = 0; j < COLUMNS / FRAGMENT; j++)
-        wmma::store_matrix_sync(&s->scores[own_first_row()][j * FRAGMENT], total[j], LD_SCORES, wmma::mem_row_major);
-    __syncwarp();
+    return m;
 }
 
-/* result += weights[own rows] · column[side] */
-template <int ROOM> static __device__ void weigh(struct places<ROOM> *s, int side, sums result[ROOM / FRAGMENT])
+/* result += p v with p = exp(scale s − m), and l += the sums of p in this lane */
+template <int ROOM, int TILES>
+static __device__ inline void weigh(float (*result)[4], struct two_rows *l, const float (*scores)[4], struct two_rows m,
+                                    float scale, unsigned int tiles, const struct head_row<ROOM> *values)
 {
-    __syncwarp();
-    for (unsigned int k = 0; k < COLUMNS; k += FRAGMENT) {
-        left a;
-        wmma::load_matrix_sync(a, &s->weights[own_first_row()][k], LD_WEIGHTS);
-        for (unsigned int j = 0; j < ROOM / FRAGMENT; j++) {
-            right b;
-            wmma::load_matrix_sync(b, &s->column[side][k][j * FRAGMENT], ROOM + 8);
-            wmma::mma_sync(result[j], a, b, result[j]);
+#pragma unroll
+    for (unsigned int t = 0; t < TILES; t += 2)
+        if (t < tiles) {
+            float weights[2][4];
+            uint32_t p[4];
+            for (unsigned int i = 0; i < 8; i++) {
+                weights[i / 4][i % 4] = exp2f(fmaf(scores[t + i / 4][i % 4], scale, i % 4 < 2 ? -m.upper : -m.lower));
+                (i % 4 < 2 ? l->upper : l->lower) += weights[i / 4][i % 4];
+            }
+            as_left(p, weights);
+#pragma unroll
+            for (unsigned int j = 0; j < ROOM / STRIP; j++) {
+                uint32_t b[4];
+                load_right(b, &values[t * TILE].value[j * STRIP], ROOM + 8);
+                mma_m16n8k16(result[2 * j], p, b);
+                mma_m16n8k16(result[2 * j + 1], p, b + 2);
+            }
         }
-    }
-    __syncwarp(); /* the weights may change again */
 }
 
-/* Stores the own rows of a result where their lanes can read them; no warp reads the columns' places afterwards. */
-template <int ROOM> static __device__ void share_result(struct places<ROOM> *s, sums result[ROOM / FRAGMENT])
+/* out = result / l, and lse = m + log l in base 2. */
+template <int ROOM>
+static __device__ inline void end_strip(const float (*result)[4], const struct heads *h, unsigned int head,
+                                        unsigned int first, struct two_rows m, struct two_rows l)
 {
+    struct slice out = result_of(h, h->out, head);
+    l = {warp_sum(l.upper, 4), warp_sum(l.lower, 4)};
+#pragma unroll
+    for (unsigned int j = 0; j < ROOM / STRIP; j++)
+        store_tiles(out, first, j * STRIP, &result[2 * j], 1 / l.upper, 1 / l.lower);
+    if (h->lse == NULL || lane() % 4 != 0)
+        return;
+    unsigned int row = first + lane() / 4;
+    if (row < h->queries)
+        h->lse[head * h->queries + row] = m.upper + log2f(l.upper);
+    if (row + 8 < h->queries)
+        h->lse[head * h->queries + row + 8] = m.lower + log2f(l.lower);
+}
+
+static __device__ inline struct two_rows scaled_by(struct two_rows m, float scale)
+{
+    return {scale * warp_max(m.upper, 4), scale * warp_max(m.lower, 4)};
+}
+
+/* All keys at once. */
+template <int ROOM, int TILES>
+static __global__ void __launch_bounds__(most_warps(TILES) * WARP, blocks_at_once(ROOM, TILES))
+    attend_at_once(struct heads h, struct division d)
+{
+    struct head_row<ROOM> *keys = shared_rows<ROOM>(), *values = keys + d.heads * d.keys;
+    unsigned int warp = threadIdx.x / WARP, own = warp / d.warps, begin = blockIdx.x * d.heads, head = begin + own;
+    for (unsigned int i = 0; i < d.heads && begin + i < d.all; i++) {
+        copy_rows<ROOM>(keys + i * d.keys, d.keys, slice_of(&h, h.qkv, begin + i, 1), 0);
+        copy_rows<ROOM>(values + i * d.keys, d.keys, slice_of(&h, h.qkv, begin + i, 2), 0);
+    }
+    cp_async_commit();
+    cp_async_wait<0>();
     __syncthreads();
-    for (unsigned int j = 0; j < ROOM / FRAGMENT; j++)
-        wmma::store_matrix_sync(&s->result[own_first_row()][j * FRAGMENT], result[j], ROOM + 4, wmma::mem_row_major);
-    __syncwarp();
+    if (own >= d.heads || head >= d.all)
+        return;
+    for (unsigned int first = warp % d.warps * STRIP; first < h.queries; first += d.warps * STRIP) {
+        float scores[TILES][4], result[ROOM / TILE][4] = {}, scale = h.scale * LOG2_E;
+        struct strip<ROOM> s;
+        begin_strip(&s, &h, head, first);
+        score<ROOM, TILES>(scores, &s, keys + own * d.keys, 0);
+        struct two_rows m = scaled_by(highest<TILES>(scores, {-INFINITY, -INFINITY}), scale), l = {0, 0};
+        weigh<ROOM, TILES>(result, &l, scores, m, scale, (s.seen + TILE - 1) / TILE, values + own * d.keys);
+        end_strip<ROOM>(result, &h, head, first, m, l);
+    }
 }
 
-template <int ROOM> static __device__ inline void clear(sums result[ROOM / FRAGMENT])
-{
-    for (unsigned int j = 0; j < ROOM / FRAGMENT; j++)
-        wmma::fill_fragment(result[j], 0.0f);
-}
-
-/* Writes half of an own row of a result to memory; returns its product with the same half of `other` (NULL: 0). */
+/* A piece of the keys and, unless NULL, of the values. */
 template <int ROOM>
-static __device__ float put_result(const struct places<ROOM> *s, const struct heads *h, __nv_bfloat16 *to,
-                                   const __nv_bfloat16 *other)
+static __device__ inline void load_piece(const struct heads *h, unsigned int head, unsigned int begin,
+                                         struct head_row<ROOM> *keys, struct head_row<ROOM> *values)
 {
-    float product = 0;
-    for (unsigned int j = lane() % LANES_A_ROW * (ROOM / LANES_A_ROW), end = j + ROOM / LANES_A_ROW;
-         j < end && j < h->columns; j += EIGHT) {
-        const float *from = &s->result[own_row()][j];
-        float factor[EIGHT];
-        if (to != NULL)
-            store_eight(to, TENSOR_BF16, j, from);
-        if (other != NULL)
-            load_eight(other, TENSOR_BF16, j, factor);
-        for (int i = 0; other != NULL && i < EIGHT; i++)
-            product += from[i] * factor[i];
-    }
-    return product;
+    __syncthreads(); /* nobody reads the piece before any more */
+    copy_rows<ROOM>(keys, PIECE, slice_of(h, h->qkv, head, 1), begin);
+    if (values != NULL)
+        copy_rows<ROOM>(values, PIECE, slice_of(h, h->qkv, head, 2), begin);
+    cp_async_commit();
+    cp_async_wait<0>();
+    __syncthreads();
 }
 
-static __device__ inline size_t columns_seen(const struct heads *h, size_t first_row)
-{
-    return h->causal && first_row + ROWS < h->positions ? first_row + ROWS : h->positions;
-}
-
-/* lse of the own row: of its scores over all keys; row[0] has the queries. Uses column[0]. */
+/* One strip a warp, any number of keys. */
 template <int ROOM>
-static __device__ float lse_of_row(const struct heads *h, struct places<ROOM> *s, size_t head, size_t first)
+static __global__ void __launch_bounds__(most_warps(PIECE_TILES) * WARP, blocks_at_once(ROOM, PIECE_TILES))
+    attend_by_pieces(struct heads h)
 {
-    float m = -INFINITY, l = 0;
-    for (size_t begin = 0; begin < columns_seen(h, first); begin += COLUMNS) {
-        __syncthreads();
-        load_rows<ROOM>(s->column[0], COLUMNS, h, slice_of(h, head, 1), begin);
-        __syncthreads();
-        score<ROOM>(s, 0);
-        const float *scores = s->scores[own_row()];
-        float m_new = m, sum = 0;
-        for (unsigned int j = own_column(0); j < COLUMNS; j += LANES_A_ROW)
-            if (sees(h, first + own_row(), begin + j))
-                m_new = fmaxf(m_new, h->scale * scores[j]);
-        for (unsigned int j = own_column(0); j < COLUMNS; j += LANES_A_ROW)
-            if (sees(h, first + own_row(), begin + j))
-                sum += expf(h->scale * scores[j] - m_new);
-        l = (m_new > -INFINITY ? l * expf(m - m_new) : 0.0f) + sum;
-        m = m_new;
+    struct head_row<ROOM> *keys = shared_rows<ROOM>(), *values = keys + PIECE;
+    unsigned int head = blockIdx.x, warps = blockDim.x / WARP, first = blockIdx.y * warps * STRIP,
+                 last = first + warps * STRIP;
+    unsigned int end = h.causal && h.rows == NULL && last < h.positions ? last : h.positions;
+    float scores[PIECE_TILES][4], result[ROOM / TILE][4] = {}, scale = h.scale * LOG2_E;
+    struct strip<ROOM> s;
+    struct two_rows m = {-INFINITY, -INFINITY}, l = {0, 0};
+    begin_strip(&s, &h, head, first + threadIdx.x / WARP * STRIP);
+    for (unsigned int begin = 0; begin < end; begin += PIECE) {
+        load_piece<ROOM>(&h, head, begin, keys, NULL);
+        score<ROOM, PIECE_TILES>(scores, &s, keys, begin);
+        m = highest<PIECE_TILES>(scores, m);
     }
-    float m_row = warp_max(m, LANES_A_ROW);
-    l = warp_sum(m > -INFINITY ? l * expf(m - m_row) : 0.0f, LANES_A_ROW);
-    return m_row + logf(l);
-}
-
-/* 64 queries: out, and for the backward pass lse and delta of each. */
-template <int ROOM> static __global__ void attend(struct heads h)
-{
-    struct places<ROOM> *s = shared_places<ROOM>();
-    size_t first = (size_t)blockIdx.y * ROWS, head = blockIdx.x, row = first + own_row();
-    sums result[ROOM / FRAGMENT];
-    load_rows<ROOM>(s->row[0], ROWS, &h, slice_of(&h, head, 0), first);
-    float lse = lse_of_row<ROOM>(&h, s, head, first);
-    clear<ROOM>(result);
-    for (size_t begin = 0; begin < columns_seen(&h, first); begin += COLUMNS) {
-        __syncthreads();
-        load_rows<ROOM>(s->column[0], COLUMNS, &h, slice_of(&h, head, 1), begin);
-        load_rows<ROOM>(s->column[1], COLUMNS, &h, slice_of(&h, head, 2), begin);
-        __syncthreads();
-        score<ROOM>(s, 0);
-        for (unsigned int j = own_column(0); j < COLUMNS; j += LANES_A_ROW)
-            s->weights[own_row()][j] =
-                __float2bfloat16(sees(&h, row, begin + j) ? expf(h.scale * s->scores[own_row()][j] - lse) : 0.0f);
-        weigh<ROOM>(s, 1, result);
+    m = scaled_by(m, scale);
+    for (unsigned int begin = 0; begin < end; begin += PIECE) {
+        load_piece<ROOM>(&h, head, begin, keys, values);
+        score<ROOM, PIECE_TILES>(scores, &s, keys, begin);
+        unsigned int tiles = s.seen > begin ? (s.seen - begin + TILE - 1) / TILE : 0;
+        weigh<ROOM, PIECE_TILES>(result, &l, scores, m, scale, tiles, values);
     }
-    share_result<ROOM>(s, result);
-    bool here = row < h.positions;
-    size_t at = (head / h.count * h.positions + row) * h.width + head % h.count * h.columns;
-    float delta = put_result<ROOM>(s, &h, here && h.out != NULL ? (__nv_bfloat16 *)h.out + at : NULL,
-                                   here && h.dout != NULL ? (const __nv_bfloat16 *)h.dout + at : NULL);
-    delta = warp_sum(delta, LANES_A_ROW);
-    if (here && h.lse != NULL && lane() % LANES_A_ROW == 0) {
-        h.lse[head * h.positions + row] = lse;
-        h.delta[head * h.positions + row] = delta;
-    }
+    end_strip<ROOM>(result, &h, head, s.first, m, l);
 }
 
-/* The weight of a key for a query. */
-static __device__ inline float weight_of(const struct heads *h, size_t head, size_t query, size_t key, float score)
+/* For as few rounds as do, and as even as they can be. */
+static unsigned int warps_of(size_t strips, int tiles)
 {
-    return query < h->positions && sees(h, query, key) ? expf(h->scale * score - h->lse[head * h->positions + query])
-                                                       : 0.0f;
+    return blocks_for(strips, blocks_for(strips, (size_t)most_warps(tiles)));
 }
 
-static __device__ inline float slope_of(const struct heads *h, size_t head, size_t query, float weight, float dweight)
+template <int ROOM, int TILES> static void attend_whole(struct cuda *cuda, const struct heads *h, size_t all)
 {
-    return query < h->positions ? h->scale * weight * (dweight - h->delta[head * h->positions + query]) : 0.0f;
+    unsigned int keys = blocks_for(h->positions, STRIP) * STRIP, warps = warps_of(blocks_for(h->queries, STRIP), TILES);
+    size_t bytes = 2 * keys * sizeof(struct head_row<ROOM>);
+    struct division d = {heads_a_block(warps, bytes), warps, keys, (unsigned int)all};
+    unsigned int used = d.heads * warps, threads = (used < FEW_WARPS ? FEW_WARPS : used) * WARP;
+    CUDA_LAUNCH_LARGE(cuda, (attend_at_once<ROOM, TILES>), blocks_for(all, d.heads), threads, d.heads * bytes, *h, d);
 }
 
-/* dq_i = Σ_j ds_ij k_j for 64 queries; rows: queries and dout; columns: keys and values */
-template <int ROOM> static __global__ void query_gradients(struct heads h)
+template <int ROOM> static void attend_in(struct cuda *cuda, const struct heads *h, size_t all)
 {
-    struct places<ROOM> *s = shared_places<ROOM>();
-    size_t first = (size_t)blockIdx.y * ROWS, head = blockIdx.x, row = first + own_row();
-    sums result[ROOM / FRAGMENT];
-    clear<ROOM>(result);
-    load_rows<ROOM>(s->row[0], ROWS, &h, slice_of(&h, head, 0), first);
-    load_rows<ROOM>(s->row[1], ROWS, &h, dout_of(&h, head), first);
-    for (size_t begin = 0; begin < columns_seen(&h, first); begin += COLUMNS) {
-        float weight[OWN];
-        __syncthreads();
-        load_rows<ROOM>(s->column[0], COLUMNS, &h, slice_of(&h, head, 1), begin);
-        load_rows<ROOM>(s->column[1], COLUMNS, &h, slice_of(&h, head, 2), begin);
-        __syncthreads();
-        score<ROOM>(s, 0);
-        for (unsigned int j = 0; j < OWN; j++)
-            weight[j] = weight_of(&h, head, row, begin + own_column(j), s->scores[own_row()][own_column(j)]);
-        score<ROOM>(s, 1);
-        for (unsigned int j = 0; j < OWN; j++)
-            s->weights[own_row()][own_column(j)] =
-                __float2bfloat16(slope_of(&h, head, row, weight[j], s->scores[own_row()][own_column(j)]));
-        weigh<ROOM>(s, 0, result);
-    }
-    share_result<ROOM>(s, result);
-    if (row < h.positions)
-        put_result<ROOM>(s, &h,
-                         (__nv_bfloat16 *)h.dqkv + (head / h.count * h.positions + row) * 3 * h.width +
-                             head % h.count * h.columns,
-                         NULL);
-}
-
-/* dk_j = Σ_i ds_ij q_i and dv_j = Σ_i p_ij dout_i for 64 keys; rows: keys and values; columns: queries and dout */
-template <int ROOM> static __global__ void key_gradients(struct heads h)
-{
-    struct places<ROOM> *s = shared_places<ROOM>();
-    size_t first = (size_t)blockIdx.y * ROWS, head = blockIdx.x, row = first + own_row();
-    sums dkey[ROOM / FRAGMENT], dvalue[ROOM / FRAGMENT];
-    clear<ROOM>(dkey);
-    clear<ROOM>(dvalue);
-    load_rows<ROOM>(s->row[0], ROWS, &h, slice_of(&h, head, 1), first);
-    load_rows<ROOM>(s->row[1], ROWS, &h, slice_of(&h, head, 2), first);
-    for (size_t begin = h.causal ? first : 0; begin < h.positions; begin += COLUMNS) {
-        float weight[OWN];
-        __syncthreads();
-        load_rows<ROOM>(s->column[0], COLUMNS, &h, slice_of(&h, head, 0), begin);
-        load_rows<ROOM>(s->column[1], COLUMNS, &h, dout_of(&h, head), begin);
-        __syncthreads();
-        score<ROOM>(s, 0);
-        for (unsigned int j = 0; j < OWN; j++) {
-            weight[j] = weight_of(&h, head, begin + own_column(j), row, s->scores[own_row()][own_column(j)]);
-            s->weights[own_row()][own_column(j)] = __float2bfloat16(weight[j]);
-        }
-        weigh<ROOM>(s, 1, dvalue);
-        score<ROOM>(s, 1);
-        for (unsigned int j = 0; j < OWN; j++)
-            s->weights[own_row()][own_column(j)] = __float2bfloat16(
-                slope_of(&h, head, begin + own_column(j), weight[j], s->scores[own_row()][own_column(j)]));
-        weigh<ROOM>(s, 0, dkey);
-    }
-    __nv_bfloat16 *to = row < h.positions
-                            ? (__nv_bfloat16 *)h.dqkv + (head / h.count * h.positions + row) * 3 * h.width +
-                                  head % h.count * h.columns + h.width
-                            : NULL;
-    share_result<ROOM>(s, dkey);
-    put_result<ROOM>(s, &h, to, NULL);
-    __syncwarp();
-    share_result<ROOM>(s, dvalue);
-    put_result<ROOM>(s, &h, to != NULL ? to + h.width : NULL, NULL);
-}
-
-template <int ROOM> static void attend_in(struct cuda *cuda, const struct heads *h, dim3 grid)
-{
-    CUDA_LAUNCH_LARGE(cuda, attend<ROOM>, grid, THREADS, sizeof(struct places<ROOM>), *h);
-}
-
-template <int ROOM> static void gradients_in(struct cuda *cuda, const struct heads *h, dim3 grid)
-{
-    CUDA_LAUNCH_LARGE(cuda, query_gradients<ROOM>, grid, THREADS, sizeof(struct places<ROOM>), *h);
-    CUDA_LAUNCH_LARGE(cuda, key_gradients<ROOM>, grid, THREADS, sizeof(struct places<ROOM>), *h);
-}
-
-static dim3 grid_of(const struct heads *h, size_t batch)
-{
-    return dim3((unsigned int)(batch * h->count), blocks_for(h->positions, ROWS));
+    size_t strips = blocks_for(h->queries, STRIP), keys = blocks_for(h->positions, STRIP) * STRIP;
+    if (keys <= SHORT_TILES * TILE)
+        return attend_whole<ROOM, SHORT_TILES>(cuda, h, all);
+    if (keys <= LONG_TILES * TILE && 2 * keys * sizeof(struct head_row<ROOM>) <= SHARED_BYTES)
+        return attend_whole<ROOM, LONG_TILES>(cuda, h, all);
+    unsigned int warps = warps_of(strips, PIECE_TILES);
+    CUDA_LAUNCH_LARGE(cuda, attend_by_pieces<ROOM>, dim3((unsigned int)all, blocks_for(strips, warps)), warps * WARP,
+                      2 * PIECE * sizeof(struct head_row<ROOM>), *h);
 }
 
 void cuda_attend_bf16(struct cuda *cuda, const struct heads *h, size_t batch)
 {
-    IN_ROOM(h->columns, attend_in, cuda, h, grid_of(h, batch));
-}
-
-void cuda_attention_gradients_bf16(struct cuda *cuda, const struct heads *h, size_t batch)
-{
-    IN_ROOM(h->columns, gradients_in, cuda, h, grid_of(h, batch));
+    IN_ROOM(h->columns, attend_in, cuda, h, batch * h->count);
 }

@@ -47,9 +47,17 @@ static status copy(struct backend *backend, void *to, const void *from, size_t b
 static void close_cuda(struct backend *backend)
 {
     struct cuda *cuda = cuda_of(backend);
+    cuda_copies_destroy(cuda);
     cuda_products_destroy(cuda);
     cuda_uploads_destroy(cuda);
     cuda_arena_destroy(backend, &cuda->scratch);
+    cuda_arena_destroy(backend, &cuda->side.scratch);
+    if (cuda->side.forked != NULL)
+        cudaEventDestroy(cuda->side.forked);
+    if (cuda->side.joined != NULL)
+        cudaEventDestroy(cuda->side.joined);
+    if (cuda->side.stream != NULL)
+        cudaStreamDestroy(cuda->side.stream);
     if (cuda->copies != NULL)
         cudaStreamDestroy(cuda->copies);
     if (cuda->stream != NULL)
@@ -73,6 +81,12 @@ static const struct backend_ops cuda_ops = {
     .staging_receive = cuda_staging_receive,
     .staging_release = cuda_staging_release,
     .staging_close = cuda_staging_close,
+    .fetch_open = cuda_fetch_open,
+    .fetch_copy = cuda_fetch_copy,
+    .fetch_send = cuda_fetch_send,
+    .fetch_take = cuda_fetch_take,
+    .fetch_close = cuda_fetch_close,
+    .branches = cuda_branches,
     .record = cuda_record,
     .replay = cuda_replay,
     .recording_destroy = cuda_recording_destroy,
@@ -147,9 +161,40 @@ static status choose_device(const struct backend_settings *settings, struct erro
 
 enum { OLDEST = 8 }; /* major compute capability that the kernels are compiled for, see CMAKE_CUDA_ARCHITECTURES */
 
+/* Products' algorithms depend on the device, the number of its multiprocessors (a part of a GPU has fewer) and the library;
+ * code for a newer GPU than the program knows comes from the driver. */
+static status describe(struct cuda *cuda, const struct cudaDeviceProp *properties, struct error *error)
+{
+    int runtime = 0, driver = 0;
+    const char *precision = precision_name(cuda->backend.precision);
+    cudaError_t result = cudaRuntimeGetVersion(&runtime);
+    if (result == cudaSuccess)
+        result = cudaDriverGetVersion(&driver);
+    if (result != cudaSuccess)
+        return cuda_failed(result, "asking for versions", error);
+    snprintf(cuda->description, sizeof cuda->description, "cuda (%s, %zu MiB, CUDA %d.%d, %s)", properties->name,
+             properties->totalGlobalMem >> 20, runtime / 1000, runtime % 1000 / 10, precision);
+    snprintf(cuda->arithmetic, sizeof cuda->arithmetic,
+             "cuda %s %d.%d %d multiprocessors CUDA %d driver %d cuBLASLt %zu %s", properties->name, properties->major,
+             properties->minor, properties->multiProcessorCount, runtime, driver, cuda_products_version(cuda),
+             precision);
+    return OK;
+}
+
+static cudaError_t create_streams(struct cuda *cuda)
+{
+    cudaStream_t *const streams[] = {&cuda->stream, &cuda->copies, &cuda->side.stream};
+    cudaEvent_t *const events[] = {&cuda->side.forked, &cuda->side.joined};
+    cudaError_t result = cudaSuccess;
+    for (size_t i = 0; result == cudaSuccess && i < sizeof streams / sizeof *streams; i++)
+        result = cudaStreamCreateWithFlags(streams[i], cudaStreamNonBlocking);
+    for (size_t i = 0; result == cudaSuccess && i < sizeof events / sizeof *events; i++)
+        result = cudaEventCreateWithFlags(events[i], cudaEventDisableTiming);
+    return result;
+}
+
 static status open_device(struct cuda *cuda, const struct backend_settings *settings, struct error *error)
 {
-    int version = 0;
     struct cudaDeviceProp properties;
     TRY(choose_device(settings, error));
     cuda->backend.precision = settings->precision;
@@ -161,19 +206,14 @@ static status open_device(struct cuda *cuda, const struct backend_settings *sett
                          "(run.device) or the CPU (run.backend=cpu)",
                          settings->device, properties.name, properties.major, properties.minor, OLDEST);
     if (result == cudaSuccess)
-        result = cudaRuntimeGetVersion(&version);
-    if (result == cudaSuccess)
-        result = cudaStreamCreateWithFlags(&cuda->stream, cudaStreamNonBlocking);
-    if (result == cudaSuccess)
-        result = cudaStreamCreateWithFlags(&cuda->copies, cudaStreamNonBlocking);
+        result = create_streams(cuda);
     if (result != cudaSuccess)
         return cuda_failed(result, "opening the device", error);
-    snprintf(cuda->description, sizeof cuda->description, "cuda (%s, %zu MiB, CUDA %d.%d, %s)", properties.name,
-             properties.totalGlobalMem >> 20, version / 1000, version % 1000 / 10,
-             precision_name(cuda->backend.precision));
     TRY(cuda_arena_create(&cuda->backend, &cuda->scratch, 0, "scratch", error));
+    TRY(cuda_arena_create(&cuda->backend, &cuda->side.scratch, 0, "second scratch", error));
     TRY(cuda_uploads_create(cuda, error));
-    return cuda_products_create(cuda, error);
+    TRY(cuda_products_create(cuda, error));
+    return describe(cuda, &properties, error);
 }
 
 status cuda_backend_open(struct backend **backend, const struct backend_settings *settings, struct error *error)
@@ -184,7 +224,10 @@ status cuda_backend_open(struct backend **backend, const struct backend_settings
     cuda->backend.ops = &cuda_ops;
     cuda->backend.context = cuda;
     cuda->backend.description = cuda->description;
+    cuda->backend.arithmetic = cuda->arithmetic;
     cuda->backend.asynchronous = true;
+    cuda->backend.renew = cuda_renew;
+    cuda->backend.forget = cuda_forget;
     status result = open_device(cuda, settings, error);
     if (result != OK) {
         close_cuda(&cuda->backend);

@@ -5,8 +5,9 @@
  *     CUDA_LAUNCH(cuda, normalize_rows, grid, BLOCK, 0, matrix, norms);
  *     return cuda_finish(cuda, "normalize", error);                 // did the launches succeed?
  *
- * Kernels use no floating-point atomics: the same inputs give the same bits. They run in order in one stream; nothing
- * waits for the device but download, large uploads and a staging queue that is full.
+ * Kernels use no floating-point atomics: the same inputs give the same bits. They run in order in one stream, but for the
+ * second of two branches, which has a stream, scratch memory and a workspace of its own; nothing waits for the device but
+ * downloads, large uploads, results that are taken and a staging queue that is full.
  */
 #ifndef MTIL_MODELS_CUDA_CUDA_H
 #define MTIL_MODELS_CUDA_CUDA_H
@@ -25,15 +26,29 @@ struct cuda_products; /* the library's handle and the plans of products seen bef
 
 struct cuda_uploads; /* pinned memory that small uploads go through */
 
+/* Frozen weights and biases as products in bf16 read them, rounded once (weights.cu). */
+struct cuda_copies {
+    struct bf16_copy *list;
+    size_t count, capacity;
+};
+
 struct cuda {
     struct backend backend;
     cudaStream_t stream, copies; /* copies: of staging queues, beside the stream that computes */
     size_t device;
+    /* What the second of two branches has in place of the first one's; they are exchanged while it is asked for. */
+    struct {
+        cudaStream_t stream;
+        struct arena scratch;
+        cudaEvent_t forked, joined;
+    } side;
+    bool on_side;
     bool recording; /* the stream is captured: nothing is carried out, no memory may be mapped */
     struct cuda_uploads *uploads;
     struct arena scratch; /* of one operation; every operation leaves it as it was */
     struct cuda_products *products;
-    char description[192];
+    struct cuda_copies bf16_copies;
+    char description[192], arithmetic[256];
 };
 
 static inline struct cuda *cuda_of(struct backend *backend)
@@ -103,15 +118,30 @@ struct cuda_product {
 };
 status cuda_products_create(struct cuda *cuda, struct error *error);
 void cuda_products_destroy(struct cuda *cuda);
+size_t cuda_products_version(const struct cuda *cuda); /* of the library that chooses the algorithms */
 status cuda_product_run(struct cuda *cuda, const struct cuda_product *product, struct error *error);
 
-/* The matrix, or its values rounded to bf16 in scratch memory (gemm.cu). */
-status cuda_as_bf16(struct cuda *cuda, struct matrix *matrix, struct error *error);
-/* n values of an f32 bias in the type and alignment that products need, copied to scratch memory where they differ. */
-status cuda_bias_as(struct cuda *cuda, enum tensor_type type, const void **bias, size_t n, struct error *error);
+/* bf16 [rows, columns] = the matrix, rounded (gemm.cu). */
+void cuda_round(struct cuda *cuda, struct matrix matrix, void *bf16);
+/* The matrix, or its values rounded to bf16: the copy that is kept of a frozen one, else in scratch memory. */
+status cuda_as_bf16(struct cuda *cuda, struct matrix *matrix, bool frozen, struct error *error);
+/* n values of an f32 bias in the type and alignment that products need, the same where they differ. */
+status cuda_bias_as(struct cuda *cuda, enum tensor_type type, bool frozen, const void **bias, size_t n,
+                    struct error *error);
+
+/* The copy of a frozen matrix takes its place; false: there is none, because no memory is left or operations are recorded
+ * (weights.cu). */
+bool cuda_copies_find(struct cuda *cuda, struct matrix *matrix);
+void cuda_copies_update(struct cuda *cuda); /* those whose parameters have changed, before a recording reads them */
+void cuda_copies_destroy(struct cuda *cuda);
+void cuda_renew(struct backend *, const float *values, size_t n);
+void cuda_forget(struct backend *, const float *values, size_t n);
 
 /* out += column sums of x, in an order that depends on the shape alone (reduce.cu). */
 status cuda_add_column_sums(struct cuda *cuda, struct typed_rows x, float *out, struct error *error);
+enum { SUMMED_ROWS = 256 }; /* of one partial sum */
+/* out [columns] += partial sums [chunks, columns], in their order */
+void cuda_add_chunks(struct cuda *cuda, size_t chunks, size_t columns, const float *partial, float *out);
 
 /* A dispatch as kernels read it. */
 struct slots {
@@ -125,12 +155,18 @@ static inline struct slots slots_of(const struct dispatch *d)
     return {d->samples, d->experts, d->top_k, d->chosen, d->gates, d->slot, d->sample, d->choice, d->offsets};
 }
 
-/* The last step of all routing (slots.cu): assigns slots to the choices by expert, then by sample. An expert keeps at most
- * `limit` choices (0: all), first choices before second ones; the gates of the others become 0. */
-status cuda_sort_slots(struct cuda *cuda, const struct slots *d, size_t limit, struct error *error);
-/* Arguments counts, used and add_used as in struct route; used may be NULL. */
-void cuda_count_selections(struct cuda *cuda, const struct slots *d, int32_t *counts, int32_t *used, bool add_used,
-                           const int32_t *frozen);
+/* What a routing counts, as in struct route; counts NULL: nothing, used NULL: not wanted. */
+struct selections {
+    int32_t *counts, *used;
+    bool add_used;
+    const int32_t *frozen;
+};
+
+/* The last step of routing (slots.cu): assigns slots to the choices by expert, then by sample, and counts what was selected
+ * (NULL: nothing is). An expert keeps at most `limit` choices (0: all), first choices before second ones; the gates of the
+ * others become 0. */
+status cuda_sort_slots(struct cuda *cuda, const struct slots *d, size_t limit, const struct selections *selections,
+                       struct error *error);
 
 #define DECLARE(operation) status cuda_##operation(struct backend *, const struct operation *, struct error *);
 BACKEND_OPERATIONS(DECLARE)
@@ -147,8 +183,14 @@ status cuda_staging_send(struct backend *, struct staging_queue *, size_t bytes,
 status cuda_staging_receive(struct backend *, struct staging_queue *, const void **device, struct error *);
 status cuda_staging_release(struct backend *, struct staging_queue *, struct error *);
 void cuda_staging_close(struct backend *, struct staging_queue *);
+status cuda_fetch_open(struct backend *, struct fetch_queue *, size_t bytes, struct error *);
+status cuda_fetch_copy(struct backend *, struct fetch_queue *, const void *device, size_t bytes, struct error *);
+status cuda_fetch_send(struct backend *, struct fetch_queue *, struct error *);
+status cuda_fetch_take(struct backend *, struct fetch_queue *, const void **host, struct error *);
+void cuda_fetch_close(struct backend *, struct fetch_queue *);
 
 /* record.cu */
+status cuda_branches(struct backend *, const struct branches *, struct error *);
 status cuda_record(struct backend *, struct recording *, recorded_body body, void *context, struct error *);
 status cuda_replay(struct backend *, const struct recording *, struct error *);
 void cuda_recording_destroy(struct backend *, struct recording *);

@@ -17,25 +17,30 @@ static __global__ void round_values(struct typed_rows from, bool by_eight, __nv_
         to[i] = __float2bfloat16(row_value(from, i / from.columns, i % from.columns));
 }
 
-status cuda_as_bf16(struct cuda *cuda, struct matrix *matrix, struct error *error)
+void cuda_round(struct cuda *cuda, struct matrix matrix, void *bf16)
 {
-    if (matrix->type == TENSOR_BF16)
+    struct typed_rows from = typed_rows_of(matrix);
+    CUDA_LAUNCH(cuda, round_values, blocks_for(from.count * from.columns, BLOCK * EIGHT), BLOCK, 0, from,
+                goes_by_eight(from), (__nv_bfloat16 *)bf16);
+}
+
+status cuda_as_bf16(struct cuda *cuda, struct matrix *matrix, bool frozen, struct error *error)
+{
+    if (matrix->type == TENSOR_BF16 || (frozen && cuda_copies_find(cuda, matrix)))
         return OK;
-    struct typed_rows from = typed_rows_of(*matrix);
-    size_t n = from.count * from.columns;
     void *rounded;
-    TRY(cuda_scratch(cuda, n * sizeof(__nv_bfloat16), &rounded, error));
-    CUDA_LAUNCH(cuda, round_values, blocks_for(n, BLOCK * EIGHT), BLOCK, 0, from, goes_by_eight(from),
-                (__nv_bfloat16 *)rounded);
-    *matrix = {rounded, TENSOR_BF16, from.count, from.columns, from.columns};
+    TRY(cuda_scratch(cuda, matrix->rows * matrix->columns * sizeof(__nv_bfloat16), &rounded, error));
+    cuda_round(cuda, *matrix, rounded);
+    *matrix = {rounded, TENSOR_BF16, matrix->rows, matrix->columns, matrix->columns};
     return OK;
 }
 
-status cuda_bias_as(struct cuda *cuda, enum tensor_type type, const void **bias, size_t n, struct error *error)
+status cuda_bias_as(struct cuda *cuda, enum tensor_type type, bool frozen, const void **bias, size_t n,
+                    struct error *error)
 {
     struct matrix vector = matrix_rows((void *)*bias, 1, n);
     if (type == TENSOR_BF16)
-        TRY(cuda_as_bf16(cuda, &vector, error));
+        TRY(cuda_as_bf16(cuda, &vector, frozen, error));
     if ((uintptr_t)vector.data % CUDA_BIAS_ALIGNMENT != 0) {
         TRY(cuda_scratch(cuda, n * sizeof(float), &vector.data, error));
         TRY(cuda->backend.ops->copy(&cuda->backend, vector.data, *bias, n * sizeof(float), error));
@@ -109,11 +114,11 @@ status cuda_gemm(struct backend *backend, const struct gemm *o, struct error *er
     product.addend = o->accumulate ? o->out : o->addend;
     product.beta = product.addend.data != NULL ? 1.0f : 0.0f;
     if (backend->precision == PRECISION_BF16 && !o->exact) {
-        TRY(cuda_as_bf16(cuda, &product.a, error));
-        TRY(cuda_as_bf16(cuda, &product.b, error));
+        TRY(cuda_as_bf16(cuda, &product.a, false, error));
+        TRY(cuda_as_bf16(cuda, &product.b, o->frozen_b, error));
     }
     if (product.bias != NULL)
-        TRY(cuda_bias_as(cuda, product.out.type, &product.bias, product.out.columns, error));
+        TRY(cuda_bias_as(cuda, product.out.type, o->frozen_bias, &product.bias, product.out.columns, error));
     TRY(cuda_product_run(cuda, &product, error));
     if (o->backward || forward_before || o->activation != ACTIVATION_NONE)
         finish(cuda, o);

@@ -84,6 +84,46 @@ static __device__ inline void store_eight(void *data, enum tensor_type type, siz
     }
 }
 
+/* Four neighbours at a time, where address and stride allow it (goes_by_four). */
+enum { FOUR = 4 };
+
+struct alignas(8) four_halves {
+    __nv_bfloat16 value[FOUR];
+};
+
+static inline bool goes_by_four(struct typed_rows x)
+{
+    return (uintptr_t)x.data % (FOUR * tensor_type_size(x.type)) == 0 && x.columns % FOUR == 0 && x.stride % FOUR == 0;
+}
+
+static __device__ inline void load_four(const void *data, enum tensor_type type, size_t at, float values[FOUR])
+{
+    if (type == TENSOR_BF16) {
+        struct four_halves packed = *(const struct four_halves *)((const __nv_bfloat16 *)data + at);
+        for (int i = 0; i < FOUR; i++)
+            values[i] = __bfloat162float(packed.value[i]);
+        return;
+    }
+    struct four_floats packed = *(const struct four_floats *)((const float *)data + at);
+    for (int i = 0; i < FOUR; i++)
+        values[i] = packed.value[i];
+}
+
+static __device__ inline void store_four(void *data, enum tensor_type type, size_t at, const float values[FOUR])
+{
+    if (type == TENSOR_BF16) {
+        struct four_halves packed;
+        for (int i = 0; i < FOUR; i++)
+            packed.value[i] = __float2bfloat16(values[i]);
+        *(struct four_halves *)((__nv_bfloat16 *)data + at) = packed;
+        return;
+    }
+    struct four_floats packed;
+    for (int i = 0; i < FOUR; i++)
+        packed.value[i] = values[i];
+    *(struct four_floats *)((float *)data + at) = packed;
+}
+
 /* Every lane gets the sum (the maximum) over its warp, or over its group of neighbouring lanes, a power of two of them,
  * always in the same order. */
 static __device__ inline float warp_sum(float x, int lanes = WARP)

@@ -1,7 +1,55 @@
 /* Optimizers over many tensors in one launch, steps that are skipped, and weighted sums. */
 #include "models/cuda/kernel.cuh"
 
-enum { PIECES = 16 }; /* blocks a segment */
+/* Segments are cut into pieces of PIECE values, a block each. Segment s has the blocks from offsets[s] / PIECE + s on: at
+ * least as many as it has pieces, in a launch whose size the host knows. */
+enum { PIECE = 16384 };
+
+struct correction {
+    float first, second; /* 1 − β₁ˢ and √(1 − β₂ˢ) after s steps */
+};
+
+/* Scratch memory of a launch over pieces. */
+struct pieces {
+    size_t blocks;
+    int32_t *segment;               /* [blocks] */
+    struct correction *corrections; /* [segments] or NULL */
+};
+
+static __device__ inline size_t first_block(const uint64_t *offsets, size_t s)
+{
+    return offsets[s] / PIECE + s;
+}
+
+/* By the thread of segment s. */
+static __device__ inline void list_pieces(const uint64_t *offsets, size_t s, struct pieces pieces)
+{
+    for (size_t block = first_block(offsets, s); block < first_block(offsets, s + 1); block++)
+        pieces.segment[block] = (int32_t)s;
+}
+
+/* The values of a block. */
+struct span {
+    size_t segment, first, last;
+};
+
+static __device__ inline struct span span_of(const uint64_t *offsets, struct pieces pieces)
+{
+    size_t s = (size_t)pieces.segment[blockIdx.x], end = offsets[s + 1],
+           first = offsets[s] + (blockIdx.x - first_block(offsets, s)) * PIECE,
+           last = first + PIECE < end ? first + PIECE : end;
+    return {s, first, last};
+}
+
+static status take_pieces(struct cuda *cuda, size_t n, size_t segments, struct pieces *pieces, struct error *error)
+{
+    void *memory;
+    pieces->blocks = n / PIECE + segments;
+    TRY(cuda_scratch(cuda, segments * sizeof(struct correction) + pieces->blocks * sizeof(int32_t), &memory, error));
+    pieces->corrections = (struct correction *)memory;
+    pieces->segment = (int32_t *)(pieces->corrections + segments);
+    return OK;
+}
 
 /* Every thread that finds one writes the same value. */
 static __global__ void find_values(size_t n, const float *values, int32_t *found)
@@ -13,13 +61,19 @@ static __global__ void find_values(size_t n, const float *values, int32_t *found
         *found = 1;
 }
 
-static __global__ void find_in_segments(struct find_not_finite o)
+static __global__ void list_all_pieces(size_t segments, const uint64_t *offsets, struct pieces pieces)
 {
-    size_t s = blockIdx.x / PIECES, piece = blockIdx.x % PIECES;
+    if (global_thread() < segments)
+        list_pieces(offsets, global_thread(), pieces);
+}
+
+static __global__ void find_in_segments(struct find_not_finite o, struct pieces pieces)
+{
+    struct span span = span_of(o.offsets, pieces);
     bool here = false;
-    if (!o.flags[o.flag[s]])
+    if (!o.flags[o.flag[span.segment]])
         return;
-    for (size_t i = o.offsets[s] + piece * blockDim.x + threadIdx.x; i < o.offsets[s + 1]; i += PIECES * blockDim.x)
+    for (size_t i = span.first + threadIdx.x; i < span.last; i += blockDim.x)
         here = here || !is_finite(o.values[i]);
     if (here)
         *o.found = 1;
@@ -29,12 +83,18 @@ status cuda_find_not_finite(struct backend *backend, const struct find_not_finit
 {
     enum { MOST_BLOCKS = 2048 };
     struct cuda *cuda = cuda_of(backend);
+    struct arena_mark mark = arena_mark(&cuda->scratch);
     unsigned int blocks = blocks_for(o->n, BLOCK);
-    if (o->segments > 0)
-        CUDA_LAUNCH(cuda, find_in_segments, (unsigned int)o->segments * PIECES, BLOCK, 0, *o);
-    else if (o->n > 0)
+    if (o->segments > 0) {
+        struct pieces pieces;
+        TRY(take_pieces(cuda, o->n, o->segments, &pieces, error));
+        CUDA_LAUNCH(cuda, list_all_pieces, blocks_for(o->segments, BLOCK), BLOCK, 0, o->segments, o->offsets, pieces);
+        CUDA_LAUNCH(cuda, find_in_segments, (unsigned int)pieces.blocks, BLOCK, 0, *o, pieces);
+        arena_release(&cuda->scratch, mark);
+    } else if (o->n > 0) {
         CUDA_LAUNCH(cuda, find_values, blocks < MOST_BLOCKS ? blocks : MOST_BLOCKS, BLOCK, 0, o->n, o->values,
                     o->found);
+    }
     return cuda_finish(cuda, "find_not_finite", error);
 }
 
@@ -65,88 +125,140 @@ static __device__ inline bool is_held(const struct step_guard *guard)
     return guard != NULL && guard->held;
 }
 
-static __global__ void count_steps(struct update u)
+/* A thread has a segment: its pieces, its count of steps, and its bias corrections. */
+static __global__ void begin_update(struct update u, double beta1, double beta2, struct pieces pieces)
 {
     size_t s = global_thread();
-    if (s >= u.segments || is_held(u.guard))
+    if (s >= u.segments)
         return;
-    bool updated = u.flags[u.flag[s]] != 0;
-    u.steps[s] += updated;
+    list_pieces(u.offsets, s, pieces);
+    if (is_held(u.guard) || u.flags[u.flag[s]] == 0)
+        return;
+    double steps = (double)++u.steps[s];
     if (u.changes != NULL)
-        u.changes[s] += updated;
+        u.changes[s]++;
+    pieces.corrections[s] = {(float)(1.0 - pow(beta1, steps)), (float)sqrt(1.0 - pow(beta2, steps))};
 }
 
-/* The values of a thread in its block's piece of a segment. */
-struct span {
-    size_t segment, first, last, stride;
-};
-
-/* The part of its segment that a thread updates; none where the step is skipped or the flag is not set, for all threads of
- * a block alike. Clears the gradients of a skipped step. */
-static __device__ inline bool find_span(const struct update *u, struct span *span)
+static status begin(struct cuda *cuda, const struct update *u, double beta1, double beta2, struct pieces *pieces,
+                    struct error *error)
 {
-    size_t s = blockIdx.x / PIECES, piece = blockIdx.x % PIECES;
-    bool held = is_held(u->guard);
-    *span = {s, u->offsets[s] + piece * blockDim.x + threadIdx.x, u->offsets[s + 1], PIECES * blockDim.x};
-    for (size_t i = span->first; held && u->clear_held && i < span->last; i += span->stride)
-        u->gradients[i] = 0;
-    return !held && u->flags[u->flag[s]] != 0;
+    TRY(take_pieces(cuda, u->n, u->segments, pieces, error));
+    CUDA_LAUNCH(cuda, begin_update, blocks_for(u->segments, BLOCK), BLOCK, 0, *u, beta1, beta2, *pieces);
+    return OK;
 }
 
-static __global__ void step_adamw(struct adamw o)
+/* Whether a block has values to update: not where the step is skipped or the flag is not set. Clears the gradients of a
+ * skipped step. */
+static __device__ inline bool find_span(const struct update *u, struct pieces pieces, struct span *span)
+{
+    bool held = is_held(u->guard);
+    *span = span_of(u->offsets, pieces);
+    for (size_t i = span->first + threadIdx.x; held && u->clear_held && i < span->last; i += blockDim.x)
+        u->gradients[i] = 0;
+    return !held && u->flags[u->flag[span->segment]] != 0;
+}
+
+/* rule(x) with the values x [N] of N arrays at every place of a span, which it may change: four neighbours of a thread at
+ * a time where they are aligned, 16 bytes an access. */
+template <int N, typename Rule>
+static __device__ void update_values(float *const (&arrays)[N], struct span span, Rule rule)
+{
+    enum { FOUR = 4 };
+    uintptr_t addresses = 0;
+    for (int n = 0; n < N; n++)
+        addresses |= (uintptr_t)(arrays[n] + span.first);
+    size_t values = span.last > span.first ? span.last - span.first : 0,
+           fours = addresses % sizeof(struct four_floats) == 0 ? values / FOUR * FOUR : 0;
+    for (size_t i = span.first + FOUR * threadIdx.x; i < span.first + fours; i += FOUR * blockDim.x) {
+        struct four_floats packed[N];
+        for (int n = 0; n < N; n++)
+            packed[n] = *(const struct four_floats *)(arrays[n] + i);
+        for (int v = 0; v < FOUR; v++) {
+            float x[N];
+            for (int n = 0; n < N; n++)
+                x[n] = packed[n].value[v];
+            rule(x);
+            for (int n = 0; n < N; n++)
+                packed[n].value[v] = x[n];
+        }
+        for (int n = 0; n < N; n++)
+            *(struct four_floats *)(arrays[n] + i) = packed[n];
+    }
+    for (size_t i = span.first + fours + threadIdx.x; i < span.last; i += blockDim.x) {
+        float x[N];
+        for (int n = 0; n < N; n++)
+            x[n] = arrays[n][i];
+        rule(x);
+        for (int n = 0; n < N; n++)
+            arrays[n][i] = x[n];
+    }
+}
+
+/* The arrays of an update, in the order of update_values. */
+enum { VALUE, GRADIENT, FIRST, SECOND };
+
+static __global__ void step_adamw(struct adamw o, struct pieces pieces)
 {
     struct update u = o.update;
     struct span span;
-    if (!find_span(&u, &span))
+    if (!find_span(&u, pieces, &span))
         return;
     float beta1 = (float)o.beta1, beta2 = (float)o.beta2, rest1 = (float)(1.0 - o.beta1),
           rest2 = (float)(1.0 - o.beta2), epsilon = (float)o.epsilon, l2 = (float)o.l2, rate = u.state->learning_rate;
-    double steps = (double)u.steps[span.segment];
-    float step = rate / (float)(1.0 - pow(o.beta1, steps)), inverse = 1.0f / (float)sqrt(1.0 - pow(o.beta2, steps)),
-          decay = rate * (float)o.weight_decay;
-    for (size_t i = span.first; i < span.last; i += span.stride) {
-        float g = u.gradients[i] + l2 * u.values[i];
-        float m = beta1 * u.first_moment[i] + rest1 * g;
-        float v = beta2 * u.second_moment[i] + rest2 * g * g;
-        u.first_moment[i] = m;
-        u.second_moment[i] = v;
-        u.values[i] = u.values[i] - decay * u.values[i] - step * m / (sqrtf(v) * inverse + epsilon);
-        u.gradients[i] = 0;
-    }
+    struct correction correction = pieces.corrections[span.segment];
+    float step = rate / correction.first, inverse = 1.0f / correction.second, decay = rate * (float)o.weight_decay;
+    float *const arrays[] = {u.values, u.gradients, u.first_moment, u.second_moment};
+    update_values(arrays, span, [=](float *x) {
+        float g = x[GRADIENT] + l2 * x[VALUE];
+        float m = beta1 * x[FIRST] + rest1 * g;
+        float v = beta2 * x[SECOND] + rest2 * g * g;
+        x[FIRST] = m;
+        x[SECOND] = v;
+        x[VALUE] = x[VALUE] - decay * x[VALUE] - step * m / (sqrtf(v) * inverse + epsilon);
+        x[GRADIENT] = 0;
+    });
 }
 
 status cuda_adamw(struct backend *backend, const struct adamw *o, struct error *error)
 {
     struct cuda *cuda = cuda_of(backend);
+    struct arena_mark mark = arena_mark(&cuda->scratch);
+    struct pieces pieces;
     if (o->update.segments == 0)
         return OK;
-    CUDA_LAUNCH(cuda, count_steps, blocks_for(o->update.segments, BLOCK), BLOCK, 0, o->update);
-    CUDA_LAUNCH(cuda, step_adamw, (unsigned int)o->update.segments * PIECES, BLOCK, 0, *o);
+    TRY(begin(cuda, &o->update, o->beta1, o->beta2, &pieces, error));
+    CUDA_LAUNCH(cuda, step_adamw, (unsigned int)pieces.blocks, BLOCK, 0, *o, pieces);
+    arena_release(&cuda->scratch, mark);
     return cuda_finish(cuda, "adamw", error);
 }
 
-static __global__ void step_sgd(struct sgd o)
+static __global__ void step_sgd(struct sgd o, struct pieces pieces)
 {
     struct update u = o.update;
     struct span span;
-    if (!find_span(&u, &span))
+    if (!find_span(&u, pieces, &span))
         return;
     float momentum = (float)o.momentum, l2 = (float)o.l2, rate = u.state->learning_rate;
-    for (size_t i = span.first; i < span.last; i += span.stride) {
-        float m = momentum * u.first_moment[i] + (u.gradients[i] + l2 * u.values[i]);
-        u.first_moment[i] = m;
-        u.values[i] = u.values[i] - rate * m;
-        u.gradients[i] = 0;
-    }
+    float *const arrays[] = {u.values, u.gradients, u.first_moment};
+    update_values(arrays, span, [=](float *x) {
+        float m = momentum * x[FIRST] + (x[GRADIENT] + l2 * x[VALUE]);
+        x[FIRST] = m;
+        x[VALUE] = x[VALUE] - rate * m;
+        x[GRADIENT] = 0;
+    });
 }
 
 status cuda_sgd(struct backend *backend, const struct sgd *o, struct error *error)
 {
     struct cuda *cuda = cuda_of(backend);
+    struct arena_mark mark = arena_mark(&cuda->scratch);
+    struct pieces pieces;
     if (o->update.segments == 0)
         return OK;
-    CUDA_LAUNCH(cuda, count_steps, blocks_for(o->update.segments, BLOCK), BLOCK, 0, o->update);
-    CUDA_LAUNCH(cuda, step_sgd, (unsigned int)o->update.segments * PIECES, BLOCK, 0, *o);
+    TRY(begin(cuda, &o->update, 0, 0, &pieces, error));
+    CUDA_LAUNCH(cuda, step_sgd, (unsigned int)pieces.blocks, BLOCK, 0, *o, pieces);
+    arena_release(&cuda->scratch, mark);
     return cuda_finish(cuda, "sgd", error);
 }
 
@@ -164,68 +276,76 @@ static __device__ double block_sum(double x, double *warps)
     return total;
 }
 
-/* Moments, u in place of the gradient, and of every block Σ p² and Σ u² in squares [segments · PIECES, 2]. */
-static __global__ void find_directions(struct lamb o, double *squares)
+struct squares {
+    double values, directions;
+};
+
+/* Moments, u in place of the gradient, and Σ p² and Σ u² of every block. */
+static __global__ void find_directions(struct lamb o, struct pieces pieces, struct squares *squares)
 {
     __shared__ double warps[BLOCK / WARP];
     struct update u = o.update;
     struct span span;
-    if (!find_span(&u, &span))
+    if (!find_span(&u, pieces, &span))
         return;
     float beta1 = (float)o.beta1, beta2 = (float)o.beta2, rest1 = (float)(1.0 - o.beta1),
           rest2 = (float)(1.0 - o.beta2), epsilon = (float)o.epsilon, decay = (float)o.weight_decay;
-    double steps = (double)u.steps[span.segment], of_values = 0, of_directions = 0;
-    float correct = 1.0f / (float)(1.0 - pow(o.beta1, steps)), inverse = 1.0f / (float)sqrt(1.0 - pow(o.beta2, steps));
-    for (size_t i = span.first; i < span.last; i += span.stride) {
-        float g = u.gradients[i];
-        float m = beta1 * u.first_moment[i] + rest1 * g;
-        float v = beta2 * u.second_moment[i] + rest2 * g * g;
-        float direction = correct * m / (sqrtf(v) * inverse + epsilon) + decay * u.values[i];
-        u.first_moment[i] = m;
-        u.second_moment[i] = v;
-        u.gradients[i] = direction;
-        of_values += (double)u.values[i] * (double)u.values[i];
-        of_directions += (double)direction * (double)direction;
-    }
-    of_values = block_sum(of_values, warps);
-    of_directions = block_sum(of_directions, warps);
-    if (threadIdx.x == 0) {
-        squares[2 * (size_t)blockIdx.x] = of_values;
-        squares[2 * (size_t)blockIdx.x + 1] = of_directions;
-    }
+    struct correction correction = pieces.corrections[span.segment];
+    struct squares own = {0, 0};
+    float correct = 1.0f / correction.first, inverse = 1.0f / correction.second;
+    float *const arrays[] = {u.values, u.gradients, u.first_moment, u.second_moment};
+    update_values(arrays, span, [&](float *x) {
+        float g = x[GRADIENT];
+        float m = beta1 * x[FIRST] + rest1 * g;
+        float v = beta2 * x[SECOND] + rest2 * g * g;
+        float direction = correct * m / (sqrtf(v) * inverse + epsilon) + decay * x[VALUE];
+        x[FIRST] = m;
+        x[SECOND] = v;
+        x[GRADIENT] = direction;
+        own.values += (double)x[VALUE] * (double)x[VALUE];
+        own.directions += (double)direction * (double)direction;
+    });
+    own.values = block_sum(own.values, warps);
+    own.directions = block_sum(own.directions, warps);
+    if (threadIdx.x == 0)
+        squares[blockIdx.x] = own;
 }
 
-static __global__ void step_lamb(struct lamb o, const double *squares)
+static __global__ void step_lamb(struct lamb o, struct pieces pieces, const struct squares *squares)
 {
     struct update u = o.update;
     struct span span;
-    if (is_held(u.guard) || !find_span(&u, &span)) /* find_directions has cleared the gradients of a skipped step */
+    if (is_held(u.guard) ||
+        !find_span(&u, pieces, &span)) /* find_directions has cleared the gradients of a skipped step */
         return;
-    double of_values = 0, of_directions = 0;
-    for (size_t piece = span.segment * PIECES; piece < (span.segment + 1) * PIECES; piece++) {
-        of_values += squares[2 * piece];
-        of_directions += squares[2 * piece + 1];
+    struct squares total = {0, 0};
+    for (size_t block = first_block(u.offsets, span.segment); block < first_block(u.offsets, span.segment + 1);
+         block++) {
+        total.values += squares[block].values;
+        total.directions += squares[block].directions;
     }
-    double ratio = of_values == 0 || of_directions == 0 ? 1 : sqrt(of_values) / sqrt(of_directions);
+    double ratio = total.values == 0 || total.directions == 0 ? 1 : sqrt(total.values) / sqrt(total.directions);
     float scale = (float)((double)u.state->learning_rate * ratio);
-    for (size_t i = span.first; i < span.last; i += span.stride) {
-        u.values[i] = u.values[i] - scale * u.gradients[i];
-        u.gradients[i] = 0;
-    }
+    float *const arrays[] = {u.values, u.gradients};
+    update_values(arrays, span, [=](float *x) {
+        x[VALUE] = x[VALUE] - scale * x[GRADIENT];
+        x[GRADIENT] = 0;
+    });
 }
 
 status cuda_lamb(struct backend *backend, const struct lamb *o, struct error *error)
 {
     struct cuda *cuda = cuda_of(backend);
-    unsigned int blocks = (unsigned int)o->update.segments * PIECES;
     struct arena_mark mark = arena_mark(&cuda->scratch);
+    struct pieces pieces;
     void *squares;
     if (o->update.segments == 0)
         return OK;
-    TRY(cuda_scratch(cuda, 2 * blocks * sizeof(double), &squares, error));
-    CUDA_LAUNCH(cuda, count_steps, blocks_for(o->update.segments, BLOCK), BLOCK, 0, o->update);
-    CUDA_LAUNCH(cuda, find_directions, blocks, BLOCK, 0, *o, (double *)squares);
-    CUDA_LAUNCH(cuda, step_lamb, blocks, BLOCK, 0, *o, (const double *)squares);
+    TRY(begin(cuda, &o->update, o->beta1, o->beta2, &pieces, error));
+    TRY(cuda_scratch(cuda, pieces.blocks * sizeof(struct squares), &squares, error));
+    unsigned int blocks = (unsigned int)pieces.blocks;
+    CUDA_LAUNCH(cuda, find_directions, blocks, BLOCK, 0, *o, pieces, (struct squares *)squares);
+    CUDA_LAUNCH(cuda, step_lamb, blocks, BLOCK, 0, *o, pieces, (const struct squares *)squares);
     arena_release(&cuda->scratch, mark);
     return cuda_finish(cuda, "lamb", error);
 }

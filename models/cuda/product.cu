@@ -5,10 +5,15 @@
 
 #include <assert.h>
 #include <dlfcn.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "models/cuda/cuda.h"
+
+extern "C" {
+#include "models/cuda/cuda_backend.h"
+}
 
 enum { PLANS = 1024, WORKSPACE = 32 << 20, ROWS = 4096 };
 
@@ -31,6 +36,7 @@ struct library {
     decltype(&cublasLtCreate) create;
     decltype(&cublasLtDestroy) destroy;
     decltype(&cublasLtGetStatusString) get_status_string;
+    decltype(&cublasLtGetVersion) get_version;
     decltype(&cublasLtMatmulDescCreate) matmul_desc_create;
     decltype(&cublasLtMatmulDescDestroy) matmul_desc_destroy;
     decltype(&cublasLtMatmulDescSetAttribute) matmul_desc_set_attribute;
@@ -40,14 +46,17 @@ struct library {
     decltype(&cublasLtMatmulPreferenceDestroy) matmul_preference_destroy;
     decltype(&cublasLtMatmulPreferenceSetAttribute) matmul_preference_set_attribute;
     decltype(&cublasLtMatmulAlgoGetHeuristic) matmul_algo_get_heuristic;
+    decltype(&cublasLtMatmulAlgoConfigGetAttribute) matmul_algo_config_get_attribute;
     decltype(&cublasLtMatmul) matmul;
 };
 
 struct cuda_products {
     struct library library;
     cublasLtHandle_t context;
-    void *workspace;
+    void *workspaces; /* of the stream and of the second branch's */
+    int answer;       /* of the library's to a shape, the best first: 0 but for tests/bench/products */
     struct plan plans[PLANS];
+    cublasLtMatmulAlgo_t last; /* algorithm of the last product */
 };
 
 #define LIBRARY_NAME_OF(major) "libcublasLt.so." #major
@@ -68,6 +77,7 @@ static status open_library(struct library *library, struct error *error)
         {"cublasLtCreate", &library->create},
         {"cublasLtDestroy", &library->destroy},
         {"cublasLtGetStatusString", &library->get_status_string},
+        {"cublasLtGetVersion", &library->get_version},
         {"cublasLtMatmulDescCreate", &library->matmul_desc_create},
         {"cublasLtMatmulDescDestroy", &library->matmul_desc_destroy},
         {"cublasLtMatmulDescSetAttribute", &library->matmul_desc_set_attribute},
@@ -77,6 +87,7 @@ static status open_library(struct library *library, struct error *error)
         {"cublasLtMatmulPreferenceDestroy", &library->matmul_preference_destroy},
         {"cublasLtMatmulPreferenceSetAttribute", &library->matmul_preference_set_attribute},
         {"cublasLtMatmulAlgoGetHeuristic", &library->matmul_algo_get_heuristic},
+        {"cublasLtMatmulAlgoConfigGetAttribute", &library->matmul_algo_config_get_attribute},
         {"cublasLtMatmul", &library->matmul},
     };
     for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++) {
@@ -107,7 +118,7 @@ status cuda_products_create(struct cuda *cuda, struct error *error)
     cublasStatus_t result = library->create(&cuda->products->context);
     if (result != CUBLAS_STATUS_SUCCESS)
         return error_set(error, ERROR_DEVICE, "cuda: cuBLASLt does not start: %s", library->get_status_string(result));
-    cudaError_t taken = cudaMalloc(&cuda->products->workspace, WORKSPACE);
+    cudaError_t taken = cudaMalloc(&cuda->products->workspaces, 2 * (size_t)WORKSPACE);
     return taken == cudaSuccess ? OK : cuda_failed(taken, "the workspace of products", error);
 }
 
@@ -115,13 +126,18 @@ void cuda_products_destroy(struct cuda *cuda)
 {
     if (cuda->products == NULL)
         return;
-    cudaFree(cuda->products->workspace);
+    cudaFree(cuda->products->workspaces);
     if (cuda->products->context != NULL)
         cuda->products->library.destroy(cuda->products->context);
     if (cuda->products->library.handle != NULL)
         dlclose(cuda->products->library.handle);
     free(cuda->products);
     cuda->products = NULL;
+}
+
+size_t cuda_products_version(const struct cuda *cuda)
+{
+    return cuda->products->library.get_version();
 }
 
 /* The library's descriptions of one product. */
@@ -184,7 +200,7 @@ static size_t place_of(const struct shape *s)
     return hash % PLANS;
 }
 
-/* The library's first choice for a product like this one. */
+/* The library's answer for a product like this one. */
 static cublasStatus_t ask(const struct cuda_products *products, const struct shape *s, const struct description *x,
                           cublasLtMatmulAlgo_t *algorithm)
 {
@@ -192,7 +208,7 @@ static cublasStatus_t ask(const struct cuda_products *products, const struct sha
     cublasLtMatmulPreference_t preference;
     size_t workspace = WORKSPACE;
     uint32_t reduction = s->transpose_a ? CUBLASLT_REDUCTION_SCHEME_MASK : CUBLASLT_REDUCTION_SCHEME_NONE;
-    cublasLtMatmulHeuristicResult_t best;
+    cublasLtMatmulHeuristicResult_t answers[CUDA_PRODUCT_ANSWERS], *own = &answers[products->answer];
     int found = 0;
     cublasStatus_t result = library->matmul_preference_create(&preference);
     if (result != CUBLAS_STATUS_SUCCESS)
@@ -214,12 +230,12 @@ static cublasStatus_t ask(const struct cuda_products *products, const struct sha
             library->matmul_preference_set_attribute(preference, wanted[i].attribute, wanted[i].value, wanted[i].size);
     if (result == CUBLAS_STATUS_SUCCESS)
         result = library->matmul_algo_get_heuristic(products->context, x->product, x->a, x->b, x->c, x->d, preference,
-                                                    1, &best, &found);
+                                                    products->answer + 1, answers, &found);
     library->matmul_preference_destroy(preference);
     if (result == CUBLAS_STATUS_SUCCESS)
-        result = found > 0 ? best.state : CUBLAS_STATUS_NOT_SUPPORTED;
+        result = found > products->answer ? own->state : CUBLAS_STATUS_NOT_SUPPORTED;
     if (result == CUBLAS_STATUS_SUCCESS)
-        *algorithm = best.algo;
+        *algorithm = own->algo;
     return result;
 }
 
@@ -259,13 +275,15 @@ static cublasStatus_t multiply(struct cuda *cuda, const struct cuda_product *p, 
 {
     struct cuda_products *products = cuda->products;
     const void *c = s->in_place ? p->out.data : p->addend.data;
+    void *workspace = (char *)products->workspaces + (cuda->on_side ? WORKSPACE : 0);
     const struct plan *plan;
     cublasStatus_t result = choose(products, alike, p->bias, &plan);
     if (result != CUBLAS_STATUS_SUCCESS)
         return result;
+    products->last = plan->algorithm;
     return products->library.matmul(products->context, x->product, &p->scale, p->b.data, x->a, p->a.data, x->b,
-                                    &p->beta, c, x->c, p->out.data, x->d, &plan->algorithm, products->workspace,
-                                    WORKSPACE, cuda->stream);
+                                    &p->beta, c, x->c, p->out.data, x->d, &plan->algorithm, workspace, WORKSPACE,
+                                    cuda->stream);
 }
 
 /* Unless a is transposed, a row of out needs one row of a. Its bits do not depend on the other rows or their number, because
@@ -278,7 +296,8 @@ static cublasStatus_t multiply_rows(struct cuda *cuda, const struct cuda_product
     if (!s->transpose_a)
         alike.n = ROWS;
     cublasStatus_t result = multiply(cuda, p, s, x, &alike);
-    return result == CUBLAS_STATUS_NOT_SUPPORTED && alike.n != s->n ? multiply(cuda, p, s, x, s) : result;
+    bool other = result == CUBLAS_STATUS_NOT_SUPPORTED && alike.n != s->n && cuda->products->answer == 0;
+    return other ? multiply(cuda, p, s, x, s) : result;
 }
 
 status cuda_product_run(struct cuda *cuda, const struct cuda_product *p, struct error *error)
@@ -312,4 +331,43 @@ status cuda_product_run(struct cuda *cuda, const struct cuda_product *p, struct 
         result = multiply_rows(cuda, p, &s, &x);
     forget(library, &x);
     return result == CUBLAS_STATUS_SUCCESS ? OK : refused(library, result, "a product", &s, error);
+}
+
+void cuda_products_use(struct backend *backend, int answer)
+{
+    struct cuda_products *products = cuda_of(backend)->products;
+    assert(answer >= 0 && answer < CUDA_PRODUCT_ANSWERS);
+    products->answer = answer;
+    for (size_t i = 0; i < PLANS; i++)
+        products->plans[i].used = false;
+}
+
+void cuda_products_describe(struct backend *backend, char *text, size_t size)
+{
+    const struct cuda_products *products = cuda_of(backend)->products;
+    const struct {
+        const char *name;
+        cublasLtMatmulAlgoConfigAttributes_t attribute;
+        size_t size;
+    } parts[] = {
+        {"id", CUBLASLT_ALGO_CONFIG_ID, 4},
+        {"tile", CUBLASLT_ALGO_CONFIG_TILE_ID, 4},
+        {"stages", CUBLASLT_ALGO_CONFIG_STAGES_ID, 4},
+        {"split", CUBLASLT_ALGO_CONFIG_SPLITK_NUM, 4},
+        {"reduction", CUBLASLT_ALGO_CONFIG_REDUCTION_SCHEME, 4},
+        {"swizzle", CUBLASLT_ALGO_CONFIG_CTA_SWIZZLING, 4},
+        {"custom", CUBLASLT_ALGO_CONFIG_CUSTOM_OPTION, 4},
+        {"inner", CUBLASLT_ALGO_CONFIG_INNER_SHAPE_ID, 2},
+        {"cluster", CUBLASLT_ALGO_CONFIG_CLUSTER_SHAPE_ID, 2},
+    };
+    size_t written = 0;
+    text[0] = '\0';
+    for (size_t i = 0; i < sizeof parts / sizeof *parts && written < size; i++) {
+        uint32_t value = 0; /* the smaller ones are its low half: all GPUs' hosts are little-endian */
+        size_t got = 0;
+        if (products->library.matmul_algo_config_get_attribute(&products->last, parts[i].attribute, &value,
+                                                               parts[i].size, &got) == CUBLAS_STATUS_SUCCESS)
+            written += (size_t)snprintf(text + written, size - written, "%s%s %u", written > 0 ? ", " : "",
+                                        parts[i].name, value);
+    }
 }

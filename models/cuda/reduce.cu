@@ -1,12 +1,10 @@
 /* Sums over many rows, in two stages of fixed order. */
 #include "models/cuda/kernel.cuh"
 
-enum { CHUNK_ROWS = 256 };
-
-/* partial [chunks, columns]: sums over CHUNK_ROWS rows each */
+/* partial [chunks, columns]: sums over SUMMED_ROWS rows each */
 static __global__ void sum_chunks(struct typed_rows x, float *partial)
 {
-    size_t column = global_thread(), first = (size_t)blockIdx.y * CHUNK_ROWS, last = first + CHUNK_ROWS;
+    size_t column = global_thread(), first = (size_t)blockIdx.y * SUMMED_ROWS, last = first + SUMMED_ROWS;
     if (column >= x.columns)
         return;
     float total = 0;
@@ -26,16 +24,21 @@ static __global__ void add_chunks(size_t chunks, size_t columns, const float *pa
     out[column] += total;
 }
 
+void cuda_add_chunks(struct cuda *cuda, size_t chunks, size_t columns, const float *partial, float *out)
+{
+    CUDA_LAUNCH(cuda, add_chunks, blocks_for(columns, WARP), WARP, 0, chunks, columns, partial, out);
+}
+
 status cuda_add_column_sums(struct cuda *cuda, struct typed_rows x, float *out, struct error *error)
 {
     if (x.count == 0 || x.columns == 0)
         return OK;
     struct arena_mark mark = arena_mark(&cuda->scratch);
-    unsigned int chunks = blocks_for(x.count, CHUNK_ROWS), across = blocks_for(x.columns, WARP);
+    unsigned int chunks = blocks_for(x.count, SUMMED_ROWS), across = blocks_for(x.columns, WARP);
     void *partial;
     TRY(cuda_scratch(cuda, chunks * x.columns * sizeof(float), &partial, error));
     CUDA_LAUNCH(cuda, sum_chunks, dim3(across, chunks), WARP, 0, x, (float *)partial);
-    CUDA_LAUNCH(cuda, add_chunks, across, WARP, 0, (size_t)chunks, x.columns, (const float *)partial, out);
+    cuda_add_chunks(cuda, chunks, x.columns, (const float *)partial, out);
     arena_release(&cuda->scratch, mark);
     return OK;
 }

@@ -1,62 +1,9 @@
-/* Operations row by row: norms, activations, gathers. A warp has a row. */
+/* Operations row by row: dropout, activations, gathers, unit vectors, means. */
 #include "core/rng.h"
 #include "models/cuda/kernel.cuh"
 #include "models/routing.h"
 
 enum { ROWS_PER_BLOCK = BLOCK / WARP };
-
-static __global__ void layer_norm_rows(struct rows x, const float *gain, const float *bias, struct typed_rows y,
-                                       float *statistics)
-{
-    size_t i = global_warp();
-    if (i >= x.count)
-        return;
-    const float *from = x.data + i * x.stride;
-    float total = 0, squares = 0;
-    for (size_t j = lane(); j < x.columns; j += WARP)
-        total += from[j];
-    float mean = warp_sum(total) / (float)x.columns;
-    for (size_t j = lane(); j < x.columns; j += WARP)
-        squares += (from[j] - mean) * (from[j] - mean);
-    float variance = warp_sum(squares) / (float)x.columns, rstd = 1.0f / sqrtf(variance + 1e-5f);
-    if (!is_finite(variance)) /* 1/∞ would make a row of zeros of it */
-        rstd = NAN;
-    for (size_t j = lane(); j < x.columns; j += WARP)
-        set_row_value(y, i, j, (from[j] - mean) * rstd * gain[j] + bias[j]);
-    if (statistics != NULL && lane() == 0) {
-        statistics[2 * i] = mean;
-        statistics[2 * i + 1] = rstd;
-    }
-}
-
-status cuda_layer_norm(struct backend *backend, const struct layer_norm *o, struct error *error)
-{
-    struct cuda *cuda = cuda_of(backend);
-    if (o->x.rows > 0)
-        CUDA_LAUNCH(cuda, layer_norm_rows, blocks_for(o->x.rows, ROWS_PER_BLOCK), BLOCK, 0, rows_of(o->x),
-                    (const float *)o->gain, (const float *)o->bias, typed_rows_of(o->y), (float *)o->statistics);
-    return cuda_finish(cuda, "layer_norm", error);
-}
-
-/* With x̂ the normalised x and g = dy ⊙ gain: dx += rstd (g − mean(g) − x̂ mean(g ⊙ x̂)). */
-static __global__ void layer_norm_backward_rows(struct rows x, struct typed_rows dy, const float *gain,
-                                                const float *statistics, struct rows dx)
-{
-    size_t i = global_warp();
-    if (i >= x.count)
-        return;
-    const float *from = x.data + i * x.stride;
-    float *to = dx.data + i * dx.stride, mean = statistics[2 * i], rstd = statistics[2 * i + 1], total = 0, product = 0;
-    for (size_t j = lane(); j < x.columns; j += WARP) {
-        float slope = row_value(dy, i, j) * gain[j];
-        total += slope;
-        product += slope * ((from[j] - mean) * rstd);
-    }
-    total = warp_sum(total) / (float)x.columns;
-    product = warp_sum(product) / (float)x.columns;
-    for (size_t j = lane(); j < x.columns; j += WARP)
-        to[j] += rstd * (row_value(dy, i, j) * gain[j] - total - (from[j] - mean) * rstd * product);
-}
 
 static __global__ void drop_values(struct typed_rows x, struct typed_rows addend, struct typed_rows out,
                                    const struct step_state *state, uint64_t base, uint32_t threshold, float scale)
@@ -83,36 +30,6 @@ status cuda_dropout(struct backend *backend, const struct dropout *o, struct err
                     typed_rows_of(o->addend), typed_rows_of(o->out), o->state, o->base,
                     (uint32_t)((double)o->probability * 4294967296.0), 1.0f / (1.0f - o->probability));
     return cuda_finish(cuda, "dropout", error);
-}
-
-/* dy ⊙ x̂, whose column sums are the gain's gradient */
-static __global__ void scaled_by_normalised(struct rows x, struct typed_rows dy, const float *statistics, float *out)
-{
-    size_t at = global_thread(), i = at / x.columns, j = at % x.columns;
-    if (i < x.count)
-        out[at] = row_value(dy, i, j) * ((x.data[i * x.stride + j] - statistics[2 * i]) * statistics[2 * i + 1]);
-}
-
-status cuda_layer_norm_backward(struct backend *backend, const struct layer_norm_backward *o, struct error *error)
-{
-    struct cuda *cuda = cuda_of(backend);
-    struct rows x = rows_of(o->x);
-    struct typed_rows dy = typed_rows_of(o->dy);
-    if (x.count == 0)
-        return OK;
-    CUDA_LAUNCH(cuda, layer_norm_backward_rows, blocks_for(x.count, ROWS_PER_BLOCK), BLOCK, 0, x, dy,
-                (const float *)o->gain, (const float *)o->statistics, rows_of(o->dx));
-    if (o->dgain != NULL) {
-        struct arena_mark mark = arena_mark(&cuda->scratch);
-        void *scaled;
-        TRY(cuda_scratch(cuda, x.count * x.columns * sizeof(float), &scaled, error));
-        CUDA_LAUNCH(cuda, scaled_by_normalised, blocks_for(x.count * x.columns, BLOCK), BLOCK, 0, x, dy,
-                    (const float *)o->statistics, (float *)scaled);
-        TRY(cuda_add_column_sums(cuda, {scaled, TENSOR_F32, x.count, x.columns, x.columns}, (float *)o->dgain, error));
-        TRY(cuda_add_column_sums(cuda, dy, (float *)o->dbias, error));
-        arena_release(&cuda->scratch, mark);
-    }
-    return cuda_finish(cuda, "layer_norm_backward", error);
 }
 
 static __global__ void activate_values(enum activation activation, struct typed_rows x, struct typed_rows out)

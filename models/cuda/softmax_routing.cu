@@ -117,11 +117,10 @@ status cuda_route_softmax(struct backend *backend, const struct route_softmax *o
                               o->probabilities};
     if (o->samples > 0)
         CUDA_LAUNCH(cuda, choose_rows, blocks_for(o->samples, BLOCK / WARP), BLOCK, 0, d, v);
-    TRY(cuda_sort_slots(cuda, &d, o->limit, error));
+    const struct selections selections = {o->counts, o->used, o->add_used, o->frozen};
+    TRY(cuda_sort_slots(cuda, &d, o->limit, o->training ? &selections : NULL, error));
     if (o->weights != NULL && o->samples > 0)
         CUDA_LAUNCH(cuda, weigh_rows, blocks_for(o->samples, BLOCK), BLOCK, 0, d, o->aligned, o->weights);
-    if (o->training)
-        cuda_count_selections(cuda, &d, o->counts, o->used, o->add_used, o->frozen);
     arena_release(&cuda->scratch, mark);
     return cuda_finish(cuda, "route_softmax", error);
 }
@@ -250,7 +249,7 @@ static status draw_lots(struct cuda *cuda, struct lots *l, size_t samples, struc
                   values + 4 * samples,
                   values + 5 * samples};
     CUDA_LAUNCH(cuda, draw_numbers, blocks_for(samples, BLOCK), BLOCK, 0, *l);
-    return cuda_sort_slots(cuda, &l->buckets, 0, error);
+    return cuda_sort_slots(cuda, &l->buckets, 0, NULL, error);
 }
 
 status cuda_partition(struct backend *backend, const struct partition *o, struct error *error)
@@ -263,9 +262,8 @@ status cuda_partition(struct backend *backend, const struct partition *o, struct
         TRY(draw_lots(cuda, &l, d.samples, error));
     if (d.samples > 0)
         CUDA_LAUNCH(cuda, give_samples, blocks_for(d.samples, BLOCK), BLOCK, 0, d, l);
-    TRY(cuda_sort_slots(cuda, &d, 0, error));
-    if (o->counts != NULL)
-        cuda_count_selections(cuda, &d, o->counts, o->used, o->add_used, o->frozen);
+    const struct selections selections = {o->counts, o->used, o->add_used, o->frozen};
+    TRY(cuda_sort_slots(cuda, &d, 0, o->counts != NULL ? &selections : NULL, error));
     arena_release(&cuda->scratch, mark);
     return cuda_finish(cuda, "partition", error);
 }

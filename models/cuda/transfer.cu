@@ -197,3 +197,77 @@ void cuda_staging_close(struct backend *backend, struct staging_queue *queue)
     free(queue->owner);
     *queue = {};
 }
+
+/* --- Fetch queues: the copies are in the order of the operations, the host waits for an entry alone --- */
+
+struct fetched {
+    uint8_t *host; /* pinned */
+    cudaEvent_t copied;
+};
+
+static struct fetched *fetched_of(const struct fetch_queue *queue, uint64_t number)
+{
+    return (struct fetched *)queue->owner + number % FETCH_SLOTS;
+}
+
+status cuda_fetch_open(struct backend *backend, struct fetch_queue *queue, size_t bytes, struct error *error)
+{
+    *queue = {};
+    queue->bytes = bytes;
+    queue->owner = calloc(FETCH_SLOTS, sizeof(struct fetched));
+    if (queue->owner == NULL)
+        return error_set(error, ERROR_MEMORY, "cuda: no memory to describe a fetch queue");
+    cudaError_t result = cudaSuccess;
+    for (int i = 0; result == cudaSuccess && i < FETCH_SLOTS; i++) {
+        struct fetched *slot = fetched_of(queue, (uint64_t)i);
+        result = cudaHostAlloc((void **)&slot->host, bytes, cudaHostAllocDefault);
+        if (result == cudaSuccess)
+            result = cudaEventCreateWithFlags(&slot->copied, cudaEventDisableTiming);
+    }
+    if (result != cudaSuccess)
+        cuda_fetch_close(backend, queue);
+    return finish_transfer(result, "pinning memory for results", error);
+}
+
+status cuda_fetch_copy(struct backend *backend, struct fetch_queue *queue, const void *device, size_t bytes,
+                       struct error *error)
+{
+    struct cuda *cuda = cuda_of(backend);
+    TRY(check_not_recording(cuda, "a copy from the device", error));
+    assert(queue->sent - queue->taken < FETCH_SLOTS && bytes <= queue->bytes - queue->filled);
+    uint8_t *host = fetched_of(queue, queue->sent)->host + queue->filled;
+    queue->filled += bytes;
+    return finish_transfer(cudaMemcpyAsync(host, device, bytes, cudaMemcpyDeviceToHost, cuda->stream),
+                           "a copy from the device", error);
+}
+
+status cuda_fetch_send(struct backend *backend, struct fetch_queue *queue, struct error *error)
+{
+    queue->filled = 0;
+    cudaEvent_t copied = fetched_of(queue, queue->sent++)->copied;
+    return finish_transfer(cudaEventRecord(copied, cuda_of(backend)->stream), "sending results", error);
+}
+
+status cuda_fetch_take(struct backend *backend, struct fetch_queue *queue, const void **host, struct error *error)
+{
+    (void)backend;
+    assert(queue->taken < queue->sent);
+    const struct fetched *slot = fetched_of(queue, queue->taken++);
+    *host = slot->host;
+    return finish_transfer(cudaEventSynchronize(slot->copied), "waiting for results", error);
+}
+
+void cuda_fetch_close(struct backend *backend, struct fetch_queue *queue)
+{
+    if (queue->owner == NULL)
+        return;
+    cudaStreamSynchronize(cuda_of(backend)->stream);
+    for (int i = 0; i < FETCH_SLOTS; i++) {
+        struct fetched *slot = fetched_of(queue, (uint64_t)i);
+        if (slot->copied != NULL)
+            cudaEventDestroy(slot->copied);
+        cudaFreeHost(slot->host);
+    }
+    free(queue->owner);
+    *queue = {};
+}

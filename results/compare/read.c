@@ -12,12 +12,12 @@
 #include "results/store/store_internal.h"
 
 /* Without a status in the filter, only finished runs. */
-#define COMPARED CHOSEN ", compared AS (SELECT * FROM chosen WHERE ?7 IS NOT NULL OR status = 'finished') "
+#define COMPARED "WITH compared AS (SELECT * FROM chosen WHERE ?1 IS NOT NULL OR status = 'finished') "
 
 static status open_filtered(struct compare *c, const char *sql, struct statement **statement, struct error *error)
 {
     TRY(statement_open(statement, c->store->database, sql, error));
-    status result = query_bind_filter(*statement, &c->request->filter, error);
+    status result = statement_bind(*statement, VALUES(value_text(c->request->filter.status)), error);
     if (result != OK) {
         statement_close(*statement);
         *statement = NULL;
@@ -461,6 +461,7 @@ static status read_rows(struct compare *c, struct error *error)
 status compare_read(struct compare *c, struct error *error)
 {
     size_t runs, left_out;
+    TRY(query_choose(c->store, &c->request->filter, error));
     TRY(count_runs(c, &runs, &left_out, error));
     if (runs == 0 && left_out == 0)
         return error_set(error, ERROR_ARGUMENT,

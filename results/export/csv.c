@@ -16,16 +16,16 @@ static const char files_sql[] =
     " AND NOT EXISTS (SELECT 1 FROM pragma_table_info(relations.name) AS about WHERE about.type = 'BLOB') ORDER BY "
     "name";
 
-static status write_file(struct store *store, const struct query_filter *filter, struct statement *file,
-                         struct file_group *group, struct csv_counts *counts, struct error *error)
+static status write_file(struct store *store, struct statement *file, struct file_group *group,
+                         struct csv_counts *counts, struct error *error)
 {
     struct text sql = {0}, csv = {0};
     struct table table = {0};
     char *name = path_format("%s.csv", statement_text(file, 0));
-    text_add(&sql, CHOSEN "SELECT * FROM \"%s\" WHERE run IN (SELECT run FROM chosen) ORDER BY 1, 2, 3",
+    text_add(&sql, "SELECT * FROM \"%s\" WHERE run IN (SELECT run FROM chosen) ORDER BY 1, 2, 3",
              statement_text(file, 0));
     status result = name == NULL || sql.failed ? error_set(error, ERROR_MEMORY, "%s: out of memory", store_path(store))
-                                               : query_answer_sql(store, sql.data, filter, &table, error);
+                                               : query_sql(store, sql.data, &table, error);
     NEXT(result, table_render(&table, TABLE_CSV, false, &csv, error));
     NEXT(result, file_group_add(group, name, csv.data, csv.size, error));
     if (result == OK) {
@@ -39,15 +39,14 @@ static status write_file(struct store *store, const struct query_filter *filter,
     return result;
 }
 
-static status write_files(struct store *store, const struct query_filter *filter, struct file_group *group,
-                          struct csv_counts *counts, struct error *error)
+static status write_files(struct store *store, struct file_group *group, struct csv_counts *counts, struct error *error)
 {
     struct statement *file;
     TRY(statement_open(&file, store->database, files_sql, error));
     bool row = true;
     status result = statement_bind(file, NO_VALUES, error);
     while (result == OK && (result = statement_step(file, &row, error)) == OK && row)
-        result = write_file(store, filter, file, group, counts, error);
+        result = write_file(store, file, group, counts, error);
     statement_close(file);
     return result;
 }
@@ -59,7 +58,7 @@ status csv_export(struct store *store, const struct query_filter *filter, const 
     *counts = (struct csv_counts){0};
     TRY(query_check_chosen(store, filter, error));
     status result = file_group_begin(&group, folder, error);
-    NEXT(result, write_files(store, filter, &group, counts, error));
+    NEXT(result, write_files(store, &group, counts, error));
     NEXT(result, file_group_commit(&group, error));
     file_group_abandon(&group);
     return result;

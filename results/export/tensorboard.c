@@ -174,13 +174,13 @@ static status add_hyperparameters(struct run_export *out, struct error *error)
 
 /* The settings in which the chosen runs differ, a row per run and key. Seeds differ within a group. */
 static const char differing_sql[] =
-    CHOSEN ", differing AS (SELECT key FROM settings JOIN chosen USING (run) WHERE key NOT IN ('run.seeds', "
-           "'method.name', 'merge.policy') GROUP BY key "
-           "HAVING count(DISTINCT value) > 1 OR count(*) < (SELECT count(*) FROM chosen)) "
-           "SELECT run, key, CAST(value AS TEXT) FROM settings JOIN differing USING (key) "
-           "WHERE run IN (SELECT run FROM chosen) "
-           "UNION ALL SELECT run, 'method', method FROM chosen UNION ALL SELECT run, 'policy', policy FROM chosen "
-           "UNION ALL SELECT run, 'suite', suite FROM chosen ORDER BY 1, 2";
+    "WITH differing AS (SELECT key FROM settings JOIN chosen USING (run) WHERE key NOT IN ('run.seeds', "
+    "'method.name', 'merge.policy') GROUP BY key "
+    "HAVING count(DISTINCT value) > 1 OR count(*) < (SELECT count(*) FROM chosen)) "
+    "SELECT run, key, CAST(value AS TEXT) FROM settings JOIN differing USING (key) "
+    "WHERE run IN (SELECT run FROM chosen) "
+    "UNION ALL SELECT run, 'method', method FROM chosen UNION ALL SELECT run, 'policy', policy FROM chosen "
+    "UNION ALL SELECT run, 'suite', suite FROM chosen ORDER BY 1, 2";
 
 static const char end_sql[] =
     "SELECT suite_hash, status, total(seconds) FROM runs JOIN timings USING (run) WHERE run = ?1";
@@ -251,8 +251,8 @@ static void add_folder(struct text *path, struct statement *row)
     text_add(path, "-%.*s/seed%" PRId64, CONFIGURATION_DIGITS, statement_text(row, 4), statement_integer(row, 5));
 }
 
-static const char runs_sql[] = CHOSEN "SELECT run, suite, method, policy, suite_hash, seed, tasks, "
-                                      "coalesce(CAST(strftime('%s', started) AS INTEGER), 0) FROM chosen ORDER BY run";
+static const char runs_sql[] = "SELECT run, suite, method, policy, suite_hash, seed, tasks, "
+                               "coalesce(CAST(strftime('%s', started) AS INTEGER), 0) FROM chosen ORDER BY run";
 
 static status write_file(const struct run_export *out, struct text *path, struct file_group *group, struct error *error)
 {
@@ -284,13 +284,13 @@ static status export_run(struct store *store, const struct table *differing, str
     return result;
 }
 
-static status export_runs(struct store *store, const struct query_filter *filter, const struct table *differing,
-                          struct file_group *group, struct tensorboard_counts *counts, struct error *error)
+static status export_runs(struct store *store, const struct table *differing, struct file_group *group,
+                          struct tensorboard_counts *counts, struct error *error)
 {
     struct statement *statement;
     TRY(statement_open(&statement, store->database, runs_sql, error));
     bool row = true;
-    status result = query_bind_filter(statement, filter, error);
+    status result = statement_bind(statement, NO_VALUES, error);
     while (result == OK && (result = statement_step(statement, &row, error)) == OK && row)
         result = export_run(store, differing, statement, group, counts, error);
     statement_close(statement);
@@ -305,8 +305,8 @@ status tensorboard_export(struct store *store, const struct query_filter *filter
     struct file_group group;
     TRY(query_check_chosen(store, filter, error));
     status result = file_group_begin(&group, folder, error);
-    NEXT(result, query_answer_sql(store, differing_sql, filter, &differing, error));
-    NEXT(result, export_runs(store, filter, &differing, &group, counts, error));
+    NEXT(result, query_sql(store, differing_sql, &differing, error));
+    NEXT(result, export_runs(store, &differing, &group, counts, error));
     NEXT(result, file_group_commit(&group, error));
     file_group_abandon(&group);
     table_free(&differing);

@@ -79,6 +79,16 @@ FROM class_experts JOIN tasks USING (run, task) LEFT JOIN sizes USING (run)
 GROUP BY run, task, after_task, block
 HAVING max(class) >= classes OR max(expert) >= coalesce(experts, 0);
 
+WITH sizes AS (SELECT run, max(expert) + 1 AS most FROM expert_counts GROUP BY run),
+chosen AS (SELECT *, iif(json_valid(experts), experts, '[]') AS list FROM patch_experts)
+SELECT 'patch experts', run, 'task ' || task || ', image ' || image || ', block ' || block,
+       test_images || ' images, whole rows of ' || width || ' patches, ' || coalesce(most, 0) || ' experts',
+       json_array_length(list) || ' patches: ' || substr(experts, 1, 60)
+FROM chosen JOIN tasks USING (run, task) LEFT JOIN sizes USING (run)
+WHERE image >= test_images OR json_array_length(list) = 0 OR json_array_length(list) % width <> 0
+      OR EXISTS (SELECT 1 FROM json_each(list) AS patch
+                 WHERE (patch.type = 'integer' AND patch.value BETWEEN 0 AND most - 1) IS NOT TRUE);
+
 -- Every image that has a router chooses top_k experts in every block, or each of its tokens does.
 WITH sums AS (
     SELECT run, task, after_task, block, sum(count) AS choices FROM class_experts GROUP BY run, task, after_task, block

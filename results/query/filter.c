@@ -6,12 +6,41 @@
 
 #include "core/text.h"
 #include "results/query/internal.h"
+#include "results/store/running.h"
 #include "results/store/store_internal.h"
+
+/* The settings that a filter asks for; words without "=" continue the list before them. Numbers match in any notation,
+ * lists with commas, blanks or both between their words. */
+#define WANTED                                                                                                         \
+    "WITH words(place, word) AS (SELECT key, value FROM json_each('[' || replace(json_quote(?13), ',', '\",\"') || "   \
+    "']') "                                                                                                            \
+    "WHERE ?13 IS NOT NULL), conditions(condition) AS (SELECT group_concat(word, ',') FROM (SELECT word, (SELECT "     \
+    "max(place) FROM words AS first WHERE first.place <= words.place AND instr(first.word, '=')) AS begin FROM words " \
+    "ORDER BY place) GROUP BY begin), "                                                                                \
+    "wanted(key, value) AS MATERIALIZED (SELECT trim(substr(condition, 1, instr(condition, '=') - 1)), "               \
+    "trim(substr(condition, instr(condition, '=') + 1)) FROM conditions)"
+#define WORDS_OF(list)                                                                                                 \
+    "trim(replace(replace(replace(replace(replace(" list ", '[', ''), ']', ''), ',', ' '), '  ', ' '), '  ', ' '))"
+#define HAS_WANTED                                                                                                     \
+    "settings.key = wanted.key AND (settings.value = wanted.value OR "                                                 \
+    "settings.value = iif(json_valid(wanted.value), json_extract(wanted.value, '$'), NULL) OR "                        \
+    "settings.type = 'list' AND " WORDS_OF("settings.value") " = " WORDS_OF("wanted.value") ")"
+
+/* The beginning of a statement that reads the runs of a filter; parameters by bind_filter. */
+#define CHOSEN                                                                                                         \
+    WANTED                                                                                                             \
+    ", chosen AS (SELECT * FROM runs WHERE (?1 IS NULL OR run = ?1) AND (?2 IS NULL OR suite = ?2)"                    \
+    " AND (?3 IS NULL OR setting = ?3) AND (?4 IS NULL OR method = ?4) AND (?5 IS NULL OR policy = ?5)"                \
+    " AND (?6 IS NULL OR selector = ?6) AND (?7 IS NULL OR status = ?7) AND (?8 IS NULL OR seed = ?8)"                 \
+    " AND (?9 IS NULL OR started >= ?9) AND (?10 IS NULL OR started < ?10)"                                            \
+    " AND (?11 IS NULL OR EXISTS (SELECT 1 FROM tasks WHERE tasks.run = runs.run AND name = ?11))"                     \
+    " AND NOT EXISTS (SELECT 1 FROM wanted WHERE NOT EXISTS (SELECT 1 FROM settings WHERE settings.run = runs.run"     \
+    " AND " HAS_WANTED "))) "
 
 #define NAMES_LIMIT 64  /* that a message lists */
 #define KEYS_LIMIT 4096 /* of settings among which the nearest is looked for */
 
-status query_bind_filter(struct statement *statement, const struct query_filter *filter, struct error *error)
+static status bind_filter(struct statement *statement, const struct query_filter *filter, struct error *error)
 {
     return statement_bind(statement,
                           VALUES(filter->run ? value_integer(filter->run) : value_null(), value_text(filter->suite),
@@ -19,8 +48,7 @@ status query_bind_filter(struct statement *statement, const struct query_filter 
                                  value_text(filter->selector), value_text(filter->status),
                                  filter->has_seed ? value_integer(filter->seed) : value_null(),
                                  value_text(filter->since), value_text(filter->before), value_text(filter->dataset),
-                                 value_integer(filter->published), value_text(filter->where),
-                                 value_text(filter->baseline)),
+                                 value_null(), value_text(filter->where)),
                           error);
 }
 
@@ -157,7 +185,7 @@ static status check_where(struct store *store, const struct query_filter *filter
     if (!filter->where)
         return OK;
     TRY(statement_open(&wanted, store->database, wanted_sql, error));
-    status result = query_bind_filter(wanted, filter, error);
+    status result = bind_filter(wanted, filter, error);
     for (bool row; result == OK && (result = statement_step(wanted, &row, error)) == OK && row;) {
         const char *key = statement_text(wanted, 0);
         result = query_check_key(store, "where", key, error);
@@ -184,15 +212,35 @@ status query_check_filter(struct store *store, const struct query_filter *filter
     return check_name(store, "dataset", "tasks", "name", filter->dataset, error);
 }
 
-status query_add_settings(struct store *store, const char *by, struct text *sql, struct error *error)
+/* --- Choosing --- */
+
+static bool is_gone(void *store, const char *run, const char *host)
 {
-    for (size_t size; by != NULL && *by != 0; by += size + strspn(by + size, ", ")) {
-        char key[200];
-        size = strcspn(by, ", ");
-        snprintf(key, sizeof key, "%.*s", (int)size, by);
-        TRY(query_check_key(store, "by", key, error));
-        text_add(sql, "max((SELECT value FROM settings WHERE settings.run = chosen.run AND key = '%s')) AS \"%s\", ",
-                 key, key);
-    }
-    return OK;
+    int64_t number;
+    return parse_integer(run, &number) && running_is_gone(store, number, host);
+}
+
+static bool is_incidental(void *filter, const char *key, const char *value)
+{
+    const struct query_filter *of = filter;
+    return of->incidental != NULL && of->incidental(key, value);
+}
+
+status query_choose(struct store *store, const struct query_filter *filter, struct error *error)
+{
+    struct statement *statement;
+    TRY(database_add_predicate(store->database, "is_gone", is_gone, store, error));
+    TRY(database_add_predicate(store->database, "is_incidental", is_incidental, (void *)filter, error));
+    TRY(database_execute(store->database,
+                         "DROP TABLE IF EXISTS temp.chosen; DROP TABLE IF EXISTS temp.asked; "
+                         "CREATE TEMP TABLE asked (place INTEGER PRIMARY KEY, key TEXT)",
+                         error));
+    TRY(statement_open(&statement, store->database,
+                       "CREATE TEMP TABLE chosen AS " CHOSEN "SELECT * FROM chosen ORDER BY run", error));
+    status result = bind_filter(statement, filter, error);
+    bool row;
+    NEXT(result, statement_step(statement, &row, error));
+    statement_close(statement);
+    NEXT(result, database_execute(store->database, "CREATE UNIQUE INDEX temp.chosen_run ON chosen (run)", error));
+    return result;
 }

@@ -109,8 +109,9 @@ status report_rows(struct report *report, const char *sql, int64_t run, report_r
 static status chosen_rows(struct report *report, const char *sql, report_row *take, void *context, struct error *error)
 {
     struct statement *statement;
+    TRY(query_choose(report->store, &report->request->filter, error));
     TRY(statement_open(&statement, report->store->database, sql, error));
-    status result = query_bind_filter(statement, &report->request->filter, error);
+    status result = statement_bind(statement, NO_VALUES, error);
     if (result == OK)
         result = each_row(statement, take, context, error);
     statement_close(statement);
@@ -156,11 +157,9 @@ static void take_run(void *context, struct statement *row)
 
 static status load_runs(struct report *report, struct error *error)
 {
-    TRY(chosen_rows(report, CHOSEN "SELECT count(*), count(DISTINCT suite_hash) FROM chosen", take_counts, report,
-                    error));
+    TRY(chosen_rows(report, "SELECT count(*), count(DISTINCT suite_hash) FROM chosen", take_counts, report, error));
     TRY(report_check(report, error));
     return chosen_rows(report,
-                       CHOSEN
                        "SELECT chosen.run, seed, status, suite_hash, transfer, average, last, forgetting, "
                        "backward_transfer, forward_transfer, gain, zero_shot FROM chosen LEFT JOIN metrics USING (run) "
                        "ORDER BY suite_hash, status <> 'finished', seed, chosen.run",

@@ -5,7 +5,8 @@
 
 #include "results/report/html.h"
 
-#define LETTER 6.2 /* the mean width of one */
+#define LETTER 6.2      /* the mean width of one */
+#define WIDE_LETTER 7.2 /* of a title, in bold */
 
 enum { TITLE_MOST = 36 };
 
@@ -15,7 +16,8 @@ void draw_begin(struct text *svg, const struct figure_panel *panel, double width
              width, height);
     html_escape(svg, panel->title);
     text_add(svg, "\">\n");
-    draw_short_text(svg, "pt", 0, 11, panel->title, TITLE_MOST);
+    size_t fits = (size_t)(width / WIDE_LETTER); /* in a narrow panel */
+    draw_short_text(svg, "pt", 0, 11, panel->title, fits < TITLE_MOST ? fits : TITLE_MOST);
 }
 
 void draw_end(struct text *svg)

@@ -18,7 +18,7 @@ struct drawing_size {
 typedef struct drawing_size draw_function(struct text *svg, const struct figure *figure,
                                           const struct figure_panel *panel, const struct figure_range *range,
                                           double width);
-draw_function draw_lines, draw_heat, draw_intervals;
+draw_function draw_lines, draw_heat, draw_intervals, draw_cells;
 
 void draw_begin(struct text *svg, const struct figure_panel *panel, double width, double height);
 void draw_end(struct text *svg);

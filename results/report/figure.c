@@ -91,10 +91,14 @@ size_t figure_whole_ticks(double low, double high, double ticks[FIGURE_TICKS])
 
 bool figure_uses(const struct figure *figure, size_t colour)
 {
-    for (size_t p = 0; p < figure->panels; p++)
+    for (size_t p = 0; p < figure->panels; p++) {
         for (size_t s = 0; s < figure->panel[p].series_count; s++)
             if (figure->panel[p].series[s].colour == colour && figure->panel[p].series[s].points > 0)
                 return true;
+        for (size_t i = 0; figure->kind == FIGURE_CELLS && i < figure->rows * figure->columns; i++)
+            if (!isnan(figure->panel[p].value[i]) && figure->panel[p].colour[i] == colour)
+                return true;
+    }
     return false;
 }
 
@@ -103,5 +107,5 @@ bool figure_names(const struct figure *figure)
     size_t names = 0;
     for (size_t i = 0; i < figure->legend_count; i++)
         names += figure->legend[i] != NULL;
-    return names > 1;
+    return names > (figure->kind != FIGURE_CELLS);
 }

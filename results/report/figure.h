@@ -8,6 +8,8 @@
 #ifndef MTIL_RESULTS_REPORT_FIGURE_H
 #define MTIL_RESULTS_REPORT_FIGURE_H
 
+#include <stdint.h>
+
 #include "core/text.h"
 #include "results/report.h"
 
@@ -15,6 +17,7 @@ enum figure_kind {
     FIGURE_LINES,     /* series over x */
     FIGURE_HEAT,      /* a value per cell, as shades */
     FIGURE_INTERVALS, /* a mean and its interval per row */
+    FIGURE_CELLS,     /* a number per cell, as colours */
 };
 
 /* Points in the order of x; low and high are the ends of a band, NULL: none. NAN in y interrupts the line. */
@@ -35,7 +38,8 @@ struct figure_panel {
     const struct figure_series *series; /* FIGURE_LINES */
     size_t series_count;
     double mark;                            /* FIGURE_LINES: position of a vertical line; NAN: none */
-    const double *value;                    /* FIGURE_HEAT: [rows, columns]; NAN: empty */
+    const double *value;                    /* FIGURE_HEAT, FIGURE_CELLS: [rows, columns]; NAN: empty */
+    const uint8_t *colour;                  /* FIGURE_CELLS: likewise, 0 to REPORT_BEST − 1 */
     const bool *framed;                     /* FIGURE_HEAT: the same, cells with a frame; NULL: none */
     const struct figure_interval *interval; /* FIGURE_INTERVALS */
     size_t intervals;
@@ -53,7 +57,7 @@ struct figure {
     const char **legend; /* names of the colours, NULL: not in use; NULL: none */
     size_t legend_count;
     const char **x_label, **y_label; /* FIGURE_HEAT: of columns and rows */
-    size_t columns, rows;            /* FIGURE_HEAT: how many */
+    size_t columns, rows;            /* FIGURE_HEAT, FIGURE_CELLS: how many */
     double low, high;                /* the axis of values, or the first and last shade; NAN: as the values are */
     int decimals;                    /* of values that are printed */
     bool printed;                    /* FIGURE_HEAT: values are printed in the cells */
@@ -74,10 +78,10 @@ struct figure_range figure_range(const struct figure *figure, size_t panel);
 /* The range of the horizontal axis of FIGURE_LINES, which all panels share. */
 struct figure_range figure_range_x(const struct figure *figure);
 
-/* Whether a line of FIGURE_LINES has the colour. */
+/* Whether a line of FIGURE_LINES or a cell of FIGURE_CELLS has the colour. */
 bool figure_uses(const struct figure *figure, size_t colour);
 
-/* Whether the figure's curves have several names. */
+/* Whether the figure's colours have to be named: several are, or cells are. */
 bool figure_names(const struct figure *figure);
 
 /* Round numbers within [low, high], a handful; returns how many. */

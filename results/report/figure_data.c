@@ -47,6 +47,7 @@ void figure_data(struct text *data, const struct figure *figure)
     static const char *const columns[] = {
         [FIGURE_LINES] = "x y low high; a block per panel and series",
         [FIGURE_HEAT] = "column row value; a block per panel, and one of its framed cells",
+        [FIGURE_CELLS] = "column row number; a block per panel",
         [FIGURE_INTERVALS] = "row mean low high; a block per panel",
     };
     text_add(data, "# %s\n", columns[figure->kind]);
@@ -54,7 +55,7 @@ void figure_data(struct text *data, const struct figure *figure)
         const struct figure_panel *panel = &figure->panel[p];
         for (size_t s = 0; s < panel->series_count; s++)
             add_series(data, &panel->series[s]);
-        if (figure->kind == FIGURE_HEAT)
+        if (figure->kind == FIGURE_HEAT || figure->kind == FIGURE_CELLS)
             add_cells(data, figure, panel);
         for (size_t i = 0; i < panel->intervals; i++) {
             text_add(data, "%zu ", i);

@@ -11,6 +11,7 @@ static draw_function *const drawings[] = {
     [FIGURE_LINES] = draw_lines,
     [FIGURE_HEAT] = draw_heat,
     [FIGURE_INTERVALS] = draw_intervals,
+    [FIGURE_CELLS] = draw_cells,
 };
 
 struct drawing_size draw_panel(struct text *svg, const struct figure *figure, size_t panel, double width)
@@ -23,14 +24,18 @@ struct drawing_size draw_panel(struct text *svg, const struct figure *figure, si
 
 static void add_legend(struct text *page, const struct figure *figure)
 {
+    bool cells = figure->kind == FIGURE_CELLS; /* of experts, not of configurations, which the page's words filter */
     if (!figure_names(figure))
         return;
     text_add(page, "<p class=\"legend\">");
     for (size_t i = 0; i < figure->legend_count; i++) {
         if (!figure_uses(figure, i))
             continue;
-        text_add(page, "<span data-colour=\"%zu\"><svg class=\"key\" viewBox=\"0 0 22 10\" aria-hidden=\"true\">", i);
-        text_add(page, "<path class=\"line c%zu\" d=\"M1 5H21\"/>", i);
+        text_add(page, cells ? "<span>" : "<span data-colour=\"%zu\">", i);
+        text_add(page, "<svg class=\"key\" viewBox=\"0 0 22 10\" aria-hidden=\"true\">");
+        text_add(
+            page,
+            cells ? "<path class=\"m c%zu\" d=\"M12 0h10v10h-10z\"/>" : "<path class=\"line c%zu\" d=\"M1 5H21\"/>", i);
         if (figure->points)
             draw_mark(page, i, 11, 5, "", NAN, 0);
         text_add(page, "</svg>");

@@ -24,6 +24,7 @@ static const struct section {
     {"frozen", "Frozen experts", "Frozen", section_frozen},
     {"experts", "Use of experts", "Experts", section_experts},
     {"classes", "Which classes which expert serves", "Classes", section_classes},
+    {"patches", "Which patches go to which expert", "Patches", section_patches},
     {"events", "Merges and freezes", "Merges", section_events},
     {"merges", "Use of merged experts", "Merged", section_merges},
     {"class-accuracy", "Accuracy on each class, and what it is taken for", "Confusion", section_class_accuracy},

@@ -36,7 +36,8 @@ static const struct width {
 } widths[PICTURE_WIDTHS] = {[PICTURE_COLUMN] = {234, "-column"}, [PICTURE_PAGE] = {495, ""}};
 
 /* Panels are not narrower than that. */
-static const double least[] = {[FIGURE_LINES] = 130, [FIGURE_HEAT] = 130, [FIGURE_INTERVALS] = 200};
+static const double least[] = {
+    [FIGURE_LINES] = 130, [FIGURE_HEAT] = 130, [FIGURE_INTERVALS] = 200, [FIGURE_CELLS] = 130};
 
 /* --- The document --- */
 
@@ -71,7 +72,10 @@ static void add_legend(struct text *svg, const struct figure *figure, double wid
             x = MARGIN;
             *top += LINE;
         }
-        text_add(svg, "<path class=\"line c%zu\" d=\"M%.5g %.5gh20\"/>\n", i, x, *top + 8);
+        if (figure->kind == FIGURE_CELLS)
+            text_add(svg, "<path class=\"m c%zu\" d=\"M%.5g %.5gh10v10h-10z\"/>\n", i, x + 10, *top + 3);
+        else
+            text_add(svg, "<path class=\"line c%zu\" d=\"M%.5g %.5gh20\"/>\n", i, x, *top + 8);
         if (figure->points)
             draw_mark(svg, i, x + 10, *top + 8, "", (double)NAN, 0);
         draw_short_text(svg, "tl", x + 25, *top + 12, figure->legend[i], NAME_MOST);
@@ -130,11 +134,14 @@ status picture_svg(struct text *svg, const struct figure *figure, enum picture_w
     struct text body = {0};
     struct layout layout = lay_out(figure, width);
     double top = MARGIN;
-    if (figure->kind == FIGURE_HEAT) { /* the others say it on their axes */
+    if (figure->kind == FIGURE_HEAT || figure->kind == FIGURE_CELLS) { /* the others say it on their axes */
         draw_short_text(&body, "pt", MARGIN, MARGIN + 10, figure->title,
                         (size_t)((layout.width - 2 * MARGIN) / LETTER));
-        draw_colour_bar(&body, figure, MARGIN, MARGIN + TITLE);
-        top += TITLE + (figure->printed ? 0 : LINE); /* the panel of a printed one has no title */
+        top += TITLE;
+    }
+    if (figure->kind == FIGURE_HEAT) {
+        draw_colour_bar(&body, figure, MARGIN, top);
+        top += figure->printed ? 0 : LINE; /* the panel of a printed one has no title */
     }
     add_legend(&body, figure, layout.width, &top);
     double height = add_panels(&body, figure, &layout, top + MARGIN) + MARGIN;

@@ -71,7 +71,7 @@
     const words = event.target.value.toLowerCase().split(/\s+/).filter(Boolean);
     const matches = (element) => words.every((word) => element.textContent.toLowerCase().includes(word));
     filtered.forEach((table) => [...table.tBodies[0].rows].forEach((row) => { row.hidden = !matches(row); }));
-    each(".drawing", (figure) => each(".legend > span", (entry) => {
+    each(".drawing", (figure) => each(".legend > [data-colour]", (entry) => {
       entry.hidden = !matches(entry);
       figure.classList.toggle(`off${entry.dataset.colour}`, entry.hidden);
     }, figure));

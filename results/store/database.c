@@ -1,7 +1,6 @@
-#include "results/store/database.h"
+#include "results/store/database_internal.h"
 
 #include <errno.h>
-#include <sqlite3.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -10,30 +9,14 @@
 #include "core/file.h"
 #include "core/stop.h"
 #include "core/text.h"
-#include "results/store/database_files.h"
+#include "results/statistics/functions.h"
+#include "results/store/images_table.h"
 
 #define PATIENCE_MS 120000
 #define PAUSE_MS 5
-#define LINGER_MS 400        /* wait of a last write after a request to stop */
-#define STEPS_PER_LOOK 10000 /* of SQLite's machine: less than a millisecond */
-#define PAGES_PER_LOOK 4096
+#define LINGER_MS 400           /* wait of a last write after a request to stop */
+#define STEPS_PER_LOOK 10000    /* of SQLite's machine: less than a millisecond */
 #define VALUE_LIMIT (256 << 20) /* bytes of one text or blob, so that a hostile file cannot ask for more */
-
-struct database {
-    sqlite3 *handle;
-    char *path, *detached; /* detached: the full path that was */
-    bool writable;
-    int patience;
-    struct database_files files; /* where it is written to a file */
-    const struct stop *stop;     /* NULL: nobody asks to */
-    bool writes;                 /* the statement that runs is finished in any case */
-    int waited, lingered;        /* milliseconds for the lock of another, and of these since a request to stop */
-};
-
-struct statement {
-    sqlite3_stmt *handle;
-    struct database *database;
-};
 
 /* When SQLite reports a failed write, errno may be lost; the cause is then nearly always a full disk. */
 static bool disk_is_full(int code, int number)
@@ -77,8 +60,7 @@ static status fail_busy(const struct database *database, struct error *error)
                      database->patience / 1000.0);
 }
 
-/* The one place where an SQLite code becomes a message. */
-static status fail(const struct database *database, int code, struct error *error)
+status database_fail(const struct database *database, int code, struct error *error)
 {
     const char *path = database->path, *said = sqlite3_errmsg(database->handle);
     switch (code & 0xff) {
@@ -107,10 +89,37 @@ static status fail(const struct database *database, int code, struct error *erro
     }
 }
 
+/* --- Functions of a caller --- */
+
+struct predicate {
+    database_predicate *is_true;
+    void *context;
+};
+
+static void call_predicate(sqlite3_context *context, int count, sqlite3_value **argument)
+{
+    const struct predicate *predicate = sqlite3_user_data(context);
+    const char *text[2] = {"", ""};
+    for (int i = 0; i < count && i < 2; i++)
+        text[i] = sqlite3_value_text(argument[i]) != NULL ? (const char *)sqlite3_value_text(argument[i]) : "";
+    sqlite3_result_int(context, predicate->is_true(predicate->context, text[0], text[1]));
+}
+
+status database_add_predicate(struct database *database, const char *name, database_predicate *is_true, void *context,
+                              struct error *error)
+{
+    struct predicate *predicate = malloc(sizeof *predicate);
+    if (predicate == NULL)
+        return error_set(error, ERROR_MEMORY, "%s: out of memory", database->path);
+    *predicate = (struct predicate){is_true, context};
+    int code = sqlite3_create_function_v2(database->handle, name, 2, SQLITE_UTF8 | SQLITE_DIRECTONLY, predicate,
+                                          call_predicate, NULL, NULL, free);
+    return code == SQLITE_OK ? OK : database_fail(database, code, error);
+}
+
 /* --- Requests to stop --- */
 
-/* Called by SQLite now and then during a long statement, which ends when it returns 1. */
-static int is_to_stop(void *context)
+int database_is_to_stop(void *context)
 {
     const struct database *database = context;
     return !database->writes && stop_requested(database->stop);
@@ -134,7 +143,7 @@ static int wait_for_lock(void *context, int calls)
 static void watch(struct database *database)
 {
     sqlite3_busy_handler(database->handle, wait_for_lock, database);
-    sqlite3_progress_handler(database->handle, STEPS_PER_LOOK, is_to_stop, database);
+    sqlite3_progress_handler(database->handle, STEPS_PER_LOOK, database_is_to_stop, database);
 }
 
 /* --- Opening --- */
@@ -190,7 +199,7 @@ static status open_file(struct database *database, struct error *error)
                          "%s: %s-wal beside it holds rows that are not in it yet, and SQLite reads them only in a "
                          "writable folder; copy both files to one and read the copy",
                          database->path, database->path);
-    return code == SQLITE_OK ? OK : fail(database, code, error);
+    return code == SQLITE_OK ? OK : database_fail(database, code, error);
 }
 
 /* The file is not trusted: no triggers, no functions with side effects from views, no huge values. */
@@ -202,8 +211,16 @@ static status configure(struct database *database, struct error *error)
     sqlite3_db_config(handle, SQLITE_DBCONFIG_ENABLE_TRIGGER, 0, NULL);
     sqlite3_db_config(handle, SQLITE_DBCONFIG_ENABLE_FKEY, 1, NULL);
     sqlite3_limit(handle, SQLITE_LIMIT_LENGTH, VALUE_LIMIT);
+    int code = functions_register(handle);
+    if (code == SQLITE_OK)
+        code = images_table_register(handle);
+    if (code == SQLITE_OK)
+        code =
+            sqlite3_exec(handle, "PRAGMA temp_store = MEMORY; EXPLAIN SELECT * FROM images(0, 0, 0)", NULL, NULL, NULL);
+    if (code != SQLITE_OK)
+        return database_fail(database, code, error);
     if (database->writable && sqlite3_db_readonly(handle, "main") == 1)
-        return fail(database, SQLITE_READONLY, error);
+        return database_fail(database, SQLITE_READONLY, error);
     return OK;
 }
 
@@ -238,13 +255,14 @@ static status create(struct database **created, const char *path, bool writable,
 static bool is_sound(const char *path)
 {
     struct database *fresh;
-    int64_t faults = 1;
+    sqlite3_stmt *faults = NULL;
     if (database_open(&fresh, path, false, NULL) != OK)
         return false;
-    status result =
-        database_integer(fresh, "SELECT count(*) FROM pragma_quick_check WHERE quick_check <> 'ok'", &faults, NULL);
+    bool sound = sqlite3_prepare_v2(fresh->handle, "PRAGMA quick_check(1)", -1, &faults, NULL) == SQLITE_OK &&
+                 sqlite3_step(faults) == SQLITE_ROW && strcmp((const char *)sqlite3_column_text(faults, 0), "ok") == 0;
+    sqlite3_finalize(faults);
     database_close(fresh);
-    return result == OK && faults == 0;
+    return sound;
 }
 
 /* Returns result; *opened is the database if it is OK, else the database is closed. */
@@ -283,7 +301,7 @@ status database_open_memory(struct database **opened, const char *name, struct e
     *opened = NULL;
     TRY(create(&database, name, true, NULL, error));
     int code = open_handle(database, ":memory:", SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE);
-    return finish_open(opened, database, code == SQLITE_OK ? OK : fail(database, code, error), error);
+    return finish_open(opened, database, code == SQLITE_OK ? OK : database_fail(database, code, error), error);
 }
 
 /* Moves the log into the file, so that a copy of the file alone is complete. SQLite leaves the log where another
@@ -312,44 +330,8 @@ void database_close(struct database *database)
         (database->writable ? empty_log : leave_no_log)(database);
     sqlite3_close_v2(database->handle);
     free(database->path);
-    free(database->detached);
     database_files_free(&database->files);
     free(database);
-}
-
-static status copy_pages(struct database *database, sqlite3 *memory, struct error *error)
-{
-    sqlite3_backup *backup = sqlite3_backup_init(memory, "main", database->handle, "main");
-    if (!backup)
-        return error_set(error, ERROR_MEMORY, "%s: no copy in memory: %s", database->path, sqlite3_errmsg(memory));
-    int code = SQLITE_OK;
-    while (code == SQLITE_OK)
-        code = stop_requested(database->stop) ? SQLITE_INTERRUPT : sqlite3_backup_step(backup, PAGES_PER_LOOK);
-    sqlite3_backup_finish(backup);
-    return code == SQLITE_DONE ? OK : fail(database, code, error);
-}
-
-status database_detach(struct database *database, struct error *error)
-{
-    sqlite3 *memory = NULL;
-    char *full_path = strdup(database_full_path(database));
-    int code =
-        sqlite3_open_v2(":memory:", &memory, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX, NULL);
-    status result = full_path && code == SQLITE_OK
-                        ? copy_pages(database, memory, error)
-                        : error_set(error, ERROR_MEMORY, "%s: out of memory", database->path);
-    if (result != OK) {
-        sqlite3_close(memory);
-        free(full_path);
-        return result;
-    }
-    leave_no_log(database);
-    sqlite3_close_v2(database->handle);
-    database->handle = memory;
-    watch(database);
-    database->detached = full_path;
-    database->writable = true;
-    return configure(database, error);
 }
 
 const char *database_path(const struct database *database)
@@ -359,7 +341,7 @@ const char *database_path(const struct database *database)
 
 const char *database_full_path(const struct database *database)
 {
-    return database->detached ? database->detached : sqlite3_db_filename(database->handle, "main");
+    return sqlite3_db_filename(database->handle, "main");
 }
 
 bool database_writable(const struct database *database)
@@ -380,18 +362,7 @@ void database_set_patience(struct database *database, int milliseconds)
 status database_execute(struct database *database, const char *script, struct error *error)
 {
     int code = sqlite3_exec(database->handle, script, NULL, NULL, NULL);
-    return code == SQLITE_OK ? OK : fail(database, code, error);
-}
-
-status database_integer(struct database *database, const char *sql, int64_t *integer, struct error *error)
-{
-    struct statement *statement;
-    TRY(statement_open(&statement, database, sql, error));
-    bool row;
-    status result = statement_step(statement, &row, error);
-    *integer = result == OK && row ? statement_integer(statement, 0) : 0;
-    statement_close(statement);
-    return result;
+    return code == SQLITE_OK ? OK : database_fail(database, code, error);
 }
 
 status database_begin(struct database *database, bool *began, struct error *error)
@@ -437,164 +408,4 @@ int64_t database_last_row(const struct database *database)
 int64_t database_changes(const struct database *database)
 {
     return sqlite3_changes64(database->handle);
-}
-
-status statement_open(struct statement **opened, struct database *database, const char *sql, struct error *error)
-{
-    *opened = NULL;
-    struct statement *statement = calloc(1, sizeof *statement);
-    if (!statement)
-        return error_set(error, ERROR_MEMORY, "%s: out of memory", database->path);
-    statement->database = database;
-    const char *rest = "";
-    int code = sqlite3_prepare_v3(database->handle, sql, -1, SQLITE_PREPARE_PERSISTENT, &statement->handle, &rest);
-    status result = OK;
-    if (code != SQLITE_OK)
-        result = fail(database, code, error);
-    else if (!statement->handle || rest[strspn(rest, " \t\r\n;")] != '\0')
-        result = error_set(error, ERROR_ARGUMENT, "expected one SQL statement, found %s",
-                           statement->handle ? "more behind it" : "none");
-    if (result == OK)
-        *opened = statement;
-    else
-        statement_close(statement);
-    return result;
-}
-
-/* sqlite3_stmt_readonly accepts BEGIN, ATTACH and some PRAGMAs, so only the parts of a query are allowed here. */
-static int allow_reading(void *context, int action, const char *first, const char *second, const char *schema,
-                         const char *trigger)
-{
-    (void)first, (void)schema, (void)trigger;
-    bool harmless = action == SQLITE_SELECT || action == SQLITE_READ || action == SQLITE_RECURSIVE ||
-                    (action == SQLITE_FUNCTION && strcmp(second, "load_extension") != 0);
-    if (!harmless)
-        *(bool *)context = true;
-    return harmless ? SQLITE_OK : SQLITE_DENY;
-}
-
-status statement_open_reader(struct statement **statement, struct database *database, const char *sql,
-                             struct error *error)
-{
-    bool refused = false;
-    sqlite3_set_authorizer(database->handle, allow_reading, &refused);
-    status result = statement_open(statement, database, sql, error);
-    sqlite3_set_authorizer(database->handle, NULL, NULL);
-    if (result == OK && !sqlite3_stmt_readonly((*statement)->handle)) {
-        statement_close(*statement);
-        *statement = NULL;
-        refused = true;
-    }
-    if (refused)
-        return error_set(error, ERROR_ARGUMENT,
-                         "%s: a query only reads: expected SELECT, WITH, VALUES or EXPLAIN, found \"%.60s\"",
-                         database->path, sql);
-    return result;
-}
-
-void statement_close(struct statement *statement)
-{
-    if (!statement)
-        return;
-    sqlite3_finalize(statement->handle);
-    free(statement);
-}
-
-static int bind_value(sqlite3_stmt *handle, int index, const struct value *value)
-{
-    switch (value->kind) {
-    case VALUE_INTEGER:
-        return sqlite3_bind_int64(handle, index, value->integer);
-    case VALUE_REAL:
-        return sqlite3_bind_double(handle, index, value->real);
-    case VALUE_TEXT:
-        return sqlite3_bind_text64(handle, index, value->bytes.data, value->bytes.size, SQLITE_STATIC, SQLITE_UTF8);
-    case VALUE_BLOB:
-        return sqlite3_bind_blob64(handle, index, value->bytes.size ? value->bytes.data : "", value->bytes.size,
-                                   SQLITE_STATIC);
-    case VALUE_NULL:
-        break;
-    }
-    return sqlite3_bind_null(handle, index);
-}
-
-status statement_bind(struct statement *statement, const struct value *values, size_t count, struct error *error)
-{
-    sqlite3_reset(statement->handle);
-    size_t parameters = (size_t)sqlite3_bind_parameter_count(statement->handle);
-    for (size_t i = 0; i < count && i < parameters; i++) {
-        int code = bind_value(statement->handle, (int)i + 1, &values[i]);
-        if (code != SQLITE_OK)
-            return fail(statement->database, code, error);
-    }
-    return OK;
-}
-
-/* After a request to stop no read begins, except in a transaction that writes, which may save the run. */
-status statement_step(struct statement *statement, bool *row, struct error *error)
-{
-    struct database *database = statement->database;
-    database->writes = !sqlite3_stmt_readonly(statement->handle) || !sqlite3_get_autocommit(database->handle);
-    int code = is_to_stop(database) ? SQLITE_INTERRUPT : sqlite3_step(statement->handle);
-    database->writes = false;
-    *row = code == SQLITE_ROW;
-    if (code == SQLITE_ROW)
-        return OK;
-    status result = code == SQLITE_DONE ? OK : fail(statement->database, code, error);
-    sqlite3_reset(statement->handle);
-    return result;
-}
-
-status statement_run(struct statement *statement, const struct value *values, size_t count, struct error *error)
-{
-    TRY(statement_bind(statement, values, count, error));
-    bool row;
-    TRY(statement_step(statement, &row, error));
-    sqlite3_reset(statement->handle);
-    return OK;
-}
-
-size_t statement_columns(const struct statement *statement)
-{
-    return (size_t)sqlite3_column_count(statement->handle);
-}
-
-const char *statement_title(const struct statement *statement, size_t column)
-{
-    const char *title = sqlite3_column_name(statement->handle, (int)column);
-    return title ? title : "";
-}
-
-struct value statement_value(struct statement *statement, size_t column)
-{
-    sqlite3_stmt *handle = statement->handle;
-    int at = (int)column;
-    switch (sqlite3_column_type(handle, at)) {
-    case SQLITE_INTEGER:
-        return value_integer(sqlite3_column_int64(handle, at));
-    case SQLITE_FLOAT:
-        return value_real(sqlite3_column_double(handle, at));
-    case SQLITE_TEXT: {
-        const void *data = sqlite3_column_text(handle, at);
-        return (struct value){.kind = VALUE_TEXT,
-                              .bytes = {data ? data : "", (size_t)sqlite3_column_bytes(handle, at)}};
-    }
-    case SQLITE_BLOB: {
-        const void *data = sqlite3_column_blob(handle, at);
-        return value_blob(data, (size_t)sqlite3_column_bytes(handle, at));
-    }
-    default:
-        return value_null();
-    }
-}
-
-int64_t statement_integer(struct statement *statement, size_t column)
-{
-    return sqlite3_column_int64(statement->handle, (int)column);
-}
-
-const char *statement_text(struct statement *statement, size_t column)
-{
-    const unsigned char *text = sqlite3_column_text(statement->handle, (int)column);
-    return text ? (const char *)text : "";
 }

@@ -81,14 +81,16 @@ status database_open_stoppable(struct database **database, const char *path, boo
 status database_open_memory(struct database **database, const char *name, struct error *error);
 void database_close(struct database *database);
 
-/* Continues with a writable copy in memory and closes the file. Both paths stay the same. */
-status database_detach(struct database *database, struct error *error);
-
 const char *database_path(const struct database *database);      /* as given to database_open */
 const char *database_full_path(const struct database *database); /* absolute, links resolved */
 bool database_writable(const struct database *database);
 int database_patience(const struct database *database); /* milliseconds */
 void database_set_patience(struct database *database, int milliseconds);
+
+/* A function of two texts ("" for null) for the statements of this connection, with a context that outlives its use. */
+typedef bool database_predicate(void *context, const char *a, const char *b);
+status database_add_predicate(struct database *database, const char *name, database_predicate *is_true, void *context,
+                              struct error *error);
 
 /* Runs every statement of a script. */
 status database_execute(struct database *database, const char *script, struct error *error);
@@ -124,6 +126,14 @@ void statement_close(struct statement *statement); /* NULL is allowed */
 /* Starts the statement anew with ?1, ?2, … set to values, which are borrowed until the next bind or close; values
  * without a parameter are ignored. */
 status statement_bind(struct statement *statement, const struct value *values, size_t count, struct error *error);
+
+/* The same by name, ":dataset"; a name that the statement does not have is ignored. */
+struct named_value {
+    const char *name;
+    struct value value;
+};
+status statement_bind_named(struct statement *statement, const struct named_value *values, size_t count,
+                            struct error *error);
 
 /* *row: there is a row to read. After the last one the statement can be bound again. */
 status statement_step(struct statement *statement, bool *row, struct error *error);

@@ -6,9 +6,9 @@
 #include "core/digest.h"
 
 static const char *const tables[HELD_TABLES] = {
-    "evaluations",    "per_image",           "class_experts", "expert_counts", "expert_events",     "merge_effects",
-    "router_choices", "selector_thresholds", "steps",         "skipped_steps", "task_similarities", "timings",
-    "artifacts"};
+    "evaluations",   "per_image",      "class_experts",       "patch_experts", "expert_counts", "expert_events",
+    "merge_effects", "router_choices", "selector_thresholds", "steps",         "skipped_steps", "task_similarities",
+    "timings",       "artifacts"};
 
 static uint64_t digest_row(struct statement *row)
 {

@@ -168,7 +168,7 @@ static status join_input(struct joining *joining, const char *name, struct join_
 {
     struct store *input;
     struct join_side source;
-    TRY(store_open_stoppable(&input, name, STORE_SNAPSHOT, joining->settings->stop, error));
+    TRY(store_open_stoppable(&input, name, STORE_READ, joining->settings->stop, error));
     status result = join_side_open(&source, &joining->layout, input->database, name, error);
     if (result == OK) {
         result = database_execute(input->database, "BEGIN", error);

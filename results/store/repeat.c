@@ -22,11 +22,13 @@ static const char *words_of(const struct join_difference *difference)
     return NULL;
 }
 
-/* Earlier versions of the program did not keep these rows for all runs; merge effects are optional (merge.analysis). */
+/* Earlier versions of the program did not keep these rows for all runs; merge effects and patches are optional
+ * (merge.analysis, evaluation.patch_images). */
 static bool may_be_absent(const char *table)
 {
     return strcmp(table, "test_labels") == 0 || strcmp(table, "task_classes") == 0 ||
-           strcmp(table, "merge_effects") == 0 || strcmp(table, "class_experts") == 0;
+           strcmp(table, "merge_effects") == 0 || strcmp(table, "class_experts") == 0 ||
+           strcmp(table, "patch_experts") == 0;
 }
 
 static status compare_table(struct repeat *repeat, struct join_side *sides, size_t index, struct table *table,

@@ -23,6 +23,8 @@ static const char *const insert_sql[INSERT_COUNT] = {
     [INSERT_PER_IMAGE] = "INSERT INTO per_image (run, after_task, task, kind, data) VALUES (?1, ?2, ?3, ?4, ?5)",
     [INSERT_CLASS_EXPERT] = "INSERT INTO class_experts (run, task, after_task, block, class, expert, count, gate) "
                             "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+    [INSERT_PATCH_EXPERTS] = "INSERT INTO patch_experts (run, task, after_task, image, block, file, width, experts) "
+                             "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
     [INSERT_EXPERT_COUNT] = "INSERT INTO expert_counts (run, task, encoder, block, expert, count) "
                             "VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
     [INSERT_EXPERT_EVENT] = "INSERT INTO expert_events (run, task, iteration, encoder, block, position, event, target, "
@@ -269,6 +271,24 @@ status store_add_class_experts(struct store *store, int64_t run, const struct cl
                               value_real(row->gates != NULL ? row->gates[i] / (double)row->counts[i] : (double)NAN)),
                        error);
     return database_end(store->database, began, result, error);
+}
+
+status store_add_patch_experts(struct store *store, int64_t run, const struct patch_experts_row *row,
+                               struct error *error)
+{
+    struct text experts = {0};
+    for (size_t i = 0; i < row->patches; i++)
+        text_add(&experts, "%s%" PRId32, i > 0 ? "," : "[", row->experts[i]);
+    text_add(&experts, "]");
+    status result = experts.failed
+                        ? error_set(error, ERROR_MEMORY, "run %" PRId64 ": out of memory", run)
+                        : insert(store, INSERT_PATCH_EXPERTS,
+                                 VALUES(value_integer(run), value_integer(row->task), value_integer(row->after_task),
+                                        value_integer(row->image), value_integer(row->block), value_text(row->file),
+                                        value_integer((int64_t)row->width), value_text(experts.data)),
+                                 error);
+    text_free(&experts);
+    return result;
 }
 
 status store_add_selector_threshold(struct store *store, int64_t run, int64_t task, double threshold,

@@ -254,6 +254,7 @@ static const struct {
     {"router_choices", "after_task >= ?2", true},
     {"per_image", "after_task >= ?2", true},
     {"class_experts", "after_task >= ?2", true},
+    {"patch_experts", "after_task >= ?2", true},
     {"evaluations", "after_task >= ?2", true},
     {"timings", "(task, iteration) > (?2, ?3)", false},
     {"artifacts", "task >= max(?2, 0)", false},

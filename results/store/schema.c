@@ -1,25 +1,19 @@
 #include "results/store/schema.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/digest.h"
+#include "core/embedded.h"
 #include "core/text.h"
 
-EMBEDDED_FILES(views_files);
+EMBEDDED_FILES(schema_files); /* the tables, then the views */
 
 static const char *views_sql(void)
 {
-    return (const char *)views_files[0].data;
-}
-
-int64_t schema_version(void)
-{
-    int64_t version = 0;
-    while (schema_files[version].name)
-        version++;
-    return version;
+    return (const char *)schema_files[1].data;
 }
 
 /* The message names a table of the file, so that its reader recognises the foreign database. */
@@ -50,16 +44,6 @@ static status read_marks(struct database *database, struct marks *marks, struct 
     return database_integer(database, "SELECT count(*) FROM sqlite_schema", &marks->objects, error);
 }
 
-/* user_version says of what schema a file is; somebody else set it. */
-static status refuse_version(const char *what, int64_t version, struct error *error)
-{
-    return error_set(error, ERROR_FORMAT,
-                     "%s; its user_version is %" PRId64
-                     ", but its tables are not of such a schema: another program changed one or the other; set PRAGMA "
-                     "user_version back (this version of mtil writes %" PRId64 "), or take the file from a backup",
-                     what, version, schema_version());
-}
-
 status schema_recognise(struct database *database, int64_t *version, struct error *error)
 {
     struct marks marks;
@@ -69,49 +53,37 @@ status schema_recognise(struct database *database, int64_t *version, struct erro
     TRY(result);
     *version = marks.version;
     bool empty = marks.application == 0 && marks.version == 0 && marks.objects == 0;
+    if (marks.application == SCHEMA_BEFORE_RELEASE)
+        return error_set(
+            error, ERROR_FORMAT,
+            "%s: written by a version of mtil from before its first release; run its suites again, or read "
+            "it with that version",
+            database_path(database));
     if (!empty && marks.application != SCHEMA_APPLICATION)
         return refuse_foreign(database, marks.application, error);
-    if (!empty && marks.version < 1) {
-        struct error found;
-        error_set(&found, ERROR_FORMAT, "%s: expected a schema from 1 on", database_path(database));
-        return refuse_version(found.message, marks.version, error);
-    }
-    if (marks.version > schema_version())
-        return error_set(error, ERROR_FORMAT,
-                         "%s: written by a newer version of this program: expected schema %" PRId64
-                         " or older, found %" PRId64 "; use that version or another file",
-                         database_path(database), schema_version(), marks.version);
+    if (!empty && marks.version != SCHEMA_VERSION)
+        return error_set(
+            error, ERROR_FORMAT,
+            "%s: expected schema %d, found %" PRId64 ": a newer version of mtil wrote it, or another "
+            "program changed PRAGMA user_version; use that version, set it back, or take the file from a backup",
+            database_path(database), SCHEMA_VERSION, marks.version);
     return OK;
 }
 
-static status run_file(struct database *database, const struct embedded_file *file, int64_t version,
-                       struct error *error)
-{
-    struct text script = {0};
-    text_add(&script, "%s;\nPRAGMA application_id = %d; PRAGMA user_version = %" PRId64, (const char *)file->data,
-             SCHEMA_APPLICATION, version);
-    status result = script.failed ? error_set(error, ERROR_MEMORY, "%s: out of memory", database_path(database))
-                                  : database_execute(database, script.data, error);
-    text_free(&script);
-    if (result != ERROR_ARGUMENT) /* of SQL itself, which fits the schema before */
-        return result;
-    struct error found;
-    error_set(&found, ERROR_FORMAT, "%s (%s)", error->message, file->name);
-    return refuse_version(found.message, version - 1, error);
-}
-
-status schema_upgrade(struct database *database, const struct embedded_file *files, struct error *error)
+status schema_create(struct database *database, struct error *error)
 {
     int64_t version;
-    TRY(database_integer(database, "PRAGMA user_version", &version, error));
-    for (int64_t file = 0; files[file].name; file++) {
-        bool began;
-        if (file < version)
-            continue;
-        TRY(database_begin(database, &began, error));
-        TRY(database_end(database, began, run_file(database, &files[file], file + 1, error), error));
+    bool began;
+    TRY(database_begin(database, &began, error));
+    status result = database_integer(database, "PRAGMA user_version", &version, error);
+    if (result == OK && version == 0) {
+        char marks[96];
+        snprintf(marks, sizeof marks, "PRAGMA application_id = %d; PRAGMA user_version = %d", SCHEMA_APPLICATION,
+                 SCHEMA_VERSION);
+        result = database_execute(database, (const char *)schema_files[0].data, error);
+        NEXT(result, database_execute(database, marks, error));
     }
-    return OK;
+    return database_end(database, began, result, error);
 }
 
 #define VIEW_START "\nCREATE VIEW "

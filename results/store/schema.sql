@@ -1,11 +1,12 @@
--- Schema version 1: observations. Rows are only appended; derived values are views (views.sql). Each later version is a
--- file that changes this schema: see results/README.md. Indices count from 0, iterations from 1.
+-- Schema 1: observations. Rows are only appended; derived values are views (views.sql). Indices count from 0, iterations
+-- from 1. Nothing was released with it yet; a later version is a file of its own that changes this one.
 
--- One row per suite and seed. Only runs, timings and artifacts depend on the clock and the machine.
+-- One row per suite and seed. Only runs, timings, artifacts, inputs and sessions depend on the clock and the machine.
 CREATE TABLE runs (
     run INTEGER PRIMARY KEY,
     suite TEXT NOT NULL,
-    suite_hash TEXT NOT NULL,            -- of everything that determines the numbers but the seed
+    suite_hash TEXT NOT NULL,            -- of the settings and the contents of all inputs, without paths and the seed
+    settings_hash TEXT NOT NULL,         -- suite_hash of the settings alone
     suite_text TEXT NOT NULL,            -- as resolved
     setting TEXT NOT NULL,
     method TEXT NOT NULL,
@@ -26,8 +27,48 @@ CREATE TABLE runs (
     finished TEXT,
     host TEXT NOT NULL,                  -- of the process that writes it, or wrote it last
     process INTEGER NOT NULL,
+    folder TEXT,                         -- of its adapters, weights and resume file; empty: unknown
     UNIQUE (suite_hash, seed)
 ) STRICT;
+
+-- Settings as resolved when the run was created, with defaults; a key under tasks only where its value differs from the
+-- section that it comes from. A run that continues keeps these.
+CREATE TABLE settings (
+    run INTEGER NOT NULL REFERENCES runs,
+    key TEXT NOT NULL,                        -- merge.every, tasks.mnist.learning_rate
+    value ANY NOT NULL,                       -- numbers as numbers; true, false and lists as in suites: [1, 2]
+    type TEXT NOT NULL CHECK (type IN ('integer', 'real', 'boolean', 'text', 'list')),
+    PRIMARY KEY (run, key)
+) STRICT, WITHOUT ROWID;
+
+-- Inputs of a run; their digests are part of suite_hash, their paths are not.
+CREATE TABLE inputs (
+    run INTEGER NOT NULL REFERENCES runs,
+    task INTEGER NOT NULL CHECK (task >= -1), -- -1: of the whole run
+    kind TEXT NOT NULL,                       -- weights, configuration, vocabulary, prompts, train, test
+    path TEXT NOT NULL,                       -- where it was found
+    files INTEGER NOT NULL CHECK (files >= 0),
+    bytes INTEGER NOT NULL CHECK (bytes >= 0),
+    digest TEXT NOT NULL,                     -- SHA-256 of its contents
+    PRIMARY KEY (run, task, kind)
+) STRICT, WITHOUT ROWID;
+
+-- One row per process that worked on a run.
+CREATE TABLE sessions (
+    session INTEGER PRIMARY KEY,
+    run INTEGER NOT NULL REFERENCES runs,
+    started TEXT NOT NULL,                    -- UTC
+    host TEXT NOT NULL,
+    program_version TEXT NOT NULL,
+    program_commit TEXT,                      -- empty: not built from a checkout
+    command_line TEXT NOT NULL,
+    compiler TEXT NOT NULL,
+    libraries TEXT NOT NULL,                  -- "oneDNN 2.6.3, SQLite 3.40.1, …"
+    cpu TEXT NOT NULL,
+    gpu TEXT,                                 -- empty: none was used
+    driver TEXT
+) STRICT;
+CREATE INDEX sessions_of_run ON sessions (run);
 
 CREATE TABLE tasks (
     run INTEGER NOT NULL REFERENCES runs,
@@ -36,18 +77,41 @@ CREATE TABLE tasks (
     classes INTEGER NOT NULL,
     training_images INTEGER NOT NULL,
     test_images INTEGER NOT NULL,
-    test_digest TEXT /* of the test items in order */,
+    missing_images INTEGER NOT NULL DEFAULT 0 CHECK (missing_images >= 0),       -- listed, but not there
+    unreadable_images INTEGER NOT NULL DEFAULT 0 CHECK (unreadable_images >= 0), -- there, but left out
+    test_digest TEXT,                    -- of the test items in order
     PRIMARY KEY (run, task)
+) STRICT, WITHOUT ROWID;
+
+-- Schema version 3: tasks that are parts of one dataset, cut by the meaning of its class names.
+CREATE TABLE task_classes (
+    run INTEGER NOT NULL,
+    task INTEGER NOT NULL,
+    class INTEGER NOT NULL CHECK (class >= 0), -- the label within the task
+    name TEXT NOT NULL,
+    PRIMARY KEY (run, task, class),
+    FOREIGN KEY (run, task) REFERENCES tasks
+) STRICT, WITHOUT ROWID;
+
+-- Mean cosine between the text features of two tasks' class names, other >= task; empty: a task of one class with itself.
+CREATE TABLE task_similarities (
+    run INTEGER NOT NULL,
+    task INTEGER NOT NULL,
+    other INTEGER NOT NULL CHECK (other >= task),
+    cosine REAL,
+    PRIMARY KEY (run, task, other),
+    FOREIGN KEY (run, task) REFERENCES tasks,
+    FOREIGN KEY (run, other) REFERENCES tasks
 ) STRICT, WITHOUT ROWID;
 
 -- The accuracy matrix as counts. The order of the key lets a view read a run's columns in turn without sorting.
 CREATE TABLE evaluations (
     run INTEGER NOT NULL,
     task INTEGER NOT NULL,
-    checkpoint INTEGER NOT NULL CHECK (checkpoint >= -1), -- last task trained; -1: zero-shot CLIP
+    after_task INTEGER NOT NULL CHECK (after_task >= -1), -- last task trained; -1: zero-shot CLIP
     correct INTEGER NOT NULL CHECK (correct BETWEEN 0 AND images),
     images INTEGER NOT NULL CHECK (images > 0),
-    PRIMARY KEY (run, task, checkpoint),
+    PRIMARY KEY (run, task, after_task),
     FOREIGN KEY (run, task) REFERENCES tasks
 ) STRICT, WITHOUT ROWID;
 
@@ -55,12 +119,53 @@ CREATE TABLE evaluations (
 CREATE TABLE per_image (
     run INTEGER NOT NULL,
     task INTEGER NOT NULL,
-    checkpoint INTEGER NOT NULL,
+    after_task INTEGER NOT NULL,
     kind TEXT NOT NULL CHECK (kind IN ('bits', 'predictions')), -- right or wrong, or the predicted class
     data BLOB NOT NULL,                  -- of each test image in order, packed
-    PRIMARY KEY (run, task, checkpoint),
-    FOREIGN KEY (run, task, checkpoint) REFERENCES evaluations ON DELETE CASCADE
+    PRIMARY KEY (run, task, after_task),
+    FOREIGN KEY (run, task, after_task) REFERENCES evaluations ON DELETE CASCADE
 ) STRICT;
+
+-- The true classes of a task's test images, in their order: 16 bits each, least significant byte first, the label
+-- within the task. Stored where results per image are kept.
+CREATE TABLE test_labels (
+    run INTEGER NOT NULL,
+    task INTEGER NOT NULL,
+    labels BLOB NOT NULL,                -- 16 bits per test image, least significant byte first: its true class
+    PRIMARY KEY (run, task),
+    FOREIGN KEY (run, task) REFERENCES tasks
+) STRICT;
+
+-- How often images of a class chose an expert of the image tower when the task was tested last: once per image, or once
+-- per token where tokens decide, and for each of the top_k. Images without a router chose none. Stored where results
+-- per image are kept and the router chooses in evaluation.
+CREATE TABLE class_experts (
+    run INTEGER NOT NULL,
+    task INTEGER NOT NULL,
+    after_task INTEGER NOT NULL,
+    block INTEGER NOT NULL CHECK (block >= 0),
+    class INTEGER NOT NULL CHECK (class >= 0), -- the label within the task
+    expert INTEGER NOT NULL CHECK (expert >= 0),
+    count INTEGER NOT NULL CHECK (count > 0),
+    gate REAL,                           -- the mean of these choices
+    PRIMARY KEY (run, task, after_task, block, class, expert),
+    FOREIGN KEY (run, task, after_task) REFERENCES evaluations ON DELETE CASCADE
+) STRICT, WITHOUT ROWID;
+
+-- The expert that each patch of an image chose first in a block of the image tower when its task was tested last. Stored
+-- of evaluation.patch_images images of each task, where tokens decide; images without a router chose none.
+CREATE TABLE patch_experts (
+    run INTEGER NOT NULL,
+    task INTEGER NOT NULL,
+    after_task INTEGER NOT NULL,
+    image INTEGER NOT NULL CHECK (image >= 0), -- its place in the test list, as in per_image
+    block INTEGER NOT NULL CHECK (block >= 0),
+    file TEXT NOT NULL,                        -- the image's, without folders
+    width INTEGER NOT NULL CHECK (width > 0),  -- patches in a row
+    experts TEXT NOT NULL,                     -- JSON: an array of integers, row by row from the upper left corner
+    PRIMARY KEY (run, task, after_task, image, block),
+    FOREIGN KEY (run, task, after_task) REFERENCES evaluations ON DELETE CASCADE
+) STRICT, WITHOUT ROWID;
 
 CREATE TABLE expert_counts (
     run INTEGER NOT NULL,
@@ -90,13 +195,32 @@ CREATE TABLE expert_events (
     FOREIGN KEY (run, task) REFERENCES tasks
 ) STRICT, WITHOUT ROWID;
 
+-- The effect of a merge. A row is written at the next merge after the iterations that it covers, or when the task ends.
+CREATE TABLE merge_effects (
+    run INTEGER NOT NULL,
+    task INTEGER NOT NULL,
+    iteration INTEGER NOT NULL,          -- of the merge, as in expert_events, with the next three
+    encoder TEXT NOT NULL CHECK (encoder IN ('image', 'text')),
+    block INTEGER NOT NULL,
+    position INTEGER NOT NULL,
+    known INTEGER NOT NULL,              -- after which iteration; one more than the task has: when it ended
+    iterations INTEGER NOT NULL CHECK (iterations BETWEEN 0 AND 50), -- that followed in the task
+    chosen INTEGER NOT NULL CHECK (chosen >= 0),       -- choices of the merged expert
+    choices INTEGER NOT NULL CHECK (choices >= chosen), -- choices of any expert of the block, top_k per sample
+    loss_before REAL,                    -- mean over up to 50 iterations up to the merge; empty: none was a number
+    loss_after REAL,                     -- mean over the iterations that followed
+    distance REAL,                       -- between its outputs and its sources', 0 to 1; empty: all were zero
+    PRIMARY KEY (run, task, iteration, encoder, block, position),
+    FOREIGN KEY (run, task) REFERENCES tasks
+) STRICT, WITHOUT ROWID;
+
 CREATE TABLE router_choices (
     run INTEGER NOT NULL,
-    checkpoint INTEGER NOT NULL CHECK (checkpoint >= -1),
+    after_task INTEGER NOT NULL CHECK (after_task >= -1),
     task INTEGER NOT NULL,               -- the true one
     router INTEGER NOT NULL CHECK (router >= -1), -- the chosen one; -1: zero-shot CLIP
     count INTEGER NOT NULL CHECK (count > 0),
-    PRIMARY KEY (run, checkpoint, task, router),
+    PRIMARY KEY (run, after_task, task, router),
     FOREIGN KEY (run, task) REFERENCES tasks
 ) STRICT, WITHOUT ROWID;
 
@@ -109,13 +233,59 @@ CREATE TABLE selector_thresholds (
     FOREIGN KEY (run, task) REFERENCES tasks
 ) STRICT, WITHOUT ROWID;
 
+-- Results of the saved adapters of a run with another selector (mtil eval --selector). They are computed on request
+-- after the run, so they belong to a database rather than to the run.
+CREATE TABLE selector_trials (
+    run INTEGER NOT NULL REFERENCES runs,
+    trial INTEGER NOT NULL CHECK (trial >= 1),
+    selector TEXT NOT NULL,
+    selection TEXT NOT NULL,              -- as in runs
+    settings TEXT NOT NULL,               -- one "key: value" a line, as in a suite
+    PRIMARY KEY (run, trial),
+    UNIQUE (run, settings)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE trial_evaluations (
+    run INTEGER NOT NULL,
+    trial INTEGER NOT NULL,
+    task INTEGER NOT NULL,
+    after_task INTEGER NOT NULL CHECK (after_task >= 0),
+    correct INTEGER NOT NULL CHECK (correct BETWEEN 0 AND images),
+    images INTEGER NOT NULL CHECK (images > 0),
+    PRIMARY KEY (run, trial, task, after_task),
+    FOREIGN KEY (run, trial) REFERENCES selector_trials,
+    FOREIGN KEY (run, task) REFERENCES tasks
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE trial_choices (
+    run INTEGER NOT NULL,
+    trial INTEGER NOT NULL,
+    after_task INTEGER NOT NULL CHECK (after_task >= 0),
+    task INTEGER NOT NULL,                -- the true one
+    router INTEGER NOT NULL CHECK (router >= -1), -- the chosen one; -1: zero-shot CLIP
+    count INTEGER NOT NULL CHECK (count > 0),
+    PRIMARY KEY (run, trial, after_task, task, router),
+    FOREIGN KEY (run, trial) REFERENCES selector_trials,
+    FOREIGN KEY (run, task) REFERENCES tasks
+) STRICT, WITHOUT ROWID;
+
 CREATE TABLE steps (
     run INTEGER NOT NULL,
     task INTEGER NOT NULL,
     iteration INTEGER NOT NULL CHECK (iteration >= 1),
     loss REAL,                           -- empty: not a number
     learning_rate REAL NOT NULL,
+    balance_loss REAL,                   -- of all blocks, without its weight; empty: there are none
     PRIMARY KEY (run, task, iteration),
+    FOREIGN KEY (run, task) REFERENCES tasks
+) STRICT, WITHOUT ROWID;
+
+-- Iterations that were skipped because their loss or gradients were not finite (on_nan: skip). No row: none.
+CREATE TABLE skipped_steps (
+    run INTEGER NOT NULL,
+    task INTEGER NOT NULL,
+    steps INTEGER NOT NULL CHECK (steps > 0),
+    PRIMARY KEY (run, task),
     FOREIGN KEY (run, task) REFERENCES tasks
 ) STRICT, WITHOUT ROWID;
 

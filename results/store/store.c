@@ -10,29 +10,18 @@
 
 #define SCHEMA_LOCK 0 /* runs count from 1 */
 
-static status upgrade_copy(struct database *database, struct error *error)
+static status prepare_to_read(struct database *database, int64_t version, struct error *error)
 {
-    TRY(database_detach(database, error));
-    TRY(schema_upgrade(database, schema_files, error));
-    return schema_replace_views(database, error);
-}
-
-static status prepare_to_read(struct database *database, enum store_mode mode, int64_t version, struct error *error)
-{
-    if (mode == STORE_SNAPSHOT && version > 0 && version < schema_version())
-        return upgrade_copy(database, error);
-    if (version < schema_version())
-        return error_set(error, ERROR_FORMAT,
-                         "%s: expected schema %" PRId64 ", found %" PRId64
-                         "%s; open it for writing once, as `mtil run` does",
-                         database_path(database), schema_version(), version, version == 0 ? " (an empty file)" : "");
+    if (version == 0)
+        return error_set(error, ERROR_FORMAT, "%s: expected schema %d, found an empty file; `mtil run` fills it",
+                         database_path(database), SCHEMA_VERSION);
     return schema_overlay_views(database, error);
 }
 
 static status bring_up_to_date(struct store *store, struct error *error)
 {
     TRY(database_execute(store->database, "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL", error));
-    TRY(schema_upgrade(store->database, schema_files, error));
+    TRY(schema_create(store->database, error));
     return schema_replace_views(store->database, error);
 }
 
@@ -63,13 +52,13 @@ static status open_parts(struct store *store, const char *path, enum store_mode 
     TRY(database_open_stoppable(&store->database, path, mode == STORE_WRITE, stop, error));
     TRY(schema_recognise(store->database, &version, error));
     return mode == STORE_WRITE ? prepare_to_write(store, stop, error)
-                               : prepare_to_read(store->database, mode, version, error);
+                               : prepare_to_read(store->database, version, error);
 }
 
 static status open_memory(struct store *store, const char *name, struct error *error)
 {
     TRY(database_open_memory(&store->database, name, error));
-    TRY(schema_upgrade(store->database, schema_files, error));
+    TRY(schema_create(store->database, error));
     return schema_replace_views(store->database, error);
 }
 

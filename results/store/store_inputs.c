@@ -178,30 +178,11 @@ static status find_runs(struct store *store, const char *settings_hash, int64_t 
     return result;
 }
 
-static status count_older(struct store *store, const char *suite, int64_t seed, size_t *count, struct error *error)
-{
-    struct statement *statement;
-    TRY(statement_open(&statement, store->database,
-                       "SELECT count(*) FROM runs WHERE settings_hash IS NULL AND suite = ?1 AND seed = ?2 AND "
-                       "status <> 'finished'",
-                       error));
-    bool row;
-    status result = statement_bind(statement, VALUES(value_text(suite), value_integer(seed)), error);
-    if (result == OK)
-        result = statement_step(statement, &row, error);
-    if (result == OK)
-        *count = (size_t)statement_integer(statement, 0);
-    statement_close(statement);
-    return result;
-}
-
-status store_find_unfinished(struct store *store, const char *settings_hash, const char *suite, int64_t seed,
+status store_find_unfinished(struct store *store, const char *settings_hash, int64_t seed,
                              struct unfinished_runs *found, struct error *error)
 {
     *found = (struct unfinished_runs){0};
     status result = find_runs(store, settings_hash, seed, found, error);
-    if (result == OK)
-        result = count_older(store, suite, seed, &found->older, error);
     if (result != OK)
         unfinished_runs_free(found);
     return result;

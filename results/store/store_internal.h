@@ -15,6 +15,7 @@ enum insert {
     INSERT_EVALUATION,
     INSERT_PER_IMAGE,
     INSERT_CLASS_EXPERT,
+    INSERT_PATCH_EXPERTS,
     INSERT_EXPERT_COUNT,
     INSERT_EXPERT_EVENT,
     INSERT_MERGE_EFFECT,
@@ -27,7 +28,7 @@ enum insert {
     INSERT_COUNT
 };
 
-enum { HELD_TABLES = 13 };
+enum { HELD_TABLES = 14 };
 
 /* The rows of a run, as holding.h reads them. */
 struct held_rows {

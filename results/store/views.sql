@@ -151,6 +151,14 @@ JOIN tasks USING (run, task)
 LEFT JOIN task_classes ON task_classes.run = class_experts.run AND task_classes.task = class_experts.task
                           AND task_classes.class = class_experts.class;
 
+-- The expert that each patch of an image chose first; x and y count from the upper left corner.
+CREATE VIEW patch_usage AS
+SELECT run, task, name, after_task, image, file, block, patch.key % width AS x, patch.key / width AS y,
+       patch.value AS expert
+FROM patch_experts
+JOIN tasks USING (run, task)
+JOIN json_each(experts) AS patch;
+
 -- Use of merged experts; 1: as often as if all experts of the block were chosen equally often. Empty: no iteration
 -- followed, or the task has not ended. next_use is the target's use in the whole next task, by that task's router;
 -- overwritten: a later merge of the task has the same target.

@@ -1,6 +1,7 @@
 /* Checks tables and views against this program's own, and rows against one another. */
 #include <stdlib.h>
 
+#include "core/embedded.h"
 #include "results/store/schema.h"
 #include "results/verify/internal.h"
 
@@ -130,8 +131,8 @@ status verify_rows(const struct verifying *v, struct error *error)
     TRY(run_checks(v, error));
     TRY(database_integer(v->store->database,
                          "SELECT (SELECT count(*) FROM tasks) + (SELECT count(*) FROM evaluations) + "
-                         "(SELECT count(*) FROM router_choices) + (SELECT count(*) FROM class_experts) + (SELECT "
-                         "count(*) FROM expert_counts) + "
+                         "(SELECT count(*) FROM router_choices) + (SELECT count(*) FROM class_experts) + "
+                         "(SELECT count(*) FROM patch_experts) + (SELECT count(*) FROM expert_counts) + "
                          "(SELECT count(*) FROM expert_events) + (SELECT count(*) FROM merge_effects) + "
                          "(SELECT count(*) FROM selector_thresholds) + (SELECT count(*) FROM steps) + "
                          "(SELECT count(*) FROM task_classes) + (SELECT count(*) FROM test_labels)",

@@ -198,11 +198,11 @@ static void time_once(struct classifier *c, void (*what)(struct classifier *), d
 {
     size_t together = c->bench->backend->asynchronous ? 10 : 1;
     wait_for_it(c->bench);
-    double start = now();
+    double start = clock_seconds();
     for (size_t i = 0; i < together; i++)
         what(c);
     wait_for_it(c->bench);
-    double seconds = (now() - start) / (double)together;
+    double seconds = (clock_seconds() - start) / (double)together;
     *fastest = seconds < *fastest ? seconds : *fastest;
 }
 

@@ -34,18 +34,18 @@ static double seconds_of(struct bench *b, status (*call)(struct bench *, const u
                          const union operation *o)
 {
     enum { FEWEST = 3, MOST = 1000, TOGETHER = 10 };
-    double times[MOST], begun = now();
+    double times[MOST], begun = clock_seconds();
     size_t count = 0, together = b->backend->asynchronous ? TOGETHER : 1;
     float any;
     void *device = memory(b, sizeof any);
     must(call(b, o)); /* once for memory that is reached for the first time */
-    while (count < FEWEST || (count < MOST && now() - begun < b->size->seconds)) {
+    while (count < FEWEST || (count < MOST && clock_seconds() - begun < b->size->seconds)) {
         must(b->ops->download(b->backend, &any, device, sizeof any, &error));
-        double start = now();
+        double start = clock_seconds();
         for (size_t i = 0; i < together; i++)
             must(call(b, o));
         must(b->ops->download(b->backend, &any, device, sizeof any, &error));
-        times[count++] = (now() - start) / (double)together;
+        times[count++] = (clock_seconds() - start) / (double)together;
     }
     qsort(times, count, sizeof *times, ascending);
     return times[count / 2];

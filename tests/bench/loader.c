@@ -113,10 +113,10 @@ static void decode_all(struct bench *b)
 static double decoding_rate(struct bench *b)
 {
     double best = 0;
-    for (double end = now() + b->seconds; now() < end;) {
-        double start = now();
+    for (double end = clock_seconds() + b->seconds; clock_seconds() < end;) {
+        double start = clock_seconds();
         decode_all(b);
-        double rate = IMAGES / (now() - start);
+        double rate = IMAGES / (clock_seconds() - start);
         best = rate > best ? rate : best;
     }
     return best;
@@ -128,11 +128,11 @@ static double loader_rate(struct bench *b, const struct loader_settings *setting
     double best = 0;
     uint64_t step = 0;
     must(loader_create(&loader, settings, &error));
-    for (double end = now() + b->seconds; now() < end || step < 2; step++) {
+    for (double end = clock_seconds() + b->seconds; clock_seconds() < end || step < 2; step++) {
         size_t count;
-        double start = now();
+        double start = clock_seconds();
         must(loader_read(loader, step, b->pixels, NULL, NULL, &count, &error));
-        double rate = (double)count / (now() - start);
+        double rate = (double)count / (clock_seconds() - start);
         best = rate > best ? rate : best;
         if (step == 0)
             *checksum = adler32(1, b->pixels, sizeof b->pixels);

@@ -227,7 +227,9 @@ static struct cost prepare_attention_backward(struct bench *b, struct attention_
                                      .heads = s->heads,
                                      .type = b->type,
                                      .qkv = operand(b, b->rows, 3 * s->width).data,
+                                     .out = operand(b, b->rows, s->width).data,
                                      .dout = operand(b, b->rows, s->width).data,
+                                     .lse = memory(b, b->rows * s->heads * sizeof(float)),
                                      .dqkv = operand(b, b->rows, 3 * s->width).data};
     return multiplied(10.0 * (double)b->values * (double)s->positions);
 }
@@ -665,6 +667,61 @@ static struct cost prepare_count_pairs(struct bench *b, struct count_pairs *o)
     return moved(8.0 * (double)b->slots);
 }
 
+/* Experts of the images, with dropout as in training; *rows: of all their choices. */
+static struct expert_stack_operands stack_of(struct bench *b, size_t *rows)
+{
+    const struct size *s = b->size;
+    struct route route = routed(b);
+    *rows = b->slots * s->positions;
+    return (struct expert_stack_operands){.dispatch = route.dispatch,
+                                          .rows_per_sample = s->positions,
+                                          .width = s->width,
+                                          .hidden = s->bottleneck,
+                                          .activation = ACTIVATION_RELU,
+                                          .scale = 0.1f,
+                                          .first = floats(b, s->experts * s->bottleneck * s->width),
+                                          .first_bias = floats(b, s->experts * s->bottleneck),
+                                          .second = floats(b, s->experts * s->bottleneck * s->width),
+                                          .second_bias = floats(b, s->experts * s->width),
+                                          .probability = 0.1f,
+                                          .state = route.state,
+                                          .arena = &b->arena};
+}
+
+static struct cost prepare_experts(struct bench *b, struct experts *o)
+{
+    const struct size *s = b->size;
+    size_t rows;
+    *o = (struct experts){.stack = stack_of(b, &rows), .training = true, .x = floats(b, b->values)};
+    o->units = drawn(b, rows * s->bottleneck, b->type);
+    o->y = floats(b, b->values);
+    return multiplied(4.0 * (double)(rows * s->width * s->bottleneck));
+}
+
+static struct cost prepare_experts_backward(struct bench *b, struct experts_backward *o)
+{
+    const struct size *s = b->size;
+    size_t rows, matrices = s->experts * s->bottleneck * s->width;
+    *o = (struct experts_backward){.stack = stack_of(b, &rows), .x = floats(b, b->values), .dy = floats(b, b->values)};
+    o->units = drawn(b, rows * s->bottleneck, b->type);
+    o->dunits = drawn(b, rows * s->bottleneck, b->type);
+    o->dgates = floats(b, b->slots);
+    o->dfirst = floats(b, matrices);
+    o->dfirst_bias = floats(b, s->experts * s->bottleneck);
+    o->dsecond = floats(b, matrices);
+    o->dsecond_bias = floats(b, s->experts * s->width);
+    return multiplied(6.0 * (double)(rows * s->width * s->bottleneck));
+}
+
+static struct cost prepare_experts_backward_input(struct bench *b, struct experts_backward_input *o)
+{
+    size_t rows;
+    *o = (struct experts_backward_input){.stack = stack_of(b, &rows)};
+    o->dunits = drawn(b, rows * b->size->bottleneck, b->type);
+    o->dx = floats(b, b->values);
+    return multiplied(2.0 * (double)(rows * b->size->width * b->size->bottleneck));
+}
+
 static struct cost prepare_find_not_finite(struct bench *b, struct find_not_finite *o)
 {
     *o = (struct find_not_finite){.n = b->values, .values = floats(b, b->values), .found = memory(b, sizeof(int32_t))};
@@ -689,6 +746,7 @@ static struct update update_of(struct bench *b, size_t *n)
         offsets[e] = e * each;
     *n = s->experts * each;
     struct update update = {.segments = s->experts,
+                            .n = *n,
                             .offsets = uploaded(b, offsets, (s->experts + 1) * sizeof *offsets),
                             .flag = integers(b, s->experts, 0, 1),
                             .flags = uploaded(b, &(int32_t){1}, sizeof(int32_t)),

@@ -136,6 +136,7 @@ static struct suite *configure(struct run_description *about, size_t configurati
                                       .settings = settings,
                                       .setting_count = count,
                                       .suite_hash = suite_settings_hash(suite),
+                                      .settings_hash = suite_settings_hash(suite),
                                       .setting = "full_shot",
                                       .method = "moe_adapters",
                                       .policy = policies[configuration % POLICIES],
@@ -166,7 +167,7 @@ static void write_runs(struct store *store, size_t runs, struct figures *figures
             suite = configure(&about, run / SEEDS);
         }
         about.seed = (int64_t)(run % SEEDS + 1);
-        double start = now();
+        double start = clock_seconds();
         if (!bits && !began)
             must(database_begin(store->database, &began, &error), &error);
         size_t rows = write_run(store, &about, run / SEEDS, bits);
@@ -174,7 +175,7 @@ static void write_runs(struct store *store, size_t runs, struct figures *figures
             must(database_commit(store->database, &error), &error);
             began = false;
         }
-        *(bits ? &figures->own_transactions : &figures->shared) += now() - start;
+        *(bits ? &figures->own_transactions : &figures->shared) += clock_seconds() - start;
         *(bits ? &figures->own_rows : &figures->shared_rows) += rows;
     }
     suite_settings_free((struct setting_row *)about.settings, about.setting_count);
@@ -190,7 +191,7 @@ struct effort {
 /* The answer is thrown away. */
 static struct effort ask_once(const char *const *arguments)
 {
-    double start = now();
+    double start = clock_seconds();
     pid_t child = fork();
     if (child == 0) {
         int nowhere = open("/dev/null", O_WRONLY);
@@ -203,7 +204,7 @@ static struct effort ask_once(const char *const *arguments)
     wait4(child, &ended, 0, &usage);
     double user = (double)usage.ru_utime.tv_sec + (double)usage.ru_utime.tv_usec / 1e6;
     double system = (double)usage.ru_stime.tv_sec + (double)usage.ru_stime.tv_usec / 1e6;
-    return (struct effort){ended == 0 ? now() - start : -1, user + system};
+    return (struct effort){ended == 0 ? clock_seconds() - start : -1, user + system};
 }
 
 static void ask(const char *what, const char *const *arguments)

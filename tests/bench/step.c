@@ -1,7 +1,7 @@
 /* Times a training step of the adapters and an evaluation batch, as a share of the backend's own product rate.
  *
- *     build/tests/step [--backend cpu|cuda] [--precision f32|bf16|both] [--profile] [vit_b_16|mini] [images] [prompts]
- *         [experts]
+ *     build/tests/step [--backend cpu|cuda] [--precision f32|bf16|both] [--profile] [--skew] [--budget] [vit_b_16|mini]
+ *         [images] [prompts] [experts]
  *
  * The product rate is that of a weight that is packed already. A machine that others use, too, gives another rate every
  * second, so everything is timed in rounds, of both precisions by turns, and each share and each "times as fast" is of
@@ -12,14 +12,18 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include "adapters/merge/policies.h"
 #include "core/rng.h"
 #include "models/class_head.h"
 #include "models/clip.h"
 #include "models/clip/cost.h"
+#include "tests/bench/budget.h"
 #include "tests/bench/clock.h"
+#include "tests/bench/models.h"
 #include "tests/bench/repeated.h"
+#include "tests/bench/skew.h"
 #include "tests/bench/timed.h"
 
 enum { TASKS = 11, TOP_K = 2, BOTTLENECK = 64, MERGE_EVERY = 100 /* Park */ };
@@ -29,44 +33,8 @@ static const struct shape {
     struct clip_dimensions dimensions;
     size_t images, prompts, experts, positions, rounds; /* at most MOST_ROUNDS */
 } shapes[] = {
-    {"vit_b_16",
-     {.embed = 512,
-      .resolution = 224,
-      .patch = 16,
-      .image_width = 768,
-      .image_hidden = 3072,
-      .image_heads = 12,
-      .image_blocks = 12,
-      .context = 77,
-      .vocabulary = 49408,
-      .text_width = 512,
-      .text_hidden = 2048,
-      .text_heads = 8,
-      .text_blocks = 12},
-     16,
-     100,
-     55,
-     14,
-     3},
-    {"mini",
-     {.embed = 128,
-      .resolution = 64,
-      .patch = 8,
-      .image_width = 128,
-      .image_hidden = 512,
-      .image_heads = 2,
-      .image_blocks = 4,
-      .context = 32,
-      .vocabulary = 900,
-      .text_width = 128,
-      .text_hidden = 512,
-      .text_heads = 2,
-      .text_blocks = 3},
-     64,
-     10,
-     22,
-     10,
-     20},
+    {"vit_b_16", VIT_B_16, 16, 100, 55, 14, 3},
+    {"mini", SMALL_CLIP, 64, 10, 22, 10, 20},
 };
 
 enum { DEVICE_IMAGES = 64, DEVICE_EVALUATION = 256, DEVICE_TOGETHER = 10, MOST_ROUNDS = 20 };
@@ -75,8 +43,8 @@ enum figure { RATE, STEP, UPDATE, MERGE, EVALUATION, FIGURES };
 
 struct bench {
     const struct shape *shape;
-    size_t numbers[3]; /* images, prompts, experts; 0: the shape's */
-    bool both, profile;
+    size_t numbers[3];                        /* images, prompts, experts; 0: the shape's */
+    bool both, profile, budget, skew, skewed; /* skew: a second bench, whose routers are skewed */
     size_t images, evaluated, prompts, experts;
     struct backend_settings settings;
     struct backend *backend;
@@ -91,6 +59,7 @@ struct bench {
     struct tensor x, w, y; /* of the product */
     struct texts texts;
     uint32_t steps;
+    double shares[TOWERS]; /* of the two most used experts of a block */
     struct repeated repeated;
     double rounds[FIGURES]
                  [MOST_ROUNDS]; /* RATE: of products, FLOP a second before and after, the mean; others: seconds */
@@ -198,6 +167,7 @@ static struct image_batch images_of(const struct bench *b, size_t count)
 
 static status forward_and_backward(void *context, struct error *failure)
 {
+    static const char *const parts[TOWERS] = {"image tower", "text tower"};
     struct bench *b = context;
     struct encoding encodings[TOWERS];
     struct tower_pass passes[TOWERS];
@@ -207,15 +177,20 @@ static status forward_and_backward(void *context, struct error *failure)
     arena_reset(&b->step);
     for (int t = 0; t < TOWERS; t++)
         encodings[t] = encoding_of(b, true, (enum tower)t);
+    budget_part(parts[0]);
     TRY(b->backend->ops->zero(b->backend, b->loss, sizeof *b->loss, failure));
     TRY(clip_encode_images(b->clip, &encodings[0], &images, &passes[0], &features[0], failure));
+    budget_part(parts[1]);
     TRY(clip_encode_texts(b->clip, &encodings[1], &b->texts, &passes[1], &features[1], failure));
+    budget_part("head and loss");
     TRY(class_head_logits(b->backend, &b->step, &features[0], &features[1], 100.0f, &c, failure));
     TRY(class_head_loss(b->backend, &c, &(struct image_labels){.labels = b->labels.data}, 0.2f, 1.0f, b->loss,
                         failure));
     TRY(class_head_backward(b->backend, &b->step, &c, &dfeatures[0], &dfeatures[1], failure));
-    for (int t = 0; t < TOWERS; t++)
+    for (int t = 0; t < TOWERS; t++) {
+        budget_part(parts[t]);
         TRY(clip_encode_backward(b->clip, &encodings[t], &passes[t], &dfeatures[t], failure));
+    }
     return OK;
 }
 
@@ -223,6 +198,7 @@ static status forward_and_backward(void *context, struct error *failure)
 static void update(struct bench *b)
 {
     struct update_rule rule = {.beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8};
+    budget_part("update");
     for (int t = 0; t < TOWERS; t++)
         must(parameters_find_not_finite(b->adapters->towers[t].parameters, b->found, &error));
     must(adapters_step(b->adapters, b->state, &rule, &error));
@@ -264,11 +240,11 @@ static double seconds_of(struct bench *b, void (*what)(struct bench *), size_t t
 {
     together = b->backend->asynchronous ? together : 1;
     wait_for_it(b);
-    double start = now();
+    double start = clock_seconds();
     for (size_t i = 0; i < together; i++)
         what(b);
     wait_for_it(b);
-    return (now() - start) / (double)together;
+    return (clock_seconds() - start) / (double)together;
 }
 
 /* Of an update after gradients were computed, as in a step: by itself it would find in the caches what a step has to
@@ -277,10 +253,10 @@ static double update_in_step(struct bench *b)
 {
     compute_gradients(b);
     wait_for_it(b);
-    double start = now();
+    double start = clock_seconds();
     update(b);
     wait_for_it(b);
-    return now() - start;
+    return clock_seconds() - start;
 }
 
 /* The two most used experts of every block of both towers into the least used one. */
@@ -354,6 +330,15 @@ static void warm_up(struct bench *b)
     }
 }
 
+/* Shares of a step's choices that the two most used experts have, after all rounds: an update moves routers, too. */
+static void measure_shares(struct bench *b)
+{
+    must(adapters_begin_task(b->adapters, 0, &error));
+    train_step(b);
+    for (int t = 0; t < TOWERS; t++)
+        must(skew_share(b->adapters, (enum tower)t, &b->shares[t], &error));
+}
+
 static void time_round(struct bench *b, size_t round)
 {
     double before = product_rate(b);
@@ -423,8 +408,11 @@ static void report(const struct bench *b)
                    evaluation = figures_of(b->rounds[EVALUATION], b->shape->rounds);
     double images = (double)b->evaluated;
     size_t values = adapters_values(b->adapters);
-    printf("%s, %s, %zu images, %zu prompts of %zu tokens, %zu experts, %zu rounds\n", b->shape->name,
-           b->backend->description, b->images, b->prompts, b->shape->positions, b->experts, b->shape->rounds);
+    printf("%s, %s, %zu images, %zu prompts of %zu tokens, %zu experts, %zu rounds%s\n", b->shape->name,
+           b->backend->description, b->images, b->prompts, b->shape->positions, b->experts, b->shape->rounds,
+           b->skewed ? ", skewed routers" : "");
+    printf("  two experts take      %.0f%% of a block's choices in the image tower, %.0f%% in the text tower\n",
+           100 * b->shares[TOWER_IMAGE], 100 * b->shares[TOWER_TEXT]);
     printf("  trainable parameters  %zu, %.1f MiB\n", values, (double)values * 4 / (1 << 20));
     printf("  product rate          %.0f GFLOP/s (%.0f to %.0f; %s, %zu x %d x %d)\n", rate.middle / 1e9,
            rate.lowest / 1e9, rate.highest / 1e9, precision_name(b->backend->precision), product_rows(b), PRODUCT_K,
@@ -442,13 +430,14 @@ static void report(const struct bench *b)
         printf("  peak device memory    %.2f GB\n", (double)b->taken / 1e9);
 }
 
-static void print_ratio(const struct bench *f32, const struct bench *bf16, const char *name, enum figure figure)
+/* Of a figure of each round: of f32 and bf16, or of skewed and uniform routers. */
+static void print_ratio(const struct bench *slow, const struct bench *fast, const char *words, enum figure figure)
 {
     double ratios[MOST_ROUNDS];
-    for (size_t i = 0; i < f32->shape->rounds; i++)
-        ratios[i] = f32->rounds[figure][i] / bf16->rounds[figure][i];
-    struct figures times = figures_of(ratios, f32->shape->rounds);
-    printf("bf16 beside f32: %s %.2f times as fast (%.2f to %.2f)\n", name, times.middle, times.lowest, times.highest);
+    for (size_t i = 0; i < slow->shape->rounds; i++)
+        ratios[i] = slow->rounds[figure][i] / fast->rounds[figure][i];
+    struct figures times = figures_of(ratios, slow->shape->rounds);
+    printf("%s %.2f times (%.2f to %.2f)\n", words, times.middle, times.lowest, times.highest);
 }
 
 /* --- Command line --- */
@@ -471,6 +460,10 @@ static bool read_words(struct bench *b, int argc, char **argv)
             b->settings.precision = strcmp(precision, "bf16") == 0 ? PRECISION_BF16 : PRECISION_F32;
         } else if (strcmp(argv[i], "--profile") == 0) {
             b->profile = true;
+        } else if (strcmp(argv[i], "--skew") == 0) {
+            b->skew = true;
+        } else if (strcmp(argv[i], "--budget") == 0) {
+            b->budget = true;
         } else if (!known) {
             char *end;
             size_t number = strtoul(argv[i], &end, 10);
@@ -479,7 +472,7 @@ static bool read_words(struct bench *b, int argc, char **argv)
             b->numbers[given++] = number;
         }
     }
-    return true;
+    return !(b->both && b->skew);
 }
 
 static void close_bench(struct bench *b)
@@ -509,9 +502,36 @@ static void open_bench(struct bench *b)
     b->repeated = (struct repeated){.body = forward_and_backward, .context = b};
     open_model(b);
     open_batch(b);
+    if (b->skewed)
+        must(skew_routers(b->backend, forward_and_backward, b, &error));
+    if (b->budget)
+        return;
     warm_up(b);
     b->taken = left - b->backend->ops->memory_left(b->backend);
     open_product(b);
+}
+
+/* The first step, which is queued and makes room, then one whose operations are counted. On an emulated device nothing
+ * runs, and closing would wait for it. */
+static void print_budget(struct bench *b)
+{
+    size_t whole;
+    open_bench(b);
+    must(forward_and_backward(b, &error));
+    must(budget_nodes(b->backend, forward_and_backward, b, &whole, &error));
+    budget_begin(b->backend);
+    must(forward_and_backward(b, &error));
+    if (budget_counted() != whole) {
+        fprintf(stderr, "step: the operations have %zu nodes, a graph of all of them has %zu\n", budget_counted(),
+                whole);
+        exit(1);
+    }
+    update(b);
+    printf("%s, %s, %s: %zu images, %zu prompts, %zu experts\n\n", b->shape->name, b->backend->description,
+           precision_name(b->backend->precision), b->images, b->prompts, b->experts);
+    budget_print(b->backend);
+    fflush(stdout);
+    _exit(0);
 }
 
 static void run(struct bench *benches, size_t count)
@@ -521,11 +541,16 @@ static void run(struct bench *benches, size_t count)
     for (size_t i = 0; i < benches->shape->rounds; i++)
         for (size_t k = 0; k < count; k++)
             time_round(&benches[k], i);
-    for (size_t k = 0; k < count; k++)
+    for (size_t k = 0; k < count; k++) {
+        measure_shares(&benches[k]);
         report(&benches[k]);
-    if (count == 2) {
-        print_ratio(&benches[0], &benches[1], "a step", STEP);
-        print_ratio(&benches[0], &benches[1], "evaluation", EVALUATION);
+    }
+    if (count == 2 && benches->both) {
+        print_ratio(&benches[0], &benches[1], "bf16 beside f32: speed of a step", STEP);
+        print_ratio(&benches[0], &benches[1], "bf16 beside f32: speed of evaluation", EVALUATION);
+    } else if (count == 2) {
+        print_ratio(&benches[1], &benches[0], "skewed beside uniform: time of a step", STEP);
+        print_ratio(&benches[1], &benches[0], "skewed beside uniform: time of evaluation", EVALUATION);
     }
     print_peak_memory();
     for (size_t k = 0; k < count; k++) {
@@ -539,15 +564,18 @@ int main(int argc, char **argv)
 {
     static struct bench benches[2] = {{.shape = &shapes[0], .settings = {.name = "cpu"}}};
     if (!read_words(&benches[0], argc, argv)) {
-        fprintf(stderr,
-                "usage: step [--backend cpu|cuda] [--precision f32|bf16|both] [--profile] [vit_b_16|mini] [images] "
-                "[prompts] [experts]\n");
+        fprintf(stderr, "usage: step [--backend cpu|cuda] [--precision f32|bf16|both] [--profile] [--skew] [--budget] "
+                        "[vit_b_16|mini] [images] [prompts] [experts]; --skew has one precision\n");
         return 2;
     }
     benches[1] = benches[0];
-    benches[1].settings.precision = PRECISION_BF16;
+    benches[1].skewed = benches[0].skew;
+    if (benches[0].both)
+        benches[1].settings.precision = PRECISION_BF16;
     must(backend_open(&benches[0].backend, &benches[0].settings, &error));
-    if (!benches[0].both) {
+    if (benches[0].budget)
+        print_budget(&benches[0]);
+    if (!benches[0].both && !benches[0].skew) {
         run(benches, 1);
         return 0;
     }

@@ -27,12 +27,33 @@ static void count(const char *name, double seconds, double multiplications)
     line->multiplications += multiplications;
 }
 
+/* An operation that is a composition of others takes what they do not. */
+static double within;
+
+struct call {
+    double start, before;
+};
+
+static struct call begin_call(void)
+{
+    struct call call = {clock_seconds(), within};
+    within = 0;
+    return call;
+}
+
+static void end_call(struct call call, const char *name, double multiplications)
+{
+    double seconds = clock_seconds() - call.start;
+    count(name, seconds - within, multiplications);
+    within = call.before + seconds;
+}
+
 #define TIME(operation)                                                                                                \
     static status time_##operation(struct backend *backend, const struct operation *o, struct error *error)            \
     {                                                                                                                  \
-        double start = now();                                                                                          \
+        struct call call = begin_call();                                                                               \
         status result = own->operation(backend, o, error);                                                             \
-        count(#operation, now() - start, 0);                                                                           \
+        end_call(call, #operation, 0);                                                                                 \
         return result;                                                                                                 \
     }
 BACKEND_OPERATIONS(TIME)
@@ -47,9 +68,9 @@ static status time_products(struct backend *backend, const struct gemm *o, struc
              o->activation == ACTIVATION_NONE ? ""
              : o->backward                    ? ", activation's gradient"
                                               : ", activation");
-    double start = now();
+    struct call call = begin_call();
     status result = own->gemm(backend, o, error);
-    count(name, now() - start, (double)o->out.rows * (double)o->out.columns * (double)depth);
+    end_call(call, name, (double)o->out.rows * (double)o->out.columns * (double)depth);
     return result;
 }
 
@@ -58,9 +79,9 @@ static status time_grouped_products(struct backend *backend, const struct groupe
     char name[64];
     snprintf(name, sizeof name, "grouped_gemm of %s, %zu x %zu", o->kind == GROUPED_ROWS ? "rows" : "weights",
              o->a.columns, o->kind == GROUPED_ROWS ? o->out.columns : o->b.columns);
-    double start = now();
+    struct call call = begin_call();
     status result = own->grouped_gemm(backend, o, error);
-    count(name, now() - start, 0);
+    end_call(call, name, 0);
     return result;
 }
 
@@ -76,7 +97,7 @@ void timed_begin(struct backend *backend)
     timed.grouped_gemm = time_grouped_products;
     memset(lines, 0, sizeof lines);
     backend->ops = &timed;
-    started = now();
+    started = clock_seconds();
 }
 
 static int compare_lines(const void *a, const void *b)
@@ -87,7 +108,7 @@ static int compare_lines(const void *a, const void *b)
 
 void timed_print(struct backend *backend, size_t steps)
 {
-    double total = now() - started, between = total;
+    double total = clock_seconds() - started, between = total;
     backend->ops = own;
     qsort(lines, LINES, sizeof *lines, compare_lines);
     for (struct line *l = lines; l < &lines[LINES] && l->calls > 0; l++) {

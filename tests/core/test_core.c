@@ -181,6 +181,7 @@ static const struct option table[] = {
     {.name = "every", .type = OPTION_INTEGER, .minimum = 1, .maximum = 1000, .fallback = "100", .help = "cycle"},
     {.name = "rate", .type = OPTION_REAL, .fallback = "0.5", .help = "rate"},
     {.name = "moments", .type = OPTION_CHOICE, .choices = "keep|average|reset", .fallback = "keep", .help = "moments"},
+    {.name = "size", .type = OPTION_INTEGER, .maximum = 9, .choices = "auto", .fallback = "auto", .help = "size"},
     {.name = "order", .type = OPTION_LIST, .help = "tasks"},
     {.name = "quiet", .type = OPTION_BOOLEAN, .fallback = "no", .help = "no progress"},
     {0}};
@@ -199,6 +200,13 @@ static void options_check_names_types_and_ranges(void **state)
     assert_non_null(strstr(error.message, "from 1 to 1000"));
     assert_int_equal(options_set(options, "every", "7x", "x:1", &error), ERROR_ARGUMENT);
     assert_int_equal(options_integer(options, "every"), 50);
+    assert_int_equal(options_set(options, "size", "auto", "x:1", &error), OK);
+    assert_int_equal(options_integer(options, "size"), OPTION_WORD);
+    assert_string_equal(options_as_text(options, "size"), "auto");
+    assert_int_equal(options_set(options, "size", "-1", "x:1", &error), ERROR_ARGUMENT);
+    assert_non_null(strstr(error.message, "0 to 9|auto"));
+    assert_int_equal(options_set(options, "size", "7", "x:1", &error), OK);
+    assert_int_equal(options_integer(options, "size"), 7);
     assert_int_equal(options_set(options, "evry", "7", "suite.yaml:3", &error), ERROR_ARGUMENT);
     assert_non_null(strstr(error.message, "suite.yaml:3: unknown key \"evry\" (did you mean \"every\"?)"));
     assert_int_equal(options_set(options, "moments", "reset", "x:1", &error), OK);

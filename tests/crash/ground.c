@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 
+#include "core/clock.h"
 #include "core/digest.h"
 #include "core/file.h"
 #include "tests/end_to_end/rows.h"
@@ -66,13 +66,6 @@ void ground_close(struct ground *ground)
 void trial_reset(struct trial *trial)
 {
     shell(trial->ground, "rm -rf work && cp -r start work");
-}
-
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
 /* --- What is in it: a paragraph per file, of its name and what has to be the same --- */
@@ -225,9 +218,9 @@ void trial_open(struct trial *trial, struct ground *ground, const struct scenari
     *trial = (struct trial){.ground = ground, .scenario = scenario};
     prepare(trial);
     trial_reset(trial);
-    double start = now();
+    double start = clock_seconds();
     program_succeeds(&ground->workshop, scenario->command);
-    trial->seconds = now() - start;
+    trial->seconds = clock_seconds() - start;
     read_state(trial, &trial->expected, NULL);
     read_state(trial, &trial->without_caches, is_no_cache);
 }

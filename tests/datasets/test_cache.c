@@ -112,6 +112,46 @@ static void memory_has_a_limit(void **state)
     cache_destroy(cache);
 }
 
+/* Only a number of bytes that are available allows to keep any. */
+static void half_of_what_is_available_is_spared(void **state)
+{
+    (void)state;
+    static const struct {
+        uint64_t available, spare, limit;
+    } cases[] = {{0, 0, 0}, {1, 1, SIZE_MAX}, {8 << 20, 4 << 20, SIZE_MAX}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct cache_settings settings = {0};
+        cache_settings_spare(&settings, cases[i].available);
+        assert_int_equal(settings.memory_spare, cases[i].spare);
+        assert_int_equal(settings.memory_limit, cases[i].limit);
+    }
+}
+
+/* Nothing is kept where too little would be left; where enough is, the limit counts. */
+static void memory_is_spared(void **state)
+{
+    struct album *album = *state;
+    struct error error;
+    enum { R = ALBUM_RESOLUTION };
+    static const struct {
+        uint64_t spare;
+        size_t kept;
+    } cases[] = {{UINT64_MAX / 2, 0}, {1, 5}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct cache *cache;
+        struct cache_part *crops;
+        struct cache_settings settings = album_settings(album, CACHE_MEMORY);
+        settings.memory_spare = cases[i].spare;
+        settings.memory_limit = 5 * (R * R * 3 + 16);
+        assert_int_equal(cache_create(&cache, &settings, &error), OK);
+        album_check(album, cache);
+        assert_int_equal(cache_open(cache, album->dataset, SPLIT_TEST, R, &crops, &error), OK);
+        assert_int_equal(kept_images(crops, ALBUM_TEST), cases[i].kept);
+        cache_close(crops);
+        cache_destroy(cache);
+    }
+}
+
 /* Crops stay for the next loader, whole images go with the last one that uses them and leave room again. */
 static void whole_images_are_let_go(void **state)
 {
@@ -443,6 +483,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(caches_change_no_byte, album_setup, album_teardown),
         cmocka_unit_test_setup_teardown(real_formats_too, album_setup, album_teardown),
         cmocka_unit_test_setup_teardown(memory_has_a_limit, album_setup, album_teardown),
+        cmocka_unit_test(half_of_what_is_available_is_spared),
+        cmocka_unit_test_setup_teardown(memory_is_spared, album_setup, album_teardown),
         cmocka_unit_test_setup_teardown(whole_images_are_let_go, album_setup, album_teardown),
         cmocka_unit_test_setup_teardown(changed_files_are_decoded_again, album_setup, album_teardown),
         cmocka_unit_test_setup_teardown(images_that_cannot_be_read_say_so_as_ever, album_setup, album_teardown),

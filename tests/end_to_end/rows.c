@@ -64,6 +64,17 @@ void rows_expect(const struct workshop *workshop, const char *database, const ch
     free(path);
 }
 
+bool rows_may_be_written(const struct workshop *workshop, const char *path)
+{
+    sqlite3 *database;
+    char *full = workshop_path(workshop, path);
+    assert_int_equal(sqlite3_open_v2(full, &database, SQLITE_OPEN_READWRITE, NULL), SQLITE_OK);
+    bool may = sqlite3_exec(database, "BEGIN IMMEDIATE; ROLLBACK", NULL, NULL, NULL) == SQLITE_OK;
+    sqlite3_close(database);
+    free(full);
+    return may;
+}
+
 /* A statement per table, of its columns but those that tell of clocks, machines and what changes no number. */
 static const char tables_sql[] =
     "SELECT 'SELECT ' || group_concat('\"' || c.name || '\"') || ' FROM \"' || t.name || '\" ORDER BY 1, 2' "

@@ -7,6 +7,8 @@
 #ifndef MTIL_TESTS_END_TO_END_ROWS_H
 #define MTIL_TESTS_END_TO_END_ROWS_H
 
+#include <stdbool.h>
+
 #include "tests/end_to_end/workshop.h"
 
 void rows_read(const char *path, struct text *rows);
@@ -16,5 +18,8 @@ void rows_query(const char *path, const char *sql, struct text *rows);
 
 /* A database of the workshop's has this answer. */
 void rows_expect(const struct workshop *workshop, const char *database, const char *sql, const char *expected);
+
+/* Whether a program could write the database now. */
+bool rows_may_be_written(const struct workshop *workshop, const char *database);
 
 #endif

@@ -315,27 +315,6 @@ static void joined_databases_keep_inputs_and_sessions(void **state)
     workshop_close(&w);
 }
 
-/* --- Older programs --- */
-
-/* What schema 3 has of a run becomes this in schema 4. */
-static void runs_of_older_programs_do_not_go_on(void **state)
-{
-    (void)state;
-    struct workshop w;
-    set_up(&w);
-    stop_at(&w, IN_FIRST, ZERO_SHOT_DONE);
-    execute(&w, "UPDATE runs SET suite_hash = 'of old', settings_hash = NULL, folder = NULL; DELETE FROM inputs; "
-                "DELETE FROM sessions");
-    shell(&w, "rm -r runs"); /* where another name of the folder would be */
-    struct outcome outcome = program_ends(&w, IN_FIRST, 0);
-    assert_non_null(strstr(outcome.errors.data, "warning: results.db: 1 unfinished run of tiny with seed 1"));
-    assert_non_null(strstr(outcome.errors.data, "older version"));
-    outcome_free(&outcome);
-    rows_expect(&w, "results.db", "SELECT run, status FROM runs", "1,stopped\n2,finished\n");
-    program_succeeds(&w, "query results.db leaderboard --quiet");
-    workshop_close(&w);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -351,7 +330,6 @@ int main(void)
         cmocka_unit_test(the_same_contents_elsewhere_are_the_same_run),
         cmocka_unit_test(sweeps_know_runs_by_their_contents),
         cmocka_unit_test(joined_databases_keep_inputs_and_sessions),
-        cmocka_unit_test(runs_of_older_programs_do_not_go_on),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

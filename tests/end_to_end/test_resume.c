@@ -7,6 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "core/clock.h"
 #include "core/file.h"
 #include "core/rng.h"
 
@@ -17,13 +18,6 @@ struct result {
     struct text rows;
     struct bytes weights;
 };
-
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 static void wait_seconds(double seconds)
 {
@@ -129,9 +123,9 @@ static void run_whole(const char *arguments, struct result *result, double *seco
 {
     struct workshop workshop;
     workshop_open(&workshop);
-    double start = now();
+    double start = clock_seconds();
     program_succeeds(&workshop, arguments);
-    *seconds = now() - start;
+    *seconds = clock_seconds() - start;
     read_result(&workshop, result);
     workshop_close(&workshop);
 }

@@ -388,6 +388,11 @@ static void killed_sweeps_are_taken_over_at_once(void **state)
     free(program_wait_for_file(&process, &workshop, "runs/tiny-*/seed1/resume.safetensors"));
     pid_t child = child_of(process.id);
     kill(child > 0 ? child : process.id, SIGSTOP);
+    while (child > 0 && !rows_may_be_written(&workshop, "results.db")) { /* held up in the middle of a commit */
+        kill(child, SIGCONT);
+        nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL);
+        kill(child, SIGSTOP);
+    }
     kill_sweep(&process);
     program_start(&process, &workshop, &(struct launch){.arguments = arguments});
     if (child > 0) {

@@ -36,6 +36,7 @@ keys() {
         sed -E 's/^(tasks|rows)\.[^.]+\.//' | grep -vE '^(run\.row|tasks\..*)$' | sort -u
 }
 
+"$mtil" list questions >"$folder/questions"
 for page in README.md docs/*.md; do
     while read -r _ command rest; do
         [[ $command =~ ^[a-z][a-z-]*$ ]] || continue # mtil --version, mtil COMMAND
@@ -49,7 +50,7 @@ for page in README.md docs/*.md; do
             grep -qE -- "^ .*${BASH_REMATCH[1]}([^a-z-]|$)" "$help" ||
                 complain "$page: mtil $command has no option ${BASH_REMATCH[1]}"
         done
-        [ "$command" != query ] || [[ ! ${words[0]-} =~ ^[a-z-]+$ ]] || grep -qE "^  ${words[0]} " "$help" ||
+        [ "$command" != query ] || [[ ! ${words[0]-} =~ ^[a-z-]+$ ]] || grep -qE "^${words[0]} " "$folder/questions" ||
             complain "$page: mtil query has no question ${words[0]}"
     done < <(commands "$page")
     while read -r _ command suite rest; do

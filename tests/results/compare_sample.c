@@ -75,6 +75,7 @@ static int64_t start_run(struct store *store, const struct compare_sample *sampl
     digest_text(identity, hash);
     struct run_description description = {.suite = "sample",
                                           .suite_hash = hash,
+                                          .settings_hash = hash,
                                           .inputs = inputs,
                                           .input_count = sample->weights ? sizeof inputs / sizeof *inputs : 0,
                                           .setting = "full_shot",

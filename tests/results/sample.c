@@ -132,6 +132,18 @@ static status write_evaluations(struct store *store, int64_t run, int64_t seed, 
                                             .classes = 2,
                                             .experts = 6},
                 error));
+        if (after_task == SAMPLE_TASKS - 1)
+            TRY(store_add_patch_experts(
+                store, run,
+                &(struct patch_experts_row){.after_task = after_task,
+                                            .task = task,
+                                            .image = 100,
+                                            .block = 1,
+                                            .file = "hundredth.png",
+                                            .experts = (int32_t[]){5, 0, (int32_t)task, 2, 2, 1},
+                                            .patches = 6,
+                                            .width = 3},
+                error));
     }
     return OK;
 }

@@ -11,6 +11,7 @@
 #include "harness/run/file_digest.h"
 #include "harness/run/model_choice.h"
 #include "harness/run/weights.h"
+#include "models/backend_options.h"
 
 enum { BATCH = 16 };
 

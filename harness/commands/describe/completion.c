@@ -5,7 +5,7 @@
 #include "harness/commands/command.h"
 #include "harness/config/library.h"
 #include "harness/config/settings.h"
-#include "results/query.h"
+#include "results/query/question.h"
 
 /* --- What can follow a command --- */
 
@@ -56,8 +56,12 @@ static void add_words(struct text *out, const struct command *command)
     for (const struct fetch_source *source = fetch_sources; fetches && source->name != NULL; source++)
         text_add(out, "%s ", source->name);
     bool asks = strstr(command->arguments, "WHAT") != NULL;
-    for (size_t i = 0; asks && query_at(i) != NULL; i++)
-        text_add(out, "%s ", query_at(i)->name);
+    struct questions questions = {0};
+    out->failed |= asks && questions_open(&questions, NULL, NULL) != OK;
+    for (size_t i = 0; i < questions.count; i++)
+        if (*questions.question[i].title != 0)
+            text_add(out, "%s ", questions.question[i].name);
+    questions_close(&questions);
     for (const struct suite_section *s = settings_sections; takes_keys(command) && s->name != NULL; s++)
         for (const struct option *o = s->options; s->each_of == NULL && o->name != NULL; o++)
             text_add(out, "%s.%s= ", s->name, o->name);

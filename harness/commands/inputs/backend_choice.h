@@ -11,7 +11,7 @@
 #define MTIL_HARNESS_COMMANDS_INPUTS_BACKEND_CHOICE_H
 
 #include "harness/commands/command.h"
-#include "models/backend.h"
+#include "models/backend_options.h"
 
 enum { BACKEND_CHOICES = 4 };
 

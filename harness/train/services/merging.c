@@ -50,6 +50,37 @@ static status check_partitions(const struct experiment *e, struct error *error)
     return OK;
 }
 
+static struct merge_call make_call(const struct method_run *run, const struct task *task, size_t iteration)
+{
+    const struct experiment *e = run->experiment;
+    size_t before = 0, all = 0;
+    for (size_t k = 0; k < e->data.task_count; k++) {
+        before += k < task->index ? e->data.tasks[k].settings.iterations : 0;
+        all += e->data.tasks[k].settings.iterations;
+    }
+    return (struct merge_call){.moment = iteration > 0 ? MERGE_AFTER_STEP : MERGE_AFTER_TASK,
+                               .iteration = iteration,
+                               .iterations = task->settings.iterations,
+                               .before = before,
+                               .all = all,
+                               .epoch_length = task->settings.epoch_length,
+                               .options = e->settings.merge.policy_options,
+                               .rng = rng_make(e->seed, RNG_POLICY, (uint32_t)task->index, (uint32_t)iteration),
+                               .state = ((struct merging *)run->state)->policy};
+}
+
+static status check_tasks(const struct method_run *run, struct error *error)
+{
+    const struct experiment *e = run->experiment;
+    const struct merge_policy *policy = e->settings.merge.policy;
+    for (size_t k = 0; policy->check != NULL && k < e->data.task_count; k++) {
+        struct merge_call call = make_call(run, &e->data.tasks[k], 0);
+        if (policy->check(&call, error) != OK)
+            return error_context(error, "%s", e->data.tasks[k].settings.name);
+    }
+    return OK;
+}
+
 status merging_open(struct method_run *run, struct error *error)
 {
     struct experiment *e = run->experiment;
@@ -57,6 +88,7 @@ status merging_open(struct method_run *run, struct error *error)
     const struct merge_plan *plan = &e->settings.merge;
     TRY(check_skipping(e, error));
     TRY(check_partitions(e, error));
+    TRY(check_tasks(run, error));
     bool analysis = plan->analysis && plan->policy->plan != NULL;
     TRY(adapters_collect(e->model.adapters, merge_needs(plan) | (analysis ? NEEDS_PROBES : 0), run->memory, error));
     if (analysis && e->work.rank == 0)
@@ -91,25 +123,6 @@ status merging_begin_task(struct method_run *run, const struct task *task, bool 
             TRY(loss_mean_clear(&state->loss, e, error));
     }
     return OK;
-}
-
-static struct merge_call make_call(const struct method_run *run, const struct task *task, size_t iteration)
-{
-    const struct experiment *e = run->experiment;
-    size_t before = 0, all = 0;
-    for (size_t k = 0; k < e->data.task_count; k++) {
-        before += k < task->index ? e->data.tasks[k].settings.iterations : 0;
-        all += e->data.tasks[k].settings.iterations;
-    }
-    return (struct merge_call){.moment = iteration > 0 ? MERGE_AFTER_STEP : MERGE_AFTER_TASK,
-                               .iteration = iteration,
-                               .iterations = task->settings.iterations,
-                               .before = before,
-                               .all = all,
-                               .epoch_length = task->settings.epoch_length,
-                               .options = e->settings.merge.policy_options,
-                               .rng = rng_make(e->seed, RNG_POLICY, (uint32_t)task->index, (uint32_t)iteration),
-                               .state = ((struct merging *)run->state)->policy};
 }
 
 static status is_due(struct method_run *run, const struct task *task, size_t iteration, bool *due, struct error *error)

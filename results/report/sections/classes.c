@@ -1,4 +1,5 @@
-/* Which classes which expert serves: of each block, how often images of each class choose each expert in the last test. */
+/* Which classes which expert serves: of each block, how often images of each class choose each expert in the last test, and
+ * the mean gates (RMoE, Figure 5). */
 #include <inttypes.h>
 #include <math.h>
 
@@ -10,12 +11,31 @@ enum { CLASSES_MOST = 128 }; /* of a task, in a figure */
 static const char blocks_sql[] = "SELECT 'image', block, (SELECT max(expert) + 1 FROM expert_counts WHERE run = ?1), 1 "
                                  "FROM class_experts WHERE run = ?1 GROUP BY block ORDER BY block";
 
+/* What is drawn, in percent or as a mean: of a run's tasks, and of the classes of a task. */
+static const struct drawn {
+    const char *name, *title, *value_title, *what;
+    const char *tasks, *classes; /* rows of block, task or class, expert and value */
+} drawn[] = {
+    {"served", "Experts", "share, %", "the experts that test images choose, %",
+     "SELECT block, task, expert, 100.0 * sum(count) / sum(sum(count)) OVER (PARTITION BY block, task) "
+     "FROM class_experts WHERE run = ?1 GROUP BY block, task, expert",
+     "SELECT block, class, expert, share FROM class_usage WHERE run = ?1 AND task = %zu"},
+    {"gates", "Mean gates", "mean gate",
+     "the mean gate of each expert over all choices of test images, 0 in those of others",
+     "SELECT block, task, expert, sum(gate * count) / sum(sum(count)) OVER (PARTITION BY block, task) "
+     "FROM class_experts WHERE run = ?1 AND gate IS NOT NULL GROUP BY block, task, expert",
+     "SELECT block, class, expert, mean_gate FROM class_usage "
+     "WHERE run = ?1 AND task = %zu AND mean_gate IS NOT NULL"},
+};
+enum { DRAWN = sizeof drawn / sizeof *drawn };
+
 /* Of one run. */
 struct serving {
     const char *of; /* configuration and seed */
     const struct blocks *blocks;
-    size_t tasks, rows;         /* rows: of value, classes of a task or tasks */
-    double *value;              /* [blocks, rows, experts]: choices, later percent; NAN: none */
+    size_t tasks, rows; /* rows: of value, classes of a task or tasks */
+    double *value;      /* [blocks, rows, experts], NAN: never chosen */
+    bool has_value;
     double *of_task, *of_class; /* [blocks, tasks, experts] choices; [blocks] Σ −n ln p(expert | class) */
     bool any;
 };
@@ -39,8 +59,10 @@ static void take_cell(void *context, struct statement *row)
     struct serving *s = context;
     size_t block = blocks_find(s->blocks, "image", statement_integer(row, 0)), experts = s->blocks->experts;
     int64_t class = statement_integer(row, 1), expert = statement_integer(row, 2);
-    if (block < s->blocks->count && class >= 0 && class < (int64_t)s->rows && expert >= 0 && expert < (int64_t)experts)
-        s->value[(block * s->rows + (size_t) class) * experts + (size_t)expert] = row_real(row, 3);
+    if (block == s->blocks->count || class < 0 || class >= (int64_t)s->rows || expert < 0 || expert >= (int64_t)experts)
+        return;
+    s->has_value = true;
+    s->value[(block * s->rows + (size_t) class) * experts + (size_t)expert] = row_real(row, 3);
 }
 
 static void take_classes(void *context, struct statement *row)
@@ -113,27 +135,14 @@ static const char **numbers(struct report *report, size_t count, size_t first)
     return label;
 }
 
-/* Counts of each row into percent of it. */
-static void make_shares(struct serving *s)
-{
-    size_t experts = s->blocks->experts;
-    for (size_t row = 0; row < s->blocks->count * s->rows; row++) {
-        double *value = s->value + row * experts, sum = 0;
-        for (size_t expert = 0; expert < experts; expert++)
-            sum += value[expert];
-        for (size_t expert = 0; expert < experts; expert++)
-            value[expert] = value[expert] > 0 ? 100 * value[expert] / sum : (double)NAN;
-    }
-}
-
-static status draw(const struct section_call *call, struct serving *s, const char *name, const char *title,
-                   const char *caption, size_t first, struct error *error)
+/* first: the number of the first row. */
+static status draw(const struct section_call *call, const struct serving *s, const struct drawn *what, const char *name,
+                   const char *title, const char *caption, size_t first, struct error *error)
 {
     const struct blocks *blocks = s->blocks;
     size_t experts = blocks->experts;
     struct figure_panel *panel = report_take(call->report, blocks->count, sizeof *panel);
     TRY(report_check(call->report, error));
-    make_shares(s);
     for (size_t i = 0; i < blocks->count; i++)
         panel[i] = (struct figure_panel){
             .title = blocks->label[i], .value = s->value + i * s->rows * experts, .mark = (double)NAN};
@@ -143,7 +152,7 @@ static status draw(const struct section_call *call, struct serving *s, const cha
                             .kind = FIGURE_HEAT,
                             .x_title = "expert",
                             .y_title = first > 0 ? "task" : "class",
-                            .value_title = "share, %",
+                            .value_title = what->value_title,
                             .panel = panel,
                             .panels = blocks->count,
                             .x_label = numbers(call->report, experts, 0),
@@ -161,15 +170,30 @@ static status draw(const struct section_call *call, struct serving *s, const cha
     "A panel per block, a column per expert; empty: never chosen. A column that is dark in few rows is an expert for " \
     "these; rows that look alike are served alike."
 
-static status show_tasks(const struct section_call *call, struct serving *s, struct error *error)
+static status read_values(const struct section_call *call, struct serving *s, int64_t run, const char *sql,
+                          struct error *error)
+{
+    size_t size = s->blocks->count * s->rows * s->blocks->experts;
+    s->value = report_take(call->report, size, sizeof *s->value);
+    s->has_value = false;
+    TRY(report_check(call->report, error));
+    for (size_t i = 0; i < size; i++)
+        s->value[i] = (double)NAN;
+    return report_rows(call->report, sql, run, take_cell, s, error);
+}
+
+static status show_tasks(const struct section_call *call, struct serving *s, int64_t run, struct error *error)
 {
     s->rows = s->tasks;
-    s->value = s->of_task;
     section_choice(call, "all tasks");
-    TRY(draw(
-        call, s, section_name(call, "served-tasks"), "Experts of each task's images",
-        report_format(call->report, "%s: the experts that test images choose, %%. " READ_IT " A row per task.", s->of),
-        1, error));
+    for (size_t i = 0; i < DRAWN; i++) {
+        const struct drawn *what = &drawn[i];
+        TRY(read_values(call, s, run, what->tasks, error));
+        if (s->has_value)
+            TRY(draw(call, s, what, section_name(call, report_format(call->report, "%s-tasks", what->name)),
+                     report_format(call->report, "%s of each task's images", what->title),
+                     report_format(call->report, "%s: %s. " READ_IT " A row per task.", s->of, what->what), 1, error));
+    }
     section_choice_end(call);
     return OK;
 }
@@ -186,21 +210,19 @@ static status show_task(const struct section_call *call, struct serving *s, int6
     s->rows = classes < 1 ? 1 : classes > CLASSES_MOST ? CLASSES_MOST : (size_t)classes;
     if (classes > CLASSES_MOST)
         more = report_format(report, " The first %d of %" PRId64 " classes.", CLASSES_MOST, classes);
-    s->value = report_take(report, s->blocks->count * s->rows * s->blocks->experts, sizeof *s->value);
-    TRY(report_check(report, error));
-    TRY(report_rows(report,
-                    report_format(report,
-                                  "SELECT block, class, expert, count FROM class_experts WHERE run = ?1 AND task = %zu",
-                                  task),
-                    run, take_cell, s, error));
     section_choice(call, name);
-    TRY(draw(call, s, section_name_of(call, "served", task + 1),
-             report_format(report, "%s: experts of each class", name),
-             report_format(report,
-                           "%s: the experts that test images choose, %%. " READ_IT
-                           " A row per class, by its number: mtil query class-experts has the names.%s",
-                           s->of, more),
-             0, error));
+    for (size_t i = 0; i < DRAWN; i++) {
+        const struct drawn *what = &drawn[i];
+        TRY(read_values(call, s, run, report_format(report, what->classes, task), error));
+        if (s->has_value)
+            TRY(draw(call, s, what, section_name_of(call, what->name, task + 1),
+                     report_format(report, "%s of each class of %s", what->title, name),
+                     report_format(report,
+                                   "%s: %s. " READ_IT
+                                   " A row per class, by its number: mtil query class-experts has the names.%s",
+                                   s->of, what->what, more),
+                     0, error));
+    }
     section_choice_end(call);
     arena_release(&report->arena, mark);
     return OK;
@@ -221,15 +243,11 @@ static status show_run(const struct section_call *call, const struct configurati
 {
     s->of = report_format(call->report, "%s, seed %" PRId64, configuration->legend, configuration->run[0].seed);
     show_effective(call, s);
-    bool *served = report_take(call->report, s->tasks, sizeof *served);
-    TRY(report_check(call->report, error));
-    for (size_t task = 0; task < s->tasks; task++) /* before counts become shares */
-        served[task] = is_served(s, task) && section_wants_task(call, task);
     section_choices(call, "Task");
     if (s->tasks > 1)
-        TRY(show_tasks(call, s, error));
+        TRY(show_tasks(call, s, configuration->run[0].run, error));
     for (size_t task = 0; task < s->tasks; task++)
-        if (served[task])
+        if (is_served(s, task) && section_wants_task(call, task))
             TRY(show_task(call, s, configuration->run[0].run, task, error));
     section_choices_end(call);
     return OK;

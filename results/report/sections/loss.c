@@ -1,9 +1,30 @@
-/* The training loss of each task. */
+/* The training loss of each task, and its balance loss (RMoE, Figure 4). */
 #include <math.h>
 
 #include "results/report/section.h"
 
 enum { POINTS_MOST = 150 }; /* of a line; more are averaged in groups */
+
+/* What is drawn of the steps. */
+struct curve {
+    const char *name, *choice, *title, *y_title, *what; /* choice NULL: it is no alternative to another */
+    const char *sql;
+    bool clock; /* over seconds */
+};
+
+#define LOSS_SQL "SELECT task, iteration, loss FROM steps WHERE run = ?1"
+
+static const struct curve over_iterations = {
+    "loss", "iterations", "Training loss over the iterations of each task", "loss", "losses", LOSS_SQL, false};
+static const struct curve over_time = {
+    "loss-time", "time", "Training loss over the time that each task was trained", "loss", "losses", LOSS_SQL, true};
+static const struct curve balance = {"balance",
+                                     NULL,
+                                     "Balance loss over the iterations of each task",
+                                     "balance loss",
+                                     "balance losses, summed over blocks and without their weight,",
+                                     "SELECT task, iteration, balance_loss FROM steps WHERE run = ?1",
+                                     false};
 
 /* Means over runs and neighbouring iterations, by task. */
 struct sums {
@@ -38,8 +59,8 @@ static void take_step(void *context, struct statement *row)
     sums->count[at]++;
 }
 
-static status load_sums(const struct section_call *call, const struct configuration *configuration, struct sums *sums,
-                        struct error *error)
+static status load_sums(const struct section_call *call, const struct configuration *configuration,
+                        const struct curve *curve, struct sums *sums, struct error *error)
 {
     size_t size = call->board->tasks * POINTS_MOST;
     struct extent extent = {0};
@@ -54,8 +75,7 @@ static status load_sums(const struct section_call *call, const struct configurat
     sums->group = ((size_t)extent.last + POINTS_MOST - 1) / POINTS_MOST;
     sums->group = sums->group ? sums->group : 1;
     for (size_t run = 0; run < configuration->used; run++)
-        TRY(report_rows(call->report, "SELECT task, iteration, loss FROM steps WHERE run = ?1",
-                        configuration->run[run].run, take_step, sums, error));
+        TRY(report_rows(call->report, curve->sql, configuration->run[run].run, take_step, sums, error));
     return OK;
 }
 
@@ -116,7 +136,7 @@ static void take_pace(void *context, struct statement *row)
 
 /* Iterations become seconds of training; a task whose pace is not known has no points. */
 static status use_clock(const struct section_call *call, const struct configuration *configuration, struct sums *sums,
-                        bool *any, struct error *error)
+                        struct error *error)
 {
     size_t tasks = sums->tasks;
     struct pace pace = {tasks, report_take(call->report, tasks, sizeof(double)),
@@ -130,7 +150,6 @@ static status use_clock(const struct section_call *call, const struct configurat
     for (size_t at = 0; at < tasks * POINTS_MOST; at++) {
         size_t task = at / POINTS_MOST;
         bool known = pace.runs[task] > 0;
-        *any |= known && sums->count[at] > 0;
         sums->count[at] = known ? sums->count[at] : 0;
         sums->iteration[at] *= known ? pace.seconds[task] / pace.runs[task] : 0;
     }
@@ -139,50 +158,61 @@ static status use_clock(const struct section_call *call, const struct configurat
 
 /* --- The section --- */
 
-static status draw(const struct section_call *call, const struct sums *sums, bool clock, struct error *error)
+static status draw(const struct section_call *call, const struct sums *sums, const struct curve *curve,
+                   struct error *error)
 {
     struct figure_panel *panels = report_take(call->report, call->board->tasks, sizeof *panels);
     TRY(report_check(call->report, error));
-    struct figure figure = {
-        .name = section_name(call, clock ? "loss-time" : "loss"),
-        .title = clock ? "Training loss over the time that each task was trained"
-                       : "Training loss over the iterations of each task",
-        .caption = report_format(call->report,
-                                 "Means over seeds of the losses that were recorded; where there are "
-                                 "more than %d per task, neighbours are averaged.%s",
-                                 POINTS_MOST, clock ? " Time: iterations times the mean seconds of one." : ""),
-        .kind = FIGURE_LINES,
-        .x_title = clock ? "time, s" : "iteration",
-        .y_title = "loss",
-        .panel = panels,
-        .panels = fill_panels(call, sums, panels),
-        .legend = section_legend(call),
-        .legend_count = REPORT_BEST,
-        .low = (double)NAN,
-        .high = (double)NAN,
-        .decimals = 3,
-        .fractions = clock,
-        .noisy = true};
+    struct figure figure = {.name = section_name(call, curve->name),
+                            .title = curve->title,
+                            .caption =
+                                report_format(call->report,
+                                              "Means over seeds of the %s that were recorded; where there are "
+                                              "more than %d per task, neighbours are averaged.%s",
+                                              curve->what, POINTS_MOST,
+                                              curve->clock ? " Time: iterations times the mean seconds of one." : ""),
+                            .kind = FIGURE_LINES,
+                            .x_title = curve->clock ? "time, s" : "iteration",
+                            .y_title = curve->y_title,
+                            .panel = panels,
+                            .panels = fill_panels(call, sums, panels),
+                            .legend = section_legend(call),
+                            .legend_count = REPORT_BEST,
+                            .low = (double)NAN,
+                            .high = (double)NAN,
+                            .decimals = 3,
+                            .fractions = curve->clock,
+                            .noisy = true};
     TRY(report_check(call->report, error));
-    section_choice(call, clock ? "time" : "iterations");
+    if (curve->choice != NULL)
+        section_choice(call, curve->choice);
     TRY(section_figure(call, &figure, error));
-    section_choice_end(call);
+    if (curve->choice != NULL)
+        section_choice_end(call);
     return OK;
 }
 
-/* A figure's points are moved to the front, so that each of the two reads its own. */
-static status load_all(const struct section_call *call, bool clock, struct sums *sums, bool *any, struct error *error)
+/* A figure's points are moved to the front, so that each of them reads its own. */
+static status load_all(const struct section_call *call, const struct curve *curve, struct sums *sums, bool *any,
+                       struct error *error)
 {
     *any = false;
     for (size_t i = 0; i < call->board->shown; i++) {
         const struct configuration *configuration = call->board->configuration[i];
-        TRY(load_sums(call, configuration, &sums[i], error));
-        if (clock)
-            TRY(use_clock(call, configuration, &sums[i], any, error));
-        for (size_t at = 0; !clock && at < sums[i].tasks * POINTS_MOST; at++)
+        TRY(load_sums(call, configuration, curve, &sums[i], error));
+        if (curve->clock)
+            TRY(use_clock(call, configuration, &sums[i], error));
+        for (size_t at = 0; at < sums[i].tasks * POINTS_MOST; at++)
             *any |= sums[i].count[at] > 0;
     }
     return OK;
+}
+
+static status show(const struct section_call *call, const struct curve *curve, struct sums *sums, struct error *error)
+{
+    bool any;
+    TRY(load_all(call, curve, sums, &any, error));
+    return any ? draw(call, sums, curve, error) : OK;
 }
 
 status section_loss(const struct section_call *call, struct error *error)
@@ -190,15 +220,13 @@ status section_loss(const struct section_call *call, struct error *error)
     struct sums *sums = report_take(call->report, call->board->shown, sizeof *sums);
     bool any;
     TRY(report_check(call->report, error));
-    TRY(load_all(call, false, sums, &any, error));
+    TRY(load_all(call, &over_iterations, sums, &any, error));
     if (!any)
         return OK;
     section_note_left_out(call);
     section_choices(call, "Over");
-    TRY(draw(call, sums, false, error));
-    TRY(load_all(call, true, sums, &any, error));
-    if (any)
-        TRY(draw(call, sums, true, error));
+    TRY(draw(call, sums, &over_iterations, error));
+    TRY(show(call, &over_time, sums, error));
     section_choices_end(call);
-    return OK;
+    return show(call, &balance, sums, error);
 }

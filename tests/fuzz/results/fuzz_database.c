@@ -12,6 +12,7 @@
 #include "core/file.h"
 #include "results/compare.h"
 #include "results/export/tensorboard.h"
+#include "results/query/question.h"
 #include "results/store/join.h"
 #include "results/store/running.h"
 #include "tests/fuzz/input_folder.h"
@@ -125,11 +126,14 @@ static void query_all(struct store *store)
 {
     struct error error;
     struct query_filter everything = {0};
-    for (size_t i = 0; query_at(i) != NULL; i++) {
+    struct questions questions;
+    must(questions_open(&questions, NULL, &error) == OK);
+    for (size_t i = 0; i < questions.count; i++) {
         struct table table = {0};
-        query_named(store, query_at(i)->name, &everything, &table, &error);
+        query_ask(store, &questions, &questions.question[i], &everything, &table, NULL, &error);
         table_free(&table);
     }
+    questions_close(&questions);
     for (int64_t run = 0; run < 3; run++) {
         struct table table = {0};
         query_summary(store, run, &table, &error);

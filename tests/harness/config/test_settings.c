@@ -497,13 +497,53 @@ static void values_that_do_not_fit_together(void **state)
                    (const char *const[]){"training.momentum is 0.5", "adamw", "training.optimizer=sgd", NULL});
     expect_refused("training: {optimizer: lamb}\n", "tasks.dtd.momentum=0.5",
                    (const char *const[]){"tasks.dtd.momentum is 0.5", "lamb", "tasks.dtd.optimizer=sgd", NULL});
+    expect_refused("training: {epochs: 2, iterations: 5}\n", NULL,
+                   (const char *const[]){"training.iterations is 5, but epochs is 2", "set training.epochs=0",
+                                         "iterations to 1000", NULL});
+    expect_refused("data: {order: [dtd, mnist]}\ntraining: {iterations: 5}\ntasks: {mnist: {epochs: 2}}\n",
+                   "tasks.mnist.iterations=6",
+                   (const char *const[]){"tasks.mnist.iterations is 6", "iterations to 5", NULL});
+    expect_refused("training: {warmup: 5, warmup_epochs: 1}\n", NULL,
+                   (const char *const[]){"training.warmup is 5, but warmup_epochs is 1", "warmup to 100", NULL});
+    expect_refused(LINEAR, "data.template=a {}",
+                   (const char *const[]){"data.template is \"a {}\"", "linear has no prompts", NULL});
+    expect_refused(LINEAR, "tasks.dtd.template=a {}",
+                   (const char *const[]){"tasks.dtd.template is \"a {}\"", "head.name=text", NULL});
     expect_refused("training: {loss: contrastive, mixup: 0.5}\n", NULL,
                    (const char *const[]){"loss: contrastive", "two labels", NULL});
     expect_refused("training: {loss: contrastive}\n", "run.gpus=2", (const char *const[]){"run.gpus=1", NULL});
-    expect_refused("method: {name: supervised}\nhead: {name: linear}\ndata: {order: [dtd]}\n",
-                   "tasks.dtd.loss=contrastive",
+    expect_refused(LINEAR, "tasks.dtd.loss=contrastive",
                    (const char *const[]){"tasks.dtd.loss", "linear has no prompts", NULL});
     expect_refused("training: {learning_rate: nan}\n", NULL, (const char *const[]){"learning_rate", "nan", NULL});
+}
+
+/* On a command line or in a row, epochs are meant in place of the iterations that the file states, and back. */
+static void a_later_place_replaces_iterations(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *overrides[3], *iterations, *epochs;
+    } cases[] = {
+        {"training: {iterations: 5}\n", {"training.epochs=2"}, "1000", "2"},
+        {"training: {epochs: 2}\n", {"training.iterations=5"}, "5", "0"},
+        {"training: {iterations: 5}\n", {"training.epochs=0"}, "5", "0"},
+        {"training: {iterations: 5}\nrows: {Long: {training.epochs: 3}}\n", {"run.row=Long"}, "1000", "3"},
+        {"training: {iterations: 5}\nrows: {Long: {training.epochs: 3}}\n",
+         {"run.row=Long", "training.iterations=7"},
+         "7",
+         "0"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct suite *suite;
+        struct settings s;
+        if (read_suite(&suite, &s, cases[i].text, cases[i].overrides) != OK)
+            fail_msg("%s: %s", cases[i].overrides[0], error.message);
+        assert_string_equal(options_as_text(suite_options(suite, "training"), "iterations"), cases[i].iterations);
+        assert_string_equal(options_as_text(suite_options(suite, "training"), "epochs"), cases[i].epochs);
+        suite_destroy(suite);
+    }
+    expect_refused("data: {order: [dtd]}\nrows: {Both: {training.epochs: 3, training.iterations: 7}}\n", "run.row=Both",
+                   (const char *const[]){"training.iterations is 7, but epochs is 3", NULL});
 }
 
 /* Keys of a method that was not chosen are unknown; those of the chosen one are read. */
@@ -853,6 +893,8 @@ static void what_does_not_change_numbers_is_not_in_the_hash(void **state)
     assert_false(hash_differs("run.evaluation_batch=1"));
     assert_false(hash_differs("run.keep_features=no"));
     assert_true(hash_differs("data.shots=16"));
+    assert_false(hash_differs("evaluation.patch_images=4"));
+    assert_true(suite_key_incidental(settings_sections, "evaluation.patch_images", "4")); /* also where it is read */
     assert_true(hash_differs("evaluation.label_space=all"));
     assert_true(hash_differs("evaluation.label_space=seen"));
     assert_false(hash_differs("training.epochs=0")); /* what runs did before there were these keys */
@@ -1017,9 +1059,15 @@ static void parks_suites_select_as_published(void **state)
         const char *suite, *order, *setting;
         double threshold;
         bool itself;
-    } expected[] = {{"mtil", "I", "full_shot", 0.0655, true},       {"mtil_order2", "II", "full_shot", 0.0655, true},
-                    {"table2", "I", "full_shot", 0.0655, false},    {"table3", "I", "full_shot", 0.0655, false},
-                    {"mtil_few_shot", "I", "few_shot", 0.06, true}, {"few_shot_table", "I", "few_shot", 0.06, false}};
+    } expected[] = {{"mtil", "I", "full_shot", 0.0655, true},
+                    {"mtil_order2", "II", "full_shot", 0.0655, true},
+                    {"table2", "I", "full_shot", 0.0655, false},
+                    {"table3", "I", "full_shot", 0.0655, false},
+                    {"mtil_few_shot", "I", "few_shot", 0.06, true},
+                    {"few_shot_table", "I", "few_shot", 0.06, false},
+                    {"xtail_table",
+                     "aircraft, caltech101, dtd, eurosat, flowers, food, mnist, oxford_pet, stanford_cars, sun397",
+                     "x_tail", 0.06, false}};
     static const char *const rows[] = {"run.row=Park", "run.row=Park-clip"};
     for (size_t i = 0; i < 2 * sizeof expected / sizeof *expected; i++) {
         size_t of = i / 2;
@@ -1147,7 +1195,7 @@ static void warm_up_beyond_training_is_warned_about(void **state)
     } cases[] = {
         {"training.iterations=20", "100 iterations of warm-up are longer than the 20 of training (a and others)", NULL},
         {"training.warmup_epochs=501", NULL, NULL}, /* how many iterations they are is not known */
-        {"tasks.b.warmup=501", "501 iterations of warm-up are longer than the 500 of training (b)", NULL},
+        {"tasks.b.warmup=1001", "1001 iterations of warm-up are longer than the 1000 of training (b)", NULL},
         {"training.iterations=100", NULL, NULL},
         {"training.epochs=1", NULL, NULL},
         {"training.epochs=4", "5 epochs of warm-up are longer than the 4 of training", "training.warmup_epochs=5"},
@@ -1157,10 +1205,8 @@ static void warm_up_beyond_training_is_warned_about(void **state)
         struct settings s;
         struct text said = {0};
         struct log log = {.write = keep_message, .context = &said, .least = LOG_WARN};
-        if (read_suite(
-                &suite, &s,
-                "data: {order: [a, b]}\ntraining: {iterations: 500}\ntasks: {a: {reader: dtd}, b: {reader: dtd}}\n",
-                (const char *const[]){cases[i].override, cases[i].more, NULL}) != OK)
+        if (read_suite(&suite, &s, "data: {order: [a, b]}\ntasks: {a: {reader: dtd}, b: {reader: dtd}}\n",
+                       (const char *const[]){cases[i].override, cases[i].more, NULL}) != OK)
             fail_msg("%s: %s", cases[i].override, error.message);
         assert_int_equal(settings_warn(suite, &log), cases[i].said != NULL);
         if (cases[i].said != NULL && (said.data == NULL || strstr(said.data, cases[i].said) == NULL))
@@ -1174,6 +1220,7 @@ static void warm_up_beyond_training_is_warned_about(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_later_place_replaces_iterations),
         cmocka_unit_test(defaults),
         cmocka_unit_test(tasks_inherit_and_override),
         cmocka_unit_test(epochs_become_iterations),

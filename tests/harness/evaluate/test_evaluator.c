@@ -217,42 +217,53 @@ static void a_trained_router_changes_the_answers(void **state)
     small_run_close(&run);
 }
 
-/* The choices of each image by itself, straight from the hooks: [blocks, samples, K], samples 1, or the tokens. Added to
- * counts and sums [blocks, classes, experts]. */
-static void count_choices(struct small_run *run, const struct test_set *set, size_t samples, uint64_t *counts,
-                          double *sums)
+/* The choices of an image by itself and their gates, straight from the hooks: size = blocks · samples · K, samples 1, or the
+ * tokens. */
+static void choose_alone(struct small_run *run, const struct test_set *set, size_t i, size_t size, int32_t *chosen,
+                         float *gate)
 {
     struct experiment *e = run->experiment;
     struct adapters *adapters = e->model.adapters;
     struct backend *backend = e->model.backend;
-    size_t per_block = samples * adapters->settings.top_k, size = adapters->towers[TOWER_IMAGE].blocks * per_block,
-           classes = dataset_classes(set->task->dataset), side = e->model.clip->dimensions.resolution, count;
-    int32_t *chosen = calloc(size, sizeof *chosen);
-    float *gate = calloc(size, sizeof *gate);
+    size_t side = e->model.clip->dimensions.resolution, count;
     uint8_t *pixels = malloc(side * side * 3);
     struct loader *loader;
     must(loader_create(&loader,
                        &(struct loader_settings){
                            .dataset = set->task->dataset, .split = SPLIT_TEST, .resolution = (int)side, .batch = 1},
                        &error));
+    struct tensor choices, gates, images, features;
+    struct tower_pass pass;
+    struct encoding encoding = {
+        .arena = &e->model.step_memory, .state = e->model.state, .hooks = adapters_hooks(adapters, TOWER_IMAGE)};
+    arena_reset(encoding.arena);
+    must(loader_read(loader, i, pixels, NULL, NULL, &count, &error));
+    must(tensor_take(&images, encoding.arena, TENSOR_U8, "images", 4, (size_t[]){1, side, side, 3}, &error));
+    must(backend->ops->upload(backend, images.data, pixels, tensor_bytes(&images), &error));
+    must(tensor_take(&choices, encoding.arena, TENSOR_I32, "choices", 1, &size, &error));
+    must(tensor_take(&gates, encoding.arena, TENSOR_F32, "gates", 1, &size, &error));
+    must(experiment_fill(e, encoding.arena, 1, set->router[i], &encoding.router, &error));
+    adapters_keep_choices(adapters, TOWER_IMAGE, choices.data, gates.data);
+    must(clip_encode_images(e->model.clip, &encoding, &(struct image_batch){.images = images}, &pass, &features,
+                            &error));
+    adapters_keep_choices(adapters, TOWER_IMAGE, NULL, NULL);
+    must(backend->ops->download(backend, chosen, choices.data, tensor_bytes(&choices), &error));
+    must(backend->ops->download(backend, gate, gates.data, tensor_bytes(&gates), &error));
+    loader_destroy(loader);
+    free(pixels);
+}
+
+/* Those of all images, added to counts and sums [blocks, classes, experts]. */
+static void count_choices(struct small_run *run, const struct test_set *set, size_t samples, uint64_t *counts,
+                          double *sums)
+{
+    struct adapters *adapters = run->experiment->model.adapters;
+    size_t per_block = samples * adapters->settings.top_k, size = adapters->towers[TOWER_IMAGE].blocks * per_block,
+           classes = dataset_classes(set->task->dataset);
+    int32_t *chosen = calloc(size, sizeof *chosen);
+    float *gate = calloc(size, sizeof *gate);
     for (size_t i = 0; i < set->n; i++) {
-        struct tensor choices, gates, images, features;
-        struct tower_pass pass;
-        struct encoding encoding = {
-            .arena = &e->model.step_memory, .state = e->model.state, .hooks = adapters_hooks(adapters, TOWER_IMAGE)};
-        arena_reset(encoding.arena);
-        must(loader_read(loader, i, pixels, NULL, NULL, &count, &error));
-        must(tensor_take(&images, encoding.arena, TENSOR_U8, "images", 4, (size_t[]){1, side, side, 3}, &error));
-        must(backend->ops->upload(backend, images.data, pixels, tensor_bytes(&images), &error));
-        must(tensor_take(&choices, encoding.arena, TENSOR_I32, "choices", 1, &size, &error));
-        must(tensor_take(&gates, encoding.arena, TENSOR_F32, "gates", 1, &size, &error));
-        must(experiment_fill(e, encoding.arena, 1, set->router[i], &encoding.router, &error));
-        adapters_keep_choices(adapters, TOWER_IMAGE, choices.data, gates.data);
-        must(clip_encode_images(e->model.clip, &encoding, &(struct image_batch){.images = images}, &pass, &features,
-                                &error));
-        adapters_keep_choices(adapters, TOWER_IMAGE, NULL, NULL);
-        must(backend->ops->download(backend, chosen, choices.data, tensor_bytes(&choices), &error));
-        must(backend->ops->download(backend, gate, gates.data, tensor_bytes(&gates), &error));
+        choose_alone(run, set, i, size, chosen, gate);
         for (size_t c = 0; c < size; c++) {
             size_t at = (c / per_block * classes + (size_t)dataset_label(set->task->dataset, SPLIT_TEST, i)) *
                             adapters->settings.experts +
@@ -261,8 +272,6 @@ static void count_choices(struct small_run *run, const struct test_set *set, siz
             sums[at] += (double)gate[c];
         }
     }
-    loader_destroy(loader);
-    free(pixels);
     free(chosen);
     free(gate);
 }
@@ -312,6 +321,53 @@ static void experts_of_classes_are_counted(void **state)
     check_class_experts("adapter.routing=per_sample", 1);
     check_class_experts("run.keep_features=false", 1);
     check_class_experts("adapter.routing=per_token", 1 + 2 * 2);
+}
+
+/* asked: images; of the 9 that there are, those at the places. */
+static void check_patches(const char *asked, size_t images, const size_t *places)
+{
+    struct small_run run;
+    small_run_open(&run, 1,
+                   (const char *const[]){"adapter.routing=per_token", "training.iterations=20",
+                                         "training.learning_rate=1e-2", asked, NULL});
+    struct evaluator *evaluator = open_evaluator(&run, NULL);
+    const struct test_set *set = &evaluator->sets[1];
+    const struct patch_experts *found = &set->patches;
+    train(&run, 1);
+    encoded_now(evaluator, 1, 1);
+    assert_null(found->experts);
+    evaluator_count_experts(evaluator, true);
+    encoded_now(evaluator, 1, 1);
+    size_t top_k = run.experiment->settings.adapter.top_k, size = found->blocks * 5 * top_k, changes = 0;
+    int32_t *chosen = calloc(size, sizeof *chosen);
+    float *gate = calloc(size, sizeof *gate);
+    assert_true(top_k > 1 && found->blocks > 1); /* else a mistake in the order would not be seen */
+    assert_int_equal(found->images, images);
+    assert_int_equal(found->side, 2);
+    for (size_t i = 0; i < images; i++) {
+        assert_int_equal(patch_experts_item(found, i), places[i]);
+        choose_alone(&run, set, places[i], size, chosen, gate);
+        for (size_t at = 0; at < found->blocks * 4; at++) {
+            int32_t expert = found->experts[i * found->blocks * 4 + at];
+            assert_int_equal(expert, chosen[(at / 4 * 5 + 1 + at % 4) * top_k]);
+            changes += at % 4 > 0 && expert != found->experts[i * found->blocks * 4 + at - 1];
+        }
+    }
+    assert_true(changes > 0);
+    must(evaluator_with_router(evaluator, 1, -1, NULL, &error)); /* no router, no choice */
+    for (size_t at = 0; at < images * found->blocks * 4; at++)
+        assert_int_equal(found->experts[at], -1);
+    free(gate);
+    free(chosen);
+    evaluator_destroy(evaluator);
+    small_run_close(&run);
+}
+
+static void patches_have_the_experts_that_they_choose(void **state)
+{
+    (void)state;
+    check_patches("evaluation.patch_images=4", 4, (const size_t[]){0, 2, 4, 6});
+    check_patches("evaluation.patch_images=64", 9, (const size_t[]){0, 1, 2, 3, 4, 5, 6, 7, 8});
 }
 
 static void averaged_experts_are_not_counted(void **state)
@@ -376,12 +432,59 @@ static void the_cache_changes_nothing(void **state)
     }
     struct directory files;
     must(directory_list(&files, small_run_file(&run, "cache"), &error));
-    bool shares = run.experiment->model.backend->arithmetic != NULL; /* its features do not depend on the batch */
-    assert_int_equal(files.count, shares ? 3 : 2); /* to train on, to test on, features of the latter */
+    assert_int_equal(files.count, 3); /* to train on, to test on, features of the latter */
     directory_free(&files);
     for (int i = 0; i < CACHES; i++)
         free(adapters[i]);
     free(folder);
+    small_run_close(&run);
+}
+
+/* Full batches are recorded where a backend can, results come a batch later, and the last batch is smaller: the same bits as of
+ * all images at once. */
+static void batches_change_nothing(void **state)
+{
+    (void)state;
+    enum { TASK = 1, IMAGES = 9, BATCHES = 5, PLAIN = 3, WIDTH = 64, EMBED = 16 };
+    static const char *const sizes[] = {"run.evaluation_batch=64", "run.evaluation_batch=2"};
+    float means[2][IMAGES * WIDTH], features[2][2][IMAGES * EMBED], *gates[2];
+    int32_t *chosen[2];
+    size_t choices = 0;
+    struct small_run run;
+    small_run_open(&run, 1, NULL);
+    for (int i = 0; i < 2; i++) {
+        small_run_reopen(&run, 1, (const char *const[]){sizes[i], NULL});
+        struct backend_spy spy = {0};
+        struct evaluator *evaluator = open_evaluator(&run, NULL);
+        struct test_set *set = &evaluator->sets[TASK];
+        assert_int_equal(set->n, IMAGES);
+        train(&run, TASK);
+        must(evaluator_refresh(evaluator, &error));
+        small_run_watch(&run, &spy);
+        must(evaluator_task(evaluator, TASK, TASK, NULL, &error));
+        bool records = run.experiment->model.backend->asynchronous;
+        assert_int_equal(spy.encodings, i == 0 ? 1 : records ? PLAIN : BATCHES); /* two full batches and the last */
+        memcpy(means[i], set->means, sizeof means[i]);
+        memcpy(features[i][0], set->features, sizeof features[i][0]);
+        memcpy(features[i][1], set->routed.features, sizeof features[i][1]);
+        choices = IMAGES * set->routed.choices;
+        assert_true(choices > 0);
+        chosen[i] = malloc(choices * sizeof *chosen[i]);
+        gates[i] = malloc(choices * sizeof *gates[i]);
+        assert_true(chosen[i] != NULL && gates[i] != NULL);
+        memcpy(chosen[i], set->routed.chosen, choices * sizeof *chosen[i]);
+        memcpy(gates[i], set->routed.gates, choices * sizeof *gates[i]);
+        evaluator_destroy(evaluator);
+    }
+    assert_memory_equal(means[1], means[0], sizeof means[0]);
+    assert_memory_equal(features[1], features[0], sizeof features[0]);
+    assert_memory_not_equal(features[0][1], features[0][0], sizeof features[0][0]);
+    assert_memory_equal(chosen[1], chosen[0], choices * sizeof *chosen[0]);
+    assert_memory_equal(gates[1], gates[0], choices * sizeof *gates[0]);
+    for (int i = 0; i < 2; i++) {
+        free(chosen[i]);
+        free(gates[i]);
+    }
     small_run_close(&run);
 }
 
@@ -438,9 +541,11 @@ int main(void)
         cmocka_unit_test(oracle_computes_only_what_was_trained),
         cmocka_unit_test(only_what_can_have_changed_is_computed),
         cmocka_unit_test(experts_of_classes_are_counted),
+        cmocka_unit_test(patches_have_the_experts_that_they_choose),
         cmocka_unit_test(averaged_experts_are_not_counted),
         cmocka_unit_test(a_trained_router_changes_the_answers),
         cmocka_unit_test(the_cache_changes_nothing),
+        cmocka_unit_test(batches_change_nothing),
         cmocka_unit_test(errors_are_kept),
         cmocka_unit_test(stops_at_once),
     };

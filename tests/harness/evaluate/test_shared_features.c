@@ -200,6 +200,28 @@ static void other_weights_are_computed(void **state)
     small_run_close(&run);
 }
 
+/* Products of another precision have a file of their own. */
+static void another_precision_is_computed(void **state)
+{
+    (void)state;
+    struct small_run run;
+    struct values values, rounded;
+    struct backend *backend;
+    struct backend_settings settings = {.name = test_backend_name(), .precision = PRECISION_BF16, .threads = 1};
+    if (backend_open(&backend, &settings, &error) != OK)
+        skip(); /* the processor cannot */
+    backend_close(backend);
+    open_run(&run);
+    assert_true(take(&run, FILES, &values) > 0);
+    reopen(&run, "run.precision=bf16");
+    assert_true(take(&run, FILES, &rounded) > 0);
+    assert_memory_not_equal(&values, &rounded, sizeof values);
+    reopen(&run, NULL);
+    assert_int_equal(take(&run, FILES, &rounded), 0);
+    assert_memory_equal(&values, &rounded, sizeof values);
+    small_run_close(&run);
+}
+
 static void damaged_files_are_written_anew(void **state)
 {
     (void)state;
@@ -252,7 +274,7 @@ int main(void)
         cmocka_unit_test(the_second_run_encodes_nothing),    cmocka_unit_test(the_file_is_listed),
         cmocka_unit_test(files_of_a_root_are_removed),       cmocka_unit_test(other_images_are_computed),
         cmocka_unit_test(other_weights_are_computed),        cmocka_unit_test(damaged_files_are_written_anew),
-        cmocka_unit_test(without_a_place_they_are_computed),
+        cmocka_unit_test(without_a_place_they_are_computed), cmocka_unit_test(another_precision_is_computed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

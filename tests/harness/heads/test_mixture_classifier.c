@@ -85,6 +85,30 @@ static void an_mlp_that_is_replaced_stays(void **state)
     small_run_close(&run);
 }
 
+/* 24 images in batches of 8: in its only epoch the share rate would stay 0. */
+static void experts_that_are_never_averaged_are_refused(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *word, *more;
+        bool refused;
+    } cases[] = {{"tasks.third.iterations=3", NULL, true},
+                 {"tasks.third.iterations=4", NULL, false},
+                 {"tasks.third.iterations=4", "merge.until=0.75", true},
+                 {"tasks.third.iterations=3", "merge.ramp=linear", false},
+                 {"tasks.third.iterations=3", "merge.rate=0", false}};
+    struct small_run run;
+    small_run_open(&run, 1, NULL);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const char *const words[] = {SCRATCH, mixtures[0], cases[i].word, cases[i].more, NULL};
+        assert_int_equal(small_run_try(&run, 1, words), cases[i].refused ? ERROR_ARGUMENT : OK);
+        if (cases[i].refused)
+            error_tells((const char *const[]){"third: merge.ramp: epoch", "averages no experts",
+                                              "of which 3 are an epoch", "merge.ramp=linear", NULL});
+    }
+    small_run_close(&run);
+}
+
 /* With share rate (N − 1)/N the average of each expert with the others is the mean of all. */
 static void experts_are_averaged_after_every_step(void **state)
 {
@@ -528,6 +552,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_mlp_that_is_replaced_stays),
+        cmocka_unit_test(experts_that_are_never_averaged_are_refused),
         cmocka_unit_test(experts_are_averaged_after_every_step),
         cmocka_unit_test(from_scratch_experts_start_independently),
         cmocka_unit_test(what_overflows_is_told_by_its_name),

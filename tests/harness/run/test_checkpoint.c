@@ -1,8 +1,9 @@
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/file.h"
-#include "harness/run/checkpoint.h"
+#include "harness/run/checkpoint_writer.h"
 #include "harness/train/trainer.h"
 #include "models/files/safetensors.h"
 #include "tests/harness/small_run.h"
@@ -310,6 +311,81 @@ static void edited_places_are_refused(void **state)
     small_run_close(&run);
 }
 
+static void expect_same_file(const struct small_run *run, const char *name, const char *expected)
+{
+    struct bytes a, b;
+    must(file_read(small_run_file(run, name), FILE_LIMIT, &a, &error));
+    must(file_read(small_run_file(run, expected), FILE_LIMIT, &b, &error));
+    assert_int_equal(a.size, b.size);
+    assert_memory_equal(a.data, b.data, a.size);
+    bytes_free(&a);
+    bytes_free(&b);
+}
+
+/* What is written is what was there when it was taken, whatever was trained and for which place since. */
+static void a_snapshot_stays_as_taken(void **state)
+{
+    (void)state;
+    struct small_run run;
+    struct checkpoint_snapshot *snapshot;
+    struct checkpoint_place place = {1, 6, 77};
+    small_run_open(&run, 1, NULL);
+    train(&run, 0);
+    must(checkpoint_save(run.experiment, NULL, small_run_file(&run, "expected"), &place, &error));
+    must(checkpoint_take(&snapshot, run.experiment, NULL, &place, &error));
+    train(&run, 1);
+    place = (struct checkpoint_place){2, 0, 5};
+    run.experiment->identity[0] ^= 1;
+    must(checkpoint_write(snapshot, small_run_file(&run, "resume"), &error));
+    checkpoint_snapshot_free(snapshot);
+    expect_same_file(&run, "resume", "expected");
+    small_run_close(&run);
+}
+
+static void written_beside_the_training(void **state)
+{
+    (void)state;
+    struct small_run run;
+    struct checkpoint_writer writer = {0};
+    small_run_open(&run, 1, NULL);
+    char *path = path_format("%s/resume", run.scratch.path);
+    for (size_t task = 0; task < 2; task++) {
+        struct checkpoint_place place = {task, 6, 77};
+        train(&run, task);
+        must(checkpoint_writer_save(&writer, run.experiment, NULL, path, &place, &error));
+        must(checkpoint_save(run.experiment, NULL, small_run_file(&run, "expected"), &place, &error));
+    }
+    train(&run, 2);
+    must(checkpoint_writer_finish(&writer, &error));
+    expect_same_file(&run, "resume", "expected");
+    must(checkpoint_writer_finish(&writer, &error));
+    free(path);
+    small_run_close(&run);
+}
+
+/* By the next look, the next save, or the end, whichever comes first, and once. */
+static void failures_are_told(void **state)
+{
+    (void)state;
+    struct small_run run;
+    struct checkpoint_writer writer = {0};
+    const struct checkpoint_place place = {1, 6, 77};
+    small_run_open(&run, 1, NULL);
+    char *path = path_format("%s/missing/resume", run.scratch.path);
+    must(checkpoint_writer_save(&writer, run.experiment, NULL, path, &place, &error));
+    while (checkpoint_writer_check(&writer, &error) == OK)
+        sched_yield();
+    assert_non_null(strstr(error.message, "missing/resume"));
+    must(checkpoint_writer_save(&writer, run.experiment, NULL, path, &place, &error));
+    assert_int_equal(checkpoint_writer_save(&writer, run.experiment, NULL, path, &place, &error), ERROR_IO);
+    assert_non_null(strstr(error.message, "missing/resume"));
+    must(checkpoint_writer_save(&writer, run.experiment, NULL, path, &place, &error));
+    assert_int_equal(checkpoint_writer_finish(&writer, &error), ERROR_IO);
+    must(checkpoint_writer_finish(&writer, &error));
+    free(path);
+    small_run_close(&run);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -323,6 +399,9 @@ int main(void)
         cmocka_unit_test(a_cut_file_is_told),
         cmocka_unit_test(damaged_files_change_nothing),
         cmocka_unit_test(edited_places_are_refused),
+        cmocka_unit_test(a_snapshot_stays_as_taken),
+        cmocka_unit_test(written_beside_the_training),
+        cmocka_unit_test(failures_are_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -25,6 +25,7 @@ static const char *const scenario[] = {"data.order=third",
                                        "data.parts=2",
                                        "evaluation.label_space=seen",
                                        "training.epochs=1",
+                                       "training.iterations=1000",
                                        "training.reference_iterations=yes",
                                        "run.log_every=1"};
 enum { SCENARIO = sizeof scenario / sizeof *scenario };

@@ -11,7 +11,7 @@
 #include "harness/run/estimate.h"
 #include "harness/run/run_folder.h"
 #include "harness/run/sequence.h"
-#include "results/store/database.h"
+#include "results/store/holding.h"
 #include "tests/harness/small_run.h"
 
 static const char *const methods[] = {"method.name=moe_adapters", "method.name=continual_ft", "method.name=finetune"};
@@ -387,6 +387,63 @@ static void classes_have_the_experts_of_their_last_test(void **state)
     small_run_close(&run);
 }
 
+/* Tokens choose, and the data names the task. */
+static status run_per_token(struct small_run *run, const char *database, const char *setting, struct backend_spy *spy)
+{
+    struct store *store;
+    small_run_reopen(run, 1,
+                     (const char *const[]){"adapter.routing=per_token", "selector.kind=oracle",
+                                           "evaluation.patch_images=2", setting, NULL});
+    small_run_watch(run, spy);
+    must(store_open_stoppable(&store, small_run_file(run, database), STORE_WRITE, spy->stop, &error));
+    struct sequence sequence = {.experiment = run->experiment, .store = store, .stop = spy->stop};
+    status result = sequence_run(&sequence, &error);
+    store_close(store);
+    return result;
+}
+
+static uint64_t digest_of_patches(const struct small_run *run, const char *database)
+{
+    struct database *opened;
+    struct held_table rows = {0};
+    must(database_open(&opened, small_run_file(run, database), false, &error));
+    must(holding_add(opened, "SELECT * FROM patch_experts", NULL, 0, &rows, &error));
+    database_close(opened);
+    return rows.digest;
+}
+
+/* Of 6, 9 and 12 test images the first and the middle one, with 2 · 2 patches in 2 blocks; also after a stop. */
+static void patches_are_recorded_in_the_last_test(void **state)
+{
+    (void)state;
+    struct small_run run;
+    struct stop stop = {0};
+    struct backend_spy count = {0}, off = {0};
+    small_run_open(&run, 1, NULL);
+    must(run_per_token(&run, "whole.db", "run.threads=1", &count));
+    expect_number(&run, "whole.db", "SELECT count(*) FROM patch_experts WHERE after_task = 2 AND width = 2", 12);
+    expect_number(&run, "whole.db", "SELECT count(*) FROM patch_experts", 12);
+    expect_number(&run, "whole.db", "SELECT 100 * sum(image) + sum(block) FROM patch_experts",
+                  100 * 2 * (3 + 4 + 6) + 6);
+    expect_number(&run, "whole.db", "SELECT count(DISTINCT name || file) FROM patch_usage WHERE NOT instr(file, '/')",
+                  6);
+    expect_number(&run, "whole.db", "SELECT 100 * count(*) + sum(2 * y + x) FROM patch_usage",
+                  100 * 48 + 12 * (1 + 2 + 3));
+    expect_number(
+        &run, "whole.db",
+        "SELECT count(*) FROM patch_usage WHERE NOT expert BETWEEN 0 AND (SELECT max(expert) FROM expert_counts)", 0);
+    struct backend_spy spy = {.stop = &stop, .stop_at_prediction = count.predictions - 1};
+    assert_int_equal(run_per_token(&run, "stopped.db", "run.threads=1", &spy), ERROR_STOPPED);
+    expect_number(&run, "stopped.db", "SELECT count(*) FROM patch_experts", 0);
+    must(run_per_token(&run, "stopped.db", "run.threads=1", &off));
+    assert_true(digest_of_patches(&run, "whole.db") == digest_of_patches(&run, "stopped.db"));
+    must(run_per_token(&run, "none.db", "evaluation.per_image=none", &off));
+    expect_number(&run, "none.db", "SELECT count(*) FROM patch_experts", 0);
+    must(run_per_token(&run, "off.db", "evaluation.patch_images=0", &off));
+    expect_number(&run, "off.db", "SELECT count(*) FROM patch_experts", 0);
+    small_run_close(&run);
+}
+
 /* Of the first step of the first task. */
 static double first_value(const struct small_run *run, const char *database, const char *column)
 {
@@ -517,6 +574,7 @@ int main(void)
         cmocka_unit_test(steps_that_are_skipped_are_counted),
         cmocka_unit_test(rows_have_the_models_numbers_of_blocks),
         cmocka_unit_test(classes_have_the_experts_of_their_last_test),
+        cmocka_unit_test(patches_are_recorded_in_the_last_test),
         cmocka_unit_test(steps_have_their_balance_loss),
         cmocka_unit_test(a_folder_in_use_is_refused),
         cmocka_unit_test(data_that_changed_is_refused),

@@ -92,7 +92,8 @@ static void tasks_follow_the_order(void **state)
     small_run_open(&run, 1,
                    (const char *const[]){"data.order=third", "tasks.third.classes=6", "data.split_by=order",
                                          "data.class_order=5 0 3 4 1 2", "data.first=2", "data.parts=2",
-                                         "training.epochs=2", "training.reference_iterations=yes", NULL});
+                                         "training.epochs=2", "training.iterations=1000",
+                                         "training.reference_iterations=yes", NULL});
     const struct data *data = &run.experiment->data;
     assert_int_equal(data->task_count, 3);
     assert_string_equal(data->tasks[2].settings.name, "third-3");

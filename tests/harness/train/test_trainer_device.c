@@ -10,7 +10,7 @@ static struct {
     const struct backend_ops *watched;
     struct backend_ops ops;
     bool plainly;
-    size_t downloads, records, replays, losses;
+    size_t downloads, records, replays, losses, branches;
 } watch;
 
 static status watch_download(struct backend *backend, void *host, const void *device, size_t bytes,
@@ -41,6 +41,16 @@ static status watch_replay(struct backend *backend, const struct recording *reco
     return watch.watched->replay(backend, recording, failure);
 }
 
+/* Plainly: one after the other, the second one first. */
+static status watch_branches(struct backend *backend, const struct branches *branches, struct error *failure)
+{
+    watch.branches++;
+    if (!watch.plainly)
+        return watch.watched->branches(backend, branches, failure);
+    TRY(branches->list[1].body(branches->list[1].context, failure));
+    return branches->list[0].body(branches->list[0].context, failure);
+}
+
 static void watch_backend(struct backend *backend, bool plainly)
 {
     watch.watched = backend->ops;
@@ -49,8 +59,9 @@ static void watch_backend(struct backend *backend, bool plainly)
     watch.ops.cross_entropy = watch_cross_entropy;
     watch.ops.record = watch_record;
     watch.ops.replay = watch_replay;
+    watch.ops.branches = watch_branches;
     watch.plainly = plainly;
-    watch.downloads = watch.records = watch.replays = watch.losses = 0;
+    watch.downloads = watch.records = watch.replays = watch.losses = watch.branches = 0;
     backend->ops = &watch.ops;
 }
 
@@ -109,6 +120,7 @@ static void expect_same_bits(const char *method, const char *precision, const ch
     } else {
         assert_int_equal(watch.losses, 9);
     }
+    assert_int_equal(watch.branches, 2 * watch.losses); /* both towers forward and backward */
     free(values);
     free(expected);
     small_run_close(&run);

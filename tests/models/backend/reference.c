@@ -291,3 +291,74 @@ void reference_softmax(double *p, const double *z, size_t n)
     for (size_t i = 0; i < n; i++)
         p[i] /= total;
 }
+
+/* One row of a sample through one expert: before [m] and h [m] are before and after activation and dropout. */
+static void expert_row(const struct reference_experts *o, size_t choice, size_t l, double *before, double *h)
+{
+    size_t e = (size_t)o->dispatch->chosen[choice], d = o->width, m = o->hidden;
+    const float *x = o->x + (choice / o->dispatch->top_k * o->rows + l) * d;
+    for (size_t u = 0; u < m; u++) {
+        before[u] = (double)o->parts[1][e * m + u];
+        for (size_t j = 0; j < d; j++)
+            before[u] += (double)x[j] * (double)o->parts[0][(e * m + u) * d + j];
+        h[u] = reference_activation(o->activation, before[u]) * o->keep[(choice * o->rows + l) * m + u];
+    }
+}
+
+void reference_experts(double *y, const struct reference_experts *o)
+{
+    size_t d = o->width, m = o->hidden;
+    double *before = malloc(2 * m * sizeof *before), *h = before + m;
+    for (size_t i = 0; i < o->dispatch->samples * o->dispatch->top_k * o->rows; i++) {
+        size_t choice = i / o->rows, l = i % o->rows, e = (size_t)o->dispatch->chosen[choice];
+        if (o->dispatch->slot[choice] < 0)
+            continue;
+        double *out = y + (choice / o->dispatch->top_k * o->rows + l) * d;
+        expert_row(o, choice, l, before, h);
+        for (size_t j = 0; j < d; j++) {
+            double value = (double)o->parts[3][e * d + j];
+            for (size_t u = 0; u < m; u++)
+                value += h[u] * (double)o->parts[2][(e * d + j) * m + u];
+            out[j] += o->scale * (double)o->weights[choice] * value;
+        }
+    }
+    free(before);
+}
+
+static void expert_row_backward(const struct reference_experts *o, size_t choice, size_t l, double *dgate, double *dx,
+                                double *const dparts[4], double *room)
+{
+    size_t e = (size_t)o->dispatch->chosen[choice], d = o->width, m = o->hidden,
+           row = choice / o->dispatch->top_k * o->rows + l;
+    const float *x = o->x + row * d, *dy = o->dy + row * d;
+    double *before = room, *h = room + m, weight = o->scale * (double)o->gates[choice];
+    bool frozen = o->frozen[e] != 0;
+    expert_row(o, choice, l, before, h);
+    for (size_t j = 0; j < d; j++) {
+        *dgate += o->scale * (double)dy[j] * (double)o->parts[3][e * d + j];
+        dparts[3][e * d + j] += frozen ? 0 : weight * (double)dy[j];
+    }
+    for (size_t u = 0; u < m; u++) {
+        double dh = 0;
+        for (size_t j = 0; j < d; j++) {
+            dh += (double)dy[j] * (double)o->parts[2][(e * d + j) * m + u];
+            dparts[2][(e * d + j) * m + u] += frozen ? 0 : weight * (double)dy[j] * h[u];
+        }
+        *dgate += o->scale * h[u] * dh;
+        dh *= weight * o->keep[(choice * o->rows + l) * m + u] * reference_slope(o->activation, before[u]);
+        dparts[1][e * m + u] += frozen ? 0 : dh;
+        for (size_t j = 0; j < d; j++) {
+            dparts[0][(e * m + u) * d + j] += frozen ? 0 : dh * (double)x[j];
+            dx[row * d + j] += dh * (double)o->parts[0][(e * m + u) * d + j];
+        }
+    }
+}
+
+void reference_experts_backward(double *dgates, double *dx, double *const dparts[4], const struct reference_experts *o)
+{
+    double *room = malloc(2 * o->hidden * sizeof *room);
+    for (size_t i = 0; i < o->dispatch->samples * o->dispatch->top_k * o->rows; i++)
+        if (o->dispatch->slot[i / o->rows] >= 0)
+            expert_row_backward(o, i / o->rows, i % o->rows, &dgates[i / o->rows], dx, dparts, room);
+    free(room);
+}

@@ -14,7 +14,7 @@ struct route_case {
     enum pattern pattern;
 };
 
-enum { MANY_EXPERTS = 512 }; /* so many have a way of their own */
+enum { MANY_EXPERTS = 512 /* so many have a way of their own */, MOST_SAMPLES = 300 };
 
 static const struct route_case route_cases[] = {
     {1, 1, 1, 1, 1, 1, 4, MIXED},
@@ -26,7 +26,8 @@ static const struct route_case route_cases[] = {
     {7, 2, 65, 9, 3, 1, 4, EQUAL_LOGITS},
     {40, 2, 65, MANY_EXPERTS, 3, 2, 4, SOME_WITHOUT_ROUTER}, /* projected together */
     {3, 2, 7, MANY_EXPERTS, 2, 1, 4, EQUAL_LOGITS},
-    {65, 65, 64, 5, 2, 1, 4, MIXED}, /* slots that leave the caches */
+    {65, 65, 64, 5, 2, 1, 4, MIXED},                       /* slots that leave the caches */
+    {MOST_SAMPLES, 1, 9, 6, 2, 2, 4, SOME_WITHOUT_ROUTER}, /* more than a kernel takes at once */
 };
 
 static void on_all_routes(device_body body)
@@ -39,7 +40,7 @@ static void on_all_routes(device_body body)
 struct problem {
     const struct route_case *c;
     struct operand x, routers, noise_weights, noise;
-    int32_t router[100];
+    int32_t router[MOST_SAMPLES];
     const int32_t *device_router;
     struct dispatch expected, device;
     double *gates;

@@ -11,6 +11,8 @@ enum { EXPERTS_MOST = 320 };
 
 enum pattern { MIXED, SOME_WITHOUT_ROUTER, ALL_WITHOUT_ROUTER, EQUAL_LOGITS };
 
+enum { MOST_SAMPLES = 4200 };
+
 struct mixture_case {
     size_t samples, width, experts, top_k, routers, limit;
     enum pattern pattern;
@@ -24,6 +26,7 @@ static const struct mixture_case cases[] = {
     {70, 5, 9, 3, 1, 20, EQUAL_LOGITS},
     {700, 12, 5, 3, 3, 150, MIXED}, /* experts fill up far apart */
     {300, 16, 300, 2, 1, 2, SOME_WITHOUT_ROUTER},
+    {MOST_SAMPLES, 3, 40, 2, 2, 250, SOME_WITHOUT_ROUTER}, /* more choices than one block sorts */
 };
 
 static void on_all_cases(device_body body)
@@ -36,7 +39,7 @@ static void on_all_cases(device_body body)
 struct problem {
     const struct mixture_case *c;
     struct operand x, routers, noise;
-    int32_t router[700];
+    int32_t router[MOST_SAMPLES];
     const int32_t *device_router;
     struct dispatch expected, device;
     double *p, *gates;

@@ -5,8 +5,8 @@
 #include "models/optimizers/optimizer.h"
 #include "tests/models/device.h"
 
-/* Segments of 1, 7, 63, 65 and 40,000 values (more than one job's worth); flags 0 and 2 are set, 1 is not. */
-enum { SEGMENTS = 5, VALUES = 1 + 7 + 63 + 65 + 40000, STEPS = 3 };
+/* Segments of 1, 7, 63, 65 and 40,001 values (more than one job's worth); flags 0 and 2 are set, 1 is not. */
+enum { SEGMENTS = 5, VALUES = 1 + 7 + 63 + 65 + 40001, STEPS = 3 };
 
 static const uint64_t segment_offsets[SEGMENTS + 1] = {0, 1, 8, 71, 136, VALUES};
 static const int32_t segment_flag[SEGMENTS] = {0, 1, 2, 1, 0}, segment_flags[3] = {1, 0, 1};
@@ -63,6 +63,7 @@ static void reference_lamb(struct moments *r, size_t s, const float *g, double r
 static struct update update_of(struct device *d)
 {
     return (struct update){.segments = SEGMENTS,
+                           .n = VALUES,
                            .offsets = to_device(d, segment_offsets, sizeof segment_offsets),
                            .flag = to_device(d, segment_flag, sizeof segment_flag),
                            .flags = to_device(d, segment_flags, sizeof segment_flags)};
@@ -118,6 +119,7 @@ static void segments_whose_flag_is_set_are_stepped(void **state)
         {optimizer_adamw.rule, reference_adamw},
         {{&optimizer_adamw, .beta1 = 0.8, .beta2 = 0.99, .epsilon = 1e-6, .weight_decay = 0.1, .l2 = 1e-2},
          reference_adamw},
+        {{&optimizer_adamw, .beta1 = 0, .beta2 = 0, .epsilon = 1e-3}, reference_adamw},
         {optimizer_sgd.rule, reference_sgd},
         {{&optimizer_sgd, .momentum = 0.5, .weight_decay = 0.1, .l2 = 1e-2}, reference_sgd},
         {{&optimizer_sgd, .momentum = 0}, reference_sgd},
@@ -196,6 +198,7 @@ static void steps_as_public_code(struct device *d, const void *parameters)
                                                           {0.05f, 0.25f, -0.4f, -0.1f, 0.3f, -1e-6f, 3e-6f}};
     struct update_rule rule = c->optimizer->rule;
     struct update update = {.segments = PUBLIC_TENSORS,
+                            .n = PUBLIC_VALUES,
                             .offsets = to_device(d, offsets, sizeof offsets),
                             .flag = room(d, PUBLIC_TENSORS * sizeof(int32_t)),
                             .flags = to_device(d, (const int32_t[]){1}, sizeof(int32_t)),
@@ -234,6 +237,7 @@ static void keeps_its_range(struct device *d, const void *unused)
     }
     moments[N - 1] = NAN;
     struct update update = {.segments = 3,
+                            .n = N,
                             .offsets = to_device(d, (const uint64_t[]){0, EACH, 2 * EACH, N}, 4 * sizeof(uint64_t)),
                             .flag = room(d, 3 * sizeof(int32_t)),
                             .flags = to_device(d, (const int32_t[]){1}, sizeof(int32_t)),

@@ -423,7 +423,7 @@ static void sums_of_columns_add_up(void **state)
 }
 
 /* A backend may keep frozen weights in a form of its own: not beyond their writing, nor beyond their group, where others
- * come to the same memory. */
+ * come to the same memory, and a recorded product reads them as they are by then. */
 enum { IN = 48, OUT = 80, ROWS = 5 };
 
 static struct linear frozen_linear(struct device *d, struct arena *arena, struct parameters **group, float *values)
@@ -458,6 +458,44 @@ static void expect_both_ways(struct device *d, const struct linear *linear, cons
     }
 }
 
+struct recorded_product {
+    struct device *d;
+    const struct linear *linear;
+    struct matrix x, y;
+};
+
+static status run_product(void *context, struct error *failure)
+{
+    struct recorded_product *p = context;
+    return linear_forward(p->d->backend, p->linear, &(struct linear_forward){.x = p->x, .y = p->y}, failure);
+}
+
+/* Draws weights and bias, writes them to the group and repeats the product. */
+static void expect_recorded(struct device *d, const struct linear *linear, struct parameters *group)
+{
+    struct operand x = draw_operand(d, ROWS * IN, 1.0f), y = blank_operand(d, ROWS * OUT);
+    struct recorded_product product = {d, linear, operand_rows(d, x.device, ROWS, IN),
+                                       operand_rows(d, y.device, ROWS, OUT)};
+    struct recording recording = {0};
+    for (int time = 0; time < 4; time++) {
+        struct operand weight = draw_weights(d, OUT * IN), bias = draw(d, OUT, 2.0f);
+        must(parameters_upload(group, &group->list[0], weight.host, &error));
+        must(parameters_upload(group, &group->list[1], bias.host, &error));
+        if (time == 1)
+            must(d->ops->record(d->backend, &recording, run_product, &product, &error));
+        else if (recording.owner != NULL)
+            must(d->ops->replay(d->backend, &recording, &error));
+        else
+            must(run_product(&product, &error));
+        double *expected = doubles(d, NULL, ROWS * OUT);
+        reference_product(expected, matrix_rows(x.host, ROWS, IN), false, matrix_rows(weight.host, OUT, IN), true);
+        for (size_t i = 0; i < ROWS * OUT; i++)
+            expected[i] += (double)bias.host[i % OUT];
+        expect_close_operand(d, "recorded product", y.device, expected, ROWS * OUT, 3e-6);
+    }
+    d->ops->recording_destroy(d->backend, &recording);
+}
+
 static void change_frozen_weights(struct device *d, const void *parameters)
 {
     (void)parameters;
@@ -470,6 +508,7 @@ static void change_frozen_weights(struct device *d, const void *parameters)
     expect_both_ways(d, &linear, first.host);
     must(parameters_upload(group, &group->list[0], second.host, &error));
     expect_both_ways(d, &linear, second.host);
+    expect_recorded(d, &linear, group);
     parameters_destroy(group);
     arena_release(&d->memory, mark);
     linear = frozen_linear(d, &d->memory, &group, third.host);

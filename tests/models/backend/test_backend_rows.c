@@ -4,6 +4,7 @@
 #include "tests/models/device.h"
 
 #include <math.h>
+#include <string.h>
 
 struct rows_case {
     size_t rows, columns;
@@ -11,7 +12,9 @@ struct rows_case {
 };
 
 static const struct rows_case rows_cases[] = {
-    {1, 1, 1, 0}, {7, 63, 1, 0}, {63, 65, 30, 5}, {197, 7, 1e-4f, 0}, {65, 577, 1, -3}, {577, 197, 1, 0},
+    {1, 1, 1, 0},    {7, 63, 1, 0},  {63, 65, 30, 5}, {197, 7, 1e-4f, 0}, {65, 577, 1, -3}, {577, 197, 1, 0},
+    {9, 132, 1, 0},  {3, 512, 1, 0}, {3, 768, 30, 5}, {2, 1024, 1, -3}, /* rows that a GPU keeps in registers */
+    {2, 1028, 1, 0},                                                    /* and a wider one */
 };
 enum { ROWS_CASES = sizeof rows_cases / sizeof *rows_cases };
 
@@ -28,6 +31,52 @@ static struct operand draw_rows(struct device *d, const struct rows_case *c)
         x.host[i] += c->offset;
     x.device = to_device(d, x.host, c->rows * c->columns * sizeof(float));
     return x;
+}
+
+/* dx = addend + …, where the addend is dx itself, another matrix or none; and dx once more as an operand of products. */
+static void norm_gradients(struct device *d, const struct rows_case *c, const struct layer_norm *forward,
+                           struct matrix x)
+{
+    size_t n = c->rows * c->columns;
+    const float *gain = from_device(d, forward->gain, c->columns * sizeof *gain);
+    struct operand dy = draw_operand(d, n, 1.0f), dx = draw(d, n, 1.0f), dgain = draw(d, c->columns, 1.0f),
+                   dbias = draw(d, c->columns, 1.0f), other = blank(d, n), alone = blank(d, n),
+                   product = blank_operand(d, n);
+    struct matrix past = matrix_rows(to_device(d, dx.host, n * sizeof(float)), c->rows, c->columns),
+                  slope = matrix_rows(dy.host, c->rows, c->columns);
+    double *edx = doubles(d, dx.host, n), *ealone = doubles(d, NULL, n), *unused = doubles(d, NULL, 2 * c->columns),
+           *egain = doubles(d, dgain.host, c->columns), *ebias = doubles(d, dbias.host, c->columns);
+    reference_layer_norm_backward(edx, egain, ebias, x, slope, gain);
+    reference_layer_norm_backward(ealone, unused, unused + c->columns, x, slope, gain);
+    struct matrix in_place = matrix_rows(dx.device, c->rows, c->columns);
+    struct layer_norm_backward backward = {.x = forward->x,
+                                           .dy = operand_rows(d, dy.device, c->rows, c->columns),
+                                           .dx = in_place,
+                                           .addend = in_place,
+                                           .gain = forward->gain,
+                                           .statistics = forward->statistics,
+                                           .dgain = dgain.device,
+                                           .dbias = dbias.device};
+    must(d->ops->layer_norm_backward(d->backend, &backward, &error));
+    expect_close(d, "gradient of the input", dx.device, edx, n, 2e-5);
+    expect_close(d, "gradient of the gain", dgain.device, egain, c->columns, 2e-5);
+    expect_close(d, "gradient of the bias", dbias.device, ebias, c->columns, 2e-5);
+    backward.dgain = backward.dbias = NULL;
+    backward.dx = matrix_rows(other.device, c->rows, c->columns);
+    backward.addend = past;
+    if (backward.dy.type == TENSOR_BF16)
+        backward.rounded = operand_rows(d, product.device, c->rows, c->columns);
+    must(d->ops->layer_norm_backward(d->backend, &backward, &error));
+    float *values = from_device(d, dx.device, n * sizeof *values);
+    expect_floats(d, "the same past a frozen norm, out of place", other.device, values, n);
+    if (backward.rounded.data != NULL) {
+        operand_to_device(d, values, n);
+        expect_operand(d, "the same as an operand", product.device, values, n);
+    }
+    backward.dx = matrix_rows(alone.device, c->rows, c->columns);
+    backward.addend = backward.rounded = (struct matrix){0};
+    must(d->ops->layer_norm_backward(d->backend, &backward, &error));
+    expect_close(d, "gradient without an addend", alone.device, ealone, n, 2e-5);
 }
 
 static void layer_norms(struct device *d, const void *parameters)
@@ -52,28 +101,8 @@ static void layer_norms(struct device *d, const void *parameters)
     must(d->ops->layer_norm(d->backend, &forward, &error));
     expect_operand(d, "layer norm without statistics", again.device, operand_from_device(d, y.device, n), n);
 
-    struct operand dy = draw_operand(d, n, 1.0f), dx = draw(d, n, 1.0f), dgain = draw(d, c->columns, 1.0f),
-                   dbias = draw(d, c->columns, 1.0f);
-    struct operand frozen_dx = {.device = to_device(d, dx.host, n * sizeof(float))};
-    double *edx = doubles(d, dx.host, n), *egain = doubles(d, dgain.host, c->columns),
-           *ebias = doubles(d, dbias.host, c->columns);
-    reference_layer_norm_backward(edx, egain, ebias, host, matrix_rows(dy.host, c->rows, c->columns), gain.host);
-    struct layer_norm_backward backward = {.x = device,
-                                           .dy = operand_rows(d, dy.device, c->rows, c->columns),
-                                           .dx = matrix_rows(dx.device, c->rows, c->columns),
-                                           .gain = gain.device,
-                                           .statistics = statistics.device,
-                                           .dgain = dgain.device,
-                                           .dbias = dbias.device};
-    must(d->ops->layer_norm_backward(d->backend, &backward, &error));
-    expect_close(d, "gradient of the input", dx.device, edx, n, 2e-5);
-    expect_close(d, "gradient of the gain", dgain.device, egain, c->columns, 2e-5);
-    expect_close(d, "gradient of the bias", dbias.device, ebias, c->columns, 2e-5);
-    backward.dx = matrix_rows(frozen_dx.device, c->rows, c->columns);
-    backward.dgain = backward.dbias = NULL;
-    must(d->ops->layer_norm_backward(d->backend, &backward, &error));
-    expect_floats(d, "gradient through a frozen norm", frozen_dx.device, from_device(d, dx.device, n * sizeof(float)),
-                  n);
+    forward.statistics = statistics.device;
+    norm_gradients(d, c, &forward, host);
 }
 
 static void layer_norm_and_back(void **state)
@@ -360,48 +389,80 @@ struct attention_case {
     size_t batch, positions, width, heads;
     bool causal;
     float deviation; /* large: scores far apart, a probability near 1 */
+    size_t chosen;   /* queries a sample; 0: all */
 };
 
 static const struct attention_case attention_cases[] = {
-    {1, 1, 64, 1, true, 1},    {3, 7, 192, 3, false, 1},   {2, 65, 128, 2, true, 1},
-    {2, 63, 64, 1, false, 12}, {1, 197, 64, 1, false, 1},  {1, 577, 64, 1, false, 1},
-    {2, 65, 160, 2, false, 1}, {2, 33, 176, 2, true, 1},   {1, 70, 208, 2, false, 1}, /* ViT-H, g and bigG */
-    {1, 33, 128, 1, true, 1},  {20, 65, 448, 7, false, 1}, /* more than stays in the caches */
+    {1, 1, 64, 1, true, 1, 0},    {3, 7, 192, 3, false, 1, 0},   {2, 65, 128, 2, true, 1, 0},
+    {2, 63, 64, 1, false, 12, 0}, {1, 197, 64, 1, false, 1, 0},  {1, 577, 64, 1, false, 1, 0},
+    {2, 65, 160, 2, false, 1, 0}, {2, 33, 176, 2, true, 1, 0},   {1, 70, 208, 2, false, 1, 0}, /* ViT-H, g and bigG */
+    {1, 33, 128, 1, true, 1, 0},  {20, 65, 448, 7, false, 1, 0}, /* more than stays in the caches */
+    {3, 50, 128, 2, false, 1, 1}, {2, 77, 128, 1, true, 1, 2},   {1, 257, 208, 2, false, 1, 1},
 };
+
+/* Values at chosen rows of every position: dout of the others is 0, which gives their queries no gradient. */
+static float *spread_rows(struct device *d, const struct attention_case *c, const int32_t *rows, const float *chosen)
+{
+    float *all = arena_take(&d->host, c->batch * c->positions * c->width * sizeof *all);
+    memset(all, 0, c->batch * c->positions * c->width * sizeof *all);
+    for (size_t i = 0; i < c->batch * c->chosen; i++)
+        memcpy(all + (size_t)rows[i] * c->width, chosen + i * c->width, c->width * sizeof *all);
+    return all;
+}
 
 static void attends(struct device *d, const void *parameters)
 {
     const struct attention_case *c = parameters;
-    size_t n = c->batch * c->positions * c->width;
-    struct operand qkv = draw_operand(d, 3 * n, c->deviation), dout = draw_operand(d, n, 1.0f),
-                   out = blank_operand(d, n), dqkv = blank_operand(d, 3 * n);
-    double *expected = doubles(d, NULL, n), *gradient = doubles(d, NULL, 3 * n);
-    struct reference_attention reference = {c->batch, c->positions, c->width, c->heads, c->causal, qkv.host, dout.host};
-    reference_attention(expected, &reference);
-    reference_attention_backward(gradient, &reference);
+    size_t queries = c->chosen > 0 ? c->chosen : c->positions, n = c->batch * c->positions * c->width,
+           results = c->batch * queries * c->width;
+    struct operand qkv = draw_operand(d, 3 * n, c->deviation), dout = draw_operand(d, results, 1.0f),
+                   out = blank_operand(d, results), dqkv = blank_operand(d, 3 * n);
+    int32_t *rows = arena_take(&d->host, c->batch * queries * sizeof *rows);
+    for (size_t i = 0; i < c->batch * queries; i++) /* of each sample the first, then the last ones backwards */
+        rows[i] = (int32_t)(i / queries * c->positions + (c->positions - i % queries) % c->positions);
+    struct attention_backward back = {.batch = c->batch,
+                                      .positions = c->positions,
+                                      .width = c->width,
+                                      .heads = c->heads,
+                                      .causal = c->causal,
+                                      .type = backend_operand_type(d->backend),
+                                      .rows_per_sample = c->chosen,
+                                      .qkv = qkv.device,
+                                      .out = out.device,
+                                      .dout = dout.device,
+                                      .lse = room(d, c->batch * c->heads * queries * sizeof(float)),
+                                      .dqkv = dqkv.device};
+    if (c->chosen > 0)
+        back.rows = to_device(d, rows, c->batch * queries * sizeof *rows);
     must(d->ops->attention(d->backend,
                            &(struct attention){.batch = c->batch,
                                                .positions = c->positions,
                                                .width = c->width,
                                                .heads = c->heads,
                                                .causal = c->causal,
-                                               .type = backend_operand_type(d->backend),
+                                               .type = back.type,
+                                               .rows = back.rows,
+                                               .rows_per_sample = c->chosen,
                                                .qkv = qkv.device,
-                                               .out = out.device},
+                                               .out = out.device,
+                                               .lse = (float *)back.lse},
                            &error));
-    must(d->ops->attention_backward(d->backend,
-                                    &(struct attention_backward){.batch = c->batch,
-                                                                 .positions = c->positions,
-                                                                 .width = c->width,
-                                                                 .heads = c->heads,
-                                                                 .causal = c->causal,
-                                                                 .type = backend_operand_type(d->backend),
-                                                                 .qkv = qkv.device,
-                                                                 .dout = dout.device,
-                                                                 .dqkv = dqkv.device},
-                                    &error));
+    must(d->ops->attention_backward(d->backend, &back, &error));
+    double *expected = doubles(d, NULL, n), *gradient = doubles(d, NULL, 3 * n);
+    struct reference_attention reference = {c->batch,
+                                            c->positions,
+                                            c->width,
+                                            c->heads,
+                                            c->causal,
+                                            qkv.host,
+                                            c->chosen > 0 ? spread_rows(d, c, rows, dout.host) : dout.host};
+    reference_attention(expected, &reference);
+    reference_attention_backward(gradient, &reference);
+    double *wanted = doubles(d, NULL, results);
+    for (size_t i = 0; i < results; i++)
+        wanted[i] = expected[c->chosen > 0 ? (size_t)rows[i / c->width] * c->width + i % c->width : i];
     double tolerance = c->deviation > 1 ? 1e-4 : 5e-6; /* scores of ±1000 are themselves rounded to 1e-4 */
-    expect_close_operand(d, "attention", out.device, expected, n, tolerance);
+    expect_close_operand(d, "attention", out.device, wanted, results, tolerance);
     expect_close_operand(d, "attention's gradient", dqkv.device, gradient, 3 * n, tolerance);
 }
 
@@ -412,15 +473,26 @@ static void attention_and_back(void **state)
         on_device(attends, &attention_cases[i]);
 }
 
+/* Around the sizes at which kernels change: strips of 16, chunks of 32, 80, 176 and 208 keys. */
+static void attention_of_all_lengths(void **state)
+{
+    (void)state;
+    static const size_t lengths[] = {2, 15, 16, 17, 31, 32, 33, 48, 77, 80, 81, 113, 129, 160, 177, 193, 208, 209, 210};
+    static const size_t columns[] = {64, 96, 128};
+    for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++)
+        for (size_t j = 0; j < 3; j++)
+            on_device(attends, &(struct attention_case){1, lengths[i], columns[j], 1, (i + j) % 2 == 0, 1, 0});
+}
+
 /* A causal position has the same bits however many follow it: what comes after a prompt, and how long the batch's longest
  * one is, must not matter. */
 static void attends_to_what_is_before(struct device *d, const void *unused)
 {
     (void)unused;
-    enum { LONGEST = 80, WIDTH = 128 };
+    enum { LONGEST = 230, WIDTH = 128 };
     struct operand qkv = draw_operand(d, LONGEST * 3 * WIDTH, 1.0f);
     const float *whole = NULL;
-    for (size_t positions = LONGEST; positions > 0; positions--) {
+    for (size_t positions = LONGEST; positions > 0; positions -= positions > 212 ? 9 : positions > 82 ? 2 : 1) {
         struct operand out = blank_operand(d, positions * WIDTH);
         must(d->ops->attention(d->backend,
                                &(struct attention){.batch = 1,
@@ -460,14 +532,17 @@ static void attend_overflowing(struct device *d, size_t positions, size_t column
                            .heads = WIDTH / 64,
                            .type = backend_operand_type(d->backend),
                            .qkv = operand_to_device(d, qkv.host, values),
-                           .out = out.device};
+                           .out = out.device,
+                           .lse = room(d, rows * (WIDTH / 64) * sizeof(float))};
     struct attention_backward back = {.batch = BATCH,
                                       .positions = positions,
                                       .width = WIDTH,
                                       .heads = op.heads,
                                       .type = op.type,
                                       .qkv = op.qkv,
+                                      .out = op.out,
                                       .dout = dout.device,
+                                      .lse = op.lse,
                                       .dqkv = dqkv.device};
     must(d->ops->attention(d->backend, &op, &error));
     must(d->ops->attention_backward(d->backend, &back, &error));
@@ -531,17 +606,12 @@ static void dropout_is_addressed(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(dropout_is_addressed),
-        cmocka_unit_test(layer_norm_and_back),
-        cmocka_unit_test(activation_and_back),
-        cmocka_unit_test(rows_are_gathered_and_scattered),
-        cmocka_unit_test(rows_are_numbered),
-        cmocka_unit_test(rows_are_normalised),
-        cmocka_unit_test(positions_are_averaged),
-        cmocka_unit_test(attention_and_back),
-        cmocka_unit_test(attention_does_not_know_what_follows),
-        cmocka_unit_test(overflows_are_not_hidden),
-        cmocka_unit_test(attention_does_not_hide_overflows),
+        cmocka_unit_test(dropout_is_addressed),     cmocka_unit_test(layer_norm_and_back),
+        cmocka_unit_test(activation_and_back),      cmocka_unit_test(rows_are_gathered_and_scattered),
+        cmocka_unit_test(rows_are_numbered),        cmocka_unit_test(rows_are_normalised),
+        cmocka_unit_test(positions_are_averaged),   cmocka_unit_test(attention_and_back),
+        cmocka_unit_test(attention_of_all_lengths), cmocka_unit_test(attention_does_not_know_what_follows),
+        cmocka_unit_test(overflows_are_not_hidden), cmocka_unit_test(attention_does_not_hide_overflows),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

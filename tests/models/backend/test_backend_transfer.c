@@ -1,4 +1,5 @@
-/* What travels to the device beside computing, and what is recorded and repeated. */
+/* What travels to the device and back beside computing, what runs side by side, and what is recorded and repeated. */
+#include <math.h>
 #include <string.h>
 
 #include "tests/models/device.h"
@@ -77,6 +78,143 @@ static void two_loads_may_be_on_their_way(struct device *d, const void *unused)
     expect_integers(d, "entries", own, expected, 2);
     d->ops->staging_close(d->backend, &queue);
 }
+
+/* An entry has the values of the time when it was copied, though the device goes on changing them, and is read while the next
+ * one is on its way. */
+static void results_come_later(struct device *d, const void *unused)
+{
+    enum { ENTRIES = 7 };
+    (void)unused;
+    struct fetch_queue queue;
+    float *y = room(d, VALUES * sizeof *y), value = 1;
+    struct weighted_sum twice = {.count = 1, .n = VALUES, .inputs = {y}, .weights = {2}, .out = y};
+    for (size_t i = 0; i < VALUES; i++)
+        must(d->ops->upload(d->backend, y + i, &value, sizeof value, &error));
+    must(d->ops->fetch_open(d->backend, &queue, (VALUES + 1) * sizeof *y, &error));
+    for (size_t entry = 0; entry <= ENTRIES; entry++) {
+        size_t count = VALUES - entry % 3,
+               before = VALUES - (entry + 2) % 3; /* parts of entries: some values, and one */
+        if (entry < ENTRIES) {
+            must(d->ops->fetch_copy(d->backend, &queue, y, count * sizeof *y, &error));
+            must(d->ops->weighted_sum(d->backend, &twice, &error));
+            must(d->ops->fetch_copy(d->backend, &queue, y, sizeof *y, &error));
+            must(d->ops->fetch_send(d->backend, &queue, &error));
+            must(d->ops->weighted_sum(d->backend, &twice, &error));
+        }
+        if (entry == 0)
+            continue;
+        const void *host;
+        must(d->ops->fetch_take(d->backend, &queue, &host, &error));
+        for (size_t i = 0; i <= before; i++)
+            assert_float_equal(((const float *)host)[i], ldexpf(i < before ? 1 : 2, 2 * ((int)entry - 1)), 0);
+    }
+    d->ops->fetch_close(d->backend, &queue);
+    d->ops->fetch_close(d->backend, &(struct fetch_queue){0});
+}
+
+/* --- Branches --- */
+
+/* sums += columns of x, x ← 2 x, some times; the sums of so many rows need scratch memory between two kernels. */
+enum { ROWS = 600, COLUMNS = 8 };
+struct sums {
+    struct device *d;
+    float *x, *sums;
+    bool fails;
+};
+
+static status add_sums(void *context, struct error *failure)
+{
+    enum { TIMES = 3 };
+    const struct sums *s = context;
+    struct column_sum sum = {.x = matrix_rows(s->x, ROWS, COLUMNS), .out = s->sums};
+    struct weighted_sum twice = {.count = 1, .n = ROWS * COLUMNS, .inputs = {s->x}, .weights = {2}, .out = s->x};
+    for (int i = 0; i < TIMES; i++) {
+        TRY(s->d->ops->column_sum(s->d->backend, &sum, failure));
+        TRY(s->d->ops->weighted_sum(s->d->backend, &twice, failure));
+    }
+    return s->fails ? error_set(failure, ERROR_ARGUMENT, "as told") : OK;
+}
+
+static status add_both(void *context, struct error *failure)
+{
+    struct sums *both = context;
+    struct branches branches = {{{add_sums, &both[0]}, {add_sums, &both[1]}}};
+    return both[0].d->ops->branches(both[0].d->backend, &branches, failure);
+}
+
+static void take_sums(struct device *d, struct sums sums[2])
+{
+    for (int i = 0; i < 2; i++) {
+        struct operand x = draw(d, ROWS * COLUMNS, 1.0f);
+        sums[i] = (struct sums){.d = d, .x = x.device, .sums = room(d, COLUMNS * sizeof(float))};
+        must(d->ops->zero(d->backend, sums[i].sums, COLUMNS * sizeof(float), &error));
+    }
+}
+
+/* Of the same values, one body after the other. */
+static void copy_sums(struct device *d, struct sums to[2], const struct sums from[2])
+{
+    take_sums(d, to);
+    for (int i = 0; i < 2; i++)
+        must(d->ops->copy(d->backend, to[i].x, from[i].x, ROWS * COLUMNS * sizeof(float), &error));
+}
+
+static void expect_same_sums(struct device *d, const struct sums found[2], const struct sums expected[2])
+{
+    for (int i = 0; i < 2; i++)
+        expect_floats(d, "sums of a branch", found[i].sums, from_device(d, expected[i].sums, COLUMNS * sizeof(float)),
+                      COLUMNS);
+}
+
+/* Side by side, recorded and replayed: the bits of one after the other, also for what follows both. */
+static void branches_give_the_same_bits(struct device *d, const void *unused)
+{
+    enum { LAUNCHES = 7 };
+    (void)unused;
+    struct sums branches[2], plain[2];
+    struct recording recording = {0};
+    take_sums(d, branches);
+    copy_sums(d, plain, branches);
+    for (int i = 0; i < LAUNCHES; i++) {
+        for (int k = 0; k < 2; k++)
+            must(add_sums(&plain[k], &error));
+        if (i == 0)
+            must(add_both(branches, &error));
+        else if (i == 1)
+            must(d->ops->record(d->backend, &recording, add_both, branches, &error));
+        else if (recording.owner != NULL)
+            must(d->ops->replay(d->backend, &recording, &error));
+        else
+            must(add_both(branches, &error));
+        expect_same_sums(d, branches, plain);
+    }
+    assert_true((recording.owner != NULL) == (strcmp(d->ops->name, "cpu") != 0));
+    d->ops->recording_destroy(d->backend, &recording);
+}
+
+/* Either body; the streams are together again afterwards. */
+static void a_branch_that_fails_is_told(struct device *d, const void *unused)
+{
+    (void)unused;
+    for (int failing = 0; failing < 2; failing++) {
+        struct sums branches[2], plain[2];
+        struct recording recording = {0};
+        take_sums(d, branches);
+        branches[failing].fails = true;
+        assert_int_equal(add_both(branches, &error), ERROR_ARGUMENT);
+        assert_int_equal(d->ops->record(d->backend, &recording, add_both, branches, &error), ERROR_ARGUMENT);
+        assert_null(recording.owner);
+        take_sums(d, branches);
+        copy_sums(d, plain, branches);
+        must(d->ops->record(d->backend, &recording, add_both, branches, &error));
+        for (int k = 0; k < 2; k++)
+            must(add_sums(&plain[k], &error));
+        expect_same_sums(d, branches, plain);
+        d->ops->recording_destroy(d->backend, &recording);
+    }
+}
+
+/* --- Recording --- */
 
 /* y ← 2 y + x Wᵀ */
 struct repeated {
@@ -197,6 +335,9 @@ static void a_body_that_fails_is_told(struct device *d, const void *unused)
 TEST(uploads_in_a_row)
 TEST(entries_in_a_row)
 TEST(two_loads_may_be_on_their_way)
+TEST(results_come_later)
+TEST(branches_give_the_same_bits)
+TEST(a_branch_that_fails_is_told)
 TEST(replayed_with_other_values)
 TEST(what_cannot_be_recorded_runs_plainly)
 TEST(a_body_that_fails_is_told)
@@ -207,6 +348,9 @@ int main(void)
         cmocka_unit_test(test_uploads_in_a_row),
         cmocka_unit_test(test_entries_in_a_row),
         cmocka_unit_test(test_two_loads_may_be_on_their_way),
+        cmocka_unit_test(test_results_come_later),
+        cmocka_unit_test(test_branches_give_the_same_bits),
+        cmocka_unit_test(test_a_branch_that_fails_is_told),
         cmocka_unit_test(test_replayed_with_other_values),
         cmocka_unit_test(test_what_cannot_be_recorded_runs_plainly),
         cmocka_unit_test(test_a_body_that_fails_is_told),

@@ -97,6 +97,7 @@ static void bytes_in_bf16(void **state)
     (void)state;
     const struct cost_experts *lora = LORA(&vit_b_16, 2, 64);
     near((double)cost_packed_bytes(&vit_b_16, TOWER_IMAGE, NULL), 2 * 84.9e6, 0.001);
+    near((double)cost_rounded_bytes(&vit_b_16, TOWER_IMAGE, lora), 2 * 84.9e6, 0.001);
     near((double)cost_packed_bytes(&vit_b_16, TOWER_IMAGE, lora), 2 * 84.9e6 * (1 + 11.0 / 12), 0.001);
     near((double)cost_packed_bytes(&vit_b_16, TOWER_TEXT, lora), 2 * 37.7e6 * (1 + 11.0 / 12), 0.002);
     size_t f32 = cost_step_bytes(&vit_b_16, 16, 100, 14, lora, PRECISION_F32),
@@ -104,6 +105,7 @@ static void bytes_in_bf16(void **state)
     assert_true(bf16 > f32 / 2 && bf16 < f32 * 2 / 3); /* the stream stays in f32 */
     const struct cost_experts replacing = {.top_k = 1, .hidden = {3072, 2048}, .blocks = {12, 12}, .replace_mlp = true};
     assert_int_equal(cost_packed_bytes(&vit_b_16, TOWER_IMAGE, &replacing), 2 * 23 * 4 * 768 * 768);
+    assert_int_equal(cost_rounded_bytes(&vit_b_16, TOWER_IMAGE, &replacing), 2 * 12 * 4 * 768 * 768);
 }
 
 /* As many hidden units in the place of the MLP are no more products forward, and one more backward: the weights'. */

@@ -10,6 +10,8 @@
 
 #define __global__
 #define __device__
+#define __host__
+#define __launch_bounds__(...)
 #define __shared__ static
 #define DYNAMIC_SHARED(type, name) type *name = static_cast<type *>(emulation_shared())
 
@@ -26,15 +28,25 @@ typedef struct emulation_stream *cudaStream_t;
 typedef struct emulation_event *cudaEvent_t;
 typedef struct emulation_graph *cudaGraph_t, *cudaGraphExec_t;
 
-/* What a stream is asked for waits until a thread waits for the stream, or is kept while the stream is captured. */
-void emulation_submit(cudaStream_t stream, std::function<void()> work);
+/* What a stream is asked for waits until a thread waits for the stream, or is kept while the stream is captured. name: of
+ * the node that it becomes then, for a program that counts them (graph_node_met in tests/bench/budget.h). */
+void emulation_submit(cudaStream_t stream, std::function<void()> work, const char *name);
 
 void *emulation_shared();
 void emulation_launch(dim3 grid, dim3 block, std::size_t shared, std::size_t most,
                       const std::function<void()> &thread); /* most: of shared memory */
 std::uint64_t emulation_exchange(std::uint64_t value,
                                  int lanes); /* the value of the lane whose number differs by xor */
+void *
+emulation_warp_memory(std::size_t bytes); /* what a warp's lanes write before their next exchange, and read after it */
 [[noreturn]] void emulation_fault(const char *what);
+
+/* Copies to shared memory in groups of a thread. A place holds NaN from the beginning of its copy until its thread waits for it;
+ * zeros unless there. */
+void emulation_copy_later(void *to, const void *from, std::size_t bytes, bool there);
+void emulation_commit();
+void emulation_wait(std::size_t latest); /* for all groups but the latest ones */
+
 void __syncthreads();
 
 static inline void __syncwarp()
@@ -44,18 +56,19 @@ static inline void __syncwarp()
 
 /* Arguments have their values of now, whenever the kernel runs. */
 template <typename Kernel, typename... Arguments>
-void emulation_enqueue(cudaStream_t stream, dim3 grid, dim3 block, std::size_t shared, std::size_t most, Kernel kernel,
-                       Arguments... arguments)
+void emulation_enqueue(cudaStream_t stream, const char *name, dim3 grid, dim3 block, std::size_t shared,
+                       std::size_t most, Kernel kernel, Arguments... arguments)
 {
-    emulation_submit(stream, [=] { emulation_launch(grid, block, shared, most, [=] { kernel(arguments...); }); });
+    emulation_submit(
+        stream, [=] { emulation_launch(grid, block, shared, most, [=] { kernel(arguments...); }); }, name);
 }
 
 #define CUDA_LAUNCH(cuda, kernel, grid, block, shared, ...)                                                            \
-    emulation_enqueue((cuda)->stream, (grid), (block), (shared), 48 << 10, [](auto... values) { kernel(values...); },  \
-                      __VA_ARGS__)
+    emulation_enqueue((cuda)->stream, #kernel, (grid), (block), (shared), 48 << 10,                                    \
+                      [](auto... values) { kernel(values...); }, __VA_ARGS__)
 #define CUDA_LAUNCH_LARGE(cuda, kernel, grid, block, shared, ...)                                                      \
-    emulation_enqueue((cuda)->stream, (grid), (block), (shared), 99 << 10, [](auto... values) { kernel(values...); },  \
-                      __VA_ARGS__)
+    emulation_enqueue((cuda)->stream, #kernel, (grid), (block), (shared), 99 << 10,                                    \
+                      [](auto... values) { kernel(values...); }, __VA_ARGS__)
 
 template <typename T> T __shfl_xor_sync(unsigned int mask, T value, int lanes)
 {
@@ -65,6 +78,36 @@ template <typename T> T __shfl_xor_sync(unsigned int mask, T value, int lanes)
     bits = emulation_exchange(bits, lanes);
     std::memcpy(&value, &bits, sizeof value);
     return value;
+}
+
+/* A bit for every lane of the warp: whose value is not 0, or is that of the own lane. */
+static inline unsigned int __ballot_sync(unsigned int mask, int value)
+{
+    unsigned int lane = threadIdx.x % 32, found = 0;
+    for (int other = 0; other < 32; other++)
+        found |= (__shfl_xor_sync(mask, value, other) != 0 ? 1u : 0u) << (lane ^ static_cast<unsigned int>(other));
+    return found;
+}
+
+template <typename T> unsigned int __match_any_sync(unsigned int mask, T value)
+{
+    unsigned int lane = threadIdx.x % 32, found = 0;
+    for (int other = 0; other < 32; other++)
+        found |= (__shfl_xor_sync(mask, value, other) == value ? 1u : 0u) << (lane ^ static_cast<unsigned int>(other));
+    return found;
+}
+
+static inline int __popc(unsigned int bits)
+{
+    return __builtin_popcount(bits);
+}
+
+/* One thread runs at a time. */
+static inline int atomicAdd(int *address, int value)
+{
+    int before = *address;
+    *address = before + value;
+    return before;
 }
 
 enum cudaError_t {
@@ -82,7 +125,7 @@ enum { cudaStreamNonBlocking = 1, cudaEventDisableTiming = 2, cudaHostAllocDefau
 struct cudaDeviceProp {
     char name[64];
     std::size_t totalGlobalMem;
-    int major, minor;
+    int major, minor, multiProcessorCount;
 };
 
 cudaError_t cudaMemcpyAsync(void *to, const void *from, std::size_t bytes, cudaMemcpyKind kind, cudaStream_t stream);

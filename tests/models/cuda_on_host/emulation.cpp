@@ -15,12 +15,18 @@ namespace
 enum state { READY, AT_BARRIER, AT_SHUFFLE, DONE, STATES };
 
 constexpr std::size_t STACK = 256 << 10, ALIGNMENT = 128;
-constexpr unsigned int THREADS = 1024, LANES = 32;
+constexpr unsigned int THREADS = 1024, LANES = 32, WARP_MEMORY = 2048;
 
 /* A stack. It runs one thread after another until one of them waits, then that one alone until it ends. */
 struct coroutine {
     void *place[5]; /* of __builtin_setjmp, which costs a tenth of the library's */
     char *stack;
+};
+
+struct copy {
+    void *to;
+    const void *from; /* NULL: zeros */
+    std::size_t bytes, group;
 };
 
 struct thread {
@@ -29,15 +35,22 @@ struct thread {
     dim3 index;
     std::uint64_t exchanged[2]; /* by turns: a lane may write its next value before all have read this one */
     unsigned int turn;
+    std::vector<copy> copies; /* that were not waited for */
+    std::size_t groups;       /* committed */
 };
 
 struct warp {
     unsigned int first, last, in[STATES]; /* how many lanes are in a state */
 };
 
+struct alignas(16) memory_of_warp {
+    char bytes[2][WARP_MEMORY]; /* by turns, as above */
+};
+
 struct block {
     thread threads[THREADS];
     warp warps[THREADS / LANES];
+    memory_of_warp memories[THREADS / LANES];
     unsigned int count, warp_count, current;
     std::vector<coroutine *> idle; /* kept for all launches; they are made as they are needed */
     std::vector<char> shared;      /* with room to align */
@@ -95,6 +108,8 @@ void live()
     for (;;) {
         running.threads[running.current].on = own;
         (*running.body)();
+        if (!running.threads[running.current].copies.empty())
+            fault("a thread that ends without waiting for its copies to shared memory");
         enter(DONE);
         bool more = next_lane();
         if (more && running.threads[running.current].on == nullptr)
@@ -213,6 +228,7 @@ void start_block()
         running.threads[i].state = READY;
         running.threads[i].on = nullptr;
         running.threads[i].turn = 0;
+        running.threads[i].groups = 0;
     }
     for (unsigned int i = 0; i < running.warp_count; i++) {
         warp &w = running.warps[i];
@@ -271,4 +287,39 @@ std::uint64_t emulation_exchange(std::uint64_t value, int lanes)
     running.threads[own].exchanged[turn] = value;
     pause_as(AT_SHUFFLE);
     return running.threads[own ^ static_cast<unsigned int>(lanes)].exchanged[turn];
+}
+
+void *emulation_warp_memory(std::size_t bytes)
+{
+    if (bytes > WARP_MEMORY)
+        fault("more than a warp's memory");
+    return running.memories[running.current / LANES].bytes[running.threads[running.current].turn ^ 1];
+}
+
+void emulation_copy_later(void *to, const void *from, std::size_t bytes, bool there)
+{
+    if (reinterpret_cast<std::uintptr_t>(to) % bytes != 0 || reinterpret_cast<std::uintptr_t>(from) % bytes != 0)
+        fault("an asynchronous copy from or to a place that is no multiple of its size");
+    thread &t = running.threads[running.current];
+    std::memset(to, 0xff, bytes);
+    t.copies.push_back({to, there ? from : nullptr, bytes, t.groups});
+}
+
+void emulation_commit()
+{
+    running.threads[running.current].groups++;
+}
+
+void emulation_wait(std::size_t latest)
+{
+    thread &t = running.threads[running.current];
+    std::size_t done = 0;
+    while (done < t.copies.size() && t.copies[done].group + latest < t.groups) {
+        const copy &c = t.copies[done++];
+        if (c.from != nullptr)
+            std::memcpy(c.to, c.from, c.bytes);
+        else
+            std::memset(c.to, 0, c.bytes);
+    }
+    t.copies.erase(t.copies.begin(), t.copies.begin() + static_cast<std::ptrdiff_t>(done));
 }

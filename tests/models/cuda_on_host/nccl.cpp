@@ -121,11 +121,14 @@ static void meet(meeting &of, std::size_t rank, void *to, std::size_t n, ncclDat
 ncclResult_t ncclAllReduce(const void *, void *to, std::size_t n, ncclDataType_t type, ncclRedOp_t operation,
                            ncclComm_t communicator, cudaStream_t stream)
 {
-    emulation_submit(stream, [=, of = communicator->of, rank = communicator->rank] {
-        int opened = emulation_leave();
-        meet(*of, rank, to, n, type, operation);
-        emulation_return(opened);
-    });
+    emulation_submit(
+        stream,
+        [=, of = communicator->of, rank = communicator->rank] {
+            int opened = emulation_leave();
+            meet(*of, rank, to, n, type, operation);
+            emulation_return(opened);
+        },
+        "ncclAllReduce");
     cudaStreamSynchronize(stream); /* a device would get there by itself while its host waits for another rank */
     return ncclSuccess;
 }

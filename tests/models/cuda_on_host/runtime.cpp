@@ -79,21 +79,37 @@ void emulation_free(void *memory)
 
 /* --- Streams, each of the device that made it; work is asked for by threads that have this device --- */
 
+/* A piece of work, or without one a wait for the first `position` pieces of another stream of the graph. */
+struct emulation_node {
+    std::function<void()> work;
+    std::size_t stream, position;
+};
+
+/* What streams were asked for while they were captured together; the first of them began. */
+struct emulation_capture {
+    std::vector<std::vector<emulation_node>> streams;
+    std::vector<emulation_stream *> members;
+    bool invalid;
+    unsigned int launches;
+};
+
 struct emulation_graph {
-    std::shared_ptr<std::vector<std::function<void()>>> work;
+    std::shared_ptr<emulation_capture> captured;
 };
 
 struct emulation_stream {
     int device;
     std::deque<std::function<void()>> waiting;
     std::size_t submitted, done;
-    bool capturing, invalid;
-    emulation_graph captured;
+    std::shared_ptr<emulation_capture> capture; /* NULL: it is not captured */
+    std::size_t number;                         /* in the capture */
 };
 
 struct emulation_event {
     emulation_stream *stream; /* NULL: not recorded yet */
     std::size_t position;
+    std::shared_ptr<emulation_capture> capture; /* the position is one of it */
+    std::size_t number;
 };
 
 namespace
@@ -111,7 +127,7 @@ cudaError_t failed(cudaError_t error)
 bool spoils_capture()
 {
     if (captured_here != nullptr)
-        captured_here->invalid = true;
+        captured_here->capture->invalid = true;
     return captured_here != nullptr;
 }
 
@@ -169,7 +185,10 @@ void run_until(emulation_stream *stream, std::size_t position)
 
 } // namespace
 
-void emulation_submit(cudaStream_t stream, std::function<void()> work)
+/* Of a program that counts nodes. */
+extern "C" void graph_node_met(const char *kernel) __attribute__((weak));
+
+void emulation_submit(cudaStream_t stream, std::function<void()> work, const char *name)
 {
     int device;
     cudaGetDevice(&device);
@@ -178,8 +197,10 @@ void emulation_submit(cudaStream_t stream, std::function<void()> work)
                      device);
         std::abort();
     }
-    if (stream->capturing) {
-        stream->captured.work->push_back(std::move(work));
+    if (stream->capture != nullptr) {
+        stream->capture->streams[stream->number].push_back({std::move(work), 0, 0});
+        if (graph_node_met != nullptr)
+            graph_node_met(name);
         return;
     }
     stream->waiting.push_back(std::move(work));
@@ -188,21 +209,27 @@ void emulation_submit(cudaStream_t stream, std::function<void()> work)
 
 cudaError_t cudaMemcpyAsync(void *to, const void *from, std::size_t bytes, cudaMemcpyKind, cudaStream_t stream)
 {
-    emulation_submit(stream, [=] {
-        emulation_open();
-        std::memcpy(to, from, bytes);
-        emulation_shut();
-    });
+    emulation_submit(
+        stream,
+        [=] {
+            emulation_open();
+            std::memcpy(to, from, bytes);
+            emulation_shut();
+        },
+        "memory copy");
     return cudaSuccess;
 }
 
 cudaError_t cudaMemsetAsync(void *to, int value, std::size_t bytes, cudaStream_t stream)
 {
-    emulation_submit(stream, [=] {
-        emulation_open();
-        std::memset(to, value, bytes);
-        emulation_shut();
-    });
+    emulation_submit(
+        stream,
+        [=] {
+            emulation_open();
+            std::memset(to, value, bytes);
+            emulation_shut();
+        },
+        "memory set");
     return cudaSuccess;
 }
 
@@ -238,7 +265,9 @@ cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned int)
 
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
 {
-    *event = {stream, stream->submitted};
+    *event = {stream, stream->submitted, stream->capture, stream->number};
+    if (stream->capture != nullptr)
+        event->position = stream->capture->streams[stream->number].size();
     return cudaSuccess;
 }
 
@@ -258,31 +287,90 @@ cudaError_t cudaEventDestroy(cudaEvent_t event)
 
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned int)
 {
-    if (stream->capturing) { /* for what was not captured with it */
-        stream->invalid = true;
+    if (event->capture != nullptr && stream->capture == nullptr) { /* captured from here on, too */
+        stream->capture = event->capture;
+        stream->number = stream->capture->streams.size();
+        stream->capture->streams.emplace_back();
+        stream->capture->members.push_back(stream);
+    }
+    if (stream->capture != event->capture) { /* for what was not captured with it */
+        stream->capture->invalid = true;
         return failed(cudaErrorStreamCaptureIsolation);
     }
-    emulation_submit(stream, [other = event->stream, position = event->position] { run_until(other, position); });
+    if (stream->capture != nullptr) {
+        stream->capture->streams[stream->number].push_back({nullptr, event->number, event->position});
+        return cudaSuccess;
+    }
+    emulation_submit(
+        stream, [other = event->stream, position = event->position] { run_until(other, position); }, "wait");
     return cudaSuccess;
 }
 
-/* --- Graphs: the work that a captured stream was asked for --- */
+/* --- Graphs: the work that captured streams were asked for --- */
 
 cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode)
 {
     captured_here = stream;
-    stream->capturing = true;
-    stream->invalid = false;
-    stream->captured.work = std::make_shared<std::vector<std::function<void()>>>();
+    stream->capture = std::make_shared<emulation_capture>();
+    stream->capture->streams.emplace_back();
+    stream->capture->members.push_back(stream);
+    stream->number = 0;
     return cudaSuccess;
 }
 
+namespace
+{
+
+/* Whether the first stream ends after all work of the others. */
+bool joined(const emulation_capture &capture)
+{
+    for (std::size_t i = 1; i < capture.streams.size(); i++) {
+        bool awaited = false;
+        for (const emulation_node &node : capture.streams[0])
+            awaited |= node.stream == i && node.position == capture.streams[i].size();
+        if (!awaited)
+            return false;
+    }
+    return true;
+}
+
+/* Each stream in its order; which one is next is free where none waits for another. A device may choose any order, so every
+ * launch takes the next of three: the first stream before the others, piece by piece in turn, the last stream first. */
+void run_graph(const emulation_capture &capture, unsigned int launch)
+{
+    std::size_t count = capture.streams.size(), next = launch % 3 == 2 ? count - 1 : 0, idle = 0;
+    std::vector<std::size_t> done(count, 0);
+    while (idle < count) {
+        const std::vector<emulation_node> &stream = capture.streams[next];
+        bool ready = done[next] < stream.size() && done[stream[done[next]].stream] >= stream[done[next]].position;
+        const std::function<void()> *work = ready ? &stream[done[next]++].work : nullptr;
+        if (ready && *work == nullptr) { /* a wait that is over takes no turn */
+            idle = 0;
+            continue;
+        }
+        if (ready)
+            (*work)();
+        idle = ready ? 0 : idle + 1;
+        if (!ready || launch % 3 == 1)
+            next = (next + 1) % count;
+        else if (launch % 3 == 2)
+            next = count - 1;
+        else
+            next = 0;
+    }
+}
+
+} // namespace
+
 cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *graph)
 {
+    std::shared_ptr<emulation_capture> capture = stream->capture;
     captured_here = nullptr;
-    stream->capturing = false;
-    *graph = stream->invalid ? nullptr : new emulation_graph(std::move(stream->captured));
-    return stream->invalid ? failed(cudaErrorStreamCaptureInvalidated) : cudaSuccess;
+    for (emulation_stream *member : capture->members)
+        member->capture = nullptr;
+    bool usable = !capture->invalid && joined(*capture);
+    *graph = usable ? new emulation_graph{capture} : nullptr;
+    return usable ? cudaSuccess : failed(cudaErrorStreamCaptureInvalidated);
 }
 
 cudaError_t cudaGraphInstantiate(cudaGraphExec_t *executable, cudaGraph_t graph, unsigned long long)
@@ -293,10 +381,10 @@ cudaError_t cudaGraphInstantiate(cudaGraphExec_t *executable, cudaGraph_t graph,
 
 cudaError_t cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t stream)
 {
-    emulation_submit(stream, [work = executable->work] {
-        for (const std::function<void()> &one : *work)
-            one();
-    });
+    emulation_submit(
+        stream,
+        [capture = executable->captured, launch = executable->captured->launches++] { run_graph(*capture, launch); },
+        "graph");
     return cudaSuccess;
 }
 
@@ -342,7 +430,7 @@ cudaError_t cudaSetDevice(int device)
 
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp *properties, int)
 {
-    *properties = {"the host", std::size_t{8} << 30, 9, 0};
+    *properties = {"the host", std::size_t{8} << 30, 9, 0, 1};
     return cudaSuccess;
 }
 

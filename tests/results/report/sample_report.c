@@ -1,5 +1,6 @@
 #include "tests/results/report/sample_report.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -39,6 +40,12 @@ static const struct kind single_kinds[] = {
 static const struct kind row_kinds[] = {
     {"rows", "most_used", "every: 20", mtil_names, 1, 1, 0, true, "Merging"},
     {"rows", "none", "every: 20", mtil_names, 1, 1, -6, true, "No merging"},
+};
+
+static const struct kind colour_kinds[] = {
+    {"colours", "coactivated", "every: 20", mtil_names, 1, 1, 0, true, NULL},
+    {"colours", "coactivated", "every: 50", mtil_names, 1, 1, -3, true, NULL},
+    {"colours", "random", "every: 30", mtil_names, 1, 1, -6, true, NULL},
 };
 
 int64_t sample_report_correct(int64_t seed, int64_t after_task, int64_t task)
@@ -161,9 +168,15 @@ static status write_task(struct store *store, int64_t run, const struct kind *ki
     for (int64_t iteration = 1; iteration <= ITERATIONS; iteration++) {
         struct rng rng = rng_make((uint64_t)seed, RNG_TEST, 100 + (uint32_t)task, (uint32_t)iteration);
         double loss = 3.0 / (1 + 0.05 * (double)iteration) + 0.2 * (double)rng_uniform(&rng, 0);
-        TRY(store_add_step(
-            store, run, &(struct step_row){.task = task, .iteration = iteration, .loss = loss, .learning_rate = 1e-3},
-            error));
+        TRY(store_add_step(store, run,
+                           &(struct step_row){.task = task,
+                                              .iteration = iteration,
+                                              .loss = loss,
+                                              .learning_rate = 1e-3,
+                                              .balance_loss = strcmp(kind->policy, "none") == 0
+                                                                  ? (double)NAN
+                                                                  : 1.0 / (double)iteration},
+                           error));
     }
     struct timing_row timing = {.task = task,
                                 .iteration = ITERATIONS,
@@ -184,16 +197,43 @@ static status write_classes(struct store *store, int64_t run, const struct kind 
     for (int64_t task = 0; task < kind->tasks; task++)
         for (int64_t block = 0; block <= BLOCKS; block++) {
             uint64_t counts[CLASSES * EXPERTS] = {0};
+            double gates[CLASSES * EXPERTS] = {0};
             for (int64_t class = 0; class < CLASSES; class ++)
                 for (int64_t i = 0; i <= block; i++)
                     counts[class * EXPERTS + (class + i + task) % EXPERTS] = 12 / (uint64_t)(block + 1);
+            for (size_t i = 0; i < CLASSES * EXPERTS; i++)
+                gates[i] = 0.75 * (double)counts[i];
             struct class_experts_row row = {.after_task = kind->tasks - 1,
                                             .task = task,
                                             .block = block,
                                             .counts = counts,
+                                            .gates = gates,
                                             .classes = CLASSES,
                                             .experts = EXPERTS};
             TRY(store_add_class_experts(store, run, &row, error));
+        }
+    return OK;
+}
+
+/* In block 0 the patches of the left half choose expert 2 and the others expert 7, in block 1 those of each row one of 8. */
+static status write_patches(struct store *store, int64_t run, const struct kind *kind, struct error *error)
+{
+    enum { SIDE = 8, PATCHES = SIDE * SIDE };
+    static const char *const files[] = {"zebra 1.png", SAMPLE_REPORT_HARM};
+    for (int64_t block = 0; block < 2; block++)
+        for (int64_t image = 0; image < 2; image++) {
+            int32_t experts[PATCHES];
+            for (int32_t i = 0; i < PATCHES; i++)
+                experts[i] = block > 0 ? i / SIDE : i % SIDE < SIDE / 2 ? 2 : 7;
+            TRY(store_add_patch_experts(store, run,
+                                        &(struct patch_experts_row){.after_task = kind->tasks - 1,
+                                                                    .image = 100 * image,
+                                                                    .block = block,
+                                                                    .file = files[image],
+                                                                    .experts = experts,
+                                                                    .patches = PATCHES,
+                                                                    .width = SIDE},
+                                        error));
         }
     return OK;
 }
@@ -209,7 +249,10 @@ static status write_rows(struct store *store, int64_t run, const struct kind *ki
     TRY(write_evaluations(store, run, kind, seed, -1, error));
     for (int64_t task = 0; task < (kind->finished ? kind->tasks : 1); task++)
         TRY(write_task(store, run, kind, seed, task, error));
-    return kind->finished ? write_classes(store, run, kind, error) : OK;
+    if (!kind->finished)
+        return OK;
+    TRY(write_patches(store, run, kind, error));
+    return write_classes(store, run, kind, error);
 }
 
 static status write_run(struct store *store, const struct kind *kind, int64_t seed, struct error *error)
@@ -221,6 +264,7 @@ static status write_run(struct store *store, const struct kind *kind, int64_t se
     digest_text(identity, hash);
     struct run_description description = {.suite = kind->suite,
                                           .suite_hash = hash,
+                                          .settings_hash = hash,
                                           .setting = "full_shot",
                                           .method = "moe_adapters",
                                           .policy = kind->policy,
@@ -263,4 +307,9 @@ status sample_report_write_single(struct store *store, struct error *error)
 status sample_report_write_rows(struct store *store, struct error *error)
 {
     return write_kinds(store, row_kinds, sizeof row_kinds / sizeof *row_kinds, error);
+}
+
+status sample_report_write_colours(struct store *store, struct error *error)
+{
+    return write_kinds(store, colour_kinds, sizeof colour_kinds / sizeof *colour_kinds, error);
 }

@@ -21,6 +21,9 @@ status sample_report_write_single(struct store *store, struct error *error);
 /* The rows "Merging" and "No merging" of a suite "rows". */
 status sample_report_write_rows(struct store *store, struct error *error);
 
+/* A suite "colours": the policy coactivated with two settings, and random. */
+status sample_report_write_colours(struct store *store, struct error *error);
+
 /* The accuracy in images of 200 after a task (−1: none) on a task, of the first configuration. */
 int64_t sample_report_correct(int64_t seed, int64_t after_task, int64_t task);
 

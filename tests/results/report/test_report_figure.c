@@ -378,6 +378,46 @@ static void cells_share_a_path_per_shade(void **state)
     text_free(&data);
 }
 
+/* Neighbours in a row are one rectangle; numbers, not colours, are in the data; cells name their colours even if there is one. */
+static void cells_have_the_colours_of_their_numbers(void **state)
+{
+    (void)state;
+    const double value[] = {7, 7, 3, (double)NAN, 3, 7};
+    const uint8_t colour[] = {0, 0, 1, 1, 1, 0}, one[] = {0, 0, 0, 0, 0, 0};
+    const char *experts[] = {"expert 7", SAMPLE_REPORT_HARM, "unused"};
+    struct figure_panel panel = {.title = "cells", .value = value, .colour = colour, .mark = (double)NAN};
+    const struct figure cells = {.name = "cells",
+                                 .title = "cells",
+                                 .caption = "",
+                                 .kind = FIGURE_CELLS,
+                                 .panel = &panel,
+                                 .panels = 1,
+                                 .legend = experts,
+                                 .legend_count = 3,
+                                 .columns = 3,
+                                 .rows = 2};
+    struct text svg = {0}, data = {0};
+    struct drawing_size size = draw_panel(&svg, &cells, 0, 30);
+    assert_true(size.width == 30 && size.height == 40);
+    expect_part(&svg, "<path class=\"m c0\" shape-rendering=\"crispEdges\" d=\"M0 20H20V30H0zM20 30H30V40H20z\"/>");
+    expect_part(&svg, "<path class=\"m c1\" shape-rendering=\"crispEdges\" d=\"M20 20H30V30H20zM10 30H20V40H10z\"/>");
+    figure_data(&data, &cells);
+    assert_string_equal(data.data, "# column row number; a block per panel\n"
+                                   "0 0 7\n1 0 7\n2 0 3\n0 1 NaN\n1 1 3\n2 1 7\n\n\n");
+    text_clear(&svg);
+    assert_ok(picture_svg(&svg, &cells, PICTURE_COLUMN, &error));
+    expect_part(&svg, ">expert 7</text>");
+    expect_part(&svg, ">&lt;script&gt;");
+    assert_null(strstr(svg.data, "unused"));
+    panel.colour = one;
+    text_clear(&svg);
+    draw_figure(&svg, &cells, false);
+    expect_part(&svg, "d=\"M12 0h10v10h-10z\"/></svg>expert 7</span>");
+    assert_null(strstr(svg.data, "data-colour")); /* the page's filter is for configurations */
+    text_free(&svg);
+    text_free(&data);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -396,6 +436,7 @@ int main(void)
         cmocka_unit_test(few_labels_are_round),
         cmocka_unit_test(the_last_column_has_room_for_its_label),
         cmocka_unit_test(cells_share_a_path_per_shade),
+        cmocka_unit_test(cells_have_the_colours_of_their_numbers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -160,6 +160,64 @@ static void experts_of_classes_are_counted(void **state)
     bytes_free(&page);
 }
 
+/* The text of the figure with this id; the caller frees. */
+static char *figure_of(const struct bytes *page, const char *name)
+{
+    char id[64];
+    snprintf(id, sizeof id, "id=\"%s\">", name);
+    const char *at = strstr((const char *)page->data, id), *end = at != NULL ? strstr(at, "</figure>") : NULL;
+    assert_non_null(end);
+    return strndup(at, (size_t)(end - at));
+}
+
+static void expect_in(const char *text, const char *part)
+{
+    if (strstr(text, part) == NULL)
+        fail_msg("expected %s in %s", part, text);
+}
+
+/* In block 0 halves, of one rectangle per row; in block 1 a row per expert, the last of which share a colour. */
+static void patches_have_the_colours_of_their_experts(void **state)
+{
+    struct bytes page = page_of(state, (struct query_filter){.suite = "mini"}, REPORT_BEST);
+    char *halves = figure_of(&page, "patches-1-0"), *rows = figure_of(&page, "patches-1-1");
+    expect(&page, "Which patches go to which expert");
+    expect_in(halves, "Experts of patches of aircraft in block 0");
+    expect_in(halves, "</svg>expert 2</span>");
+    expect_in(halves, "</svg>expert 7</span>");
+    expect_in(halves, ">0  zebra 1.png</text>");
+    expect_in(halves, "100  &lt;script&gt;");
+    expect_in(halves, "<path class=\"m c0\" shape-rendering=\"crispEdges\" d=\"M0 20H130V52.5H0zM0 52.5H130V85H0z");
+    expect_in(halves, "<path class=\"m c1\" shape-rendering=\"crispEdges\" d=\"M130 20H260V52.5H130z");
+    assert_null(strstr(halves, "class=\"m c2\""));
+    expect_in(rows, "</svg>expert 4</span>");
+    expect_in(rows, "</svg>the other 3 experts</span>");
+    expect_in(rows, "<path class=\"m c5\" shape-rendering=\"crispEdges\" d=\"M0 182.5H260V215H0zM0 215H260");
+    assert_null(strstr(rows, "expert 5"));
+    assert_int_equal(count_of(&page, "id=\"patches-2-0\""), 0); /* nothing is stored of the second task */
+    free(halves);
+    free(rows);
+    bytes_free(&page);
+}
+
+/* The policy without a balance loss has no curve; gates are three quarters of the shares. */
+static void balance_losses_and_gates_are_drawn(void **state)
+{
+    struct bytes page = page_of(state, (struct query_filter){.suite = "mini"}, REPORT_BEST);
+    char *balance = figure_of(&page, "balance"), *gates = figure_of(&page, "gates-1"),
+         *tasks = figure_of(&page, "gates-tasks");
+    expect_in(balance, "Balance loss over the iterations of each task");
+    assert_null(strstr(balance, "</svg>none")); /* the legend */
+    assert_int_equal(count_of(&page, "id=\"balance\""), 1);
+    expect_in(gates, "Mean gates of each class of aircraft");
+    expect_in(gates, ">0.75</text>"); /* the end of the scale */
+    expect_in(tasks, "Mean gates of each task&#39;s images");
+    free(balance);
+    free(gates);
+    free(tasks);
+    bytes_free(&page);
+}
+
 /* Every configuration is called by what sets it apart, and no more. */
 static void labels_tell_configurations_apart(void **state)
 {
@@ -285,6 +343,24 @@ static void a_name_has_one_colour(void **state)
     bytes_free(&alone);
 }
 
+/* A second configuration of a policy leaves the colours of others alone. */
+static void two_of_a_policy_take_no_colour_of_another(void **state)
+{
+    struct fixture *fixture = *state;
+    assert_ok(sample_report_write_colours(fixture->store, &error));
+    struct bytes all = page_of(state, (struct query_filter){.suite = "colours"}, REPORT_BEST),
+                 alone = page_of(state, (struct query_filter){.suite = "colours", .policy = "random"}, REPORT_BEST);
+    int random = colour_of(&all, "leaderboard", "random"), first = colour_of(&all, "leaderboard", "merge.every=20"),
+        second = colour_of(&all, "leaderboard", "merge.every=50");
+    assert_true(random >= 0 && first >= 0 && second >= 0);
+    assert_int_equal(random, colour_of(&alone, "leaderboard", "random"));
+    assert_int_not_equal(random, first);
+    assert_int_not_equal(random, second);
+    assert_int_not_equal(first, second);
+    bytes_free(&all);
+    bytes_free(&alone);
+}
+
 /* During a sweep: beside finished runs those that are not would be drawn as if they were worse. */
 static void what_is_not_finished_is_not_drawn(void **state)
 {
@@ -351,6 +427,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_section_is_there_and_linked),
         cmocka_unit_test(experts_of_classes_are_counted),
+        cmocka_unit_test(patches_have_the_colours_of_their_experts),
+        cmocka_unit_test(balance_losses_and_gates_are_drawn),
         cmocka_unit_test(metrics_and_settings_are_tables),
         cmocka_unit_test(rows_have_their_names),
         cmocka_unit_test(classes_are_confused),
@@ -367,6 +445,7 @@ int main(void)
         cmocka_unit_test(other_tasks_stand_apart),
         cmocka_unit_test(an_unfinished_run_is_shown_as_such),
         cmocka_unit_test(harm_stays_text),
+        cmocka_unit_test(two_of_a_policy_take_no_colour_of_another), /* adds runs */
     };
     return cmocka_run_group_tests(tests, create, destroy);
 }

@@ -277,44 +277,6 @@ static void rows_missing_on_both_sides_are_a_conflict(void **state)
     assert_fails(join(scene, false, counts, &error), ERROR_FORMAT, "steps (task 0, iteration 5) is only in ");
 }
 
-/* The second file as the first version of the program wrote it. */
-static void older_schemas_are_joined_and_left_as_they_are(void **state)
-{
-    const struct scene *scene = *state;
-    const struct embedded_file first_version[] = {schema_files[0], {0}};
-    struct join_counts counts[2];
-    struct database *database;
-    char *old = path_format("%s.old", scene->second);
-    assert_ok(database_open(&database, old, true, &error));
-    assert_ok(schema_upgrade(database, first_version, &error));
-    database_close(database);
-    char *script =
-        path_format("ATTACH '%s' AS new;"
-                    "INSERT INTO runs SELECT run, suite, suite_hash, suite_text, setting, method, policy, selector, "
-                    "selection, task_order, model, backend, \"precision\", program_version, seed, tasks, "
-                    "trainable_parameters, status, message, started, finished, host, process FROM new.runs;"
-                    "INSERT INTO tasks SELECT run, task, name, classes, training_images, test_images, test_digest "
-                    "FROM new.tasks; INSERT INTO evaluations SELECT * FROM new.evaluations",
-                    scene->second);
-    execute(old, script);
-    execute(scene->first, "UPDATE tasks SET missing_images = 0, unreadable_images = 0"); /* new since */
-    const char *inputs[] = {scene->first, old};
-    assert_ok(join_databases(scene->out, inputs, 2, &(struct join_settings){0}, counts, &error));
-    assert_int_equal(counts[1].added, 1);
-    assert_int_equal(counts[1].known, 1);
-    char *before = rows_of(old, "evaluations", 3), *after = rows_of(scene->out, "evaluations", 3);
-    assert_string_equal(before, after);
-    free(before);
-    free(after);
-    assert_ok(database_open(&database, old, false, &error));
-    int64_t version;
-    assert_ok(database_integer(database, "PRAGMA user_version", &version, &error));
-    assert_int_equal(version, 1);
-    database_close(database);
-    free(script);
-    free(old);
-}
-
 static void inputs_that_are_no_databases_leave_nothing(void **state)
 {
     const struct scene *scene = *state;
@@ -368,7 +330,6 @@ int main(void)
         cmocka_unit_test_setup_teardown(runs_that_disagree_are_named_and_nothing_is_written, create, destroy),
         cmocka_unit_test_setup_teardown(a_conflict_leaves_the_output_as_it_was, create, destroy),
         cmocka_unit_test_setup_teardown(rows_missing_on_both_sides_are_a_conflict, create, destroy),
-        cmocka_unit_test_setup_teardown(older_schemas_are_joined_and_left_as_they_are, create, destroy),
         cmocka_unit_test_setup_teardown(inputs_that_are_no_databases_leave_nothing, create, destroy),
         cmocka_unit_test_setup_teardown(a_kill_leaves_a_whole_file_or_none, create, destroy),
     };

@@ -56,9 +56,8 @@ static void unfinished_runs_are_found_with_what_they_read(void **state)
     struct store *store = open_store(&path);
     struct unfinished_runs found;
     int64_t run = stopped_run(store, 2, 1);
-    assert_ok(store_find_unfinished(store, "settings", "sample", 1, &found, &error));
+    assert_ok(store_find_unfinished(store, "settings", 1, &found, &error));
     assert_int_equal(found.count, 1);
-    assert_int_equal(found.older, 0);
     assert_int_equal(found.runs[0].run, run);
     assert_string_equal(found.runs[0].folder, "runs/sample");
     assert_true(found.runs[0].evaluated);
@@ -68,9 +67,9 @@ static void unfinished_runs_are_found_with_what_they_read(void **state)
     assert_string_equal(found.runs[0].inputs[2].kind, "train");
     assert_int_equal(found.runs[0].inputs[2].bytes, 40);
     unfinished_runs_free(&found);
-    assert_ok(store_find_unfinished(store, "settings", "sample", 2, &found, &error));
+    assert_ok(store_find_unfinished(store, "settings", 2, &found, &error));
     assert_int_equal(found.count, 0);
-    assert_ok(store_find_unfinished(store, "others", "sample", 1, &found, &error));
+    assert_ok(store_find_unfinished(store, "others", 1, &found, &error));
     assert_int_equal(found.count, 0);
     store_close(store);
     sample_remove(path);
@@ -83,7 +82,7 @@ static void a_task_that_was_begun_is_trained(void **state)
     struct store *store = open_store(&path);
     struct unfinished_runs found;
     stopped_run(store, 1, 10);
-    assert_ok(store_find_unfinished(store, "settings", "sample", 1, &found, &error));
+    assert_ok(store_find_unfinished(store, "settings", 1, &found, &error));
     assert_int_equal(found.runs[0].first_untrained, 2);
     unfinished_runs_free(&found);
     store_close(store);

@@ -32,6 +32,7 @@ static void digest_run(const char *path, int64_t run, char hash[DIGEST_SIZE])
         "SELECT after_task, task, kind, data FROM per_image WHERE run = ?1 ORDER BY 1, 2",
         "SELECT task, encoder, block, expert, count FROM expert_counts WHERE run = ?1",
         "SELECT task, after_task, block, class, expert, count FROM class_experts WHERE run = ?1",
+        "SELECT task, after_task, image, block, file, width, experts FROM patch_experts WHERE run = ?1",
         ("SELECT task, iteration, encoder, block, position, event, target, t1, t2, mixture, reason FROM expert_events "
          "WHERE run = ?1"),
         "SELECT task, iteration, encoder, block, position, known, chosen, choices, iterations FROM merge_effects WHERE "

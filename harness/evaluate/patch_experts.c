@@ -1,0 +1,42 @@
+#include "harness/evaluate/patch_experts.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/arena.h"
+
+status patch_experts_create(struct patch_experts *patches, const struct patch_experts *shape, struct error *error)
+{
+    *patches = *shape;
+    patches->images = shape->images < shape->of ? shape->images : shape->of;
+    size_t bytes =
+        array_size(patches->images * patches->blocks, patches->side * patches->side * sizeof *patches->experts);
+    patches->experts = malloc(bytes);
+    if (patches->experts == NULL)
+        return error_set(error, ERROR_MEMORY, "evaluation: no memory for the patches of %zu images", patches->images);
+    memset(patches->experts, 0xff, bytes); /* −1 */
+    return OK;
+}
+
+void patch_experts_free(struct patch_experts *patches)
+{
+    free(patches->experts);
+    *patches = (struct patch_experts){0};
+}
+
+size_t patch_experts_item(const struct patch_experts *patches, size_t i)
+{
+    return i * patches->of / patches->images;
+}
+
+void patch_experts_keep(struct patch_experts *patches, size_t item, const int32_t *chosen)
+{
+    size_t count = patches->side * patches->side, i = (item * patches->images + patches->of - 1) / patches->of;
+    if (i >= patches->images || patch_experts_item(patches, i) != item)
+        return;
+    for (size_t block = 0; block < patches->blocks; block++) {
+        const int32_t *of_block = chosen + block * (1 + count) * patches->top_k;
+        for (size_t patch = 0; patch < count; patch++)
+            patches->experts[(i * patches->blocks + block) * count + patch] = of_block[(1 + patch) * patches->top_k];
+    }
+}

@@ -1,0 +1,36 @@
+/* Keeps the first expert that each patch of some test images chose, for pictures of the routing.
+ *
+ *     struct patch_experts patches;
+ *     TRY(patch_experts_create(&patches, &(struct patch_experts){.of = n, .images = 4, …}, error));
+ *     patch_experts_keep(&patches, item, chosen);                       // of each image that tokens route
+ *     … patches.experts[(i * patches.blocks + block) * side * side + y * side + x] …
+ *     patch_experts_free(&patches);
+ *
+ * The images lie evenly in the list of `of` images, so that lists in the order of classes show several classes.
+ */
+#ifndef MTIL_HARNESS_EVALUATE_PATCH_EXPERTS_H
+#define MTIL_HARNESS_EVALUATE_PATCH_EXPERTS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/status.h"
+
+struct patch_experts {
+    size_t of, images;    /* images: of the list, those that are kept */
+    size_t blocks, top_k; /* blocks: only those that choose experts */
+    size_t side;          /* patches in a row and in a column */
+    int32_t *experts;     /* [images, blocks, side, side], −1: no router; NULL: nothing is kept */
+};
+
+/* From all numbers of `shape`; of more images than the list has, all are kept. */
+status patch_experts_create(struct patch_experts *patches, const struct patch_experts *shape, struct error *error);
+void patch_experts_free(struct patch_experts *patches); /* all zero is allowed */
+
+/* The place of kept image i in the list. */
+size_t patch_experts_item(const struct patch_experts *patches, size_t i);
+
+/* Keeps an item's choices [blocks, 1 + side · side, top_k], the class token's first, if it is among the images. */
+void patch_experts_keep(struct patch_experts *patches, size_t item, const int32_t *chosen);
+
+#endif

@@ -1,0 +1,122 @@
+/* The common part of the attention kernels on tensor cores: how they read and write a head. A strip is 16 rows of a matrix, as
+ * many as a warp has of it; a tile is 8 columns. */
+#ifndef MTIL_MODELS_CUDA_ATTENTION_BF16_CUH
+#define MTIL_MODELS_CUDA_ATTENTION_BF16_CUH
+
+#include "models/cuda/attention.cuh"
+#include "models/cuda/tensor.cuh"
+
+enum { STRIP = 16, TILE = 8 };
+enum { SHARED_BYTES = 99 << 10 }; /* of a block, on every device from compute capability 8.0 on */
+constexpr float LOG2_E = 1.44269504f;
+enum { FEW_WARPS = 4 }; /* a block has several heads where one would leave it with fewer */
+
+/* A row of a head in shared memory. The 16 bytes behind it let eight successive rows begin in eight different groups of four
+ * banks, for all three capacities, so that ldmatrix meets no conflict. ROOM, here and below: capacity in columns. */
+template <int ROOM> struct alignas(16) head_row {
+    __nv_bfloat16 value[ROOM + 8];
+};
+
+/* A [rows, columns] slice of one head of one sample; `rows` chooses them from the positions of all samples (NULL: each). */
+struct slice {
+    __nv_bfloat16 *values;
+    unsigned int stride, columns, end; /* end: number of rows */
+    const int32_t *rows;
+    unsigned int before; /* positions of the samples before */
+};
+
+static __device__ inline unsigned int position_of(const struct slice *from, unsigned int row)
+{
+    return from->rows != NULL ? (unsigned int)from->rows[row] - from->before : row;
+}
+
+static __device__ inline __nv_bfloat16 *row_of(const struct slice *from, unsigned int row)
+{
+    return from->values + (size_t)position_of(from, row) * from->stride;
+}
+
+/* Query (0), key (1) and value (2), or their gradients. */
+static __device__ inline struct slice slice_of(const struct heads *h, const void *qkv, unsigned int head,
+                                               unsigned int part)
+{
+    unsigned int count = (unsigned int)h->count, columns = (unsigned int)h->columns, sample = head / count,
+                 width = (unsigned int)h->width, positions = (unsigned int)h->positions,
+                 queries = (unsigned int)h->queries;
+    bool chosen = part == 0 && h->rows != NULL;
+    __nv_bfloat16 *values = (__nv_bfloat16 *)qkv + (size_t)sample * positions * 3 * width;
+    return {
+        values + part * width + head % count * columns,     3 * width,         columns, chosen ? queries : positions,
+        chosen ? h->rows + (size_t)sample * queries : NULL, sample * positions};
+}
+
+/* Of out or its gradient: a row a query. */
+static __device__ inline struct slice result_of(const struct heads *h, const void *values, unsigned int head)
+{
+    unsigned int count = (unsigned int)h->count, columns = (unsigned int)h->columns, width = (unsigned int)h->width;
+    return {(__nv_bfloat16 *)values + head / count * h->queries * width + head % count * columns,
+            width,
+            columns,
+            (unsigned int)h->queries,
+            NULL,
+            0};
+}
+
+/* Begins to copy rows first … first + count − 1 to shared memory by the whole block; zeros where there are none. */
+template <int ROOM>
+static __device__ inline void copy_rows(struct head_row<ROOM> *to, unsigned int count, struct slice from,
+                                        unsigned int first)
+{
+#pragma unroll 1 /* a copy holds no register, a second address would */
+    for (unsigned int i = threadIdx.x; i < count * (ROOM / EIGHT); i += blockDim.x) {
+        unsigned int row = i / (ROOM / EIGHT), column = i % (ROOM / EIGHT) * EIGHT;
+        bool there = first + row < from.end && column < from.columns;
+        cp_async<16>(&to[row].value[column], there ? row_of(&from, first + row) + column : from.values, there);
+    }
+}
+
+/* A strip as left operands, straight from memory: for what a warp reads once. */
+template <int ROOM> static __device__ inline void read_strip(uint32_t (*to)[4], struct slice from, unsigned int first)
+{
+    for (unsigned int half = 0; half < 2; half++) {
+        unsigned int row = first + lane() / 4 + half * 8;
+        const __nv_bfloat16 *values = row < from.end ? row_of(&from, row) : NULL;
+#pragma unroll
+        for (unsigned int j = 0; j < 2 * ROOM / STRIP; j++) {
+            unsigned int column = j * TILE + lane() % 4 * 2;
+            to[j / 2][j % 2 * 2 + half] =
+                values != NULL && column < from.columns ? *(const uint32_t *)(values + column) : 0;
+        }
+    }
+}
+
+struct alignas(8) two_pairs {
+    uint32_t pair[2];
+};
+
+/* Stores the rows of two neighbouring tiles that this lane and its neighbours hold, times a factor per row, at `column`. Lanes
+ * exchange values so that the four of a row write 32 successive bytes. Rows past the end are not there. */
+static __device__ inline void store_tiles(struct slice to, unsigned int first, unsigned int column, const float x[2][4],
+                                          float upper, float lower)
+{
+    unsigned int odd = lane() % 2, at = column + odd * TILE + lane() % 4 / 2 * 4;
+#pragma unroll
+    for (unsigned int half = 0; half < 2; half++) {
+        unsigned int row = first + lane() / 4 + half * 8;
+        float factor = half == 0 ? upper : lower;
+        uint32_t left = pack_bf16(factor * x[0][2 * half], factor * x[0][2 * half + 1]),
+                 right = pack_bf16(factor * x[1][2 * half], factor * x[1][2 * half + 1]),
+                 other = __shfl_xor_sync(0xffffffffu, odd ? left : right, 1);
+        struct two_pairs four = {{odd ? other : left, odd ? right : other}};
+        if (row < to.end && at < to.columns)
+            *(struct two_pairs *)(row_of(&to, row) + at) = four;
+    }
+}
+
+/* How many heads share a block, where each takes so many warps and bytes of shared memory. */
+static inline unsigned int heads_a_block(unsigned int warps, size_t bytes)
+{
+    size_t wanted = warps < FEW_WARPS ? FEW_WARPS / warps : 1, fit = SHARED_BYTES / bytes;
+    return (unsigned int)(wanted < fit ? wanted : fit);
+}
+
+#endif

@@ -1,0 +1,522 @@
+/* Stacked experts, of which each sample has chosen some: a block takes 64 rows of a sample through all of them. The hidden
+ * units of a sample's choices lie side by side, K · m columns, of which a pass computes up to 128. Then W₂ of all choices is
+ * one matrix below them: its product adds the gated outputs up. */
+#include "models/cuda/experts.cuh"
+
+extern "C" {
+#include "core/rng.h"
+#include "models/experts.h"
+}
+
+enum { OUT_COLUMNS = 64, LD_OUT = OUT_COLUMNS + 4, BLOCKS = 2 };
+
+/* Memory of a block with UNITS columns in a pass: for 128 columns 52.3 KiB in bf16 and 84.3 KiB in f32. With at most 128
+ * registers a thread two BLOCKS fit a multiprocessor, which is as many as 64 images give each of 132; f32 has room for one
+ * where there are 100 KiB. */
+template <typename Type, int COUNT> struct pass {
+    using T = Type;
+    enum {
+        UNITS = COUNT,
+        GROUPS = UNITS / EIGHT,
+        DEPTH = tile_depth<T>,
+        LD_DEPTH = padded<T, DEPTH>,
+        LD_UNITS = padded<T, UNITS>,
+        LD_COLUMNS = padded<T, OUT_COLUMNS>,
+        LD_RESULT = UNITS + 4,
+    };
+    struct inputs { /* d values of a row to UNITS: b as [UNITS][DEPTH] or [DEPTH][UNITS] */
+        T a[TILE_ROWS * LD_DEPTH];
+        T b[UNITS * LD_DEPTH > DEPTH *LD_UNITS ? UNITS *LD_DEPTH : DEPTH *LD_UNITS];
+    };
+    struct outputs { /* UNITS to OUT_COLUMNS: b as [OUT_COLUMNS][UNITS] or [UNITS][OUT_COLUMNS] */
+        alignas(128) T b[OUT_COLUMNS * LD_UNITS > UNITS *LD_COLUMNS ? OUT_COLUMNS *LD_UNITS : UNITS *LD_COLUMNS];
+        alignas(128) float result[TILE_ROWS * LD_OUT];
+    };
+    struct alignas(128) memory {
+        union alignas(128) {
+            struct inputs in;
+            float result[TILE_ROWS * LD_RESULT]; /* after `in` */
+            struct outputs out;
+        };
+        alignas(128) T units[TILE_ROWS * LD_UNITS];
+        struct eight_units {
+            int32_t expert; /* −1: none */
+            uint32_t unit, choice;
+            float weight; /* scale · gate */
+        } columns[GROUPS];
+    };
+};
+
+/* A block's rows. */
+struct rows_of_sample {
+    size_t sample, first;
+    unsigned int count, strips; /* strips: count rounded up to whole ones */
+};
+
+static __device__ inline struct rows_of_sample own_rows(const struct stack *s)
+{
+    size_t first = (size_t)blockIdx.y * TILE_ROWS, left = s->rows - first;
+    unsigned int count = left < TILE_ROWS ? (unsigned int)left : (unsigned int)TILE_ROWS;
+    return {blockIdx.x, first, count, (count + STRIP - 1) / STRIP * STRIP};
+}
+
+static __device__ inline bool has_experts(const struct stack *s, size_t sample)
+{
+    for (size_t k = 0; k < s->d.top_k; k++)
+        if (is_chosen(s, sample * s->d.top_k + k))
+            return true;
+    return false;
+}
+
+/* Which units the columns from `first` on are; m is a multiple of 8. */
+template <typename P>
+static __device__ void name_columns(const struct stack *s, size_t sample, size_t first, typename P::memory *memory)
+{
+    for (size_t g = threadIdx.x; g < P::GROUPS; g += TILE_THREADS) {
+        size_t column = first + g * EIGHT, k = column / s->hidden, choice = sample * s->d.top_k + k;
+        bool is = k < s->d.top_k && is_chosen(s, choice);
+        memory->columns[g] = {is ? s->d.chosen[choice] : -1, (uint32_t)(column % s->hidden), (uint32_t)choice,
+                              is ? s->scale * s->weights[choice] : 0.0f};
+    }
+    __syncthreads();
+}
+
+/* to[row][column], `columns` from `first` on */
+template <typename P>
+static __device__ void load_rows(typename P::T *to, const struct stack *s, struct rows_of_sample r,
+                                 struct expert_gradients::batch x, unsigned int first)
+{
+    for (unsigned int i = threadIdx.x; i < r.strips * (P::DEPTH / EIGHT); i += TILE_THREADS) {
+        unsigned int row = i / (P::DEPTH / EIGHT), column = i % (P::DEPTH / EIGHT) * EIGHT;
+        float values[EIGHT] = {};
+        if (row < r.count && first + column < s->width)
+            load_eight(x.data, x.type, (r.sample * s->rows + r.first + row) * s->width + first + column, values);
+        store_eight(to, operand_type<typename P::T>::type, row * P::LD_DEPTH + column, values);
+    }
+}
+
+/* to[unit][column]: values of W₁, COLUMNS from `first` on */
+template <typename P, int COLUMNS>
+static __device__ void load_first(typename P::T *to, const struct stack *s, const typename P::memory *memory,
+                                  unsigned int first)
+{
+    enum { ACROSS = COLUMNS / EIGHT, LD = padded<typename P::T, COLUMNS> };
+    for (unsigned int i = threadIdx.x; i < P::UNITS * ACROSS; i += TILE_THREADS) {
+        unsigned int unit = i / ACROSS, column = i % ACROSS * EIGHT;
+        auto eight = memory->columns[unit / EIGHT];
+        float values[EIGHT] = {};
+        if (eight.expert >= 0 && first + column < s->width)
+            load_eight(s->first, TENSOR_F32,
+                       ((size_t)eight.expert * s->hidden + eight.unit + unit % EIGHT) * s->width + first + column,
+                       values);
+        store_eight(to, operand_type<typename P::T>::type, unit * LD + column, values);
+    }
+}
+
+/* to[column][unit]: values of W₂, `columns` from `first` on */
+template <typename P>
+static __device__ void load_second(typename P::T *to, const struct stack *s, const typename P::memory *memory,
+                                   unsigned int first, unsigned int columns)
+{
+    for (unsigned int i = threadIdx.x; i < columns * P::GROUPS; i += TILE_THREADS) {
+        unsigned int column = i / P::GROUPS, group = i % P::GROUPS;
+        auto eight = memory->columns[group];
+        float values[EIGHT] = {};
+        if (eight.expert >= 0 && first + column < s->width)
+            load_eight(s->second, TENSOR_F32,
+                       ((size_t)eight.expert * s->width + first + column) * s->hidden + eight.unit, values);
+        store_eight(to, operand_type<typename P::T>::type, column * P::LD_UNITS + group * EIGHT, values);
+    }
+}
+
+/* y[rows][first …] += result (+ Σ_k weight · b₂) */
+template <typename P>
+static __device__ void add_columns(const struct stack *s, struct rows_of_sample r, const float *result,
+                                   unsigned int first, bool biased, float *y)
+{
+    enum { ACROSS = OUT_COLUMNS / 4 };
+    unsigned int column = threadIdx.x % ACROSS * 4;
+    if (first + column >= s->width)
+        return;
+    float bias[4] = {};
+    for (size_t k = 0; biased && k < s->d.top_k; k++) {
+        size_t choice = r.sample * s->d.top_k + k;
+        for (int n = 0; is_chosen(s, choice) && n < 4; n++)
+            bias[n] += s->scale * s->weights[choice] *
+                       s->second_bias[(size_t)s->d.chosen[choice] * s->width + first + column + (size_t)n];
+    }
+    for (unsigned int row = threadIdx.x / ACROSS; row < r.count; row += TILE_THREADS / ACROSS) {
+        struct four<float> *to =
+            (struct four<float> *)(y + (r.sample * s->rows + r.first + row) * s->width + first + column);
+        struct four<float> sum = *to, more = *(const struct four<float> *)(result + row * LD_OUT + column);
+        for (int n = 0; n < 4; n++)
+            sum.value[n] += biased ? more.value[n] + bias[n] : more.value[n];
+        *to = sum;
+    }
+}
+
+struct forward {
+    struct expert_gradients::batch x;
+    void *units; /* NULL: not kept */
+    float *y;
+    float scale; /* 1 / (1 − p) */
+    uint32_t threshold;
+    uint64_t base;
+    const struct step_state *state; /* NULL: no dropout */
+};
+
+/* result → units: bias, ReLU, dropout; kept, and times the gate in shared memory */
+template <typename P>
+static __device__ void activate_units(const struct stack *s, const struct forward *f, struct rows_of_sample r,
+                                      typename P::memory *memory)
+{
+    using T = typename P::T;
+    enum { ACROSS = P::UNITS / 4 };
+    unsigned int column = threadIdx.x % ACROSS * 4;
+    auto eight = memory->columns[column / EIGHT];
+    size_t unit = eight.unit + column % EIGHT;
+    for (unsigned int row = threadIdx.x / ACROSS; row < r.count; row += TILE_THREADS / ACROSS) {
+        struct four<T> kept, gated;
+        struct four<float> h = {
+        };
+        size_t at = ((size_t)eight.choice * s->rows + r.first + row) * s->hidden + unit;
+        if (eight.expert >= 0) {
+            uint32_t words[4];
+            if (f->state != NULL)
+                philox_of_step(f->state, RNG_DROPOUT, f->base / 4 + at / 4, words);
+            h = *(const struct four<float> *)(memory->result + row * P::LD_RESULT + column);
+            for (int n = 0; n < 4; n++) {
+                h.value[n] = activated(ACTIVATION_RELU,
+                                       h.value[n] + s->first_bias[(size_t)eight.expert * s->hidden + unit + (size_t)n]);
+                if (f->state != NULL)
+                    h.value[n] = words[n] < f->threshold ? 0.0f : h.value[n] * f->scale;
+            }
+        }
+        for (int n = 0; n < 4; n++) {
+            kept.value[n] = operand_type<T>::of(h.value[n]);
+            gated.value[n] = operand_type<T>::of(eight.weight * h.value[n]);
+        }
+        if (eight.expert >= 0 && f->units != NULL)
+            *(struct four<T> *)((T *)f->units + at) = kept;
+        *(struct four<T> *)(memory->units + row * P::LD_UNITS + column) = gated;
+    }
+    __syncthreads();
+}
+
+template <typename P>
+static __global__ void __launch_bounds__(TILE_THREADS, BLOCKS) run_experts(struct stack s, struct forward f)
+{
+    DYNAMIC_SHARED(struct shared_line, lines);
+    typename P::memory *memory = (typename P::memory *)lines;
+    struct rows_of_sample r = own_rows(&s);
+    if (!has_experts(&s, r.sample))
+        return;
+    for (unsigned int first = 0; first < s.d.top_k * s.hidden; first += P::UNITS) {
+        struct tile<typename P::T, P::UNITS, true, true> units;
+        units.clear();
+        name_columns<P>(&s, r.sample, first, memory);
+        for (unsigned int j = 0; j < s.width; j += P::DEPTH) {
+            load_rows<P>(memory->in.a, &s, r, f.x, j);
+            load_first<P, P::DEPTH>(memory->in.b, &s, memory, j);
+            __syncthreads();
+            units.multiply(memory->in.a, P::LD_DEPTH, memory->in.b, P::LD_DEPTH, P::DEPTH, r.strips);
+            __syncthreads();
+        }
+        units.store(memory->result, P::LD_RESULT, r.strips);
+        __syncthreads();
+        activate_units<P>(&s, &f, r, memory);
+        for (unsigned int j = 0; j < s.width; j += OUT_COLUMNS) {
+            struct tile<typename P::T, OUT_COLUMNS, true, true> out;
+            out.clear();
+            load_second<P>(memory->out.b, &s, memory, j, OUT_COLUMNS);
+            __syncthreads();
+            out.multiply(memory->units, P::LD_UNITS, memory->out.b, P::LD_UNITS, P::UNITS, r.strips);
+            out.store(memory->out.result, LD_OUT, r.strips);
+            __syncthreads();
+            add_columns<P>(&s, r, memory->out.result, j, first == 0, f.y);
+        }
+        __syncthreads();
+    }
+}
+
+struct backward {
+    struct expert_gradients::batch dy;
+    const void *units;
+    void *dunits;
+    float keep;
+    float *sums;  /* [B, tiles, d] of dy over the rows of a tile */
+    float *along; /* [B, tiles, K] of h · dh */
+};
+
+/* Sums of a's columns, j and those after it. */
+template <typename P>
+static __device__ void sum_columns(const struct stack *s, const typename P::T *a, struct rows_of_sample r,
+                                   unsigned int j, float *sums)
+{
+    enum { PARTS = TILE_THREADS / P::DEPTH };
+    unsigned int column = threadIdx.x / PARTS, part = threadIdx.x % PARTS;
+    float total = 0;
+    for (unsigned int row = part; row < r.strips; row += PARTS)
+        total += operand_type<typename P::T>::widen(a[row * P::LD_DEPTH + column]);
+    total = warp_sum(total, PARTS);
+    if (part == 0 && j + column < s->width)
+        sums[((r.sample * tiles_of(s)) + blockIdx.y) * s->width + j + column] = total;
+}
+
+/* result, the gradient after the gates → dunits, the gradient before the activation; and the sums of h · dh */
+template <typename P>
+static __device__ void slope_units(const struct stack *s, const struct backward *g, struct rows_of_sample r,
+                                   size_t first, typename P::memory *memory)
+{
+    using T = typename P::T;
+    enum { ACROSS = P::UNITS / 4, HIGH = TILE_THREADS / ACROSS };
+    unsigned int across = threadIdx.x % ACROSS, column = across * 4;
+    auto eight = memory->columns[column / EIGHT];
+    float along = 0, *sums = (float *)memory->units;
+    for (unsigned int row = threadIdx.x / ACROSS; eight.expert >= 0 && row < r.count; row += HIGH) {
+        size_t at = ((size_t)eight.choice * s->rows + r.first + row) * s->hidden + eight.unit + column % EIGHT;
+        struct four<T> h = *(const struct four<T> *)((const T *)g->units + at), slopes;
+        struct four<float> dh = *(const struct four<float> *)(memory->result + row * P::LD_RESULT + column);
+        for (int n = 0; n < 4; n++) {
+            float unit = operand_type<T>::widen(h.value[n]);
+            along += unit * dh.value[n];
+            slopes.value[n] = operand_type<T>::of(unit > 0 ? eight.weight / g->keep * dh.value[n] : 0.0f);
+        }
+        *(struct four<T> *)((T *)g->dunits + at) = slopes;
+    }
+    sums[threadIdx.x] = along;
+    __syncthreads();
+    for (unsigned int i = 1; threadIdx.x < ACROSS && i < HIGH; i++)
+        along += sums[i * ACROSS + threadIdx.x];
+    if (threadIdx.x < ACROSS)
+        sums[threadIdx.x] = along;
+    __syncthreads();
+    for (size_t k = first / s->hidden + threadIdx.x; k < s->d.top_k && k * s->hidden < first + P::UNITS;
+         k += TILE_THREADS) {
+        size_t begin = k * s->hidden > first ? k * s->hidden - first : 0, end = (k + 1) * s->hidden - first;
+        float *to = g->along + (r.sample * tiles_of(s) + blockIdx.y) * s->d.top_k + k,
+              total = k * s->hidden >= first ? 0.0f : *to;
+        for (size_t c = begin; c < end && c < P::UNITS; c += 4)
+            total += sums[c / 4];
+        *to = total;
+    }
+    __syncthreads();
+}
+
+template <typename P>
+static __global__ void __launch_bounds__(TILE_THREADS, BLOCKS) run_experts_back(struct stack s, struct backward g)
+{
+    DYNAMIC_SHARED(struct shared_line, lines);
+    typename P::memory *memory = (typename P::memory *)lines;
+    struct rows_of_sample r = own_rows(&s);
+    if (!has_experts(&s, r.sample))
+        return;
+    for (unsigned int first = 0; first < s.d.top_k * s.hidden; first += P::UNITS) {
+        struct tile<typename P::T, P::UNITS, true, false> units;
+        units.clear();
+        name_columns<P>(&s, r.sample, first, memory);
+        for (unsigned int j = 0; j < s.width; j += P::DEPTH) {
+            load_rows<P>(memory->in.a, &s, r, g.dy, j);
+            load_second<P>(memory->in.b, &s, memory, j, P::DEPTH);
+            __syncthreads();
+            units.multiply(memory->in.a, P::LD_DEPTH, memory->in.b, P::LD_UNITS, P::DEPTH, r.strips);
+            if (first == 0)
+                sum_columns<P>(&s, memory->in.a, r, j, g.sums);
+            __syncthreads();
+        }
+        units.store(memory->result, P::LD_RESULT, r.strips);
+        __syncthreads();
+        slope_units<P>(&s, &g, r, first, memory);
+    }
+}
+
+/* A warp has a choice: dgates = scale · (Σ h · dh + b₂ · Σ dy) */
+static __global__ void add_gate_gradients(struct stack s, const float *sums, const float *along, float *dgates)
+{
+    size_t choice = global_warp(), tiles = tiles_of(&s);
+    if (choice >= s.d.samples * s.d.top_k)
+        return;
+    size_t b = choice / s.d.top_k;
+    float total = 0;
+    if (is_chosen(&s, choice)) {
+        const float *bias = s.second_bias + (size_t)s.d.chosen[choice] * s.width;
+        for (size_t t = 0; t < tiles; t++)
+            for (size_t j = lane(); j < s.width; j += WARP)
+                total += bias[j] * sums[(b * tiles + t) * s.width + j];
+        total = warp_sum(total);
+        for (size_t t = 0; t < tiles; t++)
+            total += along[(b * tiles + t) * s.d.top_k + choice % s.d.top_k];
+    }
+    if (lane() == 0)
+        dgates[choice] = s.scale * total;
+}
+
+/* units[row][column] = the sample's dunits */
+template <typename P>
+static __device__ void load_units(const struct stack *s, struct rows_of_sample r, const void *dunits,
+                                  typename P::memory *memory)
+{
+    using T = typename P::T;
+    for (unsigned int i = threadIdx.x; i < r.strips * P::GROUPS; i += TILE_THREADS) {
+        unsigned int row = i / P::GROUPS, group = i % P::GROUPS;
+        auto eight = memory->columns[group];
+        float values[EIGHT] = {};
+        if (eight.expert >= 0 && row < r.count)
+            load_eight(dunits, operand_type<T>::type,
+                       ((size_t)eight.choice * s->rows + r.first + row) * s->hidden + eight.unit, values);
+        store_eight(memory->units, operand_type<T>::type, row * P::LD_UNITS + group * EIGHT, values);
+    }
+}
+
+template <typename P>
+static __global__ void __launch_bounds__(TILE_THREADS, BLOCKS)
+    run_experts_to_input(struct stack s, const void *dunits, float *dx)
+{
+    DYNAMIC_SHARED(struct shared_line, lines);
+    typename P::memory *memory = (typename P::memory *)lines;
+    struct rows_of_sample r = own_rows(&s);
+    if (!has_experts(&s, r.sample))
+        return;
+    for (unsigned int first = 0; first < s.d.top_k * s.hidden; first += P::UNITS) {
+        name_columns<P>(&s, r.sample, first, memory);
+        load_units<P>(&s, r, dunits, memory);
+        for (unsigned int j = 0; j < s.width; j += OUT_COLUMNS) {
+            struct tile<typename P::T, OUT_COLUMNS, true, false> out;
+            out.clear();
+            load_first<P, OUT_COLUMNS>(memory->out.b, &s, memory, j);
+            __syncthreads();
+            out.multiply(memory->units, P::LD_UNITS, memory->out.b, P::LD_COLUMNS, P::UNITS, r.strips);
+            out.store(memory->out.result, LD_OUT, r.strips);
+            __syncthreads();
+            add_columns<P>(&s, r, memory->out.result, j, false, dx);
+        }
+        __syncthreads();
+    }
+}
+
+/* --- The operations --- */
+
+/* Whether these kernels compute it. All three operations of a stack decide alike, because their units lie differently in
+ * slots. Tokens would each have a block of their own, and experts of more than 128 hidden units take several passes over a
+ * sample for every choice. */
+static bool goes_by_sample(const struct expert_stack_operands *o)
+{
+    const void *weights[] = {o->first, o->first_bias, o->second, o->second_bias};
+    bool aligned = true;
+    for (size_t i = 0; i < sizeof weights / sizeof *weights; i++)
+        aligned = aligned && (uintptr_t)weights[i] % 16 == 0;
+    return aligned && !o->tokens && o->activation == ACTIVATION_RELU && o->width % EIGHT == 0 &&
+           o->hidden % EIGHT == 0 && o->hidden <= 128 && o->base % 4 == 0;
+}
+
+static struct stack stack_of(const struct expert_stack_operands *o, const float *weights)
+{
+    return {slots_of(o->dispatch), o->rows_per_sample, o->width,       o->hidden, o->first,
+            o->first_bias,         o->second,          o->second_bias, weights,   o->scale};
+}
+
+static dim3 grid_of(const struct stack *s)
+{
+    return dim3((unsigned int)s->d.samples, blocks_for(s->rows, TILE_ROWS));
+}
+
+static bool is_empty(const struct stack *s)
+{
+    return s->d.samples * s->d.top_k * s->rows * s->width * s->hidden == 0;
+}
+
+/* Calls the function for the type of operands and as many columns as a pass needs. */
+#define IN_PASSES(cuda, s, function, ...)                                                                              \
+    do {                                                                                                               \
+        bool narrow_ = (s)->d.top_k * (s)->hidden <= 64;                                                               \
+        if ((cuda)->backend.precision == PRECISION_BF16 && narrow_)                                                    \
+            function<pass<__nv_bfloat16, 64>>(cuda, s, __VA_ARGS__);                                                   \
+        else if ((cuda)->backend.precision == PRECISION_BF16)                                                          \
+            function<pass<__nv_bfloat16, 128>>(cuda, s, __VA_ARGS__);                                                  \
+        else if (narrow_)                                                                                              \
+            function<pass<float, 64>>(cuda, s, __VA_ARGS__);                                                           \
+        else                                                                                                           \
+            function<pass<float, 128>>(cuda, s, __VA_ARGS__);                                                          \
+    } while (0)
+
+template <typename P> static void launch_forward(struct cuda *cuda, const struct stack *s, const struct forward *f)
+{
+    CUDA_LAUNCH_LARGE(cuda, run_experts<P>, grid_of(s), TILE_THREADS, sizeof(typename P::memory), *s, *f);
+}
+
+template <typename P> static void launch_backward(struct cuda *cuda, const struct stack *s, const struct backward *g)
+{
+    CUDA_LAUNCH_LARGE(cuda, run_experts_back<P>, grid_of(s), TILE_THREADS, sizeof(typename P::memory), *s, *g);
+}
+
+template <typename P>
+static void launch_to_input(struct cuda *cuda, const struct stack *s, const void *dunits, float *dx)
+{
+    CUDA_LAUNCH_LARGE(cuda, run_experts_to_input<P>, grid_of(s), TILE_THREADS, sizeof(typename P::memory), *s, dunits,
+                      dx);
+}
+
+status cuda_experts(struct backend *backend, const struct experts *o, struct error *error)
+{
+    struct cuda *cuda = cuda_of(backend);
+    if (!goes_by_sample(&o->stack))
+        return experts_by_slots(backend, o, error);
+    struct stack s = stack_of(&o->stack, o->weights != NULL ? o->weights : o->stack.dispatch->gates);
+    float probability = o->stack.probability;
+    struct forward f = {{o->x, o->x_type},
+                        o->training ? o->units : NULL,
+                        o->y,
+                        1.0f / (1.0f - probability),
+                        (uint32_t)((double)probability * 4294967296.0),
+                        o->stack.base,
+                        probability > 0 ? o->stack.state : NULL};
+    if (!is_empty(&s))
+        IN_PASSES(cuda, &s, launch_forward, &f);
+    return cuda_finish(cuda, "experts", error);
+}
+
+status cuda_experts_backward(struct backend *backend, const struct experts_backward *o, struct error *error)
+{
+    struct cuda *cuda = cuda_of(backend);
+    if (!goes_by_sample(&o->stack))
+        return experts_backward_by_slots(backend, o, error);
+    struct arena_mark mark = arena_mark(&cuda->scratch);
+    struct stack s = stack_of(&o->stack, o->stack.dispatch->gates);
+    size_t choices = s.d.samples * s.d.top_k, tiles = s.d.samples * blocks_for(s.rows, TILE_ROWS);
+    void *sums, *along, *partial;
+    if (is_empty(&s))
+        return OK;
+    struct expert_gradients gradients = {s,
+                                         {o->x, o->x_type},
+                                         {o->dy, o->dy_type},
+                                         o->units,
+                                         o->dunits,
+                                         NULL,
+                                         {o->dfirst, o->dfirst_bias, o->dsecond, o->dsecond_bias},
+                                         o->frozen,
+                                         NULL};
+    TRY(cuda_scratch(cuda, tiles * s.width * sizeof(float), &sums, error));
+    TRY(cuda_scratch(cuda, tiles * s.d.top_k * sizeof(float), &along, error));
+    TRY(cuda_scratch(cuda, expert_partial_values(&gradients) * sizeof(float), &partial, error));
+    gradients.sums = (float *)sums;
+    gradients.partial = (float *)partial;
+    struct backward g = {{o->dy, o->dy_type},         o->units,      o->dunits,
+                         1.0f - o->stack.probability, (float *)sums, (float *)along};
+    IN_PASSES(cuda, &s, launch_backward, &g);
+    CUDA_LAUNCH(cuda, add_gate_gradients, blocks_for(choices, BLOCK / WARP), BLOCK, 0, s, (const float *)sums,
+                (const float *)along, o->dgates);
+    cuda_expert_weights(cuda, &gradients);
+    arena_release(&cuda->scratch, mark);
+    return cuda_finish(cuda, "experts_backward", error);
+}
+
+status cuda_experts_backward_input(struct backend *backend, const struct experts_backward_input *o, struct error *error)
+{
+    struct cuda *cuda = cuda_of(backend);
+    if (!goes_by_sample(&o->stack))
+        return experts_backward_input_by_slots(backend, o, error);
+    struct stack s = stack_of(&o->stack, o->stack.dispatch->gates);
+    if (!is_empty(&s))
+        IN_PASSES(cuda, &s, launch_to_input, o->dunits, o->dx);
+    return cuda_finish(cuda, "experts_backward_input", error);
+}

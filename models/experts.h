@@ -1,0 +1,20 @@
+/* The operations on stacked experts of models/dispatch.h as a composition of others: samples are sorted into slots, all
+ * slots of an expert go through one product, and the outputs are combined. It is what a backend does where it has no
+ * kernels of its own for them.
+ *
+ *     status cpu_experts(struct backend *backend, const struct experts *o, struct error *error)
+ *     {
+ *         return experts_by_slots(backend, o, error);
+ *     }
+ */
+#ifndef MTIL_MODELS_EXPERTS_H
+#define MTIL_MODELS_EXPERTS_H
+
+#include "models/backend.h"
+
+status experts_by_slots(struct backend *backend, const struct experts *o, struct error *error);
+status experts_backward_by_slots(struct backend *backend, const struct experts_backward *o, struct error *error);
+status experts_backward_input_by_slots(struct backend *backend, const struct experts_backward_input *o,
+                                       struct error *error);
+
+#endif

@@ -1,0 +1,68 @@
+/* Questions: each is one SQL file, whose first lines say how its answer is shown. Those of results/questions/ travel in the
+ * program; a folder adds a reader's own.
+ *
+ *     -- title: accuracy on each task after each task, a row per trained task      (none: it only answers for others)
+ *     -- column: run once                 a column and how it is shown, any number of such lines:
+ *                                         once (per block, for people), hidden, left, right, highest or lowest (stands
+ *                                         out), and a number: decimals
+ *     -- column: * right 1                columns that come out of rows (wide)
+ *     -- block: run                       a new block where this column changes
+ *     -- wide: title value                neighbouring rows that differ in these two columns alone are one row
+ *     SELECT … FROM chosen …
+ *
+ * Behind the answer other statements may follow, each behind a line of its own:
+ *
+ *     -- instead:    the name of the question that answers, or no row
+ *     -- refuse:     a message, which is an error, or no row
+ *     -- note:       a text that is shown with the answer, or no row
+ *
+ * `chosen` has the rows of `runs` that the filter chooses, `asked` (place, key) the settings of --by. Parameters:
+ * :dataset, :setting, :baseline (null unless given) and :published (0, 1). All functions of METRICS.md are there.
+ */
+#ifndef MTIL_RESULTS_QUERY_QUESTION_H
+#define MTIL_RESULTS_QUERY_QUESTION_H
+
+#include <stdbool.h>
+
+#include "core/status.h"
+#include "results/table.h"
+
+struct question_column {
+    char *name;
+    struct table_column about; /* title NULL: the column's own */
+    bool hidden;
+};
+
+struct question {
+    char *name; /* of its file, without .sql */
+    char *title;
+    struct question_column *column;
+    size_t columns;
+    char *block, *wide_title, *wide_value; /* names of columns; NULL: none */
+    char *answer, *instead, *refuse, *note;
+};
+
+struct questions {
+    struct question *question; /* by name within the program's own, then within the folder's */
+    size_t count;
+};
+
+/* Reads the program's questions and, unless folder is NULL, its files *.sql, of which one with the name of a question
+ * replaces it. The caller closes, after a failure too. */
+status questions_open(struct questions *questions, const char *folder, struct error *error);
+void questions_close(struct questions *questions);
+const struct question *questions_find(const struct questions *questions, const char *name); /* NULL: there is none */
+
+/* Whether the question, or one that answers instead of it, reads a table or a parameter. */
+bool question_uses(const struct questions *questions, const struct question *question, const char *name);
+
+/* ERROR_ARGUMENT with the line for a head that is not as above. where: of messages. */
+status question_parse(struct question *question, const char *name, const char *where, const char *text,
+                      struct error *error);
+status question_read(struct question *question, const char *path, struct error *error);
+void question_free(struct question *question);
+
+/* How a column is shown of which the head says nothing. */
+const struct table_column *question_usual_column(const char *title);
+
+#endif

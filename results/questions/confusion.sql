@@ -1,0 +1,38 @@
+-- title: to which task's classes the images of each task were assigned, percent; with a dataset, to which class
+-- column: run once
+-- column: * right 1
+-- block: run
+-- wide: title share
+WITH placed AS ( -- the number of a task's first class among those of all tasks
+    SELECT run, task, name, classes, sum(classes) OVER (PARTITION BY run ORDER BY task) - classes AS first,
+           setting IN ('x_tail', 'class_incremental') AS joint
+    FROM chosen
+    JOIN tasks USING (run)
+), tested AS (
+    SELECT run, task, max(after_task) AS after_task
+    FROM placed
+    JOIN per_image USING (run, task)
+    GROUP BY run, task
+), counted AS MATERIALIZED (
+    SELECT placed.run AS run, placed.task AS task, placed.name AS name, other.task AS taken, count(*) AS count
+    FROM placed
+    JOIN tested USING (run, task)
+    JOIN images(placed.run, placed.task, tested.after_task) AS image
+    JOIN placed AS other ON other.run = placed.run AND predicted >= other.first AND predicted < other.first + other.classes
+    WHERE placed.joint AND truth IS NOT NULL
+    GROUP BY placed.run, placed.task, other.task
+), totals AS (
+    SELECT run, task, name, sum(count) AS images FROM counted GROUP BY run, task
+)
+SELECT totals.run AS run, totals.name AS task, images, other.name AS title, 100.0 * coalesce(count, 0) / images AS share
+FROM totals
+JOIN placed AS other USING (run)
+LEFT JOIN counted ON counted.run = totals.run AND counted.task = totals.task AND taken = other.task
+ORDER BY totals.run, totals.task, other.task
+-- instead:
+SELECT 'confusion-of-classes' WHERE :dataset IS NOT NULL
+-- note:
+SELECT 'images of these runs are compared with the classes of their own task alone, so none is taken for another '
+       || 'task''s: mtil query routers shows which router they were sent to, confusion --dataset TASK the classes'
+WHERE EXISTS (SELECT 1 FROM chosen)
+      AND NOT EXISTS (SELECT 1 FROM chosen WHERE setting IN ('x_tail', 'class_incremental'))

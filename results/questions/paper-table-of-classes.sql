@@ -1,0 +1,53 @@
+-- column: own hidden
+-- column: number hidden
+-- column: * right 1 highest
+-- column: "Avg ±" right 1
+-- column: "Last ±" right 1
+-- wide: title value
+
+-- The table of class-incremental papers: Avg and Last of all classes seen, means over seeds of finished runs. A single
+-- training on all tasks has no Avg.
+WITH own AS MATERIALIZED (
+    SELECT c.run AS run, min(c.run) OVER (PARTITION BY suite_hash) AS number, substr(suite_hash, 1, 8) AS digest,
+           c.tasks AS tasks, trim(s.value, '[]') AS dataset, c.model = 'mini' AS mini, average, m.accuracy AS last,
+           iif(:published AND c.model NOT IN ('mini', '') AND c.model NOT LIKE '%b_16%' AND c.model NOT LIKE '%b16%',
+               ', ' || c.model, '') AS model, -- papers have ViT-B/16
+           EXISTS (SELECT 1 FROM settings AS o WHERE o.run = c.run AND o.key = 'data.class_order'
+                         AND o.value = replace(trim(s.value, '[]'), '_', ''))
+               AS in_order,
+           coalesce(r.value, c.method || iif(c.policy = 'none', '', ', ' || c.policy)) AS label
+    FROM chosen AS c
+    JOIN mean_accuracy AS m ON m.run = c.run AND m.after_task = c.tasks - 1
+    LEFT JOIN metrics ON metrics.run = c.run
+    LEFT JOIN settings AS s ON s.run = c.run AND s.key = 'data.order'
+    LEFT JOIN settings AS r ON r.run = c.run AND r.key = 'run.row'
+    WHERE status = 'finished' AND setting = 'class_incremental'
+), sizes AS (
+    SELECT run, sum(test_images) AS images FROM own JOIN tasks USING (run) GROUP BY run
+), marked AS (
+    SELECT own.*, :published AND (mini OR NOT EXISTS (
+               SELECT 1
+               FROM published_images AS p
+               WHERE p.dataset = own.dataset AND sizes.images BETWEEN 0.9 * p.images AND p.images)) AS other
+    FROM own
+    JOIN sizes USING (run)
+), lines AS (
+    SELECT 1 AS own, number, dataset, tasks,
+           max(label) || max(model)
+           || CASE WHEN max(other) THEN ' (other data than in papers)'
+                   WHEN :published AND NOT max(in_order) THEN ' (other setting than in papers)' ELSE '' END
+           || iif(count(*) OVER (PARTITION BY dataset, tasks, max(label)) > 1, ', ' || max(digest), '') AS method,
+           count(*) AS seeds, avg(average) AS average, avg(last) AS last,
+           half_width(average) AS average_half, half_width(last) AS last_half
+    FROM marked
+    GROUP BY number
+    UNION ALL
+    SELECT 0, row, dataset, tasks, method || ', published (' || source || ')', NULL, average, last, NULL, NULL
+    FROM published_steps
+    WHERE :published AND (NOT EXISTS (SELECT 1 FROM own) OR (dataset, tasks) IN (SELECT dataset, tasks FROM own))
+), columns (place, title) AS (VALUES (0, 'Avg'), (1, 'Avg ±'), (2, 'Last'), (3, 'Last ±'))
+SELECT own, number, dataset, tasks, method, seeds, title,
+       CASE place WHEN 0 THEN average WHEN 1 THEN average_half WHEN 2 THEN last ELSE last_half END AS value
+FROM lines
+CROSS JOIN columns
+ORDER BY dataset, tasks, own, number, place

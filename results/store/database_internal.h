@@ -1,0 +1,32 @@
+/* What database.c and statement.c share; others include database.h. */
+#ifndef MTIL_RESULTS_STORE_DATABASE_INTERNAL_H
+#define MTIL_RESULTS_STORE_DATABASE_INTERNAL_H
+
+#include <sqlite3.h>
+
+#include "results/store/database.h"
+#include "results/store/database_files.h"
+
+struct database {
+    sqlite3 *handle;
+    char *path;
+    bool writable;
+    int patience;
+    struct database_files files; /* where it is written to a file */
+    const struct stop *stop;     /* NULL: nobody asks to */
+    bool writes;                 /* the statement that runs is finished in any case */
+    int waited, lingered;        /* milliseconds for the lock of another, and of these since a request to stop */
+};
+
+struct statement {
+    sqlite3_stmt *handle;
+    struct database *database;
+};
+
+/* The one place where an SQLite code becomes a message. */
+status database_fail(const struct database *database, int code, struct error *error);
+
+/* Called by SQLite now and then during a long statement, which ends when it returns 1. */
+int database_is_to_stop(void *database);
+
+#endif

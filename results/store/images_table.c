@@ -1,0 +1,217 @@
+#include "results/store/images_table.h"
+
+#include <sqlite3.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "results/store/per_image.h"
+
+enum { IMAGE, TRUTH, RIGHT, PREDICTED, ROUTER, RUN, TASK, AFTER_TASK, ARGUMENTS = 3 };
+
+struct images_table {
+    sqlite3_vtab base;
+    sqlite3 *connection;
+};
+
+struct images_cursor {
+    sqlite3_vtab_cursor base;
+    struct per_image images;
+    uint8_t *labels; /* as stored, 2 bytes an image; NULL: none */
+    int64_t argument[ARGUMENTS];
+    size_t at;
+};
+
+static int refuse(struct images_cursor *cursor, const char *message)
+{
+    sqlite3_free(cursor->base.pVtab->zErrMsg);
+    cursor->base.pVtab->zErrMsg =
+        sqlite3_mprintf("run %lld, task %lld, after task %lld: %s", (long long)cursor->argument[0],
+                        (long long)cursor->argument[1], (long long)cursor->argument[2], message);
+    return SQLITE_CORRUPT_VTAB;
+}
+
+static int connect_table(sqlite3 *connection, void *context, int count, const char *const *argument,
+                         sqlite3_vtab **table, char **message)
+{
+    (void)context, (void)count, (void)argument, (void)message;
+    int code = sqlite3_declare_vtab(connection, "CREATE TABLE images (image, truth, \"right\", predicted, router, "
+                                                "run HIDDEN, task HIDDEN, after_task HIDDEN)");
+    struct images_table *made = code == SQLITE_OK ? calloc(1, sizeof *made) : NULL;
+    if (made == NULL)
+        return code == SQLITE_OK ? SQLITE_NOMEM : code;
+    made->connection = connection;
+    *table = &made->base;
+    sqlite3_vtab_config(connection, SQLITE_VTAB_INNOCUOUS);
+    return SQLITE_OK;
+}
+
+static int disconnect(sqlite3_vtab *table)
+{
+    free(table);
+    return SQLITE_OK;
+}
+
+/* All three arguments have to be given. */
+static int choose_plan(sqlite3_vtab *table, sqlite3_index_info *plan)
+{
+    int given = 0;
+    (void)table;
+    for (int i = 0; i < plan->nConstraint; i++) {
+        if (plan->aConstraint[i].iColumn < RUN || plan->aConstraint[i].op != SQLITE_INDEX_CONSTRAINT_EQ)
+            continue;
+        if (!plan->aConstraint[i].usable)
+            return SQLITE_CONSTRAINT;
+        plan->aConstraintUsage[i].argvIndex = plan->aConstraint[i].iColumn - RUN + 1;
+        plan->aConstraintUsage[i].omit = 1;
+        given |= 1 << (plan->aConstraint[i].iColumn - RUN);
+    }
+    plan->estimatedRows = 10000;
+    plan->estimatedCost = 10000;
+    return given == (1 << ARGUMENTS) - 1 ? SQLITE_OK : SQLITE_CONSTRAINT;
+}
+
+static int open_cursor(sqlite3_vtab *table, sqlite3_vtab_cursor **cursor)
+{
+    struct images_cursor *made = calloc(1, sizeof *made);
+    (void)table;
+    if (made == NULL)
+        return SQLITE_NOMEM;
+    *cursor = &made->base;
+    return SQLITE_OK;
+}
+
+static void clear(struct images_cursor *cursor)
+{
+    per_image_free(&cursor->images);
+    free(cursor->labels);
+    cursor->labels = NULL;
+    cursor->at = 0;
+}
+
+static int close_cursor(sqlite3_vtab_cursor *base)
+{
+    struct images_cursor *cursor = (struct images_cursor *)base;
+    clear(cursor);
+    free(cursor);
+    return SQLITE_OK;
+}
+
+static size_t label_at(const struct images_cursor *cursor, size_t image)
+{
+    return (size_t)(cursor->labels[2 * image] | cursor->labels[2 * image + 1] << 8);
+}
+
+/* Whether all are classes that there are. */
+static bool are_classes(const struct images_cursor *cursor, size_t classes, size_t predictable)
+{
+    const struct per_image *images = &cursor->images;
+    for (size_t i = 0; i < images->images; i++)
+        if ((cursor->labels != NULL && label_at(cursor, i) >= classes) ||
+            (images->kind == PER_IMAGE_PREDICTIONS && images->predicted[i] >= predictable))
+            return false;
+    return true;
+}
+
+/* Columns of row: kind, data, images of the evaluation, labels, classes of the task, classes that may be predicted. */
+static int take(struct images_cursor *cursor, sqlite3_stmt *row)
+{
+    const char *kind = (const char *)sqlite3_column_text(row, 0);
+    bool predictions = kind != NULL && strcmp(kind, per_image_name(PER_IMAGE_PREDICTIONS)) == 0;
+    size_t images = (size_t)sqlite3_column_int64(row, 2), size = (size_t)sqlite3_column_bytes(row, 3);
+    const void *labels = sqlite3_column_blob(row, 3);
+    struct error error;
+    if (per_image_unpack(&cursor->images, predictions ? PER_IMAGE_PREDICTIONS : PER_IMAGE_BITS, images,
+                         sqlite3_column_blob(row, 1), (size_t)sqlite3_column_bytes(row, 1), &error) != OK)
+        return refuse(cursor, error.message);
+    if (labels != NULL && size != 2 * images)
+        return refuse(cursor, "classes that do not fit its images");
+    if (labels != NULL) {
+        cursor->labels = malloc(size + 1);
+        if (cursor->labels == NULL)
+            return SQLITE_NOMEM;
+        memcpy(cursor->labels, labels, size);
+    }
+    bool sound = are_classes(cursor, (size_t)sqlite3_column_int64(row, 4), (size_t)sqlite3_column_int64(row, 5));
+    return sound ? SQLITE_OK : refuse(cursor, "classes that do not fit its images");
+}
+
+static int filter(sqlite3_vtab_cursor *base, int number, const char *name, int count, sqlite3_value **argument)
+{
+    struct images_cursor *cursor = (struct images_cursor *)base;
+    sqlite3 *connection = ((struct images_table *)base->pVtab)->connection;
+    sqlite3_stmt *row;
+    (void)number, (void)name;
+    clear(cursor);
+    int code =
+        sqlite3_prepare_v2(connection,
+                           "SELECT kind, data, images, labels, classes, iif((SELECT setting FROM runs WHERE run = "
+                           "?1) IN ('x_tail', 'class_incremental'), (SELECT sum(classes) FROM tasks WHERE run = "
+                           "?1), classes) FROM per_image JOIN evaluations USING (run, task, after_task) JOIN tasks "
+                           "USING (run, task) LEFT JOIN test_labels USING (run, task) WHERE run = ?1 AND task = ?2 "
+                           "AND after_task = ?3",
+                           -1, &row, NULL);
+    for (int i = 0; i < count && code == SQLITE_OK; i++) {
+        cursor->argument[i] = sqlite3_value_int64(argument[i]);
+        code = sqlite3_bind_value(row, i + 1, argument[i]);
+    }
+    if (code == SQLITE_OK)
+        code = sqlite3_step(row);
+    int result = code == SQLITE_ROW ? take(cursor, row) : code == SQLITE_DONE ? SQLITE_OK : code;
+    sqlite3_finalize(row);
+    return result;
+}
+
+static int next(sqlite3_vtab_cursor *base)
+{
+    ((struct images_cursor *)base)->at++;
+    return SQLITE_OK;
+}
+
+static int is_at_end(sqlite3_vtab_cursor *base)
+{
+    const struct images_cursor *cursor = (const struct images_cursor *)base;
+    return cursor->at >= cursor->images.images;
+}
+
+static int column(sqlite3_vtab_cursor *base, sqlite3_context *context, int number)
+{
+    const struct images_cursor *cursor = (const struct images_cursor *)base;
+    const struct per_image *images = &cursor->images;
+    size_t at = cursor->at;
+    if (number == IMAGE)
+        sqlite3_result_int64(context, (sqlite3_int64)at);
+    else if (number == TRUTH && cursor->labels != NULL)
+        sqlite3_result_int(context, (int)label_at(cursor, at));
+    else if (number == RIGHT)
+        sqlite3_result_int(context, images->right[at]);
+    else if (number == PREDICTED && images->kind == PER_IMAGE_PREDICTIONS)
+        sqlite3_result_int(context, images->predicted[at]);
+    else if (number == ROUTER && images->kind == PER_IMAGE_PREDICTIONS)
+        sqlite3_result_int(context, images->router[at]);
+    else if (number >= RUN)
+        sqlite3_result_int64(context, cursor->argument[number - RUN]);
+    return SQLITE_OK;
+}
+
+static int row_number(sqlite3_vtab_cursor *base, sqlite3_int64 *number)
+{
+    *number = (sqlite3_int64)((const struct images_cursor *)base)->at;
+    return SQLITE_OK;
+}
+
+int images_table_register(struct sqlite3 *connection)
+{
+    static const sqlite3_module module = {
+        .xConnect = connect_table,
+        .xBestIndex = choose_plan,
+        .xDisconnect = disconnect,
+        .xOpen = open_cursor,
+        .xClose = close_cursor,
+        .xFilter = filter,
+        .xNext = next,
+        .xEof = is_at_end,
+        .xColumn = column,
+        .xRowid = row_number,
+    };
+    return sqlite3_create_module_v2(connection, "images", &module, NULL, NULL);
+}

@@ -1,0 +1,189 @@
+/* Statements of a database: prepared, bound, stepped and read. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "results/store/database_internal.h"
+
+status statement_open(struct statement **opened, struct database *database, const char *sql, struct error *error)
+{
+    *opened = NULL;
+    struct statement *statement = calloc(1, sizeof *statement);
+    if (!statement)
+        return error_set(error, ERROR_MEMORY, "%s: out of memory", database->path);
+    statement->database = database;
+    const char *rest = "";
+    int code = sqlite3_prepare_v3(database->handle, sql, -1, SQLITE_PREPARE_PERSISTENT, &statement->handle, &rest);
+    status result = OK;
+    if (code != SQLITE_OK)
+        result = database_fail(database, code, error);
+    else if (!statement->handle || rest[strspn(rest, " \t\r\n;")] != '\0')
+        result = error_set(error, ERROR_ARGUMENT, "expected one SQL statement, found %s",
+                           statement->handle ? "more behind it" : "none");
+    if (result == OK)
+        *opened = statement;
+    else
+        statement_close(statement);
+    return result;
+}
+
+/* sqlite3_stmt_readonly accepts BEGIN, ATTACH and some PRAGMAs, so only the parts of a query are allowed here. */
+static int allow_reading(void *context, int action, const char *first, const char *second, const char *schema,
+                         const char *trigger)
+{
+    (void)first, (void)schema, (void)trigger;
+    bool harmless = action == SQLITE_SELECT || action == SQLITE_READ || action == SQLITE_RECURSIVE ||
+                    (action == SQLITE_FUNCTION && strcmp(second, "load_extension") != 0);
+    if (!harmless)
+        *(bool *)context = true;
+    return harmless ? SQLITE_OK : SQLITE_DENY;
+}
+
+status statement_open_reader(struct statement **statement, struct database *database, const char *sql,
+                             struct error *error)
+{
+    bool refused = false;
+    sqlite3_set_authorizer(database->handle, allow_reading, &refused);
+    status result = statement_open(statement, database, sql, error);
+    sqlite3_set_authorizer(database->handle, NULL, NULL);
+    if (result == OK && !sqlite3_stmt_readonly((*statement)->handle)) {
+        statement_close(*statement);
+        *statement = NULL;
+        refused = true;
+    }
+    if (refused)
+        return error_set(error, ERROR_ARGUMENT,
+                         "%s: a query only reads: expected SELECT, WITH, VALUES or EXPLAIN, found \"%.60s\"",
+                         database->path, sql);
+    return result;
+}
+
+void statement_close(struct statement *statement)
+{
+    if (!statement)
+        return;
+    sqlite3_finalize(statement->handle);
+    free(statement);
+}
+
+static int bind_value(sqlite3_stmt *handle, int index, const struct value *value)
+{
+    switch (value->kind) {
+    case VALUE_INTEGER:
+        return sqlite3_bind_int64(handle, index, value->integer);
+    case VALUE_REAL:
+        return sqlite3_bind_double(handle, index, value->real);
+    case VALUE_TEXT:
+        return sqlite3_bind_text64(handle, index, value->bytes.data, value->bytes.size, SQLITE_STATIC, SQLITE_UTF8);
+    case VALUE_BLOB:
+        return sqlite3_bind_blob64(handle, index, value->bytes.size ? value->bytes.data : "", value->bytes.size,
+                                   SQLITE_STATIC);
+    case VALUE_NULL:
+        break;
+    }
+    return sqlite3_bind_null(handle, index);
+}
+
+status statement_bind(struct statement *statement, const struct value *values, size_t count, struct error *error)
+{
+    sqlite3_reset(statement->handle);
+    size_t parameters = (size_t)sqlite3_bind_parameter_count(statement->handle);
+    for (size_t i = 0; i < count && i < parameters; i++) {
+        int code = bind_value(statement->handle, (int)i + 1, &values[i]);
+        if (code != SQLITE_OK)
+            return database_fail(statement->database, code, error);
+    }
+    return OK;
+}
+
+status statement_bind_named(struct statement *statement, const struct named_value *values, size_t count,
+                            struct error *error)
+{
+    sqlite3_reset(statement->handle);
+    for (size_t i = 0; i < count; i++) {
+        int index = sqlite3_bind_parameter_index(statement->handle, values[i].name);
+        int code = index > 0 ? bind_value(statement->handle, index, &values[i].value) : SQLITE_OK;
+        if (code != SQLITE_OK)
+            return database_fail(statement->database, code, error);
+    }
+    return OK;
+}
+
+/* After a request to stop no read begins, except in a transaction that writes, which may save the run. */
+status statement_step(struct statement *statement, bool *row, struct error *error)
+{
+    struct database *database = statement->database;
+    database->writes = !sqlite3_stmt_readonly(statement->handle) || !sqlite3_get_autocommit(database->handle);
+    int code = database_is_to_stop(database) ? SQLITE_INTERRUPT : sqlite3_step(statement->handle);
+    database->writes = false;
+    *row = code == SQLITE_ROW;
+    if (code == SQLITE_ROW)
+        return OK;
+    status result = code == SQLITE_DONE ? OK : database_fail(statement->database, code, error);
+    sqlite3_reset(statement->handle);
+    return result;
+}
+
+status statement_run(struct statement *statement, const struct value *values, size_t count, struct error *error)
+{
+    TRY(statement_bind(statement, values, count, error));
+    bool row;
+    TRY(statement_step(statement, &row, error));
+    sqlite3_reset(statement->handle);
+    return OK;
+}
+
+size_t statement_columns(const struct statement *statement)
+{
+    return (size_t)sqlite3_column_count(statement->handle);
+}
+
+const char *statement_title(const struct statement *statement, size_t column)
+{
+    const char *title = sqlite3_column_name(statement->handle, (int)column);
+    return title ? title : "";
+}
+
+struct value statement_value(struct statement *statement, size_t column)
+{
+    sqlite3_stmt *handle = statement->handle;
+    int at = (int)column;
+    switch (sqlite3_column_type(handle, at)) {
+    case SQLITE_INTEGER:
+        return value_integer(sqlite3_column_int64(handle, at));
+    case SQLITE_FLOAT:
+        return value_real(sqlite3_column_double(handle, at));
+    case SQLITE_TEXT: {
+        const void *data = sqlite3_column_text(handle, at);
+        return (struct value){.kind = VALUE_TEXT,
+                              .bytes = {data ? data : "", (size_t)sqlite3_column_bytes(handle, at)}};
+    }
+    case SQLITE_BLOB: {
+        const void *data = sqlite3_column_blob(handle, at);
+        return value_blob(data, (size_t)sqlite3_column_bytes(handle, at));
+    }
+    default:
+        return value_null();
+    }
+}
+
+int64_t statement_integer(struct statement *statement, size_t column)
+{
+    return sqlite3_column_int64(statement->handle, (int)column);
+}
+
+const char *statement_text(struct statement *statement, size_t column)
+{
+    const unsigned char *text = sqlite3_column_text(statement->handle, (int)column);
+    return text ? (const char *)text : "";
+}
+
+status database_integer(struct database *database, const char *sql, int64_t *integer, struct error *error)
+{
+    struct statement *statement;
+    TRY(statement_open(&statement, database, sql, error));
+    bool row;
+    status result = statement_step(statement, &row, error);
+    *integer = result == OK && row ? statement_integer(statement, 0) : 0;
+    statement_close(statement);
+    return result;
+}

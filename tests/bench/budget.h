@@ -1,0 +1,26 @@
+/* What a step asks of a device: for each part of it and each operation the calls, the nodes of a recorded graph, and the
+ * bytes of all operands, each counted once; and the nodes by kernel. Every operation is recorded by itself, so nothing
+ * has to be computed for the count. Scratch memory and roundings that an operation makes for itself are no operands.
+ *
+ *     budget_begin(backend);
+ *     budget_part("image tower");
+ *     ... the operations of a step ...
+ *     budget_print(backend);
+ */
+#ifndef MTIL_TESTS_BENCH_BUDGET_H
+#define MTIL_TESTS_BENCH_BUDGET_H
+
+#include "models/backend.h"
+
+void budget_begin(struct backend *backend);
+void budget_part(const char *name);         /* borrowed; of the operations from here on */
+size_t budget_counted(void);                /* nodes of all operations so far */
+void budget_print(struct backend *backend); /* Markdown; the table of operations is the backend's own again */
+
+/* The nodes of one graph of body, which has run before; 0 where the backend records nothing. */
+status budget_nodes(struct backend *backend, recorded_body body, void *context, size_t *nodes, struct error *error);
+
+/* Called by whoever sees nodes of a graph that is being recorded (graph_nodes.cu, the emulated device). */
+void graph_node_met(const char *kernel);
+
+#endif

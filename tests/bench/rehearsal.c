@@ -1,0 +1,347 @@
+/* Rehearses `mtil run mtil`: writes data of MTIL's layouts, numbers and typical sizes and a CLIP of random weights, runs
+ * the suite over them in a fresh process, and prints where the time went.
+ *
+ *     build/tests/rehearsal [--scale S] [--classes N] [--model vit_b_16|mini|tiny] [--check] FOLDER [key=value …]
+ *
+ * --scale 1 is the suite itself: 97,209 test images, 1,000 iterations a task, 50 GB in FOLDER; 0.01 (the default) is a
+ * hundredth of images and iterations. Data are kept in FOLDER and written once; results, cache and the run's own files
+ * are new each time. key=value goes to mtil run. With --check the times must add up and every phase must be there. */
+#include <ftw.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "core/clock.h"
+#include "core/file.h"
+#include "core/text.h"
+#include "models/clip.h"
+#include "models/tokenizer.h"
+#include "tests/bench/models.h"
+#include "tests/bench/rehearsal_data.h"
+
+enum { TASKS = 11, ITERATIONS = 1000, WARMUP = 100, SELECTOR = 300 /* selector.iterations */, CONTEXT = 77 };
+
+static const struct {
+    const char *name;
+    struct clip_dimensions dimensions; /* context and vocabulary are those of the prompts */
+} models[] = {
+    {"vit_b_16", VIT_B_16},
+    {"mini", SMALL_CLIP},
+    {"tiny", {16, 32, 16, 64, 256, 1, 2, 77, 0, 64, 256, 1, 1}},
+};
+
+struct rehearsal {
+    const char *folder, *overrides;
+    size_t model;
+    bool check;
+    struct rehearsal_data data;
+    double whole, processor; /* seconds of the run */
+};
+
+/* The run's own records: its rows of times, and its note on the rest. */
+struct phase {
+    double seconds;
+    size_t rows, iterations, images;
+};
+struct records {
+    struct phase train, selector, tests, zero_shot;
+    double opening, inputs, files, files_of_training, images_of_training, images_of_tests;
+};
+
+static struct error error;
+
+static void must(status result)
+{
+    if (result == OK)
+        return;
+    fprintf(stderr, "rehearsal: %s\n", error.message);
+    exit(1);
+}
+
+static void require(bool holds, const char *what)
+{
+    if (holds)
+        return;
+    fprintf(stderr, "rehearsal: %s\n", what);
+    exit(1);
+}
+
+static char *below(const struct rehearsal *r, const char *name)
+{
+    char *path = path_format("%s/%s", r->folder, name);
+    require(path != NULL, "no memory for a path");
+    return path;
+}
+
+/* --- What is run over --- */
+
+static void write_model(const struct rehearsal *r)
+{
+    char *weights = below(r, "clip.safetensors"), *vocabulary = below(r, "vocabulary.txt");
+    struct clip_dimensions dimensions = models[r->model].dimensions;
+    struct tokenizer *tokenizer;
+    struct backend *backend;
+    struct arena arena;
+    struct clip *clip;
+    must(rehearsal_vocabulary_write(vocabulary, &r->data, &error));
+    must(tokenizer_open(&tokenizer, vocabulary, &error));
+    dimensions.vocabulary = tokenizer_vocabulary(tokenizer);
+    dimensions.context = CONTEXT;
+    tokenizer_close(tokenizer);
+    must(backend_open(&backend, &(struct backend_settings){.name = "cpu"}, &error));
+    must(backend->ops->arena_create(backend, &arena, 0, "model", &error));
+    must(clip_create(&clip, backend, &arena, &dimensions, PARAMETERS_FROZEN, ACTIVATION_QUICK_GELU, &error));
+    must(clip_initialize(clip, 1, &error));
+    must(clip_save(clip, weights, &error));
+    clip_destroy(clip);
+    backend->ops->arena_destroy(backend, &arena);
+    backend_close(backend);
+    free(vocabulary);
+    free(weights);
+}
+
+/* Writes data and model unless FOLDER has those of the same scale, whose marker is written last. */
+static void prepare(struct rehearsal *r)
+{
+    char *marker = below(r, "rehearsal.txt"), *root = below(r, "data"), line[128];
+    struct bytes found = {0};
+    int size = snprintf(line, sizeof line, "scale %g, classes %zu, model %s\n", r->data.scale, r->data.classes,
+                        models[r->model].name);
+    r->data.root = root;
+    must(directory_create(r->folder, &error));
+    if (file_exists(marker))
+        must(file_read(marker, sizeof line, &found, &error));
+    bool there = found.size == (size_t)size && memcmp(found.data, line, found.size) == 0;
+    require(there || !file_exists(root), "FOLDER has data of another scale or model, or incomplete ones; remove them");
+    if (!there) {
+        double start = clock_seconds();
+        must(threads_create(&r->data.threads, 0, &error));
+        must(rehearsal_data_write(&r->data, &error));
+        threads_destroy(r->data.threads);
+        write_model(r);
+        must(file_write(marker, line, (size_t)size, &error));
+        printf("written in %.1f s: %zu images to train, %zu to test, %.2f GB\n", clock_seconds() - start, r->data.train,
+               r->data.test, (double)r->data.bytes / 1e9);
+    }
+    bytes_free(&found);
+    free(marker);
+    free(root);
+}
+
+/* --- The run --- */
+
+static int remove_entry(const char *path, const struct stat *stat, int kind, struct FTW *place)
+{
+    (void)stat;
+    (void)kind;
+    (void)place;
+    return remove(path);
+}
+
+static size_t scaled(const struct rehearsal *r, size_t count)
+{
+    size_t n = (size_t)((double)count * r->data.scale + 0.5);
+    return n > 0 ? n : 1;
+}
+
+static void run_suite(struct rehearsal *r)
+{
+    char *output = below(r, "run"), *log = below(r, "run/log");
+    struct text command = {0};
+    struct rusage usage;
+    nftw(output, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
+    must(directory_create(output, &error));
+    text_add(&command,
+             "exec '" PROGRAM "' run mtil --verbose run.row=Park-clip model.weights='%s/clip.safetensors' "
+             "model.vocabulary='%s/vocabulary.txt' data.root='%s/data' data.on_missing=skip run.folder='%s' "
+             "run.database='%s/results.db' run.cache_folder='%s/cache' training.iterations=%zu training.warmup=%zu "
+             "selector.iterations=%zu %s >'%s' 2>&1",
+             r->folder, r->folder, r->folder, output, output, output, scaled(r, ITERATIONS),
+             scaled(r, ITERATIONS) > 1 ? scaled(r, WARMUP) : 0, scaled(r, SELECTOR), r->overrides, log);
+    double start = clock_seconds();
+    int ended = system(command.data);
+    r->whole = clock_seconds() - start;
+    if (ended != 0)
+        fprintf(stderr, "rehearsal: mtil run ended with %d; see %s\n", ended, log);
+    require(ended == 0, "there is nothing to show");
+    getrusage(RUSAGE_CHILDREN, &usage);
+    r->processor = (double)usage.ru_utime.tv_sec + (double)usage.ru_stime.tv_sec +
+                   1e-6 * (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
+    text_free(&command);
+    free(log);
+    free(output);
+}
+
+/* --- Its records --- */
+
+static void read_times(const struct rehearsal *r, struct records *records)
+{
+    char line[256],
+        *command =
+            path_format("'" PROGRAM "' query '%s/run/results.db' --format=csv \"SELECT CASE WHEN task < 0 THEN "
+                        "'zero-shot' ELSE phase END, count(*), total(seconds), CAST(total(iterations) AS INTEGER), "
+                        "CAST(total(images) AS INTEGER) FROM timings GROUP BY 1\"",
+                        r->folder);
+    struct {
+        const char *name;
+        struct phase *phase;
+    } phases[] = {{"train", &records->train},
+                  {"selector", &records->selector},
+                  {"evaluate", &records->tests},
+                  {"zero-shot", &records->zero_shot}};
+    require(command != NULL, "no memory for a command");
+    FILE *answer = popen(command, "r");
+    require(answer != NULL, "mtil query cannot be started");
+    while (fgets(line, sizeof line, answer) != NULL) {
+        char name[32];
+        struct phase p;
+        if (sscanf(line, "%31[^,],%zu,%lf,%zu,%zu", name, &p.rows, &p.seconds, &p.iterations, &p.images) != 5)
+            continue; /* the head */
+        for (size_t i = 0; i < sizeof phases / sizeof *phases; i++)
+            if (strcmp(phases[i].name, name) == 0)
+                *phases[i].phase = p;
+    }
+    require(pclose(answer) == 0, "mtil query failed");
+    free(command);
+}
+
+static void read_note(const struct rehearsal *r, struct records *records)
+{
+    char *log = below(r, "run/log");
+    struct bytes bytes;
+    must(file_read(log, (size_t)64 << 20, &bytes, &error));
+    struct text text = {0};
+    text_add_bytes(&text, (const char *)bytes.data, bytes.size);
+    const char *note = text.data != NULL ? strstr(text.data, "opening took ") : NULL;
+    require(note != NULL && sscanf(note,
+                                   "opening took %lf s, inputs %lf s, rows and files %lf s, %lf s of them within "
+                                   "training; training waited %lf s for images, tests and selectors %lf s",
+                                   &records->opening, &records->inputs, &records->files, &records->files_of_training,
+                                   &records->images_of_training, &records->images_of_tests) == 6,
+            "the run has left no note on where its time went");
+    text_free(&text);
+    bytes_free(&bytes);
+    free(log);
+}
+
+/* --- The table --- */
+
+static void print_line(const struct rehearsal *r, const char *name, double seconds, const char *rate)
+{
+    printf("| %-46s | %9.2f | %5.1f%% | %s |\n", name, seconds, 100 * seconds / r->whole, rate);
+}
+
+static const char *rate_of(char text[64], double count, double seconds, const char *what)
+{
+    if (seconds > 0)
+        snprintf(text, 64, "%.4g %s", count / seconds, what);
+    else
+        *text = 0;
+    return text;
+}
+
+static double phases_of(const struct records *n)
+{
+    return n->opening + n->inputs + n->zero_shot.seconds + n->train.seconds + n->selector.seconds + n->tests.seconds +
+           n->files - n->files_of_training;
+}
+
+static void print_table(const struct rehearsal *r, const struct records *n)
+{
+    char rate[64];
+    double alone = n->train.seconds - n->images_of_training - n->files_of_training;
+    printf("mtil run mtil, scale %g, %s: %.2f s, %.2f cores busy\n", r->data.scale, models[r->model].name, r->whole,
+           r->processor / r->whole);
+    printf("| phase | seconds | share | rate |\n| --- | ---: | ---: | ---: |\n");
+    print_line(r, "start: model, datasets, prompts", n->opening, "");
+    print_line(r, "start: survey of the inputs", n->inputs, "");
+    print_line(r, "zero-shot", n->zero_shot.seconds,
+               rate_of(rate, (double)n->zero_shot.images, n->zero_shot.seconds, "images/s"));
+    print_line(r, "training", alone, rate_of(rate, (double)n->train.iterations, alone, "iterations/s"));
+    print_line(r, "training waits for images", n->images_of_training, "");
+    print_line(r, "training waits for rows and files", n->files_of_training, "");
+    print_line(r, "selector", n->selector.seconds,
+               rate_of(rate, (double)n->selector.iterations, n->selector.seconds, "iterations/s"));
+    print_line(r, "tests after each task", n->tests.seconds,
+               rate_of(rate, (double)n->tests.images, n->tests.seconds, "images/s"));
+    print_line(r, "rows and files after each task", n->files - n->files_of_training, "");
+    print_line(r, "the rest: start and end of the process", r->whole - phases_of(n), "");
+    print_line(r, "of all: zero-shot, selector, tests wait for images", n->images_of_tests, "");
+}
+
+/* Each phase has its rows, none is counted twice, and what is waited for is a part of its phase. */
+static void check(const struct rehearsal *r, const struct records *n)
+{
+    size_t once = n->zero_shot.images;
+    require(n->zero_shot.rows == 1 && n->train.rows == TASKS && n->selector.rows == TASKS && n->tests.rows == TASKS,
+            "a phase lacks rows of its times");
+    require(n->train.iterations == TASKS * scaled(r, ITERATIONS) &&
+                n->selector.iterations == TASKS * scaled(r, SELECTOR),
+            "iterations are missing in the rows of times");
+    require(once > 0 && n->tests.images == TASKS * once, "test images are missing in the rows of times");
+    require(n->opening > 0 && n->inputs > 0 && n->files > 0 && n->images_of_training > 0 && n->images_of_tests > 0,
+            "a phase took no time");
+    require(phases_of(n) <= r->whole, "the phases are longer than the run");
+    require(phases_of(n) >= r->whole / 2, "the phases miss more than half of the run");
+    require(n->images_of_training + n->files_of_training <= n->train.seconds &&
+                n->images_of_tests <= n->zero_shot.seconds + n->selector.seconds + n->tests.seconds,
+            "a phase waited longer than it took");
+}
+
+/* --- Command line --- */
+
+static bool read_words(struct rehearsal *r, struct text *overrides, int argc, char **argv)
+{
+    for (int i = 1; i < argc; i++) {
+        const char *value = i + 1 < argc ? argv[i + 1] : "";
+        if (strcmp(argv[i], "--scale") == 0) {
+            r->data.scale = strtod(value, NULL);
+            i++;
+        } else if (strcmp(argv[i], "--classes") == 0) {
+            r->data.classes = strtoul(value, NULL, 10);
+            i++;
+        } else if (strcmp(argv[i], "--model") == 0) {
+            enum { MODELS = sizeof models / sizeof *models };
+            for (r->model = 0; r->model < MODELS && strcmp(models[r->model].name, value) != 0;)
+                r->model++;
+            if (r->model == MODELS)
+                return false;
+            i++;
+        } else if (strcmp(argv[i], "--check") == 0) {
+            r->check = true;
+        } else if (strchr(argv[i], '=') != NULL) {
+            text_add(overrides, "'%s' ", argv[i]);
+        } else if (r->folder == NULL && *argv[i] != '-') {
+            r->folder = argv[i];
+        } else {
+            return false;
+        }
+    }
+    r->overrides = overrides->data != NULL ? overrides->data : "";
+    return r->folder != NULL && r->data.scale > 0 && r->data.scale <= 1;
+}
+
+int main(int argc, char **argv)
+{
+    struct rehearsal rehearsal = {.data.scale = 0.01};
+    struct records records = {0};
+    struct text overrides = {0};
+    if (!read_words(&rehearsal, &overrides, argc, argv)) {
+        fprintf(stderr, "usage: rehearsal [--scale S] [--classes N] [--model vit_b_16|mini|tiny] [--check] FOLDER "
+                        "[key=value …]\n");
+        return 2;
+    }
+    setvbuf(stdout, NULL, _IOLBF, 0);
+    prepare(&rehearsal);
+    run_suite(&rehearsal);
+    read_times(&rehearsal, &records);
+    read_note(&rehearsal, &records);
+    print_table(&rehearsal, &records);
+    if (rehearsal.check)
+        check(&rehearsal, &records);
+    text_free(&overrides);
+    return 0;
+}

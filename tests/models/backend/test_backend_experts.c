@@ -1,0 +1,346 @@
+/* Stacked experts, forward and backward, against plain loops; on a GPU some of the cases have kernels of their own. */
+#include "tests/models/backend/reference.h"
+#include "tests/models/device.h"
+
+#include <string.h>
+
+#include "core/rng.h"
+
+enum pattern { MIXED, TWO_HAVE_ALL, SOME_WITHOUT_ROUTER, ALL_WITHOUT_ROUTER };
+enum { PARTS = 4, EXPERTS_MOST = 60 };
+
+struct experts_case {
+    size_t samples, rows, width, hidden, experts, top_k, limit;
+    enum pattern pattern;
+    enum activation activation;
+    float probability;
+    bool tokens, normal; /* normal: the input has the operands' type */
+};
+
+static const struct experts_case cases[] = {
+    {1, 1, 8, 8, 1, 1, 0, MIXED, ACTIVATION_RELU, 0.0f, false, false},
+    {3, 70, 72, 64, 5, 2, 0, MIXED, ACTIVATION_RELU, 0.1f, false, false}, /* two row tiles, the second nearly empty */
+    {7, 17, 136, 24, 3, 3, 0, SOME_WITHOUT_ROUTER, ACTIVATION_RELU, 0.5f, false, true},
+    {6, 5, 40, 64, 4, 3, 2, MIXED, ACTIVATION_RELU, 0.0f, false, false},  /* choices without a slot */
+    {5, 3, 16, 120, 4, 3, 0, MIXED, ACTIVATION_RELU, 0.1f, false, false}, /* a choice's units in two passes */
+    {3, 65, 24, 40, 9, 8, 0, MIXED, ACTIVATION_RELU, 0.1f, false, false}, /* and many choices in three */
+    {37, 6, 64, 16, 55, 2, 0, TWO_HAVE_ALL, ACTIVATION_RELU, 0.0f, false, false},
+    {40, 2, 24, 8, 55, 1, 0, MIXED, ACTIVATION_RELU, 0.25f, false, true},
+    {3, 4, 16, 8, 3, 2, 0, ALL_WITHOUT_ROUTER, ACTIVATION_RELU, 0.1f, false, false},
+    {4, 5, 7, 5, 3, 2, 0, MIXED, ACTIVATION_RELU, 0.0f, false, false},    /* not by 16 bytes */
+    {4, 5, 16, 136, 3, 2, 0, MIXED, ACTIVATION_RELU, 0.1f, false, false}, /* more units than are kept together */
+    {90, 1, 24, 8, 4, 2, 0, MIXED, ACTIVATION_RELU, 0.1f, true, false},
+    {5, 4, 24, 16, 3, 2, 0, MIXED, ACTIVATION_QUICK_GELU, 0.0f, false, false},
+};
+
+static void on_all_cases(device_body body)
+{
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        on_device(body, &cases[i]);
+}
+
+struct problem {
+    const struct experts_case *c;
+    struct dispatch host, device;
+    struct operand x, dy, parts[PARTS], weights;
+    struct expert_stack_operands stack;
+    struct reference_experts reference;
+    size_t values, units;
+    int32_t frozen[EXPERTS_MOST];
+};
+
+static void choose(struct problem *p)
+{
+    const struct experts_case *c = p->c;
+    struct rng rng = rng_make(11, RNG_TEST, 0, 0);
+    for (size_t i = 0; i < c->samples * c->top_k; i++) {
+        size_t b = i / c->top_k, k = i % c->top_k;
+        bool off = c->pattern == ALL_WITHOUT_ROUTER || (c->pattern == SOME_WITHOUT_ROUTER && b % 3 == 1);
+        uint32_t first = c->pattern == TWO_HAVE_ALL ? 3 : (uint32_t)rng_below(&rng, b, c->experts);
+        p->host.chosen[i] = off ? -1 : (int32_t)((first + k) % c->experts);
+        p->host.gates[i] = off ? 0 : 0.9f / (float)(k + 1);
+    }
+    reference_sort(&p->host, c->limit);
+}
+
+static void send_dispatch(struct device *d, struct problem *p)
+{
+    size_t choices = p->c->samples * p->c->top_k;
+    p->device = p->host;
+    p->device.chosen = to_device(d, p->host.chosen, choices * sizeof(int32_t));
+    p->device.gates = to_device(d, p->host.gates, choices * sizeof(float));
+    p->device.slot = to_device(d, p->host.slot, choices * sizeof(int32_t));
+    p->device.sample = to_device(d, p->host.sample, choices * sizeof(int32_t));
+    p->device.choice = to_device(d, p->host.choice, choices * sizeof(int32_t));
+    p->device.offsets = to_device(d, p->host.offsets, (p->c->experts + 1) * sizeof(int32_t));
+}
+
+static const struct step_state step = {.seed = 0xfedcba9876543210u, .task = 9, .step = 123456};
+
+/* What dropout multiplies a choice's units by. */
+static double *kept_units(struct device *d, const struct problem *p)
+{
+    struct rng rng = rng_make(step.seed, RNG_DROPOUT, step.task, step.step);
+    double *keep = doubles(d, NULL, p->units), probability = (double)p->c->probability;
+    for (size_t i = 0; i < p->units; i++) {
+        uint32_t words[4];
+        uint64_t index = p->stack.base + i;
+        rng_block(&rng, index / 4, words);
+        keep[i] = words[index % 4] < probability * 4294967296.0 ? 0 : 1 / (1 - probability);
+    }
+    return keep;
+}
+
+static void make_stack(struct device *d, struct problem *p)
+{
+    const struct experts_case *c = p->c;
+    p->stack = (struct expert_stack_operands){.dispatch = &p->device,
+                                              .rows_per_sample = c->rows,
+                                              .width = c->width,
+                                              .hidden = c->hidden,
+                                              .tokens = c->tokens,
+                                              .activation = c->activation,
+                                              .scale = 0.5f,
+                                              .first = p->parts[0].device,
+                                              .first_bias = p->parts[1].device,
+                                              .second = p->parts[2].device,
+                                              .second_bias = p->parts[3].device,
+                                              .probability = c->probability,
+                                              .base = ((uint64_t)1 << 56) + 40,
+                                              .state = to_device(d, &step, sizeof step),
+                                              .arena = &d->memory};
+    p->reference = (struct reference_experts){.dispatch = &p->host,
+                                              .rows = c->rows,
+                                              .width = c->width,
+                                              .hidden = c->hidden,
+                                              .activation = c->activation,
+                                              .scale = 0.5,
+                                              .keep = kept_units(d, p),
+                                              .gates = p->host.gates,
+                                              .weights = p->weights.host,
+                                              .x = p->x.host,
+                                              .dy = p->dy.host,
+                                              .frozen = p->frozen};
+    for (size_t i = 0; i < PARTS; i++)
+        p->reference.parts[i] = p->parts[i].host;
+}
+
+/* Floats that bf16 products do not round, so that no hidden unit near zero changes its sign. */
+static struct operand draw_rounded(struct device *d, size_t n, float deviation)
+{
+    struct operand values = draw_operand(d, n, deviation);
+    values.device = to_device(d, values.host, n * sizeof(float));
+    return values;
+}
+
+/* p stays where it is: its stack points into it. */
+static void make_problem(struct device *d, struct problem *p, const struct experts_case *c)
+{
+    size_t matrix = c->experts * c->width * c->hidden, n = c->samples * c->rows * c->width;
+    *p = (struct problem){.c = c,
+                          .host = take_dispatch(&d->host, c->samples, c->experts, c->top_k),
+                          .x = c->normal ? draw_operand(d, n, 1.0f) : draw_rounded(d, n, 1.0f),
+                          .dy = draw_rounded(d, n, 1.0f),
+                          .weights = draw(d, c->samples * c->top_k, 1.0f),
+                          .values = n,
+                          .units = c->samples * c->top_k * c->rows * c->hidden};
+    p->parts[0] = draw_rounded(d, matrix, 0.2f);
+    p->parts[1] = draw(d, c->experts * c->hidden, 0.5f);
+    p->parts[2] = draw_rounded(d, matrix, 0.2f);
+    p->parts[3] = draw(d, c->experts * c->width, 0.5f);
+    for (size_t e = 0; e < c->experts; e++)
+        p->frozen[e] = e % 3 == 2;
+    choose(p);
+    send_dispatch(d, p);
+    make_stack(d, p);
+}
+
+static struct experts forward_of(struct device *d, const struct problem *p, float *y)
+{
+    return (struct experts){.stack = p->stack,
+                            .training = true,
+                            .x_type = p->c->normal ? backend_operand_type(d->backend) : TENSOR_F32,
+                            .x = p->x.device,
+                            .weights = p->weights.device,
+                            .units = blank_operand(d, p->units).device,
+                            .y = y};
+}
+
+static void goes_forward(struct device *d, const void *parameters)
+{
+    struct problem p;
+    make_problem(d, &p, parameters);
+    struct operand y = draw(d, p.values, 1.0f), plain = draw(d, p.values, 1.0f);
+    double *expected = doubles(d, y.host, p.values), *ungated = doubles(d, plain.host, p.values);
+    struct experts op = forward_of(d, &p, y.device);
+    reference_experts(expected, &p.reference);
+    must(d->ops->experts(d->backend, &op, &error));
+    expect_close(d, "sum of the experts", y.device, expected, p.values, rounded(d, 1e-5));
+
+    op.weights = NULL; /* the gates */
+    op.training = false;
+    op.stack.probability = 0;
+    op.y = plain.device;
+    p.reference.weights = p.host.gates;
+    for (size_t i = 0; i < p.units; i++)
+        ((double *)p.reference.keep)[i] = 1;
+    reference_experts(ungated, &p.reference);
+    must(d->ops->experts(d->backend, &op, &error));
+    expect_close(d, "sum of the experts in evaluation", plain.device, ungated, p.values, rounded(d, 1e-5));
+}
+
+static void sums_match(void **state)
+{
+    (void)state;
+    on_all_cases(goes_forward);
+}
+
+static struct experts_backward backward_of(struct device *d, const struct problem *p, const struct experts *forward)
+{
+    return (struct experts_backward){.stack = p->stack,
+                                     .x_type = forward->x_type,
+                                     .x = p->x.device,
+                                     .dy = p->dy.device,
+                                     .units = forward->units,
+                                     .dunits = blank_operand(d, p->units).device,
+                                     .dgates = blank(d, p->c->samples * p->c->top_k).device,
+                                     .frozen = to_device(d, p->frozen, sizeof p->frozen)};
+}
+
+static void goes_backward(struct device *d, const void *parameters)
+{
+    struct problem p;
+    make_problem(d, &p, parameters);
+    const struct experts_case *c = p.c;
+    size_t choices = c->samples * c->top_k, matrix = c->experts * c->width * c->hidden;
+    const size_t sizes[PARTS] = {matrix, c->experts * c->hidden, matrix, c->experts * c->width};
+    static const char *const names[PARTS] = {"gradient of the first weight", "gradient of the first bias",
+                                             "gradient of the second weight", "gradient of the second bias"};
+    struct operand dx = draw(d, p.values, 1.0f), gradients[PARTS];
+    double *dgates = doubles(d, NULL, choices), *dinput = doubles(d, dx.host, p.values), *dparts[PARTS];
+    for (size_t i = 0; i < PARTS; i++) {
+        gradients[i] = draw(d, sizes[i], 1.0f);
+        dparts[i] = doubles(d, gradients[i].host, sizes[i]);
+    }
+    struct experts forward = forward_of(d, &p, room(d, p.values * sizeof(float)));
+    must(d->ops->experts(d->backend, &forward, &error));
+    struct experts_backward op = backward_of(d, &p, &forward);
+    op.dfirst = gradients[0].device;
+    op.dfirst_bias = gradients[1].device;
+    op.dsecond = gradients[2].device;
+    op.dsecond_bias = gradients[3].device;
+    reference_experts_backward(dgates, dinput, dparts, &p.reference);
+    must(d->ops->experts_backward(d->backend, &op, &error));
+    must(d->ops->experts_backward_input(
+        d->backend, &(struct experts_backward_input){.stack = p.stack, .dunits = op.dunits, .dx = dx.device}, &error));
+    expect_close(d, "gradient of the gates", op.dgates, dgates, choices, rounded(d, 1e-5));
+    for (size_t i = 0; i < PARTS; i++)
+        expect_close(d, names[i], gradients[i].device, dparts[i], sizes[i], rounded(d, 1e-5));
+    expect_close(d, "gradient of the input", dx.device, dinput, p.values, rounded(d, 1e-5));
+}
+
+static void gradients_match_and_spare_the_frozen(void **state)
+{
+    (void)state;
+    on_all_cases(goes_backward);
+}
+
+/* What an operation says of one sample: y, dx and dgates. */
+struct answers {
+    const float *y, *dx, *dgates;
+};
+
+static struct answers answers_of(struct device *d, const struct problem *p, size_t sample)
+{
+    const struct experts_case *c = p->c;
+    size_t matrix = c->experts * c->width * c->hidden, values = c->rows * c->width;
+    float *y = room(d, p->values * sizeof *y), *dx = room(d, p->values * sizeof *dx);
+    struct experts forward = forward_of(d, p, y);
+    must(d->ops->experts(d->backend, &forward, &error));
+    struct experts_backward back = backward_of(d, p, &forward);
+    back.dfirst = room(d, matrix * sizeof(float));
+    back.dfirst_bias = room(d, c->experts * c->hidden * sizeof(float));
+    back.dsecond = room(d, matrix * sizeof(float));
+    back.dsecond_bias = room(d, c->experts * c->width * sizeof(float));
+    must(d->ops->experts_backward(d->backend, &back, &error));
+    must(d->ops->experts_backward_input(
+        d->backend, &(struct experts_backward_input){.stack = p->stack, .dunits = back.dunits, .dx = dx}, &error));
+    return (struct answers){from_device(d, y + sample * values, values * sizeof *y),
+                            from_device(d, dx + sample * values, values * sizeof *dx),
+                            from_device(d, back.dgates + sample * c->top_k, c->top_k * sizeof *back.dgates)};
+}
+
+/* By itself a sample has the bits that it has in a batch, in which its random numbers are those after the others'. */
+static void goes_alone(struct device *d, const void *parameters)
+{
+    struct problem p, alone;
+    make_problem(d, &p, parameters);
+    if (p.c->limit > 0)
+        return;
+    size_t last = p.c->samples - 1, skipped = last * p.c->rows * p.c->width;
+    struct experts_case c = *p.c;
+    c.samples = 1;
+    alone = p;
+    alone.c = &c;
+    alone.host = take_dispatch(&d->host, 1, c.experts, c.top_k);
+    memcpy(alone.host.chosen, p.host.chosen + last * c.top_k, c.top_k * sizeof(int32_t));
+    memcpy(alone.host.gates, p.host.gates + last * c.top_k, c.top_k * sizeof(float));
+    reference_sort(&alone.host, 0);
+    send_dispatch(d, &alone);
+    alone.values = c.rows * c.width;
+    alone.units = c.top_k * c.rows * c.hidden;
+    alone.stack.dispatch = &alone.device;
+    alone.stack.base += last * alone.units;
+    alone.x.device = operand_to_device(d, p.x.host + skipped, alone.values);
+    if (!c.normal)
+        alone.x.device = to_device(d, p.x.host + skipped, alone.values * sizeof(float));
+    alone.dy.device = to_device(d, p.dy.host + skipped, alone.values * sizeof(float));
+    alone.weights.device = to_device(d, p.weights.host + last * c.top_k, c.top_k * sizeof(float));
+    struct answers among = answers_of(d, &p, last), own = answers_of(d, &alone, 0);
+    assert_memory_equal(own.y, among.y, alone.values * sizeof(float));
+    assert_memory_equal(own.dx, among.dx, alone.values * sizeof(float));
+    assert_memory_equal(own.dgates, among.dgates, c.top_k * sizeof(float));
+}
+
+static void a_sample_does_not_depend_on_its_batch(void **state)
+{
+    (void)state;
+    on_all_cases(goes_alone);
+}
+
+/* Nor a row on how many its sample has, of which the longest prompt of a batch decides. */
+static void goes_at_all_lengths(struct device *d, const void *unused)
+{
+    (void)unused;
+    static const struct experts_case longest = {1, 70, 72, 64, 5, 2, 0, MIXED, ACTIVATION_RELU, 0.0f, false, false};
+    struct problem p;
+    const float *whole = NULL;
+    make_problem(d, &p, &longest);
+    for (size_t rows = longest.rows; rows >= 1; rows = rows > 20 ? rows - 9 : rows - 1) {
+        struct experts op = forward_of(d, &p, room(d, p.values * sizeof(float)));
+        op.training = false;
+        op.stack.rows_per_sample = rows;
+        must(d->ops->experts(d->backend, &op, &error));
+        if (whole == NULL)
+            whole = from_device(d, op.y, p.values * sizeof(float));
+        if (rows > 1 || strcmp(d->ops->name, "cpu") != 0)
+            expect_floats(d, "rows of a shorter sample", op.y, whole, rows * longest.width);
+    }
+}
+
+static void a_row_does_not_depend_on_its_samples_length(void **state)
+{
+    (void)state;
+    on_device(goes_at_all_lengths, NULL);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(sums_match),
+        cmocka_unit_test(gradients_match_and_spare_the_frozen),
+        cmocka_unit_test(a_sample_does_not_depend_on_its_batch),
+        cmocka_unit_test(a_row_does_not_depend_on_its_samples_length),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
