@@ -82,6 +82,12 @@ static status check_folder(const struct run *r, struct error *error)
                      r->folder);
 }
 
+/* A resume file that could not be written because its folder is gone: says the latter. */
+static status explain_write(const struct run *r, status written, struct error *error)
+{
+    return written == ERROR_IO && check_folder(r, error) != OK ? ERROR_IO : written;
+}
+
 /* The rows first, then the file with their digest, written while the run goes on: rows without the file are computed
  * again. */
 static status save_place(struct run *r, size_t task, size_t iteration, struct error *error)
@@ -92,7 +98,8 @@ static status save_place(struct run *r, size_t task, size_t iteration, struct er
     TRY(image_watch_check(&r->images, iteration > 0 ? task : task - (task > 0), error));
     TRY(store_commit(r->sequence->store, error));
     TRY(store_digest_rows(r->sequence->store, r->recorder.run, (int64_t)task, (int64_t)iteration, &place.rows, error));
-    TRY(checkpoint_writer_save(&r->writer, r->e, r->selector, r->resume, &place, error));
+    status written = checkpoint_writer_save(&r->writer, r->e, r->selector, r->resume, &place, error);
+    TRY(explain_write(r, written, error));
     r->saved = clock_seconds();
     r->took.files += r->saved - start;
     store_begin(r->sequence->store);
@@ -111,7 +118,7 @@ static status after_iteration(void *context, const struct step_report *report, s
 {
     struct run *r = context;
     size_t task = r->task->index, every = r->e->settings.checkpoint_every;
-    TRY(checkpoint_writer_check(&r->writer, error));
+    TRY(explain_write(r, checkpoint_writer_check(&r->writer, error), error));
     TRY(record_changes(&r->recorder, task, report->iteration, error));
     if (report->looked) {
         r->last_loss = isfinite(report->loss) ? report->loss : r->last_loss;
@@ -448,6 +455,8 @@ static status end_files(struct run *r, status result, struct error *error)
     double start = clock_seconds();
     bool first = result == OK || result == ERROR_STOPPED; /* the first failure is the one to report */
     status written = checkpoint_writer_finish(&r->writer, first ? error : NULL);
+    if (first)
+        written = explain_write(r, written, error);
     r->took.files += clock_seconds() - start;
     return first && written != OK ? written : result;
 }
