@@ -8,7 +8,6 @@
 #   make crash   kills the program at 200 random instants and at every call that writes, and lets those calls fail: an hour;
 #                SEED=N repeats the instants
 #   make test-report    opens a report in headless Chromium (chromium is installed if missing)
-#   make pretrain    trains the small CLIP that ships anew, into build/pretrain: an hour
 #   make install    builds and installs, into /usr/local or prefix=FOLDER; DESTDIR=ROOT puts all of it below another root
 #   make uninstall  removes what make install puts there, with the same prefix and DESTDIR
 #   make package    installs what is missing, builds, makes a Debian package in build/package
@@ -20,7 +19,7 @@ FLAGS :=
 prefix := /usr/local
 CONFIGURE := cmake -S . -B $(BUILD) -G Ninja
 
-.PHONY: demo test test-all test-cluster test-report crash pretrain install uninstall package build build-tests dependencies clean
+.PHONY: demo test test-all test-cluster test-report crash install uninstall package build build-tests dependencies clean
 
 demo: dependencies build
 	$(BUILD)/mtil data mini $(BUILD)/demo/data
@@ -47,10 +46,6 @@ crash: export CUDA_VISIBLE_DEVICES = -1
 crash: dependencies build-tests
 	MTIL_CRASH_KILLS=200 $(BUILD)/tests/test_kills
 	MTIL_CRASH_FAULTS=0 $(BUILD)/tests/test_write_faults
-
-pretrain: dependencies build
-	cmake --build $(BUILD) --target mtil-pretrain
-	$(BUILD)/mtil-pretrain $(BUILD)/pretrain
 
 install: build
 	DESTDIR="$(DESTDIR)" cmake --install $(BUILD) --prefix "$(abspath $(prefix))"

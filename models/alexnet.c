@@ -268,7 +268,7 @@ static status read_pixels(const struct alexnet *net, struct arena *arena, const 
 {
     enum { PIXELS = ALEXNET_RESOLUTION * ALEXNET_RESOLUTION };
     TRY(take_pixels(net, arena, ALEXNET_RESOLUTION, 3, x, error));
-    struct patchify patchify = {.images = images, .patch = 1, .kept = PIXELS, .out = x->data};
+    struct patchify patchify = {.images = images, .patch = 1, .per_image = PIXELS, .out = x->data};
     memcpy(patchify.mean, clip_pixel_mean, sizeof patchify.mean);
     memcpy(patchify.std, clip_pixel_deviation, sizeof patchify.std);
     return net->backend->ops->patchify(net->backend, &patchify, error);

@@ -131,28 +131,24 @@ struct attention_backward {
     void *dqkv; /* set, not added to */
 };
 
-/* Patch rows [B · kept, 3·p²] (channel, row, column), from pixels u8 [B, R, R, 3], normalised as ((v / 255) − mean) /
- * std, or from f32 images [B, 3, R, R] as they are. indices [B, kept] chooses patches, NULL keeps all of them in
- * order. */
+/* Patch rows [B · per_image, 3·p²] (channel, row, column), from pixels u8 [B, R, R, 3], normalised as
+ * ((v / 255) − mean) / std, or from f32 images [B, 3, R, R] as they are. */
 struct patchify {
     const struct tensor *images;
-    size_t patch, kept;
-    const int32_t *indices;
+    size_t patch, per_image;
     float mean[3], std[3];
     void *out;
 };
 
-/* x[b, 0] = class_embedding + position[0]; x[b, 1 + i] = patches[b, i] + position[1 + patch of i]. */
+/* x[b, 0] = class_embedding + position[0]; x[b, 1 + i] = patches[b, i] + position[1 + i]. */
 struct assemble_tokens {
-    size_t batch, kept, width;
-    const int32_t *indices; /* as in patchify */
+    size_t batch, per_image, width;
     const void *patches, *class_embedding, *position;
     void *x;
 };
 /* dpatches (set), dclass, dposition += … */
 struct assemble_tokens_backward {
-    size_t batch, kept, width;
-    const int32_t *indices;
+    size_t batch, per_image, width;
     const void *dx;
     void *dpatches, *dclass, *dposition;
 };

@@ -110,19 +110,12 @@ struct tower_pass {
                                          * final norm (of the class token alone) and after it */
     /* inputs, for the gradients of the embeddings */
     const struct texts *texts;
-    const int32_t *kept_patches;
-    size_t kept;
+    size_t patch_count; /* per image */
     struct tensor patches;
 };
 
-/* images: u8 [B, R, R, 3] pixels, or f32 [B, 3, R, R] normalised. kept_patches: device [B, kept] patches to keep (Li et
- * al. 2023, FLIP), NULL: all. features [B, embed] ([B, width] without a projection) taken from the arena. */
-struct image_batch {
-    struct tensor images;
-    const int32_t *kept_patches;
-    size_t kept;
-};
-status clip_encode_images(struct clip *clip, const struct encoding *encoding, const struct image_batch *batch,
+/* images: u8 [B, R, R, 3] pixels, or f32 [B, 3, R, R] normalised. features [B, embed] ([B, width] without a projection) taken from the arena. */
+status clip_encode_images(struct clip *clip, const struct encoding *encoding, const struct tensor *images,
                           struct tower_pass *pass, struct tensor *features, struct error *error);
 status clip_encode_texts(struct clip *clip, const struct encoding *encoding, const struct texts *texts,
                          struct tower_pass *pass, struct tensor *features, struct error *error);

@@ -240,35 +240,6 @@ void canvas_blur(struct canvas *canvas, int passes)
     }
 }
 
-void canvas_pixelate(struct canvas *canvas, int block)
-{
-    int side = canvas->side;
-    for (int top = 0; top < side; top += block)
-        for (int left = 0; left < side; left += block) {
-            int bottom = top + block < side ? top + block : side, right = left + block < side ? left + block : side;
-            struct colour mean = {0};
-            for (int y = top; y < bottom; y++)
-                for (int x = left; x < right; x++) {
-                    struct colour pixel = canvas->pixels[y * side + x];
-                    mean = (struct colour){mean.r + pixel.r, mean.g + pixel.g, mean.b + pixel.b};
-                }
-            float scale = 1.0f / (float)((bottom - top) * (right - left));
-            mean = (struct colour){mean.r * scale, mean.g * scale, mean.b * scale};
-            for (int y = top; y < bottom; y++)
-                for (int x = left; x < right; x++)
-                    canvas->pixels[y * side + x] = mean;
-        }
-}
-
-void canvas_contrast(struct canvas *canvas, float gain, float offset)
-{
-    for (int i = 0; i < canvas->side * canvas->side; i++) {
-        struct colour *pixel = &canvas->pixels[i];
-        *pixel = (struct colour){(pixel->r - 0.5f) * gain + 0.5f + offset, (pixel->g - 0.5f) * gain + 0.5f + offset,
-                                 (pixel->b - 0.5f) * gain + 0.5f + offset};
-    }
-}
-
 static uint8_t export_channel(float value)
 {
     /* NOLINTNEXTLINE(bugprone-incorrect-roundings): lround has other bits where the sum is rounded up */

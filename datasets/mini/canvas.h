@@ -59,8 +59,6 @@ void canvas_line(struct canvas *canvas, const struct frame *frame, struct point 
 /* After-effects on the whole picture. */
 void canvas_add_noise(struct canvas *canvas, struct dice *dice, float deviation); /* the same value on all channels */
 void canvas_blur(struct canvas *canvas, int passes);                              /* (1 2 1)/4 both ways, each pass */
-void canvas_pixelate(struct canvas *canvas, int block);                           /* means over block × block */
-void canvas_contrast(struct canvas *canvas, float gain, float offset);            /* (c − ½)·gain + ½ + offset */
 
 void canvas_export(const struct canvas *canvas, uint8_t *pixels); /* [side, side, 3] of the caller's */
 

@@ -7,8 +7,7 @@
  *             suite_drawing(domain, seed, index, index % domain->classes, pixels);
  *     }
  *
- * Generators, styles and shifts differ from those of the captioned drawings (captions.h); the two share only words and
- * the rasteriser. Everything that makes a domain easy or hard is a number in suite.c's table.
+ * Everything that makes a domain easy or hard is a number in suite.c's table.
  */
 #ifndef MTIL_DATASETS_MINI_SUITE_H
 #define MTIL_DATASETS_MINI_SUITE_H

@@ -123,13 +123,13 @@ status encoder_images(struct encoder *encoder, const uint8_t *pixels, size_t cou
 {
     size_t r = encoder->clip->dimensions.resolution;
     struct encoding encoding;
-    struct image_batch batch = {0};
+    struct tensor batch = {0};
     struct tower_pass pass;
     struct tensor output;
     arena_reset(&encoder->step);
     TRY(switch_adapters(encoder, TOWER_IMAGE, count, &encoding, error));
-    TRY(tensor_take(&batch.images, &encoder->step, TENSOR_U8, "images", 4, (size_t[]){count, r, r, 3}, error));
-    TRY(encoder->backend->ops->upload(encoder->backend, batch.images.data, pixels, tensor_bytes(&batch.images), error));
+    TRY(tensor_take(&batch, &encoder->step, TENSOR_U8, "images", 4, (size_t[]){count, r, r, 3}, error));
+    TRY(encoder->backend->ops->upload(encoder->backend, batch.data, pixels, tensor_bytes(&batch), error));
     TRY(clip_encode_images(encoder->clip, &encoding, &batch, &pass, &output, error));
     return fetch_normalised(encoder, &output, features, error);
 }

@@ -264,8 +264,7 @@ static status encode_batch(void *context, const struct batch *batch, struct imag
     struct tensor encoded;
     TRY(routing_begin(&routing, e, TOWER_IMAGE, batch->count, list->router, &encoding, error));
     TRY(list->tokens ? routing_see_tokens(&routing, image_positions(e), error) : OK);
-    status result = clip_encode_images(e->model.clip, &encoding, &(struct image_batch){.images = batch->images}, &pass,
-                                       &encoded, error);
+    status result = clip_encode_images(e->model.clip, &encoding, &batch->images, &pass, &encoded, error);
     routing_end(&routing);
     TRY(result);
     results->list[results->count++] = encoded;

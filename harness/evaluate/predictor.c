@@ -132,11 +132,11 @@ static status encode_frozen(const struct predictor *p, const uint8_t *pixels, si
 {
     struct experiment *e = p->e;
     struct encoding encoding = {.arena = &e->model.step_memory, .whole = means != NULL};
-    struct image_batch batch = {0};
+    struct tensor batch = {0};
     struct tower_pass pass;
     struct tensor output, mean;
     arena_reset(&e->model.step_memory);
-    TRY(upload_images(e, pixels, NULL, n, &batch.images, error));
+    TRY(upload_images(e, pixels, NULL, n, &batch, error));
     TRY(clip_encode_images(e->model.clip, &encoding, &batch, &pass, &output, error));
     TRY(e->model.backend->ops->download(e->model.backend, frozen, output.data, tensor_bytes(&output), error));
     if (means == NULL)
@@ -151,11 +151,11 @@ static status encode_routed(const struct predictor *p, const uint8_t *pixels, co
     struct experiment *e = p->e;
     struct routing routing;
     struct encoding encoding;
-    struct image_batch batch = {0};
+    struct tensor batch = {0};
     struct tower_pass pass;
     struct tensor output;
     arena_reset(&e->model.step_memory);
-    TRY(upload_images(e, pixels, items, n, &batch.images, error));
+    TRY(upload_images(e, pixels, items, n, &batch, error));
     TRY(routing_begin(&routing, e, TOWER_IMAGE, n, router, &encoding, error));
     status result = clip_encode_images(e->model.clip, &encoding, &batch, &pass, &output, error);
     routing_end(&routing);

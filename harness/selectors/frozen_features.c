@@ -18,8 +18,7 @@ static status encode(void *context, const struct batch *batch, struct image_resu
     struct encoding encoding = {.arena = &e->model.step_memory, .whole = true};
     struct tower_pass pass;
     struct tensor output, mean;
-    TRY(clip_encode_images(e->model.clip, &encoding, &(struct image_batch){.images = batch->images}, &pass, &output,
-                           error));
+    TRY(clip_encode_images(e->model.clip, &encoding, &batch->images, &pass, &output, error));
     TRY(clip_mean_patches(e->model.clip, &e->model.step_memory, &pass, &mean, error));
     results->list[results->count++] = mean;
     if (frozen->features != NULL)

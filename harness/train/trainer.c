@@ -14,7 +14,7 @@
 
 struct classification {
     struct experiment *experiment;
-    struct image_batch images;
+    struct tensor images;
     struct encoding encoding;
     struct tower_pass pass;
     struct tensor features;
@@ -66,7 +66,7 @@ status classification_loss(struct method_run *run, const struct task *task, cons
     struct experiment *e = run->experiment;
     float share = batch->count == batch->total ? 1.0f : (float)batch->count / (float)batch->total;
     struct classification c = {.experiment = e,
-                               .images = {.images = batch->images},
+                               .images = batch->images,
                                .scored = {.labels = &batch->labels,
                                           .smoothing = task->settings.smoothing,
                                           .weight = share,

@@ -188,21 +188,18 @@ static status choose_class_rows(const struct clip *clip, const struct encoding *
     return sample_rows(clip, encoding, pass->batch, pass->last_positions, &pass->pool_rows, error);
 }
 
-static status embed_image(struct clip *clip, const struct encoding *encoding, const struct image_batch *batch,
+static status embed_image(struct clip *clip, const struct encoding *encoding, const struct tensor *images,
                           struct tower_pass *pass, struct tensor *x, struct error *error)
 {
     struct backend *backend = clip->backend;
     const struct clip_dimensions *n = &clip->dimensions;
-    size_t patch_values = 3 * n->patch * n->patch, rows = pass->batch * pass->kept;
+    size_t patch_values = 3 * n->patch * n->patch, rows = pass->batch * pass->patch_count;
     struct tensor tokens, statistics;
     TRY(take(&pass->patches, encoding, "patches", rows, patch_values, error));
     TRY(take_stream(&pass->embedded, encoding, pass, n->image_width, error));
     TRY(take(&tokens, encoding, "patch embeddings", rows, n->image_width, error));
-    struct patchify patchify = {.images = &batch->images,
-                                .patch = n->patch,
-                                .kept = pass->kept,
-                                .indices = pass->kept_patches,
-                                .out = pass->patches.data};
+    struct patchify patchify = {
+        .images = images, .patch = n->patch, .per_image = pass->patch_count, .out = pass->patches.data};
     memcpy(patchify.mean, clip_pixel_mean, sizeof clip_pixel_mean);
     memcpy(patchify.std, clip_pixel_deviation, sizeof clip_pixel_deviation);
     TRY(backend->ops->patchify(backend, &patchify, error));
@@ -217,9 +214,8 @@ static status embed_image(struct clip *clip, const struct encoding *encoding, co
                            error));
     TRY(backend->ops->assemble_tokens(backend,
                                       &(struct assemble_tokens){.batch = pass->batch,
-                                                                .kept = pass->kept,
+                                                                .per_image = pass->patch_count,
                                                                 .width = n->image_width,
-                                                                .indices = pass->kept_patches,
                                                                 .patches = tokens.data,
                                                                 .class_embedding = clip->class_embedding.value,
                                                                 .position = clip->image_position.value,
@@ -254,19 +250,16 @@ static status check_images(const struct clip *clip, const struct tensor *images,
                      r, r, s[0], s[1], s[2], s[3]);
 }
 
-status clip_encode_images(struct clip *clip, const struct encoding *encoding, const struct image_batch *batch,
+status clip_encode_images(struct clip *clip, const struct encoding *encoding, const struct tensor *images,
                           struct tower_pass *pass, struct tensor *features, struct error *error)
 {
     size_t grid = clip->dimensions.resolution / clip->dimensions.patch;
     struct tensor x;
-    TRY(check_images(clip, &batch->images, error));
-    *pass = (struct tower_pass){.tower = TOWER_IMAGE,
-                                .batch = batch->images.shape[0],
-                                .kept_patches = batch->kept_patches,
-                                .kept = batch->kept_patches != NULL ? batch->kept : grid * grid};
-    pass->positions = pass->kept + 1;
+    TRY(check_images(clip, images, error));
+    *pass = (struct tower_pass){.tower = TOWER_IMAGE, .batch = images->shape[0], .patch_count = grid * grid};
+    pass->positions = pass->patch_count + 1;
     TRY(choose_class_rows(clip, encoding, pass, error));
-    TRY(embed_image(clip, encoding, batch, pass, &x, error));
+    TRY(embed_image(clip, encoding, images, pass, &x, error));
     TRY(run_blocks(clip, encoding, pass, x, error));
     return pool_forward(clip, encoding, pass, features, error);
 }
@@ -322,15 +315,14 @@ static status image_embedding_backward(struct clip *clip, const struct encoding 
     struct backend *backend = clip->backend;
     size_t width = clip->dimensions.image_width;
     struct tensor dembedded = *dx, dtokens;
-    TRY(take(&dtokens, encoding, "gradient of the patches", pass->batch * pass->kept, width, error));
+    TRY(take(&dtokens, encoding, "gradient of the patches", pass->batch * pass->patch_count, width, error));
     if (clip->ln_pre.gain.value != NULL)
         TRY(norm_before_backward(clip, encoding, pass, dx, &dembedded, error));
     TRY(backend->ops->assemble_tokens_backward(
         backend,
         &(struct assemble_tokens_backward){.batch = pass->batch,
-                                           .kept = pass->kept,
+                                           .per_image = pass->patch_count,
                                            .width = width,
-                                           .indices = pass->kept_patches,
                                            .dx = dembedded.data,
                                            .dpatches = dtokens.data,
                                            .dclass = clip->class_embedding.gradient,

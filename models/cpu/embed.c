@@ -29,38 +29,37 @@ static void patchify_rows(struct cpu *cpu, const void *operation, size_t first, 
 {
     const struct patchify *o = operation;
     for (size_t i = first; i < last; i++) {
-        size_t patch = o->indices != NULL ? (size_t)o->indices[i] : i % o->kept;
+        size_t b = i / o->per_image, patch = i % o->per_image;
         float *out = (float *)o->out + i * 3 * o->patch * o->patch;
         if (o->images->type == TENSOR_U8)
-            patch_from_pixels(cpu->vector, o, i / o->kept, patch, out);
+            patch_from_pixels(cpu->vector, o, b, patch, out);
         else
-            patch_from_floats(o, i / o->kept, patch, out);
+            patch_from_floats(o, b, patch, out);
     }
 }
 
 status cpu_patchify(struct backend *backend, const struct patchify *o, struct error *error)
 {
     (void)error;
-    cpu_run_rows(cpu_of(backend), o->images->shape[0] * o->kept, 3 * o->patch * o->patch, patchify_rows, o);
+    cpu_run_rows(cpu_of(backend), o->images->shape[0] * o->per_image, 3 * o->patch * o->patch, patchify_rows, o);
     return OK;
 }
 
 static void assemble_rows(struct cpu *cpu, const void *operation, size_t first, size_t last)
 {
     const struct assemble_tokens *o = operation;
-    size_t d = o->width, length = o->kept + 1;
+    size_t d = o->width, length = o->per_image + 1;
     for (size_t i = first; i < last; i++) {
-        size_t b = i / length, l = i % length, patch = b * o->kept + (l > 0 ? l - 1 : 0);
-        size_t position = l == 0 ? 0 : 1 + (o->indices != NULL ? (size_t)o->indices[patch] : l - 1);
+        size_t b = i / length, l = i % length, patch = b * o->per_image + (l > 0 ? l - 1 : 0);
         const float *token = l == 0 ? o->class_embedding : (const float *)o->patches + patch * d;
-        cpu->vector->add(d, token, (const float *)o->position + position * d, (float *)o->x + i * d);
+        cpu->vector->add(d, token, (const float *)o->position + l * d, (float *)o->x + i * d);
     }
 }
 
 status cpu_assemble_tokens(struct backend *backend, const struct assemble_tokens *o, struct error *error)
 {
     (void)error;
-    cpu_run_rows(cpu_of(backend), o->batch * (o->kept + 1), o->width, assemble_rows, o);
+    cpu_run_rows(cpu_of(backend), o->batch * (o->per_image + 1), o->width, assemble_rows, o);
     return OK;
 }
 
@@ -69,17 +68,16 @@ enum { COLUMN_CHUNK = 32 }; /* sums over samples are shared out by columns, so t
 static void assemble_backward_columns(struct cpu *cpu, const void *operation, size_t first, size_t last)
 {
     const struct assemble_tokens_backward *o = operation;
-    size_t d = o->width, length = o->kept + 1, from = first * COLUMN_CHUNK,
+    size_t d = o->width, length = o->per_image + 1, from = first * COLUMN_CHUNK,
            to = last * COLUMN_CHUNK < d ? last * COLUMN_CHUNK : d;
     for (size_t i = 0; i < o->batch * length; i++) {
-        size_t b = i / length, l = i % length, patch = b * o->kept + (l > 0 ? l - 1 : 0);
-        size_t position = l == 0 ? 0 : 1 + (o->indices != NULL ? (size_t)o->indices[patch] : l - 1);
+        size_t b = i / length, l = i % length, patch = b * o->per_image + (l > 0 ? l - 1 : 0);
         const float *dx = (const float *)o->dx + i * d;
         if (l == 0)
             cpu->vector->axpy(to - from, 1.0f, dx + from, (float *)o->dclass + from);
         else
             memcpy((float *)o->dpatches + patch * d + from, dx + from, (to - from) * sizeof *dx);
-        cpu->vector->axpy(to - from, 1.0f, dx + from, (float *)o->dposition + position * d + from);
+        cpu->vector->axpy(to - from, 1.0f, dx + from, (float *)o->dposition + l * d + from);
     }
 }
 
@@ -87,8 +85,8 @@ status cpu_assemble_tokens_backward(struct backend *backend, const struct assemb
                                     struct error *error)
 {
     (void)error;
-    cpu_run_rows(cpu_of(backend), (o->width + COLUMN_CHUNK - 1) / COLUMN_CHUNK, o->batch * (o->kept + 1) * COLUMN_CHUNK,
-                 assemble_backward_columns, o);
+    cpu_run_rows(cpu_of(backend), (o->width + COLUMN_CHUNK - 1) / COLUMN_CHUNK,
+                 o->batch * (o->per_image + 1) * COLUMN_CHUNK, assemble_backward_columns, o);
     return OK;
 }
 

@@ -5,37 +5,35 @@ struct patch_place {
     size_t image, patch, channel, y, x;
 };
 
-/* The source of value `at` of the patch rows [B · kept, 3 · p · p]. */
-static __device__ inline struct patch_place place_of(size_t at, size_t p, size_t kept, const int32_t *indices)
+/* The source of value `at` of the patch rows [B · per_image, 3 · p · p]. */
+static __device__ inline struct patch_place place_of(size_t at, size_t p, size_t per_image)
 {
     size_t values = 3 * p * p, row = at / values, within = at % values;
-    return {row / kept, indices != NULL ? (size_t)indices[row] : row % kept, within / (p * p), within / p % p,
-            within % p};
+    return {row / per_image, row % per_image, within / (p * p), within / p % p, within % p};
 }
 
 struct colour {
     float mean[3], std[3];
 };
 
-static __global__ void patch_pixels(size_t n, const uint8_t *images, size_t r, size_t p, size_t kept,
-                                    const int32_t *indices, struct colour colour, float *out)
+static __global__ void patch_pixels(size_t n, const uint8_t *images, size_t r, size_t p, size_t per_image,
+                                    struct colour colour, float *out)
 {
     size_t at = global_thread();
     if (at >= n)
         return;
-    struct patch_place q = place_of(at, p, kept, indices);
+    struct patch_place q = place_of(at, p, per_image);
     size_t row = q.patch / (r / p) * p + q.y, column = q.patch % (r / p) * p + q.x;
     float value = (float)images[((q.image * r + row) * r + column) * 3 + q.channel];
     out[at] = (value / 255.0f - colour.mean[q.channel]) / colour.std[q.channel];
 }
 
-static __global__ void patch_floats(size_t n, const float *images, size_t r, size_t p, size_t kept,
-                                    const int32_t *indices, float *out)
+static __global__ void patch_floats(size_t n, const float *images, size_t r, size_t p, size_t per_image, float *out)
 {
     size_t at = global_thread();
     if (at >= n)
         return;
-    struct patch_place q = place_of(at, p, kept, indices);
+    struct patch_place q = place_of(at, p, per_image);
     size_t row = q.patch / (r / p) * p + q.y, column = q.patch % (r / p) * p + q.x;
     out[at] = images[((q.image * 3 + q.channel) * r + row) * r + column];
 }
@@ -43,62 +41,57 @@ static __global__ void patch_floats(size_t n, const float *images, size_t r, siz
 status cuda_patchify(struct backend *backend, const struct patchify *o, struct error *error)
 {
     struct cuda *cuda = cuda_of(backend);
-    size_t n = o->images->shape[0] * o->kept * 3 * o->patch * o->patch;
+    size_t n = o->images->shape[0] * o->per_image * 3 * o->patch * o->patch;
     if (n == 0)
         return OK;
     if (o->images->type == TENSOR_U8) {
         struct colour colour = {{o->mean[0], o->mean[1], o->mean[2]}, {o->std[0], o->std[1], o->std[2]}};
         CUDA_LAUNCH(cuda, patch_pixels, blocks_for(n, BLOCK), BLOCK, 0, n, (const uint8_t *)o->images->data,
-                    o->images->shape[1], o->patch, o->kept, o->indices, colour, (float *)o->out);
+                    o->images->shape[1], o->patch, o->per_image, colour, (float *)o->out);
     } else {
         CUDA_LAUNCH(cuda, patch_floats, blocks_for(n, BLOCK), BLOCK, 0, n, (const float *)o->images->data,
-                    o->images->shape[2], o->patch, o->kept, o->indices, (float *)o->out);
+                    o->images->shape[2], o->patch, o->per_image, (float *)o->out);
     }
     return cuda_finish(cuda, "patchify", error);
 }
 
 /* The position of token l of image b: 0 for the class token, else one past its patch. */
-static __device__ inline size_t position_of(size_t b, size_t l, size_t kept, const int32_t *indices)
-{
-    return l == 0 ? 0 : 1 + (indices != NULL ? (size_t)indices[b * kept + l - 1] : l - 1);
-}
-
-static __global__ void assemble(size_t batch, size_t kept, size_t d, const int32_t *indices, const float *patches,
+static __global__ void assemble(size_t batch, size_t per_image, size_t d, const float *patches,
                                 const float *class_embedding, const float *position, float *x)
 {
-    size_t at = global_thread(), j = at % d, l = at / d % (kept + 1), b = at / d / (kept + 1);
+    size_t at = global_thread(), j = at % d, l = at / d % (per_image + 1), b = at / d / (per_image + 1);
     if (b >= batch)
         return;
-    float token = l == 0 ? class_embedding[j] : patches[(b * kept + l - 1) * d + j];
-    x[at] = token + position[position_of(b, l, kept, indices) * d + j];
+    float token = l == 0 ? class_embedding[j] : patches[(b * per_image + l - 1) * d + j];
+    x[at] = token + position[l * d + j];
 }
 
 status cuda_assemble_tokens(struct backend *backend, const struct assemble_tokens *o, struct error *error)
 {
     struct cuda *cuda = cuda_of(backend);
-    size_t n = o->batch * (o->kept + 1) * o->width;
+    size_t n = o->batch * (o->per_image + 1) * o->width;
     if (n > 0)
-        CUDA_LAUNCH(cuda, assemble, blocks_for(n, BLOCK), BLOCK, 0, o->batch, o->kept, o->width, o->indices,
+        CUDA_LAUNCH(cuda, assemble, blocks_for(n, BLOCK), BLOCK, 0, o->batch, o->per_image, o->width,
                     (const float *)o->patches, (const float *)o->class_embedding, (const float *)o->position,
                     (float *)o->x);
     return cuda_finish(cuda, "assemble_tokens", error);
 }
 
 /* A thread has a column and walks over every token, so that sums never change their order. */
-static __global__ void assemble_backward(size_t batch, size_t kept, size_t d, const int32_t *indices, const float *dx,
-                                         float *dpatches, float *dclass, float *dposition)
+static __global__ void assemble_backward(size_t batch, size_t per_image, size_t d, const float *dx, float *dpatches,
+                                         float *dclass, float *dposition)
 {
     size_t j = global_thread();
     if (j >= d)
         return;
     for (size_t b = 0; b < batch; b++)
-        for (size_t l = 0; l <= kept; l++) {
-            float slope = dx[(b * (kept + 1) + l) * d + j];
+        for (size_t l = 0; l <= per_image; l++) {
+            float slope = dx[(b * (per_image + 1) + l) * d + j];
             if (l == 0)
                 dclass[j] += slope;
             else
-                dpatches[(b * kept + l - 1) * d + j] = slope;
-            dposition[position_of(b, l, kept, indices) * d + j] += slope;
+                dpatches[(b * per_image + l - 1) * d + j] = slope;
+            dposition[l * d + j] += slope;
         }
 }
 
@@ -107,8 +100,8 @@ status cuda_assemble_tokens_backward(struct backend *backend, const struct assem
 {
     struct cuda *cuda = cuda_of(backend);
     if (o->width > 0)
-        CUDA_LAUNCH(cuda, assemble_backward, blocks_for(o->width, WARP), WARP, 0, o->batch, o->kept, o->width,
-                    o->indices, (const float *)o->dx, (float *)o->dpatches, (float *)o->dclass, (float *)o->dposition);
+        CUDA_LAUNCH(cuda, assemble_backward, blocks_for(o->width, WARP), WARP, 0, o->batch, o->per_image, o->width,
+                    (const float *)o->dx, (float *)o->dpatches, (float *)o->dclass, (float *)o->dposition);
     return cuda_finish(cuda, "assemble_tokens_backward", error);
 }
 

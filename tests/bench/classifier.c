@@ -140,7 +140,7 @@ static status forward_and_backward(void *context, struct error *failure)
     struct classifier *c = context;
     const struct bench *b = c->bench;
     struct encoding encoding = encoding_of(c, true);
-    struct image_batch images = {.images = b->pixels};
+    struct tensor images = b->pixels;
     struct tower_pass pass;
     struct linear_pass scores;
     struct tensor features, dfeatures;
@@ -180,7 +180,7 @@ static void train(struct classifier *c)
 static void evaluate(struct classifier *c)
 {
     struct encoding encoding = encoding_of(c, false);
-    struct image_batch images = {.images = c->bench->pixels};
+    struct tensor images = c->bench->pixels;
     struct tower_pass pass;
     struct tensor features;
     arena_reset(&c->step);

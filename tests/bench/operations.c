@@ -247,7 +247,7 @@ static struct cost prepare_patchify(struct bench *b, struct patchify *o)
         .data = memory(b, n), .type = TENSOR_U8, .rank = 4, .shape = {s->images, s->resolution, s->resolution, 3}};
     *o = (struct patchify){.images = &b->pixels,
                            .patch = s->patch,
-                           .kept = patches_of(s),
+                           .per_image = patches_of(s),
                            .mean = {0.5f, 0.5f, 0.5f},
                            .std = {0.25f, 0.25f, 0.25f},
                            .out = floats(b, n)};
@@ -258,7 +258,7 @@ static struct cost prepare_assemble_tokens(struct bench *b, struct assemble_toke
 {
     const struct size *s = b->size;
     *o = (struct assemble_tokens){.batch = s->images,
-                                  .kept = patches_of(s),
+                                  .per_image = patches_of(s),
                                   .width = s->width,
                                   .patches = floats(b, s->images * patches_of(s) * s->width),
                                   .class_embedding = floats(b, s->width),
@@ -271,7 +271,7 @@ static struct cost prepare_assemble_tokens_backward(struct bench *b, struct asse
 {
     const struct size *s = b->size;
     *o = (struct assemble_tokens_backward){.batch = s->images,
-                                           .kept = patches_of(s),
+                                           .per_image = patches_of(s),
                                            .width = s->width,
                                            .dx = floats(b, s->images * (patches_of(s) + 1) * s->width),
                                            .dpatches = floats(b, s->images * patches_of(s) * s->width),

@@ -13,7 +13,7 @@
 #include "datasets/mini/layout.h"
 #include "datasets/prompts.h"
 #include "datasets/readers/published.h"
-#include "harness/pretrain/tokenizer_learn.h"
+#include "tests/models/tokenizer_learn.h"
 
 enum { SEED = 1, QUALITY = 90, NAME = 32, MOST_CLASSES = 397, MERGES = 1000, KIB = 1024 };
 enum { READS = 1000 * 64 }; /* of training images, in each task of the suite */

@@ -158,10 +158,10 @@ static struct encoding encoding_of(struct bench *b, bool training, enum tower to
                              .router = b->routers.data};
 }
 
-static struct image_batch images_of(const struct bench *b, size_t count)
+static struct tensor images_of(const struct bench *b, size_t count)
 {
-    struct image_batch batch = {.images = b->pixels};
-    batch.images.shape[0] = count;
+    struct tensor batch = b->pixels;
+    batch.shape[0] = count;
     return batch;
 }
 
@@ -173,7 +173,7 @@ static status forward_and_backward(void *context, struct error *failure)
     struct tower_pass passes[TOWERS];
     struct tensor features[TOWERS], dfeatures[TOWERS];
     struct class_head c;
-    struct image_batch images = images_of(b, b->images);
+    struct tensor images = images_of(b, b->images);
     arena_reset(&b->step);
     for (int t = 0; t < TOWERS; t++)
         encodings[t] = encoding_of(b, true, (enum tower)t);
@@ -221,7 +221,7 @@ static void train_step(struct bench *b)
 static void evaluate(struct bench *b)
 {
     struct encoding encoding = encoding_of(b, false, TOWER_IMAGE);
-    struct image_batch images = images_of(b, b->evaluated);
+    struct tensor images = images_of(b, b->evaluated);
     struct tower_pass pass;
     struct tensor features;
     arena_reset(&b->step);

@@ -151,7 +151,7 @@ static void reference_image(struct reference *r, const char *path, int router, f
 {
     struct error error;
     struct image image;
-    struct image_batch batch = {0};
+    struct tensor batch = {0};
     struct tower_pass pass;
     struct tensor output;
     size_t side = r->clip->dimensions.resolution;
@@ -162,8 +162,8 @@ static void reference_image(struct reference *r, const char *path, int router, f
     image_normalize(pixels, (int)side, planes);
     arena_reset(&r->step);
     struct encoding encoding = encoding_of(r, TOWER_IMAGE, router);
-    check(tensor_take(&batch.images, &r->step, TENSOR_F32, "image", 4, (size_t[]){1, 3, side, side}, &error), &error);
-    check(r->backend->ops->upload(r->backend, batch.images.data, planes, tensor_bytes(&batch.images), &error), &error);
+    check(tensor_take(&batch, &r->step, TENSOR_F32, "image", 4, (size_t[]){1, 3, side, side}, &error), &error);
+    check(r->backend->ops->upload(r->backend, batch.data, planes, tensor_bytes(&batch), &error), &error);
     check(clip_encode_images(r->clip, &encoding, &batch, &pass, &output, &error), &error);
     take_normalised(r, &output, feature);
     image_free(&image);

@@ -16,9 +16,9 @@
 #include "adapters/files/adapter_file.h"
 #include "core/file.h"
 #include "core/rng.h"
-#include "harness/pretrain/tokenizer_learn.h"
 #include "models/clip.h"
 #include "models/tokenizer.h"
+#include "tests/models/tokenizer_learn.h"
 
 #define ROOTS FIXTURES "/data/roots"
 

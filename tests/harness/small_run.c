@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "core/file.h"
-#include "harness/pretrain/tokenizer_learn.h"
+#include "tests/models/tokenizer_learn.h"
 
 struct error error;
 

@@ -40,16 +40,12 @@ void small_open(struct small *s, size_t threads, enum parameters_mode mode, enum
     must(clip_create(&s->clip, s->d.backend, &s->d.memory, &small_dimensions, mode, activation, &error));
     must(clip_initialize(s->clip, 3, &error));
     disturb_weights(s);
-    int32_t labels[SMALL_IMAGES], kept[SMALL_IMAGES * SMALL_KEPT];
-    for (int b = 0; b < SMALL_IMAGES; b++) {
+    int32_t labels[SMALL_IMAGES];
+    for (int b = 0; b < SMALL_IMAGES; b++)
         labels[b] = (b + 1) % SMALL_PROMPTS;
-        for (int k = 0; k < SMALL_KEPT; k++)
-            kept[b * SMALL_KEPT + k] = (b + 2 * k) % 9;
-    }
     const struct step_state state = {.seed = 17, .task = 1, .step = 5, .learning_rate = 1e-2f};
     s->images = draw(&s->d, SMALL_IMAGES * 3 * 12 * 12, 1.0f);
     s->labels = to_device(&s->d, labels, sizeof labels);
-    s->kept = to_device(&s->d, kept, sizeof kept);
     s->state = to_device(&s->d, &state, sizeof state);
     s->loss = room(&s->d, sizeof *s->loss);
 }
@@ -69,10 +65,7 @@ struct both_passes {
 
 static void encode(struct small *s, bool training, struct both_passes *p)
 {
-    struct image_batch batch = {
-        .images = {.data = s->images.device, .type = TENSOR_F32, .rank = 4, .shape = {SMALL_IMAGES, 3, 12, 12}},
-        .kept_patches = s->drop_patches ? s->kept : NULL,
-        .kept = SMALL_KEPT};
+    struct tensor batch = {.data = s->images.device, .type = TENSOR_F32, .rank = 4, .shape = {SMALL_IMAGES, 3, 12, 12}};
     arena_reset(&s->step);
     for (int t = 0; t < TOWERS; t++)
         p->encoding[t] = (struct encoding){.arena = &s->step,
@@ -98,10 +91,8 @@ void small_encode_images(struct small *s, size_t first, size_t count, struct ten
 {
     struct tower_pass pass;
     struct encoding encoding = {.arena = &s->step, .hooks = s->hooks[TOWER_IMAGE], .state = s->state};
-    struct image_batch batch = {.images = {.data = s->images.device + first * 3 * 12 * 12,
-                                           .type = TENSOR_F32,
-                                           .rank = 4,
-                                           .shape = {count, 3, 12, 12}}};
+    struct tensor batch = {
+        .data = s->images.device + first * 3 * 12 * 12, .type = TENSOR_F32, .rank = 4, .shape = {count, 3, 12, 12}};
     arena_reset(&s->step);
     if (s->router[TOWER_IMAGE] != NULL)
         encoding.router = s->router[TOWER_IMAGE] + first;

@@ -13,7 +13,7 @@
 #include "models/clip.h"
 #include "tests/models/device.h"
 
-enum { SMALL_IMAGES = 3, SMALL_PROMPTS = 4, SMALL_KEPT = 5 };
+enum { SMALL_IMAGES = 3, SMALL_PROMPTS = 4 };
 extern const struct clip_dimensions small_dimensions;
 
 struct small {
@@ -21,9 +21,8 @@ struct small {
     struct arena step;
     struct clip *clip;
     struct operand images;
-    const int32_t *labels, *kept; /* device */
-    bool drop_patches;
-    float dropout; /* of both towers */
+    const int32_t *labels; /* device */
+    float dropout;         /* of both towers */
     const struct block_hook *hooks[TOWERS];
     const int32_t *router[TOWERS]; /* device */
     struct step_state *state;      /* device */

@@ -16,10 +16,10 @@
 #include "core/file.h"
 #include "core/text.h"
 #include "core/threads.h"
-#include "harness/pretrain/tokenizer_learn.h"
 #include "models/tokenizer.h"
 #include "models/tokenizer/clean.h"
 #include "models/tokenizer/vocabulary.h"
+#include "tests/models/tokenizer_learn.h"
 #include "tests/replay/check_tokenizer.h"
 
 enum { CONTEXT = 16 };

@@ -172,9 +172,9 @@ status fixture_encode(struct fixture *fixture, struct replay_pass *pass, const f
                               .noise_experts = fixture->adapters->settings.experts};
         TRY(upload_router(fixture, batches[t], task, &pass->encoding[t].router, error));
     }
-    struct image_batch batch = {0};
-    TRY(tensor_take(&batch.images, &fixture->step, TENSOR_F32, "images", 4, (size_t[]){image_count, 3, r, r}, error));
-    TRY(fixture->backend->ops->upload(fixture->backend, batch.images.data, images, tensor_bytes(&batch.images), error));
+    struct tensor batch = {0};
+    TRY(tensor_take(&batch, &fixture->step, TENSOR_F32, "images", 4, (size_t[]){image_count, 3, r, r}, error));
+    TRY(fixture->backend->ops->upload(fixture->backend, batch.data, images, tensor_bytes(&batch), error));
     TRY(texts_create(&pass->texts, fixture->clip, &fixture->step, tokens, text_count, error));
     TRY(clip_encode_images(fixture->clip, &pass->encoding[TOWER_IMAGE], &batch, &pass->passes[TOWER_IMAGE],
                            &pass->features[TOWER_IMAGE], error));

@@ -254,15 +254,14 @@ static status compare_prompts(struct replay *p, const struct task *task, const s
     struct experiment *e = p->e;
     struct encoding encoding = {.arena = &e->model.step_memory};
     struct tensor features[TOWERS];
-    struct image_batch images = {0};
+    struct tensor images = {0};
     struct tower_pass pass;
     struct texts texts;
     struct class_head head;
     size_t classes = dataset_classes(task->dataset), columns = expected->shape[1];
     arena_reset(&e->model.step_memory);
-    TRY(tensor_take(&images.images, &e->model.step_memory, TENSOR_F32, "probes", 4, probes->shape, error));
-    TRY(e->model.backend->ops->upload(e->model.backend, images.images.data, probes->data, tensor_bytes(&images.images),
-                                      error));
+    TRY(tensor_take(&images, &e->model.step_memory, TENSOR_F32, "probes", 4, probes->shape, error));
+    TRY(e->model.backend->ops->upload(e->model.backend, images.data, probes->data, tensor_bytes(&images), error));
     TRY(texts_create(&texts, e->model.clip, &e->model.step_memory, task->prompts, classes, error));
     TRY(clip_encode_images(e->model.clip, &encoding, &images, &pass, &features[TOWER_IMAGE], error));
     TRY(clip_encode_texts(e->model.clip, &encoding, &texts, &pass, &features[TOWER_TEXT], error));

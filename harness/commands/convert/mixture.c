@@ -123,7 +123,7 @@ static status encode(struct mixture *m, const uint8_t *pixels, size_t count, boo
 {
     size_t r = m->vit->dimensions.resolution;
     struct encoding encoding = {.arena = &m->step};
-    struct image_batch batch = {0};
+    struct tensor batch = {0};
     struct tower_pass pass;
     struct tensor routers, output;
     arena_reset(&m->step);
@@ -133,8 +133,8 @@ static status encode(struct mixture *m, const uint8_t *pixels, size_t count, boo
         encoding.hooks = adapters_hooks(m->adapters, TOWER_IMAGE);
         encoding.router = routers.data;
     }
-    TRY(tensor_take(&batch.images, &m->step, TENSOR_U8, "images", 4, (size_t[]){count, r, r, 3}, error));
-    TRY(m->backend->ops->upload(m->backend, batch.images.data, pixels, tensor_bytes(&batch.images), error));
+    TRY(tensor_take(&batch, &m->step, TENSOR_U8, "images", 4, (size_t[]){count, r, r, 3}, error));
+    TRY(m->backend->ops->upload(m->backend, batch.data, pixels, tensor_bytes(&batch), error));
     TRY(clip_encode_images(experts ? m->written : m->vit, &encoding, &batch, &pass, &output, error));
     TRY(m->backend->ops->download(m->backend, features, output.data, tensor_bytes(&output), error));
     size_t n = tensor_elements(&output);

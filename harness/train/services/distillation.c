@@ -97,10 +97,9 @@ status distillation_add(const struct distillation *d, struct arena *arena, struc
     struct pass p = {.d = d, .backend = d->student->backend, .arena = arena};
     struct arena_mark mark = arena_mark(arena);
     struct encoding encoding = {.arena = arena, .training = true};
-    struct image_batch batch = {.images = *d->images};
     struct tower_pass tower;
     struct tensor dfeatures;
-    TRY(clip_encode_images(d->student, &encoding, &batch, &tower, &p.features, error));
+    TRY(clip_encode_images(d->student, &encoding, d->images, &tower, &p.features, error));
     TRY(normalize(&p, error));
     TRY(add_direction(&p, false, d->image_weight, error));
     TRY(add_direction(&p, true, d->text_weight, error));

@@ -20,7 +20,7 @@
 
 struct distillation {
     struct clip *student;
-    const struct tensor *images;                         /* as in struct image_batch */
+    const struct tensor *images;                         /* as of clip_encode_images */
     const struct tensor *teacher_images, *teacher_texts; /* normalised, [B, embed] and [S, embed] */
     float scale, temperature, image_weight, text_weight;
     float *loss; /* device */

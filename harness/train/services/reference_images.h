@@ -25,7 +25,7 @@ struct reference_images {
     uint32_t *order;         /* the images of all batches of the task, if in_order */
     struct batches *batches; /* NULL: no task was begun */
     size_t left;             /* remaining batches of the task */
-    struct tensor batch;     /* device, as in struct image_batch; its address is the same throughout a task */
+    struct tensor batch;     /* device, as of clip_encode_images; its address is the same throughout a task */
 };
 
 /* Lists the folder. */

@@ -55,13 +55,12 @@ status teacher_images(const struct teacher *teacher, const struct tensor *images
                       struct tensor *features, struct error *error)
 {
     struct encoding encoding = {.arena = arena};
-    struct image_batch batch = {.images = *images};
     struct tower_pass pass;
     struct tensor raw;
     TRY(tensor_take(features, arena, TENSOR_F32, "the teacher's image features", 2,
                     (size_t[]){images->shape[0], teacher->clip->dimensions.embed}, error));
     struct arena_mark mark = arena_mark(arena);
-    TRY(clip_encode_images(teacher->clip, &encoding, &batch, &pass, &raw, error));
+    TRY(clip_encode_images(teacher->clip, &encoding, images, &pass, &raw, error));
     TRY(normalize(teacher, &raw, matrix_of(features), error));
     arena_release(arena, mark);
     return OK;

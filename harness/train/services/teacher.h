@@ -26,7 +26,7 @@ status teacher_copy(struct teacher *teacher, const struct clip *student, struct 
 status teacher_texts(const struct teacher *teacher, const int32_t *tokens, const struct tensor *features,
                      struct arena *scratch, struct error *error);
 
-/* Normalised features [B, embed] of images as in struct image_batch; features and activations are taken from the
+/* Normalised features [B, embed] of images as of clip_encode_images; features and activations are taken from the
  * arena. */
 status teacher_images(const struct teacher *teacher, const struct tensor *images, struct arena *arena,
                       struct tensor *features, struct error *error);

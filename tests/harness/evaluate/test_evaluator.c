@@ -244,8 +244,7 @@ static void choose_alone(struct small_run *run, const struct test_set *set, size
     must(tensor_take(&gates, encoding.arena, TENSOR_F32, "gates", 1, &size, &error));
     must(experiment_fill(e, encoding.arena, 1, set->router[i], &encoding.router, &error));
     adapters_keep_choices(adapters, TOWER_IMAGE, choices.data, gates.data);
-    must(clip_encode_images(e->model.clip, &encoding, &(struct image_batch){.images = images}, &pass, &features,
-                            &error));
+    must(clip_encode_images(e->model.clip, &encoding, &images, &pass, &features, &error));
     adapters_keep_choices(adapters, TOWER_IMAGE, NULL, NULL);
     must(backend->ops->download(backend, chosen, choices.data, tensor_bytes(&choices), &error));
     must(backend->ops->download(backend, gate, gates.data, tensor_bytes(&gates), &error));

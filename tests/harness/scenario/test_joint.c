@@ -78,7 +78,7 @@ static double expected_loss(struct small_run *run)
     int32_t labels[BATCH];
     struct loader *loader;
     struct encoding encoding = {.arena = &e->model.step_memory};
-    struct image_batch batch = {0};
+    struct tensor batch = {0};
     struct tower_pass pass;
     struct tensor images, texts;
     struct texts prompts;
@@ -97,8 +97,8 @@ static double expected_loss(struct small_run *run)
     must(loader_read(loader, 0, pixels, labels, NULL, &count, &error));
     loader_destroy(loader);
     assert_int_equal(count, BATCH);
-    must(tensor_take(&batch.images, encoding.arena, TENSOR_U8, "images", 4, (size_t[]){BATCH, SIDE, SIDE, 3}, &error));
-    must(e->model.backend->ops->upload(e->model.backend, batch.images.data, pixels, sizeof pixels, &error));
+    must(tensor_take(&batch, encoding.arena, TENSOR_U8, "images", 4, (size_t[]){BATCH, SIDE, SIDE, 3}, &error));
+    must(e->model.backend->ops->upload(e->model.backend, batch.data, pixels, sizeof pixels, &error));
     must(clip_encode_images(e->model.clip, &encoding, &batch, &pass, &images, &error));
     must(texts_create(&prompts, e->model.clip, encoding.arena, task->prompts, CLASSES, &error));
     must(clip_encode_texts(e->model.clip, &encoding, &prompts, &pass, &texts, &error));

@@ -48,13 +48,12 @@ static void a_chosen_batch_fits(void **state)
     const struct clip_dimensions *n = &e->model.clip->dimensions;
     size_t batch = experiment_evaluation_batch(e), pixels = batch * n->resolution * n->resolution * 3;
     struct encoding encoding = {.arena = &e->model.step_memory, .whole = true};
-    struct image_batch images;
+    struct tensor images;
     struct tower_pass pass;
     struct tensor features, means;
-    must(tensor_take(&images.images, &e->model.step_memory, TENSOR_U8, "images", 4,
+    must(tensor_take(&images, &e->model.step_memory, TENSOR_U8, "images", 4,
                      (size_t[]){batch, n->resolution, n->resolution, 3}, &error));
-    images.kept_patches = NULL;
-    must(e->model.backend->ops->zero(e->model.backend, images.images.data, pixels, &error));
+    must(e->model.backend->ops->zero(e->model.backend, images.data, pixels, &error));
     must(clip_encode_images(e->model.clip, &encoding, &images, &pass, &features, &error));
     must(clip_mean_patches(e->model.clip, &e->model.step_memory, &pass, &means, &error));
     const struct cost_experts experts = adapters_cost(n, &e->settings.adapter);

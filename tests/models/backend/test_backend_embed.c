@@ -4,13 +4,14 @@
 #include "core/rng.h"
 
 struct image_case {
-    size_t batch, resolution, patch, kept, width;
-    bool chosen; /* patches by index */
+    size_t batch, resolution, patch, width;
 };
 
 static const struct image_case image_cases[] = {
-    {1, 1, 1, 1, 1, false},   {3, 12, 4, 9, 63, false},     {3, 12, 4, 5, 65, true},
-    {2, 63, 7, 81, 7, false}, {1, 224, 16, 196, 65, false},
+    {1, 1, 1, 1},
+    {3, 12, 4, 63},
+    {2, 63, 7, 7},
+    {1, 224, 16, 65},
 };
 
 static void on_all_images(device_body body)
@@ -19,14 +20,9 @@ static void on_all_images(device_body body)
         on_device(body, &image_cases[i]);
 }
 
-/* Patches of every sample, in another order for each; NULL: all of them. */
-static const int32_t *choose(struct device *d, const struct image_case *c, int32_t *patches)
+static size_t patches_of(const struct image_case *c)
 {
-    size_t all = c->resolution / c->patch * (c->resolution / c->patch);
-    for (size_t b = 0; b < c->batch; b++)
-        for (size_t i = 0; i < c->kept; i++)
-            patches[b * c->kept + i] = (int32_t)(c->chosen ? (b + 2 * i) % all : i);
-    return c->chosen ? to_device(d, patches, c->batch * c->kept * sizeof *patches) : NULL;
+    return c->resolution / c->patch * (c->resolution / c->patch);
 }
 
 /* Where value `column` of patch row `row` lies: sample, colour, y, x. */
@@ -34,19 +30,17 @@ struct pixel {
     size_t sample, colour, y, x;
 };
 
-static struct pixel pixel_of(const struct image_case *c, const int32_t *patches, size_t row, size_t column)
+static struct pixel pixel_of(const struct image_case *c, size_t row, size_t column)
 {
-    size_t p = c->patch, grid = c->resolution / p, patch = (size_t)patches[row];
-    return (struct pixel){row / c->kept, column / (p * p), patch / grid * p + column / p % p,
+    size_t p = c->patch, grid = c->resolution / p, patch = row % patches_of(c);
+    return (struct pixel){row / patches_of(c), column / (p * p), patch / grid * p + column / p % p,
                           patch % grid * p + column % p};
 }
 
 static void patchifies(struct device *d, const void *parameters)
 {
     const struct image_case *c = parameters;
-    size_t r = c->resolution, rows = c->batch * c->kept, columns = 3 * c->patch * c->patch;
-    int32_t patches[256];
-    const int32_t *indices = choose(d, c, patches);
+    size_t r = c->resolution, per_image = patches_of(c), rows = c->batch * per_image, columns = 3 * c->patch * c->patch;
     struct operand floats = draw(d, c->batch * 3 * r * r, 1.0f), from_floats = blank(d, rows * columns),
                    from_bytes = blank(d, rows * columns);
     uint8_t *bytes = arena_take(&d->host, c->batch * r * r * 3);
@@ -57,7 +51,7 @@ static void patchifies(struct device *d, const void *parameters)
     float *same = from_device(d, from_floats.device, rows * columns * sizeof *same);
     double *expected = doubles(d, NULL, rows * columns);
     for (size_t i = 0; i < rows * columns; i++) {
-        struct pixel at = pixel_of(c, patches, i / columns, i % columns);
+        struct pixel at = pixel_of(c, i / columns, i % columns);
         same[i] = floats.host[((at.sample * 3 + at.colour) * r + at.y) * r + at.x];
         double value = bytes[((at.sample * r + at.y) * r + at.x) * 3 + at.colour] / 255.0;
         expected[i] = (value - (double)mean[at.colour]) / (double)std[at.colour];
@@ -67,8 +61,7 @@ static void patchifies(struct device *d, const void *parameters)
         .data = to_device(d, bytes, c->batch * r * r * 3), .type = TENSOR_U8, .rank = 4, .shape = {c->batch, r, r, 3}};
     struct patchify patchify = {.images = &images,
                                 .patch = c->patch,
-                                .kept = c->kept,
-                                .indices = indices,
+                                .per_image = per_image,
                                 .out = from_floats.device,
                                 .mean = {mean[0], mean[1], mean[2]},
                                 .std = {std[0], std[1], std[2]}};
@@ -89,28 +82,24 @@ static void images_become_patches(void **state)
 static void assembles(struct device *d, const void *parameters)
 {
     const struct image_case *c = parameters;
-    size_t w = c->width, length = c->kept + 1, places = 1 + c->resolution / c->patch * (c->resolution / c->patch);
-    int32_t patches[256];
-    const int32_t *indices = choose(d, c, patches);
-    struct operand embedded = draw(d, c->batch * c->kept * w, 1.0f), first = draw(d, w, 1.0f),
-                   position = draw(d, places * w, 1.0f);
+    size_t w = c->width, per_image = patches_of(c), length = per_image + 1;
+    struct operand embedded = draw(d, c->batch * per_image * w, 1.0f), first = draw(d, w, 1.0f),
+                   position = draw(d, length * w, 1.0f);
     struct operand x = blank(d, c->batch * length * w), dx = draw(d, c->batch * length * w, 1.0f),
-                   dpatches = blank(d, c->batch * c->kept * w);
-    struct operand dclass = draw(d, w, 1.0f), dposition = draw(d, places * w, 1.0f);
-    double *ex = doubles(d, NULL, c->batch * length * w), *edpatches = doubles(d, NULL, c->batch * c->kept * w);
-    double *edclass = doubles(d, dclass.host, w), *edposition = doubles(d, dposition.host, places * w);
+                   dpatches = blank(d, c->batch * per_image * w);
+    struct operand dclass = draw(d, w, 1.0f), dposition = draw(d, length * w, 1.0f);
+    double *ex = doubles(d, NULL, c->batch * length * w), *edpatches = doubles(d, NULL, c->batch * per_image * w);
+    double *edclass = doubles(d, dclass.host, w), *edposition = doubles(d, dposition.host, length * w);
     for (size_t i = 0; i < c->batch * length * w; i++) {
-        size_t b = i / w / length, l = i / w % length, j = i % w, patch = b * c->kept + l - 1;
-        size_t place = l == 0 ? 0 : 1 + (size_t)patches[patch];
-        ex[i] = (double)(l == 0 ? first.host[j] : embedded.host[patch * w + j]) + (double)position.host[place * w + j];
+        size_t b = i / w / length, l = i / w % length, j = i % w, patch = b * per_image + l - 1;
+        ex[i] = (double)(l == 0 ? first.host[j] : embedded.host[patch * w + j]) + (double)position.host[l * w + j];
         *(l == 0 ? &edclass[j] : &edpatches[patch * w + j]) += (double)dx.host[i];
-        edposition[place * w + j] += (double)dx.host[i];
+        edposition[l * w + j] += (double)dx.host[i];
     }
     must(d->ops->assemble_tokens(d->backend,
                                  &(struct assemble_tokens){.batch = c->batch,
-                                                           .kept = c->kept,
+                                                           .per_image = per_image,
                                                            .width = w,
-                                                           .indices = indices,
                                                            .patches = embedded.device,
                                                            .class_embedding = first.device,
                                                            .position = position.device,
@@ -118,18 +107,17 @@ static void assembles(struct device *d, const void *parameters)
                                  &error));
     must(d->ops->assemble_tokens_backward(d->backend,
                                           &(struct assemble_tokens_backward){.batch = c->batch,
-                                                                             .kept = c->kept,
+                                                                             .per_image = per_image,
                                                                              .width = w,
-                                                                             .indices = indices,
                                                                              .dx = dx.device,
                                                                              .dpatches = dpatches.device,
                                                                              .dclass = dclass.device,
                                                                              .dposition = dposition.device},
                                           &error));
     expect_close(d, "tokens", x.device, ex, c->batch * length * w, 1e-6);
-    expect_close(d, "gradient of the patches", dpatches.device, edpatches, c->batch * c->kept * w, 1e-6);
+    expect_close(d, "gradient of the patches", dpatches.device, edpatches, c->batch * per_image * w, 1e-6);
     expect_close(d, "gradient of the class embedding", dclass.device, edclass, w, 1e-6);
-    expect_close(d, "gradient of the positions", dposition.device, edposition, places * w, 1e-6);
+    expect_close(d, "gradient of the positions", dposition.device, edposition, length * w, 1e-6);
 }
 
 static void patches_become_tokens_and_back(void **state)

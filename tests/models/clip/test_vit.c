@@ -66,17 +66,16 @@ static void close_model(struct model *m)
     device_close(&m->d);
 }
 
-static struct image_batch batch_of(const struct operand *images)
+static struct tensor batch_of(const struct operand *images)
 {
-    return (struct image_batch){
-        .images = {.data = images->device, .type = TENSOR_F32, .rank = 4, .shape = {IMAGES, 3, 12, 12}}};
+    return (struct tensor){.data = images->device, .type = TENSOR_F32, .rank = 4, .shape = {IMAGES, 3, 12, 12}};
 }
 
 static float loss_of(struct model *m, bool backward)
 {
     struct encoding encoding = {
         .arena = &m->step, .training = true, .state = m->state, .first = 2, .dropout = m->dropout};
-    struct image_batch batch = batch_of(&m->images);
+    struct tensor batch = batch_of(&m->images);
     struct tower_pass pass;
     struct linear_pass scores;
     struct tensor dfeatures;
@@ -165,10 +164,10 @@ static void shares_of_a_batch_drop_the_same(void **state)
     for (size_t first = 0; first < 2; first++) { /* all images, then all but the first */
         struct encoding encoding = {
             .arena = &m.step, .training = true, .state = m.state, .first = first, .dropout = 0.3f};
-        struct image_batch batch = batch_of(&m.images);
+        struct tensor batch = batch_of(&m.images);
         struct tower_pass pass;
-        batch.images.shape[0] -= first;
-        batch.images.data = (float *)batch.images.data + first * 3 * 12 * 12;
+        batch.shape[0] -= first;
+        batch.data = (float *)batch.data + first * 3 * 12 * 12;
         arena_reset(&m.step);
         must(clip_encode_images(m.vit, &encoding, &batch, &pass, &features, &error));
         values[first] = from_device(&m.d, features.data, tensor_bytes(&features));
@@ -232,7 +231,7 @@ static void features_are_the_mean_of_the_patches(void **state)
     struct encoding encoding = {.arena = &m.step};
     form.pool = POOL_MEAN_PATCHES;
     open_model(&m, 2, &form);
-    struct image_batch batch = batch_of(&m.images);
+    struct tensor batch = batch_of(&m.images);
     must(clip_encode_images(m.vit, &encoding, &batch, &pass, &m.features, &error));
     const struct layer_norm_weights *norm = &m.vit->towers[TOWER_IMAGE].ln_final;
     struct matrix last =
@@ -428,7 +427,7 @@ static void open_tower(struct clip **vit, struct small *s, enum pool pool)
 static void encode(struct small *s, struct clip *model, bool whole, struct tower_pass *pass, struct tensor *features)
 {
     struct encoding encoding = {.arena = &s->step, .whole = whole};
-    struct image_batch batch = batch_of(&s->images);
+    struct tensor batch = batch_of(&s->images);
     must(clip_encode_images(model, &encoding, &batch, pass, features, &error));
 }
 

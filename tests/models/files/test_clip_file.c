@@ -247,7 +247,7 @@ static void encode_inputs(struct backend *backend, struct clip *clip, struct are
     struct tower_pass pass;
     struct tensor encoded;
     struct texts texts;
-    struct image_batch batch = {0};
+    struct tensor batch = {0};
     float pixels[IMAGES * 3 * RESOLUTION * RESOLUTION];
     int32_t tokens[PROMPTS * CONTEXT] = {254, 3, 17, 255};
     const struct rng rng = rng_make(1, RNG_TEST, 0, 0);
@@ -255,10 +255,9 @@ static void encode_inputs(struct backend *backend, struct clip *clip, struct are
         pixels[i] = rng_normal(&rng, i);
     for (int l = 0; l < CONTEXT; l++) /* the longest prompt that fits */
         tokens[CONTEXT + l] = l == 0 ? 254 : l == CONTEXT - 1 ? 255 : l;
-    must(tensor_take(&batch.images, arena, TENSOR_F32, "images", 4, (size_t[]){IMAGES, 3, RESOLUTION, RESOLUTION},
-                     &error),
+    must(tensor_take(&batch, arena, TENSOR_F32, "images", 4, (size_t[]){IMAGES, 3, RESOLUTION, RESOLUTION}, &error),
          &error);
-    must(backend->ops->upload(backend, batch.images.data, pixels, sizeof pixels, &error), &error);
+    must(backend->ops->upload(backend, batch.data, pixels, sizeof pixels, &error), &error);
     must(clip_encode_images(clip, &encoding, &batch, &pass, &encoded, &error), &error);
     must(backend->ops->download(backend, features->images, encoded.data, sizeof features->images, &error), &error);
     must(texts_create(&texts, clip, arena, tokens, PROMPTS, &error), &error);

@@ -1,10 +1,10 @@
-/* Learns a small byte-pair vocabulary for the model that ships.
+/* Learns a small byte-pair vocabulary for small models of tests.
  *
  *     TRY(tokenizer_learn(texts, count, 400, "mini-vocabulary.txt", error));
  *     TRY(tokenizer_open(&tokenizer, "mini-vocabulary.txt", error));
  */
-#ifndef MTIL_HARNESS_PRETRAIN_TOKENIZER_LEARN_H
-#define MTIL_HARNESS_PRETRAIN_TOKENIZER_LEARN_H
+#ifndef MTIL_TESTS_MODELS_TOKENIZER_LEARN_H
+#define MTIL_TESTS_MODELS_TOKENIZER_LEARN_H
 
 #include <stddef.h>
 

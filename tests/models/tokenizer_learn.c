@@ -1,6 +1,6 @@
 /* Learns a vocabulary (Sennrich et al., ACL 2016, Algorithm 1): counts the words, then repeatedly merges the most
  * frequent pair of symbols. Only words that contain the pair are counted again. */
-#include "harness/pretrain/tokenizer_learn.h"
+#include "tests/models/tokenizer_learn.h"
 
 #include <stdlib.h>
 #include <string.h>
