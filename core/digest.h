@@ -1,4 +1,4 @@
-/* SHA-256 (FIPS 180-4), in hexadecimal: identities of suites, test sets and files.
+/* SHA-256 (FIPS 180-4, by OpenSSL), in hexadecimal: identities of suites, test sets and files.
  *
  *     char hash[DIGEST_SIZE];
  *     digest_text(suite_text, hash);
@@ -9,6 +9,7 @@
 #ifndef MTIL_CORE_DIGEST_H
 #define MTIL_CORE_DIGEST_H
 
+#include <openssl/sha.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -17,9 +18,7 @@
 #define DIGEST_SIZE 65 /* 64 digits and a NUL */
 
 struct digest {
-    uint32_t state[8];
-    uint64_t size; /* bytes so far */
-    uint8_t block[64];
+    SHA256_CTX state;
 };
 
 struct digest digest_begin(void);
