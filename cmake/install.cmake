@@ -1,23 +1,25 @@
-# make install: the program, the weights that ship, manual pages, completion and documents, where GNUInstallDirs puts them.
+# make install: the program, the weights that ship, manual pages (by help2man), completion and documents, where GNUInstallDirs puts them.
 
 # What the program says about itself.
 set(pages ${CMAKE_BINARY_DIR}/pages)
-add_custom_command(OUTPUT ${pages}/made DEPENDS mtil VERBATIM
+find_program(HELP2MAN help2man)
+if(HELP2MAN)
+    set(manual ${CMAKE_SOURCE_DIR}/cmake/manual-pages $<TARGET_FILE:mtil> ${pages}/man1)
+else()
+    message(STATUS "No manual pages: help2man is not installed")
+endif()
+add_custom_command(OUTPUT ${pages}/made DEPENDS mtil ${CMAKE_SOURCE_DIR}/cmake/manual-pages VERBATIM
     COMMAND ${CMAKE_COMMAND} -E rm -rf ${pages}
-    COMMAND ${CMAKE_COMMAND} -E make_directory ${pages}/bash ${pages}/zsh ${pages}/fish
-    COMMAND mtil manual ${pages}/man1
-    COMMAND mtil completion bash > ${pages}/bash/mtil
-    COMMAND mtil completion zsh > ${pages}/zsh/_mtil
-    COMMAND mtil completion fish > ${pages}/fish/mtil.fish
+    COMMAND ${CMAKE_COMMAND} -E make_directory ${pages}/man1
+    COMMAND ${manual}
+    COMMAND mtil completion bash > ${pages}/mtil
     COMMAND ${CMAKE_COMMAND} -E touch ${pages}/made)
 add_custom_target(mtil_pages ALL DEPENDS ${pages}/made)
 
 install(TARGETS mtil RUNTIME)
 install(DIRECTORY ${CMAKE_BINARY_DIR}/weights/ DESTINATION ${CMAKE_INSTALL_DATADIR}/mtil/weights)
 install(DIRECTORY ${pages}/man1 DESTINATION ${CMAKE_INSTALL_MANDIR})
-install(FILES ${pages}/bash/mtil DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions)
-install(FILES ${pages}/zsh/_mtil DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions)
-install(FILES ${pages}/fish/mtil.fish DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d)
+install(FILES ${pages}/mtil DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions)
 
 # The documents, with what they link to, below the same folders.
 set(documents README.md CHANGELOG.md CONTRIBUTING.md SECURITY.md LICENSE CITATION.cff)

@@ -5,7 +5,7 @@
 /* clang-format off */
 #define COMMANDS(X) \
     X(run) X(classify) X(layers) X(norms) X(sweep) X(eval) X(predict) X(embed) X(query) X(compare) X(report) X(watch) X(export) X(convert) X(merge_db) \
-    X(verify) X(rerun) X(runs) X(data) X(init) X(list) X(doctor) X(completion) X(manual)
+    X(verify) X(rerun) X(runs) X(data) X(init) X(list) X(doctor) X(completion)
 /* clang-format on */
 
 #define DECLARE(name) extern const struct command command_##name;

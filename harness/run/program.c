@@ -28,11 +28,6 @@ const char *program_commit(void)
     return MTIL_COMMIT;
 }
 
-const char *program_date(void)
-{
-    return MTIL_DATE;
-}
-
 const char *program_compiler(void)
 {
 #if defined(__clang__)

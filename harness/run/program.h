@@ -12,7 +12,6 @@
 #include "core/text.h"
 
 const char *program_commit(void);   /* `git describe --always --dirty` at build time; "": not built in a checkout */
-const char *program_date(void);     /* of the commit, or of the build outside a checkout: "2026-01-31" */
 const char *program_compiler(void); /* "GCC 12.2.0" */
 
 struct library {

@@ -21,8 +21,7 @@ install=$(make --silent --dry-run -C "$source" install BUILD="$build" prefix=/op
 (cd "$source" && eval "$install") >"$folder/log" 2>&1 || complain "install fails: $(tail -3 "$folder/log")"
 [ "$(ls "$folder/root") $(ls "$folder/root/opt")" = "opt mtil" ] || complain "something is installed outside the prefix"
 share=$folder/root/opt/mtil/share
-for file in man/man1/mtil.1 man/man1/mtil-run.1 bash-completion/completions/mtil zsh/site-functions/_mtil \
-    fish/vendor_completions.d/mtil.fish doc/mtil/LICENSE doc/mtil/CITATION.cff doc/mtil/harness/suites/KEYS.md \
+for file in man/man1/mtil.1 man/man1/mtil-run.1 bash-completion/completions/mtil doc/mtil/LICENSE doc/mtil/CITATION.cff doc/mtil/harness/suites/KEYS.md \
     doc/mtil/results/METRICS.md; do
     [ -s "$share/$file" ] || complain "share/$file is not installed"
 done
@@ -93,7 +92,7 @@ in_root /usr/bin/mtil --version || complain "mtil --version in a bare root: $(ca
 [ "$(cat "$folder/log")" = "$("$build/mtil" --version)" ] || complain "another version than the build's: $(cat "$folder/log")"
 # shellcheck disable=SC2086 # outside: the program finds itself through /proc
 has_weights "$("$root/usr/bin/mtil" $dry_run 2>&1)" || complain "the packaged program does not find its weights"
-for file in doc/mtil/copyright man/man1/mtil-run.1.gz zsh/vendor-completions/_mtil; do
+for file in doc/mtil/copyright man/man1/mtil-run.1.gz; do
     [ -s "$root/usr/share/$file" ] || complain "the package lacks share/$file"
 done
 in_root dpkg --purge mtil || complain "dpkg --purge: $(cat "$folder/log")"

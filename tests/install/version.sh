@@ -11,10 +11,10 @@ if ! command -v git >/dev/null; then
     exit 0
 fi
 export GIT_CONFIG_GLOBAL=/dev/null GIT_AUTHOR_NAME=a GIT_AUTHOR_EMAIL=a@b GIT_COMMITTER_NAME=a GIT_COMMITTER_EMAIL=a@b
-export GIT_AUTHOR_DATE=2026-01-31T12:00:00Z GIT_COMMITTER_DATE=2026-01-31T12:00:00Z
+
 unset GIT_DIR GIT_WORK_TREE GIT_INDEX_FILE
 
-# expect WHERE VERSION COMMIT DATE: what a build in the folder would say
+# expect WHERE VERSION COMMIT: what a build in the folder would say
 expect() {
     local found
     cat >"$folder/ask.cmake" <<END
@@ -24,8 +24,8 @@ file(WRITE $folder/version "\${version}")
 END
     cmake -P "$folder/ask.cmake" && cmake -DSOURCE="$1" -DOUTPUT="$folder/commit.h" -P "$source/cmake/commit.cmake" || failed=1
     found="$(cat "$folder/version") $(sed -n 's/.*MTIL_[A-Z]* "\(.*\)"/\1/p' "$folder/commit.h" | tr '\n' ' ')"
-    [ "$found" = "$2 $3 $4 " ] && return
-    echo "${1##*/}: expected \"$2 $3 $4 \", found \"$found\"" >&2
+    [ "$found" = "$2 $3 " ] && return
+    echo "${1##*/}: expected \"$2 $3 \", found \"$found\"" >&2
     failed=1
 }
 
@@ -35,19 +35,19 @@ cp "$source/.git_archival.txt" "$source/.gitattributes" .
 echo one >file
 git add -A && git commit -qm one
 short=$(git rev-parse --short=12 HEAD)
-expect "$PWD" 9.9.9 "$short" 2026-01-31
+expect "$PWD" 9.9.9 "$short"
 git tag v1.2.3
-expect "$PWD" 1.2.3 "$short" 2026-01-31
+expect "$PWD" 1.2.3 "$short"
 git tag -a -m "not a version" release
-expect "$PWD" 1.2.3 "$short" 2026-01-31
+expect "$PWD" 1.2.3 "$short"
 echo two >file
-expect "$PWD" 1.2.3 "$short-dirty" 2026-01-31
+expect "$PWD" 1.2.3 "$short-dirty"
 git commit -qam two
-expect "$PWD" 1.2.3 "$(git rev-parse --short=12 HEAD)" 2026-01-31
+expect "$PWD" 1.2.3 "$(git rev-parse --short=12 HEAD)"
 
 mkdir "$folder/archive" "$folder/copy"
 git archive HEAD | tar -C "$folder/archive" -xf -
-expect "$folder/archive" 1.2.3 "$(git rev-parse --short=12 HEAD)" 2026-01-31
+expect "$folder/archive" 1.2.3 "$(git rev-parse --short=12 HEAD)"
 cp "$source/.git_archival.txt" "$folder/copy" # as a copy without git has it
-SOURCE_DATE_EPOCH=1769860800 expect "$folder/copy" 9.9.9 "" 2026-01-31
+expect "$folder/copy" 9.9.9 ""
 exit $failed

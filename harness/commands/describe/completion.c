@@ -187,158 +187,28 @@ static void add_bash(struct text *out)
                   "complete -o filenames -F _mtil mtil\n");
 }
 
-/* --- zsh and fish --- */
-
-/* Within quotes; zsh's _arguments and _describe have meanings of their own for some characters. */
-static void add_quoted(struct text *out, const char *text, const char *marked)
-{
-    for (; *text != 0; text++)
-        text_add(out, *text == '\'' ? "'\\''" : strchr(marked, *text) != NULL ? "\\%c" : "%c", *text);
-}
-
-static void add_zsh_option(struct text *out, const struct option *option)
-{
-    text_add(out, " \\\n        '--%s%s[", option->name, takes_value(option) ? "=" : "");
-    add_quoted(out, option->help, "[]:\\");
-    text_add(out, "]");
-    if (takes_value(option)) {
-        text_add(out, ":");
-        add_quoted(out, command_value_name(option), "[]:\\");
-        text_add(out, ":");
-    }
-    if (option->type == OPTION_CHOICE) {
-        text_add(out, "(");
-        add_choices(out, option->choices, strlen(option->choices));
-        text_add(out, ")");
-    } else if (takes_value(option))
-        text_add(out, option->type == OPTION_FOLDER ? "_files -/" : "_files");
-    text_add(out, "'");
-}
-
-static void add_zsh_words(struct text *out, const struct command *command)
-{
-    const struct option *option;
-    text_add(out, "    '%s') _arguments", command->name);
-    for (size_t i = 0; (option = options_of(command, i)) != NULL; i++)
-        add_zsh_option(out, option);
-    text_add(out, " \\\n        '*:argument:{ compadd -S \"\" -- ");
-    add_words(out, command);
-    text_add(out, "%s}' ;;\n", takes_files(command) ? "; _files -F \"*-(wal|shm|lock)\" " : "");
-}
-
-static void add_zsh(struct text *out)
-{
-    text_add(out, "#compdef mtil\n# zsh completion for mtil, made by `mtil completion zsh`\n"
-                  "_mtil()\n{\n"
-                  "    local command= i=2\n"
-                  "    while ((i < CURRENT)); do\n"
-                  "        case \"${command:+$command }$words[i]\" in\n        ");
-    for_all(out, add_name_case);
-    text_add(out, ") command=\"${command:+$command }$words[i]\" ;;\n"
-                  "        *) break ;;\n"
-                  "        esac\n"
-                  "        ((i++))\n"
-                  "    done\n"
-                  "    words=(mtil \"${(@)words[i,-1]}\")\n"
-                  "    ((CURRENT -= i - 2))\n"
-                  "    case $command in\n"
-                  "    '') _values command");
-    for (size_t i = 0; commands[i] != NULL; i++) {
-        text_add(out, " \\\n        '%s[", commands[i]->name);
-        add_quoted(out, commands[i]->summary, "[]:\\");
-        text_add(out, "]'");
-    }
-    text_add(out, " ;;\n");
-    for_all(out, add_zsh_words);
-    text_add(out, "    esac\n}\n_mtil \"$@\"\n");
-}
-
-static void add_fish_about(struct text *out, const char *about)
-{
-    text_add(out, " -d '");
-    for (; *about != 0; about++)
-        text_add(out, strchr("'\\", *about) != NULL ? "\\%c" : "%c", *about);
-    text_add(out, "'\n");
-}
-
-static void add_fish_words(struct text *out, const struct command *command)
-{
-    const struct option *option;
-    text_add(out, "complete -c mtil -n '__mtil_at %s'%s -a '", command->name, takes_files(command) ? "" : " -f");
-    add_words(out, command);
-    text_add(out, "'\n");
-    for (size_t i = 0; (option = options_of(command, i)) != NULL; i++) {
-        text_add(out, "complete -c mtil -n '__mtil_at %s' -l %s", command->name, option->name);
-        if (takes_value(option))
-            text_add(out, option->type == OPTION_CHOICE ? " -x -a '" : " -r");
-        if (option->type == OPTION_CHOICE) {
-            add_choices(out, option->choices, strlen(option->choices));
-            text_add(out, "'");
-        }
-        add_fish_about(out, option->help);
-    }
-}
-
-static void add_fish(struct text *out)
-{
-    text_add(out, "# fish completion for mtil, made by `mtil completion fish`\n"
-                  "function __mtil_at\n"
-                  "    set -l command\n"
-                  "    for word in (commandline -opc)[2..-1]\n"
-                  "        switch (string join -- ' ' $command $word)\n"
-                  "            case ");
-    struct text names = {0};
-    for_all(&names, add_name_case);
-    for (const char *at = names.data != NULL ? names.data : ""; *at != 0; at++)
-        text_add(out, "%c", *at == '|' ? ' ' : *at);
-    out->failed |= names.failed;
-    text_free(&names);
-    text_add(out, "\n"
-                  "                set -a command $word\n"
-                  "            case '*'\n"
-                  "                break\n"
-                  "        end\n"
-                  "    end\n"
-                  "    test \"$command\" = \"$argv\"\n"
-                  "end\n");
-    for (size_t i = 0; commands[i] != NULL; i++) {
-        text_add(out, "complete -c mtil -f -n '__mtil_at \"\"' -a %s", commands[i]->name);
-        add_fish_about(out, commands[i]->summary);
-    }
-    for_all(out, add_fish_words);
-}
-
 /* --- The command --- */
 
 static status run(const struct command_call *call, struct error *error)
 {
-    static const struct shell {
-        const char *name;
-        void (*add)(struct text *out);
-    } shells[] = {{"bash", add_bash}, {"zsh", add_zsh}, {"fish", add_fish}};
-    enum { SHELLS = sizeof shells / sizeof *shells };
-    const char *names[SHELLS];
-    for (size_t i = 0; i < SHELLS; i++) {
-        names[i] = shells[i].name;
-        if (strcmp(names[i], call->arguments[0]) != 0)
-            continue;
-        struct text script = {0};
-        shells[i].add(&script);
-        fputs(script.failed ? "" : script.data, call->out);
-        status result = script.failed ? error_set(error, ERROR_MEMORY, "completion: no memory for a script") : OK;
-        text_free(&script);
-        return result;
-    }
-    return error_unknown_word(error, "command line", "shell", call->arguments[0], names, SHELLS);
+    static const char *const shells[] = {"bash"};
+    if (strcmp(call->arguments[0], shells[0]) != 0)
+        return error_unknown_word(error, "command line", "shell", call->arguments[0], shells, 1);
+    struct text script = {0};
+    add_bash(&script);
+    fputs(script.failed ? "" : script.data, call->out);
+    status result = script.failed ? error_set(error, ERROR_MEMORY, "completion: no memory for a script") : OK;
+    text_free(&script);
+    return result;
 }
 
 const struct command command_completion = {
     .name = "completion",
-    .arguments = "bash|zsh|fish",
-    .summary = "print a script that completes the words of this program in a shell",
-    .details = "make install puts the scripts where shells find them.\n",
-    .example = "  source <(mtil completion bash)\n"
-               "  mtil completion fish > ~/.config/fish/completions/mtil.fish\n",
+    .arguments = "bash",
+    .summary = "print a script that completes the words of this program in bash",
+    .details =
+        "make install puts it where bash finds it. zsh reads it after `autoload -U bashcompinit && bashcompinit`.\n",
+    .example = "  source <(mtil completion bash)\n",
     .least = 1,
     .most = 1,
     .run = run,

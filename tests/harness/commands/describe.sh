@@ -64,15 +64,15 @@ else
 fi
 
 what="manual"
-"$mtil" manual pages || complain "mtil manual fails"
-(cd pages && ls) | shows mtil.1 mtil-run.1 mtil-merge-db.1 mtil-data-check.1 mtil-data-cache-clear.1
-if command -v mandoc >/dev/null; then
-    mandoc -Tlint pages/*.1 >lint || complain "manual: $(head -5 lint)"
+if command -v help2man >/dev/null && command -v mandoc >/dev/null; then
+    "$source/cmake/manual-pages" "$mtil" pages || complain "manual-pages fails"
+    (cd pages && ls) | shows mtil.1 mtil-run.1 mtil-merge-db.1 mtil-data-check.1 mtil-data-cache-clear.1
+    mandoc -Tlint -Werror pages/*.1 >lint || complain "manual: $(head -5 lint)"
     mandoc -Tascii pages/mtil-run.1 | sed 's/.\x08//g' >run.txt
     grep -q -- '--precision=auto|f32|bf16' run.txt || complain "manual: mtil-run(1) lacks --precision"
     grep -q 'mtil run mini run.seeds=1,2,3' run.txt || complain "manual: mtil-run(1) lacks its example"
 else
-    echo "manual pages: skipped, mandoc is not installed"
+    echo "manual pages: skipped, help2man or mandoc is not installed"
 fi
 
 # bash_completes WORD…: what bash offers for the last word, line by line
@@ -103,34 +103,4 @@ touch a-file runs.db runs.db-wal runs.db-shm runs.db-lock
 bash_completes eval mini --adapters a- | shows a-file
 [ "$(bash_completes query runs.)" = runs.db ] || complain "bash: query runs. completes $(bash_completes query runs. | tr '\n' ' ')"
 
-what="fish"
-if command -v fish >/dev/null; then
-    "$mtil" completion fish >mtil.fish
-    fish_completes() { fish --no-config -c 'source mtil.fish; complete -C $argv[1]' "$1" | cut -f1; }
-    fish_completes "mtil da" | shows data
-    fish_completes "mtil data cache " | shows show clear
-    fish_completes "mtil run mini --prec" | shows --precision
-    fish_completes "mtil run --precision " | shows auto f32 bf16
-    fish_completes "mtil run mini_t" | shows mini_table2
-    fish_completes "mtil query " | shows leaderboard matrix
-else
-    echo "fish completion: skipped, fish is not installed"
-fi
-
-# Its completion system needs a terminal: what it would be asked is shown instead.
-what="zsh"
-if command -v zsh >/dev/null; then
-    "$mtil" completion zsh >_mtil
-    zsh_completes() {
-        zsh -f -c '_arguments() { print -rl -- "$@" }; _values() { print -rl -- "$@" }
-            words=(mtil "$@") CURRENT=$#words; source ./_mtil' zsh "$@"
-    }
-    zsh_completes da | shows 'data[fetch, write, check and show datasets, clear the cache]'
-    zsh_completes run --p | shows '--dry-run[print the resolved suite and, where data and weights are there, the tasks, time, memory and disk; do nothing]'
-    zsh_completes sweep --gr | shows '--grid[values are lists (none,most_used) and ranges (1..5); false\: each is one value]'
-    zsh_completes query '' | grep -q ' leaderboard .*_files -F "\*-(wal|shm|lock)"' || complain "zsh: query"
-    zsh_completes data cache cl | grep -q 'show clear' || complain "zsh: data cache"
-else
-    echo "zsh completion: skipped, zsh is not installed"
-fi
 exit $failed
