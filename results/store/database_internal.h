@@ -3,19 +3,21 @@
 #define MTIL_RESULTS_STORE_DATABASE_INTERNAL_H
 
 #include <sqlite3.h>
+#include <sys/stat.h>
 
 #include "results/store/database.h"
-#include "results/store/database_files.h"
+
+enum { DATABASE_FILES = 4 };
 
 struct database {
     sqlite3 *handle;
     char *path;
     bool writable;
     int patience;
-    struct database_files files; /* where it is written to a file */
-    const struct stop *stop;     /* NULL: nobody asks to */
-    bool writes;                 /* the statement that runs is finished in any case */
-    int waited, lingered;        /* milliseconds for the lock of another, and of these since a request to stop */
+    struct stat file[DATABASE_FILES]; /* database_files.c: as of the last check; zeros: not there */
+    const struct stop *stop;          /* NULL: nobody asks to */
+    bool writes;                      /* the statement that runs is finished in any case */
+    int waited, lingered;             /* milliseconds for the lock of another, and of these since a request to stop */
 };
 
 struct statement {
@@ -25,6 +27,9 @@ struct statement {
 
 /* The one place where an SQLite code becomes a message. */
 status database_fail(const struct database *database, int code, struct error *error);
+
+/* Whether the file, or the folder for SQLite's log beside it, exists and is not writable. */
+bool database_is_read_only(const char *path);
 
 /* Called by SQLite now and then during a long statement, which ends when it returns 1. */
 int database_is_to_stop(void *database);

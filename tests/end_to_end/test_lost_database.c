@@ -70,6 +70,11 @@ static void delete_log(const struct workshop *w)
     shell(w, "rm results.db-wal");
 }
 
+static void empty_log(const struct workshop *w)
+{
+    shell(w, ": > results.db-wal");
+}
+
 static void delete_lock(const struct workshop *w)
 {
     shell(w, "rm results.db-lock");
@@ -102,8 +107,9 @@ static const struct loss losses[] = {
     {"empty", empty_file, {"results.db", "0 bytes"}},
     {"cut", cut_file, {"results.db", "was cut from"}},
     {"delete log", delete_log, {"results.db-wal", "deleted or renamed"}},
-    {"delete lock", delete_lock, {"results.db-lock", "deleted or replaced"}},
-    {"replace lock", replace_lock, {"results.db-lock", "deleted or replaced"}},
+    {"empty log", empty_log, {"results.db-wal", "was cut from"}},
+    {"delete lock", delete_lock, {"results.db-lock", "deleted or renamed"}},
+    {"replace lock", replace_lock, {"results.db-lock", "replaced by another file"}},
     {"delete rows", delete_rows, {"results.db", "of run 2", "somebody changed them"}},
     {"delete run", delete_run, {"results.db", "run 2 is gone"}},
     {"rename folder", rename_folder, {"seed1", "replaced while the run used it"}},
