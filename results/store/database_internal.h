@@ -14,7 +14,7 @@ struct database {
     char *path;
     bool writable;
     int patience;
-    struct stat file[DATABASE_FILES]; /* database_files.c: as of the last check; zeros: not there */
+    struct stat file[DATABASE_FILES]; /* FILE, -wal, -shm, -lock: as of the last check; zeros: not there */
     const struct stop *stop;          /* NULL: nobody asks to */
     bool writes;                      /* the statement that runs is finished in any case */
     int waited, lingered;             /* milliseconds for the lock of another, and of these since a request to stop */
@@ -27,9 +27,6 @@ struct statement {
 
 /* The one place where an SQLite code becomes a message. */
 status database_fail(const struct database *database, int code, struct error *error);
-
-/* Whether the file, or the folder for SQLite's log beside it, exists and is not writable. */
-bool database_is_read_only(const char *path);
 
 /* Called by SQLite now and then during a long statement, which ends when it returns 1. */
 int database_is_to_stop(void *database);

@@ -178,6 +178,9 @@ static void a_file_that_is_put_back_goes_on(void **state)
         (const char *const[]){"results.db", "there is no such file", "results.db-wal", "put that file back", NULL});
     program_complains(&w, &(struct launch){.arguments = "query results.db runs"},
                       (const char *const[]){"there is no such file", "results.db-wal", NULL});
+    shell(&w, ": > results.db");
+    program_complains(&w, &(struct launch){.arguments = RUN},
+                      (const char *const[]){"is empty, but", "results.db-wal", NULL});
     shell(&w, "mv elsewhere.db results.db");
     program_succeeds(&w, RUN);
     program_succeeds(&w, RUN "run.database=undisturbed.db run.folder=undisturbed");
