@@ -55,10 +55,6 @@ bool live_read(struct store *store, int64_t run, struct live *live)
     json_t *json = json_loads(text, 0, NULL);
     *live = (struct live){.task = json_integer_value(json_object_get(json, "task")),
                           .tasks = json_integer_value(json_object_get(json, "tasks")),
-                          .step = json_integer_value(json_object_get(json, "step")),
-                          .steps = json_integer_value(json_object_get(json, "steps")),
-                          .loss = json_number_value(json_object_get(json, "loss")),
-                          .images_per_second = json_number_value(json_object_get(json, "images_per_second")),
                           .seconds_left = json_number_value(json_object_get(json, "seconds_left")),
                           .done = json_number_value(json_object_get(json, "done"))};
     bool read = json != NULL;

@@ -3,10 +3,10 @@
  *     live_write(store, run, &(struct live){.activity = "train", .subject = "dtd", .task = 4, .tasks = 11});
  *     struct live live;
  *     if (live_read(other, run, &live))                        // another process, at most a second later
- *         use(live.step, live.steps);
+ *         use(live.task, live.tasks);
  *
- * A JSON object per run, at a fixed place in the file of the locks (lock.h); in SQL it is live(run, host), where host is
- * not used. Writing never fails; where it is impossible, there is nothing to watch. store_run_end erases the object.
+ * A JSON object per run, at a fixed place in the file of the locks (lock.h); in questions it is live(run, host). Writing
+ * never fails; where it is impossible, there is nothing to watch. store_run_end erases the object.
  */
 #ifndef MTIL_RESULTS_STORE_LIVE_H
 #define MTIL_RESULTS_STORE_LIVE_H
@@ -32,7 +32,7 @@ enum { LIVE_SIZE = 1024 };
 /* The object as text; "" when nothing was reported. */
 void live_text(struct store *store, int64_t run, char text[LIVE_SIZE]);
 
-/* Its numbers; false when nothing was reported. */
+/* Its task, tasks, seconds_left and done; false when nothing was reported. */
 bool live_read(struct store *store, int64_t run, struct live *live);
 
 /* Whether a process on any machine that shares the file system has locked the run. */

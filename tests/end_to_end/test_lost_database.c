@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #define RUN "run tiny.yaml --quiet training.iterations=400 run.checkpoint_every=20 "
@@ -115,15 +116,31 @@ static const struct loss losses[] = {
     {"rename folder", rename_folder, {"seed1", "replaced while the run used it"}},
 };
 
-/* The run stands still behind its first resume file. */
+static bool is_unlocked(const struct workshop *w)
+{
+    sqlite3 *database;
+    char *path = workshop_path(w, "results.db");
+    assert_int_equal(sqlite3_open(path, &database), SQLITE_OK);
+    bool unlocked = sqlite3_exec(database, "BEGIN IMMEDIATE; ROLLBACK", NULL, NULL, NULL) == SQLITE_OK;
+    assert_int_equal(sqlite3_close(database), SQLITE_OK);
+    free(path);
+    return unlocked;
+}
+
+/* The run stands still behind its first resume file, outside a transaction. */
 static void start_and_pause(struct process *process, const struct workshop *w)
 {
     siginfo_t state;
     program_start(process, w, &(struct launch){.arguments = RUN});
     free(program_wait_for_file(process, w, RESUME));
-    assert_int_equal(kill(process->id, SIGSTOP), 0);
-    assert_int_equal(waitid(P_PID, (id_t)process->id, &state, WSTOPPED | WEXITED | WNOWAIT), 0);
-    assert_int_equal(state.si_code, CLD_STOPPED);
+    for (bool unlocked = false; !unlocked;) {
+        assert_int_equal(kill(process->id, SIGCONT), 0);
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+        assert_int_equal(kill(process->id, SIGSTOP), 0);
+        assert_int_equal(waitid(P_PID, (id_t)process->id, &state, WSTOPPED | WEXITED | WNOWAIT), 0);
+        assert_int_equal(state.si_code, CLD_STOPPED);
+        unlocked = is_unlocked(w);
+    }
 }
 
 static void expect_stopped(const struct workshop *w, const struct loss *loss, const struct outcome *outcome)
