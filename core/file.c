@@ -6,7 +6,6 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "core/alloc.h"
@@ -117,6 +116,22 @@ void bytes_free(struct bytes *bytes)
 }
 
 /* --- Writing --- */
+
+status file_check_same(const char *path, struct stat *was, struct error *error)
+{
+    struct stat now;
+    bool known = was->st_ino != 0, found = stat(path, &now) == 0;
+    if (!found && errno != ENOENT && errno != ENOTDIR)
+        return error_errno(error, errno, "%s: can no longer be reached", path);
+    if (known && (!found || now.st_dev != was->st_dev || now.st_ino != was->st_ino))
+        return error_set(error, ERROR_IO,
+                         "%s: was %s while this program used it; put back what was there, make sure that no other "
+                         "program writes the same, and give the same command again",
+                         path, found ? "replaced by another file" : "deleted or renamed");
+    if (found)
+        *was = now;
+    return OK;
+}
 
 status file_open_own(int folder, const char *path, int flags, int *descriptor, struct error *error)
 {

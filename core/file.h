@@ -17,6 +17,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <sys/stat.h>
 
 #include "core/status.h"
 #include "core/temporary.h"
@@ -41,6 +42,11 @@ status file_read_at(int descriptor, const char *path, void *target, size_t size,
 
 /* For other ways of opening: ERROR_IO if path exists but is not a regular file. */
 status file_check_kind(const char *path, struct error *error);
+
+/* Whether path still leads to the file that it led to: ERROR_IO, with what happened, when that was deleted, renamed or
+ * replaced. *was: what stat said of it, brought up to date; zeros: nothing yet, and no file is no fault. What is written
+ * to such a file is lost, and neither the kernel nor SQLite reports it. */
+status file_check_same(const char *path, struct stat *was, struct error *error);
 
 /* Opens path with flags, and makes it where it is absent, to write under a name that others can foresee and may have put
  * something under: a link, a second name of a file and what is no regular file are refused and stay as they are. folder:

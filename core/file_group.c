@@ -56,7 +56,8 @@ static status put_in_place(const struct file_group *group, size_t index, struct 
     status result =
         now != NULL && folder != NULL ? directory_create(folder, error) : out_of_memory(group->folder, error);
     if (result == OK && rename(now, path) != 0)
-        result = error_errno(error, errno, "%s: cannot get its name", path);
+        result = error_errno(error, errno, "%s: cannot get its name; of %zu new files the first %zu have theirs", path,
+                             group->count, index);
     free(now);
     free(folder);
     TRY(result);

@@ -64,19 +64,23 @@ static status show_files(const struct command_call *call, const struct experimen
     return OK;
 }
 
-static status run_seed(const struct command_call *call, const struct suite *suite, struct store *store, uint64_t seed,
-                       struct error *error)
+static status open_store(const struct command_call *call, const struct suite *suite, struct store **store,
+                         struct error *error)
 {
-    struct experiment *e;
-    double start = clock_seconds();
-    TRY(experiment_open(&e, suite, seed, call->log, error));
-    if (stop_requested(call->stop)) {
-        experiment_close(e);
+    const char *database = options_text(suite_options(suite, "run"), "database");
+    return *store != NULL ? OK : store_open_stoppable(store, database, STORE_WRITE, call->stop, error);
+}
+
+/* *store: opened unless it is, when there is something to write. */
+static status run_opened(const struct command_call *call, struct experiment *e, double start, struct store **store,
+                         struct error *error)
+{
+    if (stop_requested(call->stop))
         return error_set(error, ERROR_STOPPED, "stopped before the run started");
-    }
+    TRY(open_store(call, e->suite, store, error));
     show_start(call, e);
     struct sequence sequence = {.experiment = e,
-                                .store = store,
+                                .store = *store,
                                 .progress = call->progress,
                                 .stop = call->stop,
                                 .opening_seconds = clock_seconds() - start};
@@ -88,25 +92,36 @@ static status run_seed(const struct command_call *call, const struct suite *suit
         log_info(call->log, "%zu trainable parameters, %.1f MiB, %.3f s per iteration", trained_values(e),
                  (double)trained_values(e) * 4.0 / (1 << 20), sequence.training_seconds / (double)sequence.iterations);
     if (result == OK && sequence.finished_before)
-        log_info(call->log, "seed %llu had already finished; its results:", (unsigned long long)seed);
-    NEXT(result, show_summary(call, store, sequence.run, error));
+        log_info(call->log, "seed %llu had already finished; its results:", (unsigned long long)e->seed);
+    NEXT(result, show_summary(call, *store, sequence.run, error));
     NEXT(result, show_files(call, e, &sequence, error));
     if (result == ERROR_STOPPED)
         error_context(error, "the same command resumes the run");
+    return result;
+}
+
+static status run_seed(const struct command_call *call, const struct suite *suite, struct store **store, uint64_t seed,
+                       struct error *error)
+{
+    struct experiment *e;
+    double start = clock_seconds();
+    TRY(experiment_open(&e, suite, seed, call->log, error));
+    status result = run_opened(call, e, start, store, error);
     experiment_close(e);
     return result;
 }
 
+/* A database that is there is looked at first; one that is not appears when a run begins. */
 static status run_seeds(const struct command_call *call, const struct suite *suite, struct error *error)
 {
-    const char *database = options_text(suite_options(suite, "run"), "database");
-    struct store *store;
+    struct store *store = NULL;
     uint64_t seed;
-    TRY(store_open_stoppable(&store, database, STORE_WRITE, call->stop, error));
     status result = OK;
+    if (file_exists(options_text(suite_options(suite, "run"), "database")))
+        result = open_store(call, suite, &store, error);
     for (size_t i = 0; result == OK && i < settings_seeds(suite); i++) {
         result = settings_seed(suite, i, &seed, error);
-        NEXT(result, run_seed(call, suite, store, seed, error));
+        NEXT(result, run_seed(call, suite, &store, seed, error));
     }
     store_close(store);
     return result;

@@ -5,7 +5,7 @@
 #include "harness/commands/command.h"
 #include "harness/config/settings.h"
 #include "harness/terminal/screen.h"
-#include "results/store/running.h"
+#include "results/query.h"
 
 static const struct option options[] = {
     {.name = "once", .type = OPTION_BOOLEAN, .fallback = "no", .help = "print once and exit"},
@@ -18,14 +18,15 @@ static const struct option options[] = {
     {0},
 };
 
-typedef status ask_function(struct store *store, struct table *table, struct error *error);
-
-/* Prints nothing if the answer has no rows. */
-static status add_answer(struct store *store, ask_function *ask, struct text *text, struct error *error)
+/* Appends the first cell of the answer of counts, and the tables of the others where they have rows. */
+static status add_answer(struct store *store, const char *question, const char *standing, struct text *text,
+                         struct error *error)
 {
     struct table table = {0};
-    status result = ask(store, &table, error);
-    if (result == OK && table_rows(&table) > 0) {
+    status result = query_named(store, question, &(struct query_filter){.status = standing}, &table, error);
+    if (result == OK && standing == NULL)
+        text_add(text, "%s", table_cell_at(&table, 0, 0)->text);
+    else if (result == OK && table_rows(&table) > 0) {
         text_add(text, "\n");
         result = table_render(&table, TABLE_TEXT, false, text, error);
     }
@@ -38,10 +39,10 @@ static status look(struct store *store, bool whole_screen, struct text *text, st
     text_clear(text);
     text_add_visible(text, store_path(store));
     text_add(text, ": ");
-    TRY(running_counts(store, text, error));
+    TRY(add_answer(store, "counts", NULL, text, error));
     text_add(text, "%s\n", whole_screen ? "    (q ends)" : "");
-    TRY(add_answer(store, running_progress, text, error));
-    TRY(add_answer(store, running_accuracy, text, error));
+    TRY(add_answer(store, "progress", "running", text, error));
+    TRY(add_answer(store, "reached", "running", text, error));
     return OK;
 }
 

@@ -25,7 +25,6 @@
 #include "harness/train/guard.h"
 #include "harness/train/trainer.h"
 #include "results/store/live.h"
-#include "results/store/presence.h"
 
 enum { WORTH_KEEPING_SECONDS = 30 };
 
@@ -74,7 +73,8 @@ static status record_time(struct run *r, int64_t task, int64_t iteration, const 
 /* A folder that was replaced is no longer locked, and the resume file would get into a foreign folder. */
 static status check_folder(const struct run *r, struct error *error)
 {
-    if (presence_check_descriptor(r->folder_lock, r->folder, NULL) == OK)
+    struct stat own;
+    if (fstat(r->folder_lock, &own) == 0 && file_check_same(r->folder, &own, NULL) == OK)
         return OK;
     return error_set(error, ERROR_IO,
                      "%s: was deleted, renamed or replaced while the run used it; restore it and give the same "
@@ -491,14 +491,14 @@ static void report_to_watchers(void *context, const struct progress_news *news)
     const struct progress_state *state = news->state;
     struct live live = {.task = (int64_t)state->task,
                         .tasks = (int64_t)r->e->data.task_count,
+                        .activity = state->activity,
+                        .subject = state->subject != NULL ? state->subject : "",
                         .step = (int64_t)state->step,
                         .steps = (int64_t)state->steps,
                         .loss = isfinite(state->loss) ? state->loss : 0,
                         .images_per_second = news->images_per_second,
                         .seconds_left = news->seconds_left,
                         .done = news->done};
-    snprintf(live.activity, sizeof live.activity, "%s", state->activity);
-    snprintf(live.subject, sizeof live.subject, "%s", state->subject != NULL ? state->subject : "");
     live_write(r->sequence->store, r->recorder.run, &live);
 }
 

@@ -6,7 +6,7 @@
 
 #include "core/text.h"
 #include "results/query/internal.h"
-#include "results/store/running.h"
+#include "results/store/live.h"
 #include "results/store/store_internal.h"
 
 /* The settings that a filter asks for; words without "=" continue the list before them. Numbers match in any notation,
@@ -214,23 +214,34 @@ status query_check_filter(struct store *store, const struct query_filter *filter
 
 /* --- Choosing --- */
 
-static bool is_gone(void *store, const char *run, const char *host)
+static void is_gone(void *store, const char *run, const char *host, struct text *answer)
 {
     int64_t number;
-    return parse_integer(run, &number) && running_is_gone(store, number, host);
+    text_add(answer, "%d", parse_integer(run, &number) && live_is_gone(store, number, host));
 }
 
-static bool is_incidental(void *filter, const char *key, const char *value)
+static void live(void *store, const char *run, const char *host, struct text *answer)
+{
+    char text[LIVE_SIZE] = "";
+    int64_t number;
+    (void)host;
+    if (parse_integer(run, &number))
+        live_text(store, number, text);
+    text_add(answer, "%s", text);
+}
+
+static void is_incidental(void *filter, const char *key, const char *value, struct text *answer)
 {
     const struct query_filter *of = filter;
-    return of->incidental != NULL && of->incidental(key, value);
+    text_add(answer, "%d", of->incidental != NULL && of->incidental(key, value));
 }
 
 status query_choose(struct store *store, const struct query_filter *filter, struct error *error)
 {
     struct statement *statement;
-    TRY(database_add_predicate(store->database, "is_gone", is_gone, store, error));
-    TRY(database_add_predicate(store->database, "is_incidental", is_incidental, (void *)filter, error));
+    TRY(database_add_function(store->database, "live", live, store, error));
+    TRY(database_add_function(store->database, "is_gone", is_gone, store, error));
+    TRY(database_add_function(store->database, "is_incidental", is_incidental, (void *)filter, error));
     TRY(database_execute(store->database,
                          "DROP TABLE IF EXISTS temp.chosen; DROP TABLE IF EXISTS temp.asked; "
                          "CREATE TEMP TABLE asked (place INTEGER PRIMARY KEY, key TEXT)",

@@ -1,6 +1,7 @@
 #include "results/store/database_internal.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -18,6 +19,45 @@
 #define STEPS_PER_LOOK 10000    /* of SQLite's machine: less than a millisecond */
 #define VALUE_LIMIT (256 << 20) /* bytes of one text or blob, so that a hostile file cannot ask for more */
 
+/* --- The files beside a running program ---
+ * They are opened only through SQLite, because closing a descriptor of them would drop its locks. */
+
+/* The file, or the folder for SQLite's log beside it, exists and is not writable. */
+static bool is_read_only(const char *path)
+{
+    char *folder = path_parent(path);
+    bool found =
+        (file_exists(path) && access(path, W_OK) != 0) || (folder && file_exists(folder) && access(folder, W_OK) != 0);
+    free(folder);
+    return found;
+}
+
+int64_t database_log_size(const char *path)
+{
+    struct stat log;
+    char *name = path_format("%s-wal", path);
+    bool there = name && stat(name, &log) == 0;
+    free(name);
+    return there ? log.st_size : -1;
+}
+
+/* The log first: a database that is being created has its first page before it has a log. */
+status database_check_log(const char *path, struct error *error)
+{
+    struct stat file;
+    if (database_log_size(path) <= 0)
+        return OK;
+    bool there = stat(path, &file) == 0;
+    if (there && file.st_size > 0)
+        return OK;
+    return error_set(error, ERROR_IO,
+                     "%s: %s, but %s-wal beside it holds rows of an earlier database; put that "
+                     "file back, or delete %s-wal and %s-shm with these rows",
+                     path, there ? "is empty" : "there is no such file", path, path, path);
+}
+
+/* --- Faults --- */
+
 /* When SQLite reports a failed write, errno may be lost; the cause is then nearly always a full disk. */
 static bool disk_is_full(int code, int number)
 {
@@ -34,12 +74,7 @@ static status fail_io(const struct database *database, int code, struct error *e
                          "space and continue",
                          database->path);
     /* SQLite may report the errno of a later file than the one that it could not open. */
-    if (code == SQLITE_READONLY_DBMOVED)
-        return error_set(error, ERROR_IO,
-                         "%s: was deleted or renamed while this program used it; put it back and give the same command "
-                         "again",
-                         database->path);
-    bool hidden = (code & 0xff) == SQLITE_CANTOPEN && database->writable && database_is_read_only(database->path);
+    bool hidden = (code & 0xff) == SQLITE_CANTOPEN && database->writable && is_read_only(database->path);
     if ((code & 0xff) == SQLITE_READONLY || hidden)
         return error_set(error, ERROR_IO,
                          "%s: cannot be written: the file, its folder or the medium is read-only; copy it elsewhere or "
@@ -91,29 +126,34 @@ status database_fail(const struct database *database, int code, struct error *er
 
 /* --- Functions of a caller --- */
 
-struct predicate {
-    database_predicate *is_true;
+struct function {
+    database_function *call;
     void *context;
 };
 
-static void call_predicate(sqlite3_context *context, int count, sqlite3_value **argument)
+static void call_function(sqlite3_context *context, int count, sqlite3_value **argument)
 {
-    const struct predicate *predicate = sqlite3_user_data(context);
-    const char *text[2] = {"", ""};
+    const struct function *function = sqlite3_user_data(context);
+    const char *value[2] = {"", ""};
+    struct text answer = {0};
     for (int i = 0; i < count && i < 2; i++)
-        text[i] = sqlite3_value_text(argument[i]) != NULL ? (const char *)sqlite3_value_text(argument[i]) : "";
-    sqlite3_result_int(context, predicate->is_true(predicate->context, text[0], text[1]));
+        value[i] = sqlite3_value_text(argument[i]) != NULL ? (const char *)sqlite3_value_text(argument[i]) : "";
+    function->call(function->context, value[0], value[1], &answer);
+    sqlite3_result_text(context, answer.data, (int)answer.size, SQLITE_TRANSIENT);
+    if (answer.failed)
+        sqlite3_result_error_nomem(context);
+    text_free(&answer);
 }
 
-status database_add_predicate(struct database *database, const char *name, database_predicate *is_true, void *context,
-                              struct error *error)
+status database_add_function(struct database *database, const char *name, database_function *call, void *context,
+                             struct error *error)
 {
-    struct predicate *predicate = malloc(sizeof *predicate);
-    if (predicate == NULL)
+    struct function *function = malloc(sizeof *function);
+    if (function == NULL)
         return error_set(error, ERROR_MEMORY, "%s: out of memory", database->path);
-    *predicate = (struct predicate){is_true, context};
-    int code = sqlite3_create_function_v2(database->handle, name, 2, SQLITE_UTF8 | SQLITE_DIRECTONLY, predicate,
-                                          call_predicate, NULL, NULL, free);
+    *function = (struct function){call, context};
+    int code = sqlite3_create_function_v2(database->handle, name, 2, SQLITE_UTF8 | SQLITE_DIRECTONLY, function,
+                                          call_function, NULL, NULL, free);
     return code == SQLITE_OK ? OK : database_fail(database, code, error);
 }
 
@@ -188,7 +228,7 @@ static status open_file(struct database *database, struct error *error)
     int code = open_handle(database, name,
                            database->writable ? SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE : SQLITE_OPEN_READONLY);
     bool out_of_reach = (code & 0xff) == SQLITE_CANTOPEN || (code & 0xff) == SQLITE_READONLY;
-    bool readable = out_of_reach && !database->writable && access(name, R_OK) == 0, log = database_has_log(name);
+    bool readable = out_of_reach && !database->writable && access(name, R_OK) == 0, log = database_log_size(name) > 0;
     if (readable && !log)
         code = open_immutable(database, name, code);
     free(name);
@@ -251,18 +291,49 @@ static status create(struct database **created, const char *path, bool writable,
     return OK;
 }
 
-/* Checks through a new connection, which has no pages in memory. */
-static bool is_sound(const char *path)
+bool database_is_sound(const struct database *database)
 {
     struct database *fresh;
-    sqlite3_stmt *faults = NULL;
-    if (database_open(&fresh, path, false, NULL) != OK)
+    sqlite3_stmt *statement = NULL;
+    if (database_open(&fresh, database_full_path(database), false, NULL) != OK)
         return false;
-    bool sound = sqlite3_prepare_v2(fresh->handle, "PRAGMA quick_check(1)", -1, &faults, NULL) == SQLITE_OK &&
-                 sqlite3_step(faults) == SQLITE_ROW && strcmp((const char *)sqlite3_column_text(faults, 0), "ok") == 0;
-    sqlite3_finalize(faults);
+    bool sound = sqlite3_prepare_v2(fresh->handle,
+                                    "SELECT quick_check = 'ok' AND EXISTS (SELECT 1 FROM sqlite_schema) "
+                                    "FROM pragma_quick_check(1)",
+                                    -1, &statement, NULL) == SQLITE_OK &&
+                 sqlite3_step(statement) == SQLITE_ROW && sqlite3_column_int(statement, 0);
+    sqlite3_finalize(statement);
     database_close(fresh);
     return sound;
+}
+
+static const char *const endings[DATABASE_FILES] = {"", "-wal", "-shm", "-lock"};
+
+/* What shrank was cut, unless VACUUM has made it smaller, or a checkpoint the log. */
+static status check_file(const struct database *database, const char *path, struct stat *was, struct error *error)
+{
+    struct stat now = *was;
+    TRY(file_check_same(path, &now, error));
+    if (now.st_size < was->st_size && !database_is_sound(database))
+        return error_set(error, ERROR_IO,
+                         "%s: was cut from %" PRId64 " to %" PRId64
+                         " bytes while this program used it; put a whole copy in its place, or name another database",
+                         path, (int64_t)was->st_size, (int64_t)now.st_size);
+    *was = now;
+    return OK;
+}
+
+status database_check_files(struct database *database, struct error *error)
+{
+    const char *file = database_full_path(database);
+    status result = OK;
+    for (size_t i = 0; i < DATABASE_FILES && result == OK && file && *file; i++) {
+        char *path = path_format("%s%s", file, endings[i]);
+        result = path ? check_file(database, path, &database->file[i], error)
+                      : error_set(error, ERROR_MEMORY, "%s: out of memory", file);
+        free(path);
+    }
+    return result;
 }
 
 /* Returns result; *opened is the database if it is OK, else the database is closed. */
@@ -286,7 +357,7 @@ status database_open_stoppable(struct database **opened, const char *path, bool 
     TRY(create(&database, path, writable, stop, error));
     status result = open_file(database, error);
     if (result == OK && writable)
-        result = database_files_watch(&database->files, database_full_path(database), is_sound, error);
+        result = database_check_files(database, error);
     return finish_open(opened, database, result, error);
 }
 
@@ -317,7 +388,7 @@ static void empty_log(struct database *database)
 static void leave_no_log(struct database *database)
 {
     char *path = strdup(database_full_path(database));
-    if (path && database_has_empty_log(path))
+    if (path && database_log_size(path) == 0)
         open_handle(database, path, SQLITE_OPEN_READWRITE);
     free(path);
 }
@@ -330,7 +401,6 @@ void database_close(struct database *database)
         (database->writable ? empty_log : leave_no_log)(database);
     sqlite3_close_v2(database->handle);
     free(database->path);
-    database_files_free(&database->files);
     free(database);
 }
 
@@ -368,19 +438,19 @@ status database_execute(struct database *database, const char *script, struct er
 status database_begin(struct database *database, bool *began, struct error *error)
 {
     *began = sqlite3_get_autocommit(database->handle) != 0;
-    return *began ? database_execute(database, "BEGIN IMMEDIATE", error) : OK;
-}
-
-status database_check_pages(struct database *database, struct error *error)
-{
-    return database_files_check_pages(&database->files, error);
+    if (!*began)
+        return OK;
+    status result = database_execute(database, "BEGIN IMMEDIATE", error);
+    status same = database_check_files(database, error); /* says more than SQLite */
+    if (same != OK)
+        database_rollback(database);
+    return same != OK ? same : result;
 }
 
 status database_commit(struct database *database, struct error *error)
 {
-    TRY(database_files_check(&database->files, error));
     TRY(database_execute(database, "COMMIT", error));
-    return database_files_check(&database->files, error);
+    return database_check_files(database, error);
 }
 
 void database_rollback(struct database *database)
@@ -393,8 +463,6 @@ status database_end(struct database *database, bool began, status result, struct
 {
     if (began && result == OK)
         result = database_commit(database, error);
-    else if (began && result == ERROR_FORMAT && database_files_check(&database->files, error) != OK)
-        result = ERROR_IO; /* SQLite reports damaged pages of a file that was cut meanwhile */
     if (began && result != OK)
         database_rollback(database);
     return result;

@@ -87,10 +87,12 @@ bool database_writable(const struct database *database);
 int database_patience(const struct database *database); /* milliseconds */
 void database_set_patience(struct database *database, int milliseconds);
 
-/* A function of two texts ("" for null) for the statements of this connection, with a context that outlives its use. */
-typedef bool database_predicate(void *context, const char *a, const char *b);
-status database_add_predicate(struct database *database, const char *name, database_predicate *is_true, void *context,
-                              struct error *error);
+/* A function of two texts ("" for null) for the statements of this connection, with a context that outlives its use. It
+ * writes its value to answer, of which nothing is null. */
+struct text; /* core/text.h */
+typedef void database_function(void *context, const char *a, const char *b, struct text *answer);
+status database_add_function(struct database *database, const char *name, database_function *call, void *context,
+                             struct error *error);
 
 /* Runs every statement of a script. */
 status database_execute(struct database *database, const char *script, struct error *error);
@@ -98,14 +100,24 @@ status database_execute(struct database *database, const char *script, struct er
 /* The first column of the only row of a query. */
 status database_integer(struct database *database, const char *sql, int64_t *integer, struct error *error);
 
-/* Begins a transaction with the write lock; *began is false if one was open already. */
-status database_begin(struct database *database, bool *began, struct error *error);
-/* ERROR_IO when a file of the database was deleted, renamed, replaced or cut since it was opened for writing, before or
- * after the commit: later commits would be lost. */
-status database_commit(struct database *database, struct error *error);
+/* Of the log beside the file; -1: there is none. A database that was closed has none with rows. */
+int64_t database_log_size(const char *path);
 
-/* The same check and, if the file was written to, that its pages fit together. */
-status database_check_pages(struct database *database, struct error *error);
+/* ERROR_IO when the file is missing or empty but has a log of another database beside it, which SQLite would apply or
+ * delete. */
+status database_check_log(const char *path, struct error *error);
+
+/* ERROR_IO when FILE, FILE-wal, FILE-shm or FILE-lock was deleted, renamed or replaced since the last check, or cut so
+ * that the pages no longer fit together: what is committed would be lost. */
+status database_check_files(struct database *database, struct error *error);
+
+/* Whether the pages of the file fit together, as a new connection reads them, which has none in memory. */
+bool database_is_sound(const struct database *database);
+
+/* Begins a transaction with the write lock, and checks the files; *began is false if one was open already. */
+status database_begin(struct database *database, bool *began, struct error *error);
+/* Commits and checks the files again. */
+status database_commit(struct database *database, struct error *error);
 void database_rollback(struct database *database);
 
 /* Ends a transaction that database_begin began: commits if result is OK, else rolls back. Returns result or the failure

@@ -3,19 +3,21 @@
 #define MTIL_RESULTS_STORE_DATABASE_INTERNAL_H
 
 #include <sqlite3.h>
+#include <sys/stat.h>
 
 #include "results/store/database.h"
-#include "results/store/database_files.h"
+
+enum { DATABASE_FILES = 4 };
 
 struct database {
     sqlite3 *handle;
     char *path;
     bool writable;
     int patience;
-    struct database_files files; /* where it is written to a file */
-    const struct stop *stop;     /* NULL: nobody asks to */
-    bool writes;                 /* the statement that runs is finished in any case */
-    int waited, lingered;        /* milliseconds for the lock of another, and of these since a request to stop */
+    struct stat file[DATABASE_FILES]; /* FILE, -wal, -shm, -lock: as of the last check; zeros: not there */
+    const struct stop *stop;          /* NULL: nobody asks to */
+    bool writes;                      /* the statement that runs is finished in any case */
+    int waited, lingered;             /* milliseconds for the lock of another, and of these since a request to stop */
 };
 
 struct statement {

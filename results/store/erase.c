@@ -56,7 +56,6 @@ void run_remains_free(struct run_remains *remains)
 status erase_lock(struct store *store, int64_t run, struct error *error)
 {
     bool taken;
-    TRY(lock_file_check(&store->locks, error));
     TRY(lock_take(&store->locks, run, 0, &taken, error));
     return taken
                ? OK

@@ -5,7 +5,7 @@
 
 #include "core/digest.h"
 
-static const char *const tables[HELD_TABLES] = {
+static const char *const tables[] = {
     "evaluations",   "per_image",      "class_experts",       "patch_experts", "expert_counts", "expert_events",
     "merge_effects", "router_choices", "selector_thresholds", "steps",         "skipped_steps", "task_similarities",
     "timings",       "artifacts"};
@@ -23,7 +23,7 @@ static uint64_t digest_row(struct statement *row)
 }
 
 status holding_add(struct database *database, const char *sql, const struct value *values, size_t count,
-                   struct held_table *rows, struct error *error)
+                   struct held_rows *rows, struct error *error)
 {
     struct statement *statement;
     TRY(statement_open(&statement, database, sql, error));
@@ -40,61 +40,41 @@ status holding_add(struct database *database, const char *sql, const struct valu
 static status read_rows(struct database *database, int64_t run, struct held_rows *rows, struct error *error)
 {
     *rows = (struct held_rows){.known = true};
-    for (size_t i = 0; i < HELD_TABLES; i++) {
+    for (size_t i = 0; i < sizeof tables / sizeof *tables; i++) {
         char sql[80];
         snprintf(sql, sizeof sql, "SELECT * FROM %s WHERE run = ?1", tables[i]);
-        TRY(holding_add(database, sql, VALUES(value_integer(run)), &rows->table[i], error));
+        TRY(holding_add(database, sql, VALUES(value_integer(run)), rows, error));
     }
     return OK;
 }
 
-/* *finished: whether the run says so. */
-static status check_run(const struct store *store, struct database *database, bool *finished, struct error *error)
+static status check(const struct store *store, struct database *database, const char *where, struct error *error)
 {
-    struct statement *statement;
-    bool row = false;
-    TRY(statement_open(&statement, database, "SELECT status FROM runs WHERE run = ?1", error));
-    status result = statement_bind(statement, VALUES(value_integer(store->held)), error);
-    NEXT(result, statement_step(statement, &row, error));
-    *finished = result == OK && row && strcmp(statement_text(statement, 0), "finished") == 0;
-    statement_close(statement);
-    if (result == OK && !row)
+    struct held_rows run = {0}, found;
+    char sql[80];
+    snprintf(sql, sizeof sql, "SELECT run FROM runs WHERE run = ?1%s", where);
+    TRY(holding_add(database, sql, VALUES(value_integer(store->held)), &run, error));
+    if (run.count == 0)
         return error_set(error, ERROR_FORMAT,
                          "%s: run %" PRId64 " is gone: somebody deleted it while it was written, or the file's content "
                          "was replaced; give the same command again to start it anew",
                          store_path(store), store->held);
-    return result;
-}
-
-static status check_rows(const struct store *store, struct database *database, struct error *error)
-{
-    struct held_rows found;
     if (!store->rows.known)
         return OK;
     TRY(read_rows(database, store->held, &found, error));
-    for (size_t i = 0; i < HELD_TABLES; i++) {
-        int64_t count = store->rows.table[i].count;
-        if (found.table[i].count == count && found.table[i].digest == store->rows.table[i].digest)
-            continue;
-        return error_set(error, ERROR_FORMAT,
-                         "%s: expected the %" PRId64 " rows of run %" PRId64
-                         " in %s as they were written, found %" PRId64
-                         "%s: somebody changed them while it was written; `mtil runs delete` removes what is left, and "
-                         "the same command starts it anew",
-                         store_path(store), count, store->held, tables[i], found.table[i].count,
-                         found.table[i].count == count ? " with other values" : "");
-    }
-    return OK;
+    if (found.count == store->rows.count && found.digest == store->rows.digest)
+        return OK;
+    return error_set(error, ERROR_FORMAT,
+                     "%s: expected the %" PRId64 " rows of run %" PRId64 " as they were written, found %" PRId64
+                     "%s: somebody changed them while it was written; `mtil runs delete` removes what is left, and "
+                     "the same command starts it anew",
+                     store_path(store), store->rows.count, store->held, found.count,
+                     found.count == store->rows.count ? " with other values" : "");
 }
 
 status holding_check(struct store *store, struct error *error)
 {
-    bool finished;
-    if (!store->held)
-        return OK;
-    TRY(lock_file_check(&store->locks, error));
-    TRY(check_run(store, store->database, &finished, error));
-    return check_rows(store, store->database, error);
+    return store->held ? check(store, store->database, "", error) : OK;
 }
 
 status holding_read(struct store *store, struct held_rows *rows, struct error *error)
@@ -106,15 +86,14 @@ status holding_read(struct store *store, struct held_rows *rows, struct error *e
 status holding_confirm(struct store *store, struct error *error)
 {
     struct database *fresh;
-    bool finished = false;
-    TRY(database_check_pages(store->database, error));
+    TRY(database_check_files(store->database, error));
+    if (!database_is_sound(store->database))
+        return error_set(error, ERROR_IO,
+                         "%s: is damaged: something other than SQLite wrote to it while this program used it; put a "
+                         "whole copy in its place, or name another database",
+                         store_path(store));
     TRY(database_open(&fresh, store_path(store), false, error));
-    status result = check_run(store, fresh, &finished, error);
-    NEXT(result, check_rows(store, fresh, error));
+    status result = check(store, fresh, " AND status = 'finished'", error);
     database_close(fresh);
-    TRY(result);
-    return finished
-               ? OK
-               : error_set(error, ERROR_FORMAT, "%s: expected run %" PRId64 " to be finished, found that it is not",
-                           store_path(store), store->held);
+    return result;
 }

@@ -11,7 +11,6 @@
 
 #include "core/array.h"
 #include "core/file.h"
-#include "results/store/database_files.h"
 #include "results/store/join_internal.h"
 #include "results/store/store_internal.h"
 

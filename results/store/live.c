@@ -1,55 +1,34 @@
 #include "results/store/live.h"
 
-#include <math.h>
+#include <jansson.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "results/store/store_internal.h"
 
-#define RECORD_SIZE 256
-
-/* The record in the file, in the machine's byte order; a record with another byte order fails the check. */
-struct record {
-    uint64_t check;
-    struct live live;
-    char rest[RECORD_SIZE - sizeof(uint64_t) - sizeof(struct live)];
-};
-
-_Static_assert(sizeof(struct record) == RECORD_SIZE, "records lie one behind another");
-
-/* FNV-1a of the bytes after the field, so that a partial write or another version's record is not accepted. */
-static uint64_t check_of(const struct record *record)
+/* Where it cannot be written, watchers see nothing new, and the run continues. */
+static void put(const struct store *store, int64_t run, const char text[LIVE_SIZE])
 {
-    uint64_t check = 0xcbf29ce484222325u ^ sizeof(struct live);
-    const unsigned char *bytes = (const unsigned char *)record;
-    for (size_t i = sizeof record->check; i < sizeof *record; i++)
-        check = (check ^ bytes[i]) * 0x100000001b3u;
-    return check;
-}
-
-static void put(const struct store *store, int64_t run, const struct record *record)
-{
-    if (store->locks.descriptor >= 0 &&
-        pwrite(store->locks.descriptor, record, sizeof *record, (off_t)run * RECORD_SIZE) != (ssize_t)sizeof *record)
-        return; /* watchers see nothing new, and the run continues */
+    if (store->locks.descriptor >= 0 && pwrite(store->locks.descriptor, text, LIVE_SIZE, (off_t)run * LIVE_SIZE) < 0)
+        return;
 }
 
 void live_write(struct store *store, int64_t run, const struct live *live)
 {
-    struct record record;
-    memset(&record, 0, sizeof record);
-    record.live = *live;
-    record.live.updated = (int64_t)time(NULL);
-    record.check = check_of(&record);
-    put(store, run, &record);
+    char text[LIVE_SIZE] = "";
+    json_t *json =
+        json_pack("{s:s, s:s, s:I, s:I, s:I, s:I, s:f, s:f, s:f, s:f}", "activity", live->activity, "subject",
+                  live->subject, "task", (json_int_t)live->task, "tasks", (json_int_t)live->tasks, "step",
+                  (json_int_t)live->step, "steps", (json_int_t)live->steps, "loss", live->loss, "images_per_second",
+                  live->images_per_second, "seconds_left", live->seconds_left, "done", live->done);
+    if (json_dumpb(json, text, sizeof text - 1, 0) < sizeof text)
+        put(store, run, text);
+    json_decref(json);
 }
 
 void live_erase(struct store *store, int64_t run)
 {
-    struct record record;
-    memset(&record, 0, sizeof record);
-    put(store, run, &record);
+    put(store, run, (char[LIVE_SIZE]){0});
 }
 
 /* A store that only reads opens the file on first use. */
@@ -57,30 +36,40 @@ static int descriptor_of(struct store *store)
 {
     if (store->locks.descriptor < 0 && !database_writable(store->database)) {
         lock_file_close(&store->locks);
-        lock_file_look(&store->locks, database_full_path(store->database));
+        lock_file_open(&store->locks, database_full_path(store->database), false, NULL);
     }
     return store->locks.descriptor;
 }
 
-static bool is_sane(const struct live *live)
+void live_text(struct store *store, int64_t run, char text[LIVE_SIZE])
 {
-    return memchr(live->activity, 0, sizeof live->activity) && memchr(live->subject, 0, sizeof live->subject) &&
-           live->task >= 0 && live->tasks >= 0 && live->step >= 0 && live->steps >= 0 && isfinite(live->done);
+    int descriptor = descriptor_of(store);
+    ssize_t size = descriptor >= 0 ? pread(descriptor, text, LIVE_SIZE - 1, (off_t)run * LIVE_SIZE) : 0;
+    text[size > 0 ? size : 0] = '\0';
 }
 
 bool live_read(struct store *store, int64_t run, struct live *live)
 {
-    struct record record;
-    int descriptor = descriptor_of(store);
-    if (descriptor < 0 ||
-        pread(descriptor, &record, sizeof record, (off_t)run * RECORD_SIZE) != (ssize_t)sizeof record ||
-        record.check != check_of(&record) || !is_sane(&record.live))
-        return false;
-    *live = record.live;
-    return true;
+    char text[LIVE_SIZE];
+    live_text(store, run, text);
+    json_t *json = json_loads(text, 0, NULL);
+    *live = (struct live){.task = json_integer_value(json_object_get(json, "task")),
+                          .tasks = json_integer_value(json_object_get(json, "tasks")),
+                          .seconds_left = json_number_value(json_object_get(json, "seconds_left")),
+                          .done = json_number_value(json_object_get(json, "done"))};
+    bool read = json != NULL;
+    json_decref(json);
+    return read;
 }
 
 bool live_has_process(struct store *store, int64_t run)
 {
     return descriptor_of(store) >= 0 && lock_is_taken(&store->locks, run);
+}
+
+bool live_is_gone(struct store *store, int64_t run, const char *host)
+{
+    char own[256] = "";
+    gethostname(own, sizeof own - 1);
+    return strcmp(own, host) == 0 && !live_has_process(store, run);
 }

@@ -1,7 +1,7 @@
 /* Numbered locks between processes, kept in a small file beside the database.
  *
  *     struct lock_file locks;
- *     TRY(lock_file_open(&locks, "/data/results.sqlite", error));      // /data/results.sqlite-lock
+ *     TRY(lock_file_open(&locks, "/data/results.sqlite", true, error));      // /data/results.sqlite-lock
  *     bool taken;
  *     TRY(lock_take(&locks, run, 0, &taken, error));                  // 0: do not wait
  *     lock_give(&locks, run);
@@ -27,13 +27,9 @@ struct lock_file {
     const struct stop *stop; /* ends waiting; may be NULL */
 };
 
-status lock_file_open(struct lock_file *locks, const char *database_path, struct error *error);
-/* Opens for reading: nothing is created, and with a missing file locks stay not open. */
-void lock_file_look(struct lock_file *locks, const char *database_path);
+/* A reader creates nothing, and a missing file leaves its locks not open. */
+status lock_file_open(struct lock_file *locks, const char *database_path, bool writable, struct error *error);
 void lock_file_close(struct lock_file *locks); /* harmless when not open */
-
-/* ERROR_IO when the file was deleted or replaced since it was opened: another program may take the same locks then. */
-status lock_file_check(const struct lock_file *locks, struct error *error);
 
 /* Waits up to patience milliseconds, or until a request to stop; *taken is whether the lock is held. number ≥ 0; taking
  * a lock again changes nothing. */

@@ -5,39 +5,29 @@
 
 #include "core/array.h"
 
-/* Bytes behind a value, a text's NUL included. */
-static size_t size_behind(const struct value *value)
+static size_t size_of(const struct value *value)
 {
-    return value->kind == VALUE_TEXT ? value->bytes.size + 1 : value->kind == VALUE_BLOB ? value->bytes.size : 0;
-}
-
-static struct pending_row *copy_row(int kind, const struct value *values, size_t count)
-{
-    size_t size = sizeof(struct pending_row) + count * sizeof *values;
-    for (size_t i = 0; i < count; i++)
-        size += size_behind(&values[i]);
-    struct pending_row *row = malloc(size);
-    if (!row)
-        return NULL;
-    *row = (struct pending_row){.kind = kind, .count = count};
-    char *behind = (char *)&row->values[count];
-    for (size_t i = 0; i < count; i++) {
-        size_t bytes = size_behind(&values[i]);
-        row->values[i] = values[i];
-        if (bytes == 0)
-            continue;
-        row->values[i].bytes.data = memcpy(behind, values[i].bytes.data, bytes);
-        behind += bytes;
-    }
-    return row;
+    return value->kind == VALUE_TEXT || value->kind == VALUE_BLOB ? value->bytes.size : 0;
 }
 
 status pending_add(struct pending *pending, int kind, const struct value *values, size_t count, struct error *error)
 {
+    size_t size = sizeof(struct pending_row) + count * sizeof *values;
     TRY(ARRAY_GROW(pending->rows, pending->count, "rows of results", error));
-    struct pending_row *row = copy_row(kind, values, count);
+    for (size_t i = 0; i < count; i++)
+        size += size_of(&values[i]) + 1;
+    struct pending_row *row = calloc(1, size);
     if (!row)
         return error_set(error, ERROR_MEMORY, "results: no memory for a row");
+    *row = (struct pending_row){.kind = kind, .count = count};
+    char *behind = (char *)&row->values[count];
+    for (size_t i = 0; i < count; i++) {
+        row->values[i] = values[i];
+        if (size_of(&values[i]) == 0)
+            continue;
+        row->values[i].bytes.data = memcpy(behind, values[i].bytes.data, values[i].bytes.size);
+        behind += values[i].bytes.size + 1; /* the NUL of a text */
+    }
     pending->rows[pending->count++] = row;
     return OK;
 }

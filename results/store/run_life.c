@@ -284,7 +284,7 @@ status store_run_rewind(struct store *store, int64_t run, int64_t task, int64_t 
 static status digest_rows(struct store *store, int64_t run, int64_t task, int64_t iteration, int64_t *digest,
                           struct error *error)
 {
-    struct held_table rows = {0};
+    struct held_rows rows = {0};
     for (size_t i = 0; i < PLACES; i++) {
         char sql[256];
         snprintf(sql, sizeof sql, "SELECT * FROM %s WHERE run = ?1 AND NOT (%s)", places[i].table, places[i].after);

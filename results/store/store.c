@@ -29,7 +29,7 @@ static status bring_up_to_date(struct store *store, struct error *error)
 static status prepare_to_write(struct store *store, const struct stop *stop, struct error *error)
 {
     struct database *database = store->database;
-    TRY(lock_file_open(&store->locks, database_full_path(database), error));
+    TRY(lock_file_open(&store->locks, database_full_path(database), true, error));
     store->locks.stop = stop;
     bool taken;
     TRY(lock_take(&store->locks, SCHEMA_LOCK, database_patience(database), &taken, error));

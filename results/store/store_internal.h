@@ -28,15 +28,11 @@ enum insert {
     INSERT_COUNT
 };
 
-enum { HELD_TABLES = 14 };
-
 /* The rows of a run, as holding.h reads them. */
 struct held_rows {
     bool known;
-    struct held_table {
-        int64_t count;
-        uint64_t digest; /* independent of their order */
-    } table[HELD_TABLES];
+    int64_t count;
+    uint64_t digest; /* independent of their order */
 };
 
 struct store {

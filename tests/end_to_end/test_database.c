@@ -133,9 +133,21 @@ static void damaged_pages_are_told(void **state)
     }
 }
 
+static void a_run_that_is_refused_leaves_no_database(void **state)
+{
+    struct workshop w;
+    (void)state;
+    workshop_open(&w);
+    program_fails(&w, &(struct launch){.arguments = RUN "data.root=absent"},
+                  (const char *const[]){"data.root", "absent", NULL});
+    assert_null(workshop_find(&w, "results.db*"));
+    workshop_close(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_run_that_is_refused_leaves_no_database),
         cmocka_unit_test(twenty_runs_at_once_lose_nothing),
         cmocka_unit_test(a_lock_of_a_minute_only_takes_time),
         cmocka_unit_test(damaged_pages_are_told),

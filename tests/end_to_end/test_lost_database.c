@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #define RUN "run tiny.yaml --quiet training.iterations=400 run.checkpoint_every=20 "
@@ -70,6 +71,11 @@ static void delete_log(const struct workshop *w)
     shell(w, "rm results.db-wal");
 }
 
+static void empty_log(const struct workshop *w)
+{
+    shell(w, ": > results.db-wal");
+}
+
 static void delete_lock(const struct workshop *w)
 {
     shell(w, "rm results.db-lock");
@@ -102,22 +108,39 @@ static const struct loss losses[] = {
     {"empty", empty_file, {"results.db", "0 bytes"}},
     {"cut", cut_file, {"results.db", "was cut from"}},
     {"delete log", delete_log, {"results.db-wal", "deleted or renamed"}},
-    {"delete lock", delete_lock, {"results.db-lock", "deleted or replaced"}},
-    {"replace lock", replace_lock, {"results.db-lock", "deleted or replaced"}},
+    {"empty log", empty_log, {"results.db-wal", "was cut from"}},
+    {"delete lock", delete_lock, {"results.db-lock", "deleted or renamed"}},
+    {"replace lock", replace_lock, {"results.db-lock", "replaced by another file"}},
     {"delete rows", delete_rows, {"results.db", "of run 2", "somebody changed them"}},
     {"delete run", delete_run, {"results.db", "run 2 is gone"}},
     {"rename folder", rename_folder, {"seed1", "replaced while the run used it"}},
 };
 
-/* The run stands still behind its first resume file. */
+static bool is_unlocked(const struct workshop *w)
+{
+    sqlite3 *database;
+    char *path = workshop_path(w, "results.db");
+    assert_int_equal(sqlite3_open(path, &database), SQLITE_OK);
+    bool unlocked = sqlite3_exec(database, "BEGIN IMMEDIATE; ROLLBACK", NULL, NULL, NULL) == SQLITE_OK;
+    assert_int_equal(sqlite3_close(database), SQLITE_OK);
+    free(path);
+    return unlocked;
+}
+
+/* The run stands still behind its first resume file, outside a transaction. */
 static void start_and_pause(struct process *process, const struct workshop *w)
 {
     siginfo_t state;
     program_start(process, w, &(struct launch){.arguments = RUN});
     free(program_wait_for_file(process, w, RESUME));
-    assert_int_equal(kill(process->id, SIGSTOP), 0);
-    assert_int_equal(waitid(P_PID, (id_t)process->id, &state, WSTOPPED | WEXITED | WNOWAIT), 0);
-    assert_int_equal(state.si_code, CLD_STOPPED);
+    for (bool unlocked = false; !unlocked;) {
+        assert_int_equal(kill(process->id, SIGCONT), 0);
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+        assert_int_equal(kill(process->id, SIGSTOP), 0);
+        assert_int_equal(waitid(P_PID, (id_t)process->id, &state, WSTOPPED | WEXITED | WNOWAIT), 0);
+        assert_int_equal(state.si_code, CLD_STOPPED);
+        unlocked = is_unlocked(w);
+    }
 }
 
 static void expect_stopped(const struct workshop *w, const struct loss *loss, const struct outcome *outcome)
@@ -172,6 +195,9 @@ static void a_file_that_is_put_back_goes_on(void **state)
         (const char *const[]){"results.db", "there is no such file", "results.db-wal", "put that file back", NULL});
     program_complains(&w, &(struct launch){.arguments = "query results.db runs"},
                       (const char *const[]){"there is no such file", "results.db-wal", NULL});
+    shell(&w, ": > results.db");
+    program_complains(&w, &(struct launch){.arguments = RUN},
+                      (const char *const[]){"is empty, but", "results.db-wal", NULL});
     shell(&w, "mv elsewhere.db results.db");
     program_succeeds(&w, RUN);
     program_succeeds(&w, RUN "run.database=undisturbed.db run.folder=undisturbed");

@@ -14,7 +14,6 @@
 #include "results/export/tensorboard.h"
 #include "results/query/question.h"
 #include "results/store/join.h"
-#include "results/store/running.h"
 #include "tests/fuzz/input_folder.h"
 #include "tests/results/compare_sample.h"
 
@@ -141,21 +140,6 @@ static void query_all(struct store *store)
     }
 }
 
-static void watch(struct store *store)
-{
-    static status (*const views[])(struct store *, struct table *, struct error *) = {running_progress,
-                                                                                      running_accuracy};
-    struct error error;
-    struct text line = {0};
-    for (size_t i = 0; i < 2; i++) {
-        struct table table = {0};
-        views[i](store, &table, &error);
-        table_free(&table);
-    }
-    running_counts(store, &line, &error);
-    text_free(&line);
-}
-
 static void compare_all(struct store *store)
 {
     static const char *const by[] = {"policy"}, *const metrics[] = {"transfer", "last"};
@@ -201,7 +185,6 @@ int fuzz_target(const uint8_t *data, size_t size)
     write_database(path, data, size);
     if (store_open(&store, path, STORE_READ, &error) == OK) {
         query_all(store);
-        watch(store);
         compare_all(store);
         tensorboard_export(store, &(struct query_filter){0}, folder, &counts, &error);
         store_close(store);

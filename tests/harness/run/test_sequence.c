@@ -405,7 +405,7 @@ static status run_per_token(struct small_run *run, const char *database, const c
 static uint64_t digest_of_patches(const struct small_run *run, const char *database)
 {
     struct database *opened;
-    struct held_table rows = {0};
+    struct held_rows rows = {0};
     must(database_open(&opened, small_run_file(run, database), false, &error));
     must(holding_add(opened, "SELECT * FROM patch_experts", NULL, 0, &rows, &error));
     database_close(opened);
