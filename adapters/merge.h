@@ -81,8 +81,7 @@ struct merge_policy {
     /* Once for every task before the first one. ERROR_ARGUMENT where nothing would happen in it. NULL: something will. */
     status (*check)(const struct merge_call *call, struct error *error);
     /* NULL: it follows no schedule and combines nothing. */
-    status (*plan)(const struct merge_view *view, const struct merge_call *call, struct merge_list *list,
-                   struct error *error);
+    void (*plan)(const struct merge_view *view, const struct merge_call *call, struct merge_list *list);
     /* Or, of a policy that has no plan: changes the experts of both towers after every step of a task, on the device, without
      * targets and events. */
     status (*after_step)(struct adapters *adapters, const struct merge_call *call, struct error *error);
@@ -91,7 +90,7 @@ struct merge_policy {
 status merge_policy_find(const struct merge_policy **policy, const char *name, struct error *error);
 const struct merge_policy *merge_policy_at(size_t index); /* NULL past the last one */
 
-status merge_list_add(struct merge_list *list, const struct merge *merge, struct error *error);
+void merge_list_add(struct merge_list *list, const struct merge *merge);
 
 /* What happens to the optimizer's moments and step count of the expert that is replaced. */
 enum merge_moments { MOMENTS_KEEP, MOMENTS_AVERAGE, MOMENTS_RESET };
@@ -109,8 +108,8 @@ struct expert_changes {
     size_t count;
     struct expert_change *changes;
 };
-status expert_changes_add(struct expert_changes *events, enum expert_change_kind kind, enum tower tower,
-                          const struct merge *merge, struct error *error); /* events NULL: nothing */
+void expert_changes_add(struct expert_changes *events, enum expert_change_kind kind, enum tower tower,
+                        const struct merge *merge); /* events NULL: nothing */
 void expert_changes_clear(struct expert_changes *events);
 void expert_changes_free(struct expert_changes *events);
 const char *merge_skip_name(enum merge_skip skip); /* "", "target_is_source", "no_free_expert" */
@@ -177,8 +176,8 @@ int merge_draw_source(const struct merge_view *view, const struct rng *rng, cons
 /* For policies: in every block the two experts of highest score (ties: the lowest first one, then the lowest second
  * one) replace the target; a block without a score above `above` has no merge. */
 typedef double merge_score(const struct merge_view *view, size_t block, size_t first, size_t second);
-status merge_best_pairs(const struct merge_view *view, const struct merge_call *call, merge_score *score, double above,
-                        struct merge_list *list, struct error *error);
+void merge_best_pairs(const struct merge_view *view, const struct merge_call *call, merge_score *score, double above,
+                      struct merge_list *list);
 
 /* Indices of the n highest counts, highest first, ties: the lowest index. For policies. */
 void highest_counts(const int32_t *counts, size_t experts, size_t n, int *highest);

@@ -4,18 +4,16 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "core/alloc.h"
 #include "core/array.h"
 
-status layer_scores_create(struct layer_scores *scores, size_t tasks, const size_t blocks[TOWERS], struct error *error)
+void layer_scores_create(struct layer_scores *scores, size_t tasks, const size_t blocks[TOWERS])
 {
     *scores = (struct layer_scores){.tasks = tasks};
     for (int t = 0; t < TOWERS; t++) {
         scores->blocks[t] = blocks[t];
-        scores->values[t] = calloc(tasks * scores->blocks[t] + 1, sizeof *scores->values[t]);
-        if (scores->values[t] == NULL)
-            return error_set(error, ERROR_MEMORY, "layer scores: no memory for %zu blocks", scores->blocks[t]);
+        scores->values[t] = xcalloc(tasks * scores->blocks[t] + 1, sizeof *scores->values[t]);
     }
-    return OK;
 }
 
 void layer_scores_free(struct layer_scores *scores)
@@ -64,9 +62,7 @@ status layer_scores_add(struct layer_scores *scores, const struct adapters *adap
         size_t largest = 0;
         for (size_t i = 0; i < tower->parameters->count; i++)
             largest = tower->parameters->list[i].size > largest ? tower->parameters->list[i].size : largest;
-        float *room = malloc(array_size(largest + 1, sizeof *room));
-        if (room == NULL)
-            return error_set(error, ERROR_MEMORY, "layer scores: no memory for %zu gradients", largest);
+        float *room = xmalloc(array_size(largest + 1, sizeof *room));
         for (size_t b = 0; result == OK && b < tower->blocks; b++) {
             double norm = 0;
             assert(tower->banks[b].block == b);

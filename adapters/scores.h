@@ -3,7 +3,7 @@
  * gradient by the residual weights of all its experts (equal to the gradient by θ), summed over the tasks.
  *
  *     struct layer_scores scores;
- *     TRY(layer_scores_create(&scores, tasks, blocks, error));          // adapters in all blocks of their towers
+ *     layer_scores_create(&scores, tasks, blocks);          // adapters in all blocks of their towers
  *     ... backward passes of `batches` ...
  *     TRY(layer_scores_add(&scores, adapters, task, 1.0 / batches, error));
  *     layer_scores_choose(&scores, 3, &settings.place.blocks);          // the three best of each tower
@@ -20,7 +20,7 @@ struct layer_scores {
 };
 
 /* All zero. The caller frees, also after a failure. */
-status layer_scores_create(struct layer_scores *scores, size_t tasks, const size_t blocks[TOWERS], struct error *error);
+void layer_scores_create(struct layer_scores *scores, size_t tasks, const size_t blocks[TOWERS]);
 void layer_scores_free(struct layer_scores *scores);
 
 /* Adds share times the norms of the current gradients. Waits for the device. ERROR_FORMAT where a norm is not finite. */

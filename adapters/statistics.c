@@ -5,6 +5,7 @@
 
 #include "adapters/experts/expert.h"
 #include "adapters/merge/combine.h"
+#include "core/alloc.h"
 
 static status take(struct arena *arena, struct backend *backend, enum tensor_type type, const char *name, size_t n,
                    void **data, struct error *error)
@@ -203,9 +204,7 @@ status statistics_distance(const struct adapter_tower *tower, const struct merge
                            double *distance, struct error *error)
 {
     size_t n = PROBES * tower->width;
-    float *outputs = malloc(array_size(1 + merge->sources, n * sizeof *outputs));
-    if (outputs == NULL)
-        return error_set(error, ERROR_MEMORY, "merge: no memory for the experts' outputs");
+    float *outputs = xmalloc(array_size(1 + merge->sources, n * sizeof *outputs));
     struct arena_mark mark = arena_mark(arena);
     status result = outputs_of_merge(tower, merge, arena, outputs, error);
     arena_release(arena, mark);
@@ -235,9 +234,7 @@ status statistics_similarity(const struct adapter_tower *tower, float *similarit
 {
     struct backend *backend = tower->adapters->backend;
     struct arena arena;
-    float *outputs = malloc(array_size(tower->adapters->settings.experts * PROBES, tower->width * sizeof *outputs));
-    if (outputs == NULL)
-        return error_set(error, ERROR_MEMORY, "merge: no memory for the experts' outputs");
+    float *outputs = xmalloc(array_size(tower->adapters->settings.experts * PROBES, tower->width * sizeof *outputs));
     status result = backend->ops->arena_create(backend, &arena, 0, "merge", error);
     if (result == OK) {
         result = similarity_of_blocks(tower, &arena, outputs, similarity, error);

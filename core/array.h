@@ -1,9 +1,9 @@
 /* An array that grows by one item at a time. Its capacity follows from its count and is not stored.
  *
- *     TRY(ARRAY_GROW(list->names, list->count, "names", error));
+ *     GROW(list->names, list->count);
  *     list->names[list->count++] = name;
  *
- * The array is NULL at first, is grown by ARRAY_GROW alone, and is freed with free.
+ * The array is NULL at first, is grown by GROW alone, and is freed with free.
  */
 #ifndef MTIL_CORE_ARRAY_H
 #define MTIL_CORE_ARRAY_H
@@ -12,10 +12,11 @@
 
 #include "core/status.h"
 
-/* Grows the array so that item `count` fits; on failure (ERROR_MEMORY, "no memory for 9 names") it is unchanged. */
-#define ARRAY_GROW(items, count, what, error) array_grow(&(items), count, sizeof *(items), what, error)
+/* Grows the array so that item `count` fits. */
+#define GROW(items, count) array_grow(&(items), count, sizeof *(items))
 
 /* items is the address of the array's pointer, whatever its type. */
-status array_grow(void *items, size_t count, size_t size, const char *what, struct error *error);
+void array_grow(void *items, size_t count, size_t size);
+#define ARRAY_GROW(items, count, what, error) ((void)(error), GROW(items, count), OK)
 
 #endif

@@ -9,6 +9,7 @@
 #include <unistd.h>
 #include <xxhash.h>
 
+#include "core/alloc.h"
 #include "core/file.h"
 
 enum { PART = 1 << 20 }; /* bytes of a file read at a time */
@@ -57,9 +58,8 @@ status digest_file(const char *path, char hash[DIGEST_SIZE], struct error *error
     uint64_t size;
     TRY(file_open(path, &descriptor, &size, error));
     struct digest digest = digest_begin();
-    void *part = malloc(PART);
-    status result = part != NULL ? digest_parts(&digest, descriptor, path, size, part, error)
-                                 : error_set(error, ERROR_MEMORY, "%s: no memory to read it", path);
+    void *part = xmalloc(PART);
+    status result = digest_parts(&digest, descriptor, path, size, part, error);
     digest_end(&digest, hash);
     free(part);
     close(descriptor);

@@ -8,7 +8,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "core/alloc.h"
 #include "core/array.h"
+#include "core/text.h"
 
 static const char *kind_of(mode_t mode)
 {
@@ -187,9 +189,8 @@ static status open_writer(struct file_writer *writer, const char *path, bool las
 {
     *writer = (struct file_writer){.temporary = {.lock = -1}, .lasting = lasting};
     TRY(file_check_kind(path, error));
-    writer->path = strdup(path);
-    status result = writer->path != NULL ? temporary_create_file(&writer->temporary, path, error)
-                                         : error_set(error, ERROR_MEMORY, "%s: no memory for its name", path);
+    writer->path = xstrdup(path);
+    status result = temporary_create_file(&writer->temporary, path, error);
     if (result == OK)
         writer->stream = fopencookie(writer, "w", (cookie_io_functions_t){.write = write_bytes});
     if (result == OK && writer->stream == NULL)
@@ -308,9 +309,7 @@ status file_size(const char *path, uint64_t *size, struct error *error)
 
 status directory_create(const char *path, struct error *error)
 {
-    char *partial = strdup(path);
-    if (partial == NULL)
-        return error_set(error, ERROR_MEMORY, "%s: no memory for its name", path);
+    char *partial = xstrdup(path);
     for (char *p = partial + 1;; p++) {
         if (*p != '/' && *p != 0)
             continue;
@@ -346,10 +345,8 @@ static status read_names(DIR *stream, struct directory *directory, const char *p
             return errno == 0 ? OK : error_errno(error, errno, "%s: cannot list this folder", path);
         if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
             continue;
-        TRY(ARRAY_GROW(directory->names, directory->count, "names of a folder", error));
-        char *name = strdup(entry->d_name);
-        if (name == NULL)
-            return error_set(error, ERROR_MEMORY, "%s: no memory for its list", path);
+        GROW(directory->names, directory->count);
+        char *name = xstrdup(entry->d_name);
         directory->names[directory->count++] = name;
     }
 }
@@ -381,10 +378,10 @@ void directory_free(struct directory *directory)
 
 char *path_format(const char *format, ...)
 {
-    char *path;
+    struct text path = {0};
     va_list arguments;
     va_start(arguments, format);
-    int length = vasprintf(&path, format, arguments);
+    text_add_list(&path, format, arguments);
     va_end(arguments);
-    return length >= 0 ? path : NULL;
+    return path.data;
 }

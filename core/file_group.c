@@ -33,7 +33,7 @@ static char *unnamed(const struct file_group *group, size_t index)
 status file_group_add(struct file_group *group, const char *name, const void *data, size_t size, struct error *error)
 {
     struct file_writer writer;
-    TRY(ARRAY_GROW(group->paths, group->count, "files", error));
+    GROW(group->paths, group->count);
     char *path = path_format("%s/%s", group->folder, name), *now = unnamed(group, group->count);
     status result = path != NULL && now != NULL ? file_check_kind(path, error) : out_of_memory(group->folder, error);
     NEXT(result, file_writer_open_one_of_many(&writer, now, error));

@@ -1,4 +1,5 @@
 #include "core/option.h"
+#include "core/alloc.h"
 
 #include <assert.h>
 #include <ctype.h>
@@ -179,9 +180,7 @@ status options_set(struct options *options, const char *name, const char *text, 
 status options_create(struct options **result, const struct option *table, struct error *error)
 {
     size_t count = table_size(table);
-    struct options *options = calloc(1, sizeof *options + count * sizeof options->values[0]);
-    if (options == NULL)
-        return error_set(error, ERROR_MEMORY, "options: no memory for %zu values", count);
+    struct options *options = xcalloc(1, sizeof *options + count * sizeof options->values[0]);
     options->table = table;
     options->count = count;
     for (size_t i = 0; i < count; i++) {

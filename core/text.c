@@ -8,35 +8,32 @@
 #include <string.h>
 #include <strings.h>
 
-static bool make_room(struct text *text, size_t more)
+#include "core/alloc.h"
+
+static void make_room(struct text *text, size_t more)
 {
-    if (text->failed)
-        return false;
-    if (text->size + more + 1 > text->capacity) {
-        size_t capacity = text->capacity * 2 + more + 64;
-        char *grown = realloc(text->data, capacity);
-        if (grown == NULL) {
-            text_free(text);
-            text->failed = true;
-            return false;
-        }
-        text->data = grown;
-        text->capacity = capacity;
-    }
-    return true;
+    if (text->size + more + 1 <= text->capacity)
+        return;
+    text->capacity = text->capacity * 2 + more + 64;
+    text->data = xrealloc(text->data, text->capacity);
+}
+
+void text_add_list(struct text *text, const char *format, va_list arguments)
+{
+    va_list again;
+    va_copy(again, arguments);
+    int length = vsnprintf(NULL, 0, format, arguments);
+    make_room(text, length > 0 ? (size_t)length : 0);
+    if (length >= 0)
+        text->size += (size_t)vsnprintf(text->data + text->size, (size_t)length + 1, format, again);
+    va_end(again);
 }
 
 void text_add(struct text *text, const char *format, ...)
 {
-    va_list arguments, again;
+    va_list arguments;
     va_start(arguments, format);
-    va_copy(again, arguments);
-    int length = vsnprintf(NULL, 0, format, arguments);
-    if (length >= 0 && make_room(text, (size_t)length)) {
-        vsnprintf(text->data + text->size, (size_t)length + 1, format, again);
-        text->size += (size_t)length;
-    }
-    va_end(again);
+    text_add_list(text, format, arguments);
     va_end(arguments);
 }
 
@@ -53,8 +50,7 @@ void text_add_real(struct text *text, double value)
 
 void text_add_bytes(struct text *text, const char *bytes, size_t size)
 {
-    if (!make_room(text, size))
-        return;
+    make_room(text, size);
     memcpy(text->data + text->size, bytes, size);
     text->size += size;
     text->data[text->size] = 0;
@@ -189,8 +185,7 @@ status error_unknown_word_near(struct error *error, const char *where, const cha
     text_add(&message, "; expected one of: %s", count == 0 ? "(there are none)" : "");
     for (size_t i = 0; i < count; i++)
         text_add(&message, "%s%s", i > 0 ? ", " : "", names[i]);
-    error_set(error, ERROR_ARGUMENT, "%s",
-              message.failed ? "no memory for a message about an unknown word" : message.data);
+    error_set(error, ERROR_ARGUMENT, "%s", message.data);
     text_free(&message);
     return ERROR_ARGUMENT;
 }

@@ -8,6 +8,7 @@
 #ifndef MTIL_CORE_TEXT_H
 #define MTIL_CORE_TEXT_H
 
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -21,6 +22,7 @@ struct text {
 };
 
 void text_add(struct text *text, const char *format, ...) PRINTF_LIKE(2, 3);
+void text_add_list(struct text *text, const char *format, va_list arguments);
 void text_add_real(struct text *text, double value); /* the shortest digits that read back as the same number */
 void text_add_bytes(struct text *text, const char *bytes, size_t size);
 /* "42 s", "3 min 05 s", "2 h 10 min": precise enough for a waiting user. */

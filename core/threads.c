@@ -1,4 +1,5 @@
 #include "core/threads.h"
+#include "core/alloc.h"
 
 #include <pthread.h>
 #include <sched.h>
@@ -107,9 +108,7 @@ static int create_without_signals(pthread_t *handle, struct worker *worker)
 static status start_workers(struct threads *pool, struct error *error)
 {
     for (size_t i = 1; i < pool->count; i++) {
-        struct worker *worker = malloc(sizeof *worker);
-        if (worker == NULL)
-            return error_set(error, ERROR_MEMORY, "threads: no memory for worker %zu", i);
+        struct worker *worker = xmalloc(sizeof *worker);
         *worker = (struct worker){pool, i};
         int failed = create_without_signals(&pool->handles[i], worker);
         if (failed != 0) {
@@ -123,17 +122,13 @@ static status start_workers(struct threads *pool, struct error *error)
 
 status threads_create(struct threads **result, size_t count, struct error *error)
 {
-    struct threads *pool = calloc(1, sizeof *pool);
-    if (pool == NULL)
-        return error_set(error, ERROR_MEMORY, "threads: no memory for the pool");
+    struct threads *pool = xcalloc(1, sizeof *pool);
     pool->count = count > 0 ? count : threads_available();
-    pool->handles = calloc(pool->count, sizeof *pool->handles);
+    pool->handles = xcalloc(pool->count, sizeof *pool->handles);
     pthread_mutex_init(&pool->mutex, NULL);
     pthread_cond_init(&pool->wake, NULL);
     pthread_cond_init(&pool->done, NULL);
-    status result_code = pool->handles != NULL
-                             ? start_workers(pool, error)
-                             : error_set(error, ERROR_MEMORY, "threads: no memory for %zu handles", count);
+    status result_code = start_workers(pool, error);
     if (result_code != OK) {
         threads_destroy(pool);
         return result_code;

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/alloc.h"
 #include "core/array.h"
 #include "datasets/survey/survey_images.h"
 
@@ -33,18 +34,14 @@ static int compare_places(const void *a, const void *b)
     return order != 0 ? order : (x > y) - (x < y);
 }
 
-static status sort_train(struct work *work, struct error *error)
+static void sort_train(struct work *work)
 {
     size_t images = dataset_size(work->dataset, SPLIT_TRAIN);
-    work->train = calloc(images + 1, sizeof *work->train);
-    if (work->train == NULL)
-        return error_set(error, ERROR_MEMORY, "%s: no memory to compare %zu images", dataset_name(work->dataset),
-                         images);
+    work->train = xcalloc(images + 1, sizeof *work->train);
     for (size_t i = 0; i < images; i++)
         if (work->images.of[SPLIT_TRAIN][i].state == SURVEY_READABLE)
             work->train[work->train_count++] = &work->images.of[SPLIT_TRAIN][i];
     qsort(work->train, work->train_count, sizeof *work->train, compare_places);
-    return OK;
 }
 
 /* The first training image with the same pixels; NULL: none. */
@@ -132,9 +129,7 @@ static int compare_counts(const void *a, const void *b)
 static status check_balance(struct check *check, const struct dataset *dataset, enum split split, struct error *error)
 {
     struct check_split *balance = &check->splits[split];
-    size_t classes = dataset_classes(dataset), *counts = calloc(classes + 1, sizeof *counts);
-    if (counts == NULL)
-        return error_set(error, ERROR_MEMORY, "no memory for %zu classes", classes);
+    size_t classes = dataset_classes(dataset), *counts = xcalloc(classes + 1, sizeof *counts);
     balance->images = dataset_size(dataset, split);
     for (size_t i = 0; i < balance->images; i++)
         counts[dataset_label(dataset, split, i)]++;
@@ -164,7 +159,8 @@ status check_dataset(struct check *check, const struct dataset *dataset, const s
     *check = (struct check){0};
     TRY(survey_images_look(&work.images, dataset, settings, error));
     size_t images = work.images.count;
-    status result = sort_train(&work, error);
+    sort_train(&work);
+    status result = OK;
     for (int split = 0; result == OK && split < SPLITS; split++) {
         result = add_image_findings(check, &work, (enum split)split, error);
         NEXT(result, check_balance(check, dataset, (enum split)split, error));

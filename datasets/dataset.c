@@ -103,7 +103,7 @@ static status choose_templates(struct dataset *dataset, struct error *error)
     if (!found) {
         const struct prompts *prompts = prompts_find(dataset->reader->name);
         for (size_t i = 0; prompts->templates[i] != NULL; i++)
-            TRY(strings_add(&dataset->templates, prompts->templates[i], strlen(prompts->templates[i]), error));
+            strings_add(&dataset->templates, prompts->templates[i], strlen(prompts->templates[i]));
         return OK;
     }
     for (size_t i = 0; i < dataset->templates.count; i++) {
@@ -143,8 +143,6 @@ static status drop_missing(struct dataset *dataset, struct error *error)
         size_t kept = 0;
         for (size_t i = 0; i < items->count; i++) {
             char *path = path_format("%s/%s", dataset->root, items->items[i].file);
-            if (path == NULL)
-                return error_set(error, ERROR_MEMORY, "%s: no memory for a name", dataset->root);
             bool found = file_exists(path);
             free(path);
             if (!found)
@@ -182,13 +180,12 @@ static status check_missing(struct dataset *dataset, const struct options *optio
     name_missing(dataset, &names);
     if (skip)
         log_warn(dataset->log, "%s: %zu of %zu listed images of %s are missing and left out: %s", dataset->root,
-                 missing, listed, dataset->reader->name, names.failed ? "…" : names.data);
+                 missing, listed, dataset->reader->name, names.data);
     else
         error_set(
             error, ERROR_IO,
             "%s: %zu of %zu listed images of %s are missing: %s; set on_missing: skip for %s to continue without them",
-            dataset->root, missing, listed, dataset->reader->name, names.failed ? "…" : names.data,
-            dataset->reader->name);
+            dataset->root, missing, listed, dataset->reader->name, names.data, dataset->reader->name);
     text_free(&names);
     return skip ? OK : ERROR_IO;
 }
@@ -204,7 +201,7 @@ static void report_left_out(const struct dataset *dataset)
         log_info(dataset->log,
                  "%s/%s: only JPEG, PNG, GIF, WebP and BMP images in a class folder are read; files left out: %zu "
                  "(%s%s)",
-                 dataset->root, dataset->folder, count, names.failed ? "" : names.data, count > NAMED ? ", …" : "");
+                 dataset->root, dataset->folder, count, names.data, count > NAMED ? ", …" : "");
     text_free(&names);
 }
 
@@ -295,7 +292,8 @@ status dataset_set_template(struct dataset *dataset, const char *template, struc
         return error_set(error, ERROR_ARGUMENT, "expected a template with one {} for the class name, found \"%s\"",
                          template);
     strings_free(&dataset->templates);
-    return strings_add(&dataset->templates, template, strlen(template), error);
+    strings_add(&dataset->templates, template, strlen(template));
+    return OK;
 }
 
 /* --- asking ------------------------------------------------------------------------------------------------------- */
@@ -392,8 +390,6 @@ static status read_raw(const struct raw_images *images, uint32_t row, struct ima
 static status read_file(const struct dataset *dataset, const char *file, struct image *image, struct error *error)
 {
     char *path = path_format("%s/%s", dataset->root, file);
-    if (path == NULL)
-        return error_set(error, ERROR_MEMORY, "%s: no memory for its name", file);
     status result = image_decode_file(image, path, error);
     free(path);
     return result;

@@ -108,8 +108,8 @@ status dataset_select(struct dataset **part, const struct dataset *whole, const 
                       struct error *error);
 
 /* A dataset without images, only class names and templates (copied), for prompts. */
-status dataset_of_names(struct dataset **dataset, const char *const *classes, size_t class_count,
-                        const char *const *templates, size_t template_count, struct error *error);
+void dataset_of_names(struct dataset **dataset, const char *const *classes, size_t class_count,
+                      const char *const *templates, size_t template_count);
 
 /* A dataset of all image files below a folder, at any depth, as training images of one class, without test images. */
 status dataset_of_images(struct dataset **dataset, const char *path, struct error *error);

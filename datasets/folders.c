@@ -68,7 +68,7 @@ bool dataset_is_folder(const char *folder)
 
 static status add_name(struct directory *found, const char *name, struct error *error)
 {
-    TRY(ARRAY_GROW(found->names, found->count, "folders", error));
+    GROW(found->names, found->count);
     found->names[found->count] = strdup(name);
     return found->names[found->count++] != NULL ? OK : error_set(error, ERROR_MEMORY, "%s: no memory for a name", name);
 }

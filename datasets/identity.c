@@ -3,6 +3,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "core/alloc.h"
 #include "core/file.h"
 #include "datasets/readers/reader.h"
 
@@ -23,12 +24,10 @@ static void add_number(struct digest *digest, uint64_t number)
 }
 
 /* A missing file gets size and time 0; reading it reports the error. */
-static status add_file(struct digest *digest, const char *root, const char *file, struct error *error)
+static void add_file(struct digest *digest, const char *root, const char *file)
 {
     struct stat information = {0};
     char *path = path_format("%s/%s", root, file);
-    if (path == NULL)
-        return error_set(error, ERROR_MEMORY, "%s: no memory for its name", file);
     bool found = stat(path, &information) == 0;
     free(path);
     add_number(digest, found);
@@ -38,7 +37,6 @@ static status add_file(struct digest *digest, const char *root, const char *file
     add_number(digest, (uint64_t)information.st_ctim.tv_sec); /* programs cannot set it */
     add_number(digest, (uint64_t)information.st_ctim.tv_nsec);
     add_number(digest, information.st_ino);
-    return OK;
 }
 
 static bool is_generated(const struct dataset *dataset, const struct dataset_item *item)
@@ -75,16 +73,13 @@ static void add_samples(struct digest *digest, const struct raw_images *images)
         digest_add(digest, images->samples, (images->count - 1) * images->stride + image);
 }
 
-static status add_content(struct digest *digest, const struct dataset *dataset, enum split split, struct error *error)
+static void add_content(struct digest *digest, const struct dataset *dataset, enum split split)
 {
-    bool *used = calloc(dataset->source_count + 1, sizeof *used);
-    if (used == NULL)
-        return error_set(error, ERROR_MEMORY, "no memory for %zu files", dataset->source_count);
-    status result = OK;
-    for (size_t i = 0; result == OK && i < dataset->items[split].count; i++) {
+    bool *used = xcalloc(dataset->source_count + 1, sizeof *used);
+    for (size_t i = 0; i < dataset->items[split].count; i++) {
         const struct dataset_item *item = &dataset->items[split].items[i];
         if (item->file != NULL)
-            result = add_file(digest, dataset->root, item->file, error);
+            add_file(digest, dataset->root, item->file);
         else
             used[item->source] = true;
     }
@@ -92,7 +87,6 @@ static status add_content(struct digest *digest, const struct dataset *dataset, 
         if (used[i])
             add_samples(digest, &dataset->sources[i]);
     free(used);
-    return result;
 }
 
 status dataset_identify(const struct dataset *dataset, enum split split, struct dataset_identity *identity,
@@ -101,7 +95,7 @@ status dataset_identify(const struct dataset *dataset, enum split split, struct 
     struct digest list = digest_begin();
     TRY(add_list(&list, dataset, split, error));
     struct digest content = list;
-    TRY(add_content(&content, dataset, split, error));
+    add_content(&content, dataset, split);
     digest_end(&list, identity->list);
     digest_end(&content, identity->content);
     return OK;

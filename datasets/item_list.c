@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/alloc.h"
 #include "datasets/readers/reader.h"
 
 static status read_item(const struct dataset *list, const struct dataset_item *item, struct image *image,
@@ -25,7 +26,7 @@ static status fill(struct dataset *list, const struct dataset_place *places, siz
     memcpy(copy, places, count * sizeof *copy);
     *list->sources = (struct raw_images){.owner = copy, .release = free, .name = strdup(item_list.name)};
     list->source_count = 1;
-    TRY(strings_add(&list->classes, "image", strlen("image"), error));
+    strings_add(&list->classes, "image", strlen("image"));
     for (size_t i = 0; i < count; i++) {
         int label = dataset_label(places[i].dataset, SPLIT_TRAIN, places[i].item);
         TRY(dataset_add_item(&list->items[SPLIT_TRAIN], (struct dataset_item){.label = label, .position = (uint32_t)i},
@@ -34,25 +35,23 @@ static status fill(struct dataset *list, const struct dataset_place *places, siz
     return OK;
 }
 
-static status copy_classes(struct dataset *joint, const struct dataset *part, struct error *error)
+static void copy_classes(struct dataset *joint, const struct dataset *part)
 {
     for (size_t c = 0; c < dataset_classes(part); c++) {
         const char *name = dataset_class_name(part, c);
-        TRY(strings_add(&joint->classes, name, strlen(name), error));
+        strings_add(&joint->classes, name, strlen(name));
     }
-    return OK;
 }
 
-static status fill_joint(struct dataset *joint, const struct dataset *const *parts, size_t count, struct error *error)
+static void fill_joint(struct dataset *joint, const struct dataset *const *parts, size_t count)
 {
     struct dataset_item *items = joint->items[SPLIT_TRAIN].items;
     strings_free(&joint->classes);
     for (size_t k = 0; k < count; k++) {
         for (size_t i = 0; i < dataset_size(parts[k], SPLIT_TRAIN); i++)
             items++->label += (int32_t)joint->classes.count;
-        TRY(copy_classes(joint, parts[k], error));
+        copy_classes(joint, parts[k]);
     }
-    return OK;
 }
 
 status dataset_join(struct dataset **result, const struct dataset *const *parts, size_t count, struct error *error)
@@ -60,16 +59,15 @@ status dataset_join(struct dataset **result, const struct dataset *const *parts,
     size_t images = 0;
     for (size_t k = 0; k < count; k++)
         images += dataset_size(parts[k], SPLIT_TRAIN);
-    struct dataset_place *places = malloc(images * sizeof *places), *place = places;
-    if (places == NULL)
-        return error_set(error, ERROR_MEMORY, "no memory for a list of %zu images", images);
+    struct dataset_place *places = xmalloc(images * sizeof *places), *place = places;
     for (size_t k = 0; k < count; k++)
         for (size_t i = 0; i < dataset_size(parts[k], SPLIT_TRAIN); i++)
             *place++ = (struct dataset_place){parts[k], (uint32_t)i};
     struct dataset *joint = NULL;
     status joined = dataset_of_items(&joint, places, images, error);
     free(places);
-    NEXT(joined, fill_joint(joint, parts, count, error));
+    if (joined == OK)
+        fill_joint(joint, parts, count);
     if (joined == OK)
         *result = joint;
     else
@@ -79,9 +77,7 @@ status dataset_join(struct dataset **result, const struct dataset *const *parts,
 
 status dataset_of_items(struct dataset **result, const struct dataset_place *places, size_t count, struct error *error)
 {
-    struct dataset *list = calloc(1, sizeof *list);
-    if (list == NULL)
-        return error_set(error, ERROR_MEMORY, "no memory for a list of %zu images", count);
+    struct dataset *list = xcalloc(1, sizeof *list);
     list->reader = &item_list;
     status filled = fill(list, places, count, error);
     if (filled == OK)

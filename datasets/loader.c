@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/alloc.h"
 #include "core/rng.h"
 
 struct slot {
@@ -247,9 +248,7 @@ static status create_slots(struct loader *loader, struct error *error)
 static status start_threads(struct loader *loader, struct error *error)
 {
     size_t count = loader->settings.threads;
-    loader->threads = calloc(count + 1, sizeof *loader->threads);
-    if (loader->threads == NULL)
-        return error_set(error, ERROR_MEMORY, "no memory for %zu threads", count);
+    loader->threads = xcalloc(count + 1, sizeof *loader->threads);
     for (; loader->started < count; loader->started++) {
         int number = pthread_create(&loader->threads[loader->started], NULL, thread_main, loader);
         if (number != 0)
@@ -269,10 +268,8 @@ static size_t count_batches(const struct loader_settings *settings, size_t items
 
 status loader_create(struct loader **loader, const struct loader_settings *settings, struct error *error)
 {
-    struct loader *created = calloc(1, sizeof *created);
+    struct loader *created = xcalloc(1, sizeof *created);
     *loader = NULL;
-    if (created == NULL)
-        return error_set(error, ERROR_MEMORY, "no memory for a loader");
     created->settings = *settings;
     created->items = settings->items != NULL ? settings->item_count : dataset_size(settings->dataset, settings->split);
     created->batches = count_batches(settings, created->items);

@@ -34,8 +34,7 @@ static int print_error(const struct error *error, const struct stop *stop)
         return EXIT_SIGNAL + SIGPIPE;
     struct text message = {0};
     text_add_visible(&message, error->message);
-    fprintf(stderr, "mtil: %s%s\n",
-            error->code == ERROR_STOPPED ? "" : "error: ", message.failed ? "no memory for a message" : message.data);
+    fprintf(stderr, "mtil: %s%s\n", error->code == ERROR_STOPPED ? "" : "error: ", message.data);
     text_free(&message);
     if (error->code == ERROR_STOPPED)
         return EXIT_SIGNAL + number;
@@ -47,7 +46,7 @@ static status run_command(const struct command *command, const struct command_li
 {
     struct progress *progress;
     struct progress_settings settings = {.stream = stderr, .style = line->quiet ? PROGRESS_QUIET : PROGRESS_AUTOMATIC};
-    TRY(progress_create(&progress, &settings, error));
+    progress_create(&progress, &settings);
     struct log log = progress_log(progress, line->quiet ? LOG_WARN : line->verbose ? LOG_DEBUG : LOG_INFO);
     struct command_call call = {.options = line->options,
                                 .arguments = line->arguments,

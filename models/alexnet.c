@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/alloc.h"
 #include "models/files/clip_names.h"
 #include "models/files/weights_file.h"
 
@@ -57,12 +58,9 @@ static status upload(struct alexnet *net, struct arena *arena, const void *value
     return net->backend->ops->upload(net->backend, memory, values, bytes, error);
 }
 
-static int32_t *row_numbers(size_t count, struct error *error)
+static int32_t *row_numbers(size_t count)
 {
-    int32_t *rows = malloc(array_size(count, sizeof *rows));
-    if (rows == NULL)
-        error_set(error, ERROR_MEMORY, "AlexNet: no memory for %zu row numbers", count);
-    return rows;
+    return xmalloc(array_size(count, sizeof(int32_t)));
 }
 
 static status upload_rows(struct alexnet *net, struct arena *arena, int32_t *rows, size_t count, int32_t **device,
@@ -78,9 +76,7 @@ static status place_columns(struct alexnet *net, struct arena *arena, size_t ind
 {
     const struct layer *l = &layers[index];
     size_t count = TOGETHER * l->to * l->to * l->kernel * l->kernel, at = 0;
-    int32_t *rows = row_numbers(count, error);
-    if (rows == NULL)
-        return ERROR_MEMORY;
+    int32_t *rows = row_numbers(count);
     for (size_t output = 0; output < TOGETHER * l->to * l->to; output++)
         for (size_t k = 0; k < l->kernel * l->kernel; k++) {
             size_t image = output / (l->to * l->to), place = output % (l->to * l->to),
@@ -96,9 +92,7 @@ static status place_columns(struct alexnet *net, struct arena *arena, size_t ind
 static status place_window(struct alexnet *net, struct arena *arena, size_t index, size_t offset, struct error *error)
 {
     size_t from = layers[index].to, to = pooled_size(from), count = TOGETHER * to * to;
-    int32_t *rows = row_numbers(count, error);
-    if (rows == NULL)
-        return ERROR_MEMORY;
+    int32_t *rows = row_numbers(count);
     for (size_t i = 0; i < count; i++) {
         size_t image = i / (to * to), y = i / to % to * 2 + offset / 3, x = i % to * 2 + offset % 3;
         rows[i] = (int32_t)((image * from + y) * from + x);
@@ -110,9 +104,7 @@ static status place_channels(struct alexnet *net, struct arena *arena, struct er
 {
     const struct layer *last = &layers[CONVOLUTIONS - 1];
     size_t pixels = last->to * last->to, count = TOGETHER * (size_t)ALEXNET_WIDTH;
-    int32_t *rows = row_numbers(count, error);
-    if (rows == NULL)
-        return ERROR_MEMORY;
+    int32_t *rows = row_numbers(count);
     for (size_t i = 0; i < count; i++) {
         size_t image = i / ALEXNET_WIDTH, channel = i / pixels % last->out, pixel = i % pixels;
         rows[i] = (int32_t)((image * pixels + pixel) * last->out + channel);
@@ -143,9 +135,7 @@ static status load_layer(struct alexnet *net, struct arena *arena, const struct 
     const float *weight, *bias;
     TRY(find(file, l->name, "weight", 4, (size_t[]){l->out, l->in, l->kernel, l->kernel}, &weight, error));
     TRY(find(file, l->name, "bias", 1, &l->out, &bias, error));
-    float *turned = malloc(array_size(n, sizeof *turned));
-    if (turned == NULL)
-        return error_set(error, ERROR_MEMORY, "AlexNet: no memory for %s", l->name);
+    float *turned = xmalloc(array_size(n, sizeof *turned));
     for (size_t i = 0; i < n; i++) {
         size_t out = i / (window * l->in), k = i / l->in % window, in = i % l->in;
         turned[i] = weight[(out * l->in + in) * window + k];
@@ -171,9 +161,7 @@ status alexnet_load(struct alexnet **result, struct backend *backend, struct are
                     struct error *error)
 {
     struct safetensors *file;
-    struct alexnet *net = calloc(1, sizeof *net);
-    if (net == NULL)
-        return error_set(error, ERROR_MEMORY, "AlexNet: no memory for its description");
+    struct alexnet *net = xcalloc(1, sizeof *net);
     net->backend = backend;
     status loaded = weights_file_open(&file, path, error);
     if (loaded == OK) {

@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "core/alloc.h"
 #include "core/rng.h"
 
 enum { DRAWN = 1 << 16 }; /* above the random numbers of a tower's tensors, which use the same seed */
@@ -13,7 +14,7 @@ static status build(struct linear_head *head, struct arena *arena, enum paramete
     if (linear->in == 0 || linear->out == 0)
         return error_set(error, ERROR_ARGUMENT, "linear head: expected features and classes, found %zu and %zu",
                          linear->in, linear->out);
-    TRY(parameters_create(&head->parameters, head->backend, error));
+    parameters_create(&head->parameters, head->backend);
     TRY(parameters_add(head->parameters, "head.weight", 2, (size_t[]){linear->out, linear->in}, 1, 0, &weight, error));
     TRY(parameters_add(head->parameters, "head.bias", 1, &linear->out, 1, 0, &bias, error));
     TRY(parameters_allocate(head->parameters, arena, mode, error));
@@ -25,9 +26,7 @@ static status build(struct linear_head *head, struct arena *arena, enum paramete
 status linear_head_create(struct linear_head **result, struct backend *backend, struct arena *arena, size_t width,
                           size_t classes, enum parameters_mode mode, struct error *error)
 {
-    struct linear_head *head = calloc(1, sizeof *head);
-    if (head == NULL)
-        return error_set(error, ERROR_MEMORY, "linear head: no memory for its description");
+    struct linear_head *head = xcalloc(1, sizeof *head);
     head->backend = backend;
     head->linear = (struct linear){.out = classes, .in = width, .exact = true};
     status built = build(head, arena, mode, error);
@@ -51,9 +50,7 @@ status linear_head_initialize(struct linear_head *head, uint64_t seed, struct er
 {
     const struct parameter *p = parameters_find(head->parameters, "head.weight");
     struct rng rng = rng_make(seed, RNG_INIT, 0, DRAWN);
-    float *values = malloc(array_size(p->size, sizeof *values));
-    if (values == NULL)
-        return error_set(error, ERROR_MEMORY, "linear head: no memory to draw %zu weights", p->size);
+    float *values = xmalloc(array_size(p->size, sizeof *values));
     for (size_t i = 0; i < p->size; i++)
         values[i] = 0.02f * rng_normal(&rng, i);
     status result = parameters_upload(head->parameters, p, values, error);

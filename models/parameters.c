@@ -4,18 +4,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/alloc.h"
 #include "models/optimizers/optimizer.h"
 
 enum { ALIGNED = 16 }; /* every tensor begins at a multiple of so many floats, 64 bytes */
 
-status parameters_create(struct parameters **result, struct backend *backend, struct error *error)
+void parameters_create(struct parameters **result, struct backend *backend)
 {
-    struct parameters *group = calloc(1, sizeof *group);
-    if (group == NULL)
-        return error_set(error, ERROR_MEMORY, "parameters: no memory for a group");
+    struct parameters *group = xcalloc(1, sizeof *group);
     group->backend = backend;
     *result = group;
-    return OK;
 }
 
 static void forget(const struct parameters *group)
@@ -68,14 +66,12 @@ status parameters_add(struct parameters *group, const char *name, int rank, cons
     assert(size % segments == 0);
     TRY(grow(group, segments, error));
     struct parameter *p = &group->list[group->count];
-    *p = (struct parameter){.name = strdup(name),
+    *p = (struct parameter){.name = xstrdup(name),
                             .rank = rank,
                             .size = size,
                             .offset = offset,
                             .first_segment = group->segments,
                             .segments = segments};
-    if (p->name == NULL)
-        return error_set(error, ERROR_MEMORY, "parameters: no memory for the name %s", name);
     for (int i = 0; i < rank; i++)
         p->shape[i] = shape[i];
     for (size_t s = 0; s < segments; s++)
@@ -101,9 +97,7 @@ static status take(struct parameters *group, struct arena *arena, size_t bytes, 
 
 static status upload_segments(struct parameters *group, struct error *error)
 {
-    uint64_t *offsets = malloc(array_size(group->segments + 1, sizeof *offsets));
-    if (offsets == NULL)
-        return error_set(error, ERROR_MEMORY, "parameters: no memory for %zu segments", group->segments);
+    uint64_t *offsets = xmalloc(array_size(group->segments + 1, sizeof *offsets));
     for (size_t i = 0; i < group->count; i++) {
         const struct parameter *p = &group->list[i];
         for (size_t s = 0; s < p->segments; s++)
@@ -200,9 +194,7 @@ float *parameters_write_all(struct parameters *group)
 
 status parameters_changes(const struct parameters *group, uint64_t *changes, struct error *error)
 {
-    int32_t *updates = calloc(group->segments, sizeof *updates);
-    if (updates == NULL)
-        return error_set(error, ERROR_MEMORY, "parameters: no memory for %zu segments", group->segments);
+    int32_t *updates = xcalloc(group->segments, sizeof *updates);
     status result = OK;
     if (group->changes != NULL)
         result = group->backend->ops->download(group->backend, updates, group->changes,

@@ -1,7 +1,7 @@
 /* A group of tensors: their values and, when they are trained, their gradients and an optimizer's moments, each contiguous.
  *
  *     struct parameters *group;
- *     TRY(parameters_create(&group, backend, error));
+ *     parameters_create(&group, backend);
  *     size_t proj;                                                     // declare everything first
  *     TRY(parameters_add(group, "visual.proj", 2, (size_t[]){d, embed}, 1, 0, &proj, error));
  *     TRY(parameters_allocate(group, &model_arena, PARAMETERS_FROZEN, error));
@@ -60,7 +60,7 @@ struct update_rule {
     bool clear_held;
 };
 
-status parameters_create(struct parameters **group, struct backend *backend, struct error *error);
+void parameters_create(struct parameters **group, struct backend *backend);
 void parameters_destroy(
     struct parameters *group); /* frees host memory, before the backend is closed; the arena owns the rest */
 

@@ -3,17 +3,17 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "core/alloc.h"
 #include "core/rng.h"
 
 status autoencoder_create(struct autoencoder **result, struct backend *backend, struct arena *arena, size_t width,
                           size_t code, enum parameters_mode mode, struct error *error)
 {
-    struct autoencoder *coder = calloc(1, sizeof *coder);
-    if (coder == NULL)
-        return error_set(error, ERROR_MEMORY, "selector: no memory for an autoencoder");
+    struct autoencoder *coder = xcalloc(1, sizeof *coder);
     *coder = (struct autoencoder){.backend = backend, .width = width, .code = code};
     size_t index[4] = {0};
-    status made = parameters_create(&coder->parameters, backend, error);
+    parameters_create(&coder->parameters, backend);
+    status made = OK;
     if (made == OK)
         made =
             parameters_add(coder->parameters, "encoder.0.weight", 2, (size_t[]){code, width}, 1, 0, &index[0], error);
@@ -52,9 +52,7 @@ status autoencoder_initialize(struct autoencoder *coder, uint64_t seed, uint32_t
     for (size_t i = 0; i < coder->parameters->count; i++) {
         const struct parameter *p = &coder->parameters->list[i];
         float bound = 1.0f / sqrtf((float)(i < 2 ? coder->width : coder->code)),
-              *values = malloc(array_size(p->size, sizeof *values));
-        if (values == NULL)
-            return error_set(error, ERROR_MEMORY, "selector: no memory to draw %zu values", p->size);
+              *values = xmalloc(array_size(p->size, sizeof *values));
         struct rng rng = rng_make(seed, RNG_SELECTOR, task, (uint32_t)i);
         for (size_t k = 0; k < p->size; k++)
             values[k] = bound * (2.0f * rng_uniform(&rng, k) - 1.0f);
@@ -160,9 +158,7 @@ status autoencoder_train_step(struct autoencoder *coder, struct arena *arena, co
     TRY(forward(coder, arena, features, true, &pass, error));
     TRY(backward(coder, arena, &pass, error));
     TRY(parameters_step(coder->parameters, state, rule, error));
-    float *errors = malloc(array_size(n, sizeof *errors));
-    if (errors == NULL)
-        return error_set(error, ERROR_MEMORY, "selector: no memory for %zu errors", n);
+    float *errors = xmalloc(array_size(n, sizeof *errors));
     status result = coder->backend->ops->download(coder->backend, errors, pass.errors.data, n * sizeof *errors, error);
     double total = 0;
     for (size_t i = 0; i < n; i++)

@@ -7,6 +7,7 @@
 #include "adapters/experts/kind.h"
 #include "adapters/routers/router.h"
 #include "adapters/statistics.h"
+#include "core/alloc.h"
 #include "core/array.h"
 
 /* Update flags of a block: of the experts, of the routers and of the shared expert, whatever the settings. */
@@ -109,12 +110,10 @@ static status create_tower(struct adapters *adapters, enum tower which, const st
     tower->blocks = adapter_place_count_banks(&adapters->settings.place, dimensions, which);
     tower->decisions = adapters->settings.place.decisions > 0 && tower->adapted > 0 ? adapters->settings.place.decisions
                                                                                     : tower->adapted;
-    tower->banks = calloc(tower->blocks + 1, sizeof *tower->banks);
-    tower->passes = calloc(tower->adapted + 1, sizeof *tower->passes);
-    tower->hooks = calloc(all, sizeof *tower->hooks);
-    if (tower->banks == NULL || tower->passes == NULL || tower->hooks == NULL)
-        return error_set(error, ERROR_MEMORY, "adapters: no memory for %zu blocks", tower->adapted);
-    TRY(parameters_create(&tower->parameters, adapters->backend, error));
+    tower->banks = xcalloc(tower->blocks + 1, sizeof *tower->banks);
+    tower->passes = xcalloc(tower->adapted + 1, sizeof *tower->passes);
+    tower->hooks = xcalloc(all, sizeof *tower->hooks);
+    parameters_create(&tower->parameters, adapters->backend);
     for (size_t block = 0, b = 0; b < tower->blocks; block++)
         if (adapter_place_has_bank(&adapters->settings.place, dimensions, which, block)) {
             tower->banks[b].block = block;
@@ -174,9 +173,7 @@ status adapters_create(struct adapters **result, struct backend *backend, struct
 {
     TRY(check_settings(settings, error));
     TRY(adapter_place_check(&settings->place, dimensions, error));
-    struct adapters *adapters = calloc(1, sizeof *adapters);
-    if (adapters == NULL)
-        return error_set(error, ERROR_MEMORY, "adapters: no memory for their description");
+    struct adapters *adapters = xcalloc(1, sizeof *adapters);
     adapters->backend = backend;
     adapters->settings = *settings;
     adapters->towers[TOWER_IMAGE].width = dimensions->image_width;
@@ -225,10 +222,8 @@ status adapters_initialize(struct adapters *adapters, const struct block *const 
 static status compare_values(const struct adapters *adapters, const float *x, const float *y, size_t n, bool *same,
                              struct error *error)
 {
-    float *a = malloc(array_size(n, 2 * sizeof *a)), *b = a + n;
+    float *a = xmalloc(array_size(n, 2 * sizeof *a)), *b = a + n;
     struct backend *backend = adapters->backend;
-    if (a == NULL)
-        return error_set(error, ERROR_MEMORY, "adapters: no memory to compare %zu values", n);
     status result = backend->ops->download(backend, a, x, n * sizeof *a, error);
     NEXT(result, backend->ops->download(backend, b, y, n * sizeof *b, error));
     *same = result == OK && memcmp(a, b, n * sizeof *a) == 0;

@@ -7,6 +7,7 @@
 
 #include "adapters/experts/expert.h"
 #include "adapters/experts/kind.h"
+#include "core/alloc.h"
 #include "core/rng.h"
 #include "models/vit.h"
 
@@ -79,8 +80,8 @@ static status start(struct adapter_tower *tower, size_t index, const struct bloc
                                               block->c_proj.bias};
     struct rng rng =
         rng_make(seed, RNG_INIT, 1 + 2 * TOWERS + (uint32_t)(tower - tower->adapters->towers), (uint32_t)bank->block);
-    float *values = malloc(array_size(tower->parameters->list[bank->down_weight].size, sizeof *values));
-    status result = values != NULL ? OK : error_set(error, ERROR_MEMORY, "adapters: no memory for a block's experts");
+    float *values = xmalloc(array_size(tower->parameters->list[bank->down_weight].size, sizeof *values));
+    status result = OK;
     for (int i = 0; result == OK && i < EXPERT_PARTS; i++)
         result = start_part(tower, parts[i], from[i].value, &rng, i, values, error);
     free(values);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "adapters/experts/kind.h"
+#include "core/alloc.h"
 #include "core/rng.h"
 
 static size_t hidden(const struct adapter_settings *settings, size_t mlp)
@@ -28,9 +29,7 @@ static status check(const struct adapter_settings *s, struct error *error)
 static status draw_down(struct adapter_tower *tower, size_t index, const struct rng *rng, struct error *error)
 {
     const struct parameter *p = &tower->parameters->list[index];
-    float *values = malloc(array_size(p->size, sizeof *values)), bound = 1.0f / sqrtf((float)tower->width);
-    if (values == NULL)
-        return error_set(error, ERROR_MEMORY, "adapters: no memory to draw %zu values", p->size);
+    float *values = xmalloc(array_size(p->size, sizeof *values)), bound = 1.0f / sqrtf((float)tower->width);
     for (size_t i = 0; i < p->size; i++)
         values[i] = bound * (2.0f * rng_uniform(rng, i) - 1.0f);
     status result = parameters_upload(tower->parameters, p, values, error);

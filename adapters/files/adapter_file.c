@@ -7,6 +7,7 @@
 
 #include "adapters/experts/kind.h"
 #include "adapters/routers/router.h"
+#include "core/alloc.h"
 #include "models/files/clip_config.h"
 
 enum { OWN_KEYS = 14, NUMBERS_MOST = 1024 };
@@ -134,9 +135,7 @@ static size_t largest_tensor(const struct adapters *adapters)
 status adapters_load(struct adapters *adapters, const struct safetensors *file, const char *prefix,
                      enum adapter_missing missing, struct error *error)
 {
-    float *values = malloc(array_size(largest_tensor(adapters), sizeof *values));
-    if (values == NULL)
-        return error_set(error, ERROR_MEMORY, "%s: no memory to read a tensor", safetensors_path(file));
+    float *values = xmalloc(array_size(largest_tensor(adapters), sizeof *values));
     status result = OK;
     for (size_t i = 0; result == OK && i < adapters_tensor_count(adapters); i++) {
         struct adapter_tensor t;
@@ -235,12 +234,10 @@ status adapters_save(const struct adapters *adapters, const struct adapter_extra
     extra = extra != NULL ? extra : &nothing;
     assert(extra->metadata_count <= ADAPTER_EXTRA_KEYS);
     size_t count = adapters_tensor_count(adapters) + extra->tensor_count;
-    struct safetensor *tensors = calloc(count, sizeof *tensors);
-    struct adapter_tensor *described = calloc(count, sizeof *described);
-    float *values = malloc(array_size(adapters_values(adapters), sizeof *values));
-    status result = tensors != NULL && described != NULL && values != NULL
-                        ? write_all(adapters, extra, path, tensors, described, values, error)
-                        : error_set(error, ERROR_MEMORY, "%s: no memory for %zu tensors", path, count);
+    struct safetensor *tensors = xcalloc(count, sizeof *tensors);
+    struct adapter_tensor *described = xcalloc(count, sizeof *described);
+    float *values = xmalloc(array_size(adapters_values(adapters), sizeof *values));
+    status result = write_all(adapters, extra, path, tensors, described, values, error);
     free(values);
     free(described);
     free(tensors);

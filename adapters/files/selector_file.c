@@ -32,7 +32,7 @@ status selector_tensors_add(struct selector_tensors *tensors, const char *name, 
 {
     struct safetensor tensor = {.type = SAFETENSOR_F32, .rank = rank};
     memcpy(tensor.shape, shape, (size_t)rank * sizeof *shape);
-    TRY(ARRAY_GROW(tensors->list, tensors->count, "tensors of a selector", error));
+    GROW(tensors->list, tensors->count);
     *values = malloc(array_size(safetensor_elements(&tensor) + 1, sizeof **values));
     tensor.data = *values;
     tensor.name = strdup(name);

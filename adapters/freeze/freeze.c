@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/alloc.h"
 #include "core/registry.h"
 
 #define ENTRY(name) &freeze_##name,
@@ -12,17 +13,15 @@ static const struct freeze_policy *const policies[] = {FREEZE_POLICIES(ENTRY)};
 
 REGISTRY_LOOKUPS(freeze_policy, struct freeze_policy, policies, "suite", "freeze policy")
 
-static status add_events(struct expert_changes *events, const struct freeze_view *view, const int *picked, size_t count,
-                         struct error *error)
+static void add_events(struct expert_changes *events, const struct freeze_view *view, const int *picked, size_t count)
 {
     for (size_t first = 0; first < count; first += MERGE_SOURCES) {
         size_t left = count - first;
         struct merge event = {
             .block = view->block, .target = -1, .sources = left < MERGE_SOURCES ? left : MERGE_SOURCES};
         memcpy(event.source, picked + first, event.sources * sizeof *picked);
-        TRY(expert_changes_add(events, CHANGE_FREEZE, view->tower, &event, error));
+        expert_changes_add(events, CHANGE_FREEZE, view->tower, &event);
     }
-    return OK;
 }
 
 /* marks: counts and frozen flags of the tower, [2, blocks, E]; picked: memory for [E]. */
@@ -38,7 +37,7 @@ static status freeze_tower(struct adapters *adapters, enum tower which, const st
         for (size_t i = 0; i < count; i++)
             frozen[picked[i]] = 1;
         TRY(adapters_write_frozen(adapters, which, b, frozen, error));
-        TRY(add_events(events, &view, picked, count, error));
+        add_events(events, &view, picked, count);
     }
     return OK;
 }
@@ -54,11 +53,9 @@ status adapters_freeze(struct adapters *adapters, const struct freeze_plan *plan
     for (int t = 0; t < TOWERS; t++) {
         if (!adapters_in_tower(adapters, (enum tower)t))
             continue;
-        int32_t *marks = malloc(array_size(2 * adapters->towers[t].blocks, experts * sizeof *marks));
-        int *picked = malloc(array_size(experts, sizeof *picked));
-        status result = marks != NULL && picked != NULL
-                            ? freeze_tower(adapters, (enum tower)t, plan, rng, marks, picked, events, error)
-                            : error_set(error, ERROR_MEMORY, "freeze: no memory for %zu experts", experts);
+        int32_t *marks = xmalloc(array_size(2 * adapters->towers[t].blocks, experts * sizeof *marks));
+        int *picked = xmalloc(array_size(experts, sizeof *picked));
+        status result = freeze_tower(adapters, (enum tower)t, plan, rng, marks, picked, events, error);
         free(picked);
         free(marks);
         TRY(result);

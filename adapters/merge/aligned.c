@@ -6,14 +6,13 @@
 #include <string.h>
 
 #include "adapters/merge/policies.h"
+#include "core/alloc.h"
 
 /* hidden [m, P], each unit's activations centred and of length 1, or all zero where they are constant. */
-static status standard_activations(struct expert_shape s, const float *expert, const float *probes, size_t count,
-                                   double *hidden, struct error *error)
+static void standard_activations(struct expert_shape s, const float *expert, const float *probes, size_t count,
+                                 double *hidden)
 {
-    float *unit = malloc(array_size(s.hidden, sizeof *unit));
-    if (unit == NULL)
-        return error_set(error, ERROR_MEMORY, "merge: no memory for %zu hidden units", s.hidden);
+    float *unit = xmalloc(array_size(s.hidden, sizeof *unit));
     for (size_t p = 0; p < count; p++) {
         expert_forward(s, expert, 1, probes + p * s.width, unit, NULL);
         for (size_t i = 0; i < s.hidden; i++)
@@ -34,7 +33,6 @@ static status standard_activations(struct expert_shape s, const float *expert, c
             h[p] = constant ? 0 : h[p] / sqrt(length);
     }
     free(unit);
-    return OK;
 }
 
 /* The assignment of n rows to n columns of highest total: the Hungarian method by shortest augmenting paths (Jonker &
@@ -94,45 +92,36 @@ static void assign(struct assignment *a)
     }
 }
 
-static status best_assignment(size_t n, const double *gain, size_t *order, struct error *error)
+static void best_assignment(size_t n, const double *gain, size_t *order)
 {
-    double *prices = calloc(3 * (n + 1), sizeof *prices);
-    size_t *columns = calloc(2 * (n + 1), sizeof *columns);
-    bool *used = calloc(n + 1, sizeof *used);
-    status result = prices != NULL && columns != NULL && used != NULL
-                        ? OK
-                        : error_set(error, ERROR_MEMORY, "merge: no memory to assign %zu hidden units", n);
-    if (result == OK) {
-        struct assignment a = {.n = n,
-                               .gain = gain,
-                               .row_price = prices,
-                               .column_price = prices + n + 1,
-                               .slack = prices + 2 * (n + 1),
-                               .row_of = columns,
-                               .before = columns + n + 1,
-                               .used = used};
-        assign(&a);
-        for (size_t j = 1; j <= n; j++)
-            order[a.row_of[j] - 1] = j - 1;
-    }
+    double *prices = xcalloc(3 * (n + 1), sizeof *prices);
+    size_t *columns = xcalloc(2 * (n + 1), sizeof *columns);
+    bool *used = xcalloc(n + 1, sizeof *used);
+    struct assignment a = {.n = n,
+                           .gain = gain,
+                           .row_price = prices,
+                           .column_price = prices + n + 1,
+                           .slack = prices + 2 * (n + 1),
+                           .row_of = columns,
+                           .before = columns + n + 1,
+                           .used = used};
+    assign(&a);
+    for (size_t j = 1; j <= n; j++)
+        order[a.row_of[j] - 1] = j - 1;
     free(used);
     free(columns);
     free(prices);
-    return result;
 }
 
-status merge_align(struct expert_shape s, const float *a, const float *b, const float *probes, size_t count,
-                   size_t *order, float *correlation, struct error *error)
+void merge_align(struct expert_shape s, const float *a, const float *b, const float *probes, size_t count,
+                 size_t *order, float *correlation)
 {
     size_t m = s.hidden;
-    double *hidden = malloc(array_size(array_size(2 * m, count), sizeof *hidden)),
-           *gain = malloc(array_size(array_size(m, m), sizeof *gain));
-    status result = hidden != NULL && gain != NULL
-                        ? OK
-                        : error_set(error, ERROR_MEMORY, "merge: no memory to align %zu hidden units", m);
-    NEXT(result, standard_activations(s, a, probes, count, hidden, error));
-    NEXT(result, standard_activations(s, b, probes, count, hidden + m * count, error));
-    for (size_t i = 0; result == OK && i < m; i++)
+    double *hidden = xmalloc(array_size(array_size(2 * m, count), sizeof *hidden)),
+           *gain = xmalloc(array_size(array_size(m, m), sizeof *gain));
+    standard_activations(s, a, probes, count, hidden);
+    standard_activations(s, b, probes, count, hidden + m * count);
+    for (size_t i = 0; i < m; i++)
         for (size_t j = 0; j < m; j++) {
             double total = 0;
             for (size_t p = 0; p < count; p++)
@@ -141,10 +130,9 @@ status merge_align(struct expert_shape s, const float *a, const float *b, const 
             if (correlation != NULL)
                 correlation[i * m + j] = (float)total;
         }
-    NEXT(result, best_assignment(m, gain, order, error));
+    best_assignment(m, gain, order);
     free(gain);
     free(hidden);
-    return result;
 }
 
 /* merged = (a + b with its hidden units in the given order) / 2 */
@@ -171,15 +159,12 @@ static status combine(const struct merge_sources *sources, const struct options 
     (void)values;
     if (sources->count != 2)
         return error_set(error, ERROR_ARGUMENT, "merge.combine: aligned needs 2 experts, found %zu", sources->count);
-    size_t *order = malloc(array_size(sources->shape.hidden, sizeof *order));
-    if (order == NULL)
-        return error_set(error, ERROR_MEMORY, "merge: no memory for %zu hidden units", sources->shape.hidden);
-    status result = merge_align(sources->shape, sources->expert[0], sources->expert[1], sources->probes,
-                                sources->probe_count, order, NULL, error);
-    if (result == OK)
-        mean_of_permuted(sources->shape, sources->expert[0], sources->expert[1], order, merged);
+    size_t *order = xmalloc(array_size(sources->shape.hidden, sizeof *order));
+    merge_align(sources->shape, sources->expert[0], sources->expert[1], sources->probes, sources->probe_count, order,
+                NULL);
+    mean_of_permuted(sources->shape, sources->expert[0], sources->expert[1], order, merged);
     free(order);
-    return result;
+    return OK;
 }
 
 const struct merge_combiner combine_aligned = {

@@ -10,10 +10,9 @@ static double times_together(const struct merge_view *view, size_t block, size_t
 
 static const struct option options[] = {MERGE_TARGET_OPTIONS, {0}};
 
-static status plan(const struct merge_view *view, const struct merge_call *call, struct merge_list *list,
-                   struct error *error)
+static void plan(const struct merge_view *view, const struct merge_call *call, struct merge_list *list)
 {
-    return merge_best_pairs(view, call, times_together, 0, list, error);
+    merge_best_pairs(view, call, times_together, 0, list);
 }
 
 const struct merge_policy policy_coactivated = {

@@ -59,8 +59,8 @@ const struct merge_combiner *merge_combiner_at(size_t index); /* NULL past the l
 
 /* The permutation of b's hidden units that correlates best with a's (Hungarian method): unit i of a goes with unit
  * order[i] of b. correlation [m, m], unless NULL, receives Pearson's r of their activations on the probes. */
-status merge_align(struct expert_shape shape, const float *a, const float *b, const float *probes, size_t probe_count,
-                   size_t *order, float *correlation, struct error *error);
+void merge_align(struct expert_shape shape, const float *a, const float *b, const float *probes, size_t probe_count,
+                 size_t *order, float *correlation);
 
 /* similarity [E, E]: the mean over P probes of the cosine of two experts' outputs [E, P, d]; 0 where an output is 0. */
 void merge_similarity(size_t experts, size_t probes, size_t width, const float *outputs, float *similarity);

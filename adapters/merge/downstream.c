@@ -24,10 +24,9 @@ static double likeness(const struct merge_view *view, size_t block, size_t first
 
 static const struct option options[] = {MERGE_TARGET_OPTIONS, {0}};
 
-static status plan(const struct merge_view *view, const struct merge_call *call, struct merge_list *list,
-                   struct error *error)
+static void plan(const struct merge_view *view, const struct merge_call *call, struct merge_list *list)
 {
-    return merge_best_pairs(view, call, likeness, 0, list, error);
+    merge_best_pairs(view, call, likeness, 0, list);
 }
 
 const struct merge_policy policy_downstream = {

@@ -8,6 +8,7 @@
 #include "adapters/merge/policies.h"
 #include "adapters/schedule/schedule.h"
 #include "adapters/statistics.h"
+#include "core/alloc.h"
 #include "core/array.h"
 
 void expert_changes_clear(struct expert_changes *events)
@@ -21,14 +22,13 @@ void expert_changes_free(struct expert_changes *events)
     *events = (struct expert_changes){0};
 }
 
-status expert_changes_add(struct expert_changes *events, enum expert_change_kind kind, enum tower tower,
-                          const struct merge *merge, struct error *error)
+void expert_changes_add(struct expert_changes *events, enum expert_change_kind kind, enum tower tower,
+                        const struct merge *merge)
 {
     if (events == NULL)
-        return OK;
-    TRY(ARRAY_GROW(events->changes, events->count, "changes of experts", error));
+        return;
+    GROW(events->changes, events->count);
     events->changes[events->count++] = (struct expert_change){kind, tower, *merge};
-    return OK;
 }
 
 /* A policy's view of a tower, in one block of memory that the caller frees. */
@@ -41,9 +41,7 @@ static status look_at(struct adapters *adapters, enum tower which, unsigned need
     size_t experts = adapters->settings.experts, marks = tower->blocks * experts, square = marks * experts;
     bool pairs = needs & NEEDS_PAIR_COUNTS, next = needs & NEEDS_NEXT_COUNTS, similarity = needs & NEEDS_SIMILARITY;
     size_t values = 2 * marks + (pairs + next + similarity) * square;
-    *memory = malloc(array_size(values, sizeof **memory));
-    if (*memory == NULL)
-        return error_set(error, ERROR_MEMORY, "merge: no memory for %zu counts", values);
+    *memory = xmalloc(array_size(values, sizeof **memory));
     int32_t *more = *memory + 2 * marks;
     *view = (struct merge_view){
         .tower = which, .blocks = tower->blocks, .experts = experts, .counts = *memory, .frozen = *memory + marks};
@@ -179,12 +177,9 @@ static status combine_into(const struct adapter_tower *tower, const struct merge
 {
     struct merge_sources sources = {.count = merge->sources, .shape = {tower->width, tower->hidden, tower->activation}};
     size_t n = expert_size(sources.shape);
-    float *memory = malloc(array_size(2 * merge->sources + 1, n * sizeof *memory)),
-          *probes = malloc(array_size(PROBES, tower->width * sizeof *probes));
-    status result = memory != NULL && probes != NULL
-                        ? OK
-                        : error_set(error, ERROR_MEMORY, "merge: no memory to combine %zu experts", merge->sources);
-    NEXT(result, read_sources(tower, combiner, merge, &sources, memory, probes, error));
+    float *memory = xmalloc(array_size(2 * merge->sources + 1, n * sizeof *memory)),
+          *probes = xmalloc(array_size(PROBES, tower->width * sizeof *probes));
+    status result = read_sources(tower, combiner, merge, &sources, memory, probes, error);
     NEXT(result, combiner->combine(&sources, options, memory, error));
     NEXT(result, write_expert(tower, merge->block, merge->target, memory, error));
     free(probes);
@@ -200,9 +195,7 @@ static status blur(const struct adapter_tower *tower, enum tower which, const st
     struct expert_shape shape = {tower->width, tower->hidden, tower->activation};
     uint64_t base =
         (uint64_t)1 << 63 | (uint64_t)which << 62 | (uint64_t)merge->block << 48 | (uint64_t)merge->target << 36;
-    float *flat = malloc(array_size(expert_size(shape), sizeof *flat));
-    if (flat == NULL)
-        return error_set(error, ERROR_MEMORY, "merge: no memory for an expert");
+    float *flat = xmalloc(array_size(expert_size(shape), sizeof *flat));
     status result = read_expert(tower, tower->parameters->values, merge->block, merge->target, flat, error);
     for (int i = 0; result == OK && i < EXPERT_PARTS; i++) {
         struct expert_part part = expert_part(shape, i);
@@ -258,8 +251,7 @@ static status carry_out_list(struct adapters *adapters, const struct merge_view 
         struct merge *merge = &list->merges[i];
         if (merge->skip == MERGE_DONE)
             TRY(carry_out(adapters, view, plan, call, merge, error));
-        TRY(expert_changes_add(events, merge->skip == MERGE_DONE ? CHANGE_MERGE : CHANGE_SKIP, view->tower, merge,
-                               error));
+        expert_changes_add(events, merge->skip == MERGE_DONE ? CHANGE_MERGE : CHANGE_SKIP, view->tower, merge);
     }
     return OK;
 }
@@ -277,7 +269,8 @@ status adapters_merge(struct adapters *adapters, const struct merge_plan *plan, 
         struct merge_view view;
         int32_t *memory = NULL;
         status result = look_at(adapters, (enum tower)t, plan->policy->needs, &view, &memory, error);
-        NEXT(result, plan->policy->plan(&view, call, &list, error));
+        if (result == OK)
+            plan->policy->plan(&view, call, &list);
         NEXT(result, carry_out_list(adapters, &view, plan, call, &list, events, error));
         free(memory);
         free(list.merges);

@@ -11,19 +11,17 @@ static const struct option options[] = {{.name = "sources",
                                         MERGE_TARGET_OPTIONS,
                                         {0}};
 
-static status plan(const struct merge_view *view, const struct merge_call *call, struct merge_list *list,
-                   struct error *error)
+static void plan(const struct merge_view *view, const struct merge_call *call, struct merge_list *list)
 {
     size_t sources = call->options != NULL ? (size_t)options_integer(call->options, "sources") : 2;
     if (view->experts < sources)
-        return OK;
+        return;
     for (size_t block = 0; block < view->blocks; block++) {
         struct merge merge = {.block = block, .sources = sources};
         highest_counts(view->counts + block * view->experts, view->experts, sources, merge.source);
         merge_choose_target(view, call, &merge);
-        TRY(merge_list_add(list, &merge, error));
+        merge_list_add(list, &merge);
     }
-    return OK;
 }
 
 const struct merge_policy policy_most_used = {.name = "most_used",

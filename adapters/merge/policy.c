@@ -12,11 +12,10 @@ static const struct merge_policy *const policies[] = {MERGE_POLICIES(ENTRY)};
 
 REGISTRY_LOOKUPS(merge_policy, struct merge_policy, policies, "suite", "merge policy")
 
-status merge_list_add(struct merge_list *list, const struct merge *merge, struct error *error)
+void merge_list_add(struct merge_list *list, const struct merge *merge)
 {
-    TRY(ARRAY_GROW(list->merges, list->count, "merges", error));
+    GROW(list->merges, list->count);
     list->merges[list->count++] = *merge;
-    return OK;
 }
 
 void highest_counts(const int32_t *counts, size_t experts, size_t n, int *highest)
@@ -106,17 +105,16 @@ static bool best_pair(const struct merge_view *view, size_t block, merge_score *
     return found;
 }
 
-status merge_best_pairs(const struct merge_view *view, const struct merge_call *call, merge_score *score, double above,
-                        struct merge_list *list, struct error *error)
+void merge_best_pairs(const struct merge_view *view, const struct merge_call *call, merge_score *score, double above,
+                      struct merge_list *list)
 {
     for (size_t block = 0; block < view->blocks; block++) {
         struct merge merge = {.block = block, .sources = 2};
         if (!best_pair(view, block, score, above, merge.source))
             continue;
         merge_choose_target(view, call, &merge);
-        TRY(merge_list_add(list, &merge, error));
+        merge_list_add(list, &merge);
     }
-    return OK;
 }
 
 const char *merge_skip_name(enum merge_skip skip)

@@ -1,11 +1,10 @@
 /* Two random experts replace a random one that is not frozen: the control that shows whether usage matters. */
 #include "adapters/merge/policies.h"
 
-static status plan(const struct merge_view *view, const struct merge_call *call, struct merge_list *list,
-                   struct error *error)
+static void plan(const struct merge_view *view, const struct merge_call *call, struct merge_list *list)
 {
     if (view->experts < 2)
-        return OK;
+        return;
     for (size_t block = 0; block < view->blocks; block++) {
         struct merge merge = {.block = block};
         while (merge.sources < 2) {
@@ -13,9 +12,8 @@ static status plan(const struct merge_view *view, const struct merge_call *call,
             merge.source[merge.sources++] = source;
         }
         merge_onto_random_free(view, &call->rng, &merge);
-        TRY(merge_list_add(list, &merge, error));
+        merge_list_add(list, &merge);
     }
-    return OK;
 }
 
 const struct merge_policy policy_random = {

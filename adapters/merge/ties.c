@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "adapters/merge/policies.h"
+#include "core/alloc.h"
 
 static const struct option options[] = {{.name = "density",
                                          .type = OPTION_REAL,
@@ -57,19 +58,17 @@ static float elect_and_merge(const float *trimmed, size_t count, size_t n, size_
 static status combine(const struct merge_sources *sources, const struct options *values, float *merged,
                       struct error *error)
 {
+    (void)error;
     size_t n = expert_size(sources->shape), kept = (size_t)floor(options_real(values, "density") * (double)n);
-    struct ranked *order = malloc(array_size(n, sizeof *order));
-    float *trimmed = malloc(array_size(array_size(sources->count, n), sizeof *trimmed));
-    status result = order != NULL && trimmed != NULL
-                        ? OK
-                        : error_set(error, ERROR_MEMORY, "merge: no memory to trim %zu experts", sources->count);
-    for (size_t k = 0; result == OK && k < sources->count; k++)
+    struct ranked *order = xmalloc(array_size(n, sizeof *order));
+    float *trimmed = xmalloc(array_size(array_size(sources->count, n), sizeof *trimmed));
+    for (size_t k = 0; k < sources->count; k++)
         trim(sources->expert[k], n, kept, order, trimmed + k * n);
-    for (size_t i = 0; result == OK && i < n; i++)
+    for (size_t i = 0; i < n; i++)
         merged[i] = elect_and_merge(trimmed, sources->count, n, i);
     free(trimmed);
     free(order);
-    return result;
+    return OK;
 }
 
 const struct merge_combiner combine_ties = {.name = "ties",

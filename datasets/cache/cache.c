@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "core/alloc.h"
 #include "core/memory.h"
 #include "datasets/cache/cache_disk.h"
 #include "datasets/cache/cache_folder.h"
@@ -57,10 +58,8 @@ struct cache_settings cache_settings_of(const struct options *options)
 
 status cache_create(struct cache **result, const struct cache_settings *settings, struct error *error)
 {
-    struct cache *cache = calloc(1, sizeof *cache);
+    struct cache *cache = xcalloc(1, sizeof *cache);
     *result = NULL;
-    if (cache == NULL)
-        return error_set(error, ERROR_MEMORY, "no memory for a cache");
     cache->kind = settings->kind;
     size_t limit = settings->memory_limit < SIZE_MAX ? (size_t)settings->memory_limit : SIZE_MAX;
     cache->spare = settings->memory_spare;

@@ -6,6 +6,7 @@
 
 #include <zlib.h>
 
+#include "core/alloc.h"
 #include "datasets/cache/cache_layout.h"
 
 uint32_t cache_checksum(const void *data, size_t size)
@@ -70,10 +71,8 @@ static status read_index(struct cache_file *file, const struct cache_header *hea
                          struct error *error)
 {
     file->count = (size_t)header->count;
-    file->entries = malloc((file->count + 1) * sizeof *file->entries);
-    file->seen = calloc(file->count + 1, sizeof *file->seen);
-    if (file->entries == NULL || file->seen == NULL)
-        return error_set(error, ERROR_MEMORY, "%s: no memory for its index", path);
+    file->entries = xmalloc((file->count + 1) * sizeof *file->entries);
+    file->seen = xcalloc(file->count + 1, sizeof *file->seen);
     TRY(file_read_at(file->file, path, file->entries, file->count * sizeof *file->entries, CACHE_HEADER, error));
     return check_index(file, header, path, error);
 }

@@ -9,6 +9,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include "core/alloc.h"
 #include "core/temporary.h"
 
 char *cache_folder_default(void)
@@ -59,9 +60,7 @@ status cache_folder_list(struct cache_listing *listing, const char *folder, stru
         return OK;
     TRY(directory_list(&directory, folder, error));
     status result = OK;
-    listing->files = calloc(directory.count + 1, sizeof *listing->files);
-    if (listing->files == NULL)
-        result = error_set(error, ERROR_MEMORY, "%s: no memory for a list of %zu files", folder, directory.count);
+    listing->files = xcalloc(directory.count + 1, sizeof *listing->files);
     for (size_t i = 0; result == OK && i < directory.count; i++) {
         struct cache_item item = {.path = path_format("%s/%s", folder, directory.names[i])};
         if (item.path == NULL)

@@ -257,8 +257,7 @@ static status try_mirror(struct transfer *transfer, const char *url, const char 
             again = resumed;
             resumed = false;
         }
-        log_info(transfer->settings->log, "%s: %s%s", shown, why->failed ? "" : why->data,
-                 again ? "; trying again" : "");
+        log_info(transfer->settings->log, "%s: %s%s", shown, why->data, again ? "; trying again" : "");
     }
     return OK;
 }
@@ -272,7 +271,7 @@ static status try_mirrors(struct transfer *transfer, const char *const *urls, st
         char *address = without_password(*urls);
         const char *shown = address != NULL ? address : "an address";
         result = try_mirror(transfer, *urls, shown, &right, &why, error);
-        text_add(&reasons, "%s%s: %s", reasons.size > 0 ? "; " : "", shown, why.failed ? "" : why.data);
+        text_add(&reasons, "%s%s: %s", reasons.size > 0 ? "; " : "", shown, why.data);
         curl_free(address);
     }
     if (result == OK && !right)

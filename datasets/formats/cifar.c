@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/alloc.h"
 #include "core/file.h"
 #include "core/pickle.h"
 
@@ -20,12 +21,6 @@ void cifar_release(void *owner)
     pickle_close(owned->pickle);
     bytes_free(&owned->file);
     free(owned);
-}
-
-static status create_owner(struct owner **owner, const char *path, struct error *error)
-{
-    *owner = calloc(1, sizeof **owner);
-    return *owner != NULL ? OK : error_set(error, ERROR_MEMORY, "%s: no memory to read it", path);
 }
 
 static status create_labels(struct cifar *cifar, const char *path, struct error *error)
@@ -119,7 +114,7 @@ status cifar_read_pickle(struct cifar *cifar, const char *path, const char *labe
 {
     struct owner *owner;
     *cifar = (struct cifar){0};
-    TRY(create_owner(&owner, path, error));
+    owner = xcalloc(1, sizeof *owner);
     status result = open_pickle(owner, path, error);
     NEXT(result, take_pickle(cifar, pickle_root(owner->pickle), path, labels, error));
     return finish(cifar, owner, result);
@@ -143,7 +138,7 @@ status cifar_read_binary(struct cifar *cifar, const char *path, int label_bytes,
 {
     struct owner *owner;
     *cifar = (struct cifar){0};
-    TRY(create_owner(&owner, path, error));
+    owner = xcalloc(1, sizeof *owner);
     status result = file_read(path, SIZE_MAX, &owner->file, error);
     NEXT(result, take_records(cifar, &owner->file, path, (size_t)label_bytes, error));
     return finish(cifar, owner, result);
@@ -158,7 +153,7 @@ static status take_names(struct strings *names, const struct pickle_value *list,
         const struct pickle_value *name = list->list.items[i];
         if (name->kind != PICKLE_STRING || memchr(name->string.bytes, 0, name->string.size) != NULL)
             return error_set(error, ERROR_FORMAT, "%s: \"%s\"[%zu]: expected a name", path, key, i);
-        TRY(strings_add(names, (const char *)name->string.bytes, name->string.size, error));
+        strings_add(names, (const char *)name->string.bytes, name->string.size);
     }
     return OK;
 }
@@ -166,7 +161,7 @@ static status take_names(struct strings *names, const struct pickle_value *list,
 status cifar_read_names(struct strings *names, const char *path, const char *key, struct error *error)
 {
     struct owner *owner;
-    TRY(create_owner(&owner, path, error));
+    owner = xcalloc(1, sizeof *owner);
     status result = open_pickle(owner, path, error);
     NEXT(result, take_names(names, pickle_find(pickle_root(owner->pickle), key), path, key, error));
     cifar_release(owner);

@@ -70,7 +70,7 @@ static status read_item(struct coop_split *split, struct coop_list *list, json_t
     TRY(name_class(split, json_integer_value(label), json_string_value(name), error));
     if (list == NULL)
         return OK;
-    TRY(strings_add(&list->files, json_string_value(file), json_string_length(file), error));
+    strings_add(&list->files, json_string_value(file), json_string_length(file));
     list->labels[list->files.count - 1] = (int32_t)json_integer_value(label);
     return OK;
 }

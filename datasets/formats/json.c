@@ -14,12 +14,12 @@ static status add_values(struct json_lists *lists, const char *key, json_t *arra
     json_t *value;
     if (!json_is_array(array))
         return error_set(error, ERROR_FORMAT, "\"%s\": expected an array of strings", key);
-    TRY(strings_add(&lists->keys, key, strlen(key), error));
+    strings_add(&lists->keys, key, strlen(key));
     json_array_foreach(array, index, value)
     {
         if (!json_is_string(value))
             return error_set(error, ERROR_FORMAT, "\"%s\"[%zu]: expected a string", key, index);
-        TRY(strings_add(&lists->values, json_string_value(value), json_string_length(value), error));
+        strings_add(&lists->values, json_string_value(value), json_string_length(value));
         lists->of[lists->values.count - 1] = (uint32_t)(lists->keys.count - 1);
     }
     return OK;

@@ -186,7 +186,7 @@ static size_t encode_utf8(unsigned character, char *target)
 }
 
 /* A row of characters, appended as UTF-8; understood is false when it is none. */
-static status add_string(const struct array *array, struct strings *strings, bool *understood, struct error *error)
+static void add_string(const struct array *array, struct strings *strings, bool *understood)
 {
     enum { LONGEST = 4096 };
     struct slice rest = array->body;
@@ -195,7 +195,7 @@ static status add_string(const struct array *array, struct strings *strings, boo
     size_t size = 0;
     *understood = array->class == CLASS_CHAR && array->count <= LONGEST && take_element(&rest, &element);
     if (!*understood)
-        return OK;
+        return;
     bool wide = element.type == TYPE_UINT16 || element.type == TYPE_UTF16;
     size_t count = wide ? element.data.size / 2 : element.data.size;
     *understood = count <= LONGEST && (wide || type_size(element.type) == 1 || element.type == TYPE_UTF8);
@@ -208,7 +208,8 @@ static status add_string(const struct array *array, struct strings *strings, boo
         else
             text[size++] = (char)unit;
     }
-    return *understood ? strings_add(strings, text, size, error) : OK;
+    if (*understood)
+        strings_add(strings, text, size);
 }
 
 /* --- variables ---------------------------------------------------------------------------------------------------- */
@@ -361,7 +362,7 @@ static status collect_strings(const struct mat *mat, const char *variable, const
         struct array element;
         bool understood = walk_next(&walk, &element);
         if (understood)
-            TRY(add_string(&element, strings, &understood, error));
+            add_string(&element, strings, &understood);
         if (!understood)
             return unexpected(mat, variable, i, field, "a string", error);
     }

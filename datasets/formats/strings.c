@@ -4,18 +4,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/alloc.h"
 #include "core/array.h"
 #include "core/characters.h"
 #include "core/file.h"
 
-status strings_add(struct strings *strings, const char *string, size_t size, struct error *error)
+void strings_add(struct strings *strings, const char *string, size_t size)
 {
-    TRY(ARRAY_GROW(strings->items, strings->count, "names", error));
-    char *copy = strndup(string, size);
-    if (copy == NULL)
-        return error_set(error, ERROR_MEMORY, "no memory for a name of %zu bytes", size);
+    GROW(strings->items, strings->count);
+    char *copy = xstrndup(string, size);
     strings->items[strings->count++] = copy;
-    return OK;
 }
 
 void strings_free(struct strings *strings)
@@ -45,7 +43,7 @@ size_t strings_find_sorted(const struct strings *strings, const char *string)
     return found == NULL ? strings->count : (size_t)(found - strings->items);
 }
 
-static status split_lines(struct strings *strings, const struct bytes *bytes, struct error *error)
+static void split_lines(struct strings *strings, const struct bytes *bytes)
 {
     const char *text = (const char *)bytes->data;
     size_t end = bytes->size;
@@ -56,10 +54,9 @@ static status split_lines(struct strings *strings, const struct bytes *bytes, st
         const char *newline = memchr(text + start, '\n', end - start);
         size_t stop = newline != NULL ? (size_t)(newline - text) : end;
         size_t size = stop - start - (stop > start && text[stop - 1] == '\r');
-        TRY(strings_add(strings, text + start, size, error));
+        strings_add(strings, text + start, size);
         start = stop + 1;
     }
-    return OK;
 }
 
 status strings_read_lines(struct strings *strings, const char *path, struct error *error)
@@ -71,8 +68,8 @@ status strings_read_lines(struct strings *strings, const char *path, struct erro
     if (nul != NULL)
         result = error_set(error, ERROR_FORMAT, "%s: expected a text file, found a NUL byte at %zu", path,
                            (size_t)(nul - bytes.data));
-    else if (split_lines(strings, &bytes, error) != OK)
-        result = error_context(error, "%s", path);
+    else
+        split_lines(strings, &bytes);
     bytes_free(&bytes);
     return result;
 }
@@ -103,15 +100,13 @@ static status list_tree(struct strings *folders, const char *root, const char *f
     if (depth > DEEPEST)
         return error_set(error, ERROR_FORMAT, "%s/%s: more than %d folders deep; does a symbolic link lead back?", root,
                          folder, DEEPEST);
-    TRY(strings_add(folders, folder, strlen(folder), error));
+    strings_add(folders, folder, strlen(folder));
     char *path = path_format("%s/%s", root, folder);
     struct strings children = {0};
-    status result = path != NULL ? strings_list_folders(&children, path, error)
-                                 : error_set(error, ERROR_MEMORY, "%s: no memory for its name", folder);
+    status result = strings_list_folders(&children, path, error);
     for (size_t i = 0; result == OK && i < children.count; i++) {
         char *child = path_format("%s/%s", folder, children.items[i]);
-        result = child != NULL ? list_tree(folders, root, child, depth + 1, error)
-                               : error_set(error, ERROR_MEMORY, "%s: no memory for its name", folder);
+        result = list_tree(folders, root, child, depth + 1, error);
         free(child);
     }
     strings_free(&children);
@@ -124,16 +119,13 @@ static status list_files_in(struct strings *files, const char *root, const char 
 {
     struct directory directory = {0};
     char *path = path_format("%s/%s", root, folder);
-    status result = path != NULL ? directory_list(&directory, path, error)
-                                 : error_set(error, ERROR_MEMORY, "%s: no memory for its name", folder);
+    status result = directory_list(&directory, path, error);
     for (size_t i = 0; result == OK && i < directory.count; i++) {
         if (wanted != NULL && !wanted(directory.names[i]))
             continue;
         char *file = path_format("%s/%s/%s", root, folder, directory.names[i]);
-        if (file == NULL)
-            result = error_set(error, ERROR_MEMORY, "%s: no memory for its name", folder);
-        else if (!file_is_directory(file))
-            result = strings_add(files, file + strlen(root) + 1, strlen(file) - strlen(root) - 1, error);
+        if (!file_is_directory(file))
+            strings_add(files, file + strlen(root) + 1, strlen(file) - strlen(root) - 1);
         free(file);
     }
     directory_free(&directory);
@@ -157,15 +149,12 @@ status strings_list_folders(struct strings *strings, const char *path, struct er
 {
     struct directory directory;
     TRY(directory_list(&directory, path, error));
-    status result = OK;
-    for (size_t i = 0; result == OK && i < directory.count; i++) {
+    for (size_t i = 0; i < directory.count; i++) {
         char *child = path_format("%s/%s", path, directory.names[i]);
-        if (child == NULL)
-            result = error_set(error, ERROR_MEMORY, "%s: no memory for its list", path);
-        else if (directory.names[i][0] != '.' && file_is_directory(child))
-            result = strings_add(strings, directory.names[i], strlen(directory.names[i]), error);
+        if (directory.names[i][0] != '.' && file_is_directory(child))
+            strings_add(strings, directory.names[i], strlen(directory.names[i]));
         free(child);
     }
     directory_free(&directory);
-    return result;
+    return OK;
 }

@@ -19,7 +19,7 @@ struct strings {
 };
 
 /* Copies size bytes of string, which hold no NUL, to the end of the list. */
-status strings_add(struct strings *strings, const char *string, size_t size, struct error *error);
+void strings_add(struct strings *strings, const char *string, size_t size);
 void strings_free(struct strings *strings);
 
 void strings_sort(struct strings *strings); /* by bytes */

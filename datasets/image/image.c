@@ -62,7 +62,7 @@ static status refuse(const struct encoded *file, struct error *error)
         text_add(&first, " %02x", file->data[i]);
     error_set(error, ERROR_FORMAT,
               "%s: expected a JPEG, PNG, GIF, WebP or BMP image, found a file of %zu bytes that begins with%s",
-              file->name, file->size, first.failed ? "" : first.data);
+              file->name, file->size, first.data);
     text_free(&first);
     return ERROR_FORMAT;
 }

@@ -45,7 +45,7 @@ static status out_of_memory(const struct layout *layout, struct error *error)
 
 status layout_picture(struct layout *layout, size_t item, struct error *error, const char *format, ...)
 {
-    TRY(ARRAY_GROW(layout->pictures, layout->count, "pictures", error));
+    GROW(layout->pictures, layout->count);
     va_list arguments;
     va_start(arguments, format);
     char *path = below_root(layout, format, arguments);

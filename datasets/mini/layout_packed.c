@@ -4,6 +4,7 @@
 
 #include <zlib.h>
 
+#include "core/alloc.h"
 #include "core/arena.h"
 #include "core/embedded.h"
 #include "core/file.h"
@@ -146,9 +147,7 @@ static status pickle_save(const struct layout *layout, const char *path, struct 
 static status cifar_split(const struct layout *layout, bool test, struct error *error)
 {
     size_t first, count = layout_items(layout, test, &first);
-    uint8_t *records = malloc(array_size(count, CIFAR_RECORD));
-    if (records == NULL)
-        return error_set(error, ERROR_MEMORY, "cifar100: no memory left for %zu pictures", count);
+    uint8_t *records = xmalloc(array_size(count, CIFAR_RECORD));
     cifar_records(layout, first, count, records);
     struct text binary = {0};
     text_add_bytes(&binary, (const char *)records, count * CIFAR_RECORD);

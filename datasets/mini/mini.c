@@ -31,15 +31,12 @@ struct marker {
     struct text line;
 };
 
-static status marker_make(struct marker *marker, const char *root, uint64_t seed, struct error *error)
+static void marker_make(struct marker *marker, const char *root, uint64_t seed)
 {
     marker->complete = path_format("%s/mini.json", root);
     marker->unfinished = path_format("%s/mini.unfinished", root);
     text_add(&marker->line, "{\"suite\": \"mini\", \"generator\": %d, \"seed\": %llu}\n", MINI_GENERATOR,
              (unsigned long long)seed);
-    if (marker->complete == NULL || marker->unfinished == NULL || marker->line.failed)
-        return error_set(error, ERROR_MEMORY, "%s: no memory left for file names", root);
-    return OK;
 }
 
 static void marker_free(struct marker *marker)
@@ -70,8 +67,6 @@ static status refuse_foreign(const char *root, struct error *error)
 {
     for (int k = 0; k < SUITE_DOMAINS; k++) {
         char *path = path_format("%s/%s", root, layouts[k].folder);
-        if (path == NULL)
-            return error_set(error, ERROR_MEMORY, "%s: no memory left for file names", root);
         bool there = file_exists(path);
         status result =
             there ? error_set(error, ERROR_ARGUMENT,
@@ -126,8 +121,8 @@ static status write_marked(const char *root, const struct mini_settings *setting
 status mini_write(const char *root, const struct mini_settings *settings, struct error *error)
 {
     struct marker marker = {0};
-    status result = marker_make(&marker, root, settings->seed, error);
-    NEXT(result, write_marked(root, settings, &marker, error));
+    marker_make(&marker, root, settings->seed);
+    status result = write_marked(root, settings, &marker, error);
     marker_free(&marker);
     return result;
 }

@@ -53,7 +53,7 @@ static status open_aircraft(struct dataset *dataset, const struct options *optio
     struct strings variants = {0};
     status result = read_lines(dataset, "variants.txt", &variants, error);
     for (size_t i = 0; result == OK && i < variants.count; i++)
-        result = dataset_add_class(dataset, variants.items[i], error);
+        dataset_add_class(dataset, variants.items[i]);
     for (int split = 0; result == OK && split < SPLITS; split++)
         result = open_split(dataset, (enum split)split, &variants, error);
     strings_free(&variants);

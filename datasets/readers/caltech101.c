@@ -18,8 +18,6 @@ static status add_category(struct dataset *dataset, struct dataset_items *items,
     char path[DATASET_PATH];
     struct directory directory;
     char *name = path_format("%s/%s", CATEGORIES, category);
-    if (name == NULL)
-        return error_set(error, ERROR_MEMORY, "%s: no memory for its name", category);
     status result = dataset_path(dataset, name, path, error);
     NEXT(result, directory_list(&directory, path, error));
     if (result == OK) {

@@ -42,7 +42,7 @@ static status open_names(struct dataset *dataset, const struct cifar_layout *lay
     status result =
         python ? cifar_read_names(&names, path, layout->python_key, error) : strings_read_lines(&names, path, error);
     for (size_t i = 0; result == OK && i < names.count; i++)
-        result = dataset_add_class(dataset, names.items[i], error);
+        dataset_add_class(dataset, names.items[i]);
     strings_free(&names);
     return result;
 }

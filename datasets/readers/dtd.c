@@ -27,22 +27,19 @@ static status add_line(struct dataset *dataset, enum split split, const char *pa
     return error_set(error, ERROR_FORMAT, "expected a class of train1.txt, a slash and a file, found \"%s\"", line);
 }
 
-static status list_classes(struct dataset *dataset, const struct strings *lines, struct strings *classes,
-                           struct error *error)
+static void list_classes(struct dataset *dataset, const struct strings *lines, struct strings *classes)
 {
     struct strings all = {0};
-    status result = OK;
-    for (size_t i = 0; result == OK && i < lines->count; i++)
-        result = strings_add(&all, lines->items[i], strcspn(lines->items[i], "/"), error);
+    for (size_t i = 0; i < lines->count; i++)
+        strings_add(&all, lines->items[i], strcspn(lines->items[i], "/"));
     strings_sort(&all);
-    for (size_t i = 0; result == OK && i < all.count; i++) {
+    for (size_t i = 0; i < all.count; i++) {
         if (i > 0 && strcmp(all.items[i], all.items[i - 1]) == 0)
             continue;
-        result = strings_add(classes, all.items[i], strlen(all.items[i]), error);
-        NEXT(result, dataset_add_class(dataset, all.items[i], error));
+        strings_add(classes, all.items[i], strlen(all.items[i]));
+        dataset_add_class(dataset, all.items[i]);
     }
     strings_free(&all);
-    return result;
 }
 
 static status open_split(struct dataset *dataset, enum split split, const char *part, struct strings *classes,
@@ -53,7 +50,7 @@ static status open_split(struct dataset *dataset, enum split split, const char *
     snprintf(name, sizeof name, "%slabels/%s1.txt", part, split == SPLIT_TRAIN ? "train" : "test");
     status result = dataset_read_lines(dataset, name, &lines, error);
     if (result == OK && split == SPLIT_TRAIN)
-        result = list_classes(dataset, &lines, classes, error);
+        list_classes(dataset, &lines, classes);
     for (size_t i = 0; result == OK && i < lines.count; i++)
         if ((result = add_line(dataset, split, part, classes, lines.items[i], error)) != OK)
             error_context(error, "%s/%s/%s:%zu", dataset->root, dataset->folder, name, i + 1);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/alloc.h"
 #include "core/file.h"
 #include "core/text.h"
 #include "datasets/readers/image_folder.h"
@@ -22,11 +23,10 @@ static const struct option own_options[] = {
      .help = "seed of the 80/20 split of each class, where there are no train and test folders"},
     {0}};
 
-static status add_classes(struct dataset *dataset, const struct strings *names, struct error *error)
+static void add_classes(struct dataset *dataset, const struct strings *names)
 {
     for (size_t i = 0; i < names->count; i++)
-        TRY(dataset_add_class(dataset, names->items[i], error));
-    return OK;
+        dataset_add_class(dataset, names->items[i]);
 }
 
 /* Names the folder without a "/." at its end. */
@@ -68,7 +68,8 @@ static status open_whole(struct dataset *dataset, uint64_t seed, struct error *e
     struct dataset_items items = {0};
     status result = image_folder_list(dataset, ".", &names, &items, error);
     NEXT(result, check_classes(dataset, &names, error));
-    NEXT(result, add_classes(dataset, &names, error));
+    if (result == OK)
+        add_classes(dataset, &names);
     NEXT(result, dataset_require_images(dataset, &items, error));
     NEXT(result, dataset_split_randomly(dataset, &items, seed, true, error));
     dataset_items_free(&items);
@@ -99,7 +100,8 @@ static status open_parts(struct dataset *dataset, struct error *error)
     if (!file_is_directory(test))
         return refuse(dataset, error, "train without test beside it");
     status result = image_folder_list(dataset, "train", &names[SPLIT_TRAIN], &dataset->items[SPLIT_TRAIN], error);
-    NEXT(result, add_classes(dataset, &names[SPLIT_TRAIN], error));
+    if (result == OK)
+        add_classes(dataset, &names[SPLIT_TRAIN]);
     NEXT(result, dataset_require_images(dataset, &dataset->items[SPLIT_TRAIN], error));
     NEXT(result, image_folder_list(dataset, "test", &names[SPLIT_TEST], &dataset->items[SPLIT_TEST], error));
     NEXT(result, map_labels(dataset, &names[SPLIT_TRAIN], &names[SPLIT_TEST], error));
@@ -125,10 +127,8 @@ static status open_folder(struct dataset *dataset, const struct options *options
 {
     char whole[DATASET_PATH], train[DATASET_PATH];
     const char *path = options_text(options, "path");
-    dataset->given_folder = strdup(path != NULL ? path : ".");
+    dataset->given_folder = xstrdup(path != NULL ? path : ".");
     dataset->folder = dataset->given_folder;
-    if (dataset->folder == NULL)
-        return error_set(error, ERROR_MEMORY, "no memory for a name");
     if (*dataset->folder == '/' || dataset_climbs(dataset->folder))
         return error_set(error, ERROR_ARGUMENT,
                          "path: expected a folder below the data root %s, found \"%s\"; link it there with ln -s",

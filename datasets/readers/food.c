@@ -7,15 +7,13 @@
 #include "datasets/readers/registry.h"
 #include "datasets/split/coop.h"
 
-static status list_classes(struct dataset *dataset, const struct strings *keys, struct strings *classes,
-                           struct error *error)
+static void list_classes(struct dataset *dataset, const struct strings *keys, struct strings *classes)
 {
     for (size_t i = 0; i < keys->count; i++)
-        TRY(strings_add(classes, keys->items[i], strlen(keys->items[i]), error));
+        strings_add(classes, keys->items[i], strlen(keys->items[i]));
     strings_sort(classes);
     for (size_t i = 0; i < classes->count; i++)
-        TRY(dataset_add_class(dataset, classes->items[i], error));
-    return OK;
+        dataset_add_class(dataset, classes->items[i]);
 }
 
 static status add_images(struct dataset *dataset, enum split split, const struct json_lists *lists,
@@ -38,8 +36,9 @@ static status open_split(struct dataset *dataset, enum split split, struct strin
     struct json_lists lists;
     TRY(dataset_path(dataset, split == SPLIT_TRAIN ? "meta/train.json" : "meta/test.json", path, error));
     TRY(json_lists_read(&lists, path, error));
-    status result = split == SPLIT_TRAIN ? list_classes(dataset, &lists.keys, classes, error) : OK;
-    NEXT(result, add_images(dataset, split, &lists, classes, error));
+    if (split == SPLIT_TRAIN)
+        list_classes(dataset, &lists.keys, classes);
+    status result = add_images(dataset, split, &lists, classes, error);
     json_lists_free(&lists);
     return result;
 }

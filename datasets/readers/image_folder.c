@@ -18,7 +18,8 @@ static status add_file(struct dataset *dataset, struct dataset_items *items, siz
     TRY(dataset_path(dataset, file, path, error));
     if (image_file_recognized(path))
         return dataset_add_file(dataset, items, label, error, "%s", file);
-    return strings_add(&dataset->left_out, file, strlen(file), error);
+    strings_add(&dataset->left_out, file, strlen(file));
+    return OK;
 }
 
 status image_folder_add(struct dataset *dataset, const char *folder, size_t label, struct dataset_items *items,
@@ -41,18 +42,14 @@ static status leave_out_loose(struct dataset *dataset, const char *path, struct 
     struct directory files;
     size_t above = strlen(dataset->root) + strlen(dataset->folder) + 2;
     TRY(directory_list(&files, path, error));
-    status result = OK;
-    for (size_t i = 0; result == OK && i < files.count; i++) {
+    for (size_t i = 0; i < files.count; i++) {
         char *file = path_format("%s/%s", path, files.names[i]);
-        if (file == NULL)
-            result = error_set(error, ERROR_MEMORY, "%s: no memory for a name", path);
-        else if (!file_is_directory(file) && image_file_recognized(file))
-            result =
-                strings_add(&dataset->left_out, without_dot(file + above), strlen(without_dot(file + above)), error);
+        if (!file_is_directory(file) && image_file_recognized(file))
+            strings_add(&dataset->left_out, without_dot(file + above), strlen(without_dot(file + above)));
         free(file);
     }
     directory_free(&files);
-    return result;
+    return OK;
 }
 
 status image_folder_list(struct dataset *dataset, const char *part, struct strings *names, struct dataset_items *items,
@@ -64,8 +61,7 @@ status image_folder_list(struct dataset *dataset, const char *part, struct strin
     TRY(leave_out_loose(dataset, path, error));
     for (size_t i = 0; i < names->count; i++) {
         char *folder = path_format("%s/%s", part, names->items[i]);
-        status result = folder != NULL ? image_folder_add(dataset, folder, i, items, error)
-                                       : error_set(error, ERROR_MEMORY, "%s: no memory for a name", path);
+        status result = image_folder_add(dataset, folder, i, items, error);
         free(folder);
         TRY(result);
     }

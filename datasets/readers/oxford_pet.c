@@ -62,7 +62,7 @@ static status list_classes(struct dataset *dataset, const struct strings *lines,
             return error_set(error, ERROR_FORMAT, "line %zu: expected image id, class, species and breed, found \"%s\"",
                              i + 1, lines->items[i]);
         breed_of(line.id, names);
-        TRY(dataset_add_class(dataset, names, error));
+        dataset_add_class(dataset, names);
     }
 }
 

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/alloc.h"
 #include "core/array.h"
 #include "core/file.h"
 #include "datasets/prompts.h"
@@ -28,13 +29,12 @@ status dataset_read_lines(const struct dataset *dataset, const char *name, struc
     return strings_read_lines(lines, path, error);
 }
 
-status dataset_add_class(struct dataset *dataset, const char *name, struct error *error)
+void dataset_add_class(struct dataset *dataset, const char *name)
 {
-    TRY(strings_add(&dataset->classes, name, strlen(name), error));
+    strings_add(&dataset->classes, name, strlen(name));
     for (char *p = dataset->classes.items[dataset->classes.count - 1]; *p != 0 && !dataset->original_names; p++)
         if (*p == '_')
             *p = ' ';
-    return OK;
 }
 
 status dataset_read_override(const struct dataset *dataset, const char *name, struct strings *lines, bool *found,
@@ -59,7 +59,7 @@ status dataset_add_positional_classes(struct dataset *dataset, struct error *err
         return OK;
     const char *const *names = prompts_find(dataset->reader->name)->classes;
     for (size_t i = 0; names[i] != NULL; i++)
-        TRY(strings_add(&dataset->classes, names[i], strlen(names[i]), error));
+        strings_add(&dataset->classes, names[i], strlen(names[i]));
     return OK;
 }
 
@@ -77,7 +77,7 @@ status dataset_add_item(struct dataset_items *items, struct dataset_item item, s
 {
     if (items->count == UINT32_MAX)
         return error_set(error, ERROR_MEMORY, "no room for more than %zu images", items->count);
-    TRY(ARRAY_GROW(items->items, items->count, "images", error));
+    GROW(items->items, items->count);
     items->items[items->count++] = item;
     return OK;
 }
@@ -94,8 +94,6 @@ status dataset_add_file(struct dataset *dataset, struct dataset_items *items, si
         return error_set(error, ERROR_MEMORY, "no memory for a name");
     char *file = path_format("%s/%s", dataset->folder, name);
     free(name);
-    if (file == NULL)
-        return error_set(error, ERROR_MEMORY, "no memory for a name");
     status result = OK;
     if (dataset_climbs(file))
         result = error_set(error, ERROR_FORMAT, "%s: a list names \"%s\", which leads out of the folder; refused",
@@ -151,11 +149,9 @@ status dataset_split_randomly(struct dataset *dataset, struct dataset_items *ite
     if (items->count >= SPLIT_ITEMS_MOST)
         return error_set(error, ERROR_FORMAT, "%s: %zu images are more than a seeded split can take", dataset->root,
                          items->count);
-    size_t groups = by_class ? dataset->classes.count : 1, *train = calloc(groups + 1, sizeof *train);
-    uint32_t *order = malloc((items->count + 1) * sizeof *order);
-    status result = order != NULL && train != NULL
-                        ? OK
-                        : error_set(error, ERROR_MEMORY, "no memory to split %zu images", items->count);
+    size_t groups = by_class ? dataset->classes.count : 1, *train = xcalloc(groups + 1, sizeof *train);
+    uint32_t *order = xmalloc((items->count + 1) * sizeof *order);
+    status result = OK;
     if (result == OK) {
         split_permutation(seed, items->count, order);
         count_train(items, by_class, groups, train);
@@ -192,9 +188,7 @@ static void mark_classes(const struct dataset_items *items, bool *seen, size_t c
 status dataset_require_images(const struct dataset *dataset, const struct dataset_items *items, struct error *error)
 {
     size_t classes = dataset->classes.count;
-    bool *seen = calloc(classes + 1, sizeof *seen);
-    if (seen == NULL)
-        return error_set(error, ERROR_MEMORY, "no memory for %zu classes", classes);
+    bool *seen = xcalloc(classes + 1, sizeof *seen);
     for (int split = 0; split < SPLITS; split++)
         mark_classes(items != NULL ? items : &dataset->items[split], seen, classes);
     size_t empty = 0;

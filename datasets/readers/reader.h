@@ -6,7 +6,7 @@
  *         char path[DATASET_PATH];
  *         TRY(dataset_path(dataset, "labels/train1.txt", path, error));
  *         TRY(strings_read_lines(&lines, path, error)); …
- *         TRY(dataset_add_class(dataset, "aquarium_fish", error));                     // becomes "aquarium fish"
+ *         dataset_add_class(dataset, "aquarium_fish");                     // becomes "aquarium fish"
  *         return dataset_add_file(dataset, &dataset->items[SPLIT_TRAIN], label, error, "images/%s.jpg", id);
  *     }
  *
@@ -76,7 +76,7 @@ status dataset_read_override(const struct dataset *dataset, const char *name, st
                              struct error *error);
 
 /* Appends a class; every underscore becomes a space, unless class_names is original. */
-status dataset_add_class(struct dataset *dataset, const char *name, struct error *error);
+void dataset_add_class(struct dataset *dataset, const char *name);
 
 /* The names of classnames.txt, or else the built-in ones: for datasets whose names go by position. */
 status dataset_add_positional_classes(struct dataset *dataset, struct error *error);

@@ -33,7 +33,7 @@ status dataset_reader_find(const struct dataset_reader **reader, const char *nam
     struct text all = {0};
     for (size_t i = 0; i < READERS; i++)
         text_add(&all, "%s%s", i > 0 ? ", " : "", names[i]);
-    error_set(error, ERROR_ARGUMENT, "there is no dataset \"%s\"; known are %s", name, all.failed ? "none" : all.data);
+    error_set(error, ERROR_ARGUMENT, "there is no dataset \"%s\"; known are %s", name, all.data);
     text_free(&all);
     return ERROR_ARGUMENT;
 }

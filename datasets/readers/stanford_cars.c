@@ -39,7 +39,7 @@ static status open_names(struct dataset *dataset, struct error *error)
     TRY(mat_open(&mat, path, error));
     status result = mat_read_strings(mat, "class_names", NULL, &names, error);
     for (size_t i = 0; result == OK && i < names.count; i++)
-        result = dataset_add_class(dataset, names.items[i], error);
+        dataset_add_class(dataset, names.items[i]);
     strings_free(&names);
     mat_close(mat);
     return result;

@@ -56,7 +56,7 @@ static status add_classes(struct dataset *dataset, const struct strings *lines, 
         if (strlen(line) < 4 || line[0] != '/' || line[2] != '/')
             return error_set(error, ERROR_FORMAT, "%s/%s/ClassName.txt:%zu: expected /letter/class, found \"%s\"",
                              dataset->root, dataset->folder, i + 1, line);
-        TRY(dataset_add_class(dataset, line + 3, error));
+        dataset_add_class(dataset, line + 3);
     }
     return OK;
 }

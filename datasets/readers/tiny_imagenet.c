@@ -233,10 +233,9 @@ static status add_by_words(struct dataset *dataset, const char *wnid, struct str
         return error_set(error, ERROR_FORMAT, "%s/%s/words.txt: has no name for the class %s", dataset->root,
                          dataset->folder, wnid);
     char *name = path_format("%.*s", (int)strcspn(words->items[i] + length + 1, ","), words->items[i] + length + 1);
-    status result =
-        name != NULL ? dataset_add_class(dataset, name, error) : error_set(error, ERROR_MEMORY, "no memory for a name");
+    dataset_add_class(dataset, name);
     free(name);
-    return result;
+    return OK;
 }
 
 static size_t find_published(const char *wnid)
@@ -256,8 +255,10 @@ static status add_classes(struct dataset *dataset, const struct strings *wnids, 
         size_t k = find_published(wnids->items[i]);
         known += k < PUBLISHED;
         elsewhere += k < PUBLISHED && k != i;
-        result = k < PUBLISHED ? dataset_add_class(dataset, published[k].name, error)
-                               : add_by_words(dataset, wnids->items[i], &words, error);
+        if (k < PUBLISHED)
+            dataset_add_class(dataset, published[k].name);
+        else
+            result = add_by_words(dataset, wnids->items[i], &words, error);
     }
     strings_free(&words);
     if (result == OK && known == PUBLISHED && elsewhere > 0)
@@ -275,8 +276,7 @@ static status add_training_images(struct dataset *dataset, const char *wnid, siz
     char *folder = path_format("train/%s/images", wnid);
     TRY(dataset_path(dataset, "", path, error));
     path[strlen(path) - 1] = 0;
-    status result = folder != NULL ? strings_list_files(&files, path, folder, is_jpeg, error)
-                                   : error_set(error, ERROR_MEMORY, "no memory for a name");
+    status result = strings_list_files(&files, path, folder, is_jpeg, error);
     for (size_t i = 0; result == OK && i < files.count; i++)
         result = dataset_add_file(dataset, &dataset->items[SPLIT_TRAIN], label, error, "%s", files.items[i]);
     strings_free(&files);

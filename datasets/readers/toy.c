@@ -47,7 +47,7 @@ static status open_toy(struct dataset *dataset, const struct options *options, s
     size_t classes = (size_t)options_integer(options, "classes");
     size_t each[SPLITS] = {(size_t)options_integer(options, "train"), (size_t)options_integer(options, "test")};
     for (size_t i = 0; i < classes; i++)
-        TRY(dataset_add_class(dataset, colors[i].name, error));
+        dataset_add_class(dataset, colors[i].name);
     for (int split = 0; split < SPLITS; split++)
         for (size_t i = 0; i < classes * each[split]; i++)
             TRY(dataset_add_generated(dataset, (enum split)split, i % classes, error));

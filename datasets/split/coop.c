@@ -77,7 +77,7 @@ status coop_open(struct dataset *dataset, struct error *error)
     TRY(coop_split_read(&split, path, error));
     status result = OK;
     for (size_t i = 0; result == OK && i < split.classes.count; i++)
-        result = dataset_add_class(dataset, split.classes.items[i], error);
+        dataset_add_class(dataset, split.classes.items[i]);
     NEXT(result, add_images(dataset, SPLIT_TRAIN, &split.train, place->images, error));
     NEXT(result, add_images(dataset, SPLIT_TEST, &split.test, place->images, error));
     coop_split_free(&split);

@@ -131,11 +131,10 @@ static status copy_items(struct dataset_items *items, const struct dataset_items
     return OK;
 }
 
-static status copy_strings(struct strings *copy, const struct strings *strings, struct error *error)
+static void copy_strings(struct strings *copy, const struct strings *strings)
 {
     for (size_t i = 0; i < strings->count; i++)
-        TRY(strings_add(copy, strings->items[i], strlen(strings->items[i]), error));
-    return OK;
+        strings_add(copy, strings->items[i], strlen(strings->items[i]));
 }
 
 static status fill_part(struct dataset *part, const struct dataset *whole, const size_t *classes, size_t count,
@@ -146,9 +145,9 @@ static status fill_part(struct dataset *part, const struct dataset *whole, const
     for (size_t i = 0; i < count; i++) {
         const char *name = whole->classes.items[classes[i]];
         labels[classes[i]] = (int32_t)i;
-        TRY(strings_add(&part->classes, name, strlen(name), error));
+        strings_add(&part->classes, name, strlen(name));
     }
-    TRY(copy_strings(&part->templates, &whole->templates, error));
+    copy_strings(&part->templates, &whole->templates);
     for (int split = 0; split < SPLITS; split++) {
         TRY(copy_items(&part->items[split], &whole->items[split], labels, error));
         TRY(copy_items(&part->missing[split], &whole->missing[split], labels, error));

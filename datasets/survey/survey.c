@@ -4,6 +4,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "core/alloc.h"
 #include "core/file.h"
 #include "core/text.h"
 #include "datasets/readers/reader.h"
@@ -89,17 +90,15 @@ static void warn(const struct survey_images *images, const struct dataset *datas
             if (images->of[split][i].state == SURVEY_BROKEN)
                 text_add(&names, "%s%s", named++ > 0 ? ", " : "", dataset->items[split].items[i].file);
     log_warn(log, "%s: %zu of %zu images of %s cannot be decoded and are left out: %s%s", dataset->root, broken,
-             images->count, name_of(dataset), names.failed ? "" : names.data, broken > NAMED ? ", …" : "");
+             images->count, name_of(dataset), names.data, broken > NAMED ? ", …" : "");
     text_free(&names);
 }
 
 /* Removes the items and their results. */
-static status leave_out(struct survey_images *images, struct dataset *dataset, enum split split, struct error *error)
+static void leave_out(struct survey_images *images, struct dataset *dataset, enum split split)
 {
     size_t count = dataset_size(dataset, split), kept = 0;
-    bool *keep = calloc(count + 1, sizeof *keep);
-    if (keep == NULL)
-        return error_set(error, ERROR_MEMORY, "%s: no memory to choose among %zu images", name_of(dataset), count);
+    bool *keep = xcalloc(count + 1, sizeof *keep);
     for (size_t i = 0; i < count; i++) {
         keep[i] = images->of[split][i].state != SURVEY_BROKEN;
         if (keep[i])
@@ -107,7 +106,6 @@ static status leave_out(struct survey_images *images, struct dataset *dataset, e
     }
     dataset_keep_items(dataset, split, keep);
     free(keep);
-    return OK;
 }
 
 /* Warns of images that are clipped, as in Pillow. */
@@ -135,7 +133,7 @@ static status handle_broken(struct survey *survey, struct survey_images *images,
         return complain(images, dataset, broken, error);
     warn(images, dataset, broken, log);
     for (int split = 0; split < SPLITS; split++)
-        TRY(leave_out(images, dataset, (enum split)split, error));
+        leave_out(images, dataset, (enum split)split);
     return OK;
 }
 

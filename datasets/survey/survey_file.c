@@ -5,6 +5,7 @@
 
 #include <xxhash.h>
 
+#include "core/alloc.h"
 #include "core/arena.h"
 #include "core/digest.h"
 #include "core/file.h"
@@ -74,10 +75,7 @@ static status read_records(struct survey_file *file, const struct bytes *bytes, 
                            const char *path, struct error *error)
 {
     struct survey_header sealed = *header;
-    file->records = malloc(bytes->size);
-    if (file->records == NULL)
-        return error_set(error, ERROR_MEMORY, "%s: no memory for %llu records", path,
-                         (unsigned long long)header->count);
+    file->records = xmalloc(bytes->size);
     memcpy(file->records, bytes->data + sizeof *header, bytes->size - sizeof *header);
     file->count = (size_t)header->count;
     survey_header_seal(&sealed, file->records);
@@ -159,17 +157,14 @@ static size_t merge(struct survey_record *merged, const struct survey_file *old,
     return used;
 }
 
-status survey_file_add(struct survey_file *file, struct survey_record *records, size_t count, struct error *error)
+void survey_file_add(struct survey_file *file, struct survey_record *records, size_t count)
 {
-    struct survey_record *merged = malloc(array_size(file->count + count + 1, sizeof *merged));
-    if (merged == NULL)
-        return error_set(error, ERROR_MEMORY, "no memory for the results of %zu images", file->count + count);
+    struct survey_record *merged = xmalloc(array_size(file->count + count + 1, sizeof *merged));
     if (count > 1)
         qsort(records, count, sizeof *records, compare_names);
     file->count = merge(merged, file, records, count);
     free(file->records);
     file->records = merged;
-    return OK;
 }
 
 status survey_file_write(const struct survey_file *file, const char *path, const struct survey_label *label,

@@ -62,7 +62,7 @@ status survey_file_describe(const char *path, struct survey_label *label, size_t
 const struct survey_record *survey_file_find(const struct survey_file *file, struct survey_name name);
 
 /* Adds records, in any order, replacing those with the same names; sorts them. */
-status survey_file_add(struct survey_file *file, struct survey_record *records, size_t count, struct error *error);
+void survey_file_add(struct survey_file *file, struct survey_record *records, size_t count);
 
 /* Complete or absent, without sync. */
 status survey_file_write(const struct survey_file *file, const char *path, const struct survey_label *label,

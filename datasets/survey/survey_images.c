@@ -208,8 +208,8 @@ static status write_records(struct look *look, struct survey_record *records, si
     TRY(directory_create(look->settings->folder, error));
     if (survey_file_read(&file, look->path, &look->label, NULL) != OK) /* reported when it was first read */
         file = (struct survey_file){0};
-    status result = survey_file_add(&file, records, count, error);
-    NEXT(result, survey_file_write(&file, look->path, &look->label, error));
+    survey_file_add(&file, records, count);
+    status result = survey_file_write(&file, look->path, &look->label, error);
     survey_file_free(&file);
     return result;
 }

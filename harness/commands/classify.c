@@ -1,6 +1,7 @@
 /* mtil classify: a classifier for every dataset of a suite. */
 #include <stdlib.h>
 
+#include "core/alloc.h"
 #include "core/file.h"
 #include "harness/commands/inputs/backend_choice.h"
 #include "harness/commands/run.h"
@@ -13,26 +14,21 @@ struct words {
     size_t count; /* without the dataset, which follows them */
 };
 
-static status gather(struct words *words, const struct suite_words *given, struct error *error)
+static void gather(struct words *words, const struct suite_words *given)
 {
     static const char *const own[] = {"head.name=linear", "method.name=supervised"};
     enum { OWN = sizeof own / sizeof *own };
-    *words = (struct words){.list = calloc(OWN + given->count + 1, sizeof *words->list)};
-    if (words->list == NULL)
-        return error_set(error, ERROR_MEMORY, "classify: no memory for %zu words", given->count);
+    *words = (struct words){.list = xcalloc(OWN + given->count + 1, sizeof *words->list)};
     for (size_t i = 0; i < OWN; i++)
         words->list[words->count++] = own[i];
     for (size_t i = 0; i < given->count; i++)
         words->list[words->count++] = given->list[i];
-    return OK;
 }
 
 static status classify_dataset(const struct command_call *call, const struct words *words, const char *name,
                                struct error *error)
 {
     char *order = path_format("data.order=%s", name);
-    if (order == NULL)
-        return error_set(error, ERROR_MEMORY, "classify: no memory for a word");
     words->list[words->count] = order;
     status result = run_suite(call, words->list, words->count + 1, error);
     free(order);
@@ -56,8 +52,8 @@ static status run(const struct command_call *call, struct error *error)
     struct suite_words given;
     struct words words;
     TRY(suite_words_read(&given, call, error));
-    status result = gather(&words, &given, error);
-    NEXT(result, classify_all(call, &words, error));
+    gather(&words, &given);
+    status result = classify_all(call, &words, error);
     free(words.list);
     suite_words_free(&given);
     return result;

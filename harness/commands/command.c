@@ -168,7 +168,7 @@ static status missing_subcommand(const struct command *command, struct error *er
     for (size_t i = 0; command->subcommands[i] != NULL; i++)
         text_add(&names, "%s%s", i > 0 ? ", " : "", last_word(command->subcommands[i]));
     error_set(error, ERROR_ARGUMENT, "command line: %s: expected one of: %s right after it; see mtil %s --help",
-              command->name, names.failed ? "its subcommands" : names.data, command->name);
+              command->name, names.data, command->name);
     text_free(&names);
     return ERROR_ARGUMENT;
 }

@@ -143,8 +143,6 @@ static status print_json(const struct command_call *call, const struct compariso
             text.data[--text.size] = 0;
         table_free(&table);
     }
-    if (result == OK && text.failed)
-        result = error_set(error, ERROR_MEMORY, "compare: out of memory for the answer");
     if (result == OK)
         fprintf(call->out, "%s}\n", text.data);
     text_free(&text);

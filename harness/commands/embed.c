@@ -155,8 +155,6 @@ static status write_features(const struct work *work, struct error *error)
     const struct options *given = work->call->options;
     const char *router = options_text(given, "router");
     char *names, *model = weights_name(options_text(given, "weights"));
-    if (model == NULL)
-        return error_set(error, ERROR_MEMORY, "embed: no memory for a name");
     status result = names_as_json(work->inputs, &names, error);
     if (result == OK) {
         struct safetensor tensor = {.name = "features",

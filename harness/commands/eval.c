@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/alloc.h"
 #include "core/file.h"
 #include "harness/commands/inputs/adapter_choice.h"
 #include "harness/commands/inputs/backend_choice.h"
@@ -63,9 +64,7 @@ static status own_router(const struct evaluation *v, const char *task, int *rout
 static status choose_routers(struct evaluation *v, struct error *error)
 {
     const struct experiment *e = v->experiment;
-    v->routers = calloc(e->data.task_count, sizeof *v->routers);
-    if (v->routers == NULL)
-        return error_set(error, ERROR_MEMORY, "evaluation: no memory for %zu tasks", e->data.task_count);
+    v->routers = xcalloc(e->data.task_count, sizeof *v->routers);
     for (size_t j = 0; j < e->data.task_count; j++) {
         v->routers[j] = v->choice.router == ROUTER_POSITION ? (int)j
                         : v->choice.router == ROUTER_AUTO   ? ROUTER_NONE
@@ -105,8 +104,6 @@ static status open_adapters(struct evaluation *v, struct error *error)
 static status open_weights(struct evaluation *v, struct error *error)
 {
     char *path = weights_path(v->weights);
-    if (path == NULL)
-        return error_set(error, ERROR_MEMORY, "model: no memory for a path");
     status result = clip_reload(v->experiment->model.clip, path, error);
     free(path);
     return result == OK ? evaluator_refresh(v->evaluator, error) : result;
@@ -211,9 +208,7 @@ static status evaluate(struct evaluation *v, struct error *error)
 {
     if (v->classifier.is_one)
         TRY(check_classes(v, error));
-    v->zero_shot = calloc(v->experiment->data.task_count, sizeof *v->zero_shot);
-    if (v->zero_shot == NULL)
-        return error_set(error, ERROR_MEMORY, "evaluation: no memory for %zu tasks", v->experiment->data.task_count);
+    v->zero_shot = xcalloc(v->experiment->data.task_count, sizeof *v->zero_shot);
     if (v->choice.file != NULL)
         TRY(open_adapters(v, error));
     TRY(evaluator_create(&v->evaluator, v->experiment, v->selector, error));

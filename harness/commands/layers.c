@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/alloc.h"
 #include "harness/commands/inputs/backend_choice.h"
 #include "harness/commands/output.h"
 #include "harness/commands/run.h"
@@ -75,8 +76,8 @@ static status run(const struct command_call *call, struct error *error)
     struct suite_words words;
     struct suite *suite = NULL;
     TRY(suite_words_read(&words, call, error));
-    const char **all = calloc(OWN + words.count, sizeof *all);
-    status result = all != NULL ? OK : error_set(error, ERROR_MEMORY, "layers: no memory for %zu words", words.count);
+    const char **all = xcalloc(OWN + words.count, sizeof *all);
+    status result = OK;
     if (result == OK) {
         memcpy(all, words.list, words.count * sizeof *all);
         memcpy(all + words.count, own, sizeof own);

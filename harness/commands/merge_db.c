@@ -1,6 +1,7 @@
 /* mtil merge-db: joins results databases. */
 #include <stdlib.h>
 
+#include "core/alloc.h"
 #include "harness/commands/output.h"
 #include "results/store/join.h"
 
@@ -37,9 +38,7 @@ static status run(const struct command_call *call, struct error *error)
 {
     struct join_settings settings = {
         .keep_first = options_boolean(call->options, "keep-first"), .log = call->log, .stop = call->stop};
-    struct join_counts *counts = calloc(call->argument_count, sizeof *counts);
-    if (counts == NULL)
-        return error_set(error, ERROR_MEMORY, "command line: no memory for %zu databases", call->argument_count);
+    struct join_counts *counts = xcalloc(call->argument_count, sizeof *counts);
     status result =
         join_databases(call->arguments[0], call->arguments + 1, call->argument_count - 1, &settings, counts, error);
     NEXT(result, show(call, counts, error));

@@ -9,7 +9,7 @@ void output_words(const struct command_call *call, const char *words)
 {
     struct text visible = {0};
     text_add_visible(&visible, words);
-    fputs(visible.failed ? "" : visible.data, call->out);
+    fputs(visible.data, call->out);
     text_free(&visible);
 }
 

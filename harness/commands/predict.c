@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/alloc.h"
 #include "datasets/formats/strings.h"
 #include "harness/commands/inputs/adapter_choice.h"
 #include "harness/commands/inputs/classifier_choice.h"
@@ -212,10 +213,8 @@ static status answer_all(struct work *work, struct error *error)
 static status make_room(struct work *work, struct error *error)
 {
     size_t batch = predictor_batch(work->predictor);
-    work->answers = calloc(batch, sizeof *work->answers);
-    work->ranks = calloc(array_size(batch, work->top), sizeof *work->ranks);
-    if (work->answers == NULL || work->ranks == NULL)
-        return error_set(error, ERROR_MEMORY, "prediction: no memory for %zu answers", batch);
+    work->answers = xcalloc(batch, sizeof *work->answers);
+    work->ranks = xcalloc(array_size(batch, work->top), sizeof *work->ranks);
     for (size_t i = 0; i < batch; i++)
         work->answers[i].ranks = work->ranks + i * work->top;
     TRY(output_stream_open(&work->output, work->call, error));

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "core/alloc.h"
 #include "core/characters.h"
 #include "core/clock.h"
 #include "core/file.h"
@@ -150,7 +151,7 @@ static void show_tasks(const struct experiment *e, FILE *out)
             text_add(&line, "%s", c > 0 ? ", " : "");
             text_add_visible(&line, dataset_class_name(dataset, c));
         }
-        fprintf(out, "%s%s\n", line.failed ? "#" : line.data, classes > NAMED ? ", …" : "");
+        fprintf(out, "%s%s\n", line.data, classes > NAMED ? ", …" : "");
         text_free(&line);
     }
 }
@@ -191,9 +192,7 @@ static status dry_run(const struct command_call *call, const struct suite *suite
 static status note_unread(const struct command_call *call, const struct suite *suite, const char *word,
                           struct error *error)
 {
-    char *name = strndup(word, strcspn(word, "=")), *key = NULL;
-    if (name == NULL)
-        return error_set(error, ERROR_MEMORY, "no memory for a key");
+    char *name = xstrndup(word, strcspn(word, "=")), *key = NULL;
     status result = strchr(name, '.') == NULL ? suite_key_find(&key, settings_sections, name, error) : OK;
     const char *full = key != NULL ? key : name;
     if (result == OK && !suite_reads(suite, full))

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/alloc.h"
 #include "core/array.h"
 #include "core/text.h"
 
@@ -12,7 +13,7 @@ static status add(struct run_list *list, int64_t run, struct error *error)
 {
     if (list->count == RUNS_MOST)
         return error_set(error, ERROR_ARGUMENT, "command line: expected at most %d runs, found more", RUNS_MOST);
-    TRY(ARRAY_GROW(list->runs, list->count, "runs", error));
+    GROW(list->runs, list->count);
     list->runs[list->count++] = run;
     return OK;
 }
@@ -58,8 +59,8 @@ static void sort(struct run_list *list)
 /* strsep, so that an empty part is an error too. */
 static status add_word(struct run_list *list, const char *word, struct error *error)
 {
-    char *copy = strdup(word), *rest = copy;
-    status result = copy != NULL ? OK : error_set(error, ERROR_MEMORY, "command line: no memory for a list");
+    char *copy = xstrdup(word), *rest = copy;
+    status result = OK;
     for (char *part; result == OK && (part = strsep(&rest, ",")) != NULL;)
         result = add_part(list, part, error);
     free(copy);

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "core/alloc.h"
 #include "core/file.h"
 #include "harness/commands/output.h"
 #include "harness/commands/run_list.h"
@@ -32,9 +33,7 @@ struct removal {
  * removed by an earlier call of the command. */
 static status prepare(const struct command_call *call, struct removal *removal, struct error *error)
 {
-    removal->doomed = calloc(removal->list.count, sizeof *removal->doomed);
-    if (removal->doomed == NULL)
-        return error_set(error, ERROR_MEMORY, "command line: no memory for %zu runs", removal->list.count);
+    removal->doomed = xcalloc(removal->list.count, sizeof *removal->doomed);
     for (size_t i = 0; i < removal->list.count; i++) {
         struct doomed *doomed = &removal->doomed[removal->prepared];
         int64_t run = removal->list.runs[i];

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/alloc.h"
 #include "core/text.h"
 #include "harness/commands/inputs/backend_choice.h"
 #include "harness/commands/output.h"
@@ -133,7 +134,7 @@ static status write_keys(const struct command_trials *c, const struct options *o
         }
         text_add(keys, "%s: %s\n", option->name, value);
     }
-    return keys->failed ? error_set(error, ERROR_MEMORY, "eval: no memory for the keys of a selector") : OK;
+    return OK;
 }
 
 static status try_settings(struct command_trials *c, const struct suite *suite, struct error *error)
@@ -168,8 +169,6 @@ static status try_name(struct command_trials *c, const char *name, const char **
     struct suite *suite;
     size_t count = pick(c, true, words);
     text_add(&kind, "%skind=%s", own_section, name);
-    if (kind.failed)
-        return error_set(error, ERROR_MEMORY, "eval: no memory for a selector");
     words[count++] = kind.data;
     static const char empty[] = "selector: {kind: clip}\n";
     status result =
@@ -190,8 +189,8 @@ static status try_all(struct command_trials *c, const char *names, const char **
             return error_set(error, ERROR_ARGUMENT,
                              "command line: eval: %s: --selector names the kind, here %s; leave out selector.kind",
                              words[i], names);
-    char *copy = strdup(names), *rest = copy;
-    status result = copy != NULL ? OK : error_set(error, ERROR_MEMORY, "eval: no memory for a list");
+    char *copy = xstrdup(names), *rest = copy;
+    status result = OK;
     for (char *name; result == OK && (name = strsep(&rest, ",")) != NULL;)
         result = try_name(c, name, words, error);
     free(copy);
@@ -229,9 +228,8 @@ static status work(struct command_trials *c, const char *names, const char **wor
 
 static status with_words(struct command_trials *c, const char *names, struct error *error)
 {
-    const char **room = calloc(c->words->count + 1, sizeof *room);
-    status result = room != NULL ? work(c, names, room, error)
-                                 : error_set(error, ERROR_MEMORY, "eval: no memory for its arguments");
+    const char **room = xcalloc(c->words->count + 1, sizeof *room);
+    status result = work(c, names, room, error);
     experiment_close(c->experiment);
     suite_destroy(c->suite);
     trial_source_free(&c->source);

@@ -9,11 +9,10 @@
 
 /* --- All keys --- */
 
-static status add(struct suite_keys *keys, const struct suite_key *key, struct error *error)
+static void add(struct suite_keys *keys, const struct suite_key *key)
 {
-    TRY(ARRAY_GROW(keys->list, keys->count, "keys of suites", error));
+    GROW(keys->list, keys->count);
     keys->list[keys->count++] = *key;
-    return OK;
 }
 
 static bool same_text(const char *a, const char *b)
@@ -27,24 +26,22 @@ static bool same_option(const struct option *a, const struct option *b)
            same_text(a->choices, b->choices) && same_text(a->fallback, b->fallback) && same_text(a->help, b->help);
 }
 
-static status add_own(struct suite_keys *keys, const struct suite_section *section, struct error *error)
+static void add_own(struct suite_keys *keys, const struct suite_section *section)
 {
     for (const struct option *option = section->options; option != NULL && option->name != NULL; option++)
-        TRY(add(keys, &(struct suite_key){.section = section, .option = option}, error));
-    return OK;
+        add(keys, &(struct suite_key){.section = section, .option = option});
 }
 
 /* Adds a parent's keys, or one of them, to a section. The parent's section comes first. */
-static status add_inherited(struct suite_keys *keys, const struct suite_section *section, const char *parent,
-                            const char *only, struct error *error)
+static void add_inherited(struct suite_keys *keys, const struct suite_section *section, const char *parent,
+                          const char *only)
 {
     size_t count = keys->count;
     for (size_t i = 0; i < count; i++) {
         struct suite_key key = {.section = section, .option = keys->list[i].option, .inherits = keys->list[i].section};
         if (strcmp(key.inherits->name, parent) == 0 && (only == NULL || strcmp(key.option->name, only) == 0))
-            TRY(add(keys, &key, error));
+            add(keys, &key);
     }
-    return OK;
 }
 
 static status add_parents(struct suite_keys *keys, const struct suite_section *section, struct error *error)
@@ -52,16 +49,15 @@ static status add_parents(struct suite_keys *keys, const struct suite_section *s
     char *list = section->inherits != NULL ? strdup(section->inherits) : NULL, *rest = NULL;
     if (section->inherits != NULL && list == NULL)
         return error_set(error, ERROR_MEMORY, "keys of suites: no memory");
-    status result = OK;
     for (char *parent = list != NULL ? strtok_r(list, "|", &rest) : NULL; parent != NULL;
          parent = strtok_r(NULL, "|", &rest)) {
         char *dot = strchr(parent, '.');
         if (dot != NULL)
             *dot++ = 0;
-        NEXT(result, add_inherited(keys, section, parent, dot, error));
+        add_inherited(keys, section, parent, dot);
     }
     free(list);
-    return result;
+    return OK;
 }
 
 static bool has_key(const struct suite_keys *keys, const struct suite_section *section, size_t end, const char *name)
@@ -84,10 +80,8 @@ static status add_chosen(struct suite_keys *keys, const struct suite_section *se
         while (i < keys->count && !same_option(keys->list[i].option, option))
             i++;
         if (i == keys->count)
-            TRY(add(keys, &(struct suite_key){.section = section, .option = option}, error));
+            add(keys, &(struct suite_key){.section = section, .option = option});
         text_add(&keys->list[i].with, "%s%s", keys->list[i].with.size > 0 ? ", " : "", choice);
-        if (keys->list[i].with.failed)
-            return error_set(error, ERROR_MEMORY, "keys of suites: no memory");
     }
     return OK;
 }
@@ -97,7 +91,8 @@ status suite_keys_read(struct suite_keys *keys, const struct suite_section *sect
     *keys = (struct suite_keys){0};
     status result = OK;
     for (const struct suite_section *section = sections; section->name != NULL; section++) {
-        NEXT(result, add_own(keys, section, error));
+        if (result == OK)
+            add_own(keys, section);
         NEXT(result, add_parents(keys, section, error));
         size_t first = keys->count;
         for (size_t i = 0; section->choice != NULL && section->choice(i) != NULL; i++)
@@ -152,7 +147,7 @@ status suite_key_find(char **key, const struct suite_section *sections, const ch
     if (found == NULL)
         return OK;
     *key = whole_key(found, own != NULL ? own : name);
-    return *key != NULL ? OK : error_set(error, ERROR_MEMORY, "command line: no memory for a key");
+    return OK;
 }
 
 char *suite_key_near(const struct suite_section *sections, const char *word, size_t *distance)

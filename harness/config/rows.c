@@ -60,8 +60,7 @@ static status none_named(const struct suite_source *source, const struct suite_s
     error_set(error, ERROR_ARGUMENT,
               "%s: a suite with %zu rows; expected one of them, as in %s.%s=%s, or mtil sweep %s, which runs them all: "
               "%s",
-              source->file, count, chooser->name, chooser->row, rows[0]->entry, source->file,
-              names.failed ? "" : names.data);
+              source->file, count, chooser->name, chooser->row, rows[0]->entry, source->file, names.data);
     text_free(&names);
     return ERROR_ARGUMENT;
 }
@@ -139,7 +138,7 @@ static status copy_rows(struct suite_rows *rows, const struct suite_source *sour
         if (assignment->section != &suite_rows_section || assignment->entry == NULL || assignment->key != NULL)
             continue;
         TRY(check_row(source, assignment, error));
-        TRY(ARRAY_GROW(rows->names, rows->count, "rows of a suite", error));
+        GROW(rows->names, rows->count);
         rows->names[rows->count] = strdup(assignment->entry);
         if (rows->names[rows->count++] == NULL)
             return suite_source_no_memory(source, error);

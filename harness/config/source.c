@@ -99,7 +99,7 @@ status suite_source_add(struct suite_source *source, const struct assignment *as
     if (source->count == ASSIGNMENTS)
         return error_set(error, ERROR_ARGUMENT, "%s: a suite has at most %d values, found more", source->file,
                          ASSIGNMENTS);
-    TRY(ARRAY_GROW(source->assignments, source->count, "values of a suite", error));
+    GROW(source->assignments, source->count);
     struct assignment *added = &source->assignments[source->count++];
     *added = *assignment;
     added->entry = copy(assignment->entry);

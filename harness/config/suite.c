@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/alloc.h"
 #include "core/array.h"
 #include "core/characters.h"
 #include "core/file.h"
@@ -124,13 +125,11 @@ static void append_inherited(const struct suite *suite, struct part *part, size_
 
 /* Joins a part's tables into one. Inherited keys default to the parents' values, an entry's chooser and
  * its section's `named` to its name. A key in two tables belongs to the first. */
-static status make_table(const struct suite *suite, struct part *part, const struct option *chosen, struct error *error)
+static void make_table(const struct suite *suite, struct part *part, const struct option *chosen)
 {
     const struct suite_section *section = part->section;
     size_t most = count_options(section->options) + count_inherited(suite, section) + count_options(chosen) + 1;
-    part->table = calloc(most, sizeof *part->table);
-    if (part->table == NULL)
-        return error_set(error, ERROR_MEMORY, "suite: no memory for %zu keys", most);
+    part->table = xcalloc(most, sizeof *part->table);
     size_t count = 0;
     append_options(part->table, &count, section->options);
     append_inherited(suite, part, &count);
@@ -139,7 +138,6 @@ static status make_table(const struct suite *suite, struct part *part, const str
         if (part->table[i].fallback == NULL &&
             (same(part->table[i].name, section->chooser) || same(part->table[i].name, section->named)))
             part->table[i].fallback = part->entry;
-    return OK;
 }
 
 static status assign(const struct suite_source *source, struct part *part, struct error *error)
@@ -163,14 +161,14 @@ static status assign(const struct suite_source *source, struct part *part, struc
 static status resolve(struct suite *suite, const struct suite_source *source, const struct suite_section *section,
                       const char *entry, struct error *error)
 {
-    TRY(ARRAY_GROW(suite->parts, suite->count, "sections of a suite", error));
+    GROW(suite->parts, suite->count);
     struct part *part = &suite->parts[suite->count++];
     *part = (struct part){.section = section, .entry = entry != NULL ? strdup(entry) : NULL};
     if (entry != NULL && part->entry == NULL)
         return error_set(error, ERROR_MEMORY, "%s: no memory for %s", source->file, entry);
     const struct option *chosen;
     TRY(find_chosen(source, part, &chosen, error));
-    TRY(make_table(suite, part, chosen, error));
+    make_table(suite, part, chosen);
     for (size_t i = 0; part->table[i].name != NULL; i++)
         part->table[i].fallback = default_of(source, section, &part->table[i]);
     TRY(options_create(&part->options, part->table, error));
@@ -301,15 +299,13 @@ static status resolve_entries(struct suite *suite, const struct suite_source *so
     return OK;
 }
 
-static status write_down(struct suite *suite, struct error *error)
+static void write_down(struct suite *suite)
 {
     struct text identity = {0};
     suite_write(&suite->text, suite, false);
     suite_write(&identity, suite, true);
-    bool failed = suite->text.failed || identity.failed;
     digest_text(identity.data != NULL ? identity.data : "", suite->hash);
     text_free(&identity);
-    return failed ? error_set(error, ERROR_MEMORY, "%s: no memory for the resolved suite", suite->name) : OK;
 }
 
 static char *name_of_file(const char *file)
@@ -322,13 +318,12 @@ static char *name_of_file(const char *file)
 static status build(struct suite *suite, const struct suite_source *source, struct error *error)
 {
     suite->name = name_of_file(source->file);
-    if (suite->name == NULL)
-        return error_set(error, ERROR_MEMORY, "%s: no memory for its name", source->file);
     TRY(suite_check_name(source->file, "suite", suite->name, error));
     for (const struct suite_section *section = suite->sections; section->name != NULL; section++)
         TRY(section->each_of != NULL ? resolve_entries(suite, source, section, error)
                                      : resolve(suite, source, section, NULL, error));
-    return write_down(suite, error);
+    write_down(suite);
+    return OK;
 }
 
 static status add_overrides(struct suite_source *source, const char *const *overrides, size_t count,
@@ -361,8 +356,8 @@ status suite_parse(struct suite **result, const char *text, size_t size, const c
                    struct error *error)
 {
     struct suite_source source = {.file = file, .sections = sections};
-    struct suite *suite = calloc(1, sizeof *suite);
-    status outcome = suite != NULL ? OK : error_set(error, ERROR_MEMORY, "%s: no memory for the suite", file);
+    struct suite *suite = xcalloc(1, sizeof *suite);
+    status outcome = OK;
     if (outcome == OK) {
         suite->sections = sections;
         outcome = read_source(&source, text, size, overrides, override_count, error);

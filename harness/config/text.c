@@ -28,7 +28,7 @@ static void write_string(struct text *out, const char *string)
     for (const char *p = string; *p != 0; p++)
         text_add(&quoted, *p == '"' || *p == '\\' ? "\\%c" : "%c", *p);
     text_add(&quoted, "\"");
-    text_add_visible(out, quoted.failed ? "" : quoted.data); /* YAML has the same escapes */
+    text_add_visible(out, quoted.data); /* YAML has the same escapes */
     out->failed |= quoted.failed;
     text_free(&quoted);
 }

@@ -2,17 +2,14 @@
 
 #include <stdlib.h>
 
+#include "core/alloc.h"
 #include "core/arena.h"
 
-status class_experts_create(struct class_experts *experts, size_t blocks, size_t classes, size_t count,
-                            struct error *error)
+void class_experts_create(struct class_experts *experts, size_t blocks, size_t classes, size_t count)
 {
     *experts = (struct class_experts){.blocks = blocks, .classes = classes, .experts = count};
-    experts->counts = calloc(array_size(blocks * classes, count), sizeof *experts->counts);
-    experts->gates = calloc(array_size(blocks * classes, count), sizeof *experts->gates);
-    if (experts->counts == NULL || experts->gates == NULL)
-        return error_set(error, ERROR_MEMORY, "evaluation: no memory for %zu experts of %zu classes", count, classes);
-    return OK;
+    experts->counts = xcalloc(array_size(blocks * classes, count), sizeof *experts->counts);
+    experts->gates = xcalloc(array_size(blocks * classes, count), sizeof *experts->gates);
 }
 
 void class_experts_free(struct class_experts *experts)

@@ -1,7 +1,7 @@
 /* Counts how often each expert of a tower was chosen for images of each class, and adds up the gates of these choices.
  *
  *     struct class_experts experts;
- *     TRY(class_experts_create(&experts, blocks, classes, 22, error));
+ *     class_experts_create(&experts, blocks, classes, 22);
  *     class_experts_add(&experts, label, chosen, gates, top_k);         // of each image
  *     … experts.counts[(block * classes + label) * 22 + expert] …
  *     class_experts_free(&experts);
@@ -20,8 +20,7 @@ struct class_experts {
     double *gates;                   /* likewise: the sums of those choices' gates */
 };
 
-status class_experts_create(struct class_experts *experts, size_t blocks, size_t classes, size_t count,
-                            struct error *error);
+void class_experts_create(struct class_experts *experts, size_t blocks, size_t classes, size_t count);
 void class_experts_free(struct class_experts *experts); /* all zero is allowed */
 
 /* Adds an image of the class: chosen and gates [blocks, choices], −1 where nothing was chosen. */

@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "core/alloc.h"
 #include "harness/run/weights.h"
 
 static status open_adapters(struct encoder *encoder, const struct encoder_settings *settings, struct error *error)
@@ -88,9 +89,7 @@ static status switch_adapters(struct encoder *encoder, enum tower tower, size_t 
         return OK;
     struct tensor routers;
     TRY(tensor_take(&routers, &encoder->step, TENSOR_I32, "routers", 1, &count, error));
-    int32_t *host = malloc(array_size(count, sizeof *host));
-    if (host == NULL)
-        return error_set(error, ERROR_MEMORY, "model: no memory for %zu routers", count);
+    int32_t *host = xmalloc(array_size(count, sizeof *host));
     for (size_t i = 0; i < count; i++)
         host[i] = encoder->router;
     status result = encoder->backend->ops->upload(encoder->backend, routers.data, host, tensor_bytes(&routers), error);

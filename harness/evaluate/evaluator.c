@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "adapters/routers/router.h"
+#include "core/alloc.h"
 #include "harness/evaluate/routing.h"
 #include "harness/selectors/selectors.h"
 #include "harness/train/guard.h"
@@ -15,20 +16,17 @@ static status create_set(struct evaluator *evaluator, struct test_set *set, cons
 {
     const struct clip_dimensions *n = &evaluator->experiment->model.clip->dimensions;
     size_t images = dataset_size(task->dataset, SPLIT_TEST);
-    *set = (struct test_set){
-        .task = task,
-        .n = images,
-        .labels = calloc(images, sizeof *set->labels),
-        .means = malloc(array_size(images, n->image_width * sizeof *set->means)),
-        .features = malloc(array_size(images, experiment_feature_width(evaluator->experiment) * sizeof *set->features)),
-        .zero_shot = calloc(images, sizeof *set->zero_shot),
-        .errors = calloc(evaluator->coders + 1, sizeof *set->errors),
-        .predicted = calloc(images, sizeof *set->predicted),
-        .router = calloc(images, sizeof *set->router),
-        .right = calloc(images, 1)};
-    if (set->labels == NULL || set->means == NULL || set->features == NULL || set->zero_shot == NULL ||
-        set->errors == NULL || set->predicted == NULL || set->router == NULL || set->right == NULL)
-        return error_set(error, ERROR_MEMORY, "%s: no memory for %zu test images", task->settings.name, images);
+    *set = (struct test_set){.task = task,
+                             .n = images,
+                             .labels = xcalloc(images, sizeof *set->labels),
+                             .means = xmalloc(array_size(images, n->image_width * sizeof *set->means)),
+                             .features = xmalloc(array_size(images, experiment_feature_width(evaluator->experiment) *
+                                                                        sizeof *set->features)),
+                             .zero_shot = xcalloc(images, sizeof *set->zero_shot),
+                             .errors = xcalloc(evaluator->coders + 1, sizeof *set->errors),
+                             .predicted = xcalloc(images, sizeof *set->predicted),
+                             .router = xcalloc(images, sizeof *set->router),
+                             .right = xcalloc(images, 1)};
     for (size_t i = 0; i < images; i++)
         set->labels[i] = (int32_t)task->first_class + dataset_label(task->dataset, SPLIT_TEST, i);
     return cached_images_create(&set->routed, evaluator->cache, images, error);
@@ -36,9 +34,7 @@ static status create_set(struct evaluator *evaluator, struct test_set *set, cons
 
 status evaluator_create(struct evaluator **result, struct experiment *e, struct selector *selector, struct error *error)
 {
-    struct evaluator *evaluator = calloc(1, sizeof *evaluator);
-    if (evaluator == NULL)
-        return error_set(error, ERROR_MEMORY, "evaluation: no memory for its description");
+    struct evaluator *evaluator = xcalloc(1, sizeof *evaluator);
     *evaluator = (struct evaluator){.experiment = e,
                                     .selector = selector,
                                     .coders = selector != NULL ? selector->tasks : 0,
@@ -113,7 +109,7 @@ static size_t patch_side(const struct experiment *e)
 }
 
 /* Prepares counting before an evaluation with routers. */
-static status begin_experts(const struct evaluator *evaluator, struct test_set *set, struct error *error)
+static void begin_experts(const struct evaluator *evaluator, struct test_set *set)
 {
     const struct experiment *e = evaluator->experiment;
     const struct adapters *adapters = e->model.adapters;
@@ -121,16 +117,15 @@ static status begin_experts(const struct evaluator *evaluator, struct test_set *
     patch_experts_free(&set->patches);
     if (!evaluator->counts_experts || adapters == NULL || !adapters_in_tower(adapters, TOWER_IMAGE) ||
         router_kind_of(&adapters->settings)->averages)
-        return OK;
+        return;
     const struct patch_experts shape = {.of = set->n,
                                         .images = e->settings.patch_images,
                                         .blocks = adapters->towers[TOWER_IMAGE].decisions,
                                         .top_k = adapters->settings.top_k,
                                         .side = patch_side(e)};
     if (shape.images > 0 && adapters->settings.routing == ROUTING_PER_TOKEN)
-        TRY(patch_experts_create(&set->patches, &shape, error));
-    return class_experts_create(&set->experts, shape.blocks, dataset_classes(set->task->dataset),
-                                adapters->settings.experts, error);
+        patch_experts_create(&set->patches, &shape);
+    class_experts_create(&set->experts, shape.blocks, dataset_classes(set->task->dataset), adapters->settings.experts);
 }
 
 /* Whether experts chosen by tokens are counted; these choices are not cached. */
@@ -186,9 +181,7 @@ static status predict_scored(struct experiment *e, const struct task *task, cons
     struct tensor cosines;
     size_t n = images->shape[0], columns = classes->shape[0];
     TRY(e->model.head->scores(e, images, classes, &cosines, error));
-    float *scores = malloc(tensor_bytes(&cosines));
-    if (scores == NULL)
-        return error_set(error, ERROR_MEMORY, "evaluation: no memory for the scores of %zu classes", columns);
+    float *scores = xmalloc(tensor_bytes(&cosines));
     status result =
         e->model.backend->ops->download(e->model.backend, scores, cosines.data, tensor_bytes(&cosines), error);
     NEXT(result, e->settings.method->scores(&e->method, task, features, n, columns, scores, error));
@@ -226,8 +219,8 @@ struct encoded_list {
     float *gates;          /* likewise */
 };
 
-static status take_list(struct encoded_list *list, struct evaluator *evaluator, struct test_set *set, size_t n,
-                        int router, struct error *error)
+static void take_list(struct encoded_list *list, struct evaluator *evaluator, struct test_set *set, size_t n,
+                      int router)
 {
     const struct experiment *e = evaluator->experiment;
     const struct adapters *adapters = e->model.adapters;
@@ -239,12 +232,9 @@ static status take_list(struct encoded_list *list, struct evaluator *evaluator, 
         list->chosen = adapters->settings.top_k * (list->tokens ? image_positions(e) : 1);
     }
     size_t choices = list->blocks * list->chosen;
-    list->list = malloc(array_size(n, sizeof *list->list));
-    list->choices = malloc(array_size(batch, choices * sizeof *list->choices + 1));
-    list->gates = malloc(array_size(batch, choices * sizeof *list->gates + 1));
-    if (list->list == NULL || list->choices == NULL || list->gates == NULL)
-        return error_set(error, ERROR_MEMORY, "evaluation: no memory for a batch of %zu images", batch);
-    return OK;
+    list->list = xmalloc(array_size(n, sizeof *list->list));
+    list->choices = xmalloc(array_size(batch, choices * sizeof *list->choices + 1));
+    list->gates = xmalloc(array_size(batch, choices * sizeof *list->gates + 1));
 }
 
 static void free_list(struct encoded_list *list)
@@ -358,8 +348,8 @@ static status predict_features(struct experiment *e, struct test_set *set, const
     enum { ROWS = 1024 };
     size_t embed = experiment_feature_width(e);
     int32_t best[ROWS];
-    float *rows = malloc(array_size(ROWS, embed * sizeof *rows));
-    status result = rows != NULL ? OK : error_set(error, ERROR_MEMORY, "evaluation: no memory for %d features", ROWS);
+    float *rows = xmalloc(array_size(ROWS, embed * sizeof *rows));
+    status result = OK;
     for (size_t first = 0; result == OK && first < n; first += ROWS) {
         size_t count = n - first < ROWS ? n - first : ROWS;
         struct tensor images;
@@ -386,7 +376,8 @@ static status predict_items(struct evaluator *evaluator, struct test_set *set, c
     struct arena_mark mark = arena_mark(&e->model.task_memory);
     struct tensor classes;
     struct encoded_list list;
-    status result = take_list(&list, evaluator, set, n, router, error);
+    take_list(&list, evaluator, set, n, router);
+    status result = OK;
     if (result == OK) {
         size_t missing = feature_cache_missing(evaluator->cache, &set->routed, items, n, router, list.list);
         if (list.tokens)
@@ -467,9 +458,7 @@ static status take_errors(struct selector *selector, struct test_set *set, const
     for (size_t k = 0; k <= selector->tasks; k++) {
         if (!selector_wants(selector, k) || (set->errors[k] != NULL && !changed))
             continue;
-        float *errors = malloc(array_size(set->n, sizeof *errors));
-        if (errors == NULL)
-            return error_set(error, ERROR_MEMORY, "selector: no memory for %zu errors", set->n);
+        float *errors = xmalloc(array_size(set->n, sizeof *errors));
         status result = selector_errors(selector, k, &images, errors, error);
         if (result != OK) {
             free(errors);
@@ -516,12 +505,11 @@ static status answer_without_router(struct evaluator *evaluator, struct test_set
 static status predict_routed(struct evaluator *evaluator, struct test_set *set, const struct stop *stop,
                              struct error *error)
 {
-    uint32_t *items = malloc(array_size(set->n, sizeof *items));
-    if (items == NULL)
-        return error_set(error, ERROR_MEMORY, "evaluation: no memory for %zu images", set->n);
+    uint32_t *items = xmalloc(array_size(set->n, sizeof *items));
     const struct experiment *e = evaluator->experiment;
     int routers = e->model.adapters != NULL ? (int)e->model.adapters->settings.tasks : 0;
-    status result = begin_experts(evaluator, set, error);
+    begin_experts(evaluator, set);
+    status result = OK;
     for (int r = -1; result == OK && r < routers; r++) {
         size_t count = 0;
         for (size_t i = 0; i < set->n; i++)
@@ -543,9 +531,7 @@ static status predict_routed(struct evaluator *evaluator, struct test_set *set, 
 status evaluator_without_adapters(struct evaluator *evaluator, size_t j, const struct stop *stop, struct error *error)
 {
     struct test_set *set = &evaluator->sets[j];
-    uint32_t *items = malloc(array_size(set->n, sizeof *items));
-    if (items == NULL)
-        return error_set(error, ERROR_MEMORY, "evaluation: no memory for %zu images", set->n);
+    uint32_t *items = xmalloc(array_size(set->n, sizeof *items));
     for (size_t i = 0; i < set->n; i++) {
         items[i] = (uint32_t)i;
         set->router[i] = -1;

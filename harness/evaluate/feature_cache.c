@@ -3,13 +3,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/alloc.h"
 #include "core/digest.h"
 
 status feature_cache_create(struct feature_cache **result, struct experiment *e, struct error *error)
 {
-    struct feature_cache *cache = calloc(1, sizeof *cache);
-    if (cache == NULL)
-        return error_set(error, ERROR_MEMORY, "evaluation: no memory for the feature cache");
+    struct feature_cache *cache = xcalloc(1, sizeof *cache);
     cache->experiment = e;
     cache->keep = e->settings.keep_features && e->model.adapters != NULL && !(e->model.groups & GROUPS_TOWERS);
     status made = OK;

@@ -3,19 +3,17 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/alloc.h"
 #include "core/arena.h"
 
-status patch_experts_create(struct patch_experts *patches, const struct patch_experts *shape, struct error *error)
+void patch_experts_create(struct patch_experts *patches, const struct patch_experts *shape)
 {
     *patches = *shape;
     patches->images = shape->images < shape->of ? shape->images : shape->of;
     size_t bytes =
         array_size(patches->images * patches->blocks, patches->side * patches->side * sizeof *patches->experts);
-    patches->experts = malloc(bytes);
-    if (patches->experts == NULL)
-        return error_set(error, ERROR_MEMORY, "evaluation: no memory for the patches of %zu images", patches->images);
+    patches->experts = xmalloc(bytes);
     memset(patches->experts, 0xff, bytes); /* −1 */
-    return OK;
 }
 
 void patch_experts_free(struct patch_experts *patches)

@@ -1,7 +1,7 @@
 /* Keeps the first expert that each patch of some test images chose, for pictures of the routing.
  *
  *     struct patch_experts patches;
- *     TRY(patch_experts_create(&patches, &(struct patch_experts){.of = n, .images = 4, …}, error));
+ *     patch_experts_create(&patches, &(struct patch_experts){.of = n, .images = 4, …});
  *     patch_experts_keep(&patches, item, chosen);                       // of each image that tokens route
  *     … patches.experts[(i * patches.blocks + block) * side * side + y * side + x] …
  *     patch_experts_free(&patches);
@@ -24,7 +24,7 @@ struct patch_experts {
 };
 
 /* From all numbers of `shape`; of more images than the list has, all are kept. */
-status patch_experts_create(struct patch_experts *patches, const struct patch_experts *shape, struct error *error);
+void patch_experts_create(struct patch_experts *patches, const struct patch_experts *shape);
 void patch_experts_free(struct patch_experts *patches); /* all zero is allowed */
 
 /* The place of kept image i in the list. */

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/alloc.h"
 #include "harness/evaluate/label_space.h"
 #include "harness/evaluate/routing.h"
 #include "harness/run/tasks.h"
@@ -46,16 +47,14 @@ static status open_parts(struct predictor *p, const struct log *log, struct erro
     TRY(model_open_head(p->e, error));
     TRY(feature_cache_create(&p->cache, p->e, error));
     p->labels.cache = p->cache;
-    p->candidates = calloc(p->routers + 1, sizeof *p->candidates);
-    return p->candidates != NULL ? OK : error_set(error, ERROR_MEMORY, "prediction: no memory for its routers");
+    p->candidates = xcalloc(p->routers + 1, sizeof *p->candidates);
+    return OK;
 }
 
 status predictor_open(struct predictor **result, const struct predictor_settings *settings, const struct log *log,
                       struct error *error)
 {
-    struct predictor *p = calloc(1, sizeof *p);
-    if (p == NULL)
-        return error_set(error, ERROR_MEMORY, "prediction: no memory for its description");
+    struct predictor *p = xcalloc(1, sizeof *p);
     p->settings = *settings;
     p->settings.model.keep_features = false;
     status opened = open_parts(p, log, error);
@@ -267,9 +266,7 @@ static status compare(const struct predictor *p, int router, const struct tensor
                     (size_t[]){n, experiment_feature_width(e)}, error));
     TRY(e->model.backend->ops->upload(e->model.backend, images.data, features, tensor_bytes(&images), error));
     TRY(e->model.head->scores(e, &images, classes, &scores, error));
-    float *logits = malloc(tensor_bytes(&scores));
-    if (logits == NULL)
-        return error_set(error, ERROR_MEMORY, "prediction: no memory for %zu classes", count);
+    float *logits = xmalloc(tensor_bytes(&scores));
     status result =
         e->model.backend->ops->download(e->model.backend, logits, scores.data, tensor_bytes(&scores), error);
     for (size_t i = 0; result == OK && i < n * count; i++)

@@ -1,4 +1,5 @@
 #include "harness/evaluate/routing.h"
+#include "core/alloc.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -56,9 +57,7 @@ status routing_chosen(const struct routing *routing, int32_t *chosen, struct err
     struct backend *backend = routing->experiment->model.backend;
     if (kept->data == NULL)
         return OK;
-    char *by_decision = malloc(tensor_bytes(kept));
-    if (by_decision == NULL)
-        return error_set(error, ERROR_MEMORY, "evaluation: no memory for the experts of %zu samples", routing->count);
+    char *by_decision = xmalloc(tensor_bytes(kept));
     status result = backend->ops->download(backend, by_decision, kept->data, tensor_bytes(kept), error);
     if (result == OK)
         routing_by_sample(by_decision, kept->shape[0], kept->shape[1], kept->shape[2] * sizeof *chosen, chosen);

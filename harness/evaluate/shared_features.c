@@ -57,8 +57,6 @@ static status find_origin(struct shared_features *shared, struct error *error)
 {
     const struct experiment *e = shared->experiment;
     char weights[DIGEST_SIZE], *path = weights_path(e->settings.weights);
-    if (path == NULL)
-        return error_set(error, ERROR_MEMORY, "features: no memory for a path");
     status result = read_digest(shared, path, weights, error);
     free(path);
     TRY(result);
@@ -68,11 +66,9 @@ static status find_origin(struct shared_features *shared, struct error *error)
              e->model.clip->dimensions.image_heads, e->model.clip->dimensions.text_heads,
              (int)e->model.clip->activation);
     add_processor(&text);
-    if (!text.failed)
-        digest_text(text.data, shared->origin);
-    result = text.failed ? error_set(error, ERROR_MEMORY, "features: no memory for their origin") : OK;
+    digest_text(text.data, shared->origin);
     text_free(&text);
-    return result;
+    return OK;
 }
 
 status shared_features_open(struct shared_features *shared, struct experiment *experiment, struct error *error)
@@ -111,14 +107,11 @@ static struct place find_place(const struct shared_features *shared, const struc
     struct text text = {0};
     text_add(&text, "%s\n%s\n%zu\n", shared->origin, identity.list,
              shared->experiment->model.clip->dimensions.resolution);
-    if (!text.failed)
-        digest_text(text.data, name);
+    digest_text(text.data, name);
     text_add(&text, "%s\n%s\n%s\n", identity.content, shared->program, image_version());
-    if (!text.failed) {
-        digest_text(text.data, place.key);
-        place.path = path_format("%s/%s-test-%.*s" SHARED_FILE_ENDING, shared->folder, dataset_name(task->dataset),
-                                 DIGITS, name);
-    }
+    digest_text(text.data, place.key);
+    place.path =
+        path_format("%s/%s-test-%.*s" SHARED_FILE_ENDING, shared->folder, dataset_name(task->dataset), DIGITS, name);
     text_free(&text);
     return place;
 }
@@ -167,8 +160,8 @@ static status write_file(const struct shared_features *shared, const struct plac
     snprintf(images, sizeof images, "%zu", dataset_size(task->dataset, SPLIT_TEST));
     struct safetensors_metadata metadata[] = {
         {"key", place->key}, {"dataset", dataset_name(task->dataset)}, {"root", root}, {"images", images}};
-    status result = archive_create(&archive, error);
-    NEXT(result, archive_put(archive, "means", SAFETENSOR_F32, mean_count, means, error));
+    archive_create(&archive);
+    status result = archive_put(archive, "means", SAFETENSOR_F32, mean_count, means, error);
     NEXT(result, archive_put(archive, "features", SAFETENSOR_F32, feature_count, features, error));
     NEXT(result, archive_write(archive, place->path, metadata, sizeof metadata / sizeof *metadata, error));
     archive_close(archive);

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "core/alloc.h"
 #include "core/file.h"
 #include "core/text.h"
 #include "datasets/survey/survey_file.h"
@@ -93,24 +94,18 @@ void shared_files_free(struct shared_files *list)
     *list = (struct shared_files){0};
 }
 
-static status list_names(struct shared_files *list, const char *folder, const struct directory *names,
-                         struct error *error)
+static void list_names(struct shared_files *list, const char *folder, const struct directory *names)
 {
-    list->files = calloc(names->count + 1, sizeof *list->files);
-    if (list->files == NULL)
-        return error_set(error, ERROR_MEMORY, "%s: no memory for a list of %zu files", folder, names->count);
+    list->files = xcalloc(names->count + 1, sizeof *list->files);
     for (size_t i = 0; i < names->count; i++) {
         const struct kind *kind = kind_of(names->names[i]);
         if (kind == NULL)
             continue;
         struct shared_file *file = &list->files[list->count];
         file->path = path_format("%s/%s", folder, names->names[i]);
-        if (file->path == NULL)
-            return error_set(error, ERROR_MEMORY, "%s: no memory for a path", folder);
         list->count++;
         describe(file, kind);
     }
-    return OK;
 }
 
 status shared_files_list(struct shared_files *list, const char *folder, struct error *error)
@@ -120,11 +115,9 @@ status shared_files_list(struct shared_files *list, const char *folder, struct e
     if (!file_exists(folder))
         return OK;
     TRY(directory_list(&names, folder, error));
-    status result = list_names(list, folder, &names, error);
+    list_names(list, folder, &names);
     directory_free(&names);
-    if (result != OK)
-        shared_files_free(list);
-    return result;
+    return OK;
 }
 
 static bool is_to_go(const struct shared_file *file, const char *root)

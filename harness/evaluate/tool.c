@@ -49,8 +49,6 @@ static const char *last_line(const char *text, int *length)
 static status judge(const char *program, int ended, const struct text *output, struct error *error)
 {
     int length;
-    if (output->failed)
-        return error_set(error, ERROR_MEMORY, "%s: no memory for its output", program);
     if (WIFEXITED(ended) && WEXITSTATUS(ended) == 0)
         return OK;
     const char *line = last_line(output->data, &length);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "adapters/files/adapter_file.h"
+#include "core/alloc.h"
 #include "harness/evaluate/evaluator.h"
 #include "harness/run/saved_adapters.h"
 #include "harness/selectors/selectors.h"
@@ -115,12 +116,10 @@ static status evaluate_row(struct trial *trial, size_t after, struct evaluation_
 static status answer(struct trial *trial, size_t after, struct error *error)
 {
     size_t tasks = trial->trials->experiment->data.task_count;
-    struct evaluation_row *rows = calloc(tasks, sizeof *rows);
-    struct router_choices_row *choices = calloc(tasks, sizeof *choices);
-    uint64_t *counts = calloc(tasks * (tasks + 1), sizeof *counts);
-    status result = rows != NULL && choices != NULL && counts != NULL
-                        ? evaluate_row(trial, after, rows, choices, counts, error)
-                        : error_set(error, ERROR_MEMORY, "trial: no memory for a row of %zu tasks", tasks);
+    struct evaluation_row *rows = xcalloc(tasks, sizeof *rows);
+    struct router_choices_row *choices = xcalloc(tasks, sizeof *choices);
+    uint64_t *counts = xcalloc(tasks * (tasks + 1), sizeof *counts);
+    status result = evaluate_row(trial, after, rows, choices, counts, error);
     free(counts);
     free(choices);
     free(rows);

@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "core/alloc.h"
 #include "harness/evaluate/routing.h"
 #include "harness/train/guard.h"
 
@@ -53,9 +54,7 @@ static status not_finite(const struct experiment *e, const struct task *task, in
                          struct error *error)
 {
     size_t embed = e->model.clip->dimensions.embed, n = tensor_elements(features);
-    float *values = malloc(tensor_bytes(features));
-    if (values == NULL)
-        return error_set(error, ERROR_MEMORY, "evaluation: no memory for %zu class features", features->shape[0]);
+    float *values = xmalloc(tensor_bytes(features));
     status result =
         e->model.backend->ops->download(e->model.backend, values, features->data, tensor_bytes(features), error);
     size_t at = not_finite_at(values, n);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "adapters/files/classifier_file.h"
+#include "core/alloc.h"
 #include "harness/heads/heads.h"
 #include "harness/heads/image_tower.h"
 #include "harness/run/experiment.h"
@@ -66,8 +67,7 @@ static status open_head(struct experiment *e, enum parameters_mode mode, struct 
     TRY(image_tower_has_head(e, classes, &there, error));
     if (there) {
         char *path = weights_path(e->settings.weights);
-        status result = path != NULL ? vit_load_head(&head, e->model.backend, &e->model.memory, path, mode, error)
-                                     : error_set(error, ERROR_MEMORY, "model: no memory for a path");
+        status result = vit_load_head(&head, e->model.backend, &e->model.memory, path, mode, error);
         free(path);
         TRY(result);
     } else if (e->model.groups == GROUPS_NONE) {
@@ -133,9 +133,7 @@ static status download_rows(const struct experiment *e, float *rows, struct erro
     const struct linear *linear = &head_of(e)->linear;
     const struct backend_ops *ops = e->model.backend->ops;
     size_t columns = linear->in + 1;
-    float *weights = malloc(array_size(linear->out, columns * sizeof *weights)), *biases;
-    if (weights == NULL)
-        return error_set(error, ERROR_MEMORY, "linear head: no memory for %zu classes", linear->out);
+    float *weights = xmalloc(array_size(linear->out, columns * sizeof *weights)), *biases;
     biases = weights + linear->out * linear->in;
     status result = ops->download(e->model.backend, weights, linear->weight.value,
                                   linear->out * linear->in * sizeof *weights, error);
@@ -154,9 +152,7 @@ static status classes(struct experiment *e, const struct task *task, int router,
     size_t shape[] = {dataset_classes(task->dataset), width(e)};
     (void)router, (void)chosen;
     TRY(tensor_take(result, arena, TENSOR_F32, "classes", 2, shape, error));
-    float *rows = malloc(tensor_bytes(result));
-    if (rows == NULL)
-        return error_set(error, ERROR_MEMORY, "linear head: no memory for %zu classes", shape[0]);
+    float *rows = xmalloc(tensor_bytes(result));
     status read = download_rows(e, rows, error);
     NEXT(read, e->model.backend->ops->upload(e->model.backend, result->data, rows, tensor_bytes(result), error));
     free(rows);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/alloc.h"
 #include "harness/heads/class_features.h"
 #include "harness/heads/heads.h"
 #include "harness/run/model_choice.h"
@@ -46,8 +47,6 @@ static status tokenize_prompt(const struct experiment *e, const struct dataset *
 {
     size_t tokens, context = e->model.clip->dimensions.context;
     char *prompt = prompt_format(dataset_template(dataset, template_index), dataset_class_name(dataset, class_index));
-    if (prompt == NULL)
-        return error_set(error, ERROR_MEMORY, "%s: no memory for a prompt", dataset_name(dataset));
     status result = tokenizer_encode(e->model.tokenizer, prompt, row, context, &tokens, error);
     if (result == OK && tokens > context)
         log_warn(e->log, "%s: prompt \"%s\" has %zu tokens, cut to the model's %zu", dataset_name(dataset), prompt,
@@ -63,11 +62,8 @@ static status open_task(const struct experiment *e, struct task *task, struct er
 {
     size_t classes = dataset_classes(task->dataset), templates = dataset_templates(task->dataset),
            context = e->model.clip->dimensions.context;
-    task->prompts = malloc(array_size(classes, context * sizeof *task->prompts));
-    task->test_prompts = malloc(array_size(array_size(classes, templates), context * sizeof *task->test_prompts));
-    if (task->prompts == NULL || task->test_prompts == NULL)
-        return error_set(error, ERROR_MEMORY, "%s: no memory for %zu prompts", dataset_name(task->dataset),
-                         classes * templates);
+    task->prompts = xmalloc(array_size(classes, context * sizeof *task->prompts));
+    task->test_prompts = xmalloc(array_size(array_size(classes, templates), context * sizeof *task->test_prompts));
     for (size_t c = 0; c < classes; c++) {
         int32_t *of_class = task->test_prompts + c * templates * context;
         for (size_t t = 0; t < templates; t++)
@@ -86,10 +82,9 @@ static void close_task(struct task *task)
 
 static status join_tasks(const struct experiment *e, struct task *joint, struct error *error)
 {
+    (void)error;
     size_t context = e->model.clip->dimensions.context, done = 0;
-    joint->prompts = malloc(array_size(e->data.class_count, context * sizeof *joint->prompts));
-    if (joint->prompts == NULL)
-        return error_set(error, ERROR_MEMORY, "joint training: no memory for %zu prompts", e->data.class_count);
+    joint->prompts = xmalloc(array_size(e->data.class_count, context * sizeof *joint->prompts));
     for (size_t k = 0; k < e->data.task_count; k++) {
         size_t count = dataset_classes(e->data.tasks[k].dataset) * context;
         memcpy(joint->prompts + done, e->data.tasks[k].prompts, count * sizeof *joint->prompts);

@@ -12,6 +12,7 @@
  */
 #include <stdlib.h>
 
+#include "core/alloc.h"
 #include "core/array.h"
 #include "harness/methods/guided.h"
 #include "harness/train/services/herding.h"
@@ -52,9 +53,7 @@ static status show_exemplars(struct method_run *run, struct error *error)
     struct state *s = run->state;
     struct reference_images *images = &s->guided.images;
     size_t count = exemplars_count(&s->exemplars);
-    struct dataset_place *places = malloc(array_size(count, sizeof *places));
-    if (places == NULL)
-        return error_set(error, ERROR_MEMORY, "exemplars: no memory for %zu images", count);
+    struct dataset_place *places = xmalloc(array_size(count, sizeof *places));
     for (size_t i = 0; i < count; i++) {
         size_t task;
         exemplars_at(&s->exemplars, i, &task, &places[i].item);

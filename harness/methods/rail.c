@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "core/alloc.h"
 #include "core/arena.h"
 #include "harness/selectors/frozen_features.h"
 #include "models/clip/cost.h"
@@ -111,11 +112,8 @@ status rail_end_task(struct method_run *run, const struct task *task, struct err
     size_t n = dataset_size(task->dataset, SPLIT_TRAIN);
     struct rows rows = {.features = malloc(array_size(n, d->embed * sizeof(float))),
                         .means = malloc(array_size(n, d->image_width * sizeof(float))),
-                        .labels = malloc(array_size(n, sizeof(int32_t)))};
-    status result =
-        rows.features != NULL && rows.means != NULL && rows.labels != NULL
-            ? learn(run, task, &rows, n, error)
-            : error_set(error, ERROR_MEMORY, "%s: no memory for the features of %zu images", task->settings.name, n);
+                        .labels = xmalloc(array_size(n, sizeof(int32_t)))};
+    status result = learn(run, task, &rows, n, error);
     free(rows.features);
     free(rows.means);
     free(rows.labels);
@@ -170,10 +168,8 @@ status rail_fuse(const struct regression *r, double fusion, size_t first, const 
     learned = learned < classes ? learned : classes;
     struct adapted a = {.items = malloc(array_size(n, sizeof *a.items)),
                         .features = malloc(array_size(n, r->width * sizeof *a.features)),
-                        .scores = malloc(array_size(n, (r->classes + 1) * sizeof *a.scores))};
-    status result = a.items != NULL && a.features != NULL && a.scores != NULL
-                        ? OK
-                        : error_set(error, ERROR_MEMORY, "evaluation: no memory for the scores of %zu images", n);
+                        .scores = xmalloc(array_size(n, (r->classes + 1) * sizeof *a.scores))};
+    status result = OK;
     for (size_t i = 0; result == OK && i < n; i++) {
         bool is = softmax(scores + i * classes, classes) < learned;
         if (adapted != NULL)

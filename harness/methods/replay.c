@@ -9,6 +9,7 @@
  */
 #include <stdlib.h>
 
+#include "core/alloc.h"
 #include "core/array.h"
 #include "harness/methods/methods.h"
 #include "harness/run/experiment.h"
@@ -75,9 +76,7 @@ static status list_images(struct method_run *run, const struct task *task, struc
 {
     struct state *s = run->state;
     size_t batch = batch_of(run, task), count = array_size(task->settings.iterations, batch);
-    struct dataset_place *places = malloc(array_size(count, sizeof *places));
-    if (places == NULL)
-        return error_set(error, ERROR_MEMORY, "replay: no memory for a list of %zu images", count);
+    struct dataset_place *places = xmalloc(array_size(count, sizeof *places));
     for (size_t i = 0; i < count; i++) {
         size_t iteration = i / batch, of = iteration % s->exemplars.tasks,
                next = iteration / s->exemplars.tasks * batch + i % batch;
@@ -93,9 +92,7 @@ static status prepare_classes(struct method_run *run, struct error *error)
 {
     struct state *s = run->state;
     struct experiment *e = run->experiment;
-    s->classes = calloc(s->exemplars.tasks, sizeof *s->classes);
-    if (s->classes == NULL)
-        return error_set(error, ERROR_MEMORY, "replay: no memory for classes");
+    s->classes = xcalloc(s->exemplars.tasks, sizeof *s->classes);
     for (size_t t = 0; t < s->exemplars.tasks; t++)
         TRY(e->model.head->begin_task(e, &e->data.tasks[t], (int32_t)t, run->task_memory, &s->classes[t], error));
     return OK;

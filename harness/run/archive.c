@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/alloc.h"
 #include "core/array.h"
 
 struct archive {
@@ -11,15 +12,14 @@ struct archive {
     struct safetensor *tensors; /* when written: names and data are owned */
 };
 
-status archive_create(struct archive **archive, struct error *error)
+void archive_create(struct archive **archive)
 {
-    *archive = calloc(1, sizeof **archive);
-    return *archive != NULL ? OK : error_set(error, ERROR_MEMORY, "checkpoint: no memory");
+    *archive = xcalloc(1, sizeof **archive);
 }
 
 status archive_open(struct archive **archive, const char *path, struct error *error)
 {
-    TRY(archive_create(archive, error));
+    archive_create(archive);
     status result = safetensors_open(&(*archive)->file, path, error);
     if (result == OK && safetensors_metadata_value((*archive)->file, SAFETENSORS_DIGEST) == NULL)
         result = error_set(error, ERROR_FORMAT,
@@ -47,7 +47,7 @@ void archive_close(struct archive *archive)
 static status add(struct archive *archive, const char *name, enum safetensor_type type, size_t count, void **data,
                   struct error *error)
 {
-    TRY(ARRAY_GROW(archive->tensors, archive->count, "arrays of a checkpoint", error));
+    GROW(archive->tensors, archive->count);
     char *copy = strdup(name);
     size_t bytes = array_size(count, safetensor_type_size(type));
     *data = bytes < SIZE_MAX ? malloc(bytes > 0 ? bytes : 1) : NULL;

@@ -1,6 +1,6 @@
 /* Named arrays in a file, which hold the state for resuming a run.
  *
- *     TRY(archive_create(&archive, error));
+ *     archive_create(&archive);
  *     TRY(archive_put(archive, "selector.thresholds", SAFETENSOR_F32, n, thresholds, error));
  *     TRY(archive_put_device(archive, backend, "image.values", SAFETENSOR_F32, n, group->values, error));
  *     TRY(archive_write(archive, path, metadata, count, error));
@@ -17,7 +17,7 @@
 struct archive;
 
 /* archive_open verifies the digest that archive_write stored. */
-status archive_create(struct archive **archive, struct error *error);
+void archive_create(struct archive **archive);
 status archive_open(struct archive **archive, const char *path, struct error *error);
 void archive_close(struct archive *archive); /* NULL is allowed */
 

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "adapters/statistics.h"
+#include "core/alloc.h"
 #include "core/file.h"
 #include "core/text.h"
 #include "harness/run/passage.h"
@@ -114,12 +115,11 @@ struct checkpoint_snapshot {
 status checkpoint_take(struct checkpoint_snapshot **snapshot, const struct experiment *experiment,
                        const struct selector *selector, const struct checkpoint_place *place, struct error *error)
 {
-    struct checkpoint_snapshot *taken = calloc(1, sizeof *taken);
-    if (taken == NULL)
-        return error_set(error, ERROR_MEMORY, "checkpoint: no memory");
+    struct checkpoint_snapshot *taken = xcalloc(1, sizeof *taken);
     memcpy(taken->identity, experiment->identity, sizeof taken->identity);
     make_labels(&taken->labels, experiment, place);
-    status result = archive_create(&taken->archive, error);
+    archive_create(&taken->archive);
+    status result = OK;
     struct passage p = {.archive = taken->archive, .backend = experiment->model.backend, .saving = true};
     NEXT(result, pass_all(&p, (struct experiment *)experiment, (struct selector *)selector, place, error));
     if (result != OK) {

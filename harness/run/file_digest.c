@@ -9,6 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "core/alloc.h"
 #include "core/file.h"
 #include "core/text.h"
 
@@ -110,9 +111,7 @@ static status read_all(int descriptor, const char *path, struct file_digest *dig
 {
     enum { BLOCK = 1 << 20 };
     struct digest running = digest_begin();
-    uint8_t *block = malloc(BLOCK);
-    if (block == NULL)
-        return error_set(error, ERROR_MEMORY, "%s: no memory to read it", path);
+    uint8_t *block = xmalloc(BLOCK);
     status result = OK;
     digest->bytes = 0;
     for (ssize_t size = 1; result == OK && size > 0;) {

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/alloc.h"
 #include "core/array.h"
 
 static struct watched_split *watched(const struct image_watch *watch, size_t task, enum split split)
@@ -33,7 +34,7 @@ static status open_folders(struct image_watch *watch, struct error *error)
         const char *path = option->type == OPTION_FOLDER ? options_text(s->method_options, option->name) : NULL;
         if (path == NULL)
             continue;
-        TRY(ARRAY_GROW(watch->folders, watch->folder_count, "folders", error));
+        GROW(watch->folders, watch->folder_count);
         struct watched_folder *folder = &watch->folders[watch->folder_count];
         *folder = (struct watched_folder){.option = option->name};
         TRY(dataset_of_images(&folder->dataset, path, error));
@@ -46,9 +47,7 @@ static status open_folders(struct image_watch *watch, struct error *error)
 status image_watch_open(struct image_watch *watch, const struct experiment *experiment, struct error *error)
 {
     *watch = (struct image_watch){.experiment = experiment,
-                                  .splits = calloc(experiment->data.task_count * SPLITS + 1, sizeof *watch->splits)};
-    if (watch->splits == NULL)
-        return error_set(error, ERROR_MEMORY, "run: no memory to watch %zu tasks", experiment->data.task_count);
+                                  .splits = xcalloc(experiment->data.task_count * SPLITS + 1, sizeof *watch->splits)};
     for (size_t task = 0; task < experiment->data.task_count; task++)
         for (int split = 0; split < SPLITS; split++)
             TRY(look_at_task(watch, task, (enum split)split, error));

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "core/alloc.h"
 #include "core/array.h"
 #include "core/file.h"
 #include "core/text.h"
@@ -23,11 +24,6 @@ struct reading {
     const struct settings *settings;
 };
 
-static status no_memory(struct error *error)
-{
-    return error_set(error, ERROR_MEMORY, "suite: no memory for the inputs of a run");
-}
-
 /* --- Rows --- */
 
 /* An absolute path, independent of the working directory. NULL when out of memory. */
@@ -36,24 +32,19 @@ static char *absolute(const char *path)
     char *here = path[0] != '/' ? getcwd(NULL, 0) : NULL;
     while (path[0] == '.' && path[1] == '/')
         path += 2 + strspn(path + 2, "/");
-    char *whole = here != NULL ? path_format("%s/%s", here, path) : strdup(path);
+    char *whole = here != NULL ? path_format("%s/%s", here, path) : xstrdup(path);
     free(here);
     return whole;
 }
 
 /* path becomes the row's. */
-static status add_row(struct inputs *inputs, const struct input_row *row, char *path, struct error *error)
+static void add_row(struct inputs *inputs, const struct input_row *row, char *path)
 {
-    char *digest = strdup(row->digest);
-    if (ARRAY_GROW(inputs->rows, inputs->count, "inputs", error) != OK || digest == NULL || path == NULL) {
-        free(digest);
-        free(path);
-        return no_memory(error);
-    }
+    char *digest = xstrdup(row->digest);
+    GROW(inputs->rows, inputs->count);
     inputs->rows[inputs->count] = *row;
     inputs->rows[inputs->count].path = path;
     inputs->rows[inputs->count++].digest = digest;
-    return OK;
 }
 
 void inputs_free(struct inputs *inputs)
@@ -78,7 +69,8 @@ static status add_file(const struct reading *r, const char *kind, const char *pa
         return error_set(error, ERROR_FORMAT, "model.%s: %s changed while the run started; start again", kind, path);
     struct input_row row = {
         .task = -1, .kind = kind, .files = 1, .bytes = (int64_t)digest.bytes, .digest = digest.hash};
-    return add_row(r->inputs, &row, absolute(path), error);
+    add_row(r->inputs, &row, absolute(path));
+    return OK;
 }
 
 /* The digest of a sharded file covers the index and each shard. */
@@ -111,7 +103,8 @@ static status add_shards(const struct reading *r, const char *path, const struct
     if (read != NULL && !file_stamp_same(&now, read))
         return error_set(error, ERROR_FORMAT, "model.weights: %s changed while the run started; start again", path);
     row.digest = hash;
-    return add_row(r->inputs, &row, absolute(path), error);
+    add_row(r->inputs, &row, absolute(path));
+    return OK;
 }
 
 static status image_configuration(struct clip_config *config, const struct settings *s, const char *weights,
@@ -142,7 +135,8 @@ static status add_configuration(const struct reading *r, const char *weights, st
              clip_activation_name(config.activation));
     digest_text(words, hash);
     struct input_row row = {.task = -1, .kind = "configuration", .digest = hash};
-    return add_row(r->inputs, &row, absolute(weights), error);
+    add_row(r->inputs, &row, absolute(weights));
+    return OK;
 }
 
 static status add_weights(const struct reading *r, struct error *error)
@@ -150,10 +144,8 @@ static status add_weights(const struct reading *r, struct error *error)
     const struct experiment *e = r->experiment;
     const struct file_stamp *read = e != NULL ? &e->model.weights_read : NULL;
     char *weights = weights_path(r->settings->weights);
-    status result = weights != NULL ? OK : no_memory(error);
-    if (result == OK)
-        result = weights_shards_is_index(weights) ? add_shards(r, weights, read, error)
-                                                  : add_file(r, "weights", weights, read, error);
+    status result = weights_shards_is_index(weights) ? add_shards(r, weights, read, error)
+                                                     : add_file(r, "weights", weights, read, error);
     NEXT(result, add_configuration(r, weights, error));
     free(weights);
     return result;
@@ -163,8 +155,7 @@ static status add_vocabulary(const struct reading *r, struct error *error)
 {
     const struct experiment *e = r->experiment;
     char *vocabulary = vocabulary_path(r->settings->vocabulary);
-    status result = vocabulary != NULL ? OK : no_memory(error);
-    NEXT(result, add_file(r, "vocabulary", vocabulary, e != NULL ? &e->model.vocabulary_read : NULL, error));
+    status result = add_file(r, "vocabulary", vocabulary, e != NULL ? &e->model.vocabulary_read : NULL, error);
     free(vocabulary);
     return result;
 }
@@ -185,7 +176,7 @@ static status add_folder(const struct reading *r, const char *kind, const char *
                                 .files = (int64_t)found->files,
                                 .bytes = (int64_t)found->bytes,
                                 .digest = found->digest};
-        result = add_row(r->inputs, &row, absolute(path), error);
+        add_row(r->inputs, &row, absolute(path));
     }
     dataset_close(dataset);
     return result;
@@ -249,12 +240,12 @@ static char *dataset_path(const struct dataset *dataset)
     return whole;
 }
 
-static status add_survey(const struct reading *r, int64_t task, const struct dataset *dataset,
-                         const struct survey *survey, struct error *error)
+static void add_survey(const struct reading *r, int64_t task, const struct dataset *dataset,
+                       const struct survey *survey)
 {
     static const char *const kinds[SPLITS] = {[SPLIT_TRAIN] = "train", [SPLIT_TEST] = "test"};
     struct input_row prompts = {.task = task, .kind = "prompts", .digest = survey->prompts};
-    TRY(add_row(r->inputs, &prompts, dataset_path(dataset), error));
+    add_row(r->inputs, &prompts, dataset_path(dataset));
     for (int split = 0; split < SPLITS; split++) {
         const struct survey_split *found = &survey->splits[split];
         struct input_row row = {.task = task,
@@ -262,9 +253,8 @@ static status add_survey(const struct reading *r, int64_t task, const struct dat
                                 .files = (int64_t)found->files,
                                 .bytes = (int64_t)found->bytes,
                                 .digest = found->digest};
-        TRY(add_row(r->inputs, &row, dataset_path(dataset), error));
+        add_row(r->inputs, &row, dataset_path(dataset));
     }
-    return OK;
 }
 
 static status survey_again(const struct reading *r, int64_t task, const struct task_settings *s,
@@ -276,7 +266,7 @@ static status survey_again(const struct reading *r, int64_t task, const struct t
     if (result == OK)
         result = surveyor_look(r->surveyor, &survey, dataset, subject, error);
     if (result == OK)
-        result = add_survey(r, task, dataset, &survey, error);
+        add_survey(r, task, dataset, &survey);
     dataset_close(dataset);
     return result == OK || result == ERROR_STOPPED ? result : error_context(error, "task %s", s->name);
 }
@@ -288,25 +278,21 @@ static status add_dataset(const struct reading *r, size_t k, size_t count, struc
     struct task_settings s;
     settings_of_task(&s, r->suite, options_list_item(suite_options(r->suite, "data"), "order", k));
     if (r->experiment != NULL && !cut && r->settings->shots == 0)
-        return add_survey(r, (int64_t)k, r->experiment->data.tasks[k].dataset, &r->experiment->data.tasks[k].survey,
-                          error);
+        add_survey(r, (int64_t)k, r->experiment->data.tasks[k].dataset, &r->experiment->data.tasks[k].survey);
+    return OK;
     return survey_again(r, cut ? -1 : (int64_t)k, &s, &(struct surveyor_subject){s.name, k + 1, count}, error);
 }
 
 /* --- All of it --- */
 
-status inputs_identify(const struct inputs *inputs, const char *settings_hash, char hash[DIGEST_SIZE],
-                       struct error *error)
+void inputs_identify(const struct inputs *inputs, const char *settings_hash, char hash[DIGEST_SIZE])
 {
     struct text text = {0};
     text_add(&text, "settings %s\n", settings_hash);
     for (size_t i = 0; i < inputs->count; i++)
         text_add(&text, "%lld %s %s\n", (long long)inputs->rows[i].task, inputs->rows[i].kind, inputs->rows[i].digest);
-    if (!text.failed)
-        digest_text(text.data, hash);
-    status result = text.failed ? no_memory(error) : OK;
+    digest_text(text.data, hash);
     text_free(&text);
-    return result;
 }
 
 status inputs_read(struct inputs *inputs, struct surveyor *surveyor, const struct suite *suite,
@@ -325,7 +311,8 @@ status inputs_read(struct inputs *inputs, struct surveyor *surveyor, const struc
     TRY(add_selector(&r, error));
     for (size_t k = 0; k < count; k++)
         TRY(add_dataset(&r, k, count, error));
-    return inputs_identify(inputs, suite_settings_hash(suite), inputs->hash, error);
+    inputs_identify(inputs, suite_settings_hash(suite), inputs->hash);
+    return OK;
 }
 
 /* but: options to leave out; NULL: none. */
@@ -343,7 +330,7 @@ static void add_paths(struct text *text, const struct options *options)
             text_add(text, "%s=%s\n", option->name, options_as_text(options, option->name));
 }
 
-status inputs_key(const struct suite *suite, char key[DIGEST_SIZE], struct error *error)
+void inputs_key(const struct suite *suite, char key[DIGEST_SIZE])
 {
     const struct options *data = suite_options(suite, "data"), *training = suite_options(suite, "training");
     struct text text = {0};
@@ -356,11 +343,9 @@ status inputs_key(const struct suite *suite, char key[DIGEST_SIZE], struct error
         text_add(&text, "%s:\n", name);
         add_options(&text, suite_entry(suite, "tasks", name), training);
     }
-    if (!text.failed)
-        digest_text(text.data, key);
-    status result = text.failed ? no_memory(error) : OK;
+
+    digest_text(text.data, key);
     text_free(&text);
-    return result;
 }
 
 char *inputs_describe(const struct input_row *row, const struct experiment *e)

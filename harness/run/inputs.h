@@ -31,12 +31,11 @@ status inputs_read(struct inputs *inputs, struct surveyor *surveyor, const struc
 void inputs_free(struct inputs *inputs);
 
 /* Computes the hash of a run with other settings on the same inputs. */
-status inputs_identify(const struct inputs *inputs, const char *settings_hash, char hash[DIGEST_SIZE],
-                       struct error *error);
+void inputs_identify(const struct inputs *inputs, const char *settings_hash, char hash[DIGEST_SIZE]);
 
 /* The digest of all settings that locate the inputs and determine how they are read. Suites with the same key have the
  * same inputs. */
-status inputs_key(const struct suite *suite, char key[DIGEST_SIZE], struct error *error);
+void inputs_key(const struct suite *suite, char key[DIGEST_SIZE]);
 
 /* "the test images of mnist (/data/MNIST)", for messages. The caller frees; NULL when out of memory. */
 char *inputs_describe(const struct input_row *row, const struct experiment *experiment);

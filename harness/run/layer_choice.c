@@ -96,7 +96,7 @@ static status score_tasks(struct experiment *e, struct progress *progress, struc
     TRY(experiment_reopen(e, e->model.groups & ~(unsigned)GROUPS_TOWERS, MODEL_ALONE, error));
     size_t blocks[TOWERS];
     count_blocks(e, blocks);
-    TRY(layer_scores_create(scores, e->data.task_count, blocks, error));
+    layer_scores_create(scores, e->data.task_count, blocks);
     for (size_t k = 0; k < e->data.task_count; k++)
         TRY(score_task(&scoring, &e->data.tasks[k], error));
     return OK;
@@ -153,9 +153,11 @@ static status read_scores(const struct experiment *e, const char *path, struct l
         return error_context(error, "cannot read the scores of blocks; delete the file to compute them again");
     *found = is_of_run(file, e);
     count_blocks(e, blocks);
-    status result = *found ? layer_scores_create(scores, e->data.task_count, blocks, error) : OK;
-    if (*found)
-        NEXT(result, read_values(file, scores, error));
+    status result = OK;
+    if (*found) {
+        layer_scores_create(scores, e->data.task_count, blocks);
+        result = read_values(file, scores, error);
+    }
     safetensors_close(file);
     return result;
 }

@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "core/alloc.h"
 #include "harness/heads/heads.h"
 #include "harness/run/weights.h"
 #include "harness/train/guard.h"
@@ -89,9 +90,7 @@ void model_close(struct experiment *e)
 status model_open_replica(struct experiment **result, const struct experiment *leader, size_t number,
                           struct error *error)
 {
-    struct experiment *e = calloc(1, sizeof *e);
-    if (e == NULL)
-        return error_set(error, ERROR_MEMORY, "suite: no memory for a replica");
+    struct experiment *e = xcalloc(1, sizeof *e);
     *e = (struct experiment){.suite = leader->suite,
                              .settings = leader->settings,
                              .seed = leader->seed,
@@ -168,8 +167,6 @@ status model_restart(struct experiment *e, struct error *error)
         return start_adapters(e, error);
     }
     char *path = weights_path(e->settings.weights);
-    if (path == NULL)
-        return error_set(error, ERROR_MEMORY, "model: no memory for a path");
     status result = reload_weights(e, path, error);
     free(path);
     return result;

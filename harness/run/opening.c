@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/alloc.h"
 #include "harness/run/model_opening.h"
 #include "harness/run/tasks.h"
 #include "harness/train/method_run.h"
@@ -34,9 +35,7 @@ static status open_cache(struct experiment *e, struct error *error)
 static status open_experiment(struct experiment **result, const struct suite *suite, uint64_t seed, bool frozen,
                               const struct log *log, struct error *error)
 {
-    struct experiment *e = calloc(1, sizeof *e);
-    if (e == NULL)
-        return error_set(error, ERROR_MEMORY, "suite: no memory for a run");
+    struct experiment *e = xcalloc(1, sizeof *e);
     *e = (struct experiment){.suite = suite, .seed = seed, .log = log};
     memcpy(e->identity, suite_settings_hash(suite), sizeof e->identity);
     status opened = settings_read(&e->settings, suite, error);
@@ -83,9 +82,7 @@ status experiment_open_frozen(struct experiment **experiment, const struct suite
 status experiment_open_model(struct experiment **result, const struct settings *settings, const struct log *log,
                              struct error *error)
 {
-    struct experiment *e = calloc(1, sizeof *e);
-    if (e == NULL)
-        return error_set(error, ERROR_MEMORY, "model: no memory for its description");
+    struct experiment *e = xcalloc(1, sizeof *e);
     *e = (struct experiment){.settings = *settings, .log = log};
     status opened = model_open(e, error);
     if (opened == OK)
@@ -104,9 +101,7 @@ status experiment_open_recorded(struct experiment **result, const struct setting
                                 const struct recorded *recorded, struct task *tasks, size_t task_count,
                                 struct error *error)
 {
-    struct experiment *e = calloc(1, sizeof *e);
-    if (e == NULL)
-        return error_set(error, ERROR_MEMORY, "model: no memory for its description");
+    struct experiment *e = xcalloc(1, sizeof *e);
     *e = (struct experiment){
         .settings = *settings, .recorded = recorded, .data.tasks = tasks, .data.task_count = task_count};
     e->model.groups = settings->method->groups(settings->method_options);

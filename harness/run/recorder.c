@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/alloc.h"
 #include "core/file.h"
 #include "core/text.h"
 #include "harness/methods/methods.h"
@@ -75,9 +76,7 @@ status record_start(struct recorder *r, const struct inputs *inputs, const struc
 static status record_classes(const struct recorder *r, const struct task *task, struct error *error)
 {
     size_t count = dataset_classes(task->dataset);
-    const char **names = malloc(array_size(count, sizeof *names));
-    if (names == NULL)
-        return error_set(error, ERROR_MEMORY, "results: no memory for %zu classes", count);
+    const char **names = xmalloc(array_size(count, sizeof *names));
     for (size_t c = 0; c < count; c++)
         names[c] = dataset_class_name(task->dataset, c);
     status result = store_add_task_classes(r->store, r->run, (int64_t)task->index, names, count, error);
@@ -88,9 +87,7 @@ static status record_classes(const struct recorder *r, const struct task *task, 
 static status record_labels(const struct recorder *r, const struct task *task, struct error *error)
 {
     size_t count = dataset_size(task->dataset, SPLIT_TEST);
-    uint16_t *labels = malloc(array_size(count, sizeof *labels));
-    if (labels == NULL)
-        return error_set(error, ERROR_MEMORY, "results: no memory for the labels of %zu images", count);
+    uint16_t *labels = xmalloc(array_size(count, sizeof *labels));
     for (size_t i = 0; i < count; i++)
         labels[i] = (uint16_t)dataset_label(task->dataset, SPLIT_TEST, i);
     status result = store_add_test_labels(r->store, r->run, (int64_t)task->index, labels, count, error);
@@ -178,9 +175,7 @@ status record_session(const struct recorder *r, struct error *error)
                               .cpu = cpu.data,
                               .gpu = gpu.data,
                               .driver = gpus.count > 0 ? gpus.versions : NULL};
-    bool failed = command.failed || libraries.failed || cpu.failed || gpu.failed;
-    status result = failed ? error_set(error, ERROR_MEMORY, "results: no memory to describe the program")
-                           : store_add_session(r->store, r->run, &row, error);
+    status result = store_add_session(r->store, r->run, &row, error);
     text_free(&command);
     text_free(&libraries);
     text_free(&cpu);
@@ -192,9 +187,7 @@ static status record_routers(const struct recorder *r, int64_t after_task, const
                              struct error *error)
 {
     size_t tasks = r->experiment->data.task_count;
-    uint64_t *counts = calloc(tasks + 1, sizeof *counts);
-    if (counts == NULL)
-        return error_set(error, ERROR_MEMORY, "results: no memory for %zu routers", tasks);
+    uint64_t *counts = xcalloc(tasks + 1, sizeof *counts);
     for (size_t i = 0; i < set->n; i++)
         counts[set->router[i] + 1]++;
     struct router_choices_row row = {
@@ -243,7 +236,7 @@ static status record_patches_of(const struct recorder *r, int64_t after_task, co
     const struct patch_experts *patches = &set->patches;
     size_t item = patch_experts_item(patches, image), count = patches->side * patches->side;
     char *file = file_of(set, item);
-    status result = file != NULL ? OK : error_set(error, ERROR_MEMORY, "results: no memory for the name of an image");
+    status result = OK;
     for (size_t b = 0; result == OK && b < patches->blocks; b++) {
         struct patch_experts_row row = {
             .after_task = after_task,

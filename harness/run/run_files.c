@@ -1,4 +1,5 @@
 #include "harness/run/run_files.h"
+#include "core/alloc.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -43,9 +44,7 @@ static bool is_run_file(int folder, const char *name, uint64_t *bytes)
 static status list(struct run_files *files, struct error *error)
 {
     TRY(directory_list(&files->entries, files->folder, error));
-    files->name = malloc((files->entries.count + 1) * sizeof *files->name);
-    if (files->name == NULL)
-        return error_set(error, ERROR_MEMORY, "%s: no memory for its files", files->folder);
+    files->name = xmalloc((files->entries.count + 1) * sizeof *files->name);
     for (size_t i = 0; i < files->entries.count; i++) {
         bool own = is_run_file(files->descriptor, files->entries.names[i], &files->bytes);
         if (own)
@@ -67,8 +66,8 @@ static status open_folder(struct run_files *files, const char *folder, struct er
         return error_set(error, ERROR_BUSY,
                          "%s: in use by a run of another database with the same suite and seed; wait for it or stop it",
                          folder);
-    files->folder = strdup(folder);
-    return files->folder != NULL ? list(files, error) : error_set(error, ERROR_MEMORY, "%s: out of memory", folder);
+    files->folder = xstrdup(folder);
+    return list(files, error);
 }
 
 status run_files_find(struct run_files *files, const char *folder, int64_t seed, struct error *error)

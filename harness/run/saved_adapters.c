@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "adapters/files/adapter_file.h"
+#include "core/alloc.h"
 #include "harness/selectors/selectors.h"
 #include "models/files/clip_digest.h"
 #include "models/files/weights_file.h"
@@ -75,8 +76,7 @@ status saved_adapters_write(const struct experiment *e, const struct selector *s
 {
     struct adapter_card card = {0};
     char digest[CLIP_DIGEST_SIZE], *model = experiment_model_name(e);
-    status result = model != NULL ? clip_digest(e->model.clip, digest, error)
-                                  : error_set(error, ERROR_MEMORY, "%s: no memory for the model's name", path);
+    status result = clip_digest(e->model.clip, digest, error);
     if (result == OK)
         result = describe(&card, e, selector, task, error);
     card.model = model;
@@ -145,9 +145,7 @@ static status open_with_routers(const struct saved_adapters *saved, struct clip 
                                 const int *routers, size_t count, struct adapters **adapters, struct error *error)
 {
     const struct adapter_card *card = &saved->card;
-    int *all = malloc(array_size(count + card->task_count + 1, sizeof *all));
-    if (all == NULL)
-        return error_set(error, ERROR_MEMORY, "%s: no memory for %zu routers", safetensors_path(saved->file), count);
+    int *all = xmalloc(array_size(count + card->task_count + 1, sizeof *all));
     memcpy(all, routers, count * sizeof *routers);
     for (size_t k = 0; k < card->task_count; k++)
         all[count + k] = card->tasks[k].trained ? adapter_card_router(card, k) : ROUTER_NONE;

@@ -345,8 +345,7 @@ static status choose_blocks(struct run *r, struct error *error)
 {
     bool settled;
     char *path = run_scores_file(r->folder);
-    status result = path != NULL ? OK : error_set(error, ERROR_MEMORY, "run: no memory for a path");
-    NEXT(result, layer_choice_settle(r->e, path, r->sequence->progress, &settled, error));
+    status result = layer_choice_settle(r->e, path, r->sequence->progress, &settled, error);
     if (result == OK && settled)
         result = record_file(&r->recorder, -1, "layer_scores", path, error);
     free(path);

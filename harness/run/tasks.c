@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/alloc.h"
 #include "core/file.h"
 #include "datasets/same_names.h"
 #include "harness/methods/methods.h"
@@ -29,13 +30,10 @@ static status check_dataset(const struct task *task, struct error *error)
 }
 
 /* Returns the number of classes without images in the splits from `from` on, and the first of them. */
-static status count_empty(const struct dataset *dataset, enum split from, size_t *count, size_t *first,
-                          struct error *error)
+static void count_empty(const struct dataset *dataset, enum split from, size_t *count, size_t *first)
 {
     size_t classes = dataset_classes(dataset);
-    bool *seen = calloc(classes, sizeof *seen);
-    if (seen == NULL)
-        return error_set(error, ERROR_MEMORY, "%s: no memory for %zu classes", dataset_name(dataset), classes);
+    bool *seen = xcalloc(classes, sizeof *seen);
     for (int split = from; split < SPLITS; split++)
         for (size_t i = 0; i < dataset_size(dataset, (enum split)split); i++)
             seen[dataset_label(dataset, (enum split)split, i)] = true;
@@ -46,7 +44,6 @@ static status count_empty(const struct dataset *dataset, enum split from, size_t
             ++*count;
         }
     free(seen);
-    return OK;
 }
 
 /* A class without images is a mistake, unless a part of the dataset is enough (on_missing). */
@@ -55,7 +52,7 @@ static status require_images(const struct experiment *e, const struct task *task
     const struct task_settings *s = &task->settings;
     const struct options *options = suite_entry(e->suite, "tasks", s->name);
     size_t empty, first = 0, classes = dataset_classes(task->dataset);
-    TRY(count_empty(task->dataset, SPLIT_TRAIN, &empty, &first, error));
+    count_empty(task->dataset, SPLIT_TRAIN, &empty, &first);
     if (empty == 0)
         return OK;
     const char *name = dataset_class_name(task->dataset, first);
@@ -69,17 +66,16 @@ static status require_images(const struct experiment *e, const struct task *task
     return OK;
 }
 
-static status report_untested(const struct experiment *e, const struct task *task, struct error *error)
+static void report_untested(const struct experiment *e, const struct task *task)
 {
     size_t untested, first = 0;
-    TRY(count_empty(task->dataset, SPLIT_TEST, &untested, &first, error));
+    count_empty(task->dataset, SPLIT_TEST, &untested, &first);
     if (untested > 0)
         log_info(e->log,
                  "%s under %s: classes without a test image, of which accuracy says nothing: %zu of %zu, the first is "
                  "\"%s\"",
                  task->settings.name, task->settings.root, untested, dataset_classes(task->dataset),
                  dataset_class_name(task->dataset, first));
-    return OK;
 }
 
 status tasks_check(const struct experiment *e, const struct task *task, struct error *error)
@@ -88,7 +84,8 @@ status tasks_check(const struct experiment *e, const struct task *task, struct e
     if (task->part_name != NULL)
         return OK;
     TRY(require_images(e, task, error));
-    return report_untested(e, task, error);
+    report_untested(e, task);
+    return OK;
 }
 
 status tasks_open_dataset(struct dataset **dataset, const struct suite *suite, const struct task_settings *s,
@@ -143,8 +140,6 @@ static status open_part(struct experiment *e, size_t k, size_t *classes, struct 
     task->index = k;
     task->settings = e->data.whole.settings;
     task->part_name = path_format("%s-%zu", e->data.whole.settings.name, k + 1);
-    if (task->part_name == NULL)
-        return error_set(error, ERROR_MEMORY, "%s: no memory for a name", e->data.whole.settings.name);
     task->settings.name = task->part_name;
     TRY(dataset_select(&task->dataset, e->data.whole.dataset, classes, count, error));
     TRY(check_dataset(task, error));
@@ -156,8 +151,8 @@ static status open_parts(struct experiment *e, struct error *error)
 {
     TRY(open_task(e, &e->data.whole, 0, options_list_item(suite_options(e->suite, "data"), "order", 0), error));
     TRY(label_split_create(&e->data.cut, e, &e->data.whole, error));
-    size_t *classes = malloc(array_size(e->data.cut->classes, sizeof *classes));
-    status result = classes != NULL ? OK : error_set(error, ERROR_MEMORY, "%s: no memory", e->data.whole.settings.name);
+    size_t *classes = xmalloc(array_size(e->data.cut->classes, sizeof *classes));
+    status result = OK;
     for (size_t k = 0; result == OK && k < e->settings.task_count; k++) {
         e->data.task_count = k + 1;
         result = open_part(e, k, classes, error);
@@ -183,9 +178,7 @@ static status number_classes(struct experiment *e, struct error *error)
 
 static status open_tasks(struct experiment *e, struct error *error)
 {
-    e->data.tasks = calloc(e->settings.task_count, sizeof *e->data.tasks);
-    if (e->data.tasks == NULL)
-        return error_set(error, ERROR_MEMORY, "suite: no memory for %zu tasks", e->settings.task_count);
+    e->data.tasks = xcalloc(e->settings.task_count, sizeof *e->data.tasks);
     if (e->settings.split.cut != CUT_NONE)
         return open_parts(e, error);
     for (size_t k = 0; k < e->settings.task_count; k++) {
@@ -200,9 +193,9 @@ static status report_shared_names(const struct experiment *e, struct error *erro
 {
     size_t count = 0;
     struct same_names same;
-    const char **names = malloc(array_size(e->data.class_count, sizeof *names));
-    const struct task **of = malloc(array_size(e->data.class_count, sizeof(const struct task *)));
-    status result = names != NULL && of != NULL ? OK : error_set(error, ERROR_MEMORY, "no memory for class names");
+    const char **names = xmalloc(array_size(e->data.class_count, sizeof *names));
+    const struct task **of = xmalloc(array_size(e->data.class_count, sizeof(const struct task *)));
+    status result = OK;
     for (size_t k = 0; result == OK && k < e->data.task_count; k++)
         for (size_t c = 0; c < dataset_classes(e->data.tasks[k].dataset); c++) {
             of[count] = &e->data.tasks[k];
@@ -232,16 +225,14 @@ static status open_named(const struct experiment *e, struct task *task, const st
                          struct error *error)
 {
     task->settings.name = named->name;
-    TRY(dataset_of_names(&task->dataset, named->classes.items, named->classes.count, named->templates.items,
-                         named->templates.count, error));
+    dataset_of_names(&task->dataset, named->classes.items, named->classes.count, named->templates.items,
+                     named->templates.count);
     return open_classes(e, task, error);
 }
 
 status tasks_open_named(struct experiment *e, const struct adapter_card *card, struct error *error)
 {
-    e->data.tasks = calloc(card->task_count, sizeof *e->data.tasks);
-    if (e->data.tasks == NULL)
-        return error_set(error, ERROR_MEMORY, "adapters: no memory for %zu tasks", card->task_count);
+    e->data.tasks = xcalloc(card->task_count, sizeof *e->data.tasks);
     for (size_t k = 0; k < card->task_count; k++) {
         e->data.task_count = k + 1;
         e->data.tasks[k].index = k;

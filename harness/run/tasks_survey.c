@@ -32,7 +32,7 @@ status tasks_survey(struct experiment *e, struct surveyor *surveyor, struct erro
         text_add(&names, "%s%s", unfit++ > 0 ? ", " : "", e->data.tasks[k].settings.name);
     }
     if (result == ERROR_FORMAT && unfit > 1)
-        error_context(error, "%zu tasks have images that cannot be used: %s", unfit, names.failed ? "…" : names.data);
+        error_context(error, "%zu tasks have images that cannot be used: %s", unfit, names.data);
     text_free(&names);
     return result == OK ? joint_gather(e, error) : result;
 }

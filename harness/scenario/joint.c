@@ -1,4 +1,5 @@
 #include "harness/scenario/joint.h"
+#include "core/alloc.h"
 
 #include <stdlib.h>
 
@@ -13,9 +14,7 @@ static status gather(struct experiment *e, struct error *error)
     }
     if (s->warmup_epochs > 0)
         s->warmup = s->warmup_epochs * s->epoch_length;
-    const struct dataset **parts = calloc(e->data.task_count, sizeof *parts);
-    if (parts == NULL)
-        return error_set(error, ERROR_MEMORY, "joint training: no memory for %zu tasks", e->data.task_count);
+    const struct dataset **parts = xcalloc(e->data.task_count, sizeof *parts);
     for (size_t k = 0; k < e->data.task_count; k++)
         parts[k] = e->data.tasks[k].dataset;
     dataset_close(e->data.joint.dataset);

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "core/alloc.h"
 #include "core/characters.h"
 #include "harness/heads/class_features.h"
 #include "harness/scenario/class_order.h"
@@ -32,10 +33,7 @@ static double dot(const float *a, const float *b, size_t n)
 static status measure(struct experiment *e, const struct task *whole, int32_t *cosines, struct error *error)
 {
     size_t classes = dataset_classes(whole->dataset), embed = e->model.clip->dimensions.embed;
-    float *features = malloc(array_size(classes, embed * sizeof *features));
-    if (features == NULL)
-        return error_set(error, ERROR_MEMORY, "%s: no memory for the features of %zu class names", whole->settings.name,
-                         classes);
+    float *features = xmalloc(array_size(classes, embed * sizeof *features));
     status result = read_features(e, whole, features, error);
     for (size_t i = 0; result == OK && i < classes; i++)
         for (size_t j = 0; j <= i; j++)
@@ -58,12 +56,10 @@ static void add_pairs(const struct label_split *split, const int32_t *cosines, d
         }
 }
 
-static status average(struct label_split *split, const int32_t *cosines, struct error *error)
+static void average(struct label_split *split, const int32_t *cosines)
 {
-    size_t tasks = split->tasks, *pairs = calloc(tasks * tasks, sizeof *pairs), count[2] = {0};
+    size_t tasks = split->tasks, *pairs = xcalloc(tasks * tasks, sizeof *pairs), count[2] = {0};
     double sum[2] = {0};
-    if (pairs == NULL)
-        return error_set(error, ERROR_MEMORY, "no memory for the similarities of %zu tasks", tasks);
     add_pairs(split, cosines, split->cosines, pairs);
     for (size_t i = 0; i < tasks * tasks; i++) {
         bool same = i / tasks == i % tasks;
@@ -74,7 +70,6 @@ static status average(struct label_split *split, const int32_t *cosines, struct 
     split->within = count[true] > 0 ? sum[true] / (double)count[true] : NAN;
     split->between = count[false] > 0 ? sum[false] / (double)count[false] : NAN;
     free(pairs);
-    return OK;
 }
 
 static status check_sizes(const struct task *whole, size_t tasks, struct error *error)
@@ -119,7 +114,8 @@ static status fill(struct label_split *split, struct experiment *e, const struct
     NEXT(result, s->cut == CUT_BY_LABELS ? cut_by_labels(split, s, cosines, error)
                                          : class_order_cut(suite_options(e->suite, "data"), whole->settings.name,
                                                            split->classes, split->order, split->task_of, error));
-    NEXT(result, average(split, cosines, error));
+    if (result == OK)
+        average(split, cosines);
     free(cosines);
     return result;
 }
@@ -128,9 +124,7 @@ status label_split_create(struct label_split **result, struct experiment *e, con
                           struct error *error)
 {
     TRY(check_sizes(whole, e->settings.task_count, error));
-    struct label_split *split = calloc(1, sizeof *split);
-    if (split == NULL)
-        return error_set(error, ERROR_MEMORY, "%s: no memory for a cut", whole->settings.name);
+    struct label_split *split = xcalloc(1, sizeof *split);
     *split = (struct label_split){.classes = dataset_classes(whole->dataset), .tasks = e->settings.task_count};
     status filled = fill(split, e, whole, error);
     if (filled != OK) {

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/alloc.h"
 #include "core/rng.h"
 
 enum { FEW_ITEMS = 512, STARTS_OF_FEW = 32, STARTS_OF_MANY = 4 }; /* a start costs O(items²) */
@@ -212,11 +213,10 @@ static status cut_mixed(const struct class_partition *partition, uint32_t *part_
 {
     size_t n = partition->n;
     struct class_partition together = *partition;
-    uint32_t *items = malloc(2 * n * sizeof *items);
-    int32_t *similar = malloc(n * n * sizeof *similar);
+    uint32_t *items = xmalloc(2 * n * sizeof *items);
+    int32_t *similar = xmalloc(n * n * sizeof *similar);
     together.goal = PARTITION_TOGETHER;
-    status result = items != NULL && similar != NULL ? cut_for_one_goal(&together, part_of, error)
-                                                     : error_set(error, ERROR_MEMORY, "no memory to cut %zu items", n);
+    status result = cut_for_one_goal(&together, part_of, error);
     NEXT(result, cut_rest_apart(partition, (partition->parts + 1) / 2, part_of, items, items + n, similar, error));
     free(similar);
     free(items);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/alloc.h"
 #include "harness/selectors/frozen_features.h"
 #include "harness/train/batches.h"
 #include "harness/train/guard.h"
@@ -53,11 +54,9 @@ static status open_alexnet(struct selector *selector, struct error *error)
 status coders_open(struct selector *selector, enum parameters_mode mode, struct error *error)
 {
     struct experiment *e = selector->experiment;
-    struct state *state = calloc(1, sizeof *state);
+    struct state *state = xcalloc(1, sizeof *state);
     selector->state = state;
-    selector->coders = calloc(selector->tasks + 1, sizeof(struct autoencoder *));
-    if (state == NULL || selector->coders == NULL)
-        return error_set(error, ERROR_MEMORY, "selector: no memory for %zu autoencoders", selector->tasks);
+    selector->coders = xcalloc(selector->tasks + 1, sizeof(struct autoencoder *));
     TRY(open_alexnet(selector, error));
     for (size_t k = 0; k < selector->tasks + selector->unrelated; k++)
         TRY(autoencoder_create(&selector->coders[k], e->model.backend, &e->model.memory, width_of(selector),
@@ -266,10 +265,8 @@ static status learn(struct selector *selector, const struct subject *subject, co
     struct backend *backend = selector->experiment->model.backend;
     struct parameters *learner = state->learner->parameters, *kept = selector->coders[subject->coder]->parameters;
     struct source source;
-    uint32_t *order = malloc(array_size(n + 1, sizeof *order));
-    status result =
-        order != NULL ? OK : error_set(error, ERROR_MEMORY, "selector: no memory for the order of %zu images", n);
-    NEXT(result, open_source(&source, selector, images, selector->settings.batch, error));
+    uint32_t *order = xmalloc(array_size(n + 1, sizeof *order));
+    status result = open_source(&source, selector, images, selector->settings.batch, error);
     NEXT(result, autoencoder_initialize(state->learner, selector->experiment->seed, (uint32_t)subject->number, error));
     NEXT(result, parameters_reset(learner, error));
     NEXT(result, learn_steps(selector, subject, &source, n, order, error));
@@ -307,16 +304,13 @@ static status learn_unrelated(struct selector *selector, const struct dataset *d
     struct experiment *e = selector->experiment;
     size_t all = dataset_size(dataset, SPLIT_TRAIN), most = UNRELATED_ITERATIONS * selector->settings.batch,
            n = all < most ? all : most;
-    uint32_t *items = malloc(array_size(all + 1, sizeof *items));
-    float *means = malloc(array_size(n + 1, e->model.clip->dimensions.image_width * sizeof *means));
+    uint32_t *items = xmalloc(array_size(all + 1, sizeof *items));
+    float *means = xmalloc(array_size(n + 1, e->model.clip->dimensions.image_width * sizeof *means));
     struct selector_images images = {
         .n = n, .means = means, .dataset = dataset, .split = SPLIT_TRAIN, .items = items, .stop = e->stop};
     struct rng rng = rng_make(e->seed, RNG_SELECTOR, UNRELATED_TASK, 15);
-    status result = items != NULL && means != NULL
-                        ? OK
-                        : error_set(error, ERROR_MEMORY, "selector.unrelated: no memory for %zu images", n);
-    if (result == OK)
-        rng_permutation(&rng, all, items);
+    status result = OK;
+    rng_permutation(&rng, all, items);
     if (selector->kind->features == FEATURES_PATCHES)
         NEXT(result, frozen_features(e, dataset, SPLIT_TRAIN, items, n, means, NULL, e->stop, error));
     NEXT(result, learn(selector,
@@ -358,9 +352,7 @@ status coders_keep(struct selector *selector, const struct passage *p, size_t tr
 
 status coders_write(const struct selector *selector, struct selector_tensors *tensors, struct error *error)
 {
-    struct autoencoder **coders = malloc((selector->trained + 1) * sizeof *coders);
-    if (coders == NULL)
-        return error_set(error, ERROR_MEMORY, "selector: no memory to save %zu autoencoders", selector->trained);
+    struct autoencoder **coders = xmalloc((selector->trained + 1) * sizeof *coders);
     memcpy(coders, selector->coders, selector->trained * sizeof *coders);
     coders[selector->trained] = selector->coders[selector->tasks];
     status result = selector_tensors_add_coders(tensors, coders, selector->trained + selector->unrelated, error);

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/alloc.h"
 #include "harness/selectors/prototypes.h"
 
 enum { HELD_OUT = 256 /* images of a task that set its threshold, at most */ };
@@ -30,18 +31,14 @@ static size_t most(const struct selector_settings *settings)
 static status open_gaussian(struct selector *selector, enum parameters_mode mode, struct error *error)
 {
     size_t n = selector->tasks, width = selector->experiment->model.clip->dimensions.embed;
-    struct state *s = calloc(1, sizeof *s);
+    struct state *s = xcalloc(1, sizeof *s);
     (void)mode;
-    if (s == NULL)
-        return error_set(error, ERROR_MEMORY, "selector: no memory for its description");
     selector->state = s;
-    s->scatter = calloc(width * width, sizeof *s->scatter);
-    s->classes = calloc(n, sizeof *s->classes);
-    s->held_out = calloc(n, sizeof *s->held_out);
-    s->means = calloc(n, sizeof *s->means);
-    s->held = calloc(n, sizeof *s->held);
-    if (s->scatter == NULL || s->classes == NULL || s->held_out == NULL || s->means == NULL || s->held == NULL)
-        return error_set(error, ERROR_MEMORY, "selector: no memory for a covariance of %zu features", width);
+    s->scatter = xcalloc(width * width, sizeof *s->scatter);
+    s->classes = xcalloc(n, sizeof *s->classes);
+    s->held_out = xcalloc(n, sizeof *s->held_out);
+    s->means = xcalloc(n, sizeof *s->means);
+    s->held = xcalloc(n, sizeof *s->held);
     return prototypes_open(&s->prototypes, selector, true, error);
 }
 
@@ -110,11 +107,9 @@ static status whiten(struct selector *selector, struct error *error)
 {
     struct state *s = selector->state;
     size_t width = s->prototypes.width;
-    double *covariance = malloc(array_size(width * width, sizeof *covariance)),
-           *inverse = malloc(array_size(width * width, sizeof *inverse));
-    status result = covariance != NULL && inverse != NULL
-                        ? OK
-                        : error_set(error, ERROR_MEMORY, "selector: no memory for a covariance of %zu features", width);
+    double *covariance = xmalloc(array_size(width * width, sizeof *covariance)),
+           *inverse = xmalloc(array_size(width * width, sizeof *inverse));
+    status result = OK;
     if (result == OK) {
         estimate(s, selector->settings.shrinkage, covariance);
         if (factorise(covariance, width))
@@ -132,30 +127,27 @@ static status whiten(struct selector *selector, struct error *error)
 
 /* --- A task --- */
 
-static status take_rows(float **rows, size_t count, size_t width, struct error *error)
+static void take_rows(float **rows, size_t count, size_t width)
 {
     free(*rows);
-    *rows = calloc(array_size(count + 1, width), sizeof **rows);
-    return *rows != NULL ? OK : error_set(error, ERROR_MEMORY, "selector: no memory for %zu rows", count);
+    *rows = xcalloc(array_size(count + 1, width), sizeof **rows);
 }
 
 /* The means of the classes that have images among the rows [n, width], one below the other in task k's; place [classes]:
  * the row of each. */
-static status class_means(struct state *s, size_t k, const float *rows, const int32_t *labels, size_t n, size_t *place,
-                          size_t classes, struct error *error)
+static void class_means(struct state *s, size_t k, const float *rows, const int32_t *labels, size_t n, size_t *place,
+                        size_t classes)
 {
-    size_t width = s->prototypes.width, *counts = calloc(classes, sizeof *counts);
-    double *sums = calloc(array_size(classes, width), sizeof *sums);
-    status result = counts != NULL && sums != NULL
-                        ? take_rows(&s->means[k], classes, width, error)
-                        : error_set(error, ERROR_MEMORY, "selector: no memory for %zu classes", classes);
-    for (size_t i = 0; result == OK && i < n; i++) {
+    size_t width = s->prototypes.width, *counts = xcalloc(classes, sizeof *counts);
+    double *sums = xcalloc(array_size(classes, width), sizeof *sums);
+    take_rows(&s->means[k], classes, width);
+    for (size_t i = 0; i < n; i++) {
         counts[labels[i]]++;
         for (size_t j = 0; j < width; j++)
             sums[(size_t)labels[i] * width + j] += (double)rows[i * width + j];
     }
     s->classes[k] = 0;
-    for (size_t c = 0; result == OK && c < classes; c++) {
+    for (size_t c = 0; c < classes; c++) {
         if (counts[c] == 0)
             continue;
         place[c] = s->classes[k]++;
@@ -164,7 +156,6 @@ static status class_means(struct state *s, size_t k, const float *rows, const in
     }
     free(sums);
     free(counts);
-    return result;
 }
 
 static void add_scatter(struct state *s, size_t k, const float *rows, const int32_t *labels, size_t n,
@@ -185,29 +176,21 @@ static void add_scatter(struct state *s, size_t k, const float *rows, const int3
     s->images += (double)n;
 }
 
-static status learn(struct state *s, size_t k, const float *features, const int32_t *labels, size_t n, size_t classes,
-                    struct error *error)
+static void learn(struct state *s, size_t k, const float *features, const int32_t *labels, size_t n, size_t classes)
 {
-    size_t width = s->prototypes.width, *place = calloc(classes, sizeof *place);
-    float *rows = malloc(array_size(n + 1, width * sizeof *rows));
-    double *gap = malloc(width * sizeof *gap);
-    status result = place != NULL && rows != NULL && gap != NULL
-                        ? OK
-                        : error_set(error, ERROR_MEMORY, "selector: no memory for %zu features", n);
-    if (result == OK) {
-        prototypes_normalise(features, n, width, rows);
-        result = class_means(s, k, rows, labels, n, place, classes, error);
-    }
-    if (result == OK)
-        add_scatter(s, k, rows, labels, n, place, gap);
+    size_t width = s->prototypes.width, *place = xcalloc(classes, sizeof *place);
+    float *rows = xmalloc(array_size(n + 1, width * sizeof *rows));
+    double *gap = xmalloc(width * sizeof *gap);
+    prototypes_normalise(features, n, width, rows);
+    class_means(s, k, rows, labels, n, place, classes);
+    add_scatter(s, k, rows, labels, n, place, gap);
     free(gap);
     free(rows);
     free(place);
-    return result;
 }
 
 /* The class means of the first `trained` tasks in the new metric. Subtracting their mean keeps the numbers small. */
-static status place_means(struct state *s, size_t trained, struct error *error)
+static void place_means(struct state *s, size_t trained)
 {
     struct prototypes *p = &s->prototypes;
     size_t width = p->width, classes = 0;
@@ -221,7 +204,7 @@ static status place_means(struct state *s, size_t trained, struct error *error)
         p->mean[j] = (float)(total / (double)classes);
     }
     for (size_t k = 0; k < trained; k++) {
-        TRY(prototypes_take(p, k, s->classes[k], error));
+        prototypes_take(p, k, s->classes[k]);
         for (size_t i = 0; i < s->classes[k] * width; i++) {
             const float *w = p->whitening + i % width * width, *x = s->means[k] + i / width * width;
             double total = 0;
@@ -230,7 +213,6 @@ static status place_means(struct state *s, size_t trained, struct error *error)
             p->points[k][i] = (float)total;
         }
     }
-    return OK;
 }
 
 /* Everything that follows from what is kept. */
@@ -240,7 +222,7 @@ static status derive(struct selector *selector, size_t trained, struct error *er
     if (trained == 0)
         return OK;
     TRY(whiten(selector, error));
-    TRY(place_means(s, trained, error));
+    place_means(s, trained);
     for (size_t k = 0; k < trained; k++)
         TRY(selector_set_threshold(selector, k, &(struct selector_images){.n = s->held_out[k], .features = s->held[k]},
                                    error));
@@ -253,8 +235,8 @@ static status fit(struct selector *selector, const struct task *task, const stru
     struct state *s = selector->state;
     size_t k = task->index, width = s->prototypes.width, held_out = images->n - used;
     s->held_out[k] = held_out < HELD_OUT ? held_out : HELD_OUT;
-    TRY(learn(s, k, images->features, images->labels, used, dataset_classes(task->dataset), error));
-    TRY(take_rows(&s->held[k], s->held_out[k], width, error));
+    learn(s, k, images->features, images->labels, used, dataset_classes(task->dataset));
+    take_rows(&s->held[k], s->held_out[k], width);
     prototypes_normalise(images->features + used * width, s->held_out[k], width, s->held[k]);
     return derive(selector, k + 1, error);
 }

@@ -1,4 +1,5 @@
 #include "harness/selectors/prototypes.h"
+#include "core/alloc.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -35,15 +36,12 @@ void prototypes_close(struct prototypes *p)
     *p = (struct prototypes){0};
 }
 
-status prototypes_take(struct prototypes *p, size_t k, size_t count, struct error *error)
+void prototypes_take(struct prototypes *p, size_t k, size_t count)
 {
     free(p->points[k]);
     p->counts[k] = 0;
-    p->points[k] = malloc(array_size(count + 1, p->width * sizeof **p->points));
-    if (p->points[k] == NULL)
-        return error_set(error, ERROR_MEMORY, "selector: no memory for %zu prototypes", count);
+    p->points[k] = xmalloc(array_size(count + 1, p->width * sizeof **p->points));
     p->counts[k] = count;
-    return OK;
 }
 
 void prototypes_normalise(const float *rows, size_t n, size_t width, float *out)
@@ -123,12 +121,10 @@ status prototypes_errors(struct selector *selector, size_t k, const struct selec
 {
     enum { ROWS = 1024 };
     const struct prototypes *p = selector->state;
-    float *rows = malloc(array_size(ROWS, p->width * sizeof *rows)),
-          *other = malloc(array_size(ROWS, p->width * sizeof *other)),
-          *products = malloc(array_size(ROWS, (p->counts[k] + 1) * sizeof *products));
-    status result = rows != NULL && other != NULL && products != NULL
-                        ? OK
-                        : error_set(error, ERROR_MEMORY, "selector: no memory for %d features", ROWS);
+    float *rows = xmalloc(array_size(ROWS, p->width * sizeof *rows)),
+          *other = xmalloc(array_size(ROWS, p->width * sizeof *other)),
+          *products = xmalloc(array_size(ROWS, (p->counts[k] + 1) * sizeof *products));
+    status result = OK;
     for (size_t first = 0; result == OK && first < images->n; first += ROWS) {
         size_t n = images->n - first < ROWS ? images->n - first : ROWS;
         result = place(p, selector->experiment, images->features + first * p->width, n, rows, other, error);
@@ -178,7 +174,7 @@ static status read_points(struct prototypes *p, size_t k, const struct safetenso
         return error_set(error, ERROR_FORMAT, "%s: tensor %s: expected at least one prototype, found none",
                          safetensors_path(file), name);
     TRY(selector_file_array(file, name, 2, (size_t[]){count, p->width}, &values, error));
-    TRY(prototypes_take(p, k, count, error));
+    prototypes_take(p, k, count);
     memcpy(p->points[k], values, count * p->width * sizeof *values);
     return OK;
 }
@@ -208,9 +204,7 @@ status prototypes_keep_rows(const struct kept_rows *kept, const struct passage *
         if (!p->saving) {
             free(kept->rows[k]);
             kept->counts[k] = count;
-            kept->rows[k] = malloc(array_size(count + 1, kept->width * sizeof **kept->rows));
-            if (kept->rows[k] == NULL)
-                return error_set(error, ERROR_MEMORY, "selector: no memory for %zu rows", kept->counts[k]);
+            kept->rows[k] = xmalloc(array_size(count + 1, kept->width * sizeof **kept->rows));
         }
         snprintf(name, sizeof name, "selector.%zu.%s", k, kept->name);
         TRY(passage_host(p, name, SAFETENSOR_F32, count * kept->width, kept->rows[k], error));

@@ -24,7 +24,7 @@ status prototypes_open(struct prototypes *prototypes, const struct selector *sel
 void prototypes_close(struct prototypes *prototypes); /* of zeros is allowed */
 
 /* Allocates memory for the points of task k and frees the previous ones. */
-status prototypes_take(struct prototypes *prototypes, size_t k, size_t count, struct error *error);
+void prototypes_take(struct prototypes *prototypes, size_t k, size_t count);
 
 /* out [n, width] = rows / ‖row‖ */
 void prototypes_normalise(const float *rows, size_t n, size_t width, float *out);

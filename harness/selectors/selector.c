@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/alloc.h"
 #include "core/registry.h"
 #include "harness/selectors/autoencoders.h"
 #include "harness/selectors/frozen_features.h"
@@ -19,16 +20,10 @@ REGISTRY_LOOKUPS(selector_kind, struct selector_kind, kinds, "selector", "kind")
 static status create(struct selector **result, const struct selector *description, enum parameters_mode mode,
                      struct error *error)
 {
-    struct selector *selector = calloc(1, sizeof *selector);
-    if (selector == NULL)
-        return error_set(error, ERROR_MEMORY, "selector: no memory for its description");
+    struct selector *selector = xcalloc(1, sizeof *selector);
     *selector = *description;
-    selector->thresholds = calloc(selector->tasks, sizeof *selector->thresholds);
-    status made = selector->thresholds != NULL
-                      ? OK
-                      : error_set(error, ERROR_MEMORY, "selector: no memory for %zu tasks", selector->tasks);
-    if (made == OK)
-        made = selector->kind->open(selector, mode, error);
+    selector->thresholds = xcalloc(selector->tasks, sizeof *selector->thresholds);
+    status made = selector->kind->open(selector, mode, error);
     if (made != OK) {
         selector_destroy(selector);
         return made;
@@ -138,9 +133,7 @@ status selector_set_threshold(struct selector *selector, size_t k, const struct 
         selector->thresholds[k] = s->threshold > 0 ? (float)s->threshold : INFINITY;
         return OK;
     }
-    float *errors = malloc(array_size(held_out->n, sizeof *errors));
-    if (errors == NULL)
-        return error_set(error, ERROR_MEMORY, "selector: no memory for %zu errors", held_out->n);
+    float *errors = xmalloc(array_size(held_out->n, sizeof *errors));
     status result = selector_errors(selector, k, held_out, errors, error);
     if (result == OK)
         selector->thresholds[k] = quantile(errors, held_out->n, s->quantile);
@@ -156,21 +149,17 @@ struct selector_items {
     size_t used, held_out;
 };
 
-static status choose_items(const struct selector *selector, const struct task *task, struct selector_items *chosen,
-                           struct error *error)
+static void choose_items(const struct selector *selector, const struct task *task, struct selector_items *chosen)
 {
     size_t n = dataset_size(task->dataset, SPLIT_TRAIN), held_out = n / 10 > 0 ? n / 10 : 1,
            most = selector->kind->most(&selector->settings);
-    chosen->items = malloc(array_size(n, sizeof *chosen->items));
-    if (chosen->items == NULL)
-        return error_set(error, ERROR_MEMORY, "selector: no memory for %zu items", n);
+    chosen->items = xmalloc(array_size(n, sizeof *chosen->items));
     struct rng rng = rng_make(selector->experiment->seed, RNG_SELECTOR, (uint32_t)task->index, 15);
     rng_permutation(&rng, n, chosen->items);
     chosen->held_out = n > 1 ? held_out : 0;
     chosen->used = n - chosen->held_out < most ? n - chosen->held_out : most;
     memmove(chosen->items + chosen->used, chosen->items + n - chosen->held_out,
             chosen->held_out * sizeof *chosen->items);
-    return OK;
 }
 
 status selector_fit(struct selector *selector, const struct task *task, const struct selector_images *images,
@@ -190,12 +179,10 @@ static status train_on(struct selector *selector, const struct task *task, struc
     struct experiment *e = selector->experiment;
     const struct clip_dimensions *d = &e->model.clip->dimensions;
     bool frozen = selector->kind->features != FEATURES_PIXELS, whole = selector->kind->features == FEATURES_IMAGE;
-    float *means = malloc(array_size(frozen ? images->n : 1, d->image_width * sizeof *means)),
-          *features = malloc(array_size(whole ? images->n : 1, d->embed * sizeof *features));
-    int32_t *labels = malloc(array_size(images->n, sizeof *labels));
-    status result = means != NULL && features != NULL && labels != NULL
-                        ? OK
-                        : error_set(error, ERROR_MEMORY, "selector: no memory for %zu features", images->n);
+    float *means = xmalloc(array_size(frozen ? images->n : 1, d->image_width * sizeof *means)),
+          *features = xmalloc(array_size(whole ? images->n : 1, d->embed * sizeof *features));
+    int32_t *labels = xmalloc(array_size(images->n, sizeof *labels));
+    status result = OK;
     for (size_t i = 0; result == OK && i < images->n; i++)
         labels[i] = dataset_label(task->dataset, SPLIT_TRAIN, images->items[i]);
     if (frozen)
@@ -214,14 +201,14 @@ static status train_on(struct selector *selector, const struct task *task, struc
 status selector_train(struct selector *selector, const struct task *task, const struct stop *stop, struct error *error)
 {
     struct selector_items chosen = {0};
-    status result = choose_items(selector, task, &chosen, error);
-    NEXT(result, train_on(selector, task,
-                          &(struct selector_images){.n = chosen.used + chosen.held_out,
-                                                    .dataset = task->dataset,
-                                                    .split = SPLIT_TRAIN,
-                                                    .items = chosen.items,
-                                                    .stop = stop},
-                          chosen.used, error));
+    choose_items(selector, task, &chosen);
+    status result = train_on(selector, task,
+                             &(struct selector_images){.n = chosen.used + chosen.held_out,
+                                                       .dataset = task->dataset,
+                                                       .split = SPLIT_TRAIN,
+                                                       .items = chosen.items,
+                                                       .stop = stop},
+                             chosen.used, error);
     free(chosen.items);
     return result;
 }

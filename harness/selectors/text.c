@@ -3,6 +3,7 @@
  */
 #include <stdlib.h>
 
+#include "core/alloc.h"
 #include "harness/heads/class_features.h"
 #include "harness/selectors/prototypes.h"
 
@@ -14,10 +15,8 @@ static size_t most(const struct selector_settings *settings)
 
 static status open_text(struct selector *selector, enum parameters_mode mode, struct error *error)
 {
-    struct prototypes *p = calloc(1, sizeof *p);
+    struct prototypes *p = xcalloc(1, sizeof *p);
     (void)mode;
-    if (p == NULL)
-        return error_set(error, ERROR_MEMORY, "selector: no memory for its description");
     selector->state = p;
     TRY(prototypes_open(p, selector, false, error));
     p->scale = 0.5; /* ‖x − p‖² / 2 = 1 − x · p on the sphere */
@@ -40,7 +39,7 @@ static status fit(struct selector *selector, const struct task *task, const stru
     struct selector_images held_out = *images;
     struct tensor features;
     TRY(class_features(e, task, -1, &e->model.task_memory, NULL, &features, error));
-    TRY(prototypes_take(p, task->index, features.shape[0], error));
+    prototypes_take(p, task->index, features.shape[0]);
     TRY(e->model.backend->ops->download(e->model.backend, p->points[task->index], features.data,
                                         tensor_bytes(&features), error));
     arena_release(&e->model.task_memory, mark);

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/alloc.h"
 #include "core/array.h"
 #include "core/text.h"
 #include "harness/config/keys.h"
@@ -33,8 +34,8 @@ static status find_key(const char *name, const struct suite_section *sections, c
         free(near);
         return ERROR_ARGUMENT;
     }
-    *key = strdup(name);
-    return *key != NULL ? OK : error_set(error, ERROR_MEMORY, "command line: no memory for a key");
+    *key = xstrdup(name);
+    return OK;
 }
 
 /* --- Values --- */
@@ -47,10 +48,8 @@ static status add_value(struct grid_axis *axis, const char *text, size_t length,
     if (axis->count == VALUES_MOST)
         return error_set(error, ERROR_ARGUMENT, "command line: %s: expected at most %d values, found more", axis->name,
                          VALUES_MOST);
-    TRY(ARRAY_GROW(axis->values, axis->count, "values of a key", error));
-    char *value = strndup(text, length);
-    if (value == NULL)
-        return error_set(error, ERROR_MEMORY, "command line: no memory for %zu values", axis->count + 1);
+    GROW(axis->values, axis->count);
+    char *value = xstrndup(text, length);
     axis->values[axis->count++] = value;
     return OK;
 }
@@ -62,9 +61,7 @@ static int compare_values(const void *a, const void *b)
 
 static status refuse_twice(const struct grid_axis *axis, struct error *error)
 {
-    char **sorted = malloc((axis->count + 1) * sizeof *sorted);
-    if (sorted == NULL)
-        return error_set(error, ERROR_MEMORY, "command line: no memory for %zu values", axis->count);
+    char **sorted = xmalloc((axis->count + 1) * sizeof *sorted);
     memcpy(sorted, axis->values, axis->count * sizeof *sorted);
     qsort(sorted, axis->count, sizeof *sorted, compare_values);
     status result = OK;
@@ -141,9 +138,7 @@ static status read_axis(struct grid *grid, const char *word, enum grid_values va
     if (equals == NULL || equals == word)
         return error_set(error, ERROR_ARGUMENT,
                          "command line: expected KEY=VALUE,VALUE…, for example seed=1..5, found \"%s\"", word);
-    axis->name = strndup(word, (size_t)(equals - word));
-    if (axis->name == NULL)
-        return error_set(error, ERROR_MEMORY, "command line: no memory for a key");
+    axis->name = xstrndup(word, (size_t)(equals - word));
     TRY(find_key(axis->name, sections, &axis->key, error));
     for (size_t i = 0; i + 1 < grid->count; i++)
         if (strcmp(grid->axes[i].key, axis->key) == 0)
@@ -167,9 +162,7 @@ status grid_parse(struct grid *grid, const char *const *words, size_t count, enu
     *grid = (struct grid){.combinations = 1};
     if (count > AXES_MOST)
         return error_set(error, ERROR_ARGUMENT, "command line: expected at most %d keys, found %zu", AXES_MOST, count);
-    grid->axes = calloc(count + 1, sizeof *grid->axes); /* room for the rows */
-    if (grid->axes == NULL)
-        return error_set(error, ERROR_MEMORY, "command line: no memory for %zu keys", count);
+    grid->axes = xcalloc(count + 1, sizeof *grid->axes); /* room for the rows */
     status result = OK;
     for (size_t i = 0; result == OK && i < count; i++)
         result = read_axis(grid, words[i], values, sections, error);
@@ -185,10 +178,8 @@ status grid_add_rows(struct grid *grid, const struct suite_rows *rows, struct er
     for (size_t i = 0; i < grid->count; i++)
         if (strcmp(grid->axes[i].key, rows->key) == 0)
             return OK;
-    struct grid_axis axis = {.name = strdup("row"), .key = strdup(rows->key)};
-    status result = axis.name != NULL && axis.key != NULL
-                        ? OK
-                        : error_set(error, ERROR_MEMORY, "sweep: no memory for %zu rows", rows->count);
+    struct grid_axis axis = {.name = xstrdup("row"), .key = xstrdup(rows->key)};
+    status result = OK;
     for (size_t i = 0; i < rows->count; i++)
         NEXT(result, add_value(&axis, rows->names[i], strlen(rows->names[i]), error));
     if (result == OK && (grid->combinations *= rows->count) > COMBINATIONS_MOST)
@@ -232,17 +223,11 @@ static void write_override(struct text *out, const struct grid *grid, size_t axi
         text_add(out, "%s", grid_value(grid, axis, combination));
 }
 
-status grid_overrides(const struct grid *grid, size_t combination, char **overrides, struct error *error)
+void grid_overrides(const struct grid *grid, size_t combination, char **overrides)
 {
     for (size_t i = 0; i < grid->count; i++) {
         struct text text = {0};
         write_override(&text, grid, i, combination);
         overrides[i] = text.data;
-        if (!text.failed)
-            continue;
-        while (i-- > 0)
-            free(overrides[i]);
-        return error_set(error, ERROR_MEMORY, "command line: no memory for %zu values", grid->count);
     }
-    return OK;
 }

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/alloc.h"
 #include "core/file.h"
 #include "harness/sweep/log_tail.h"
 #include "results/store/join.h"
@@ -13,24 +14,16 @@ char *sweep_part_database(const struct sweep *sweep, size_t run)
     return path_format("%s/databases/%zu.db", sweep->folder, run);
 }
 
-static status no_memory(const struct sweep *sweep, struct error *error)
-{
-    return error_set(error, ERROR_MEMORY, "%s: no memory for its databases", sweep->folder);
-}
-
 /* --- Standings --- */
 
 /* The last message of a run that is not running. */
-static status read_last_words(const struct sweep *sweep, size_t index, struct error *error)
+static void read_last_words(const struct sweep *sweep, size_t index)
 {
     char message[LOG_TAIL_MESSAGE], *log = path_format("%s/logs/%zu.log", sweep->folder, index);
-    if (log == NULL)
-        return no_memory(sweep, error);
     log_tail_line(log, 0, message);
     free(sweep->runs[index].failure);
     sweep->runs[index].failure = *message != 0 ? path_format("%s (%s)", message, log) : NULL;
     free(log);
-    return OK;
 }
 
 /* A database without the run, or one that cannot be read yet, belongs to a run that has just started. */
@@ -59,8 +52,6 @@ static status look_at(struct sweep *sweep, size_t index, enum sweep_parts parts,
 {
     struct store *store;
     char *path = sweep_part_database(sweep, index);
-    if (path == NULL)
-        return no_memory(sweep, error);
     status result = OK;
     if (file_exists(path)) {
         if (store_open(&store, path, STORE_READ, NULL) == OK) {
@@ -70,7 +61,7 @@ static status look_at(struct sweep *sweep, size_t index, enum sweep_parts parts,
     }
     free(path);
     if (result == OK && parts == PARTS_GO_ON && sweep_wants(&sweep->runs[index]))
-        result = read_last_words(sweep, index, error);
+        read_last_words(sweep, index);
     return result;
 }
 
@@ -90,10 +81,8 @@ status sweep_parts_look(struct sweep *sweep, enum sweep_parts parts, struct erro
 static status join(const struct sweep *sweep, const char *const *paths, size_t count, const struct log *log,
                    struct error *error)
 {
-    struct join_counts *counts = calloc(count, sizeof *counts);
+    struct join_counts *counts = xcalloc(count, sizeof *counts);
     struct join_settings settings = {.log = log};
-    if (counts == NULL)
-        return no_memory(sweep, error);
     status result = join_databases(sweep->database, paths, count, &settings, counts, error);
     if (result == OK)
         log_info(log, "%zu run%s joined into %s", count, count == 1 ? "" : "s", sweep->database);
@@ -104,14 +93,13 @@ static status join(const struct sweep *sweep, const char *const *paths, size_t c
 status sweep_parts_collect(const struct sweep *sweep, const struct log *log, struct error *error)
 {
     size_t count = 0;
-    char **paths = calloc(sweep->run_count, sizeof *paths);
-    status result = paths != NULL ? OK : no_memory(sweep, error);
+    char **paths = xcalloc(sweep->run_count, sizeof *paths);
+    status result = OK;
     for (size_t i = 0; result == OK && i < sweep->run_count; i++) {
         if (sweep->runs[i].standing != SWEEP_FINISHED || sweep->runs[i].row != 0)
             continue;
         paths[count] = sweep_part_database(sweep, i);
-        if (paths[count++] == NULL)
-            result = no_memory(sweep, error);
+        count++;
     }
     if (result == OK && count > 0)
         result = join(sweep, (const char *const *)paths, count, log, error);

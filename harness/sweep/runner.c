@@ -59,7 +59,7 @@ static status start(struct pool *pool, size_t slot, struct error *error)
     struct slot *s = &pool->slots[slot];
     struct sweep_run *run = run_of(pool, s);
     const struct sweep_configuration *c = &sweep->configurations[run->configuration];
-    char threads[48], device[48], **arguments;
+    char threads[48], device[48];
     const char *more[4] = {threads};
     size_t count = 1;
     snprintf(threads, sizeof threads, "run.threads=%zu", placement_threads(&pool->runner->placement, slot));
@@ -68,7 +68,7 @@ static status start(struct pool *pool, size_t slot, struct error *error)
         more[count++] = "run.cache=disk";
     if (c->moves && sweep->gpus > 0)
         more[count++] = device;
-    TRY(sweep_arguments(sweep, s->run, more, &arguments, error));
+    char **arguments = sweep_arguments(sweep, s->run, more);
     status result = child_start(&s->child, (const char *const *)arguments, run->log, error);
     sweep_arguments_free(arguments);
     if (result == OK)
@@ -177,10 +177,10 @@ static void end_run(struct pool *pool, struct slot *slot, const struct child_end
     if (looked == OK && run->standing == SWEEP_FINISHED) {
         text_add(&text, "after ");
         text_add_duration(&text, difftime(time(NULL), slot->begun));
-        finish(pool, run, text.failed ? "" : text.data);
+        finish(pool, run, text.data);
     } else if (!was_stopped(pool, end) && !try_again(pool, slot->run, end)) {
         describe_end(end, &text);
-        fail(pool, run, text.failed ? "no memory for its message" : text.data);
+        fail(pool, run, text.data);
     }
     text_free(&text);
 }
@@ -323,8 +323,6 @@ static status lock_folder(const struct sweep_runner *runner, int *lock, struct e
 static status make_folders(const struct sweep *sweep, struct error *error)
 {
     char *logs = path_format("%s/logs", sweep->folder);
-    if (logs == NULL)
-        return error_set(error, ERROR_MEMORY, "sweep: no memory for a path");
     status result = directory_create(logs, error);
     free(logs);
     return result;

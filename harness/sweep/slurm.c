@@ -81,32 +81,30 @@ static void add_array(struct text *text, const struct sweep *sweep, const struct
     text_add(text, "\n");
 }
 
-static status add_runs(struct text *text, const struct sweep *sweep, struct error *error)
+static void add_runs(struct text *text, const struct sweep *sweep)
 {
     for (size_t i = 0; i < sweep->run_count; i++) {
-        char **arguments;
         if (!sweep_wants(&sweep->runs[i]))
             continue;
-        TRY(sweep_arguments(sweep, i, NULL, &arguments, error));
+        char **arguments = sweep_arguments(sweep, i, NULL);
         text_add(text, "%zu) run", i);
         for (size_t k = 2; arguments[k] != NULL; k++) /* after "run" and the suite */
             add_word(text, arguments[k]);
         text_add(text, " ;;\n");
         sweep_arguments_free(arguments);
     }
-    return OK;
 }
 
 static void add_place(struct text *text, const char *name, const char *path)
 {
     struct text word = {0};
     add_word(&word, path);
-    text_add(text, "%s=%s\n", name, word.failed ? "" : word.data + 1);
+    text_add(text, "%s=%s\n", name, word.data + 1);
     text_free(&word);
 }
 
-static status write_batch(struct text *text, const struct sweep *sweep, const struct slurm_options *options,
-                          const struct places *places, struct error *error)
+static void write_batch(struct text *text, const struct sweep *sweep, const struct slurm_options *options,
+                        const struct places *places)
 {
     text_add(text,
              "#!/bin/bash\n"
@@ -133,9 +131,8 @@ static status write_batch(struct text *text, const struct sweep *sweep, const st
         "    exec \"$program\" run \"$suite\" \"$@\" run.database=\"$folder/databases/$SLURM_ARRAY_TASK_ID.db\" \\\n"
         "        run.folder=\"$folder/runs\" run.threads=\"${SLURM_CPUS_PER_TASK:-${SLURM_CPUS_ON_NODE:-0}}\"\n"
         "}\n\ncase \"$SLURM_ARRAY_TASK_ID\" in\n");
-    TRY(add_runs(text, sweep, error));
+    add_runs(text, sweep);
     text_add(text, "*) echo \"this sweep has no run $SLURM_ARRAY_TASK_ID left\" >&2; exit 2 ;;\nesac\n");
-    return OK;
 }
 
 static void write_collect(struct text *text, const struct sweep *sweep, const struct slurm_options *options,
@@ -154,12 +151,9 @@ static void write_collect(struct text *text, const struct sweep *sweep, const st
     text_add(text, "\n");
 }
 
-static status save_script(const char *path, struct text *text, status made, struct error *error)
+static status save_script(const char *path, struct text *text, struct error *error)
 {
-    if (made == OK && text->failed)
-        made = error_set(error, ERROR_MEMORY, "%s: no memory", path);
-    if (made == OK)
-        made = file_write(path, text->data, text->size, error);
+    status made = file_write(path, text->data, text->size, error);
     if (made == OK)
         chmod(path, 0755); /* executable by hand; sbatch does not need it */
     text_free(text);
@@ -170,9 +164,10 @@ static status write_scripts(const struct sweep *sweep, const struct slurm_option
                             struct error *error)
 {
     struct text batch = {0}, collect = {0};
-    TRY(save_script(places->batch, &batch, write_batch(&batch, sweep, options, places, error), error));
+    write_batch(&batch, sweep, options, places);
+    TRY(save_script(places->batch, &batch, error));
     write_collect(&collect, sweep, options, places);
-    return save_script(places->collect, &collect, OK, error);
+    return save_script(places->collect, &collect, error);
 }
 
 /* --- Places --- */
@@ -191,8 +186,6 @@ static status check_place(const char *path, struct error *error)
 static status make_folder(const struct sweep *sweep, const char *name, struct error *error)
 {
     char *path = path_format("%s/%s", sweep->folder, name);
-    if (path == NULL)
-        return error_set(error, ERROR_MEMORY, "sweep: no memory for a path");
     status result = directory_create(path, error);
     free(path);
     return result;
@@ -212,8 +205,6 @@ static status find_places(const struct sweep *sweep, struct places *places, stru
     places->batch = path_format("%s/batch.sh", places->folder);
     places->collect = path_format("%s/collect.sh", places->folder);
     places->job = path_format("%s/job", places->folder);
-    if (places->batch == NULL || places->collect == NULL || places->job == NULL)
-        return error_set(error, ERROR_MEMORY, "sweep: no memory for a path");
     return OK;
 }
 

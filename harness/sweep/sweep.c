@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/alloc.h"
 #include "core/array.h"
 #include "core/file.h"
 #include "core/text.h"
@@ -12,12 +13,6 @@
 #include "results/store/live.h"
 
 enum { RUNS_MOST = 100000 };
-
-static status no_memory(const struct sweep *sweep, struct error *error)
-{
-    return error_set(error, ERROR_MEMORY, "%s: no memory for a sweep of %zu configurations", sweep->suite,
-                     sweep->grid.combinations);
-}
 
 static void free_texts(char **texts, size_t count)
 {
@@ -35,7 +30,7 @@ const char *sweep_value(const struct sweep *sweep, size_t axis, size_t configura
 }
 
 /* The axes with several values, as written; "": none. */
-static status make_label(struct sweep *sweep, size_t configuration, struct error *error)
+static void make_label(struct sweep *sweep, size_t configuration)
 {
     struct text text = {0};
     text_add(&text, "%s", "");
@@ -46,13 +41,12 @@ static status make_label(struct sweep *sweep, size_t configuration, struct error
     }
     free(sweep->configurations[configuration].label);
     sweep->configurations[configuration].label = text.data;
-    return text.data != NULL ? OK : no_memory(sweep, error);
 }
 
 static status load(const struct sweep *sweep, char **overrides, size_t configuration, struct suite **suite,
                    struct error *error)
 {
-    TRY(grid_overrides(&sweep->grid, sweep->configurations[configuration].combination, overrides, error));
+    grid_overrides(&sweep->grid, sweep->configurations[configuration].combination, overrides);
     status result =
         suite_load(suite, sweep->suite, settings_sections, (const char *const *)overrides, sweep->grid.count, error);
     for (size_t i = 0; i < sweep->grid.count; i++)
@@ -62,9 +56,7 @@ static status load(const struct sweep *sweep, char **overrides, size_t configura
 
 status sweep_suite(const struct sweep *sweep, size_t configuration, struct suite **suite, struct error *error)
 {
-    char **overrides = calloc(sweep->grid.count + 1, sizeof *overrides);
-    if (overrides == NULL)
-        return no_memory(sweep, error);
+    char **overrides = xcalloc(sweep->grid.count + 1, sizeof *overrides);
     status result = load(sweep, overrides, configuration, suite, error);
     free(overrides);
     const char *label = sweep->configurations[configuration].label;
@@ -93,13 +85,13 @@ static status add_run(struct sweep *sweep, size_t configuration, uint64_t seed, 
             return error_set(error, ERROR_ARGUMENT, "run.seeds: seed %llu is repeated", (unsigned long long)seed);
     if (sweep->run_count == RUNS_MOST)
         return error_set(error, ERROR_ARGUMENT, "a sweep has at most %d runs, found more", RUNS_MOST);
-    TRY(ARRAY_GROW(sweep->runs, sweep->run_count, "runs of a sweep", error));
+    GROW(sweep->runs, sweep->run_count);
     struct sweep_run *run = &sweep->runs[sweep->run_count++];
     *run = (struct sweep_run){
         .configuration = configuration,
         .seed = seed,
         .label = path_format("%s%sseed=%llu", c->label, *c->label != 0 ? " " : "", (unsigned long long)seed)};
-    return run->label != NULL ? OK : no_memory(sweep, error);
+    return OK;
 }
 
 /* The GPUs that a run may use. */
@@ -113,18 +105,14 @@ static size_t count_gpus(const struct settings *settings)
 }
 
 /* Of settings and paths; identifies a configuration until its inputs are read. */
-static status identify_words(const struct sweep *sweep, struct sweep_configuration *c, const struct suite *suite,
-                             struct error *error)
+static void identify_words(struct sweep_configuration *c, const struct suite *suite)
 {
     char key[DIGEST_SIZE];
-    TRY(inputs_key(suite, key, error));
+    inputs_key(suite, key);
     char *words = path_format("%s %s", suite_settings_hash(suite), key);
-    if (words == NULL)
-        return no_memory(sweep, error);
     digest_text(words, c->asked);
     memcpy(c->hash, c->asked, sizeof c->hash);
     free(words);
-    return OK;
 }
 
 static status add_runs(struct sweep *sweep, size_t configuration, const struct suite *suite, struct error *error)
@@ -139,7 +127,7 @@ static status add_runs(struct sweep *sweep, size_t configuration, const struct s
     c->gpus = settings.gpus;
     c->shares = !options_given(suite_options(suite, "run"), "cache");
     c->moves = !options_given(suite_options(suite, "run"), "device");
-    TRY(identify_words(sweep, c, suite, error));
+    identify_words(c, suite);
     for (size_t i = 0; i < c->runs; i++) {
         uint64_t seed;
         TRY(settings_seed(suite, i, &seed, error));
@@ -147,10 +135,10 @@ static status add_runs(struct sweep *sweep, size_t configuration, const struct s
     }
     if (sweep->database == NULL) {
         sweep->gpus = count_gpus(&settings);
-        sweep->database = strdup(settings.database);
-        sweep->run_folder = strdup(settings.folder);
+        sweep->database = xstrdup(settings.database);
+        sweep->run_folder = xstrdup(settings.folder);
     }
-    return sweep->database != NULL && sweep->run_folder != NULL ? OK : no_memory(sweep, error);
+    return OK;
 }
 
 /* --- Keys that are not read --- */
@@ -224,7 +212,7 @@ static status note_unread(struct sweep *sweep, size_t repeated, struct error *er
     if (repeated > 0)
         text_add(&text, ": %zu runs instead of %zu", sweep->run_count, sweep->run_count + repeated);
     sweep->left_out = text.data;
-    return text.failed ? no_memory(sweep, error) : OK;
+    return OK;
 }
 
 /* Of one combination; *repeats: it is none, and has so many runs. */
@@ -234,13 +222,15 @@ static status read_configuration(struct sweep *sweep, size_t combination, size_t
     struct sweep_configuration *c = &sweep->configurations[index];
     struct suite *suite;
     *c = (struct sweep_configuration){.combination = combination, .cost.core_seconds = NAN};
-    TRY(make_label(sweep, index, error));
+    make_label(sweep, index);
     TRY(sweep_suite(sweep, index, &suite, error));
     bool again = find_unread(sweep, c, suite);
     *repeats = again ? settings_seeds(suite) : 0;
-    status result = again ? OK : make_label(sweep, index, error);
-    if (!again)
-        NEXT(result, add_runs(sweep, index, suite, error));
+    status result = OK;
+    if (!again) {
+        make_label(sweep, index);
+        result = add_runs(sweep, index, suite, error);
+    }
     suite_destroy(suite);
     if (result != OK)
         return c->label == NULL || *c->label == 0 ? result : error_context(error, "%s", c->label);
@@ -254,9 +244,7 @@ static status read_configuration(struct sweep *sweep, size_t combination, size_t
 static status read_configurations(struct sweep *sweep, struct error *error)
 {
     size_t repeated = 0, repeats;
-    sweep->configurations = calloc(sweep->grid.combinations, sizeof *sweep->configurations);
-    if (sweep->configurations == NULL)
-        return no_memory(sweep, error);
+    sweep->configurations = xcalloc(sweep->grid.combinations, sizeof *sweep->configurations);
     for (size_t i = 0; i < sweep->grid.combinations; i++) {
         TRY(read_configuration(sweep, i, &repeats, error));
         repeated += repeats;
@@ -284,7 +272,7 @@ static status read_inputs(struct identification *id, const struct suite *suite, 
 {
     struct settings settings;
     struct surveyor surveyor;
-    TRY(ARRAY_GROW(id->known, id->count, "inputs of a sweep", error));
+    GROW(id->known, id->count);
     struct common_inputs *common = &id->known[id->count++];
     *common = (struct common_inputs){0};
     memcpy(common->key, key, sizeof common->key);
@@ -303,13 +291,14 @@ static status identify_suite(struct identification *id, struct sweep_configurati
 {
     char key[DIGEST_SIZE];
     size_t i = 0;
-    TRY(inputs_key(suite, key, error));
+    inputs_key(suite, key);
     while (i < id->count && strcmp(id->known[i].key, key) != 0)
         i++;
     if (i == id->count)
         TRY(read_inputs(id, suite, key, error));
-    bool readable = id->known[i].inputs.count > 0;
-    return readable ? inputs_identify(&id->known[i].inputs, suite_settings_hash(suite), c->hash, error) : OK;
+    if (id->known[i].inputs.count > 0)
+        inputs_identify(&id->known[i].inputs, suite_settings_hash(suite), c->hash);
+    return OK;
 }
 
 static status identify(struct identification *id, size_t configuration, struct error *error)
@@ -347,9 +336,7 @@ static int compare_hashes(const void *a, const void *b)
 static status check_distinct(const struct sweep *sweep, struct error *error)
 {
     size_t count = sweep->configuration_count;
-    const struct sweep_configuration **sorted = calloc(count, sizeof *sorted);
-    if (sorted == NULL)
-        return no_memory(sweep, error);
+    const struct sweep_configuration **sorted = xcalloc(count, sizeof *sorted);
     for (size_t i = 0; i < count; i++)
         sorted[i] = &sweep->configurations[i];
     qsort(sorted, count, sizeof *sorted, compare_hashes);
@@ -366,7 +353,7 @@ static status check_distinct(const struct sweep *sweep, struct error *error)
 
 /* --- The sweep --- */
 
-static status name_folder(struct sweep *sweep, struct error *error)
+static void name_folder(struct sweep *sweep)
 {
     struct digest digest = digest_begin();
     char hash[DIGEST_SIZE], identity[DIGEST_SIZE + 32];
@@ -379,12 +366,8 @@ static status name_folder(struct sweep *sweep, struct error *error)
     digest_end(&digest, hash);
     const char *slash = strrchr(sweep->suite, '/'), *name = slash != NULL ? slash + 1 : sweep->suite;
     sweep->folder = path_format("%s/sweep-%.*s-%.12s", sweep->run_folder, (int)strcspn(name, "."), name, hash);
-    bool made = sweep->folder != NULL;
-    for (size_t i = 0; made && i < sweep->run_count; i++) {
+    for (size_t i = 0; i < sweep->run_count; i++)
         sweep->runs[i].log = log_path(sweep, i, sweep->runs[i].label);
-        made = sweep->runs[i].log != NULL;
-    }
-    return made ? OK : no_memory(sweep, error);
 }
 
 static status add_rows(struct sweep *sweep, struct error *error)
@@ -398,23 +381,20 @@ static status add_rows(struct sweep *sweep, struct error *error)
 
 static status open_sweep(struct sweep *sweep, const struct sweep_request *request, struct error *error)
 {
-    sweep->suite = strdup(request->suite);
-    if (sweep->suite == NULL)
-        return error_set(error, ERROR_MEMORY, "sweep: no memory");
+    sweep->suite = xstrdup(request->suite);
     TRY(grid_parse(&sweep->grid, request->words, request->count, request->values, settings_sections, error));
     TRY(add_rows(sweep, error));
     TRY(read_configurations(sweep, error));
     TRY(check_distinct(sweep, error)); /* before files are read */
     TRY(identify_all(sweep, request, error));
     TRY(check_distinct(sweep, error));
-    return name_folder(sweep, error);
+    name_folder(sweep);
+    return OK;
 }
 
 status sweep_open(struct sweep **result, const struct sweep_request *request, struct error *error)
 {
-    struct sweep *sweep = calloc(1, sizeof *sweep);
-    if (sweep == NULL)
-        return error_set(error, ERROR_MEMORY, "sweep: no memory");
+    struct sweep *sweep = xcalloc(1, sizeof *sweep);
     status opened = open_sweep(sweep, request, error);
     if (opened == OK)
         *result = sweep;
@@ -504,41 +484,29 @@ static size_t count_texts(const char *const *texts)
 }
 
 /* Overrides except the seeds, then more; all copied. False: no memory. */
-static bool fill_arguments(const struct sweep *sweep, size_t run, char **overrides, const char *const *more,
+static void fill_arguments(const struct sweep *sweep, size_t run, char **overrides, const char *const *more,
                            char **arguments)
 {
     size_t count = 0;
-    bool filled = true;
-    arguments[count++] = strdup("run");
-    arguments[count++] = strdup(sweep->suite);
+    arguments[count++] = xstrdup("run");
+    arguments[count++] = xstrdup(sweep->suite);
     for (size_t i = 0; i < sweep->grid.count; i++)
         if (!sweep->grid.axes[i].seeds)
-            arguments[count++] = strdup(overrides[i]);
+            arguments[count++] = xstrdup(overrides[i]);
     arguments[count++] = path_format("run.seeds=%llu", (unsigned long long)sweep->runs[run].seed);
     for (size_t i = 0; i < count_texts(more); i++)
-        arguments[count++] = strdup(more[i]);
-    for (size_t i = 0; i < count; i++)
-        filled = filled && arguments[i] != NULL;
-    return filled;
+        arguments[count++] = xstrdup(more[i]);
 }
 
-status sweep_arguments(const struct sweep *sweep, size_t run, const char *const *more, char ***result,
-                       struct error *error)
+char **sweep_arguments(const struct sweep *sweep, size_t run, const char *const *more)
 {
-    size_t axes = sweep->grid.count, most = axes + count_texts(more) + 4;
-    char **overrides = calloc(axes + 1, sizeof *overrides), **arguments = calloc(most, sizeof *arguments);
-    status made = overrides != NULL && arguments != NULL ? OK : no_memory(sweep, error);
-    if (made == OK)
-        made = grid_overrides(&sweep->grid, sweep->configurations[sweep->runs[run].configuration].combination,
-                              overrides, error);
-    if (made == OK && !fill_arguments(sweep, run, overrides, more, arguments))
-        made = no_memory(sweep, error);
+    size_t axes = sweep->grid.count;
+    char **overrides = xcalloc(axes + 1, sizeof *overrides);
+    char **arguments = xcalloc(axes + count_texts(more) + 4, sizeof *arguments);
+    grid_overrides(&sweep->grid, sweep->configurations[sweep->runs[run].configuration].combination, overrides);
+    fill_arguments(sweep, run, overrides, more, arguments);
     free_texts(overrides, axes);
-    if (made == OK)
-        *result = arguments;
-    else
-        free_texts(arguments, arguments != NULL ? most : 0);
-    return made;
+    return arguments;
 }
 
 void sweep_arguments_free(char **arguments)

@@ -108,8 +108,7 @@ status sweep_suite(const struct sweep *sweep, size_t configuration, struct suite
 
 /* The arguments of `mtil` for a run: "run", suite, overrides, its seed, then more (ended by NULL), then NULL. The
  * caller frees with sweep_arguments_free. */
-status sweep_arguments(const struct sweep *sweep, size_t run, const char *const *more, char ***arguments,
-                       struct error *error);
+char **sweep_arguments(const struct sweep *sweep, size_t run, const char *const *more);
 void sweep_arguments_free(char **arguments); /* NULL is allowed */
 
 #endif

@@ -125,7 +125,7 @@ static void add_result_columns(const struct sweep *sweep, struct table *table)
         struct text title = {0};
         text_add(&title, "%s ±", shown_metrics[m]);
         table_add_column(table, &(struct table_column){.title = shown_metrics[m], .decimals = 1, .best = BEST_HIGHEST});
-        table_add_column(table, &(struct table_column){.title = title.failed ? "±" : title.data, .decimals = 1});
+        table_add_column(table, &(struct table_column){.title = title.data, .decimals = 1});
         text_free(&title);
     }
 }

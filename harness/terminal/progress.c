@@ -8,6 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "core/alloc.h"
 #include "core/characters.h"
 #include "harness/terminal/screen.h"
 
@@ -40,11 +41,9 @@ static double system_clock(void)
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
-status progress_create(struct progress **result, const struct progress_settings *settings, struct error *error)
+void progress_create(struct progress **result, const struct progress_settings *settings)
 {
-    struct progress *progress = calloc(1, sizeof *progress);
-    if (progress == NULL)
-        return error_set(error, ERROR_MEMORY, "progress: no memory");
+    struct progress *progress = xcalloc(1, sizeof *progress);
     progress->stream = settings->stream;
     progress->clock = settings->clock != NULL ? settings->clock : system_clock;
     progress->columns = settings->columns;
@@ -53,7 +52,6 @@ status progress_create(struct progress **result, const struct progress_settings 
         progress->style = screen_columns(settings->stream) >= NARROWEST ? PROGRESS_LINE : PROGRESS_PLAIN;
     pthread_mutex_init(&progress->mutex, NULL);
     *result = progress;
-    return OK;
 }
 
 /* While a run reports work, steps without work (images decoded on demand) do not count as work. */
@@ -237,8 +235,7 @@ static void write_message(void *context, enum log_level level, const char *messa
     erase_line(progress);
     struct text visible = {0};
     text_add_visible(&visible, message);
-    fprintf(progress->stream, "mtil: %s%s\n", level == LOG_WARN ? "warning: " : "",
-            visible.failed ? "no memory for a message" : visible.data);
+    fprintf(progress->stream, "mtil: %s%s\n", level == LOG_WARN ? "warning: " : "", visible.data);
     text_free(&visible);
     if (reopen)
         show(progress, progress->shown);

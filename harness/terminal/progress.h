@@ -1,7 +1,7 @@
 /* Progress of a command: one rewritten line on a terminal, occasional plain lines elsewhere.
  *
  *     struct progress *progress;
- *     TRY(progress_create(&progress, &(struct progress_settings){.stream = stderr}, error));
+ *     progress_create(&progress, &(struct progress_settings){.stream = stderr});
  *     struct log log = progress_log(progress, LOG_INFO);              // messages that do not tear the line
  *     progress_report(progress, &(struct progress_state){.activity = "train", .subject = "dtd", .task = 4, .tasks = 11,
  *                                                        .step = 40, .steps = 100, .loss = 1.25, .images = 2560});
@@ -57,7 +57,7 @@ struct progress_news {
 
 struct progress;
 
-status progress_create(struct progress **progress, const struct progress_settings *settings, struct error *error);
+void progress_create(struct progress **progress, const struct progress_settings *settings);
 void progress_destroy(struct progress *progress); /* NULL is allowed */
 
 /* progress may be NULL: nothing happens. The state's strings are read only during the call. */

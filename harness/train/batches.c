@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "core/alloc.h"
 #include "core/clock.h"
 #include "core/threads.h"
 #include "harness/train/recorded.h"
@@ -56,9 +57,7 @@ static status open_queue(struct batches *b, size_t batch, struct error *error)
 status batches_open(struct batches **result, struct experiment *e, const struct loader_settings *settings, size_t first,
                     size_t end, struct error *error)
 {
-    struct batches *b = calloc(1, sizeof *b);
-    if (b == NULL)
-        return error_set(error, ERROR_MEMORY, "%s: no memory for batches", dataset_name(settings->dataset));
+    struct batches *b = xcalloc(1, sizeof *b);
     *b = (struct batches){.experiment = e, .settings = *settings, .next = first, .end = end};
     b->mixes = augmentation_mixes(&settings->augmentation);
     if (e->recorded != NULL) {

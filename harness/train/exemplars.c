@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/alloc.h"
 #include "core/arena.h"
 #include "core/array.h"
 
@@ -66,35 +67,26 @@ static void pick(struct herding *h, size_t count, uint32_t *picks, double *dista
     }
 }
 
-status exemplars_herd(const float *features, size_t n, size_t width, size_t count, uint32_t *picks, double *distances,
-                      struct error *error)
+void exemplars_herd(const float *features, size_t n, size_t width, size_t count, uint32_t *picks, double *distances)
 {
     struct herding h = {.n = n,
                         .width = width,
                         .rows = malloc(array_size(n, width * sizeof(double))),
                         .mean = calloc(2 * width, sizeof(double)),
-                        .picked = calloc(n, sizeof(bool))};
-    status result = h.rows != NULL && h.mean != NULL && h.picked != NULL
-                        ? OK
-                        : error_set(error, ERROR_MEMORY, "exemplars: no memory for %zu features", n);
-    if (result == OK) {
-        h.sum = h.mean + width;
-        normalise_rows(&h, features);
-        pick(&h, count < n ? count : n, picks, distances);
-    }
+                        .picked = xcalloc(n, sizeof(bool))};
+    h.sum = h.mean + width;
+    normalise_rows(&h, features);
+    pick(&h, count < n ? count : n, picks, distances);
     free(h.picked);
     free(h.mean);
     free(h.rows);
-    return result;
 }
 
-status exemplars_add(struct exemplars *e, const uint32_t *picks, size_t count, struct error *error)
+void exemplars_add(struct exemplars *e, const uint32_t *picks, size_t count)
 {
     size_t share = exemplars_share(e), kept = count < share ? count : share;
-    TRY(ARRAY_GROW(e->of_task, e->tasks, "tasks with exemplars", error));
-    uint32_t *items = malloc(array_size(kept + 1, sizeof *items));
-    if (items == NULL)
-        return error_set(error, ERROR_MEMORY, "exemplars: no memory for %zu images", kept);
+    GROW(e->of_task, e->tasks);
+    uint32_t *items = xmalloc(array_size(kept + 1, sizeof *items));
     memcpy(items, picks, kept * sizeof *items);
     for (size_t t = 0; t < e->tasks; t++)
         if (e->of_task[t].count > share)
@@ -102,7 +94,6 @@ status exemplars_add(struct exemplars *e, const uint32_t *picks, size_t count, s
     e->of_task[e->tasks].count = kept;
     e->of_task[e->tasks].items = items;
     e->tasks++;
-    return OK;
 }
 
 size_t exemplars_count(const struct exemplars *e)
@@ -123,18 +114,15 @@ void exemplars_at(const struct exemplars *e, size_t i, size_t *task, uint32_t *i
 }
 
 /* Allocates lists of these lengths, to restore into. */
-static status make_room(struct exemplars *e, size_t tasks, const int32_t *counts, struct error *error)
+static void make_room(struct exemplars *e, size_t tasks, const int32_t *counts)
 {
     exemplars_free(e);
     for (; e->tasks < tasks; e->tasks++) {
         size_t count = (size_t)counts[e->tasks];
-        TRY(ARRAY_GROW(e->of_task, e->tasks, "tasks with exemplars", error));
+        GROW(e->of_task, e->tasks);
         e->of_task[e->tasks].count = count;
-        e->of_task[e->tasks].items = malloc(array_size(count + 1, sizeof *e->of_task->items));
-        if (e->of_task[e->tasks].items == NULL)
-            return error_set(error, ERROR_MEMORY, "exemplars: no memory for %zu images", count);
+        e->of_task[e->tasks].items = xmalloc(array_size(count + 1, sizeof *e->of_task->items));
     }
-    return OK;
 }
 
 static status keep_lists(struct exemplars *e, const struct passage *passage, size_t tasks, int32_t *counts,
@@ -144,7 +132,7 @@ static status keep_lists(struct exemplars *e, const struct passage *passage, siz
         counts[t] = (int32_t)e->of_task[t].count;
     TRY(passage_host(passage, "exemplars.counts", SAFETENSOR_I32, tasks, counts, error));
     if (!passage->saving)
-        TRY(make_room(e, tasks, counts, error));
+        make_room(e, tasks, counts);
     for (size_t t = 0; t < tasks; t++) {
         char name[64];
         snprintf(name, sizeof name, "exemplars.%zu", t);
@@ -162,9 +150,7 @@ status exemplars_keep(struct exemplars *e, const struct passage *passage, struct
         exemplars_free(e);
         return OK;
     }
-    int32_t *counts = calloc((size_t)tasks, sizeof *counts);
-    if (counts == NULL)
-        return error_set(error, ERROR_MEMORY, "exemplars: no memory for the counts of %d tasks", tasks);
+    int32_t *counts = xcalloc((size_t)tasks, sizeof *counts);
     status result = keep_lists(e, passage, (size_t)tasks, counts, error);
     free(counts);
     return result;

@@ -1,8 +1,8 @@
 /* Exemplars: the images of earlier tasks that a method keeps (iCaRL: Rebuffi et al., CVPR 2017, with one pool per task).
  *
  *     struct exemplars memory = {.capacity = 10000};
- *     TRY(exemplars_herd(features, n, width, exemplars_share(&memory), picks, NULL, error));
- *     TRY(exemplars_add(&memory, picks, exemplars_share(&memory), error));      // after the task; older shares shrink
+ *     exemplars_herd(features, n, width, exemplars_share(&memory), picks, NULL);
+ *     exemplars_add(&memory, picks, exemplars_share(&memory));      // after the task; older shares shrink
  *     ... exemplars_at(&memory, i, &task, &item) ...
  *     exemplars_free(&memory);
  */
@@ -30,11 +30,10 @@ size_t exemplars_share(const struct exemplars *exemplars);
 /* Greedy herding: pick k is the row whose addition brings the mean of the picks nearest to μ, the mean of all rows after
  * normalising each (μ is not normalised again); ties: the lowest row. features [n, width]; picks [min(count, n)];
  * distances of the same length, or NULL: ‖μ − mean of the first k picks‖. */
-status exemplars_herd(const float *features, size_t n, size_t width, size_t count, uint32_t *picks, double *distances,
-                      struct error *error);
+void exemplars_herd(const float *features, size_t n, size_t width, size_t count, uint32_t *picks, double *distances);
 
 /* Keeps the first picks of the task that ended, at most a share, and shortens the lists of the tasks before. */
-status exemplars_add(struct exemplars *exemplars, const uint32_t *picks, size_t count, struct error *error);
+void exemplars_add(struct exemplars *exemplars, const uint32_t *picks, size_t count);
 
 size_t exemplars_count(const struct exemplars *exemplars);
 /* Exemplar i, oldest task first, each in the order of picking. */

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "adapters/files/adapter_file.h"
+#include "core/alloc.h"
 #include "harness/train/trained.h"
 
 /* --- Memory --- */
@@ -138,9 +139,7 @@ static bool trained_tensor_at(const struct experiment *e, size_t index, struct t
 static status is_finite(const struct trained_tensor *tensor, enum part part, bool *finite, struct error *error)
 {
     const struct backend_ops *ops = tensor->group->backend->ops;
-    float *values = malloc(array_size(tensor->size, sizeof *values));
-    if (values == NULL)
-        return error_set(error, ERROR_MEMORY, "training: no memory to look at %s", tensor->name);
+    float *values = xmalloc(array_size(tensor->size, sizeof *values));
     status result = ops->download(tensor->group->backend, values, part_of(tensor->group, part) + tensor->offset,
                                   tensor->size * sizeof *values, error);
     *finite = not_finite_at(values, tensor->size) == tensor->size;

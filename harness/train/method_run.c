@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/alloc.h"
 #include "datasets/dataset.h"
 
 static bool identify_folder(char content[DIGEST_SIZE], const char *path)
@@ -51,9 +52,7 @@ status method_open(struct experiment *e, struct error *error)
                                     .memory = &e->model.memory,
                                     .task_memory = &e->model.task_memory,
                                     .step_memory = &e->model.step_memory,
-                                    .state = calloc(1, method->state_size + 1)};
-    if (e->method.state == NULL)
-        return error_set(error, ERROR_MEMORY, "method %s: no memory for its state", method->name);
+                                    .state = xcalloc(1, method->state_size + 1)};
     note_inputs(&e->method, method->options);
     return method->open != NULL ? method->open(&e->method, error) : OK;
 }

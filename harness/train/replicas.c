@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "adapters/statistics.h"
+#include "core/alloc.h"
 #include "harness/run/model_opening.h"
 #include "harness/train/trained.h"
 #include "harness/train/training.h"
@@ -62,9 +63,7 @@ status replicas_open(struct experiment *leader, struct error *error)
     if (!leader->model.backend->asynchronous)
         log_warn(leader->log,
                  "run.gpus is %zu, but there is no GPU, so the replicas share the cores, which is no faster", size);
-    struct replicas *r = calloc(1, sizeof *r);
-    if (r == NULL)
-        return error_set(error, ERROR_MEMORY, "replicas: no memory for their description");
+    struct replicas *r = xcalloc(1, sizeof *r);
     *r = (struct replicas){.leader = leader, .size = size, .ranks = calloc(size, sizeof *r->ranks)};
     pthread_mutex_init(&r->mutex, NULL);
     pthread_cond_init(&r->moved, NULL);
@@ -183,7 +182,7 @@ static status copy_kept(struct replicas *r, struct error *error)
     struct archive *archive;
     if (r->leader->settings.method->keep == NULL)
         return OK;
-    TRY(archive_create(&archive, error));
+    archive_create(&archive);
     status result = pass_to_ranks(r, archive, error);
     archive_close(archive);
     return result;
@@ -191,8 +190,8 @@ static status copy_kept(struct replicas *r, struct error *error)
 
 static status copy_to_ranks(struct replicas *r, struct error *error)
 {
-    struct copying c = {.from = r->leader->model.backend, .chunk = malloc(CHUNK)};
-    status result = c.chunk != NULL ? OK : error_set(error, ERROR_MEMORY, "replicas: no memory to copy weights");
+    struct copying c = {.from = r->leader->model.backend, .chunk = xmalloc(CHUNK)};
+    status result = OK;
     for (size_t i = 1; result == OK && i < r->size; i++) {
         c.to = r->ranks[i].experiment->model.backend;
         result = copy_state(&c, r->ranks[i].experiment, r->leader, error);

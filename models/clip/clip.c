@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/alloc.h"
 #include "core/rng.h"
 #include "models/files/safetensors.h"
 
@@ -131,9 +132,7 @@ static status create_blocks(struct clip *clip, enum tower tower, const struct bl
                          "model: expected a number of heads that divides the width, found %zu heads for a width of "
                          "%zu in the %s tower",
                          like->heads, like->width, tower == TOWER_IMAGE ? "image" : "text");
-    struct block *blocks = calloc(count, sizeof *blocks);
-    if (blocks == NULL)
-        return error_set(error, ERROR_MEMORY, "model: no memory for %zu blocks", count);
+    struct block *blocks = xcalloc(count, sizeof *blocks);
     for (size_t i = 0; i < count; i++)
         blocks[i] = *like;
     clip->towers[tower].blocks = blocks;
@@ -161,7 +160,7 @@ static status build(struct clip *clip, struct arena *arena, bool ln_pre, enum pa
     TRY(create_blocks(clip, TOWER_IMAGE, &image, n->image_blocks, error));
     if (n->text_blocks > 0)
         TRY(create_blocks(clip, TOWER_TEXT, &text, n->text_blocks, error));
-    TRY(parameters_create(&clip->parameters, clip->backend, error));
+    parameters_create(&clip->parameters, clip->backend);
     struct declaration declared = {.clip = clip}, fetched = {.clip = clip, .allocated = true};
     TRY(image_at(&declared, ln_pre, error));
     TRY(text_at(&declared, error));
@@ -174,9 +173,7 @@ static status build(struct clip *clip, struct arena *arena, bool ln_pre, enum pa
 status clip_build(struct clip **result, struct backend *backend, struct arena *arena, const struct clip_plan *plan,
                   enum parameters_mode mode, struct error *error)
 {
-    struct clip *clip = calloc(1, sizeof *clip);
-    if (clip == NULL)
-        return error_set(error, ERROR_MEMORY, "model: no memory for its description");
+    struct clip *clip = xcalloc(1, sizeof *clip);
     clip->backend = backend;
     clip->dimensions = plan->dimensions;
     clip->activation = plan->activation;
@@ -240,9 +237,7 @@ static status load_tensors(struct clip *clip, const struct clip_file *file, stru
     struct parameters *group = clip->parameters;
     for (size_t i = 0; i < group->count; i++) {
         const struct parameter *p = &group->list[i];
-        float *values = malloc(array_size(p->size, sizeof *values));
-        if (values == NULL)
-            return error_set(error, ERROR_MEMORY, "model: no memory to read %s", p->name);
+        float *values = xmalloc(array_size(p->size, sizeof *values));
         status result = clip_file_read(file, p->name, p->rank, p->shape, values, error);
         if (result == OK)
             result = parameters_upload(group, p, values, error);
@@ -338,9 +333,7 @@ status clip_initialize(struct clip *clip, uint64_t seed, struct error *error)
     struct parameters *group = clip->parameters;
     for (size_t i = 0; i < group->count; i++) {
         const struct parameter *p = &group->list[i];
-        float deviation = initial_deviation(clip, p), *values = malloc(array_size(p->size, sizeof *values));
-        if (values == NULL)
-            return error_set(error, ERROR_MEMORY, "model: no memory to draw %s", p->name);
+        float deviation = initial_deviation(clip, p), *values = xmalloc(array_size(p->size, sizeof *values));
         struct rng rng = rng_make(seed, RNG_INIT, 0, (uint32_t)i);
         for (size_t k = 0; k < p->size; k++)
             values[k] = deviation > 0 ? deviation * rng_normal(&rng, k) : -deviation;

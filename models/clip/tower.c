@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/alloc.h"
 #include "models/clip/pool.h"
 
 static status check_prompt(const struct clip *clip, const int32_t *row, size_t index, size_t *end, struct error *error)
@@ -49,9 +50,7 @@ status texts_create(struct texts *texts, const struct clip *clip, struct arena *
                     size_t count, struct error *error)
 {
     *texts = (struct texts){.count = count};
-    int32_t *numbers = malloc(array_size(count, 5 * sizeof *numbers));
-    if (numbers == NULL)
-        return error_set(error, ERROR_MEMORY, "prompts: no memory for %zu", count);
+    int32_t *numbers = xmalloc(array_size(count, 5 * sizeof *numbers));
     int32_t *lengths = numbers, *rows = numbers + count, *end_of_two = numbers + 3 * count,
             *end_rows = numbers + 4 * count;
     status result = OK;

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/alloc.h"
 #include "core/rng.h"
 #include "models/clip/build.h"
 
@@ -103,9 +104,7 @@ status vit_initialize(struct clip *vit, uint64_t seed, struct error *error)
     struct parameters *group = vit->parameters;
     for (size_t i = 0; i < group->count; i++) {
         const struct parameter *p = &group->list[i];
-        float *values = malloc(array_size(p->size, sizeof *values));
-        if (values == NULL)
-            return error_set(error, ERROR_MEMORY, "vit: no memory to draw %s", p->name);
+        float *values = xmalloc(array_size(p->size, sizeof *values));
         draw(vit, p, rng_make(seed, RNG_INIT, 0, (uint32_t)i), values);
         status result = parameters_upload(group, p, values, error);
         free(values);
@@ -160,9 +159,7 @@ void vit_resize_grid(const float *from, size_t old, float *to, size_t side, size
 static status copy_tensor(struct clip *vit, const struct clip *clip, const struct parameter *to, struct error *error)
 {
     const struct parameter *from = parameters_find(clip->parameters, to->name);
-    float *values = malloc(array_size(from->size + to->size, sizeof *values)), *copied = values;
-    if (values == NULL)
-        return error_set(error, ERROR_MEMORY, "vit: no memory to copy %s", to->name);
+    float *values = xmalloc(array_size(from->size + to->size, sizeof *values)), *copied = values;
     status result = parameters_download(clip->parameters, from, values, error);
     if (result == OK && from->size != to->size) {
         size_t width = to->shape[1];

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/alloc.h"
 #include "models/cpu/cpu.h"
 #include "models/cpu/instructions.h"
 
@@ -160,9 +161,7 @@ static status choose_kernels(struct cpu *cpu, enum precision precision, struct e
 
 status cpu_backend_open(struct backend **backend, size_t threads, enum precision precision, struct error *error)
 {
-    struct cpu *cpu = calloc(1, sizeof *cpu);
-    if (cpu == NULL)
-        return error_set(error, ERROR_MEMORY, "cpu backend: no memory for its context");
+    struct cpu *cpu = xcalloc(1, sizeof *cpu);
     cpu->backend = (struct backend){.ops = &cpu_ops,
                                     .context = cpu,
                                     .description = cpu->description,

@@ -3,6 +3,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
+#include "core/alloc.h"
 #include "models/cpu/cpu.h"
 
 struct barrier {
@@ -23,10 +24,9 @@ status cpu_bind(struct backend *backend, struct error *error)
 
 status cpu_process_group_create(struct backend *const *ranks, struct process_group *group, struct error *error)
 {
+    (void)error;
     (void)ranks;
-    struct barrier *barrier = calloc(1, sizeof *barrier + group->size * sizeof *barrier->values);
-    if (barrier == NULL)
-        return error_set(error, ERROR_MEMORY, "cpu backend: no memory for a process group of %zu", group->size);
+    struct barrier *barrier = xcalloc(1, sizeof *barrier + group->size * sizeof *barrier->values);
     barrier->size = group->size;
     pthread_mutex_init(&barrier->mutex, NULL);
     pthread_cond_init(&barrier->complete, NULL);

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/alloc.h"
 #include "core/array.h"
 #include "core/file.h"
 
@@ -179,10 +180,8 @@ status weights_shards_open(struct safetensors **file, const char *path,
                            struct error *error)
 {
     struct weights_shards shards;
-    struct opened *opened = calloc(1, sizeof *opened);
+    struct opened *opened = xcalloc(1, sizeof *opened);
     *file = NULL;
-    if (opened == NULL)
-        return error_set(error, ERROR_MEMORY, "%s: no memory to open it", path);
     status result = weights_shards_read(&shards, path, error);
     NEXT(result, open_all(opened, &shards, open, error));
     if (result == OK)

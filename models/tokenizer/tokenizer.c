@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/alloc.h"
 #include "core/arena.h"
 #include "models/tokenizer/clean.h"
 #include "models/tokenizer/split.h"
@@ -32,9 +33,8 @@ struct output {
 
 static status create(struct tokenizer **tokenizer, struct vocabulary vocabulary, struct error *error)
 {
-    struct tokenizer *made = calloc(1, sizeof *made);
-    status result = made == NULL ? error_set(error, ERROR_MEMORY, "no memory for a tokenizer")
-                                 : splitter_create(&made->splitter, error);
+    struct tokenizer *made = xcalloc(1, sizeof *made);
+    status result = splitter_create(&made->splitter, error);
     if (result != OK) {
         vocabulary_free(&vocabulary);
         free(made);

@@ -11,6 +11,7 @@
 #include <utf8proc.h>
 #include <zlib.h>
 
+#include "core/alloc.h"
 #include "core/arena.h"
 #include "core/characters.h"
 #include "core/file.h"
@@ -258,9 +259,7 @@ static status unpack(struct bytes *text, const char *name, const void *bytes, si
         inflateEnd(&stream);
         return result;
     }
-    text->data = calloc(size + 1, 1);
-    if (text->data == NULL)
-        return error_set(error, ERROR_MEMORY, "%s: no memory for %zu bytes", name, size);
+    text->data = xcalloc(size + 1, 1);
     if (size > 0)
         memcpy(text->data, bytes, size);
     text->size = size;
@@ -361,9 +360,7 @@ static status load_huggingface(struct vocabulary *vocabulary, const char *folder
 {
     struct bytes json = {0}, merges = {0};
     char *json_path = path_format("%s/vocab.json", folder), *merges_path = path_format("%s/merges.txt", folder);
-    status result = json_path != NULL && merges_path != NULL
-                        ? file_read(json_path, text_limit, &json, error)
-                        : error_set(error, ERROR_MEMORY, "%s: no memory for its name", folder);
+    status result = file_read(json_path, text_limit, &json, error);
     NEXT(result, file_read(merges_path, text_limit, &merges, error));
     NEXT(result, parse_vocabulary(vocabulary, json_path, &json, merges_path, &merges, error));
     bytes_free(&json);

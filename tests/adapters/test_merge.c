@@ -24,7 +24,7 @@ static struct merge plan_one(const char *name, const int32_t *counts, const int3
     struct merge_view view = {.tower = TOWER_TEXT, .blocks = 1, .experts = experts, .counts = counts, .frozen = frozen};
     struct merge_list list = {0};
     struct merge merge = {.target = -9};
-    must(policy_called(name)->plan(&view, &(struct merge_call){.moment = MERGE_AFTER_STEP}, &list, &error));
+    policy_called(name)->plan(&view, &(struct merge_call){.moment = MERGE_AFTER_STEP}, &list);
     *planned = list.count;
     if (list.count > 0)
         merge = list.merges[0];

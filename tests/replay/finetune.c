@@ -183,9 +183,9 @@ static status name_classes(struct dataset **dataset, size_t classes, struct erro
         return error_set(error, ERROR_MEMORY, "no memory for %zu classes", classes);
     for (size_t c = 0; c < classes; c++)
         names[c] = "class";
-    status result = dataset_of_names(dataset, names, classes, &template, 1, error);
+    dataset_of_names(dataset, names, classes, &template, 1);
     free(names);
-    return result;
+    return OK;
 }
 
 static status make_task(const struct finetune *r, size_t index, struct task *task, struct error *error)

@@ -234,7 +234,7 @@ static status replay_similarity(struct bank *bank, struct error *error)
     if (result == OK)
         result = merge_policy_find(&policy, "similar", error);
     if (result == OK)
-        result = policy->plan(&view, &(struct merge_call){.moment = MERGE_AFTER_STEP}, &list, error);
+        policy->plan(&view, &(struct merge_call){.moment = MERGE_AFTER_STEP}, &list);
     if (result == OK) {
         const json_t *pair = json_object_get(bank->f->config, "pair");
         for (size_t i = 0; i < 2; i++)
@@ -260,9 +260,8 @@ static status replay_alignment(struct bank *bank, struct error *error)
     sources_of(bank, "aligned", source);
     status result = find(bank->expect, "correlation", m * m, &expected, error);
     if (result == OK)
-        result =
-            merge_align(bank->shape, bank->flat + (size_t)source[0] * bank->n, bank->flat + (size_t)source[1] * bank->n,
-                        bank->probes, bank->probe_count, order, correlation, error);
+        merge_align(bank->shape, bank->flat + (size_t)source[0] * bank->n, bank->flat + (size_t)source[1] * bank->n,
+                    bank->probes, bank->probe_count, order, correlation);
     if (result == OK)
         report_values(bank->f->report, "correlation", correlation, expected, m * m, tolerance(bank, "cosine"));
     for (size_t i = 0; result == OK && i < m; i++)

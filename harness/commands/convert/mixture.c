@@ -5,6 +5,7 @@
 
 #include "adapters/files/adapter_file.h"
 #include "adapters/files/classifier_file.h"
+#include "core/alloc.h"
 #include "harness/run/weights.h"
 
 /* --- The dense model --- */
@@ -149,9 +150,7 @@ status mixture_compare(struct mixture *m, const uint8_t *pixels, size_t count, s
                        struct error *error)
 {
     size_t n = count * m->vit->dimensions.image_width;
-    float *dense = malloc(array_size(n, 2 * sizeof *dense)), *mixture = dense + n;
-    if (dense == NULL)
-        return error_set(error, ERROR_MEMORY, "convert: no memory for the features of %zu images", count);
+    float *dense = xmalloc(array_size(n, 2 * sizeof *dense)), *mixture = dense + n;
     status result = encode(m, pixels, count, false, dense, error);
     NEXT(result, encode(m, pixels, count, true, mixture, error));
     for (size_t i = 0; result == OK && i < n; i++) {

@@ -3,6 +3,7 @@
 
 #include "adapters/experts/kind.h"
 #include "adapters/routers/router.h"
+#include "core/alloc.h"
 #include "core/file.h"
 #include "core/rng.h"
 #include "harness/commands/convert/mixture.h"
@@ -102,9 +103,7 @@ static status compare_random(struct comparison *c, struct error *error)
 {
     size_t resolution = c->mixture->vit->dimensions.resolution, n = BATCH * resolution * resolution * 3;
     struct rng rng = rng_make((uint64_t)options_integer(c->call->options, "seed"), RNG_DRAWING, 0, 0);
-    uint8_t *pixels = malloc(n);
-    if (pixels == NULL)
-        return error_set(error, ERROR_MEMORY, "convert: no memory for %d images", BATCH);
+    uint8_t *pixels = xmalloc(n);
     for (size_t i = 0; i < n; i++)
         pixels[i] = (uint8_t)rng_below(&rng, i, 256);
     status result = mixture_compare(c->mixture, pixels, BATCH, &c->deviation, error);
@@ -170,7 +169,7 @@ static status check_files(const char *dense, const char *out, struct error *erro
 {
     struct file_stamp read, written;
     char *path = weights_path(dense);
-    status result = path != NULL ? OK : error_set(error, ERROR_MEMORY, "convert: no memory for a path");
+    status result = OK;
     bool both = result == OK && file_exists(path) && file_exists(out);
     if (both)
         result = file_stamp_read(&read, path, error);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/alloc.h"
 #include "core/file.h"
 #include "core/text.h"
 #include "harness/commands/command.h"
@@ -174,11 +175,9 @@ static status take_all(struct content *content, const struct command_call *call,
         most += safetensors_count(content->files[f]);
         keys += count_metadata(content->files[f]);
     }
-    content->tensors = calloc(most, sizeof *content->tensors);
-    content->names = calloc(most, sizeof *content->names);
-    content->metadata = calloc(keys, sizeof *content->metadata);
-    if (content->tensors == NULL || content->names == NULL || content->metadata == NULL)
-        return error_set(error, ERROR_MEMORY, "convert: no memory for %zu tensors", most);
+    content->tensors = xcalloc(most, sizeof *content->tensors);
+    content->names = xcalloc(most, sizeof *content->names);
+    content->metadata = xcalloc(keys, sizeof *content->metadata);
     take_tensors(content, content->files[0], part);
     TRY(take_metadata(content, content->files[0], part, error));
     if (content->files[1] != NULL) {
@@ -247,8 +246,7 @@ static status check_target(const char *out, struct error *error)
 static status open_file(struct safetensors **file, const char *name, struct error *error)
 {
     char *path = weights_path(name);
-    status result = path != NULL ? weights_file_open(file, path, error)
-                                 : error_set(error, ERROR_MEMORY, "convert: no memory for a path");
+    status result = weights_file_open(file, path, error);
     free(path);
     return result;
 }

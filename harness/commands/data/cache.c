@@ -120,7 +120,7 @@ static status show_content(const struct command_call *call, const char *folder, 
     for (size_t i = 0; i < content->others.count; i++)
         add_shared(&table, &content->others.files[i]);
     add_total(&total, content);
-    log_info(call->log, "%s: %s", folder, total.failed ? "" : total.data);
+    log_info(call->log, "%s: %s", folder, total.data);
     status result = output_table(call, &table, error);
     table_free(&table);
     text_free(&total);
@@ -165,7 +165,7 @@ static status clear(const struct command_call *call, struct error *error)
     if (result == OK) {
         add_total(&total, &removed);
         output_words(call, folder);
-        fprintf(call->out, ": removed %s\n", total.failed ? "" : total.data);
+        fprintf(call->out, ": removed %s\n", total.data);
         text_free(&total);
     }
     content_free(&removed);

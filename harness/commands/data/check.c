@@ -365,8 +365,7 @@ static status print_survey(const struct root_survey *survey, struct error *error
                                                : output_table(call, table, error));
     if (survey->unfit > 0)
         return error_set(error, ERROR_FORMAT, "%s: %zu of %zu datasets are unfit: %s; --problems says why",
-                         survey->root, survey->unfit, survey->count,
-                         survey->unfit_names.failed ? "…" : survey->unfit_names.data);
+                         survey->root, survey->unfit, survey->count, survey->unfit_names.data);
     if (survey->different > 0 && options_boolean(call->options, "strict"))
         return error_set(error, ERROR_FORMAT, "%s: %zu of %zu datasets differ from the published ones", survey->root,
                          survey->different, survey->count);
@@ -384,7 +383,7 @@ static void tell_others(const struct root_survey *survey, const struct directory
         log_warn(
             survey->call->log,
             "%s: not checked, because they have neither two class folders of images nor train and test with such: %s%s",
-            survey->root, names.failed ? "…" : names.data, others->count > NAMED ? ", …" : "");
+            survey->root, names.data, others->count > NAMED ? ", …" : "");
     text_free(&names);
 }
 

@@ -42,8 +42,7 @@ static status get_all(const struct command_call *call, const struct fetch_settin
         text_add(&names, "%s%s", failed++ > 0 ? ", " : "", source->name);
     }
     if (failed > 0 && result != ERROR_STOPPED)
-        result = error_set(error, ERROR_IO, "%zu of %zu datasets were not fetched: %s", failed, count,
-                           names.failed ? "…" : names.data);
+        result = error_set(error, ERROR_IO, "%zu of %zu datasets were not fetched: %s", failed, count, names.data);
     text_free(&names);
     return result;
 }

@@ -88,8 +88,7 @@ static status show_item(struct showing *showing, size_t item, struct error *erro
     char *title = path_format("%d: %s", label, class_name),
          *file = dataset_item_name(showing->dataset, showing->part, item),
          *prompt = prompt_format(dataset_template(showing->dataset, 0), class_name);
-    status result = title != NULL && prompt != NULL ? contact_sheet_add(&showing->sheet, &image, title, prompt, error)
-                                                    : error_set(error, ERROR_MEMORY, "no memory for a label");
+    status result = contact_sheet_add(&showing->sheet, &image, title, prompt, error);
     table_add_integer(&showing->table, (int64_t)item);
     table_add_text(&showing->table, file);
     table_add_integer(&showing->table, label);

@@ -196,10 +196,9 @@ static status run(const struct command_call *call, struct error *error)
         return error_unknown_word(error, "command line", "shell", call->arguments[0], shells, 1);
     struct text script = {0};
     add_bash(&script);
-    fputs(script.failed ? "" : script.data, call->out);
-    status result = script.failed ? error_set(error, ERROR_MEMORY, "completion: no memory for a script") : OK;
+    fputs(script.data, call->out);
     text_free(&script);
-    return result;
+    return OK;
 }
 
 const struct command command_completion = {

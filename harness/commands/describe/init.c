@@ -145,8 +145,6 @@ static status run(const struct command_call *call, struct error *error)
         result = write_every_key(&text, path, error);
     else
         text_add(&text, "%s", own_images);
-    if (result == OK && text.failed)
-        result = error_set(error, ERROR_MEMORY, "init: no memory for a suite");
     NEXT(result, file_write(path, text.data, text.size, error));
     text_free(&text);
     if (result == OK)

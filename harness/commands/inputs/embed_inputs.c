@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/alloc.h"
 #include "core/characters.h"
 #include "core/file.h"
 
@@ -57,9 +58,7 @@ static status split_lines(struct embed_inputs *inputs, struct bytes *bytes, stru
     char *text = (char *)bytes->data + (bytes->size - size);
     for (size_t i = 0; i < size; i++)
         lines += text[i] == '\n';
-    inputs->names = calloc(lines, sizeof *inputs->names);
-    if (inputs->names == NULL)
-        return error_set(error, ERROR_MEMORY, "%s: no memory for %zu lines", inputs->path, lines);
+    inputs->names = xcalloc(lines, sizeof *inputs->names);
     for (size_t first = 0; first < size;) {
         char *line = text + first, *end = memchr(line, '\n', size - first);
         size_t length = end != NULL ? (size_t)(end - line) : size - first;
@@ -67,9 +66,7 @@ static status split_lines(struct embed_inputs *inputs, struct bytes *bytes, stru
         length -= length > 0 && line[length - 1] == '\r';
         line[length] = 0;
         TRY(check_line(inputs, line, length, error));
-        inputs->names[inputs->count] = strdup(line);
-        if (inputs->names[inputs->count] == NULL)
-            return error_set(error, ERROR_MEMORY, "%s: no memory for line %zu", inputs->path, inputs->count + 1);
+        inputs->names[inputs->count] = xstrdup(line);
         inputs->count++;
     }
     return OK;

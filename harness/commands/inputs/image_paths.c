@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <sys/types.h>
 
+#include "core/alloc.h"
 #include "core/file.h"
 #include "datasets/image/image.h"
 
@@ -68,9 +69,7 @@ static status check_arguments(const struct image_paths *paths, struct error *err
 status image_paths_open(struct image_paths **result, const char *const *arguments, size_t count, const char *list,
                         const struct stop *stop, struct error *error)
 {
-    struct image_paths *paths = calloc(1, sizeof *paths);
-    if (paths == NULL)
-        return error_set(error, ERROR_MEMORY, "command line: no memory for %zu paths", count);
+    struct image_paths *paths = xcalloc(1, sizeof *paths);
     *paths = (struct image_paths){.arguments = arguments, .count = count, .stop = stop, .list_name = list};
     status checked = check_arguments(paths, error);
     if (checked != OK) {
@@ -109,7 +108,7 @@ static int compare_names(const void *a, const void *b)
 }
 
 /* Appends a slash to the names of folders, so that the order is that of whole paths: "a.jpg" before "a/b.jpg". */
-static status mark_folders(struct level *level, const struct stop *stop, struct error *error)
+static void mark_folders(struct level *level, const struct stop *stop)
 {
     for (size_t i = 0; i < level->names.count && !stop_requested(stop); i++) {
         char *path = path_format("%s/%s", level->folder, level->names.names[i]),
@@ -119,12 +118,9 @@ static status mark_folders(struct level *level, const struct stop *stop, struct 
             level->names.names[i] = marked;
         }
         free(path);
-        if (path == NULL)
-            return error_set(error, ERROR_MEMORY, "%s: no memory for its names", level->folder);
     }
     if (level->names.count > 1)
         qsort(level->names.names, level->names.count, sizeof *level->names.names, compare_names);
-    return OK;
 }
 
 static status enter_folder(struct image_paths *paths, const char *folder, struct error *error)
@@ -132,9 +128,7 @@ static status enter_folder(struct image_paths *paths, const char *folder, struct
     if (paths->depth == DEEPEST)
         return error_set(error, ERROR_FORMAT, "%s: more than %d folders deep; does a symbolic link lead back?", folder,
                          DEEPEST);
-    struct level level = {.folder = strdup(folder)};
-    if (level.folder == NULL)
-        return error_set(error, ERROR_MEMORY, "%s: no memory for its name", folder);
+    struct level level = {.folder = xstrdup(folder)};
     for (size_t end = strlen(folder); end > 1 && level.folder[end - 1] == '/';)
         level.folder[--end] = 0;
     status result = directory_list(&level.names, level.folder, error);
@@ -143,7 +137,8 @@ static status enter_folder(struct image_paths *paths, const char *folder, struct
         return result;
     }
     paths->levels[paths->depth++] = level;
-    return mark_folders(&paths->levels[paths->depth - 1], paths->stop, error);
+    mark_folders(&paths->levels[paths->depth - 1], paths->stop);
+    return OK;
 }
 
 static bool is_regular(const char *path)
@@ -164,8 +159,6 @@ static status walk(struct image_paths *paths, bool *found, struct error *error)
     const char *name = level->names.names[level->next++];
     free(paths->path);
     paths->path = path_format("%s%s%s", level->folder, strcmp(level->folder, "/") == 0 ? "" : "/", name);
-    if (paths->path == NULL)
-        return error_set(error, ERROR_MEMORY, "%s: no memory for a name", level->folder);
     if (name[strlen(name) - 1] == '/')
         return enter_folder(paths, paths->path, error);
     *found = is_regular(paths->path) && image_file_recognized(paths->path);
@@ -181,8 +174,8 @@ static status take(struct image_paths *paths, const char *named, bool *found, st
     if (!*found)
         return enter_folder(paths, named, error);
     free(paths->path);
-    paths->path = strdup(named);
-    return paths->path != NULL ? OK : error_set(error, ERROR_MEMORY, "%s: no memory for its name", named);
+    paths->path = xstrdup(named);
+    return OK;
 }
 
 static status open_list(struct image_paths *paths, const char *name, struct error *error)

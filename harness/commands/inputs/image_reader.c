@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/alloc.h"
 #include "core/arena.h"
 #include "datasets/image/image.h"
 
@@ -13,10 +14,8 @@ status image_reader_open(struct image_reader *reader, const struct command_call 
                                     .paths = paths,
                                     .resolution = resolution,
                                     .batch = batch,
-                                    .slots = calloc(batch, sizeof *reader->slots),
-                                    .pixels = malloc(array_size(batch, resolution * resolution * 3))};
-    if (reader->slots == NULL || reader->pixels == NULL)
-        return error_set(error, ERROR_MEMORY, "prediction: no memory for %zu images at a time", batch);
+                                    .slots = xcalloc(batch, sizeof *reader->slots),
+                                    .pixels = xmalloc(array_size(batch, resolution * resolution * 3))};
     return threads_create(&reader->threads, (size_t)options_integer(call->options, "threads"), error);
 }
 

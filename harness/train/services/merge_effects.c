@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "adapters/statistics.h"
+#include "core/alloc.h"
 #include "core/array.h"
 
 /* A merge whose window is open, or closed but not read yet. The struct has no padding, so it is saved as it is. */
@@ -56,9 +57,7 @@ static status take_all(struct merge_effects *m, const struct experiment *e, stru
     for (int t = 0; t < TOWERS; t++) {
         m->marks[t] = adapters_marks(e->model.adapters, (enum tower)t).n;
         TRY(take(arena, e, TENSOR_I32, EFFECT_WINDOW * m->marks[t], (void **)&m->counts[t], error));
-        m->host[t] = malloc(array_size(2 * m->marks[t], sizeof *m->host[t]));
-        if (m->host[t] == NULL)
-            return error_set(error, ERROR_MEMORY, "effects of merges: no memory for %zu counts", m->marks[t]);
+        m->host[t] = xmalloc(array_size(2 * m->marks[t], sizeof *m->host[t]));
     }
     return OK;
 }
@@ -66,9 +65,8 @@ static status take_all(struct merge_effects *m, const struct experiment *e, stru
 status merge_effects_open(struct merge_effects **effects, const struct experiment *e, struct arena *arena,
                           struct error *error)
 {
-    *effects = calloc(1, sizeof **effects);
-    return *effects != NULL ? take_all(*effects, e, arena, error)
-                            : error_set(error, ERROR_MEMORY, "effects of merges: no memory");
+    *effects = xcalloc(1, sizeof **effects);
+    return take_all(*effects, e, arena, error);
 }
 
 void merge_effects_close(struct merge_effects *m)
@@ -139,11 +137,11 @@ static int64_t choices_of(const struct merge_effects *m, size_t tower, size_t bl
     return choices;
 }
 
-static status report(struct merge_effects *m, struct experiment *e, const struct watched *w, size_t known, size_t last,
-                     const float *losses, struct error *error)
+static void report(struct merge_effects *m, struct experiment *e, const struct watched *w, size_t known, size_t last,
+                   const float *losses)
 {
     size_t iterations = last - w->iteration;
-    TRY(ARRAY_GROW(e->effects.effects, e->effects.count, "effects of merges", error));
+    GROW(e->effects.effects, e->effects.count);
     e->effects.effects[e->effects.count++] =
         (struct merge_effect){.tower = (enum tower)w->tower,
                               .block = w->block,
@@ -156,7 +154,6 @@ static status report(struct merge_effects *m, struct experiment *e, const struct
                               .loss_before = w->loss_before,
                               .loss_after = mean_loss(losses, last, iterations),
                               .distance = w->distance};
-    return OK;
 }
 
 /* Reads the state at the end of a window, or the present state for a window that the end of the task cuts off. */
@@ -190,7 +187,7 @@ static status report_ended(struct merge_effects *m, struct experiment *e, size_t
         if (read != window)
             TRY(read_window(m, e, w->iteration % EFFECT_WINDOW, !whole, losses, error));
         read = window;
-        TRY(report(m, e, w, known, whole ? w->iteration + EFFECT_WINDOW : iteration, losses, error));
+        report(m, e, w, known, whole ? w->iteration + EFFECT_WINDOW : iteration, losses);
     }
     if (done > 0)
         memmove(m->watched, m->watched + done, (m->count - done) * sizeof *m->watched);
@@ -231,7 +228,7 @@ static status watch(struct merge_effects *m, const struct experiment *e, size_t 
     w.chosen = m->host[w.tower][w.block * m->experts + w.target];
     w.choices = choices_of(m, w.tower, w.block);
     TRY(statistics_distance(&e->model.adapters->towers[c->tower], &c->merge, arena, &w.distance, error));
-    TRY(ARRAY_GROW(m->watched, m->count, "merges to watch", error));
+    GROW(m->watched, m->count);
     m->watched[m->count++] = w;
     return OK;
 }
@@ -277,7 +274,7 @@ status merge_effects_keep(struct merge_effects *m, const struct passage *passage
     uint64_t count = m->count;
     TRY(passage_host(passage, "effects.count", SAFETENSOR_U64, 1, &count, error));
     for (m->count = passage->saving ? count : 0; m->count < count; m->count++)
-        TRY(ARRAY_GROW(m->watched, m->count, "merges to watch", error));
+        GROW(m->watched, m->count);
     TRY(passage_host(passage, "effects.watched", SAFETENSOR_U8, count * sizeof *m->watched, m->watched, error));
     return keep_device(m, passage, error);
 }

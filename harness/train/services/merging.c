@@ -5,6 +5,7 @@
 #include "adapters/merge/policies.h"
 #include "adapters/routers/router.h"
 #include "adapters/statistics.h"
+#include "core/alloc.h"
 #include "harness/run/experiment.h"
 
 /* An iteration that is left out takes back its selection counts, but not what its forward pass added to the others; and
@@ -97,10 +98,8 @@ status merging_open(struct method_run *run, struct error *error)
         TRY(loss_mean_open(&state->loss, e, run->memory, error));
     if (plan->policy->state_size == 0)
         return OK;
-    state->policy = calloc(1, plan->policy->state_size);
-    return state->policy != NULL
-               ? OK
-               : error_set(error, ERROR_MEMORY, "merge policy %s: no memory for its state", plan->policy->name);
+    state->policy = xcalloc(1, plan->policy->state_size);
+    return OK;
 }
 
 void merging_close(struct method_run *run)

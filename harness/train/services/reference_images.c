@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "core/alloc.h"
 #include "core/array.h"
 #include "harness/train/batches.h"
 
@@ -19,16 +20,13 @@ void reference_images_close(struct reference_images *images)
     *images = (struct reference_images){0};
 }
 
-static status repeat_in_order(struct reference_images *images, size_t count, struct error *error)
+static void repeat_in_order(struct reference_images *images, size_t count)
 {
     size_t size = dataset_size(images->dataset, SPLIT_TRAIN);
     free(images->order);
-    images->order = malloc(array_size(count, sizeof *images->order));
-    if (images->order == NULL)
-        return error_set(error, ERROR_MEMORY, "no memory for the order of %zu reference images", count);
+    images->order = xmalloc(array_size(count, sizeof *images->order));
     for (size_t i = 0; i < count; i++)
         images->order[i] = (uint32_t)(i % size);
-    return OK;
 }
 
 status reference_images_begin(struct reference_images *images, struct experiment *e, const struct task *task,
@@ -51,7 +49,7 @@ status reference_images_begin(struct reference_images *images, struct experiment
         return OK;
     if (images->in_order) {
         settings.item_count = array_size(task->settings.iterations, batch);
-        TRY(repeat_in_order(images, settings.item_count, error));
+        repeat_in_order(images, settings.item_count);
         settings.items = images->order;
         settings.shuffle = false;
     }

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/alloc.h"
 #include "datasets/formats/strings.h"
 #include "harness/train/recorded.h"
 
@@ -13,12 +14,11 @@ void reference_texts_free(struct reference_texts *texts)
 }
 
 /* Allocates count texts of zeros. */
-static status create(struct reference_texts *texts, const struct experiment *e, size_t count, struct error *error)
+static void create(struct reference_texts *texts, const struct experiment *e, size_t count)
 {
     reference_texts_free(texts);
-    texts->tokens = calloc(count, e->model.clip->dimensions.context * sizeof *texts->tokens);
+    texts->tokens = xcalloc(count, e->model.clip->dimensions.context * sizeof *texts->tokens);
     texts->count = count;
-    return texts->tokens != NULL ? OK : error_set(error, ERROR_MEMORY, "no memory for %zu reference texts", count);
 }
 
 static status copy_recorded(struct reference_texts *texts, const struct experiment *e, size_t task, struct error *error)
@@ -26,7 +26,7 @@ static status copy_recorded(struct reference_texts *texts, const struct experime
     const int32_t *tokens;
     size_t count;
     TRY(e->recorded->texts(e->recorded->context, task, &tokens, &count, error));
-    TRY(create(texts, e, count, error));
+    create(texts, e, count);
     memcpy(texts->tokens, tokens, count * e->model.clip->dimensions.context * sizeof *tokens);
     return OK;
 }
@@ -37,7 +37,7 @@ static status encode_lines(struct reference_texts *texts, const struct experimen
     size_t context = e->model.clip->dimensions.context, tokens, cut = 0;
     if (lines->count == 0)
         return error_set(error, ERROR_FORMAT, "%s: expected one sentence per line, found an empty file", path);
-    TRY(create(texts, e, lines->count, error));
+    create(texts, e, lines->count);
     for (size_t i = 0; i < lines->count; i++) {
         const char *line = lines->items[i];
         if (line[strspn(line, " \t")] == 0)
@@ -76,7 +76,7 @@ status reference_texts_draw(struct reference_texts *texts, const struct experime
         return error_set(error, ERROR_ARGUMENT,
                          "method.words: at most %zu, so that start and end fit into the model's %zu tokens, found %zu",
                          context - 2, context, words);
-    TRY(create(texts, e, count, error));
+    create(texts, e, count);
     struct rng rng = rng_make(e->seed, RNG_SENTENCES, (uint32_t)task, 0);
     uint32_t vocabulary = (uint32_t)tokenizer_vocabulary(e->model.tokenizer);
     for (size_t i = 0; i < count; i++) {

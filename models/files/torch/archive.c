@@ -1,4 +1,5 @@
 #include "models/files/torch/archive.h"
+#include "core/alloc.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -68,9 +69,7 @@ static status find_folder(struct torch_archive *archive, const char *const *name
         if (archive->folder != NULL)
             return error_set(error, ERROR_FORMAT, "%s: expected one data.pkl, found '%sdata.pkl' and '%s'",
                              archive->path, archive->folder, names[i]);
-        archive->folder = strndup(names[i], (size_t)(slash - names[i]) + 1);
-        if (archive->folder == NULL)
-            return error_set(error, ERROR_MEMORY, "%s: no memory to open it", archive->path);
+        archive->folder = xstrndup(names[i], (size_t)(slash - names[i]) + 1);
     }
     return archive->folder != NULL
                ? OK

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/alloc.h"
 #include "models/files/torch/archive.h"
 #include "models/files/torch/tensors.h"
 
@@ -35,8 +36,6 @@ static status read_storage(struct torch_archive *archive, const struct torch_sto
                            struct error *error)
 {
     char *name = path_format("data/%s", storage->key);
-    if (name == NULL)
-        return error_set(error, ERROR_MEMORY, "%s: no memory for a name", torch_archive_path(archive));
     status result = torch_archive_read(archive, name, bytes, error);
     size_t each = safetensor_type_size(storage->type);
     if (result == OK && (bytes->size % each != 0 || bytes->size / each != storage->elements))
@@ -154,10 +153,8 @@ static status build(struct safetensors **file, struct torch_archive *archive, st
 /* Takes ownership of archive. */
 static status open_archive(struct safetensors **file, struct torch_archive *archive, bool data, struct error *error)
 {
-    struct content *content = calloc(1, sizeof *content);
-    status result = content != NULL
-                        ? build(file, archive, content, data, error)
-                        : error_set(error, ERROR_MEMORY, "%s: no memory to open it", torch_archive_path(archive));
+    struct content *content = xcalloc(1, sizeof *content);
+    status result = build(file, archive, content, data, error);
     torch_archive_close(archive);
     return result;
 }

@@ -95,7 +95,7 @@ static void expect_scores_of_training(const char *const *choices, const char *co
     size_t tasks = run.experiment->data.task_count;
     must(layer_choice_score(run.experiment, NULL, &scores, &error));
     assert_memory_equal(&before, &run.experiment->settings, sizeof before);
-    must(layer_scores_create(&seen, tasks, scores.blocks, &error));
+    layer_scores_create(&seen, tasks, scores.blocks);
     add_words(words, add_words(words, add_words(words, 0, common), choices), of_scoring);
     for (size_t task = 0; task < tasks; task++) {
         small_run_reopen(&run, 1, words);

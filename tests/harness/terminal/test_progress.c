@@ -28,13 +28,12 @@ struct screen {
 
 static void open_screen(struct screen *screen, enum progress_style style, int columns)
 {
-    struct error error;
     *screen = (struct screen){0};
     screen->stream = open_memstream(&screen->text, &screen->size);
     assert_non_null(screen->stream);
     now = 100;
     struct progress_settings settings = {screen->stream, style, test_clock, columns};
-    assert_int_equal(progress_create(&screen->progress, &settings, &error), OK);
+    progress_create(&screen->progress, &settings);
 }
 
 static void close_screen(struct screen *screen, const char *expected)

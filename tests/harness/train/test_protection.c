@@ -257,7 +257,7 @@ static size_t kept(struct small_run *run, int32_t counts[SMALL_RUN_TASKS], int32
     struct experiment *e = run->experiment;
     struct archive *archive;
     int32_t tasks;
-    must(archive_create(&archive, &error));
+    archive_create(&archive);
     struct passage passage = {.archive = archive, .backend = e->model.backend, .saving = true};
     must(e->settings.method->keep(&e->method, &passage, &error));
     must(archive_get(archive, "exemplars.tasks", SAFETENSOR_I32, 1, &tasks, &error));
@@ -280,7 +280,7 @@ static void herded(struct small_run *run, size_t task, size_t count, uint32_t *p
     float *features = malloc(n * embed * sizeof *features),
           *means = malloc(n * e->model.clip->dimensions.image_width * sizeof *means);
     must(frozen_features(e, dataset, SPLIT_TRAIN, NULL, n, means, features, NULL, &error));
-    must(exemplars_herd(features, n, embed, count, picks, NULL, &error));
+    exemplars_herd(features, n, embed, count, picks, NULL);
     free(features);
     free(means);
 }

@@ -267,7 +267,7 @@ static struct parameters *group_of(struct device *d, const struct operand *value
 {
     struct parameters *group;
     size_t index;
-    must(parameters_create(&group, d->backend, &error));
+    parameters_create(&group, d->backend);
     must(parameters_add(group, "w", 1, (size_t[]){VALUES}, 1, 0, &index, &error));
     must(parameters_allocate(group, &d->memory, PARAMETERS_TRAINED, &error));
     must(d->ops->copy(d->backend, parameters_write_all(group), values->device, VALUES * sizeof(float), &error));

@@ -429,7 +429,7 @@ enum { IN = 48, OUT = 80, ROWS = 5 };
 static struct linear frozen_linear(struct device *d, struct arena *arena, struct parameters **group, float *values)
 {
     size_t weight, bias;
-    must(parameters_create(group, d->backend, &error));
+    parameters_create(group, d->backend);
     must(parameters_add(*group, "weight", 2, (size_t[]){OUT, IN}, 1, 0, &weight, &error));
     must(parameters_add(*group, "bias", 1, (size_t[]){OUT}, 1, 0, &bias, &error));
     must(parameters_allocate(*group, arena, PARAMETERS_FROZEN, &error));

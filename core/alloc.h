@@ -1,0 +1,15 @@
+/* Allocations that do not fail: where the system gives no more, the program ends with a message and exit status 1. A run goes
+ * on from its resume file to the same bits, so a path back from every small allocation would buy nothing. What may be large
+ * (pixels, tensors, arenas) or whose size a file names is allocated with malloc and refused with ERROR_MEMORY. */
+#ifndef MTIL_CORE_ALLOC_H
+#define MTIL_CORE_ALLOC_H
+
+#include <stddef.h>
+
+void *xmalloc(size_t size);
+void *xcalloc(size_t count, size_t size);
+void *xrealloc(void *memory, size_t size);
+char *xstrdup(const char *string);
+char *xstrndup(const char *string, size_t size);
+
+#endif
