@@ -37,8 +37,9 @@ struct block_site {
 };
 
 /* An adapter of one block. Tensors are [B, L, d]; forward adds to y, which holds the block's output with the MLP's share
- * or (REPLACES_MLP) without; backward adds to dx and dln2; dx has no data where nothing below needs a gradient. With a hook
- * that replaces the MLP, every sample must have a router; a sample without one would get neither experts nor MLP. */
+ * or (REPLACES_MLP) without; backward adds to dx and dln2. dx has no data where nothing below needs a gradient, and may be dy
+ * itself, which backward therefore reads before it adds to dx. With a hook that replaces the MLP, every sample must have a
+ * router; a sample without one would get neither experts nor MLP. */
 struct block_hook {
     void *state;
     enum block_place place;
@@ -115,10 +116,10 @@ status block_mlp(const struct block_site *site, const struct block *block, const
 status block_forward(const struct block_site *site, const struct block *block, const struct block_hook *hook,
                      const struct tensor *x, struct tensor *y, struct block_saved *saved, struct error *error);
 
-/* dy [B, R, d] → dx [B, L, d]. below: something below this block is trained; otherwise dx is unspecified, and a frozen
- * block's halves are skipped. */
+/* dy [B, R, d] → dx [B, L, d], which may be dy itself where R = L; dy is overwritten. below: something below this block is
+ * trained; otherwise dx is unspecified, and a frozen block's halves are skipped. */
 status block_backward(const struct block_site *site, const struct block *block, const struct block_hook *hook,
-                      const struct block_saved *saved, const struct tensor *dy, struct tensor *dx, bool below,
+                      const struct block_saved *saved, struct tensor *dy, struct tensor *dx, bool below,
                       struct error *error);
 
 #endif

@@ -158,17 +158,6 @@ static status forward(void *state, const struct block_site *site, const struct t
     return OK;
 }
 
-/* The backward pass of the shared expert, whose gates are constantly 1. */
-static status backward_shared(struct expert_pass *pass, const struct block_site *site, const struct tensor *input,
-                              const struct tensor *dy, struct tensor *dinput, struct error *error)
-{
-    struct tensor dgates, dhidden;
-    TRY(tensor_take(&dgates, site->arena, TENSOR_F32, "gradient of the gates", 1, &pass->shared.dispatch.samples,
-                    error));
-    TRY(expert_layer_backward(&pass->shared, site, input, dy, dgates.data, &dhidden, error));
-    return dinput != NULL ? expert_layer_backward_input(&pass->shared, site, &dhidden, dinput, error) : OK;
-}
-
 /* The gates of a shared decision get the sum of the gradients of all its blocks; the first block's are added last. */
 static status backward_gates(struct expert_pass *pass, const struct block_site *site, float *dgates,
                              const struct tensor *dx, struct error *error)
@@ -196,17 +185,22 @@ static status backward(void *state, const struct block_site *site, const struct 
     const struct adapter_settings *s = &pass->tower->adapters->settings;
     bool post_ln = s->input == EXPERT_INPUT_POST_LN;
     const struct tensor *input = post_ln ? ln2_x : x;
-    struct tensor dgates, dhidden, *dinput = dx->data == NULL ? NULL : post_ln ? dln2 : dx;
+    struct tensor dgates, ones, dhidden, dshared, *dinput = dx->data == NULL ? NULL : post_ln ? dln2 : dx;
     const size_t shape[] = {pass->routed.dispatch.samples, s->top_k};
     struct arena_mark mark = arena_mark(site->arena);
     TRY(tensor_take(&dgates, site->arena, TENSOR_F32, "gradient of the gates", 2, shape, error));
     TRY(expert_layer_backward(&pass->routed, site, input, dy, dgates.data, &dhidden, error));
+    if (s->shared_expert) { /* its gates are constantly 1 */
+        TRY(tensor_take(&ones, site->arena, TENSOR_F32, "gradient of the gates", 1, &pass->shared.dispatch.samples,
+                        error));
+        TRY(expert_layer_backward(&pass->shared, site, input, dy, ones.data, &dshared, error));
+    }
     TRY(backward_gates(pass, site, dgates.data,
                        expert_kind_of(s)->place == REPLACES_MLP && dx->data != NULL ? dln2 : dx, error));
     if (dinput != NULL)
         TRY(expert_layer_backward_input(&pass->routed, site, &dhidden, dinput, error));
-    if (s->shared_expert)
-        TRY(backward_shared(pass, site, input, dy, dinput, error));
+    if (dinput != NULL && s->shared_expert)
+        TRY(expert_layer_backward_input(&pass->shared, site, &dshared, dinput, error));
     arena_release(site->arena, mark);
     return OK;
 }

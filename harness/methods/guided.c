@@ -26,6 +26,12 @@ void guided_close(struct method_run *run)
     teacher_close(&g->teacher);
 }
 
+void guided_cost(const struct method_run *run, struct method_cost *cost)
+{
+    (void)run;
+    cost->teachers = 1;
+}
+
 status guided_begin_task(struct method_run *run, const struct task *task, bool resumed, const int32_t *tokens,
                          size_t count, struct error *error)
 {

@@ -49,6 +49,7 @@ status guided_open(struct method_run *run, const char *folder, struct error *err
 /* The teacher is the model at the start of each task, and the reference images are the task's own. */
 status guided_open_following(struct method_run *run, struct error *error);
 void guided_close(struct method_run *run);
+void guided_cost(const struct method_run *run, struct method_cost *cost);
 
 /* Reference texts of the task: tokens [count, context] on the host. */
 status guided_begin_task(struct method_run *run, const struct task *task, bool resumed, const int32_t *tokens,

@@ -26,6 +26,7 @@ const struct method method_lwf = {
     .groups = groups_towers,
     .open = guided_open_following,
     .close = guided_close,
+    .cost = guided_cost,
     .begin_task = begin_task,
     .loss = guided_loss,
     .after_step = guided_after_step,

@@ -119,6 +119,7 @@ const struct method method_zscl = {
     .groups = groups_towers,
     .open = open_references,
     .close = close_references,
+    .cost = guided_cost,
     .begin_task = begin_task,
     .loss = loss,
     .after_step = after_step,

@@ -9,7 +9,8 @@
 
 #include "harness/selectors/selector.h"
 
-/* `iteration` iterations of `task` are done; 0: the task has not begun, everything before it is done and evaluated. */
+/* `iteration` iterations of `task` are done; 0: the task has not begun, everything before it is done and evaluated. A file
+ * behind the last task has no state. */
 struct checkpoint_place {
     size_t task, iteration;
     int64_t rows; /* digest of the database's rows at this point: store_digest_rows */

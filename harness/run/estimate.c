@@ -110,8 +110,8 @@ static double scoring_cost(const struct experiment *e)
     return cost;
 }
 
-/* Frozen weights in bf16 beside those in f32. */
-static double copied_bytes(const struct experiment *e)
+/* Frozen weights in bf16 beside those in f32: the run's model's, and teachers'. */
+static double copied_bytes(const struct experiment *e, size_t teachers)
 {
     const struct clip_dimensions *n = &e->model.clip->dimensions;
     const struct cost_experts experts = adapters_cost(n, &e->settings.adapter);
@@ -125,7 +125,7 @@ static double copied_bytes(const struct experiment *e)
         bytes += (double)copied(n, TOWER_IMAGE, above);
     if (!(e->model.groups & GROUP_TEXT_TOWER))
         bytes += (double)copied(n, TOWER_TEXT, above);
-    return bytes;
+    return bytes + (double)teachers * (double)(copied(n, TOWER_IMAGE, NULL) + copied(n, TOWER_TEXT, NULL));
 }
 
 /* At a time, of a step or an evaluation batch. */
@@ -179,7 +179,7 @@ status estimate_run(struct experiment *e, struct estimate *estimate, struct erro
         own_values = e->model.groups & GROUP_ADAPTERS ? 4.0 * (double)adapters_values(e->model.adapters) : 0;
     double method = fmax((double)e->model.memory.used - weights - own_values - copies * trained,
                          0); /* a teacher, earlier weights */
-    estimate->memory = (double)e->model.memory.used + own.memory + largest_bytes(e) + copied_bytes(e);
+    estimate->memory = (double)e->model.memory.used + own.memory + largest_bytes(e) + copied_bytes(e, own.teachers);
     double kept = e->settings.checkpoints == CHECKPOINTS_ALL    ? (double)e->data.task_count
                   : e->settings.checkpoints == CHECKPOINTS_LAST ? 1
                                                                 : 0;

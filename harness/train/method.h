@@ -55,6 +55,7 @@ struct method_run {
 struct method_cost {
     double operations;   /* floating-point */
     double memory, kept; /* bytes: peak on the host; in a resume file */
+    size_t teachers;     /* frozen models beside the run's, which only encode */
 };
 
 /* Hooks that are NULL do nothing (loss: classification_loss of trainer.h). groups is needed. */

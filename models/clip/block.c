@@ -295,38 +295,33 @@ static status mlp_backward(const struct block_site *site, const struct block *bl
     return linear_backward_input(backend, &block->c_fc, dh, dln2, error);
 }
 
-/* The gradient between the halves, and the same as an operand of products: itself in f32. */
-struct middle {
-    struct tensor values, operand;
-};
-
-static status take_middle(struct middle *dmid, const struct block_site *site, const struct block *block,
-                          const struct tensor *dy, struct error *error)
+/* dmid, the gradient between the halves, as an operand of products: itself in f32. */
+static status take_operand_of(struct tensor *operand, const struct block_site *site, const struct tensor *dmid,
+                              struct error *error)
 {
-    TRY(take_like(&dmid->values, site, dy, block->width, "gradient between the halves", error));
-    dmid->operand = dmid->values;
+    *operand = *dmid;
     if (backend_operand_type(site->backend) == TENSOR_F32 || block_drops(site))
         return OK;
-    return take_operand_like(&dmid->operand, site, dy, block->width, "gradient between the halves", error);
+    return take_operand_like(operand, site, dmid, dmid->shape[2], "gradient between the halves", error);
 }
 
 /* dx = the attention's gradient through ln_1 + dmid, from dmid at the rows that were wanted */
 static status attention_half_backward(const struct block_site *site, const struct block *block,
-                                      const struct block_saved *saved, const struct middle *dmid, struct tensor *dx,
-                                      struct error *error)
+                                      const struct block_saved *saved, const struct tensor *dmid,
+                                      const struct tensor *operand, struct tensor *dx, struct error *error)
 {
     struct backend *backend = site->backend;
     struct tensor dattended, dqkv, dnormal, normal, dout;
     TRY(take_operand_like(&dattended, site, &saved->x_mid, block->width, "gradient of the attention", error));
     TRY(take_operand_like(&dqkv, site, &saved->x, 3 * block->width, "gradient of query, key and value", error));
-    TRY(drop_backward(site, DROPOUT_ATTENTION, &dmid->values, &dout, error));
+    TRY(drop_backward(site, DROPOUT_ATTENTION, dmid, &dout, error));
     TRY(linear_backward_weights(backend, &block->out_proj, matrix_of(&saved->attended), matrix_of(&dout), error));
-    TRY(linear_backward_input(backend, &block->out_proj, matrix_of(block_drops(site) ? &dout : &dmid->operand),
+    TRY(linear_backward_input(backend, &block->out_proj, matrix_of(block_drops(site) ? &dout : operand),
                               matrix_of(&dattended), error));
     dnormal = dattended;
     if (site->rows != NULL) {
         TRY(take_operand_like(&dnormal, site, &saved->x, block->width, "gradient of ln_1", error));
-        TRY(scatter(site, &dmid->values, dx, error));
+        TRY(scatter(site, dmid, dx, error));
     }
     TRY(backend->ops->attention_backward(backend,
                                          &(struct attention_backward){.batch = saved->x.shape[0],
@@ -349,14 +344,13 @@ static status attention_half_backward(const struct block_site *site, const struc
         TRY(linear_backward_weights(backend, &block->in_proj, matrix_of(&normal), matrix_of(&dqkv), error));
     }
     TRY(linear_backward_input(backend, &block->in_proj, matrix_of(&dqkv), matrix_of(&dnormal), error));
-    return normalised_backward(
-        backend, &block->ln_1,
-        (struct layer_norm_backward){.x = matrix_of(&saved->x),
-                                     .dy = matrix_of(&dnormal),
-                                     .dx = matrix_of(dx),
-                                     .addend = matrix_of(site->rows != NULL ? dx : &dmid->values),
-                                     .statistics = saved->ln_1},
-        error);
+    return normalised_backward(backend, &block->ln_1,
+                               (struct layer_norm_backward){.x = matrix_of(&saved->x),
+                                                            .dy = matrix_of(&dnormal),
+                                                            .dx = matrix_of(dx),
+                                                            .addend = matrix_of(site->rows != NULL ? dx : dmid),
+                                                            .statistics = saved->ln_1},
+                               error);
 }
 
 /* The hook's share: adds to dmid, and to dln2 where it reads the norm. Without data neither is wanted. */
@@ -374,17 +368,15 @@ static status hook_backward(const struct block_site *site, const struct block *b
 }
 
 status block_backward(const struct block_site *site, const struct block *block, const struct block_hook *hook,
-                      const struct block_saved *saved, const struct tensor *dy, struct tensor *dx, bool below,
+                      const struct block_saved *saved, struct tensor *dy, struct tensor *dx, bool below,
                       struct error *error)
 {
     struct backend *backend = site->backend;
     struct arena_mark mark = arena_mark(site->arena);
-    struct middle dmid = {0};
-    struct tensor dln2 = {0}, dout;
+    struct tensor dln2 = {0}, none = {0}, operand, dout, *dmid = dy; /* in the same memory */
     bool attention = below || block_is_trained(block), hooked = hook != NULL && hook->backward != NULL;
     TRY(drop_backward(site, DROPOUT_MLP, dy, &dout, error));
     if (attention) {
-        TRY(take_middle(&dmid, site, block, dy, error));
         TRY((hooked && !hook->stream_alone ? take_like : take_operand_like)(&dln2, site, dy, block->width,
                                                                             "gradient of ln_2", error));
         if (hook == NULL || hook->place == BESIDE_MLP)
@@ -392,22 +384,20 @@ status block_backward(const struct block_site *site, const struct block *block, 
         else
             TRY(backend->ops->zero(backend, dln2.data, tensor_bytes(&dln2), error));
     }
-    if (hooked && attention)
-        TRY(backend->ops->copy(backend, dmid.values.data, dy->data, tensor_bytes(dy), error));
     if (hooked)
-        TRY(hook_backward(site, block, hook, saved, &dout, &dmid.values, &dln2, error));
+        TRY(hook_backward(site, block, hook, saved, &dout, attention ? dmid : &none, &dln2, error));
     if (attention) {
-        bool rounded = dmid.operand.data != dmid.values.data;
-        TRY(normalised_backward(
-            backend, &block->ln_2,
-            (struct layer_norm_backward){.x = matrix_of(&saved->x_mid),
-                                         .dy = matrix_of(&dln2),
-                                         .dx = matrix_of(&dmid.values),
-                                         .addend = matrix_of(hooked ? &dmid.values : dy),
-                                         .rounded = rounded ? matrix_of(&dmid.operand) : (struct matrix){0},
-                                         .statistics = saved->ln_2},
-            error));
-        TRY(attention_half_backward(site, block, saved, &dmid, dx, error));
+        TRY(take_operand_of(&operand, site, dmid, error));
+        TRY(normalised_backward(backend, &block->ln_2,
+                                (struct layer_norm_backward){.x = matrix_of(&saved->x_mid),
+                                                             .dy = matrix_of(&dln2),
+                                                             .dx = matrix_of(dmid),
+                                                             .addend = matrix_of(dmid),
+                                                             .rounded = operand.data != dmid->data ? matrix_of(&operand)
+                                                                                                   : (struct matrix){0},
+                                                             .statistics = saved->ln_2},
+                                error));
+        TRY(attention_half_backward(site, block, saved, dmid, &operand, dx, error));
     }
     arena_release(site->arena, mark);
     return OK;

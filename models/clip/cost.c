@@ -108,20 +108,21 @@ static size_t kept_units(const struct clip_dimensions *n, const struct cost_expe
     return dense * mlp + e->blocks[tower] * e->hidden[tower] * e->top_k;
 }
 
-/* Bytes per row: the residual stream twice in f32; query, key and value, the attention and the hidden units before their
- * activation as operands of products (block.h). */
-static size_t row_bytes(size_t blocks, size_t width, size_t units, enum precision precision)
+/* Bytes per row: in f32 the residual stream twice, two norms' mean and rstd and each head's sum of the softmax; query, key
+ * and value, the attention and the hidden units before their activation as operands of products (block.h). */
+static size_t row_bytes(size_t blocks, size_t width, size_t heads, size_t units, enum precision precision)
 {
     size_t operand = precision == PRECISION_BF16 ? 2 : 4;
-    return blocks * (2 * 4 + 4 * operand) * width + operand * units;
+    return blocks * (4 * (2 * width + 4 + heads) + 4 * operand * width) + operand * units;
 }
 
 size_t cost_step_bytes(const struct clip_dimensions *n, size_t images, size_t texts, size_t positions,
                        const struct cost_experts *e, enum precision precision)
 {
     return images * image_positions(n) *
-               row_bytes(n->image_blocks, n->image_width, kept_units(n, e, TOWER_IMAGE), precision) +
-           texts * positions * row_bytes(n->text_blocks, n->text_width, kept_units(n, e, TOWER_TEXT), precision);
+               row_bytes(n->image_blocks, n->image_width, n->image_heads, kept_units(n, e, TOWER_IMAGE), precision) +
+           texts * positions *
+               row_bytes(n->text_blocks, n->text_width, n->text_heads, kept_units(n, e, TOWER_TEXT), precision);
 }
 
 /* Bytes in bf16 of the weights of blocks' products, `mlps` of them with an MLP. */
@@ -132,11 +133,17 @@ static size_t bf16_bytes(const struct clip_dimensions *n, enum tower tower, size
     return 2 * (blocks * 4 * width * width + mlps * 2 * width * hidden);
 }
 
+static size_t bf16_projection(const struct clip_dimensions *n, enum tower tower)
+{
+    return 2 * (tower == TOWER_IMAGE ? n->image_width : n->text_width) * n->embed;
+}
+
 size_t cost_rounded_bytes(const struct clip_dimensions *n, enum tower tower, const struct cost_experts *e)
 {
     size_t blocks = tower == TOWER_IMAGE ? n->image_blocks : n->text_blocks,
            replaced = e != NULL && e->replace_mlp ? e->blocks[tower] : 0;
-    return bf16_bytes(n, tower, blocks, blocks - replaced);
+    size_t patches = tower == TOWER_IMAGE ? 2 * 3 * n->patch * n->patch * n->image_width : 0;
+    return patches + bf16_bytes(n, tower, blocks, blocks - replaced) + bf16_projection(n, tower);
 }
 
 size_t cost_packed_bytes(const struct clip_dimensions *n, enum tower tower, const struct cost_experts *e)
@@ -144,7 +151,8 @@ size_t cost_packed_bytes(const struct clip_dimensions *n, enum tower tower, cons
     size_t blocks = tower == TOWER_IMAGE ? n->image_blocks : n->text_blocks,
            back = e != NULL && e->blocks[tower] > 0 ? blocks - e->below[tower] - 1 : 0,
            replaced = back > 0 && e->replace_mlp ? e->blocks[tower] - 1 : 0;
-    return cost_rounded_bytes(n, tower, e) + bf16_bytes(n, tower, back, back - replaced);
+    return cost_rounded_bytes(n, tower, e) + bf16_bytes(n, tower, back, back - replaced) +
+           (e != NULL && e->blocks[tower] > 0 ? bf16_projection(n, tower) : 0);
 }
 
 /* Per row: the patches, their embeddings, the residual stream in and out, and a block's temporary memory. */

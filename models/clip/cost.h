@@ -38,8 +38,8 @@ size_t cost_weights(const struct clip_dimensions *dimensions);
 size_t cost_step_bytes(const struct clip_dimensions *dimensions, size_t images, size_t texts, size_t positions,
                        const struct cost_experts *experts, enum precision precision);
 
-/* Bytes of a tower's frozen weights in bf16 as a GPU keeps them for products, of all blocks. experts: the trained ones; NULL:
- * nothing is trained. */
+/* Bytes of a tower's frozen weights in bf16 as a GPU keeps them for products: of the patches, all blocks and the projection.
+ * experts: the trained ones; NULL: nothing is trained. */
 size_t cost_rounded_bytes(const struct clip_dimensions *dimensions, enum tower tower,
                           const struct cost_experts *experts);
 

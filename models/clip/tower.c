@@ -371,20 +371,17 @@ status clip_encode_backward(struct clip *clip, const struct encoding *encoding, 
     struct arena_mark mark = arena_mark(encoding->arena);
     const struct block *blocks = clip->towers[pass->tower].blocks;
     bool weights_trained = clip->conv1.gradient != NULL;
-    struct tensor dy, dx, spare;
+    struct tensor dy, dx;
     size_t width = clip->towers[pass->tower].width, count = clip->towers[pass->tower].count,
            lowest = weights_trained ? 0 : lowest_trained(encoding, count);
     TRY(take_positions(&dy, encoding, pass, pass->last_positions, width, error));
     TRY(take_stream(&dx, encoding, pass, width, error));
-    TRY(take_stream(&spare, encoding, pass, width, error));
     TRY(pool_backward(clip, encoding, pass, dfeatures, &dy, error));
     for (size_t i = count; i-- > 0 && i >= lowest;) {
         struct block_site site = site_of(clip, encoding, pass, i, 0);
         bool below = weights_trained || i > lowest;
         TRY(block_backward(&site, &blocks[i], hook_at(encoding, i), &pass->blocks[i], &dy, &dx, below, error));
         dy = dx;
-        dx = spare;
-        spare = dy;
     }
     struct block_site embedded = site_of(clip, encoding, pass, 0, 0);
     TRY(block_drop(&embedded, DROPOUT_EMBEDDING, &dy, NULL, &dy, error));

@@ -1,4 +1,5 @@
 /* Operations row by row: norms, activations, sums, gathers. */
+#include <assert.h>
 #include <math.h>
 #include <string.h>
 
@@ -59,6 +60,7 @@ static status check_norm(struct matrix bf16, struct error *error)
 
 status cpu_layer_norm(struct backend *backend, const struct layer_norm *o, struct error *error)
 {
+    assert(o->x.type == TENSOR_F32);
     TRY(check_norm(o->y, error));
     cpu_run_rows(cpu_of(backend), o->x.rows, o->x.columns, layer_norm_rows, o);
     return OK;
@@ -101,6 +103,7 @@ static void layer_norm_gain_columns(struct cpu *cpu, const void *operation, size
 
 status cpu_layer_norm_backward(struct backend *backend, const struct layer_norm_backward *o, struct error *error)
 {
+    assert(o->x.type == TENSOR_F32 && o->dx.type == TENSOR_F32 && o->addend.type == TENSOR_F32);
     TRY(check_norm(o->dy, error));
     cpu_run_rows(cpu_of(backend), o->x.rows, o->x.columns, layer_norm_backward_rows, o);
     if (o->dgain != NULL)

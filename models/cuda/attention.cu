@@ -4,9 +4,10 @@
  *
  * Four columns of a block of scores are 80 FMA per 9 vectors of 16 bytes: 0.56 FMA a byte. In a warp two lanes have each
  * vector in common, so 128 bytes and 128 FMA a clock need 0.5. With 64 columns `attend` takes 45,696 bytes and at most 128
- * registers: 4 blocks of 4 warps per multiprocessor with 228 KiB. `gradients` takes 67,456 bytes and at most 168
+ * registers: 4 blocks of 4 warps per multiprocessor with 228 KiB. `gradients` takes 67,936 bytes and at most 168
  * registers: 3 blocks. */
 #include "models/cuda/attention.cuh"
+#include "models/cuda/tensor.cuh"
 
 /* Steps of a loop that are unrolled. All of them would cost registers and minutes of compilation. */
 #ifdef __CUDACC__
@@ -41,13 +42,13 @@ static __device__ inline const struct floats<N> &vector_at(const float *at) {
 
 /* Where a thread's register blocks lie. Lanes that differ in bit 1 have the same keys and columns, those that differ in
  * bit 0 the same rows: a shared-memory access of 16 bytes is one of 8 only if one of these neighbours has the same place. */
-static __device__ inline size_t
+static __device__ inline unsigned int
 own_group()
 {
     return threadIdx.x / WARP * 2 + lane() / 2 % 2;
 }
 
-static __device__ inline size_t own_lane()
+static __device__ inline unsigned int own_lane()
 {
     return lane() % 2 + lane() / 4 * 2;
 }
@@ -68,29 +69,61 @@ static __device__ inline float group_max(float x)
     return x;
 }
 
-static __device__ inline const float *part_of(const struct heads *h, size_t head, size_t part)
+/* A [rows, columns] slice of one head of one sample; `rows` chooses them from the positions of all samples (NULL: each). */
+struct slice {
+    float *values;
+    unsigned int stride, end; /* end: number of rows */
+    const int32_t *rows;
+    unsigned int before; /* positions of the samples before */
+};
+
+static __device__ inline unsigned int position_of(const struct slice *from, unsigned int row)
 {
-    return (const float *)h->qkv + (head / h->count * h->positions * 3 + part) * h->width +
-           head % h->count * h->columns;
+    return from->rows != NULL && row < from->end ? (unsigned int)from->rows[row] - from->before : row;
 }
 
-/* Where a head's first row is in matrices of the width. */
-static __device__ inline size_t start_of(const struct heads *h, size_t head)
+static __device__ inline float *row_of(const struct slice *from, unsigned int row)
 {
-    return head / h->count * h->positions * h->width + head % h->count * h->columns;
+    return from->values + (size_t)position_of(from, row) * from->stride;
 }
 
-/* `rows` rows from the first one of a [L, columns] slice with a stride; rows past the end are zero. */
+/* Queries (0), keys (1) and values (2), or their gradients. */
+static __device__ inline struct slice part_of(const struct heads *h, const void *qkv, unsigned int head,
+                                              unsigned int part)
+{
+    unsigned int count = (unsigned int)h->count, sample = head / count, width = (unsigned int)h->width,
+                 positions = (unsigned int)h->positions, queries = (unsigned int)h->queries;
+    bool chosen = part == 0 && h->rows != NULL;
+    return {(float *)qkv + ((size_t)sample * positions * 3 + part) * width + head % count * h->columns, 3 * width,
+            chosen ? queries : positions, chosen ? h->rows + (size_t)sample * queries : NULL, sample * positions};
+}
+
+/* Of out or its gradient: a row a query. */
+static __device__ inline struct slice result_of(const struct heads *h, const void *values, unsigned int head)
+{
+    return {(float *)values + head / h->count * h->queries * h->width + head % h->count * h->columns,
+            (unsigned int)h->width, (unsigned int)h->queries, NULL, 0};
+}
+
+/* Begins to copy `count` rows from the first one; rows past the end are zero. */
 template <int ROOM>
-static __device__ inline void load_tile(float *tile, size_t rows, const struct heads *h, const float *from,
-                                        size_t stride, size_t first)
+static __device__ inline void load_tile(float *tile, unsigned int count, const struct heads *h, struct slice from,
+                                        unsigned int first)
 {
-    for (size_t i = threadIdx.x; i < rows * (ROOM / 4); i += THREADS) {
-        size_t row = i / (ROOM / 4), column = i % (ROOM / 4) * 4;
-        bool there = first + row < h->positions && column < h->columns;
-        vector_at<4>(tile + row * (ROOM + PAD) + column) =
-            there ? vector_at<4>(from + (first + row) * stride + column) : floats<4>{};
+    UNROLL(1) /* a copy holds no register, a second address would */
+    for (unsigned int i = threadIdx.x; i < count * (ROOM / 4); i += THREADS) {
+        unsigned int row = i / (ROOM / 4), column = i % (ROOM / 4) * 4;
+        bool there = first + row < from.end && column < h->columns;
+        cp_async<16>(tile + row * (ROOM + PAD) + column, there ? row_of(&from, first + row) + column : from.values,
+                     there);
     }
+}
+
+static __device__ inline void wait_for_tiles()
+{
+    cp_async_commit();
+    cp_async_wait<0>();
+    __syncthreads();
 }
 
 /* The thread's block of a bᵀ: its rows of a, and b's rows own_lane() + 0, 16, 32 … */
@@ -165,16 +198,17 @@ template <int ROOM> struct strip {
 /* The softmax of queries from `first` over 16 · C keys more, from `begin`. The weights take the keys' place. */
 template <int ROOM, int C>
 static __device__ inline void visit_keys(const struct heads *h, struct strip<ROOM> *s, const float *query, float *key,
-                                         const float *value, size_t first, size_t begin)
+                                         const float *value, unsigned int head, unsigned int first, unsigned int begin)
 {
     float score[ROWS][C] = {};
+    struct slice queries = part_of(h, h->qkv, head, 0);
     dot_rows<ROOM, C>(score, query, key);
     __syncthreads();
     for (int r = 0; r < ROWS; r++) {
-        size_t row = own_group() + (size_t)r * GROUPS;
+        unsigned int row = own_group() + (unsigned int)r * GROUPS, position = position_of(&queries, first + row);
         float m_new = s->m[r], sum = 0;
         for (int c = 0; c < C; c++) {
-            bool seen = sees(h, first + row, begin + own_lane() + (size_t)c * LANES);
+            bool seen = sees(h, position, begin + own_lane() + (unsigned int)c * LANES);
             score[r][c] = seen ? h->scale * score[r][c] : -INFINITY;
             m_new = fmaxf(m_new, score[r][c]);
         }
@@ -182,7 +216,7 @@ static __device__ inline void visit_keys(const struct heads *h, struct strip<ROO
         float rescale = m_new > -INFINITY ? expf(s->m[r] - m_new) : 1.0f;
         for (int c = 0; c < C; c++) {
             float weight = score[r][c] == -INFINITY ? 0.0f : expf(score[r][c] - m_new);
-            key[row * (ROOM + PAD) + own_lane() + (size_t)c * LANES] = weight;
+            key[row * (ROOM + PAD) + own_lane() + (unsigned int)c * LANES] = weight;
             sum += weight;
         }
         s->l[r] = s->l[r] * rescale + group_sum(sum);
@@ -194,33 +228,23 @@ static __device__ inline void visit_keys(const struct heads *h, struct strip<ROO
     add_rows<ROOM, C * LANES, ROOM + PAD>(s->result, key, value);
 }
 
-/* out, and in training lse and delta, of the thread's query number r. */
+/* out, and in training lse, of the thread's query number r. */
 template <int ROOM>
-static __device__ inline void finish_query(const struct heads *h, const struct strip<ROOM> *s, int r, size_t head,
-                                           size_t first)
+static __device__ inline void finish_query(const struct heads *h, const struct strip<ROOM> *s, int r, unsigned int head,
+                                           unsigned int first)
 {
-    size_t row = first + own_group() + (size_t)r * GROUPS;
-    bool here = row < h->positions;
-    float delta = 0, inverse = s->l[r] > 0 ? 1.0f / s->l[r] : 0.0f;
+    struct slice out = result_of(h, h->out, head);
+    unsigned int row = first + own_group() + (unsigned int)r * GROUPS;
+    float inverse = s->l[r] > 0 ? 1.0f / s->l[r] : 0.0f;
+    if (row >= h->queries)
+        return;
     for (int v = 0; v < ROOM / LANES; v += 2) {
-        size_t column = own_lane() * 2 + (size_t)v * LANES, to = start_of(h, head) + row * h->width + column;
-        if (!here || column >= h->columns)
-            continue;
-        struct floats<2> output = {
-            s->result[r][v] * inverse, s->result[r][v + 1] * inverse
-        };
-        if (h->out != NULL)
-            vector_at<2>((float *)h->out + to) = output;
-        if (h->dout != NULL) {
-            struct floats<2> dout = vector_at<2>((const float *)h->dout + to);
-            delta += output.value[0] * dout.value[0] + output.value[1] * dout.value[1];
-        }
+        unsigned int column = own_lane() * 2 + (unsigned int)v * LANES;
+        if (column < h->columns)
+            vector_at<2>(row_of(&out, row) + column) = {s->result[r][v] * inverse, s->result[r][v + 1] * inverse};
     }
-    delta = group_sum(delta);
-    if (here && h->lse != NULL && own_lane() == 0) {
-        h->lse[head * h->positions + row] = s->m[r] + logf(s->l[r]);
-        h->delta[head * h->positions + row] = delta;
-    }
+    if (h->lse != NULL && own_lane() == 0)
+        h->lse[head * h->queries + row] = s->m[r] + logf(s->l[r]);
 }
 
 /* One tile of queries over all keys. A head's tiles are neighbours, so that its keys stay in the cache. */
@@ -228,25 +252,25 @@ template <int ROOM> static __global__ void __launch_bounds__(THREADS, ROOM == NA
 {
     DYNAMIC_SHARED(float, query);
     float *key = query + QUERIES * (ROOM + PAD), *value = key + KEYS * (ROOM + PAD);
-    size_t tiles = (h.positions + QUERIES - 1) / QUERIES, head = blockIdx.x / tiles;
-    size_t first = blockIdx.x % tiles * QUERIES, end = first + QUERIES;
+    unsigned int tiles = ((unsigned int)h.queries + QUERIES - 1) / QUERIES, head = blockIdx.x / tiles;
+    unsigned int first = blockIdx.x % tiles * QUERIES, end = first + QUERIES;
     struct strip<ROOM> s = {
     };
     for (int r = 0; r < ROWS; r++)
         s.m[r] = -INFINITY;
-    if (!h.causal || end > h.positions)
+    if (!h.causal || h.rows != NULL || end > h.positions)
         end = h.positions;
-    load_tile<ROOM>(query, QUERIES, &h, part_of(&h, head, 0), 3 * h.width, first);
-    for (size_t begin = 0; begin < end; begin += KEYS) {
-        size_t rows = end - begin > LANES ? KEYS : LANES;
+    load_tile<ROOM>(query, QUERIES, &h, part_of(&h, h.qkv, head, 0), first);
+    for (unsigned int begin = 0; begin < end; begin += KEYS) {
+        unsigned int rows = end - begin > LANES ? KEYS : LANES;
         __syncthreads();
-        load_tile<ROOM>(key, rows, &h, part_of(&h, head, 1), 3 * h.width, begin);
-        load_tile<ROOM>(value, rows, &h, part_of(&h, head, 2), 3 * h.width, begin);
-        __syncthreads();
+        load_tile<ROOM>(key, rows, &h, part_of(&h, h.qkv, head, 1), begin);
+        load_tile<ROOM>(value, rows, &h, part_of(&h, h.qkv, head, 2), begin);
+        wait_for_tiles();
         if (rows == KEYS)
-            visit_keys<ROOM, KEYS / LANES>(&h, &s, query, key, value, first, begin);
+            visit_keys<ROOM, KEYS / LANES>(&h, &s, query, key, value, head, first, begin);
         else
-            visit_keys<ROOM, 1>(&h, &s, query, key, value, first, begin);
+            visit_keys<ROOM, 1>(&h, &s, query, key, value, head, first, begin);
     }
     for (int r = 0; r < ROWS; r++)
         finish_query<ROOM>(&h, &s, r, head, first);
@@ -258,36 +282,76 @@ template <int ROOM> struct tiles {
     float key[C * LANES][ROOM + PAD], value[C * LANES][ROOM + PAD];
     float query[QUERIES][ROOM + PAD], dout[QUERIES][ROOM + PAD];
     float weights[QUERIES][KEYS + PAD]; /* p, then ds */
+    float lse[QUERIES], delta[QUERIES];
+    unsigned int limit[QUERIES]; /* how many keys a query sees */
 };
 
+/* delta of all queries of a head by the whole block. */
+static __device__ inline void find_deltas(const struct heads *h, unsigned int head)
+{
+    struct slice out = result_of(h, h->out, head), dout = result_of(h, h->dout, head);
+    for (unsigned int row = threadIdx.x; row < h->queries; row += THREADS) {
+        float delta = 0;
+        for (unsigned int column = 0; column < h->columns; column += 4) {
+            struct floats<4> a = vector_at<4>(row_of(&out, row) + column),
+                             b = vector_at<4>(row_of(&dout, row) + column);
+            for (int i = 0; i < 4; i++)
+                delta += a.value[i] * b.value[i];
+        }
+        h->delta[head * h->queries + row] = delta;
+    }
+}
+
+/* Queries that are not asked for get no gradient. */
+static __device__ inline void clear_queries(const struct heads *h, unsigned int head)
+{
+    float *to = part_of(h, h->dqkv, head, 0).values;
+    for (unsigned int i = threadIdx.x; i < h->positions * h->columns; i += THREADS)
+        to[i / h->columns * 3 * h->width + i % h->columns] = 0;
+}
+
+template <int ROOM>
+static __device__ inline void load_queries(struct tiles<ROOM> *t, const struct heads *h, unsigned int head,
+                                           unsigned int first)
+{
+    struct slice queries = part_of(h, h->qkv, head, 0);
+    load_tile<ROOM>(t->query[0], QUERIES, h, queries, first);
+    load_tile<ROOM>(t->dout[0], QUERIES, h, result_of(h, h->dout, head), first);
+    for (unsigned int i = threadIdx.x; i < QUERIES; i += THREADS) {
+        bool there = first + i < h->queries;
+        size_t from = head * h->queries + first + i;
+        t->lse[i] = there ? h->lse[from] : 0;
+        t->delta[i] = there ? h->delta[from] : 0;
+        t->limit[i] = !there ? 0 : h->causal ? position_of(&queries, first + i) + 1 : h->positions;
+    }
+}
+
 /* p_ij = exp(s_ij − lse_i) of the thread's scores */
-template <int C>
-static __device__ inline void store_probabilities(const struct heads *h, size_t head, size_t first, size_t begin,
-                                                  const float score[ROWS][C], float *weights)
+template <int ROOM, int C>
+static __device__ inline void store_probabilities(struct tiles<ROOM> *t, unsigned int begin, float scale,
+                                                  const float score[ROWS][C])
 {
     for (int r = 0; r < ROWS; r++) {
-        size_t row = own_group() + (size_t)r * GROUPS, i = first + row;
-        float lse = i < h->positions ? h->lse[head * h->positions + i] : 0;
+        unsigned int row = own_group() + (unsigned int)r * GROUPS;
         for (int c = 0; c < C; c++) {
-            size_t at = own_lane() + (size_t)c * LANES;
-            bool seen = i < h->positions && sees(h, i, begin + at);
-            weights[row * (KEYS + PAD) + at] = seen ? expf(h->scale * score[r][c] - lse) : 0.0f;
+            unsigned int at = own_lane() + (unsigned int)c * LANES;
+            bool seen = begin + at < t->limit[row];
+            t->weights[row][at] = seen ? expf(scale * score[r][c] - t->lse[row]) : 0.0f;
         }
     }
 }
 
 /* ds_ij = p_ij (dp_ij − delta_i) / √columns, in place of dp; p is read again, since registers are short. */
-template <int C>
-static __device__ inline void find_slopes(const struct heads *h, size_t head, size_t first, size_t begin,
-                                          float slope[ROWS][C], const float *weights)
+template <int ROOM, int C>
+static __device__ inline void find_slopes(const struct tiles<ROOM> *t, unsigned int begin, float scale,
+                                          float slope[ROWS][C])
 {
     for (int r = 0; r < ROWS; r++) {
-        size_t row = own_group() + (size_t)r * GROUPS, i = first + row;
-        float delta = i < h->positions ? h->delta[head * h->positions + i] : 0;
+        unsigned int row = own_group() + (unsigned int)r * GROUPS;
         for (int c = 0; c < C; c++) {
-            size_t at = own_lane() + (size_t)c * LANES;
-            bool seen = i < h->positions && sees(h, i, begin + at);
-            slope[r][c] = seen ? weights[row * (KEYS + PAD) + at] * (slope[r][c] - delta) * h->scale : 0.0f;
+            unsigned int at = own_lane() + (unsigned int)c * LANES;
+            bool seen = begin + at < t->limit[row];
+            slope[r][c] = seen ? t->weights[row][at] * (slope[r][c] - t->delta[row]) * scale : 0.0f;
         }
     }
 }
@@ -296,24 +360,25 @@ template <int C> static __device__ inline void store_slopes(const float slope[RO
 {
     for (int r = 0; r < ROWS; r++)
         for (int c = 0; c < C; c++)
-            weights[(own_group() + (size_t)r * GROUPS) * (KEYS + PAD) + own_lane() + (size_t)c * LANES] = slope[r][c];
+            weights[(own_group() + (unsigned int)r * GROUPS) * (KEYS + PAD) + own_lane() + (unsigned int)c * LANES] =
+                slope[r][c];
 }
 
 /* dq_i = Σ_j ds_ij k_j: the first keys set it, the others add to it, each value by one thread. */
 template <int ROOM, int C>
-static __device__ inline void add_query_gradients(const struct heads *h, const struct tiles<ROOM> *t, size_t head,
-                                                  size_t first, bool set)
+static __device__ inline void add_query_gradients(const struct heads *h, const struct tiles<ROOM> *t, unsigned int head,
+                                                  unsigned int first, bool set)
 {
     float result[ROWS][ROOM / LANES] = {};
+    struct slice dquery = part_of(h, h->dqkv, head, 0);
     add_rows<ROOM, C * LANES, KEYS + PAD>(result, t->weights[0], t->key[0]);
     for (int r = 0; r < ROWS; r++) {
-        size_t row = first + own_group() + (size_t)r * GROUPS;
+        unsigned int row = first + own_group() + (unsigned int)r * GROUPS;
         for (int v = 0; v < ROOM / LANES; v += 2) {
-            size_t column = own_lane() * 2 + (size_t)v * LANES;
-            if (row >= h->positions || column >= h->columns)
+            unsigned int column = own_lane() * 2 + (unsigned int)v * LANES;
+            if (row >= h->queries || column >= h->columns)
                 continue;
-            struct floats<2> &to = vector_at<2>((float *)h->dqkv + (part_of(h, head, 0) - (const float *)h->qkv) +
-                                                row * 3 * h->width + column);
+            struct floats<2> &to = vector_at<2>(row_of(&dquery, row) + column);
             struct floats<2> before = set ? floats<2>{} : to;
             to = {before.value[0] + result[r][v], before.value[1] + result[r][v + 1]};
         }
@@ -322,16 +387,16 @@ static __device__ inline void add_query_gradients(const struct heads *h, const s
 
 /* Gradients of parts 1 (keys) and 2 (values). */
 template <int ROOM, int K>
-static __device__ inline void store_key_gradients(const struct heads *h, size_t head, size_t begin, size_t part,
-                                                  const float gradient[K][ROOM / LANES])
+static __device__ inline void store_key_gradients(const struct heads *h, unsigned int head, unsigned int begin,
+                                                  unsigned int part, const float gradient[K][ROOM / LANES])
 {
-    float *to = (float *)h->dqkv + (part_of(h, head, part) - (const float *)h->qkv);
+    struct slice to = part_of(h, h->dqkv, head, part);
     for (int k = 0; k < K; k++) {
-        size_t row = begin + own_group() * K + (size_t)k;
+        unsigned int row = begin + own_group() * K + (unsigned int)k;
         for (int v = 0; v < ROOM / LANES; v += 2) {
-            size_t column = own_lane() * 2 + (size_t)v * LANES;
+            unsigned int column = own_lane() * 2 + (unsigned int)v * LANES;
             if (row < h->positions && column < h->columns)
-                vector_at<2>(to + row * 3 * h->width + column) = {gradient[k][v], gradient[k][v + 1]};
+                vector_at<2>(row_of(&to, row) + column) = {gradient[k][v], gradient[k][v + 1]};
         }
     }
 }
@@ -339,22 +404,23 @@ static __device__ inline void store_key_gradients(const struct heads *h, size_t 
 /* 16 · C keys from `begin`, over all queries that see them: dk_j = Σ_i ds_ij q_i, dv_j = Σ_i p_ij dout_i, and their terms of
  * dq. Five products. */
 template <int ROOM, int C>
-static __device__ inline void gradients_of_keys(const struct heads *h, struct tiles<ROOM> *t, size_t head, size_t begin)
+static __device__ inline void gradients_of_keys(const struct heads *h, struct tiles<ROOM> *t, unsigned int head,
+                                                unsigned int begin)
 {
     float dkey[2 * C][ROOM / LANES] = {}, dvalue[2 * C][ROOM / LANES] = {};
     __syncthreads();
-    load_tile<ROOM>(t->key[0], C * LANES, h, part_of(h, head, 1), 3 * h->width, begin);
-    load_tile<ROOM>(t->value[0], C * LANES, h, part_of(h, head, 2), 3 * h->width, begin);
-    for (size_t first = h->causal ? begin / QUERIES * QUERIES : 0; first < h->positions; first += QUERIES) {
+    load_tile<ROOM>(t->key[0], C * LANES, h, part_of(h, h->qkv, head, 1), begin);
+    load_tile<ROOM>(t->value[0], C * LANES, h, part_of(h, h->qkv, head, 2), begin);
+    bool skips = h->causal && h->rows == NULL;
+    for (unsigned int first = skips ? begin / QUERIES * QUERIES : 0; first < h->queries; first += QUERIES) {
         __syncthreads();
-        load_tile<ROOM>(t->query[0], QUERIES, h, part_of(h, head, 0), 3 * h->width, first);
-        load_tile<ROOM>(t->dout[0], QUERIES, h, (const float *)h->dout + start_of(h, head), h->width, first);
-        __syncthreads();
+        load_queries<ROOM>(t, h, head, first);
+        wait_for_tiles();
         float score[ROWS][C] = {}, slope[ROWS][C] = {};
         dot_rows<ROOM, C>(score, t->query[0], t->key[0]);
-        store_probabilities<C>(h, head, first, begin, score, t->weights[0]);
+        store_probabilities<ROOM, C>(t, begin, h->scale, score);
         dot_rows<ROOM, C>(slope, t->dout[0], t->value[0]);
-        find_slopes<C>(h, head, first, begin, slope, t->weights[0]);
+        find_slopes<ROOM, C>(t, begin, h->scale, slope);
         __syncthreads();
         add_columns<ROOM, 2 * C>(dvalue, t->weights[0], t->dout[0]);
         __syncthreads();
@@ -373,7 +439,10 @@ template <int ROOM> static __global__ void __launch_bounds__(THREADS, ROOM == NA
     DYNAMIC_SHARED(float, memory);
     struct tiles<ROOM> *t = (struct tiles<ROOM> *)memory;
     const int C = tiles<ROOM>::C;
-    for (size_t begin = 0; begin < h.positions; begin += C * LANES)
+    find_deltas(&h, blockIdx.x);
+    if (h.rows != NULL)
+        clear_queries(&h, blockIdx.x);
+    for (unsigned int begin = 0; begin < h.positions; begin += C * LANES)
         if (h.positions - begin > LANES)
             gradients_of_keys<ROOM, C>(&h, t, blockIdx.x, begin);
         else
@@ -382,7 +451,7 @@ template <int ROOM> static __global__ void __launch_bounds__(THREADS, ROOM == NA
 
 template <int ROOM> static void attend_in(struct cuda *cuda, const struct heads *h, size_t batch)
 {
-    size_t blocks = batch * h->count * blocks_for(h->positions, QUERIES);
+    size_t blocks = batch * h->count * blocks_for(h->queries, QUERIES);
     CUDA_LAUNCH_LARGE(cuda, attend<ROOM>, (unsigned int)blocks, THREADS,
                       (QUERIES + 2 * KEYS) * (ROOM + PAD) * sizeof(float), *h);
 }
@@ -390,16 +459,6 @@ template <int ROOM> static void attend_in(struct cuda *cuda, const struct heads 
 template <int ROOM> static void gradients_in(struct cuda *cuda, const struct heads *h, size_t batch)
 {
     CUDA_LAUNCH_LARGE(cuda, gradients<ROOM>, (unsigned int)(batch * h->count), THREADS, sizeof(struct tiles<ROOM>), *h);
-}
-
-static void attend_f32(struct cuda *cuda, const struct heads *h, size_t batch)
-{
-    IN_ROOM(h->columns, attend_in, cuda, h, batch);
-}
-
-static void gradients_f32(struct cuda *cuda, const struct heads *h, size_t batch)
-{
-    IN_ROOM(h->columns, gradients_in, cuda, h, batch);
 }
 
 static status describe_heads(struct heads *h, size_t width, size_t count, struct error *error)
@@ -418,29 +477,9 @@ static status describe_heads(struct heads *h, size_t width, size_t count, struct
     return OK;
 }
 
-/* In scratch memory: a row of every position. */
-static status take_all(struct cuda *cuda, size_t rows, size_t width, struct matrix *all, struct error *error)
-{
-    *all = matrix_rows(NULL, rows, width);
-    return cuda_scratch(cuda, rows * width * sizeof(float), &all->data, error);
-}
-
-/* f32 computes every query; chosen ones are gathered. */
-static status attend_chosen_f32(struct cuda *cuda, const struct attention *o, struct heads h, struct error *error)
-{
-    struct gather_rows gather = {};
-    TRY(take_all(cuda, o->batch * o->positions, o->width, &gather.x, error));
-    gather.out = matrix_rows(o->out, o->batch * o->rows_per_sample, o->width);
-    gather.rows = o->rows;
-    h.out = gather.x.data;
-    attend_f32(cuda, &h, o->batch);
-    return cuda_gather_rows(&cuda->backend, &gather, error);
-}
-
 status cuda_attention(struct backend *backend, const struct attention *o, struct error *error)
 {
     struct cuda *cuda = cuda_of(backend);
-    struct arena_mark mark = arena_mark(&cuda->scratch);
     struct heads h = {};
     TRY(describe_heads(&h, o->width, o->heads, error));
     h.positions = o->positions;
@@ -449,40 +488,23 @@ status cuda_attention(struct backend *backend, const struct attention *o, struct
     h.causal = o->causal;
     h.qkv = o->qkv;
     h.out = o->out;
+    h.lse = o->lse;
     if (o->batch * h.queries == 0)
         return OK;
-    if (o->type == TENSOR_BF16) {
-        h.lse = o->lse;
+    if (o->type == TENSOR_BF16)
         cuda_attend_bf16(cuda, &h, o->batch);
-    } else if (o->rows != NULL) {
-        TRY(attend_chosen_f32(cuda, o, h, error));
-    } else {
-        attend_f32(cuda, &h, o->batch);
-    }
-    arena_release(&cuda->scratch, mark);
+    else
+        IN_ROOM(h.columns, attend_in, cuda, &h, o->batch);
     return cuda_finish(cuda, "attention", error);
 }
 
-/* f32 runs `attend` once more for lse and delta. */
-static status gradients_of_f32(struct cuda *cuda, const struct attention_backward *o, struct heads h,
-                               struct error *error)
+static status gradients_of_f32(struct cuda *cuda, const struct heads *heads, size_t batch, struct error *error)
 {
-    size_t positions = o->batch * o->positions, rows = positions * h.count;
+    struct heads h = *heads;
     void *memory;
-    TRY(cuda_scratch(cuda, 2 * rows * sizeof(float), &memory, error));
-    h.lse = (float *)memory;
-    h.delta = h.lse + rows;
-    if (o->rows != NULL) {
-        struct scatter_rows scatter = {};
-        TRY(take_all(cuda, positions, o->width, &scatter.out, error));
-        scatter.x = matrix_rows((void *)o->dout, o->batch * o->rows_per_sample, o->width);
-        scatter.rows = o->rows;
-        cudaMemsetAsync(scatter.out.data, 0, positions * o->width * sizeof(float), cuda->stream);
-        TRY(cuda_scatter_rows(&cuda->backend, &scatter, error));
-        h.dout = scatter.out.data;
-    }
-    attend_f32(cuda, &h, o->batch);
-    gradients_f32(cuda, &h, o->batch);
+    TRY(cuda_scratch(cuda, batch * h.count * h.queries * sizeof(float), &memory, error));
+    h.delta = (float *)memory;
+    IN_ROOM(h.columns, gradients_in, cuda, &h, batch);
     return OK;
 }
 
@@ -497,17 +519,13 @@ status cuda_attention_backward(struct backend *backend, const struct attention_b
     h.rows = o->rows;
     h.causal = o->causal;
     h.qkv = o->qkv;
+    h.out = (void *)o->out;
+    h.lse = (float *)o->lse;
     h.dout = o->dout;
     h.dqkv = o->dqkv;
     if (o->batch * o->positions == 0)
         return OK;
-    if (o->type == TENSOR_BF16) {
-        h.out = (void *)o->out;
-        h.lse = (float *)o->lse;
-        TRY(cuda_attention_gradients_bf16(cuda, &h, o->batch, error));
-    } else {
-        TRY(gradients_of_f32(cuda, o, h, error));
-    }
+    TRY((o->type == TENSOR_BF16 ? cuda_attention_gradients_bf16 : gradients_of_f32)(cuda, &h, o->batch, error));
     arena_release(&cuda->scratch, mark);
     return cuda_finish(cuda, "attention_backward", error);
 }

@@ -90,7 +90,7 @@ static __global__ void normalise_pieces(struct typed_rows x, const float *__rest
     if (i >= x.count)
         return;
     float row[PIECES][FOUR], scale[PIECES][FOUR], shift[PIECES][FOUR], total = 0, squares = 0;
-    load_row(x, i, row);
+    load_pieces<TENSOR_F32>(x.data, i * x.stride, x.columns, row);
     load_pieces<TENSOR_F32>(gain, 0, x.columns, scale);
     load_pieces<TENSOR_F32>(bias, 0, x.columns, shift);
     for (int p = 0; p < PIECES; p++)
@@ -137,6 +137,7 @@ status cuda_layer_norm(struct backend *backend, const struct layer_norm *o, stru
 {
     struct cuda *cuda = cuda_of(backend);
     struct typed_rows x = typed_rows_of(o->x), y = typed_rows_of(o->y);
+    assert(x.type == TENSOR_F32);
     if (x.count == 0)
         return OK;
     if (fits(x) && fits(y) && is_aligned(o->gain) && is_aligned(o->bias))
@@ -162,7 +163,7 @@ static __global__ void gradient_pieces(struct norm_gradient o, const float *__re
         return;
     float unit[PIECES][FOUR], slope[PIECES][FOUR], dx[PIECES][FOUR], total = 0, product = 0;
     float mean = statistics[2 * i], rstd = statistics[2 * i + 1];
-    load_row(o.x, i, unit);
+    load_pieces<TENSOR_F32>(o.x.data, i * o.x.stride, o.x.columns, unit);
     load_row(o.dy, i, slope);
     load_pieces<TENSOR_F32>(gain, 0, o.x.columns, dx);
     for (int p = 0; p < PIECES; p++)
@@ -178,7 +179,7 @@ static __global__ void gradient_pieces(struct norm_gradient o, const float *__re
     for (int p = 0; p < PIECES; p++)
         for (int j = 0; j < FOUR; j++)
             dx[p][j] += rstd * (slope[p][j] - total - unit[p][j] * product);
-    store_row(o.dx, i, dx);
+    store_pieces<TENSOR_F32>(o.dx.data, i * o.dx.stride, o.dx.columns, dx);
     if (o.rounded.data != NULL)
         store_row(o.rounded, i, dx);
 }
@@ -248,6 +249,7 @@ status cuda_layer_norm_backward(struct backend *backend, const struct layer_norm
     const struct norm_gradient rows = {typed_rows_of(o->x), typed_rows_of(o->dy), typed_rows_of(o->addend),
                                        typed_rows_of(o->dx), typed_rows_of(o->rounded)};
     const float *gain = (const float *)o->gain, *statistics = (const float *)o->statistics;
+    assert(rows.x.type == TENSOR_F32 && rows.dx.type == TENSOR_F32 && rows.addend.type == TENSOR_F32);
     if (rows.x.count == 0)
         return OK;
     bool by_pieces = fits(rows.x) && fits(rows.dy) && fits(rows.addend) && fits(rows.dx) && fits(rows.rounded);

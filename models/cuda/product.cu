@@ -100,12 +100,16 @@ static status open_library(struct library *library, struct error *error)
     return OK;
 }
 
-static status refused(const struct library *library, cublasStatus_t result, const char *what, const struct shape *s,
-                      struct error *error)
+static status refused(const struct library *library, cublasStatus_t result, const struct shape *s, struct error *error)
 {
-    return error_set(error, ERROR_DEVICE, "cuBLASLt: %s failed for a product of %llu x %llu x %llu: %s", what,
+    bool in_any_batch = result == CUBLAS_STATUS_NOT_SUPPORTED && !s->transpose_a;
+    return error_set(error, ERROR_DEVICE, "cuBLASLt: a product of %llu x %llu x %llu failed: %s%s",
                      (unsigned long long)s->n, (unsigned long long)s->m, (unsigned long long)s->k,
-                     library->get_status_string(result));
+                     library->get_status_string(result),
+                     in_any_batch ? "; its algorithm must be the one for 4096 rows, so that a row has the same bits in "
+                                    "any batch: change the size of the batch, run.precision or the version of CUDA, or "
+                                    "use the CPU (run.backend=cpu)"
+                                  : "");
 }
 
 status cuda_products_create(struct cuda *cuda, struct error *error)
@@ -257,10 +261,12 @@ static cublasStatus_t choose(struct cuda_products *products, const struct shape 
     return result;
 }
 
-/* The largest power of two that divides the address, at most 256, the library's own assumption. */
+/* The largest power of two that divides the address, at most 64, which divides all memory that is taken (core/arena.h): what
+ * lies beyond depends on what was taken before, a number of rows or whether a rounded copy is kept, and must not choose
+ * another algorithm. */
 static uint32_t alignment_of(const void *address)
 {
-    enum { MOST = 256 };
+    enum { MOST = 64 };
     uintptr_t bits = (uintptr_t)address | MOST;
     return (uint32_t)(bits & -bits);
 }
@@ -270,34 +276,25 @@ static cudaDataType_t type_of(struct matrix m)
     return m.type == TENSOR_BF16 ? CUDA_R_16BF : CUDA_R_32F;
 }
 
+/* Unless a is transposed, a row of out needs one row of a. Its bits do not depend on the other rows or their number, because
+ * the algorithm is the one for ROWS rows, without split sums. One for another number of rows is no substitute. */
 static cublasStatus_t multiply(struct cuda *cuda, const struct cuda_product *p, const struct shape *s,
-                               const struct description *x, const struct shape *alike)
+                               const struct description *x)
 {
+    struct shape alike = *s;
+    if (!s->transpose_a)
+        alike.n = ROWS;
     struct cuda_products *products = cuda->products;
     const void *c = s->in_place ? p->out.data : p->addend.data;
     void *workspace = (char *)products->workspaces + (cuda->on_side ? WORKSPACE : 0);
     const struct plan *plan;
-    cublasStatus_t result = choose(products, alike, p->bias, &plan);
+    cublasStatus_t result = choose(products, &alike, p->bias, &plan);
     if (result != CUBLAS_STATUS_SUCCESS)
         return result;
     products->last = plan->algorithm;
     return products->library.matmul(products->context, x->product, &p->scale, p->b.data, x->a, p->a.data, x->b,
                                     &p->beta, c, x->c, p->out.data, x->d, &plan->algorithm, workspace, WORKSPACE,
                                     cuda->stream);
-}
-
-/* Unless a is transposed, a row of out needs one row of a. Its bits do not depend on the other rows or their number, because
- * the algorithm is the one for ROWS rows, without split sums. Where that algorithm cannot do the true number of rows, the
- * library chooses one for that number. */
-static cublasStatus_t multiply_rows(struct cuda *cuda, const struct cuda_product *p, const struct shape *s,
-                                    const struct description *x)
-{
-    struct shape alike = *s;
-    if (!s->transpose_a)
-        alike.n = ROWS;
-    cublasStatus_t result = multiply(cuda, p, s, x, &alike);
-    bool other = result == CUBLAS_STATUS_NOT_SUPPORTED && alike.n != s->n && cuda->products->answer == 0;
-    return other ? multiply(cuda, p, s, x, s) : result;
 }
 
 status cuda_product_run(struct cuda *cuda, const struct cuda_product *p, struct error *error)
@@ -328,9 +325,9 @@ status cuda_product_run(struct cuda *cuda, const struct cuda_product *p, struct 
     struct description x = {};
     cublasStatus_t result = describe(library, &x, &s, p->bias);
     if (result == CUBLAS_STATUS_SUCCESS)
-        result = multiply_rows(cuda, p, &s, &x);
+        result = multiply(cuda, p, &s, &x);
     forget(library, &x);
-    return result == CUBLAS_STATUS_SUCCESS ? OK : refused(library, result, "a product", &s, error);
+    return result == CUBLAS_STATUS_SUCCESS ? OK : refused(library, result, &s, error);
 }
 
 void cuda_products_use(struct backend *backend, int answer)

@@ -54,7 +54,7 @@ static struct bf16_copy *grow(struct cuda_copies *copies, struct matrix m)
     }
     void *memory;
     if (cudaMalloc(&memory, values_of(m) * tensor_type_size(TENSOR_BF16)) != cudaSuccess) {
-        cudaGetLastError(); /* products round the weight each time */
+        cudaGetLastError(); /* products round the weight each time, to the same values in scratch memory */
         return NULL;
     }
     struct bf16_copy *copy = &copies->list[copies->count++];

@@ -31,13 +31,13 @@ enum { TASKS = 11, TOP_K = 2, BOTTLENECK = 64, MERGE_EVERY = 100 /* Park */ };
 static const struct shape {
     const char *name;
     struct clip_dimensions dimensions;
-    size_t images, prompts, experts, positions, rounds; /* at most MOST_ROUNDS */
+    size_t images, prompts, experts, positions, rounds; /* at most MOST_FIGURES */
 } shapes[] = {
     {"vit_b_16", VIT_B_16, 16, 100, 55, 14, 3},
     {"mini", SMALL_CLIP, 64, 10, 22, 10, 20},
 };
 
-enum { DEVICE_IMAGES = 64, DEVICE_EVALUATION = 256, DEVICE_TOGETHER = 10, MOST_ROUNDS = 20 };
+enum { DEVICE_IMAGES = 64, DEVICE_EVALUATION = 256, DEVICE_TOGETHER = 10 };
 
 enum figure { RATE, STEP, UPDATE, MERGE, EVALUATION, FIGURES };
 
@@ -48,8 +48,8 @@ struct bench {
     size_t images, evaluated, prompts, experts;
     struct backend_settings settings;
     struct backend *backend;
-    size_t taken; /* memory of the device */
-    struct arena model, step;
+    size_t taken;                       /* memory of the device */
+    struct arena model, arenas[TOWERS]; /* of a tower's step */
     struct clip *clip;
     struct adapters *adapters;
     struct step_state *state; /* device, as all below */
@@ -62,7 +62,7 @@ struct bench {
     double shares[TOWERS]; /* of the two most used experts of a block */
     struct repeated repeated;
     double rounds[FIGURES]
-                 [MOST_ROUNDS]; /* RATE: of products, FLOP a second before and after, the mean; others: seconds */
+                 [MOST_FIGURES]; /* RATE: of products, FLOP a second before and after, the mean; others: seconds */
 };
 
 static struct error error;
@@ -94,7 +94,8 @@ static void open_model(struct bench *b)
                                         .dropout = 0.1f,
                                         .noise_epsilon = 0.01f};
     must(b->backend->ops->arena_create(b->backend, &b->model, 0, "model", &error));
-    must(b->backend->ops->arena_create(b->backend, &b->step, 0, "step", &error));
+    for (int t = 0; t < TOWERS; t++)
+        must(b->backend->ops->arena_create(b->backend, &b->arenas[t], 0, "step", &error));
     must(clip_create(&b->clip, b->backend, &b->model, n, PARAMETERS_FROZEN, ACTIVATION_QUICK_GELU, &error));
     must(clip_initialize(b->clip, 1, &error));
     must(adapters_create(&b->adapters, b->backend, &b->model, n, &settings, PARAMETERS_TRAINED, &error));
@@ -151,7 +152,7 @@ static void open_batch(struct bench *b)
 
 static struct encoding encoding_of(struct bench *b, bool training, enum tower tower)
 {
-    return (struct encoding){.arena = &b->step,
+    return (struct encoding){.arena = &b->arenas[tower],
                              .training = training,
                              .hooks = adapters_hooks(b->adapters, tower),
                              .state = b->state,
@@ -165,33 +166,55 @@ static struct tensor images_of(const struct bench *b, size_t count)
     return batch;
 }
 
+/* A tower's share of a step. */
+struct half {
+    struct bench *bench;
+    struct encoding encoding;
+    struct tower_pass pass;
+    struct tensor features, dfeatures;
+};
+
+static status images_forward(void *context, struct error *failure)
+{
+    struct half *h = context;
+    struct tensor images = images_of(h->bench, h->bench->images);
+    budget_part("image tower");
+    return clip_encode_images(h->bench->clip, &h->encoding, &images, &h->pass, &h->features, failure);
+}
+
+static status texts_forward(void *context, struct error *failure)
+{
+    struct half *h = context;
+    budget_part("text tower");
+    return clip_encode_texts(h->bench->clip, &h->encoding, &h->bench->texts, &h->pass, &h->features, failure);
+}
+
+static status backward(void *context, struct error *failure)
+{
+    struct half *h = context;
+    budget_part(h->pass.tower == TOWER_IMAGE ? "image tower" : "text tower");
+    return clip_encode_backward(h->bench->clip, &h->encoding, &h->pass, &h->dfeatures, failure);
+}
+
+/* As the trainer does: the towers are branches. */
 static status forward_and_backward(void *context, struct error *failure)
 {
-    static const char *const parts[TOWERS] = {"image tower", "text tower"};
     struct bench *b = context;
-    struct encoding encodings[TOWERS];
-    struct tower_pass passes[TOWERS];
-    struct tensor features[TOWERS], dfeatures[TOWERS];
+    struct half image = {.bench = b, .encoding = encoding_of(b, true, TOWER_IMAGE)},
+                text = {.bench = b, .encoding = encoding_of(b, true, TOWER_TEXT)};
+    struct branches there = {{{images_forward, &image}, {texts_forward, &text}}},
+                    back = {{{backward, &image}, {backward, &text}}};
     struct class_head c;
-    struct tensor images = images_of(b, b->images);
-    arena_reset(&b->step);
-    for (int t = 0; t < TOWERS; t++)
-        encodings[t] = encoding_of(b, true, (enum tower)t);
-    budget_part(parts[0]);
-    TRY(b->backend->ops->zero(b->backend, b->loss, sizeof *b->loss, failure));
-    TRY(clip_encode_images(b->clip, &encodings[0], &images, &passes[0], &features[0], failure));
-    budget_part(parts[1]);
-    TRY(clip_encode_texts(b->clip, &encodings[1], &b->texts, &passes[1], &features[1], failure));
+    arena_reset(image.encoding.arena);
+    arena_reset(text.encoding.arena);
+    TRY(b->backend->ops->branches(b->backend, &there, failure));
     budget_part("head and loss");
-    TRY(class_head_logits(b->backend, &b->step, &features[0], &features[1], 100.0f, &c, failure));
+    TRY(b->backend->ops->zero(b->backend, b->loss, sizeof *b->loss, failure));
+    TRY(class_head_logits(b->backend, image.encoding.arena, &image.features, &text.features, 100.0f, &c, failure));
     TRY(class_head_loss(b->backend, &c, &(struct image_labels){.labels = b->labels.data}, 0.2f, 1.0f, b->loss,
                         failure));
-    TRY(class_head_backward(b->backend, &b->step, &c, &dfeatures[0], &dfeatures[1], failure));
-    for (int t = 0; t < TOWERS; t++) {
-        budget_part(parts[t]);
-        TRY(clip_encode_backward(b->clip, &encodings[t], &passes[t], &dfeatures[t], failure));
-    }
-    return OK;
+    TRY(class_head_backward(b->backend, image.encoding.arena, &c, &image.dfeatures, &text.dfeatures, failure));
+    return b->backend->ops->branches(b->backend, &back, failure);
 }
 
 /* As the trainer does: no step with gradients that are not finite. */
@@ -224,7 +247,7 @@ static void evaluate(struct bench *b)
     struct tensor images = images_of(b, b->evaluated);
     struct tower_pass pass;
     struct tensor features;
-    arena_reset(&b->step);
+    arena_reset(&b->arenas[TOWER_IMAGE]);
     must(clip_encode_images(b->clip, &encoding, &images, &pass, &features, &error));
 }
 
@@ -351,18 +374,6 @@ static void time_round(struct bench *b, size_t round)
 
 /* --- Figures --- */
 
-struct figures {
-    double lowest, middle, highest;
-};
-
-static struct figures figures_of(const double *rounds, size_t count)
-{
-    double values[MOST_ROUNDS];
-    memcpy(values, rounds, count * sizeof *values);
-    qsort(values, count, sizeof *values, ascending);
-    return (struct figures){values[0], (values[(count - 1) / 2] + values[count / 2]) / 2, values[count - 1]};
-}
-
 static void print_peak_memory(void)
 {
     struct rusage usage;
@@ -387,7 +398,7 @@ static void profile(struct bench *b)
 
 static void print_times(const struct bench *b, const char *name, enum figure figure, double work, const char *how)
 {
-    double shares[MOST_ROUNDS];
+    double shares[MOST_FIGURES];
     for (size_t i = 0; i < b->shape->rounds; i++)
         shares[i] = 100 * work / b->rounds[figure][i] / b->rounds[RATE][i];
     struct figures seconds = figures_of(b->rounds[figure], b->shape->rounds),
@@ -433,7 +444,7 @@ static void report(const struct bench *b)
 /* Of a figure of each round: of f32 and bf16, or of skewed and uniform routers. */
 static void print_ratio(const struct bench *slow, const struct bench *fast, const char *words, enum figure figure)
 {
-    double ratios[MOST_ROUNDS];
+    double ratios[MOST_FIGURES];
     for (size_t i = 0; i < slow->shape->rounds; i++)
         ratios[i] = slow->rounds[figure][i] / fast->rounds[figure][i];
     struct figures times = figures_of(ratios, slow->shape->rounds);
@@ -480,7 +491,8 @@ static void close_bench(struct bench *b)
     b->backend->ops->recording_destroy(b->backend, &b->repeated.recording);
     adapters_destroy(b->adapters);
     clip_destroy(b->clip);
-    b->backend->ops->arena_destroy(b->backend, &b->step);
+    for (int t = 0; t < TOWERS; t++)
+        b->backend->ops->arena_destroy(b->backend, &b->arenas[t]);
     b->backend->ops->arena_destroy(b->backend, &b->model);
     backend_close(b->backend);
 }

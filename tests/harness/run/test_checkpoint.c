@@ -188,6 +188,29 @@ static void only_finished_runs_are_removed(void **state)
     small_run_close(&run);
 }
 
+/* Behind the last task nothing is left to compute with a state, which is neither written nor read. */
+static void the_last_place_has_no_state(void **state)
+{
+    (void)state;
+    struct small_run run;
+    struct checkpoint_place place = {SMALL_RUN_TASKS, 0, 77}, found_place;
+    bool found;
+    size_t n;
+    uint64_t size;
+    small_run_open(&run, 1, NULL);
+    const struct parameters *group = run.experiment->model.adapters->towers[TOWER_TEXT].parameters;
+    must(checkpoint_save(run.experiment, NULL, small_run_file(&run, "resume"), &place, &error));
+    must(file_size(small_run_file(&run, "resume"), &size, &error));
+    assert_in_range(size, 1, 1000);
+    train(&run, 0);
+    float *then = state_of(&run, group, &n);
+    must(checkpoint_load(run.experiment, NULL, small_run_file(&run, "resume"), &found_place, &found, &error));
+    assert_true(found && found_place.task == SMALL_RUN_TASKS && found_place.rows == 77);
+    expect_state(&run, group, then);
+    free(then);
+    small_run_close(&run);
+}
+
 /* The resume file of place (1, 0) with other metadata. */
 static void rewrite(struct small_run *run, const char *task, const char *iteration, const char *program)
 {
@@ -394,6 +417,7 @@ int main(void)
         cmocka_unit_test(the_selector),
         cmocka_unit_test(no_file_is_a_fresh_start),
         cmocka_unit_test(only_finished_runs_are_removed),
+        cmocka_unit_test(the_last_place_has_no_state),
         cmocka_unit_test(another_run_is_refused),
         cmocka_unit_test(impossible_places_are_refused),
         cmocka_unit_test(a_cut_file_is_told),
