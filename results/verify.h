@@ -6,23 +6,35 @@
  *     … verification.faults: a row per fault; verification.checked: a row per check …
  *     verification_free(&verification);
  *
- * Nothing is written. Rows are read one after another; metrics are recomputed by metrics.c, means and variances over
- * seeds by another formula than the views'.
+ * Nothing is written to the file. A condition between rows is a file of results/checks/; metrics are recomputed by
+ * metrics.c, means and variances over seeds by the functions of results/statistics/.
  */
 #ifndef MTIL_RESULTS_VERIFY_H
 #define MTIL_RESULTS_VERIFY_H
 
+#include "core/digest.h"
 #include "results/store.h"
 #include "results/table.h"
 
 /* The cells of the accuracy matrix that a finished run of a method has. */
 enum verify_cells { CELLS_ALL, CELLS_DIAGONAL, CELLS_LAST, CELLS_ZERO_SHOT, CELLS_TRAINED /* all but zero-shot */ };
 
+/* What the text of a suite says: its settings, of which the reader owns the array and its keys and values (free), and the
+ * hash of those that determine the numbers. */
+struct verify_suite {
+    struct setting_row *settings;
+    size_t count;
+    char hash[DIGEST_SIZE];
+};
+
 struct verification {
     /* Given. */
-    const int64_t *runs; /* borrowed; ERROR_ARGUMENT for one that is not there */
-    size_t count;        /* 0: all, and values derived from several runs */
-    enum verify_cells (*cells)(const char *method);
+    const int64_t *runs;                            /* borrowed; ERROR_ARGUMENT for one that is not there */
+    size_t count;                                   /* 0: all, and values derived from several runs */
+    enum verify_cells (*cells)(const char *method); /* NULL: CELLS_ALL */
+    /* NULL: suites are not read; else those of runs of this version are. */
+    status (*read_suite)(const char *name, const char *text, struct verify_suite *suite, struct error *error);
+    const char *version;
     /* Answered; zero-initialised is empty. */
     struct table faults;  /* run, what, where, expected, found */
     struct table checked; /* what, checked, faults */
