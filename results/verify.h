@@ -12,29 +12,19 @@
 #ifndef MTIL_RESULTS_VERIFY_H
 #define MTIL_RESULTS_VERIFY_H
 
-#include "core/digest.h"
 #include "results/store.h"
 #include "results/table.h"
 
 /* The cells of the accuracy matrix that a finished run of a method has. */
 enum verify_cells { CELLS_ALL, CELLS_DIAGONAL, CELLS_LAST, CELLS_ZERO_SHOT, CELLS_TRAINED /* all but zero-shot */ };
 
-/* What the text of a suite says: its settings, of which the reader owns the array and its keys and values (free), and the
- * hash of those that determine the numbers. */
-struct verify_suite {
-    struct setting_row *settings;
-    size_t count;
-    char hash[DIGEST_SIZE];
-};
-
 struct verification {
     /* Given. */
     const int64_t *runs;                            /* borrowed; ERROR_ARGUMENT for one that is not there */
     size_t count;                                   /* 0: all, and values derived from several runs */
     enum verify_cells (*cells)(const char *method); /* NULL: CELLS_ALL */
-    /* NULL: suites are not read; else those of runs of this version are. */
-    status (*read_suite)(const char *name, const char *text, struct verify_suite *suite, struct error *error);
-    const char *version;
+    /* Whether settings_hash leaves out a key of suite_text ("run.threads") with that value; NULL: hashes are not checked. */
+    bool (*incidental)(const char *key, const char *value);
     /* Answered; zero-initialised is empty. */
     struct table faults;  /* run, what, where, expected, found */
     struct table checked; /* what, checked, faults */

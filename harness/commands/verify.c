@@ -29,16 +29,6 @@ static enum verify_cells cells_of(const char *name)
                                                                                             : CELLS_ALL;
 }
 
-static status read_suite(const char *name, const char *text, struct verify_suite *suite, struct error *error)
-{
-    struct suite *read;
-    TRY(suite_parse(&read, text, strlen(text), name, settings_sections, NULL, 0, error));
-    snprintf(suite->hash, sizeof suite->hash, "%s", suite_settings_hash(read));
-    status result = suite_settings(read, &suite->settings, &suite->count, error);
-    suite_destroy(read);
-    return result;
-}
-
 /* The examples that people see of each kind of fault. */
 enum { EXAMPLES = 3, WHAT = 1 };
 
@@ -139,11 +129,8 @@ static status run(const struct command_call *call, struct error *error)
     status result = run_list_read(&list, call->arguments + given, call->argument_count - given, error);
     NEXT(result, store_open(&store, database, STORE_READ, error));
     if (result == OK) {
-        struct verification verification = {.runs = list.runs,
-                                            .count = list.count,
-                                            .cells = cells_of,
-                                            .read_suite = read_suite,
-                                            .version = MTIL_VERSION};
+        struct verification verification = {
+            .runs = list.runs, .count = list.count, .cells = cells_of, .incidental = settings_incidental};
         result = verify_database(store, &verification, error);
         NEXT(result, show(call, database, &verification, error));
         verification_free(&verification);

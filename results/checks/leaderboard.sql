@@ -2,8 +2,8 @@
 -- expect: no rows
 WITH own AS MATERIALIZED (
     SELECT suite_hash, coalesce(name, '') AS name,
-           json_array(mean(transfer), sd(transfer) * sd(transfer), mean(average), sd(average) * sd(average), mean(last),
-                      sd(last) * sd(last), mean(forgetting), mean(backward_transfer), mean(gain)) AS computed
+           json_array(avg(transfer), sd(transfer) * sd(transfer), avg(average), sd(average) * sd(average), avg(last),
+                      sd(last) * sd(last), avg(forgetting), avg(backward_transfer), avg(gain)) AS computed
     FROM own_metrics JOIN runs USING (run) LEFT JOIN tasks USING (run, task)
     WHERE status = 'finished'
     GROUP BY 1, 2

@@ -7,13 +7,13 @@ WITH shown AS MATERIALIZED (
     SELECT run, -1, transfer, average, last, forgetting, backward_transfer, forward_transfer, gain, zero_shot
     FROM metrics
 ), pairs AS ( -- rows that differ, in a digit at least
-    SELECT own.run AS run, own.task AS task,
+    SELECT run, task,
            json_array(own.transfer, own.average, own.last, own.forgetting, own.backward_transfer, own.forward_transfer,
                       own.gain, own.zero_shot) AS computed,
            json_array(shown.transfer, shown.average, shown.last, shown.forgetting, shown.backward_transfer,
                       shown.forward_transfer, shown.gain, shown.zero_shot) AS viewed
-    FROM own_metrics AS own
-    LEFT JOIN shown USING (run, task)
+    FROM shown
+    CROSS JOIN own_metrics AS own USING (run, task)
     WHERE (own.transfer, own.average, own.last, own.forgetting, own.backward_transfer, own.forward_transfer, own.gain,
            own.zero_shot)
           IS NOT (shown.transfer, shown.average, shown.last, shown.forgetting, shown.backward_transfer,
@@ -29,6 +29,8 @@ SELECT 'metrics' AS what, run, iif(task < 0, 'metrics, ', 'task_metrics, task ' 
 FROM numbers
 WHERE (expected IS NULL) <> (found IS NULL) OR abs(expected - found) > 1e-9 * (1 + abs(expected))
 UNION ALL
-SELECT 'metrics', run, iif(shown.task < 0, 'metrics', 'task_metrics'), 'none: the matrix has holes', 'a row'
-FROM shown LEFT JOIN own_metrics AS own USING (run, task)
-WHERE own.run IS NULL
+SELECT 'metrics', run, iif(task < 0, 'metrics', 'task_metrics, task ' || task), 'a row', 'none'
+FROM (SELECT run, task FROM own_metrics EXCEPT SELECT run, task FROM shown)
+UNION ALL
+SELECT 'metrics', run, iif(task < 0, 'metrics', 'task_metrics, task ' || task), 'none: the matrix has holes', 'a row'
+FROM (SELECT run, task FROM shown EXCEPT SELECT run, task FROM own_metrics)

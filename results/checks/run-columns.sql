@@ -36,7 +36,7 @@ WITH files AS ( -- the file of the weights without its folders
     UNION ALL SELECT run, 'backend', coalesce(said.backend, runs.backend), runs.backend FROM said JOIN runs USING (run)
     UNION ALL SELECT run, 'precision', coalesce(said."precision", runs."precision"), runs."precision"
               FROM said JOIN runs USING (run)
-    UNION ALL SELECT run, 'seed', iif(instr(seeds, ' ' || seed || ','), seed, seeds), seed FROM said JOIN runs USING (run)
+    UNION ALL SELECT run, 'seed', iif(seeds IS NULL OR instr(seeds, ' ' || seed || ','), seed, seeds), seed FROM said JOIN runs USING (run)
 )
 SELECT 'runs' AS what, run, name AS "where", expected, found
 FROM pairs

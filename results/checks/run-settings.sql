@@ -8,3 +8,9 @@ SELECT 'runs', run, 'program_version', min(sessions.program_version), runs.progr
 FROM runs JOIN sessions USING (run)
 GROUP BY run
 HAVING sum(sessions.program_version = runs.program_version) = 0
+UNION ALL
+SELECT 'runs', run, 'backend', 'cpu: no session used a GPU', backend
+FROM runs JOIN sessions USING (run)
+WHERE backend <> 'cpu'
+GROUP BY run
+HAVING count(gpu) = 0

@@ -151,10 +151,11 @@ status verify_per_image(const struct verifying *v, struct error *error)
 {
     struct images images = {.v = v, .run = -1};
     int64_t count = 0;
-    TRY(database_execute(v->store->database,
-                         "CREATE TEMP TABLE image_routers (run, task, after_task, router, images, "
-                         "PRIMARY KEY (run, task, after_task, router)) WITHOUT ROWID",
-                         error));
+    TRY(database_execute(
+        v->store->database,
+        "CREATE TEMP TABLE image_routers (run INTEGER, task INTEGER, after_task INTEGER, router INTEGER, images, "
+        "PRIMARY KEY (run, task, after_task, router)) WITHOUT ROWID",
+        error));
     status result = statement_open(&images.insert, v->store->database,
                                    "INSERT INTO image_routers VALUES (?1, ?2, ?3, ?4, ?5)", error);
     NEXT(result, statement_open(&images.row, v->store->database, images_sql, error));

@@ -84,7 +84,7 @@ static status open_insert(struct statement **insert, const struct verifying *v, 
     size_t count;
     struct text table = {0}, values = {0};
     const struct metric *metrics = metric_list(&count);
-    text_add(&table, "CREATE TEMP TABLE own_metrics (run, task");
+    text_add(&table, "CREATE TEMP TABLE own_metrics (run INTEGER, task INTEGER");
     text_add(&values, "INSERT INTO own_metrics VALUES (?1, ?2");
     for (size_t i = 0; i < count; i++) {
         text_add(&table, ", %s", metrics[i].name);

@@ -1,5 +1,5 @@
 -- What the settings say of each task's training. A single training on all tasks is recorded under the last of them.
-CREATE TEMP TABLE plan (run, task, planned, schedule_end, warmup, rate, batch, images, classes, last, logged,
+CREATE TEMP TABLE plan (run INTEGER, task INTEGER, planned, schedule_end, warmup, rate, batch, images, classes, last, logged,
                         PRIMARY KEY (run, task)) WITHOUT ROWID;
 INSERT INTO plan
 WITH entries AS ( -- tasks that one dataset was cut into have the entry of that dataset
