@@ -140,7 +140,7 @@ static status read_line(const struct head *head, char *line, struct error *error
     if (strcmp(line, "block") == 0)
         return set(head, &q->block, next_word(&value), error);
     if (strcmp(line, "wide") != 0)
-        return damaged(head, "title, column, block, wide or expect", line, error);
+        return damaged(head, "title, column, block or wide", line, error);
     TRY(set(head, &q->wide_title, next_word(&value), error));
     return set(head, &q->wide_value, next_word(&value), error);
 }
