@@ -145,11 +145,14 @@ const struct command command_verify = {
     .arguments = "[DATABASE] [RUN...]",
     .summary = "check the consistency of a results database",
     .details =
-        "Computes every derived number again from the rows, and compares rows with one another and stored files with\n"
-        "their digests. Inconsistencies are counted by kind, with examples; all of them are rows with --verbose and "
-        "in\n"
-        "the other formats. The exit status is then 1. RUN is a number, a list or a range: 3, 1,4 or 5-9; by default\n"
-        "all runs are checked, and the means over them. Nothing is written.\n",
+        "Computes every derived number again from the rows, and compares rows with one another, with the settings and\n"
+        "with stored files. Inconsistencies are counted by kind, with examples; all of them are rows with --verbose "
+        "and\n"
+        "in the other formats. The exit status is then 1. RUN is a number, a list or a range: 3, 1,4 or 5-9; by "
+        "default\n"
+        "all runs are checked, and the means over them. Nothing is written.\n"
+        "Rows that were changed alike, such as an image's prediction, its bit and the count of right ones, contradict\n"
+        "nothing: mtil rerun computes a run again and compares every number.\n",
     .example = "  mtil verify results.db\n  mtil verify results.db 5-9 --format json\n",
     .options = options,
     .least = 0,

@@ -26,11 +26,12 @@ WITH blocks AS ( -- those that have experts, with what happened in each
     WHERE last = planned AND NOT alone
 )
 SELECT 'events' AS what, run, 'task ' || task || ', ' || encoder || ' block ' || block AS "where",
-       coalesce(due, 'some') || ' merges or skips, ' || coalesce("merge.schedule", '-') || ' ' || coalesce("merge.every", '-')
-       || ', up to step ' || last AS expected,
+       coalesce(due, 'some') || ' merges or skips, ' || coalesce("merge.schedule", '-') || ' '
+       || coalesce("merge.every", '-') || ', up to step ' || last AS expected,
        merges || ' from ' || coalesce(earliest, '-') || ' to ' || coalesce(latest, '-') AS found
 FROM compared
-WHERE (merges <> due AND NOT ("merge.policy" = 'downstream' AND merges = 0)) OR latest > last OR ("merge.schedule" IN ('every', 'plateau') AND off > 0)
+WHERE (merges <> due AND NOT ("merge.policy" = 'downstream' AND merges = 0)) OR latest > last
+      OR ("merge.schedule" IN ('every', 'plateau') AND off > 0)
       OR ("merge.schedule" = 'end_of_task' AND earliest < last)
 UNION ALL
 SELECT 'events', run, 'task ' || task || ', ' || encoder || ' block ' || block,

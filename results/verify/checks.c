@@ -98,7 +98,8 @@ status verify_checks(const struct verifying *v, struct error *error)
     for (const struct embedded_file *file = check_files; file->name != NULL; file++, count++) {
         struct question check;
         TRY(question_parse(&check, file->name, file->name, (const char *)file->data, error));
-        status result = run_check(v, check.answer, error);
+        status result = check.expects_none ? run_check(v, check.answer, error)
+                                           : error_set(error, ERROR_ARGUMENT, "expected \"-- expect: no rows\"");
         question_free(&check);
         if (result != OK)
             return error_context(error, "%s", file->name);
