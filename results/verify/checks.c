@@ -50,21 +50,22 @@ static const char *const keys[] = {"method.name",
                                    "run.log_every",
                                    "run.checkpoints"};
 
-static bool has_cells(void *context, const char *method, const char *which)
+static void has_cells(void *context, const char *method, const char *which, struct text *answer)
 {
     const struct verification *asked = context;
-    return asked->cells != NULL && asked->cells(method) == (*which == 'l' ? CELLS_LAST : CELLS_DIAGONAL);
+    if (asked->cells != NULL && asked->cells(method) == (*which == 'l' ? CELLS_LAST : CELLS_DIAGONAL))
+        text_add(answer, "yes");
 }
 
 static status make_tables(const struct verifying *v, struct error *error)
 {
     struct text sql = {0};
-    TRY(database_add_predicate(v->store->database, "has_cells", has_cells, v->verification, error));
+    TRY(database_add_function(v->store->database, "has_cells", has_cells, v->verification, error));
     text_add(&sql, "CREATE TEMP TABLE facts (run INTEGER PRIMARY KEY, trained, joint, alone");
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
         text_add(&sql, ", \"%s\"", keys[i]);
     text_add(&sql, "); INSERT INTO facts SELECT run, trainable_parameters IS NOT NULL, "
-                   "has_cells(method, 'last'), has_cells(method, 'diagonal')");
+                   "has_cells(method, 'last') IS NOT NULL, has_cells(method, 'diagonal') IS NOT NULL");
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
         text_add(&sql, ", (SELECT value FROM settings WHERE settings.run = runs.run AND key = '%s')", keys[i]);
     text_add(&sql, " FROM runs; %s", (const char *)check_tables[0].data);
