@@ -10,7 +10,7 @@ EMBEDDED_FILES(check_tables);
 
 enum { FAULTS_MOST = 1000 }; /* most faults named per check */
 
-/* The columns of facts behind run, trained, joint (one training on all tasks) and alone (a model of its own per task). */
+/* The columns of facts behind run, trained, joint (one training on all tasks) and alone (a model per task). */
 static const char *const keys[] = {"method.name",
                                    "model.weights",
                                    "data.order",
