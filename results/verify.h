@@ -6,8 +6,8 @@
  *     … verification.faults: a row per fault; verification.checked: a row per check …
  *     verification_free(&verification);
  *
- * Nothing is written. Rows are read one after another; metrics are recomputed by metrics.c, means and variances over
- * seeds by another formula than the views'.
+ * Nothing is written to the file. A condition between rows is a file of results/checks/; metrics are recomputed by
+ * metrics.c, means and variances over seeds by the functions of results/statistics/.
  */
 #ifndef MTIL_RESULTS_VERIFY_H
 #define MTIL_RESULTS_VERIFY_H
@@ -20,9 +20,11 @@ enum verify_cells { CELLS_ALL, CELLS_DIAGONAL, CELLS_LAST, CELLS_ZERO_SHOT, CELL
 
 struct verification {
     /* Given. */
-    const int64_t *runs; /* borrowed; ERROR_ARGUMENT for one that is not there */
-    size_t count;        /* 0: all, and values derived from several runs */
-    enum verify_cells (*cells)(const char *method);
+    const int64_t *runs;                            /* borrowed; ERROR_ARGUMENT for one that is not there */
+    size_t count;                                   /* 0: all, and values derived from several runs */
+    enum verify_cells (*cells)(const char *method); /* NULL: CELLS_ALL */
+    /* Whether settings_hash leaves out a key of suite_text ("run.threads") with that value; NULL: hashes are not checked. */
+    bool (*incidental)(const char *key, const char *value);
     /* Answered; zero-initialised is empty. */
     struct table faults;  /* run, what, where, expected, found */
     struct table checked; /* what, checked, faults */

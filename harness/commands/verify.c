@@ -129,7 +129,8 @@ static status run(const struct command_call *call, struct error *error)
     status result = run_list_read(&list, call->arguments + given, call->argument_count - given, error);
     NEXT(result, store_open(&store, database, STORE_READ, error));
     if (result == OK) {
-        struct verification verification = {.runs = list.runs, .count = list.count, .cells = cells_of};
+        struct verification verification = {
+            .runs = list.runs, .count = list.count, .cells = cells_of, .incidental = settings_incidental};
         result = verify_database(store, &verification, error);
         NEXT(result, show(call, database, &verification, error));
         verification_free(&verification);
@@ -144,11 +145,14 @@ const struct command command_verify = {
     .arguments = "[DATABASE] [RUN...]",
     .summary = "check the consistency of a results database",
     .details =
-        "Computes every derived number again from the rows, and compares rows with one another and stored files with\n"
-        "their digests. Inconsistencies are counted by kind, with examples; all of them are rows with --verbose and "
-        "in\n"
-        "the other formats. The exit status is then 1. RUN is a number, a list or a range: 3, 1,4 or 5-9; by default\n"
-        "all runs are checked, and the means over them. Nothing is written.\n",
+        "Computes every derived number again from the rows, and compares rows with one another, with the settings and\n"
+        "with stored files. Inconsistencies are counted by kind, with examples; all of them are rows with --verbose "
+        "and\n"
+        "in the other formats. The exit status is then 1. RUN is a number, a list or a range: 3, 1,4 or 5-9; by "
+        "default\n"
+        "all runs are checked, and the means over them. Nothing is written.\n"
+        "Rows that were changed alike, such as an image's prediction, its bit and the count of right ones, contradict\n"
+        "nothing: mtil rerun computes a run again and compares every number.\n",
     .example = "  mtil verify results.db\n  mtil verify results.db 5-9 --format json\n",
     .options = options,
     .least = 0,

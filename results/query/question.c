@@ -133,6 +133,10 @@ static status read_line(const struct head *head, char *line, struct error *error
         return set(head, &q->title, value, error);
     if (strcmp(line, "column") == 0)
         return read_column(head, value, error);
+    if (strcmp(line, "expect") == 0) {
+        q->expects_none = strcmp(value, "no rows") == 0;
+        return q->expects_none ? OK : damaged(head, "no rows", value, error);
+    }
     if (strcmp(line, "block") == 0)
         return set(head, &q->block, next_word(&value), error);
     if (strcmp(line, "wide") != 0)

@@ -8,6 +8,7 @@
  *     -- column: * right 1                columns that come out of rows (wide)
  *     -- block: run                       a new block where this column changes
  *     -- wide: title value                neighbouring rows that differ in these two columns alone are one row
+ *     -- expect: no rows                  every row is a fault (results/checks/)
  *     SELECT … FROM chosen …
  *
  * Behind the answer other statements may follow, each behind a line of its own:
@@ -40,6 +41,7 @@ struct question {
     size_t columns;
     char *block, *wide_title, *wide_value; /* names of columns; NULL: none */
     char *answer, *instead, *refuse, *note;
+    bool expects_none; /* a check: every row is a fault */
 };
 
 struct questions {

@@ -221,6 +221,11 @@ static double mcnemar_p(const double *a)
     return statistics_mcnemar((uint64_t)a[0], (uint64_t)a[1]);
 }
 
+static double cosine(const double *x) /* SQLite's own is not in every build */
+{
+    return cos(x[0]);
+}
+
 static double least_p(const double *a)
 {
     return statistics_least_p((size_t)a[0]);
@@ -235,6 +240,7 @@ static const struct scalar_function {
 } scalars[] = {
     {"wilson_low", 2, 0, 1, wilson_low},   {"wilson_high", 2, 0, 1, wilson_high}, {"fisher_low", 3, 1, 0, fisher_low},
     {"fisher_high", 3, 1, 0, fisher_high}, {"mcnemar_p", 2, 0, 0, mcnemar_p},     {"least_p", 1, 0, 0, least_p},
+    {"cos", 1, 1, -INFINITY, cosine},
 };
 
 static void call_scalar(sqlite3_context *context, int count, sqlite3_value **argument)

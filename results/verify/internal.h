@@ -24,11 +24,12 @@ void verify_fault_real(const struct verifying *v, int64_t run, const char *what,
 bool verify_wants(const struct verifying *v, int64_t run);
 void verify_checked(const struct verifying *v, const char *what, int64_t checked);
 
-/* In the order in which they are called. */
+/* In the order in which they are called: verify_checks reads what those before it put into temporary tables. */
 status verify_schema(const struct verifying *v, struct error *error);
-status verify_rows(const struct verifying *v, struct error *error);
+status verify_suites(const struct verifying *v, struct error *error);
 status verify_metrics(const struct verifying *v, struct error *error);
 status verify_per_image(const struct verifying *v, struct error *error);
+status verify_checks(const struct verifying *v, struct error *error);
 status verify_artifacts(const struct verifying *v, struct error *error);
 
 #endif

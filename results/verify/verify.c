@@ -25,9 +25,10 @@ static status check_all(const struct verifying *v, struct error *error)
 {
     TRY(check_runs(v, error));
     TRY(verify_schema(v, error));
-    TRY(verify_rows(v, error));
+    TRY(verify_suites(v, error));
     TRY(verify_metrics(v, error));
     TRY(verify_per_image(v, error));
+    TRY(verify_checks(v, error));
     return verify_artifacts(v, error);
 }
 

@@ -1,0 +1,22 @@
+-- title: runs that read the same test images have as many, with as many classes
+-- expect: no rows
+WITH parts AS ( -- a dataset that was cut into tasks is one input of the run
+    SELECT inputs.run AS run, inputs.task AS task, kind, digest, files, total(test_images) AS test,
+           total(training_images) AS train, total(classes) AS classes, total(missing_images + unreadable_images) AS absent,
+           count(*) AS tasks, max(test_digest) AS images
+    FROM inputs
+    JOIN tasks ON tasks.run = inputs.run AND inputs.task IN (-1, tasks.task)
+    WHERE kind IN ('train', 'test')
+    GROUP BY inputs.run, inputs.task, kind
+)
+SELECT 'inputs' AS what, run, 'task ' || task || ', ' || kind AS "where", files || ' images' AS expected,
+       iif(kind = 'test', test, train) || ' images' AS found
+FROM parts JOIN facts USING (run)
+WHERE files > 1 AND absent = 0 AND task >= 0 AND iif(kind = 'test', test <> files, train > files AND "data.shots" = 0)
+UNION ALL
+SELECT 'inputs', max(run), 'task ' || max(task) || ', ' || kind, min(test) || ' images, as in run ' || min(run),
+       max(test) || ' images'
+FROM parts
+WHERE kind = 'test'
+GROUP BY digest, tasks, absent
+HAVING min(test) <> max(test) OR min(classes) <> max(classes) OR (tasks = 1 AND min(images) <> max(images))

@@ -1,0 +1,17 @@
+-- title: every accuracy has the results per image that its run keeps
+-- expect: no rows
+SELECT 'images' AS what, evaluations.run AS run, 'task ' || task || ', after task ' || after_task AS "where",
+       "evaluation.per_image" AS expected, coalesce(kind, 'none') AS found
+FROM facts
+CROSS JOIN evaluations USING (run)
+LEFT JOIN per_image USING (run, task, after_task)
+WHERE "evaluation.per_image" <> 'none' AND kind IS NOT "evaluation.per_image"
+UNION ALL
+SELECT 'images', run, 'task ' || task || ', after task ' || after_task, 'none', kind
+FROM facts JOIN per_image USING (run)
+WHERE "evaluation.per_image" = 'none'
+UNION ALL
+SELECT 'labels', run, 'task ' || task, 'those of its images', 'none'
+FROM facts JOIN tasks USING (run) LEFT JOIN test_labels USING (run, task)
+WHERE "evaluation.per_image" <> 'none' AND labels IS NULL
+      AND EXISTS (SELECT 1 FROM per_image WHERE per_image.run = facts.run AND per_image.task = tasks.task)

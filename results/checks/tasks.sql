@@ -1,0 +1,21 @@
+-- title: a run has its tasks, in the order of its settings, with their classes
+-- expect: no rows
+SELECT 'tasks' AS what, run, 'rows' AS "where", runs.tasks AS expected,
+       (SELECT count(*) FROM tasks WHERE tasks.run = runs.run) AS found
+FROM runs
+WHERE status = 'finished' AND found <> runs.tasks
+UNION ALL
+SELECT 'tasks', run, 'task ' || task, 'one of ' || runs.tasks, 'no such task'
+FROM tasks JOIN runs USING (run)
+WHERE task >= runs.tasks
+UNION ALL
+SELECT 'tasks', run, 'names', list, found
+FROM (SELECT facts.run AS run, replace(trim("data.order", '[]'), '"', '') AS list, group_concat(name, ', ') AS found
+      FROM facts CROSS JOIN tasks USING (run) WHERE "data.split_by" IS 'none' GROUP BY facts.run)
+JOIN runs USING (run)
+WHERE status = 'finished' AND found <> list
+UNION ALL
+SELECT 'classes', run, 'task ' || task, classes || ' classes', count(*) || ' classes, the last ' || max(class)
+FROM task_classes JOIN tasks USING (run, task)
+GROUP BY run, task
+HAVING count(*) <> classes OR max(class) >= classes
