@@ -12,13 +12,13 @@ WHERE count > 1;
 -- Older programs did not look at the test images of runs of the same settings.
 CREATE TEMP TABLE left_out AS
 WITH tested AS MATERIALIZED (
-    SELECT rowid AS place, run, configuration, complete,
+    SELECT rowid AS place, run, configuration, seed, complete,
            (SELECT group_concat(test_images) FROM tasks WHERE tasks.run = compared.run) AS images
     FROM compared
 ), lead AS (
     SELECT configuration, run AS lead, images AS expected, min(place) FROM tested WHERE complete GROUP BY configuration
 )
-SELECT run, iif(complete, 'it was tested on other images than run ' || lead || ' of the same settings',
+SELECT run, configuration, seed, iif(complete, 'it was tested on other images than run ' || lead || ' of the same settings',
                           'its accuracy matrix has holes') AS why
 FROM tested
 LEFT JOIN lead USING (configuration)
@@ -27,6 +27,7 @@ ORDER BY place;
 
 INSERT INTO note (note) SELECT 'run ' || run || ' is left out: ' || why FROM left_out;
 DELETE FROM compared WHERE run IN (SELECT run FROM left_out);
+DELETE FROM measured WHERE (configuration, seed) IN (SELECT configuration, seed FROM left_out);
 DELETE FROM configuration
 WHERE configuration NOT IN (SELECT configuration FROM compared)
       OR EXISTS (SELECT 1 FROM only_group) AND base NOT IN (SELECT name FROM only_group);
@@ -126,23 +127,14 @@ SELECT (count(*) - 12) || ' more groups stand alone in their settings'
 FROM (SELECT 1 FROM configuration GROUP BY context HAVING count(*) = 1)
 HAVING count(*) > 12 AND (SELECT count(DISTINCT name) FROM configuration) > 1;
 
--- What tests are functions of: a value per context, seed and group.
-CREATE TEMP TABLE observed (context INTEGER, seed INTEGER, grp INTEGER, metric INTEGER, dataset INTEGER, value REAL,
-                            PRIMARY KEY (grp, metric, dataset, seed)) WITHOUT ROWID;
-
-INSERT INTO observed
-SELECT context, seed, grp, metric, dataset, value
-FROM measured
-JOIN compared USING (run)
-JOIN configuration USING (configuration)
-WHERE value IS NOT NULL
-ORDER BY grp, metric, dataset, seed;
-
 CREATE TEMP TABLE sample AS
-SELECT context, grp, metric, dataset, count(*) AS n, mean(value, seed) AS mean, sd(value, seed) AS sd,
+SELECT grp, metric, dataset, count(*) AS n, mean(value, seed) AS mean, sd(value, seed) AS sd,
        half_width(value, seed) AS half
-FROM observed
-GROUP BY grp, metric, dataset;
+FROM configuration
+JOIN measured USING (configuration)
+GROUP BY configuration.configuration, metric, dataset;
+
+CREATE INDEX temp.sample_of ON sample (grp, metric, dataset);
 
 INSERT INTO note (note)
 SELECT name || ' is not defined for any of these runs'

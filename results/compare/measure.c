@@ -7,18 +7,19 @@
 #include "results/metrics.h"
 
 #define ROWS                                                                                                           \
-    "SELECT run, compared.tasks, accumulates, untrained, task, after_task, correct, images FROM compared "             \
+    "SELECT run, compared.tasks, accumulates, untrained, configuration, seed, task, after_task, correct, images FROM " \
+    "compared "                                                                                                        \
     "CROSS JOIN evaluations USING (run) ORDER BY compared.run"
 #define TASKS "SELECT task, test_images, dataset.place FROM tasks JOIN dataset USING (name) WHERE run = ?1"
 
-enum { RUN, TASK_COUNT, ACCUMULATES, UNTRAINED, TASK, AFTER_TASK, CORRECT, IMAGES };
+enum { RUN, TASK_COUNT, ACCUMULATES, UNTRAINED, CONFIGURATION, SEED, TASK, AFTER_TASK, CORRECT, IMAGES };
 
 /* A matrix that is filled and emptied for one run after another. */
 struct scan {
     const struct compare *c;
     struct statement *rows, *tasks, *insert, *complete;
     const struct metric **metric;
-    int64_t run;
+    int64_t run, configuration, seed;
     bool accumulates, untrained;
     size_t count, capacity;    /* tasks */
     double *accuracy;          /* [tasks + 1, tasks]; the first row is the zero-shot one */
@@ -31,6 +32,8 @@ static status begin(struct scan *scan, struct error *error)
     scan->run = statement_integer(scan->rows, RUN);
     TRY(store_check_tasks(scan->c->store, scan->run, (int64_t)tasks, error));
     scan->accumulates = statement_integer(scan->rows, ACCUMULATES);
+    scan->configuration = statement_integer(scan->rows, CONFIGURATION);
+    scan->seed = statement_integer(scan->rows, SEED);
     scan->untrained = statement_integer(scan->rows, UNTRAINED);
     scan->count = tasks;
     if (tasks > scan->capacity) {
@@ -68,8 +71,8 @@ static status insert(struct scan *scan, size_t metric, int64_t dataset, double v
 {
     return isnan(value) ? OK
                         : statement_run(scan->insert,
-                                        VALUES(value_integer(scan->run), value_integer((int64_t)metric),
-                                               value_integer(dataset), value_real(value)),
+                                        VALUES(value_integer(scan->configuration), value_integer((int64_t)metric),
+                                               value_integer(dataset), value_integer(scan->seed), value_real(value)),
                                         error);
 }
 
@@ -143,7 +146,8 @@ status compare_measure(const struct compare *c, struct error *error)
     NEXT(result, compare_count(c, "SELECT max(place) FROM dataset JOIN request ON name = only_dataset", &only, error));
     NEXT(result, statement_open(&scan.rows, database, ROWS, error));
     NEXT(result, statement_open(&scan.tasks, database, TASKS, error));
-    NEXT(result, statement_open(&scan.insert, database, "INSERT INTO measured VALUES (?1, ?2, ?3, ?4)", error));
+    NEXT(result,
+         statement_open(&scan.insert, database, "INSERT OR IGNORE INTO measured VALUES (?1, ?2, ?3, ?4, ?5)", error));
     NEXT(result, statement_open(&scan.complete, database, "UPDATE compared SET complete = 1 WHERE run = ?1", error));
     NEXT(result, read_rows(&scan, (int64_t)only, error));
     statement_close(scan.rows);

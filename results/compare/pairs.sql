@@ -14,9 +14,11 @@ SELECT two, metric, dataset, seed,
 FROM (SELECT two.rowid AS two, metric, dataset, seed,
              iif(abs(b.value - a.value) <= 1e-10, 0.0, b.value - a.value) AS value
       FROM two
-      JOIN observed AS a ON a.grp = two.baseline
-      JOIN observed AS b USING (metric, dataset, seed)
-      WHERE b.grp = two.other)
+      JOIN configuration AS of_a ON of_a.grp = two.baseline
+      JOIN configuration AS of_b ON of_b.grp = two.other
+      JOIN measured AS a ON a.configuration = of_a.configuration
+      JOIN measured AS b USING (metric, dataset, seed)
+      WHERE b.configuration = of_b.configuration)
 WINDOW pair AS (PARTITION BY two, metric, dataset ORDER BY seed
                 ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING);
 

@@ -44,7 +44,13 @@ FROM (SELECT name, min(tasks.run) AS run, task
       JOIN tasks USING (run)
       GROUP BY name);
 
-CREATE TEMP TABLE measured (run INTEGER, metric INTEGER, dataset INTEGER, value REAL); -- dataset 0: the mean
+-- What tests are functions of: a value per context, seed and group, of each metric and dataset; dataset 0: the mean.
+CREATE TEMP TABLE measured (configuration INTEGER, metric INTEGER, dataset INTEGER, seed INTEGER, value REAL,
+                            PRIMARY KEY (configuration, metric, dataset, seed)) WITHOUT ROWID;
+
+CREATE TEMP VIEW observed AS
+SELECT context, seed, grp, metric, dataset, value FROM configuration JOIN measured USING (configuration);
+
 CREATE TEMP TABLE metric (place INTEGER PRIMARY KEY, name TEXT, title TEXT, lower INTEGER);
 CREATE TEMP TABLE words (place INTEGER PRIMARY KEY, words TEXT);
 

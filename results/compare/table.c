@@ -40,6 +40,8 @@ static status best_of(const struct comparison *comparison, enum table_best *best
     return OK;
 }
 
+#define TEXTS "settings|baseline|by|metric|dataset|words|note"
+
 enum { COLUMNS_MOST = 24 };
 
 struct view {
@@ -57,6 +59,7 @@ static status add_columns(struct view *view, struct table *table, struct error *
         char name[64];
         snprintf(name, sizeof name, "%.*s", (int)strcspn(title, "?"), title);
         struct table_column column = {.title = strcmp(name, "by") == 0 ? view->comparison->by : name,
+                                      .align = text_has_word(TEXTS, name) ? ALIGN_LEFT : ALIGN_AUTO,
                                       .decimals = *name == 'p' ? DECIMALS_ALL : 2};
         if (strcmp(name, "mean") == 0)
             TRY(best_of(view->comparison, &column.best, error));

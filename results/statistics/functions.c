@@ -142,12 +142,12 @@ static double of_signed_ranks(const struct columns *of)
 
 static double of_paired_t(const struct columns *of)
 {
-    return statistics_paired_t(of->x, of->n, 0.95).p;
+    return statistics_paired_t_p(of->x, of->n);
 }
 
 static double of_hedges(const struct columns *of)
 {
-    return of->n > 2 ? statistics_paired_t(of->x, of->n, 0.95).hedges : (double)NAN;
+    return statistics_hedges(of->x, of->n);
 }
 
 static double of_hodges_lehmann(const struct columns *of)
