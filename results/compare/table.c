@@ -59,8 +59,9 @@ static status add_columns(struct view *view, struct table *table, struct error *
         char name[64];
         snprintf(name, sizeof name, "%.*s", (int)strcspn(title, "?"), title);
         struct table_column column = {.title = strcmp(name, "by") == 0 ? view->comparison->by : name,
-                                      .align = text_has_word(TEXTS, name) ? ALIGN_LEFT : ALIGN_AUTO,
-                                      .decimals = *name == 'p' ? DECIMALS_ALL : 2};
+                                      .decimals = *name == 'p'                 ? DECIMALS_ALL
+                                                  : text_has_word(TEXTS, name) ? 0
+                                                                               : 2};
         if (strcmp(name, "mean") == 0)
             TRY(best_of(view->comparison, &column.best, error));
         TRY(is_shown(view->comparison, title, &view->shown[i], error));
