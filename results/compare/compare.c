@@ -13,19 +13,6 @@ EMBEDDED_FILES(compare_stages);
 
 #define NAMES_SHOWN 12 /* groups that a message lists */
 
-status compare_no_memory(const struct compare *c, struct error *error)
-{
-    return error_set(error, ERROR_MEMORY, "%s: out of memory for a comparison", store_path(c->store));
-}
-
-status compare_count(const struct compare *c, const char *sql, size_t *count, struct error *error)
-{
-    int64_t found = 0;
-    status result = database_integer(c->store->database, sql, &found, error);
-    *count = (size_t)found;
-    return result;
-}
-
 /* One of the SQL files of this folder. */
 static status run_stage(const struct compare *c, const char *name, struct error *error)
 {
