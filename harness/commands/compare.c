@@ -70,23 +70,17 @@ static const struct part {
     {COMPARE_NOTES, "notes", "words"},
 };
 
-/* Sentences are printed as text, not as cells of a table; in LaTeX as comments. */
-static void print_sentences(const struct command_call *call, const struct comparison *comparison,
-                            enum comparison_part part)
+/* Sentences, in the last column, are printed as text, not as cells of a table; in LaTeX as comments. */
+static void print_sentences(const struct command_call *call, const struct table *table, enum comparison_part part)
 {
     const char *mark = strcmp(options_text(call->options, "format"), "latex") == 0 ? "% " : "";
-    for (size_t i = 0; part == COMPARE_WORDS && i < comparison->pair_count; i++) {
-        const struct comparison_pair *pair = &comparison->pair[i];
-        fprintf(call->out, "%s- ", mark);
-        if (comparison->context_count > 1)
-            fprintf(call->out, "[%zu] ", comparison->group[pair->other].context + 1);
-        output_words(call, pair->words);
-        fputc('\n', call->out);
-    }
-    for (size_t i = 0; part == COMPARE_NOTES && i < comparison->note_count; i++) {
-        fprintf(call->out, "%sNote: ", mark);
-        output_words(call, comparison->note[i]);
-        fputs(".\n", call->out);
+    for (size_t row = 0; row < table_rows(table); row++) {
+        const struct table_cell *first = table_cell_at(table, row, 0);
+        fprintf(call->out, "%s%s", mark, part == COMPARE_NOTES ? "Note: " : "- ");
+        if (first->kind == CELL_INTEGER) /* several contexts */
+            fprintf(call->out, "[%lld] ", (long long)first->integer);
+        output_words(call, table_cell_at(table, row, table->columns - 1)->text);
+        fputs(part == COMPARE_NOTES ? ".\n" : "\n", call->out);
     }
 }
 
@@ -109,7 +103,7 @@ static status print_part(const struct command_call *call, const struct compariso
         fputc('\n', call->out);
     *any |= filled;
     if (filled && prose && (part->part == COMPARE_WORDS || part->part == COMPARE_NOTES))
-        print_sentences(call, comparison, part->part);
+        print_sentences(call, &table, part->part);
     else if (filled)
         result = output_table(call, &table, error);
     table_free(&table);
@@ -122,9 +116,14 @@ static status print_parts(const struct command_call *call, const struct comparis
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
         if (is_shown(call, &parts[i]))
             TRY(print_part(call, comparison, &parts[i], &any, error));
-    for (size_t i = 0; !any && i < comparison->note_count; i++) /* the reason why there is no answer */
-        log_info(call->log, "%s", comparison->note[i]);
-    return OK;
+    if (any)
+        return OK;
+    struct table notes = {0}; /* the reason why there is no answer */
+    status result = compare_table(comparison, COMPARE_NOTES, &notes, error);
+    for (size_t i = 0; result == OK && i < table_rows(&notes); i++)
+        log_info(call->log, "%s", table_cell_at(&notes, i, 0)->text);
+    table_free(&notes);
+    return result;
 }
 
 /* One object with a list of rows per part, including empty parts. */
@@ -179,7 +178,6 @@ static status run(const struct command_call *call, struct error *error)
         .detect = options_given(given, "detect") ? options_real(given, "detect") : 0,
         .draws = (size_t)options_integer(given, "draws"),
         .seed = (uint64_t)options_integer(given, "draw-seed"),
-        .incidental = settings_incidental,
     };
     request.by = options_list_items(given, "by", &request.by_count);
     request.metrics = options_list_items(given, "metric", &request.metric_count);

@@ -1,320 +1,144 @@
-/* Groups image by image after the last task: McNemar's test for each seed and task, the bootstrap over all of them, and
- * what went wrong where predictions were kept. */
+/* Groups image by image after the last task: which images one alone has right, what went wrong where predictions were
+ * kept, and the bootstrap over seeds and images. */
 #include <inttypes.h>
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
-#include "core/arena.h"
 #include "core/array.h"
 #include "results/compare/internal.h"
 #include "results/statistics/bootstrap.h"
-#include "results/statistics/statistics.h"
-#include "results/store/store_internal.h"
 
-#define NOTES_LIMIT 12 /* on pairs without their images */
+/* Two groups' seeds and tasks; the columns of the other's run follow the baseline's. */
+#define ROWS                                                                                                           \
+    "SELECT two, dataset, seed, images, count(*) OVER (PARTITION BY two, dataset), run_a, task_a, after_a, routed_a, " \
+    "run_b, task_b, after_b, routed_b FROM both JOIN both_seed USING (two) WHERE kept ORDER BY two, dataset, seed"
 
-/* Two groups at work. Tasks are those that both have and that were asked for. */
-struct pairing {
-    struct compare *c;
-    size_t group[2]; /* baseline, other */
-    struct common_seed *seeds;
-    size_t seed_count, task_count;
-    size_t *dataset;                     /* [tasks] */
-    int8_t **difference;                 /* [tasks]: [seeds, images] */
-    struct comparison_errors *errors;    /* [2, tasks]: sums over seeds */
-    struct bootstrap_interval *interval; /* [tasks + 1] */
+enum { TWO, DATASET, SEED, IMAGES, SEEDS, SIDE, RUN = 0, TASK, AFTER_TASK, ROUTED, SIDE_COLUMNS };
+
+struct looking {
+    const struct compare *c;
+    struct statement *rows, *looked, *bounds;
+    int64_t two;
+    size_t tasks, seeds, seed; /* of the two: tasks and seeds, and seeds of the last task so far */
+    struct looked_task {
+        int64_t dataset;
+        size_t images;
+        int8_t *difference; /* [seeds, images] */
+    } * task;
 };
 
-static size_t task_of(const struct compared_run *run, size_t dataset)
+/* The causes of errors, in percent; null where predictions were not kept, or there is no selector. */
+static void find_errors(const struct per_image *images, bool routed, int64_t task, struct value errors[2])
 {
-    size_t task = 0;
-    while (task < run->tasks && run->dataset[task] != dataset)
-        task++;
-    return task;
-}
-
-static const struct compared_run *run_of(const struct pairing *p, size_t seed, size_t side)
-{
-    return &p->c->run[side ? p->seeds[seed].other : p->seeds[seed].baseline];
-}
-
-static size_t images_of(const struct pairing *p, size_t task)
-{
-    const struct compared_run *run = run_of(p, 0, 0);
-    return (size_t)run->images[task_of(run, p->dataset[task])];
-}
-
-/* ---- What can be paired ---- */
-
-static void find_tasks(struct pairing *p)
-{
-    const struct comparison *result = p->c->result;
-    const char *only = p->c->request->filter.dataset;
-    for (size_t dataset = 0; dataset < result->dataset_count; dataset++) {
-        const struct compared_run *a = run_of(p, 0, 0), *b = run_of(p, 0, 1);
-        size_t task_a = task_of(a, dataset), task_b = task_of(b, dataset);
-        bool asked = !only || strcmp(only, result->dataset[dataset]) == 0;
-        if (asked && task_a < a->tasks && task_b < b->tasks && a->images[task_a] > 0 &&
-            a->images[task_a] == b->images[task_b])
-            p->dataset[p->task_count++] = dataset;
-    }
-}
-
-/* One query per run, as for a task's images; whether all tasks have theirs, and the same ones. */
-static status kept_all(const struct pairing *p, size_t seed, bool *all, struct error *error)
-{
-    struct statement *statement;
-    TRY(statement_open(&statement, p->c->store->database,
-                       "SELECT (SELECT count(*) FROM per_image WHERE run = ?1 AND task = ?2 AND after_task = ?3)"
-                       " AND (SELECT count(*) FROM per_image WHERE run = ?4 AND task = ?5 AND after_task = ?6)"
-                       " AND coalesce((SELECT test_digest FROM tasks WHERE run = ?1 AND task = ?2) ="
-                       " (SELECT test_digest FROM tasks WHERE run = ?4 AND task = ?5), 1)",
-                       error));
-    status result = OK;
-    const struct compared_run *a = run_of(p, seed, 0), *b = run_of(p, seed, 1);
-    *all = true;
-    for (size_t t = 0; t < p->task_count && *all && result == OK; t++) {
-        bool row = false;
-        result = statement_bind(statement,
-                                VALUES(value_integer(a->run), value_integer((int64_t)task_of(a, p->dataset[t])),
-                                       value_integer((int64_t)a->tasks - 1), value_integer(b->run),
-                                       value_integer((int64_t)task_of(b, p->dataset[t])),
-                                       value_integer((int64_t)b->tasks - 1)),
-                                error);
-        if (result == OK)
-            result = statement_step(statement, &row, error);
-        *all = result == OK && row && statement_integer(statement, 0) != 0;
-    }
-    statement_close(statement);
-    return result;
-}
-
-static status note_seeds(const struct pairing *p, size_t kept, struct error *error)
-{
-    const struct comparison *result = p->c->result;
-    const struct comparison_group *baseline = &result->group[p->group[0]];
-    char context[32] = "";
-    if (result->context_count > 1)
-        snprintf(context, sizeof context, " [%zu]", baseline->context + 1);
-    return compare_add_note(p->c, error,
-                            "%s and %s%s: of %zu common seed%s %zu ha%s the test images of both (evaluation.per_image)",
-                            baseline->name, result->group[p->group[1]].name, context, p->seed_count,
-                            p->seed_count == 1 ? "" : "s", kept, kept == 1 ? "s" : "ve");
-}
-
-/* Seeds of which both groups kept the images of every task. */
-static status keep_seeds(struct pairing *p, struct error *error)
-{
-    size_t kept = 0;
-    for (size_t s = 0; s < p->seed_count; s++) {
-        bool all;
-        TRY(kept_all(p, s, &all, error));
-        if (all)
-            p->seeds[kept++] = p->seeds[s];
-    }
-    if (kept < p->seed_count && p->c->images_noted++ < NOTES_LIMIT)
-        TRY(note_seeds(p, kept, error));
-    p->seed_count = kept;
-    return OK;
-}
-
-/* ---- Reading ---- */
-
-/* Adds what went wrong, in percent; NAN where it is not known. */
-static void add_errors(struct comparison_errors *errors, const struct per_image *images, bool routed, size_t task)
-{
-    size_t router = 0, class = 0;
-    for (size_t i = 0; images->kind == PER_IMAGE_PREDICTIONS && i < images->images; i++) {
-        bool own = images->router[i] == (int64_t)task;
-        router += !images->right[i] && !own;
-        class += !images->right[i] && own;
-    }
+    size_t count[2] = {0, 0}; /* wrong router; right router but wrong class */
     bool known = routed && images->kind == PER_IMAGE_PREDICTIONS;
-    errors->router += known ? 100.0 * (double)router / (double)images->images : (double)NAN;
-    errors->class += known ? 100.0 * (double)class / (double)images->images : (double)NAN;
+    for (size_t i = 0; known && i < images->images; i++)
+        count[images->router[i] == task] += !images->right[i];
+    for (size_t i = 0; i < 2; i++)
+        errors[i] = known ? value_real(100.0 * (double)count[i] / (double)images->images) : value_null();
 }
 
-static status add_discordance(const struct pairing *p, size_t seed, size_t task, const int8_t *difference,
-                              size_t images, struct error *error)
-{
-    struct comparison *result = p->c->result;
-    struct comparison_discordance row = {.baseline = p->group[0],
-                                         .other = p->group[1],
-                                         .dataset = result->dataset[p->dataset[task]],
-                                         .seed = run_of(p, seed, 0)->seed,
-                                         .images = images};
-    for (size_t i = 0; i < images; i++) {
-        row.only_baseline += difference[i] < 0;
-        row.only_other += difference[i] > 0;
-    }
-    row.p = statistics_mcnemar(row.only_baseline, row.only_other);
-    TRY(ARRAY_GROW(result->discordance, result->discordance_count, "pairs of runs", error));
-    result->discordance[result->discordance_count++] = row;
-    return OK;
-}
-
-static status read_side(const struct pairing *p, size_t seed, size_t task, size_t side, struct per_image *images,
+static status read_side(const struct looking *l, size_t side, struct per_image *images, struct value errors[2],
                         struct error *error)
 {
-    const struct compared_run *run = run_of(p, seed, side);
-    size_t own = task_of(run, p->dataset[task]);
-    TRY(store_read_per_image(p->c->store, run->run, (int64_t)run->tasks - 1, (int64_t)own, images, error));
-    if (images->images != images_of(p, task))
+    size_t first = SIDE + side * SIDE_COLUMNS, expected = (size_t)statement_integer(l->rows, IMAGES);
+    int64_t run = statement_integer(l->rows, first + RUN), task = statement_integer(l->rows, first + TASK);
+    TRY(store_read_per_image(l->c->store, run, statement_integer(l->rows, first + AFTER_TASK), task, images, error));
+    if (images->images != expected)
         return error_set(error, ERROR_FORMAT,
-                         "%s: run %" PRId64 ", task %zu: expected the results of %zu test images, found %zu",
-                         store_path(p->c->store), run->run, own, images_of(p, task), images->images);
-    add_errors(&p->errors[side * p->task_count + task], images, run->routed, own);
+                         "%s: run %" PRId64 ", task %" PRId64 ": expected the results of %zu test images, found %zu",
+                         store_path(l->c->store), run, task, expected, images->images);
+    find_errors(images, statement_integer(l->rows, first + ROUTED), task, errors);
     return OK;
 }
 
-static status read_seed(struct pairing *p, size_t seed, size_t task, struct error *error)
+static status read_seed(struct looking *l, int8_t *difference, struct error *error)
 {
-    struct per_image sides[2] = {{.kind = PER_IMAGE_NONE}, {.kind = PER_IMAGE_NONE}};
-    size_t images = images_of(p, task);
-    int8_t *difference = p->difference[task] + seed * images;
-    status result = read_side(p, seed, task, 0, &sides[0], error);
-    if (result == OK)
-        result = read_side(p, seed, task, 1, &sides[1], error);
-    for (size_t i = 0; result == OK && i < images; i++)
-        difference[i] = (int8_t)(sides[1].right[i] - sides[0].right[i]);
-    if (result == OK)
-        result = add_discordance(p, seed, task, difference, images, error);
-    per_image_free(&sides[0]);
-    per_image_free(&sides[1]);
-    return result;
-}
-
-static status read_tasks(struct pairing *p, struct error *error)
-{
-    for (size_t task = 0; task < p->task_count; task++) {
-        p->difference[task] = malloc(array_size(p->seed_count, images_of(p, task)));
-        if (!p->difference[task])
-            return compare_no_memory(p->c, error);
-        for (size_t seed = 0; seed < p->seed_count; seed++)
-            TRY(read_seed(p, seed, task, error));
+    struct per_image side[2] = {{.kind = PER_IMAGE_NONE}, {.kind = PER_IMAGE_NONE}};
+    struct value errors[2][2];
+    int64_t only[2] = {0, 0};
+    status result = read_side(l, 0, &side[0], errors[0], error);
+    NEXT(result, read_side(l, 1, &side[1], errors[1], error));
+    for (size_t i = 0; result == OK && i < side[0].images; i++) {
+        difference[i] = (int8_t)(side[1].right[i] - side[0].right[i]);
+        only[difference[i] > 0] += difference[i] != 0;
     }
-    return OK;
-}
-
-/* ---- Rows of the answer ---- */
-
-static status draw(struct pairing *p, struct error *error)
-{
-    struct bootstrap_task *tasks = malloc(p->task_count * sizeof *tasks);
-    if (!tasks)
-        return compare_no_memory(p->c, error);
-    for (size_t task = 0; task < p->task_count; task++)
-        tasks[task] = (struct bootstrap_task){images_of(p, task), p->difference[task]};
-    struct bootstrap_plan plan = {
-        .seed = p->c->request->seed, .draws = p->c->request->draws, .confidence = COMPARE_CONFIDENCE};
-    status result = bootstrap_seeds_and_images(tasks, p->task_count, p->seed_count, &plan, p->interval, error);
-    free(tasks);
+    NEXT(result,
+         statement_run(l->looked,
+                       VALUES(statement_value(l->rows, TWO), statement_value(l->rows, DATASET),
+                              statement_value(l->rows, SEED), statement_value(l->rows, IMAGES), value_integer(only[0]),
+                              value_integer(only[1]), errors[0][0], errors[1][0], errors[0][1], errors[1][1]),
+                       error));
+    per_image_free(&side[0]);
+    per_image_free(&side[1]);
     return result;
 }
 
-/* task: task_count for the mean over tasks. */
-static struct comparison_images make_row(const struct pairing *p, size_t task)
+static status draw(const struct looking *l, struct bootstrap_task *task, struct bootstrap_interval *interval,
+                   struct error *error)
 {
-    bool mean = task == p->task_count;
-    size_t first = mean ? 0 : task, end = mean ? p->task_count : task + 1;
-    struct comparison_images row = {.baseline = p->group[0],
-                                    .other = p->group[1],
-                                    .dataset = mean ? NULL : p->c->result->dataset[p->dataset[task]],
-                                    .seeds = p->seed_count,
-                                    .difference = p->interval[task].estimate,
-                                    .low = p->interval[task].low,
-                                    .high = p->interval[task].high};
-    double terms = (double)(end - first) * (double)p->seed_count;
-    for (size_t t = first; t < end; t++) {
-        row.images += images_of(p, t);
-        for (size_t side = 0; side < 2; side++) {
-            row.errors[side].router += p->errors[side * p->task_count + t].router / terms;
-            row.errors[side].class += p->errors[side * p->task_count + t].class / terms;
-        }
+    const struct comparison_request *request = l->c->request;
+    struct bootstrap_plan plan = {.seed = request->seed, .draws = request->draws};
+    for (size_t i = 0; i < l->tasks; i++)
+        task[i] = (struct bootstrap_task){l->task[i].images, l->task[i].difference};
+    TRY(bootstrap_seeds_and_images(task, l->tasks, l->seeds, &plan, interval, error));
+    for (size_t i = 0; i <= l->tasks; i++)
+        TRY(statement_run(l->bounds,
+                          VALUES(value_integer(l->two), value_integer(i < l->tasks ? l->task[i].dataset : 0),
+                                 value_real(interval[i].estimate), value_real(interval[i].low),
+                                 value_real(interval[i].high)),
+                          error));
+    return OK;
+}
+
+/* Draws for the two whose rows end, if there are any. */
+static status end_two(struct looking *l, bool wanted, struct error *error)
+{
+    struct bootstrap_task *task = calloc(l->tasks + 1, sizeof *task);
+    struct bootstrap_interval *interval = calloc(l->tasks + 1, sizeof *interval);
+    status result = OK;
+    if (wanted && l->tasks > 0)
+        result = task && interval ? draw(l, task, interval, error) : compare_no_memory(l->c, error);
+    for (size_t i = 0; i < l->tasks; i++)
+        free(l->task[i].difference);
+    free(l->task);
+    free(task);
+    free(interval);
+    l->task = NULL;
+    l->tasks = 0;
+    return result;
+}
+
+static status look(struct looking *l, struct error *error)
+{
+    int64_t two = statement_integer(l->rows, TWO), dataset = statement_integer(l->rows, DATASET);
+    size_t images = (size_t)statement_integer(l->rows, IMAGES);
+    if (two != l->two)
+        TRY(end_two(l, true, error));
+    l->two = two;
+    if (l->tasks == 0 || l->task[l->tasks - 1].dataset != dataset) {
+        TRY(ARRAY_GROW(l->task, l->tasks, "tasks of a comparison", error));
+        l->seeds = (size_t)statement_integer(l->rows, SEEDS);
+        l->seed = 0;
+        l->task[l->tasks++] = (struct looked_task){dataset, images, calloc(l->seeds, images)};
     }
-    return row;
+    int8_t *difference = l->task[l->tasks - 1].difference;
+    return difference ? read_seed(l, difference + l->seed++ * images, error) : compare_no_memory(l->c, error);
 }
 
-static status add_rows(struct pairing *p, struct error *error)
+status compare_images(const struct compare *c, struct error *error)
 {
-    struct comparison *result = p->c->result;
-    size_t rows = p->task_count + 1;
-    struct comparison_images *larger = realloc(result->images, (result->images_count + rows) * sizeof *larger);
-    if (!larger)
-        return compare_no_memory(p->c, error);
-    result->images = larger;
-    if (!p->c->request->filter.dataset)
-        larger[result->images_count++] = make_row(p, p->task_count);
-    for (size_t task = 0; task < p->task_count; task++)
-        larger[result->images_count++] = make_row(p, task);
-    return OK;
-}
-
-/* ---- All of it ---- */
-
-static status work(struct pairing *p, struct error *error)
-{
-    size_t datasets = p->c->result->dataset_count;
-    p->dataset = malloc(datasets * sizeof *p->dataset);
-    p->difference = calloc(datasets, sizeof *p->difference);
-    p->errors = calloc(2 * datasets, sizeof *p->errors);
-    p->interval = calloc(datasets + 1, sizeof *p->interval);
-    if (!p->dataset || !p->difference || !p->errors || !p->interval)
-        return compare_no_memory(p->c, error);
-    if (p->seed_count == 0)
-        return OK;
-    find_tasks(p);
-    TRY(keep_seeds(p, error));
-    if (p->seed_count == 0 || p->task_count == 0)
-        return OK;
-    TRY(read_tasks(p, error));
-    TRY(draw(p, error));
-    return add_rows(p, error);
-}
-
-static status pair_images(struct compare *c, size_t baseline, size_t other, struct error *error)
-{
-    struct pairing p = {.c = c, .group = {baseline, other}};
-    status result = compare_common_seeds(c, baseline, other, &p.seeds, &p.seed_count, error);
-    if (result == OK)
-        result = work(&p, error);
-    for (size_t task = 0; p.difference && task < p.task_count; task++)
-        free(p.difference[task]);
-    free(p.seeds);
-    free(p.dataset);
-    free(p.difference);
-    free(p.errors);
-    free(p.interval);
-    return result;
-}
-
-static status correct_discordances(struct compare *c, struct error *error)
-{
-    struct comparison *result = c->result;
-    double *p = malloc((result->discordance_count + 1) * sizeof *p);
-    if (!p)
-        return compare_no_memory(c, error);
-    for (size_t i = 0; i < result->discordance_count; i++)
-        p[i] = result->discordance[i].p;
-    status answer = statistics_holm(p, result->discordance_count, p, error);
-    for (size_t i = 0; i < result->discordance_count; i++)
-        result->discordance[i].p_holm = p[i];
-    free(p);
-    return answer;
-}
-
-status compare_make_images(struct compare *c, struct error *error)
-{
-    TRY(compare_each_pair(c, pair_images, error));
-    if (c->images_noted > NOTES_LIMIT)
-        TRY(compare_add_note(c, error, "%zu more pairs do not have the test images of all their common seeds",
-                             c->images_noted - NOTES_LIMIT));
-    if (c->result->images_count > 0)
-        TRY(compare_add_note(c, error,
-                             "intervals over seeds and images are drawn by Philox with seed %" PRIu64
-                             "; with fewer than about ten seeds they are somewhat too narrow",
-                             c->request->seed));
-    return correct_discordances(c, error);
+    struct database *database = c->store->database;
+    struct looking l = {.c = c};
+    status result = statement_open(&l.rows, database, ROWS, error);
+    NEXT(result, statement_open(&l.looked, database,
+                                "INSERT INTO looked VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)", error));
+    NEXT(result, statement_open(&l.bounds, database, "INSERT INTO bounds VALUES (?1, ?2, ?3, ?4, ?5)", error));
+    for (bool row; result == OK && (result = statement_step(l.rows, &row, error)) == OK && row;)
+        result = look(&l, error);
+    status ended = end_two(&l, result == OK, error);
+    statement_close(l.rows);
+    statement_close(l.looked);
+    statement_close(l.bounds);
+    return result == OK ? ended : result;
 }

@@ -1,285 +1,131 @@
-/* The parts of a comparison as tables. A part is a function in the table at the end. */
-#include <math.h>
+/* The parts of a comparison as tables: each is a statement of parts.sql. */
+#include <stdlib.h>
+#include <string.h>
 
+#include "core/embedded.h"
 #include "results/compare/internal.h"
 
-#define COLUMN(...) table_add_column(table, &(struct table_column){__VA_ARGS__})
+EMBEDDED_FILES(compare_parts);
 
-/* What of a comparison there is to show. */
+/* Columns with "?" behind their title are shown where these count any. */
+static const struct {
+    const char *title, *sql;
+} optional[] = {{"context", "SELECT max(number) > 1 FROM shown"},
+                {"dataset", "SELECT count(*) FROM sample WHERE dataset > 0"},
+                {"seeds_needed", "SELECT count(seeds_needed) FROM pair"},
+                {"_errors", "SELECT count(router_a) + count(router_b) FROM imaged"}};
+
+static status is_shown(const struct comparison *comparison, const char *title, bool *shown, struct error *error)
+{
+    int64_t count = 1;
+    for (size_t i = 0; strchr(title, '?') && i < sizeof optional / sizeof *optional; i++)
+        if (strstr(title, optional[i].title))
+            TRY(database_integer(comparison->store->database, optional[i].sql, &count, error));
+    *shown = count > 0;
+    return OK;
+}
+
+/* Which end of a column of means is the better one; none where it is not the same for all metrics. */
+static status best_of(const struct comparison *comparison, enum table_best *best, struct error *error)
+{
+    int64_t lower, count;
+    struct database *database = comparison->store->database;
+    static const char metrics[] = "FROM metric WHERE place IN (SELECT metric FROM sample JOIN shown USING (grp))";
+    char sql[160];
+    snprintf(sql, sizeof sql, "SELECT total(lower) %s", metrics);
+    TRY(database_integer(database, sql, &lower, error));
+    snprintf(sql, sizeof sql, "SELECT count(*) %s", metrics);
+    TRY(database_integer(database, sql, &count, error));
+    *best = lower == 0 ? BEST_HIGHEST : lower == count ? BEST_LOWEST : BEST_NONE;
+    return OK;
+}
+
+#define TEXTS "settings|baseline|by|metric|dataset|words|note"
+
+enum { COLUMNS_MOST = 24 };
+
 struct view {
     const struct comparison *comparison;
-    bool contexts, datasets, seeds; /* there are several; some row has one; some pair knows how many it needs */
-    bool errors;                    /* of some images it is known what went wrong */
+    struct statement *rows;
+    size_t columns;
+    bool shown[COLUMNS_MOST];
 };
 
-static void add_place_columns(const struct view *view, struct table *table)
+static status add_columns(struct view *view, struct table *table, struct error *error)
 {
-    if (view->contexts)
-        COLUMN(.title = "context");
+    view->columns = statement_columns(view->rows);
+    for (size_t i = 0; i < view->columns; i++) {
+        const char *title = statement_title(view->rows, i);
+        char name[64];
+        snprintf(name, sizeof name, "%.*s", (int)strcspn(title, "?"), title);
+        struct table_column column = {.title = strcmp(name, "by") == 0 ? view->comparison->by : name,
+                                      .decimals = *name == 'p'                 ? DECIMALS_ALL
+                                                  : text_has_word(TEXTS, name) ? 0
+                                                                               : 2};
+        if (strcmp(name, "mean") == 0)
+            TRY(best_of(view->comparison, &column.best, error));
+        TRY(is_shown(view->comparison, title, &view->shown[i], error));
+        if (view->shown[i])
+            table_add_column(table, &column);
+    }
+    return OK;
 }
 
-static void add_place(const struct view *view, struct table *table, size_t group)
+static void add_row(const struct view *view, struct table *table)
 {
-    const struct comparison *comparison = view->comparison;
-    if (view->contexts)
-        table_add_integer(table, (int64_t)comparison->group[group].context + 1);
-}
-
-static void add_two_columns(const struct view *view, struct table *table)
-{
-    const struct comparison *comparison = view->comparison;
-    add_place_columns(view, table);
-    COLUMN(.title = "baseline", .align = ALIGN_LEFT);
-    COLUMN(.title = comparison->by, .align = ALIGN_LEFT);
-}
-
-static void add_two(const struct view *view, struct table *table, size_t baseline, size_t other)
-{
-    const struct comparison *comparison = view->comparison;
-    add_place(view, table, baseline);
-    table_add_text(table, comparison->group[baseline].name);
-    table_add_text(table, comparison->group[other].name);
-}
-
-static void add_contexts(const struct view *view, struct table *table)
-{
-    const struct comparison *comparison = view->comparison;
-    COLUMN(.title = "context");
-    COLUMN(.title = "settings", .align = ALIGN_LEFT);
-    for (size_t i = 0; view->contexts && i < comparison->context_count; i++) {
-        table_add_integer(table, (int64_t)i + 1);
-        table_add_text(table, comparison->context[i].name);
+    for (size_t i = 0; i < view->columns; i++) {
+        struct value value = statement_value(view->rows, i);
+        if (!view->shown[i])
+            continue;
+        if (value.kind == VALUE_INTEGER)
+            table_add_integer(table, value.integer);
+        else if (value.kind == VALUE_REAL)
+            table_add_real(table, value.real);
+        else
+            table_add_text(table, value.kind == VALUE_TEXT ? value.bytes.data : NULL);
     }
 }
 
-static void add_measure_columns(const struct view *view, struct table *table)
+/* Where the groups' context, metric or dataset changes, what is to be seen side by side ends. */
+static bool begins_block(struct view *view, char last[static 200])
 {
-    COLUMN(.title = "metric", .align = ALIGN_LEFT);
-    if (view->datasets)
-        COLUMN(.title = "dataset", .align = ALIGN_LEFT);
+    char now[200];
+    snprintf(now, sizeof now, "%s\n%.90s\n%.90s", statement_text(view->rows, 0), statement_text(view->rows, 2),
+             statement_text(view->rows, 3));
+    bool same = strcmp(now, last) == 0;
+    snprintf(last, sizeof now, "%s", now);
+    return !same;
 }
 
-static void add_measure(const struct view *view, struct table *table, const struct metric *metric, const char *dataset)
+static status fill(struct view *view, enum comparison_part part, struct table *table, struct error *error)
 {
-    table_add_text(table, metric->name);
-    if (view->datasets)
-        table_add_text(table, dataset ? dataset : "mean");
-}
-
-static bool same_measure(const struct comparison *comparison, const struct comparison_sample *a,
-                         const struct comparison_sample *b)
-{
-    return a->metric == b->metric && a->dataset == b->dataset &&
-           comparison->group[a->group].context == comparison->group[b->group].context;
-}
-
-/* Which end of the column is the better one; none where it is not the same for all metrics. */
-static enum table_best best_of(const struct comparison *comparison)
-{
-    size_t lower = 0;
-    for (size_t i = 0; i < comparison->sample_count; i++)
-        lower += comparison->sample[i].metric->lower_is_better;
-    return lower == 0 ? BEST_HIGHEST : lower == comparison->sample_count ? BEST_LOWEST : BEST_NONE;
-}
-
-static void add_groups(const struct view *view, struct table *table)
-{
-    const struct comparison *comparison = view->comparison;
-    add_place_columns(view, table);
-    COLUMN(.title = comparison->by, .align = ALIGN_LEFT);
-    add_measure_columns(view, table);
-    COLUMN(.title = "seeds");
-    COLUMN(.title = "mean", .decimals = 2, .best = best_of(comparison));
-    COLUMN(.title = "sd", .decimals = 2);
-    COLUMN(.title = "low", .decimals = 2);
-    COLUMN(.title = "high", .decimals = 2);
-    for (size_t i = 0; i < comparison->sample_count; i++) {
-        const struct comparison_sample *sample = &comparison->sample[i];
-        if (i > 0 && !same_measure(comparison, sample - 1, sample))
+    char last[200] = "";
+    size_t most = view->comparison->rows_most;
+    TRY(add_columns(view, table, error));
+    TRY(statement_bind(view->rows, VALUES(value_integer(most ? (int64_t)most : -1)), error));
+    for (bool row;;) {
+        TRY(statement_step(view->rows, &row, error));
+        if (!row)
+            break;
+        if (part == COMPARE_GROUPS && begins_block(view, last))
             table_begin_block(table);
-        add_place(view, table, sample->group);
-        table_add_text(table, comparison->group[sample->group].name);
-        add_measure(view, table, sample->metric, sample->dataset);
-        table_add_integer(table, (int64_t)sample->n);
-        table_add_real(table, sample->mean);
-        table_add_real(table, sample->sd);
-        table_add_real(table, sample->low);
-        table_add_real(table, sample->high);
+        add_row(view, table);
     }
+    return table->failed ? error_set(error, ERROR_MEMORY, "compare: out of memory for a table") : OK;
 }
-
-static void add_pair(const struct view *view, struct table *table, const struct comparison_pair *pair)
-{
-    add_two(view, table, pair->baseline, pair->other);
-    add_measure(view, table, pair->metric, pair->dataset);
-    table_add_integer(table, (int64_t)pair->n);
-    table_add_real(table, pair->difference);
-    table_add_real(table, pair->sd);
-    table_add_real(table, pair->low);
-    table_add_real(table, pair->high);
-    table_add_real(table, pair->median);
-    table_add_real(table, pair->effect);
-    table_add_real(table, pair->p_permutation);
-    table_add_real(table, pair->p_holm);
-    table_add_real(table, pair->p_wilcoxon);
-    table_add_real(table, pair->p_t);
-    if (view->seeds && pair->seeds_needed)
-        table_add_integer(table, (int64_t)pair->seeds_needed);
-    else if (view->seeds)
-        table_add_empty(table);
-}
-
-static void add_pairs(const struct view *view, struct table *table)
-{
-    const struct comparison *comparison = view->comparison;
-    add_two_columns(view, table);
-    add_measure_columns(view, table);
-    COLUMN(.title = "seeds");
-    COLUMN(.title = "difference", .decimals = 2);
-    COLUMN(.title = "sd", .decimals = 2);
-    COLUMN(.title = "low", .decimals = 2);
-    COLUMN(.title = "high", .decimals = 2);
-    COLUMN(.title = "median", .decimals = 2);
-    COLUMN(.title = "effect", .decimals = 2);
-    COLUMN(.title = "p", .decimals = DECIMALS_ALL);
-    COLUMN(.title = "p_holm", .decimals = DECIMALS_ALL);
-    COLUMN(.title = "p_wilcoxon", .decimals = DECIMALS_ALL);
-    COLUMN(.title = "p_t", .decimals = DECIMALS_ALL);
-    if (view->seeds)
-        COLUMN(.title = "seeds_needed");
-    for (size_t i = 0; i < comparison->pair_count; i++)
-        add_pair(view, table, &comparison->pair[i]);
-}
-
-static void add_images(const struct view *view, struct table *table)
-{
-    const struct comparison *comparison = view->comparison;
-    add_two_columns(view, table);
-    COLUMN(.title = "dataset", .align = ALIGN_LEFT);
-    COLUMN(.title = "seeds");
-    COLUMN(.title = "images");
-    COLUMN(.title = "difference", .decimals = 2);
-    COLUMN(.title = "low", .decimals = 2);
-    COLUMN(.title = "high", .decimals = 2);
-    if (view->errors) {
-        COLUMN(.title = "router_errors_baseline", .decimals = 2);
-        COLUMN(.title = "router_errors", .decimals = 2);
-        COLUMN(.title = "class_errors_baseline", .decimals = 2);
-        COLUMN(.title = "class_errors", .decimals = 2);
-    }
-    for (size_t i = 0; i < comparison->images_count; i++) {
-        const struct comparison_images *row = &comparison->images[i];
-        add_two(view, table, row->baseline, row->other);
-        table_add_text(table, row->dataset ? row->dataset : "mean");
-        table_add_integer(table, (int64_t)row->seeds);
-        table_add_integer(table, (int64_t)row->images);
-        table_add_real(table, row->difference);
-        table_add_real(table, row->low);
-        table_add_real(table, row->high);
-        for (size_t side = 0; side < 2 && view->errors; side++)
-            table_add_real(table, row->errors[side].router);
-        for (size_t side = 0; side < 2 && view->errors; side++)
-            table_add_real(table, row->errors[side].class);
-    }
-}
-
-static void add_discordances(const struct view *view, struct table *table)
-{
-    const struct comparison *comparison = view->comparison;
-    add_two_columns(view, table);
-    COLUMN(.title = "dataset", .align = ALIGN_LEFT);
-    COLUMN(.title = "seed");
-    COLUMN(.title = "images");
-    COLUMN(.title = "only_baseline");
-    COLUMN(.title = "only_other");
-    COLUMN(.title = "p_mcnemar", .decimals = DECIMALS_ALL);
-    COLUMN(.title = "p_holm", .decimals = DECIMALS_ALL);
-    for (size_t i = 0; i < comparison->discordance_count; i++) {
-        const struct comparison_discordance *row = &comparison->discordance[i];
-        add_two(view, table, row->baseline, row->other);
-        table_add_text(table, row->dataset);
-        table_add_integer(table, row->seed);
-        table_add_integer(table, (int64_t)row->images);
-        table_add_integer(table, (int64_t)row->only_baseline);
-        table_add_integer(table, (int64_t)row->only_other);
-        table_add_real(table, row->p);
-        table_add_real(table, row->p_holm);
-    }
-}
-
-static void add_words(const struct view *view, struct table *table)
-{
-    const struct comparison *comparison = view->comparison;
-    add_two_columns(view, table);
-    add_measure_columns(view, table);
-    COLUMN(.title = "words", .align = ALIGN_LEFT);
-    for (size_t i = 0; i < comparison->pair_count; i++) {
-        const struct comparison_pair *pair = &comparison->pair[i];
-        add_two(view, table, pair->baseline, pair->other);
-        add_measure(view, table, pair->metric, pair->dataset);
-        table_add_text(table, pair->words);
-    }
-}
-
-static void add_overview(const struct view *view, struct table *table)
-{
-    const struct comparison *comparison = view->comparison;
-    COLUMN(.title = "baseline", .align = ALIGN_LEFT);
-    COLUMN(.title = comparison->by, .align = ALIGN_LEFT);
-    COLUMN(.title = "metric", .align = ALIGN_LEFT);
-    COLUMN(.title = "contexts");
-    COLUMN(.title = "difference", .decimals = 2);
-    COLUMN(.title = "least", .decimals = 2);
-    COLUMN(.title = "most", .decimals = 2);
-    COLUMN(.title = "above");
-    COLUMN(.title = "supported_above");
-    COLUMN(.title = "below");
-    COLUMN(.title = "supported_below");
-    for (size_t i = 0; i < comparison->overview_count; i++) {
-        const struct comparison_overview *row = &comparison->overview[i];
-        table_add_text(table, comparison->group[row->baseline].name);
-        table_add_text(table, comparison->group[row->other].name);
-        table_add_text(table, row->metric->name);
-        table_add_integer(table, (int64_t)row->contexts);
-        table_add_real(table, row->difference);
-        table_add_real(table, row->least);
-        table_add_real(table, row->most);
-        table_add_integer(table, (int64_t)row->above);
-        table_add_integer(table, (int64_t)row->supported_above);
-        table_add_integer(table, (int64_t)row->below);
-        table_add_integer(table, (int64_t)row->supported_below);
-    }
-}
-
-static void add_notes(const struct view *view, struct table *table)
-{
-    const struct comparison *comparison = view->comparison;
-    COLUMN(.title = "note", .align = ALIGN_LEFT);
-    for (size_t i = 0; i < comparison->note_count; i++)
-        table_add_text(table, comparison->note[i]);
-}
-
-static void (*const parts[])(const struct view *, struct table *) = {
-    [COMPARE_CONTEXTS] = add_contexts,
-    [COMPARE_GROUPS] = add_groups,
-    [COMPARE_PAIRS] = add_pairs,
-    [COMPARE_PER_IMAGE] = add_images,
-    [COMPARE_DISCORDANCE] = add_discordances,
-    [COMPARE_WORDS] = add_words,
-    [COMPARE_OVERVIEW] = add_overview,
-    [COMPARE_NOTES] = add_notes,
-};
 
 status compare_table(const struct comparison *comparison, enum comparison_part part, struct table *table,
                      struct error *error)
 {
-    struct view view = {.comparison = comparison, .contexts = comparison->context_count > 1};
-    for (size_t i = 0; i < comparison->sample_count; i++)
-        view.datasets |= comparison->sample[i].dataset != NULL;
-    for (size_t i = 0; i < comparison->pair_count; i++)
-        view.seeds |= comparison->pair[i].seeds_needed > 0;
-    for (size_t i = 0; i < comparison->images_count; i++)
-        view.errors |= !isnan(comparison->images[i].errors[0].router) || !isnan(comparison->images[i].errors[1].router);
-    parts[part](&view, table);
-    return table->failed ? error_set(error, ERROR_MEMORY, "compare: out of memory for a table") : OK;
+    const char *at = (const char *)compare_parts[0].data;
+    for (unsigned i = 0; i < part; i++)
+        at = strstr(at, ";\n") + 2;
+    char *sql = strndup(at, (size_t)(strstr(at, ";\n") - at));
+    struct view view = {.comparison = comparison};
+    status result = sql ? statement_open(&view.rows, comparison->store->database, sql, error)
+                        : error_set(error, ERROR_MEMORY, "compare: out of memory for a table");
+    NEXT(result, fill(&view, part, table, error));
+    statement_close(view.rows);
+    free(sql);
+    return result;
 }

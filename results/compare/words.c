@@ -1,9 +1,24 @@
 /* What the numbers of two groups allow to be said, for people who do not read p-values every day. */
 #include <math.h>
+#include <stdlib.h>
 
 #include "core/text.h"
 #include "results/compare/internal.h"
 #include "results/statistics/statistics.h"
+
+#define PAIRS                                                                                                          \
+    "SELECT pair.place, title, dataset.name, a.name, b.name, n, difference, sd, low, high, p, p_holm, p_t, "           \
+    "seeds_needed, "                                                                                                   \
+    "family FROM pair JOIN metric ON metric.place = metric LEFT JOIN dataset ON dataset.place = dataset "              \
+    "JOIN configuration AS a ON a.grp = baseline JOIN configuration AS b ON b.grp = other"
+
+/* A row of it; strings are borrowed from the statement. */
+struct pair {
+    int64_t place;
+    const char *title, *dataset, *baseline, *other; /* dataset "": the mean over tasks */
+    size_t n, seeds_needed, family;                 /* family: tests that are corrected together */
+    double difference, sd, low, high, p, p_holm, p_t;
+};
 
 static const char *plural(size_t n)
 {
@@ -19,49 +34,53 @@ static void add_p(struct text *text, double p)
         text_add(text, "%.1e", p);
 }
 
-static void add_difference(struct text *text, const struct comparison *comparison, const struct comparison_pair *pair)
+static void add_measure(struct text *text, const struct pair *pair)
 {
-    const char *other = comparison->group[pair->other].name, *baseline = comparison->group[pair->baseline].name;
-    text_add(text, "%s%s%s: %s ", pair->metric->title, pair->dataset ? " on " : "", pair->dataset ? pair->dataset : "",
-             other);
+    text_add(text, "%s%s%s: ", pair->title, *pair->dataset ? " on " : "", pair->dataset);
+}
+
+static void add_difference(struct text *text, const struct pair *pair)
+{
+    add_measure(text, pair);
     if (pair->difference == 0)
-        text_add(text, "equals %s on average", baseline);
+        text_add(text, "%s equals %s on average", pair->other, pair->baseline);
     else
-        text_add(text, "is %.2f points %s %s", fabs(pair->difference), pair->difference > 0 ? "above" : "below",
-                 baseline);
+        text_add(text, "%s is %.2f points %s %s", pair->other, fabs(pair->difference),
+                 pair->difference > 0 ? "above" : "below", pair->baseline);
     if (pair->n > 1)
         text_add(text, " (95%% interval %+.2f to %+.2f)", pair->low, pair->high);
     text_add(text, " over %zu common seed%s. ", pair->n, plural(pair->n));
 }
 
-/* Whether more seeds are needed before any result could count; family: tests that are corrected together. */
-static bool add_limit(struct text *text, const struct comparison_pair *pair, size_t family)
+/* Whether more seeds are needed before any result could count. */
+static bool add_limit(struct text *text, const struct pair *pair)
 {
     double least = statistics_least_p(pair->n);
-    bool alone = least > COMPARE_LEVEL, together = least * (double)family > COMPARE_LEVEL;
+    bool alone = least > COMPARE_LEVEL, together = least * (double)pair->family > COMPARE_LEVEL;
     if (alone) {
         text_add(text, "With %zu seed%s no p below %.4g is possible; %zu are needed for %.2f", pair->n, plural(pair->n),
                  least, statistics_least_pairs(COMPARE_LEVEL, 1), COMPARE_LEVEL);
     } else if (together) {
         text_add(text, "By itself exact p ");
-        add_p(text, pair->p_permutation);
+        add_p(text, pair->p);
         text_add(text,
                  "; with %zu seeds and Holm's correction for %zu tests no p below %.4g is possible, %zu are needed",
-                 pair->n, family, fmin(1, least * (double)family), statistics_least_pairs(COMPARE_LEVEL, family));
+                 pair->n, pair->family, fmin(1, least * (double)pair->family),
+                 statistics_least_pairs(COMPARE_LEVEL, pair->family));
     }
-    if (alone && family > 1)
-        text_add(text, ", %zu after Holm's correction for %zu tests", statistics_least_pairs(COMPARE_LEVEL, family),
-                 family);
+    if (alone && pair->family > 1)
+        text_add(text, ", %zu after Holm's correction for %zu tests",
+                 statistics_least_pairs(COMPARE_LEVEL, pair->family), pair->family);
     return alone || together;
 }
 
-static void add_verdict(struct text *text, const struct comparison_pair *pair, size_t family)
+static void add_verdict(struct text *text, const struct pair *pair)
 {
-    bool shown = pair->p_holm <= COMPARE_LEVEL, alone = pair->p_permutation <= COMPARE_LEVEL;
+    bool shown = pair->p_holm <= COMPARE_LEVEL, alone = pair->p <= COMPARE_LEVEL;
     text_add(text, "%s: exact p ", shown ? "Supported" : alone ? "Not established" : "No difference shown");
-    add_p(text, pair->p_permutation);
-    if (family > 1) {
-        text_add(text, ", after Holm's correction for %zu tests ", family);
+    add_p(text, pair->p);
+    if (pair->family > 1) {
+        text_add(text, ", after Holm's correction for %zu tests ", pair->family);
         add_p(text, pair->p_holm);
     }
     text_add(text, shown || alone ? "." : "; that is no proof of equality.");
@@ -70,7 +89,7 @@ static void add_verdict(struct text *text, const struct comparison_pair *pair, s
 #define SPREAD 1e-9 /* points; with less, rounding alone makes Student's p 0, or nearly */
 
 /* What Student's interval says where the exact test cannot. */
-static void add_interval(struct text *text, const struct comparison_pair *pair)
+static void add_interval(struct text *text, const struct pair *pair)
 {
     bool apart = pair->low > 0 || pair->high < 0;
     text_add(text, "; if differences are normally distributed, p is ");
@@ -81,7 +100,7 @@ static void add_interval(struct text *text, const struct comparison_pair *pair)
 /* A standard deviation of so few seeds may be off by a factor of two. */
 #define ROUGH_SEEDS 5
 
-static void add_detection(struct text *text, const struct comparison_pair *pair, double detect)
+static void add_detection(struct text *text, const struct pair *pair, double detect)
 {
     if (pair->n < 2 || pair->sd == 0) {
         text_add(text, " How many seeds would detect %.4g point%s is not known without a spread.", detect,
@@ -97,30 +116,65 @@ static void add_detection(struct text *text, const struct comparison_pair *pair,
              pair->n <= ROUGH_SEEDS ? ", which so few seeds tell only roughly" : "");
 }
 
-static void add_no_seed(struct text *text, const struct comparison *comparison, const struct comparison_pair *pair)
+static void say(struct text *text, const struct pair *pair, double detect)
 {
-    text_add(text, "%s%s%s: %s and %s have no seed in common, so that nothing is paired.", pair->metric->title,
-             pair->dataset ? " on " : "", pair->dataset ? pair->dataset : "", comparison->group[pair->baseline].name,
-             comparison->group[pair->other].name);
+    if (pair->n == 0) {
+        add_measure(text, pair);
+        text_add(text, "%s and %s have no seed in common, so that nothing is paired.", pair->baseline, pair->other);
+        return;
+    }
+    add_difference(text, pair);
+    bool limited = !(pair->p_holm <= COMPARE_LEVEL) && add_limit(text, pair);
+    if (limited && pair->n > 1 && pair->sd > SPREAD)
+        add_interval(text, pair);
+    else if (limited)
+        text_add(text, ".");
+    else
+        add_verdict(text, pair);
+    if (detect > 0)
+        add_detection(text, pair, detect);
 }
 
-char *compare_words(const struct comparison *comparison, const struct comparison_pair *pair, size_t family,
-                    double detect)
+static double real(struct statement *row, size_t column)
 {
+    struct value value = statement_value(row, column);
+    return value.kind == VALUE_REAL ? value.real : value.kind == VALUE_INTEGER ? (double)value.integer : (double)NAN;
+}
+
+static struct pair read_pair(struct statement *row)
+{
+    return (struct pair){.place = statement_integer(row, 0),
+                         .title = statement_text(row, 1),
+                         .dataset = statement_text(row, 2),
+                         .baseline = statement_text(row, 3),
+                         .other = statement_text(row, 4),
+                         .n = (size_t)statement_integer(row, 5),
+                         .difference = real(row, 6),
+                         .sd = real(row, 7),
+                         .low = real(row, 8),
+                         .high = real(row, 9),
+                         .p = real(row, 10),
+                         .p_holm = real(row, 11),
+                         .p_t = real(row, 12),
+                         .seeds_needed = (size_t)statement_integer(row, 13),
+                         .family = (size_t)statement_integer(row, 14)};
+}
+
+status compare_say(const struct compare *c, struct error *error)
+{
+    struct statement *rows = NULL, *insert = NULL;
     struct text text = {0};
-    if (pair->n == 0) {
-        add_no_seed(&text, comparison, pair);
-        return text.data;
+    status result = statement_open(&rows, c->store->database, PAIRS, error);
+    NEXT(result, statement_open(&insert, c->store->database, "INSERT INTO words VALUES (?1, ?2)", error));
+    for (bool row; result == OK && (result = statement_step(rows, &row, error)) == OK && row;) {
+        struct pair pair = read_pair(rows);
+        text_clear(&text);
+        say(&text, &pair, c->request->detect);
+        result = text.failed ? compare_no_memory(c, error)
+                             : statement_run(insert, VALUES(value_integer(pair.place), value_text(text.data)), error);
     }
-    add_difference(&text, comparison, pair);
-    bool limited = !(pair->p_holm <= COMPARE_LEVEL) && add_limit(&text, pair, family);
-    if (limited && pair->n > 1 && pair->sd > SPREAD)
-        add_interval(&text, pair);
-    else if (limited)
-        text_add(&text, ".");
-    else
-        add_verdict(&text, pair, family);
-    if (detect > 0)
-        add_detection(&text, pair, detect);
-    return text.data;
+    text_free(&text);
+    statement_close(rows);
+    statement_close(insert);
+    return result;
 }

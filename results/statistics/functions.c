@@ -6,6 +6,8 @@
 #include <string.h>
 
 #include "core/digest.h"
+#include "core/text.h"
+#include "results/statistics/bootstrap.h"
 #include "results/statistics/distribution.h"
 #include "results/statistics/permutation.h"
 #include "results/statistics/statistics.h"
@@ -14,18 +16,25 @@ enum { ARGUMENTS_MOST = 3 };
 
 /* --- Aggregates over numbers --- */
 
-/* The rows of an aggregate: up to two numbers each, and what follows them, which is the same in all rows. */
+/* The rows of an aggregate: up to three numbers each, and what follows them, which is the same in all rows. */
 struct sample {
-    double *value; /* [count, 2] */
+    double (*value)[ARGUMENTS_MOST];
     size_t count, capacity;
     double parameter;
 };
 
-typedef double statistic(const double *x, const double *y, size_t n, double parameter);
+struct columns {
+    const double *x, *y, *z;
+    size_t n;
+    double parameter; /* 1: none was given */
+};
+
+typedef double statistic(const struct columns *of);
 
 struct aggregate {
     const char *name;
     int numbers, parameters; /* arguments of both kinds */
+    bool ordered;            /* rows by the numbers behind the first one; else by all of them */
     statistic *compute;
 };
 
@@ -48,7 +57,7 @@ static void add_row(sqlite3_context *context, int count, sqlite3_value **argumen
     }
     if (sample->count == sample->capacity) {
         size_t capacity = sample->capacity > 0 ? 2 * sample->capacity : 16;
-        double *larger = realloc(sample->value, 2 * capacity * sizeof *larger);
+        void *larger = realloc(sample->value, capacity * sizeof *sample->value);
         if (larger == NULL) {
             refuse_memory(context);
             return;
@@ -56,18 +65,20 @@ static void add_row(sqlite3_context *context, int count, sqlite3_value **argumen
         sample->value = larger;
         sample->capacity = capacity;
     }
-    double *value = sample->value + 2 * sample->count++;
-    value[0] = sqlite3_value_double(argument[0]);
-    value[1] = aggregate->numbers > 1 ? sqlite3_value_double(argument[1]) : 0;
-    sample->parameter = count > aggregate->numbers ? sqlite3_value_double(argument[aggregate->numbers]) : 0;
+    double *value = sample->value[sample->count++];
+    for (int i = 0; i < ARGUMENTS_MOST; i++) /* what they are sorted by first */
+        value[aggregate->ordered ? (i + ARGUMENTS_MOST - 1) % ARGUMENTS_MOST : i] =
+            i < aggregate->numbers ? sqlite3_value_double(argument[i]) : 0;
+    sample->parameter = count > aggregate->numbers ? sqlite3_value_double(argument[aggregate->numbers]) : 1;
 }
 
 static int compare_rows(const void *a, const void *b)
 {
     const double *left = a, *right = b;
-    if (left[0] != right[0])
-        return left[0] < right[0] ? -1 : 1;
-    return (left[1] > right[1]) - (left[1] < right[1]);
+    size_t i = 0;
+    while (i < ARGUMENTS_MOST - 1 && left[i] == right[i])
+        i++;
+    return (left[i] > right[i]) - (left[i] < right[i]);
 }
 
 static void give_real(sqlite3_context *context, double value)
@@ -86,110 +97,144 @@ static void finish(sqlite3_context *context)
         sqlite3_result_null(context);
         return;
     }
-    double *apart = malloc(2 * sample->count * sizeof *apart), *x = apart, *y = apart + sample->count;
+    size_t n = sample->count, shift = aggregate->ordered ? ARGUMENTS_MOST - 1 : 0;
+    double *apart = malloc(ARGUMENTS_MOST * n * sizeof *apart);
     if (apart == NULL) {
         refuse_memory(context);
     } else {
-        qsort(sample->value, sample->count, 2 * sizeof *sample->value, compare_rows);
-        for (size_t i = 0; i < sample->count; i++) {
-            x[i] = sample->value[2 * i];
-            y[i] = sample->value[2 * i + 1];
-        }
-        give_real(context, aggregate->compute(x, y, sample->count, sample->parameter));
+        qsort(sample->value, n, sizeof *sample->value, compare_rows);
+        for (size_t i = 0; i < ARGUMENTS_MOST * n; i++)
+            apart[i] = sample->value[i % n][(i / n + shift) % ARGUMENTS_MOST];
+        give_real(context,
+                  aggregate->compute(&(struct columns){apart, apart + n, apart + 2 * n, n, sample->parameter}));
     }
     free(apart);
     free(sample->value);
     sample->value = NULL;
 }
 
-static double of_mean(const double *x, const double *y, size_t n, double parameter)
+static double of_mean(const struct columns *of)
 {
-    (void)y, (void)parameter;
-    return statistics_mean(x, n);
+    return statistics_mean(of->x, of->n);
 }
 
-static double of_sd(const double *x, const double *y, size_t n, double parameter)
+static double of_sd(const struct columns *of)
 {
-    (void)y, (void)parameter;
-    return statistics_sd(x, n);
+    return statistics_sd(of->x, of->n);
 }
 
-static double of_half_width(const double *x, const double *y, size_t n, double parameter)
+static double of_half_width(const struct columns *of)
 {
-    (void)y, (void)parameter;
-    return n < 2 ? (double)NAN : statistics_mean_interval(0, statistics_sd(x, n), n, 0.95).high;
+    return statistics_mean_interval(0, statistics_sd(of->x, of->n), of->n, 0.95).high;
 }
 
-static double of_permutation(const double *x, const double *y, size_t n, double parameter)
+static double of_permutation(const struct columns *of)
 {
     struct sign_flip_test test;
-    (void)y, (void)parameter;
-    return permutation_sign_flips(x, n, 1, &test, NULL) == OK ? test.p : (double)NAN;
+    return permutation_sign_flips(of->x, of->n, (uint64_t)of->parameter, &test, NULL) == OK ? test.p : (double)NAN;
 }
 
-static double of_signed_ranks(const double *x, const double *y, size_t n, double parameter)
+static double of_signed_ranks(const struct columns *of)
 {
     struct signed_rank_test test;
-    (void)y, (void)parameter;
-    return permutation_signed_ranks(x, n, &test, NULL) == OK ? test.p : (double)NAN;
+    return permutation_signed_ranks(of->x, of->n, &test, NULL) == OK ? test.p : (double)NAN;
 }
 
-static double of_paired_t(const double *x, const double *y, size_t n, double parameter)
+static double of_paired_t(const struct columns *of)
 {
-    (void)y, (void)parameter;
-    return statistics_paired_t(x, n, 0.95).p;
+    return statistics_paired_t_p(of->x, of->n);
 }
 
-static double of_hodges_lehmann(const double *x, const double *y, size_t n, double parameter)
+static double of_hedges(const struct columns *of)
+{
+    return statistics_hedges(of->x, of->n);
+}
+
+static double of_hodges_lehmann(const struct columns *of)
 {
     double median;
-    (void)y, (void)parameter;
-    return statistics_hodges_lehmann(x, n, &median, NULL) == OK ? median : (double)NAN;
+    return statistics_hodges_lehmann(of->x, of->n, &median, NULL) == OK ? median : (double)NAN;
 }
 
 /* Two one-sided t-tests: the larger p, of a mean at or beyond either margin. */
-static double of_equivalence(const double *x, const double *y, size_t n, double margin)
+static double of_equivalence(const struct columns *of)
 {
-    (void)y;
-    if (n < 2)
+    if (of->n < 2)
         return (double)NAN;
-    double mean = statistics_mean(x, n), error = statistics_sd(x, n) / sqrt((double)n);
-    double distance = fabs(margin) - fabs(mean); /* to the nearer margin, which has the larger p */
+    double mean = statistics_mean(of->x, of->n), error = statistics_sd(of->x, of->n) / sqrt((double)of->n);
+    double distance = fabs(of->parameter) - fabs(mean); /* to the nearer margin, which has the larger p */
     if (error == 0)
         return distance > 0 ? 0 : 1;
-    double tail = distribution_t_two_sided(distance / error, (double)n - 1) / 2;
+    double tail = distribution_t_two_sided(distance / error, (double)of->n - 1) / 2;
     return distance > 0 ? tail : 1 - tail;
 }
 
-static double of_correlation(const double *x, const double *y, size_t n, double parameter)
+static double of_correlation(const struct columns *of)
 {
-    (void)parameter;
-    return statistics_correlation(x, y, n);
+    return statistics_correlation(of->x, of->y, of->n);
 }
 
 /* Of shares in bits, from counts: log2 N − Σ c log2 c / N. */
-static double of_entropy(const double *x, const double *y, size_t n, double parameter)
+static double of_entropy(const struct columns *of)
 {
     double total = 0, sum = 0;
-    (void)y, (void)parameter;
-    for (size_t i = 0; i < n; i++) {
-        total += x[i];
-        sum += x[i] > 0 ? x[i] * log2(x[i]) : 0;
+    for (size_t i = 0; i < of->n; i++) {
+        total += of->x[i];
+        sum += of->x[i] > 0 ? of->x[i] * log2(of->x[i]) : 0;
     }
     return total > 0 ? log2(total) - sum / total : (double)NAN;
 }
 
+/* x: differences of −1, 0, 1; y: their seeds; z: their images, the same ones for each seed. */
+static struct bootstrap_interval bootstrap(const struct columns *of)
+{
+    struct bootstrap_interval none = {(double)NAN, (double)NAN, (double)NAN}, interval[2];
+    size_t images = 1;
+    while (images < of->n && of->y[images] == of->y[0])
+        images++;
+    int8_t *difference = malloc(of->n);
+    bool whole = difference != NULL && of->n % images == 0;
+    for (size_t i = 0; whole && i < of->n; i++) {
+        whole = of->y[i] == of->y[i / images * images] && of->z[i] == of->z[i % images] && fabs(of->x[i]) <= 1;
+        difference[i] = (int8_t)of->x[i];
+    }
+    const struct bootstrap_task task = {images, difference};
+    const struct bootstrap_plan plan = {.seed = (uint64_t)of->parameter};
+    whole = whole && bootstrap_seeds_and_images(&task, 1, of->n / images, &plan, interval, NULL) == OK;
+    free(difference);
+    return whole ? interval[0] : none;
+}
+
+static double bootstrap_low(const struct columns *of)
+{
+    return bootstrap(of).low;
+}
+
+static double bootstrap_high(const struct columns *of)
+{
+    return bootstrap(of).high;
+}
+
 static const struct aggregate aggregates[] = {
-    {"mean", 1, 0, of_mean},
-    {"sd", 1, 0, of_sd},
-    {"half_width", 1, 0, of_half_width},
-    {"permutation_p", 1, 0, of_permutation},
-    {"wilcoxon_p", 1, 0, of_signed_ranks},
-    {"paired_t_p", 1, 0, of_paired_t},
-    {"hodges_lehmann", 1, 0, of_hodges_lehmann},
-    {"equivalence_p", 1, 1, of_equivalence},
-    {"correlation", 2, 0, of_correlation},
-    {"entropy", 1, 0, of_entropy},
+    {"mean", 1, 0, false, of_mean},
+    {"mean", 2, 0, true, of_mean},
+    {"sd", 1, 0, false, of_sd},
+    {"sd", 2, 0, true, of_sd},
+    {"half_width", 1, 0, false, of_half_width},
+    {"half_width", 2, 0, true, of_half_width},
+    {"permutation_p", 1, 0, false, of_permutation},
+    {"permutation_p", 2, 1, true, of_permutation},
+    {"wilcoxon_p", 1, 0, false, of_signed_ranks},
+    {"paired_t_p", 1, 0, false, of_paired_t},
+    {"paired_t_p", 2, 0, true, of_paired_t},
+    {"hedges_g", 1, 0, false, of_hedges},
+    {"hedges_g", 2, 0, true, of_hedges},
+    {"hodges_lehmann", 1, 0, false, of_hodges_lehmann},
+    {"equivalence_p", 1, 1, false, of_equivalence},
+    {"correlation", 2, 0, false, of_correlation},
+    {"entropy", 1, 0, false, of_entropy},
+    {"bootstrap_low", 3, 0, true, bootstrap_low},
+    {"bootstrap_high", 3, 0, true, bootstrap_high},
 };
 
 /* --- Functions of single values --- */
@@ -231,6 +276,13 @@ static double least_p(const double *a)
     return statistics_least_p((size_t)a[0]);
 }
 
+/* Student's test tells the power; the exact test cannot do with fewer than some, however large the effect. */
+static double seeds_needed(const double *a)
+{
+    size_t needed = statistics_pairs_needed(a[0], 0.05, 0.8), least = statistics_least_pairs(0.05, 1);
+    return needed == 0 ? (double)NAN : (double)(needed > least ? needed : least);
+}
+
 static const struct scalar_function {
     const char *name;
     int arguments;
@@ -238,9 +290,9 @@ static const struct scalar_function {
     double least;    /* of the last argument: null below */
     scalar *compute;
 } scalars[] = {
-    {"wilson_low", 2, 0, 1, wilson_low},   {"wilson_high", 2, 0, 1, wilson_high}, {"fisher_low", 3, 1, 0, fisher_low},
-    {"fisher_high", 3, 1, 0, fisher_high}, {"mcnemar_p", 2, 0, 0, mcnemar_p},     {"least_p", 1, 0, 0, least_p},
-    {"cos", 1, 1, -INFINITY, cosine},
+    {"wilson_low", 2, 0, 1, wilson_low},     {"wilson_high", 2, 0, 1, wilson_high}, {"fisher_low", 3, 1, 0, fisher_low},
+    {"fisher_high", 3, 1, 0, fisher_high},   {"mcnemar_p", 2, 0, 0, mcnemar_p},     {"least_p", 1, 0, 0, least_p},
+    {"seeds_needed", 1, 1, 0, seeds_needed}, {"cos", 1, 1, -INFINITY, cosine},
 };
 
 static void call_scalar(sqlite3_context *context, int count, sqlite3_value **argument)
@@ -334,10 +386,26 @@ static void finish_lines(sqlite3_context *context)
     sqlite3_result_text(context, hash, -1, SQLITE_TRANSIENT);
 }
 
+/* --- An order --- */
+
+/* Numbers by size, words by letters, "task10" behind "task9". */
+static int compare_numeric(void *context, int size_a, const void *a, int size_b, const void *b)
+{
+    double x, y;
+    char *left = strndup(a, (size_t)size_a), *right = strndup(b, (size_t)size_b);
+    int order = 0;
+    (void)context;
+    if (left != NULL && right != NULL)
+        order = parse_real(left, &x) && parse_real(right, &y) && x != y ? (x < y ? -1 : 1) : strverscmp(left, right);
+    free(left);
+    free(right);
+    return order;
+}
+
 int functions_register(struct sqlite3 *connection)
 {
     enum { PURE = SQLITE_UTF8 | SQLITE_DETERMINISTIC | SQLITE_INNOCUOUS };
-    int code = SQLITE_OK;
+    int code = sqlite3_create_collation(connection, "numeric", SQLITE_UTF8, NULL, compare_numeric);
     for (size_t i = 0; i < sizeof aggregates / sizeof *aggregates && code == SQLITE_OK; i++)
         code =
             sqlite3_create_function_v2(connection, aggregates[i].name, aggregates[i].numbers + aggregates[i].parameters,

@@ -42,13 +42,6 @@ struct interval statistics_mean_interval(double mean, double sd, size_t n, doubl
     return (struct interval){mean - half, mean + half};
 }
 
-static double hedges_factor(size_t n)
-{
-    double m = (double)n - 1;
-    int sign;
-    return n == 2 ? 0 : exp(lgamma_r(m / 2, &sign) - lgamma_r((m - 1) / 2, &sign)) / sqrt(m / 2);
-}
-
 double statistics_correlation(const double *a, const double *b, size_t n)
 {
     double mean_a = statistics_mean(a, n), mean_b = statistics_mean(b, n), aa = 0, bb = 0, ab = 0;
@@ -68,15 +61,20 @@ struct interval statistics_correlation_interval(double r, size_t n, size_t contr
     return (struct interval){tanh(atanh(r) - half), tanh(atanh(r) + half)};
 }
 
-struct paired_test statistics_paired_t(const double *difference, size_t n, double confidence)
+double statistics_paired_t_p(const double *difference, size_t n)
 {
-    struct paired_test test = {.n = n, .mean = statistics_mean(difference, n), .sd = statistics_sd(difference, n)};
-    test.interval = statistics_mean_interval(test.mean, test.sd, n, confidence);
-    test.effect = test.mean / test.sd;
-    test.hedges = test.effect * (n < 2 ? (double)NAN : hedges_factor(n));
-    test.t = test.mean / (test.sd / sqrt((double)n));
-    test.p = n < 2 ? (double)NAN : distribution_t_two_sided(test.t, (double)(n - 1));
-    return test;
+    double t = statistics_mean(difference, n) / (statistics_sd(difference, n) / sqrt((double)n));
+    return n < 2 ? (double)NAN : distribution_t_two_sided(t, (double)(n - 1));
+}
+
+double statistics_hedges(const double *difference, size_t n)
+{
+    double m = (double)n - 1;
+    int sign;
+    if (n < 3)
+        return (double)NAN;
+    double factor = exp(lgamma_r(m / 2, &sign) - lgamma_r((m - 1) / 2, &sign)) / sqrt(m / 2);
+    return statistics_mean(difference, n) / statistics_sd(difference, n) * factor;
 }
 
 static int compare_doubles(const void *a, const void *b)

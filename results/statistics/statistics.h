@@ -1,7 +1,7 @@
 /* Statistics for small samples, such as a handful of seeds.
  *
  *     double difference[] = {0.41, 0.38, 0.55};                       // b − a of the same seeds
- *     struct paired_test test = statistics_paired_t(difference, 3, 0.95);
+ *     double p = statistics_paired_t_p(difference, 3);
  *     if (statistics_least_p(3) > 0.05)
  *         use(statistics_least_pairs(0.05, 1));                       // 6: with 3 no exact test can be significant
  *
@@ -29,17 +29,13 @@ double statistics_sd(const double *value, size_t n);
  * Biometrika 1908). n ≥ 2. */
 struct interval statistics_mean_interval(double mean, double sd, size_t n, double confidence);
 
-/* Student's t-test of paired samples: differences against 0. */
-struct paired_test {
-    size_t n;
-    double mean, sd; /* of the differences */
-    struct interval interval;
-    double t, p;   /* two-sided. Without spread: t infinite and p 0, or both NAN where the differences are 0 */
-    double effect; /* Cohen's d_z = mean/sd ("Statistical power analysis", 1988) */
-    double hedges; /* the same without its bias in small samples: times Γ(m/2)/(√(m/2) Γ((m−1)/2)), m = n − 1 (Hedges,
-                    * Journal of Educational Statistics 1981); 0 for n = 2 */
-};
-struct paired_test statistics_paired_t(const double *difference, size_t n, double confidence);
+/* Student's t-test of paired samples: the two-sided p of differences against 0. Without spread 0, or NAN where the
+ * differences are 0. n ≥ 2. */
+double statistics_paired_t_p(const double *difference, size_t n);
+
+/* Cohen's d_z = mean/sd ("Statistical power analysis", 1988) without its bias in small samples: times
+ * Γ(m/2)/(√(m/2) Γ((m−1)/2)), m = n − 1 (Hedges, Journal of Educational Statistics 1981). n ≥ 3. */
+double statistics_hedges(const double *difference, size_t n);
 
 /* The median of the means of all pairs of differences, each with itself included: a location estimate that outliers
  * hardly move (Hodges and Lehmann, Annals of Mathematical Statistics 1963). n ≥ 1. */

@@ -191,27 +191,29 @@ static void check_flat(struct report *report, const json_t *t, const json_t *p, 
 
 static void check_t(struct report *report, const json_t *entry, const struct sample *sample)
 {
-    struct paired_test test = statistics_paired_t(sample->difference, sample->n, 0.95);
-    double rounding = (double)sample->n * 4 * EPSILON * sample->magnitude,
-           error_of_mean = test.sd / sqrt((double)sample->n);
+    double mean = statistics_mean(sample->difference, sample->n), sd = statistics_sd(sample->difference, sample->n),
+           of_t = statistics_paired_t_p(sample->difference, sample->n);
+    struct interval interval_of_mean = statistics_mean_interval(mean, sd, sample->n, 0.95);
+    double rounding = (double)sample->n * 4 * EPSILON * sample->magnitude, error_of_mean = sd / sqrt((double)sample->n);
     struct expectation plain = {.relative = RELATIVE, .rounding = rounding};
-    check(report, "mean_diff", json_object_get(entry, "mean_diff"), test.mean, plain);
+    check(report, "mean_diff", json_object_get(entry, "mean_diff"), mean, plain);
     const json_t *interval = json_object_get(entry, "ci95_diff");
     struct expectation ends = {
         .relative = RELATIVE, .rounding = rounding * (sample->flat ? 100 : 1), .undefined = sample->flat};
-    check(report, "ci95_diff", json_is_array(interval) ? json_array_get(interval, 0) : interval, test.interval.low,
+    check(report, "ci95_diff", json_is_array(interval) ? json_array_get(interval, 0) : interval, interval_of_mean.low,
           ends);
-    check(report, "ci95_diff", json_is_array(interval) ? json_array_get(interval, 1) : interval, test.interval.high,
+    check(report, "ci95_diff", json_is_array(interval) ? json_array_get(interval, 1) : interval, interval_of_mean.high,
           ends);
     const json_t *t = json_object_get(entry, "t"), *p = json_object_get(entry, "p_t");
     if (sample->flat && sample->n > 1) {
         check_flat(report, t, p, sample);
         return;
     }
-    check(report, "t", t, test.t, (struct expectation){.relative = RELATIVE, .rounding = rounding / error_of_mean});
-    check(report, "p_t", p, test.p,
+    check(report, "t", t, mean / error_of_mean,
+          (struct expectation){.relative = RELATIVE, .rounding = rounding / error_of_mean});
+    check(report, "p_t", p, of_t,
           (struct expectation){.relative = RELATIVE_P,
-                               .rounding = ROUNDING_P + rounding / error_of_mean * fmin(1, test.p)});
+                               .rounding = ROUNDING_P + rounding / error_of_mean * fmin(1, of_t)});
 }
 
 static status check_paired(struct report *report, const json_t *entry, struct error *error)

@@ -4,10 +4,10 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdint.h>
+#include <string.h>
 
+#include "results/metrics.h"
 #include "results/report/section.h"
-
-#define LEFT_OUT SIZE_MAX
 
 enum { METRICS = 3, FIGURE_ROWS = 12, OPEN_MOST = 9, ROWS_MOST = 600 };
 
@@ -31,8 +31,8 @@ status report_compare(struct report *report, struct error *error)
                                         .by = request->by,
                                         .by_count = request->by_count,
                                         .metrics = metrics,
-                                        .metric_count = METRICS,
-                                        .incidental = request->incidental};
+                                        .metric_count = METRICS};
+    wanted.filter.incidental = request->incidental;
     if (request->by_count == 0 || !any_complete(report))
         return OK;
     report->comparison = report_take(report, 1, sizeof *report->comparison);
@@ -47,119 +47,71 @@ status report_compare(struct report *report, struct error *error)
     return report_check(report, error);
 }
 
-/* --- What of it belongs to a board --- */
-
-static bool is_on_board(const struct board *board, int64_t run)
+/* What of it belongs to the board. */
+static status show_board(const struct section_call *call, struct error *error)
 {
+    const struct board *board = call->board;
+    int64_t *runs = report_take(call->report, call->report->run_count, sizeof *runs);
+    size_t count = 0;
+    TRY(report_check(call->report, error));
     for (size_t i = 0; i < board->count; i++)
         for (size_t k = 0; k < board->configuration[i]->runs; k++)
-            if (board->configuration[i]->run[k].run == run)
-                return true;
-    return false;
-}
-
-/* Numbers of contexts and groups among those that are kept. */
-struct kept {
-    size_t *context, *group;
-};
-
-static void keep_groups(const struct section_call *call, const struct comparison *all, struct comparison *part,
-                        const struct kept *kept)
-{
-    for (size_t i = 0; i < all->context_count; i++)
-        kept->context[i] = LEFT_OUT;
-    for (size_t i = 0; i < all->group_count; i++) {
-        size_t *context = &kept->context[all->group[i].context];
-        kept->group[i] = LEFT_OUT;
-        if (*context == LEFT_OUT && is_on_board(call->board, all->group[i].run[0])) {
-            part->context[part->context_count] = all->context[all->group[i].context];
-            *context = part->context_count++;
-        }
-        if (*context == LEFT_OUT)
-            continue;
-        part->group[part->group_count] = all->group[i];
-        part->group[part->group_count].context = *context;
-        kept->group[i] = part->group_count++;
-    }
-}
-
-static void keep_rows(const struct comparison *all, struct comparison *part, const struct kept *kept)
-{
-    for (size_t i = 0; i < all->sample_count; i++)
-        if (kept->group[all->sample[i].group] != LEFT_OUT) {
-            part->sample[part->sample_count] = all->sample[i];
-            part->sample[part->sample_count++].group = kept->group[all->sample[i].group];
-        }
-    for (size_t i = 0; i < all->pair_count; i++)
-        if (kept->group[all->pair[i].baseline] != LEFT_OUT && kept->group[all->pair[i].other] != LEFT_OUT) {
-            struct comparison_pair *pair = &part->pair[part->pair_count++];
-            *pair = all->pair[i];
-            pair->baseline = kept->group[all->pair[i].baseline];
-            pair->other = kept->group[all->pair[i].other];
-        }
-}
-
-/* A comparison that borrows from the whole one. */
-static status take_part(const struct section_call *call, struct comparison *part, struct error *error)
-{
-    struct report *report = call->report;
-    const struct comparison *all = report->comparison;
-    struct kept kept = {.context = report_take(report, all->context_count, sizeof(size_t)),
-                        .group = report_take(report, all->group_count, sizeof(size_t))};
-    *part = (struct comparison){.by = all->by,
-                                .dataset = all->dataset,
-                                .dataset_count = all->dataset_count,
-                                .context = report_take(report, all->context_count, sizeof *part->context),
-                                .group = report_take(report, all->group_count, sizeof *part->group),
-                                .sample = report_take(report, all->sample_count, sizeof *part->sample),
-                                .pair = report_take(report, all->pair_count, sizeof *part->pair)};
-    TRY(report_check(report, error));
-    keep_groups(call, all, part, &kept);
-    keep_rows(all, part, &kept);
-    if (part->group_count == all->group_count) { /* and so all numbers are as they were */
-        part->overview = all->overview;
-        part->overview_count = all->overview_count;
-    }
-    return OK;
+            runs[count++] = board->configuration[i]->run[k].run;
+    return comparison_show(call->report->comparison, runs, count, error);
 }
 
 /* --- Showing it --- */
 
-static const char *context_prefix(const struct section_call *call, const struct comparison *part,
-                                  const struct comparison_pair *pair)
+/* SIZE_MAX: there is none. */
+static size_t find_column(const struct table *table, const char *title)
 {
-    return part->context_count > 1 ? report_format(call->report, "[%zu] ", part->group[pair->other].context + 1) : "";
+    for (size_t i = 0; i < table->columns; i++)
+        if (strcmp(table->column[i].title, title) == 0)
+            return i;
+    return SIZE_MAX;
 }
 
-static size_t fill_panel(const struct section_call *call, const struct comparison *part, const struct metric *metric,
+static const char *context_prefix(const struct section_call *call, const struct table *table, size_t row)
+{
+    const struct table_cell *first = table_cell_at(table, row, 0);
+    return first->kind == CELL_INTEGER ? report_format(call->report, "[%lld] ", (long long)first->integer) : "";
+}
+
+static double real_at(const struct table *table, size_t row, size_t column)
+{
+    const struct table_cell *cell = table_cell_at(table, row, column);
+    return cell->kind == CELL_REAL ? cell->real : (double)NAN;
+}
+
+static size_t fill_panel(const struct section_call *call, const struct table *pairs, const char *name,
                          struct figure_panel *panel, struct figure_interval *rows)
 {
-    size_t count = 0, shown = 0;
-    for (size_t i = 0; i < part->pair_count; i++) {
-        const struct comparison_pair *pair = &part->pair[i];
-        if (pair->metric != metric || pair->dataset != NULL || pair->n == 0)
+    size_t count = 0, shown = 0, metric = find_column(pairs, "metric"), difference = find_column(pairs, "difference");
+    for (size_t i = 0; find_column(pairs, "dataset") == SIZE_MAX && i < table_rows(pairs); i++) {
+        if (strcmp(table_cell_at(pairs, i, metric)->text, name) != 0 || isnan(real_at(pairs, i, difference)))
             continue;
         if (++count > FIGURE_ROWS)
             continue;
-        rows[shown++] = (struct figure_interval){
-            .label = report_format(call->report, "%s%s − %s", context_prefix(call, part, pair),
-                                   part->group[pair->other].name, part->group[pair->baseline].name),
-            .mean = pair->difference,
-            .low = pair->low,
-            .high = pair->high};
+        rows[shown++] =
+            (struct figure_interval){.label = report_format(call->report, "%s%s − %s", context_prefix(call, pairs, i),
+                                                            table_cell_at(pairs, i, metric - 1)->text,
+                                                            table_cell_at(pairs, i, metric - 2)->text),
+                                     .mean = real_at(pairs, i, difference),
+                                     .low = real_at(pairs, i, find_column(pairs, "low")),
+                                     .high = real_at(pairs, i, find_column(pairs, "high"))};
     }
-    *panel = (struct figure_panel){.title = metric->title, .interval = rows, .intervals = shown};
+    *panel = (struct figure_panel){.title = metric_find(name)->title, .interval = rows, .intervals = shown};
     return count;
 }
 
-static status draw(const struct section_call *call, const struct comparison *part, struct error *error)
+static status draw(const struct section_call *call, const struct table *table, struct error *error)
 {
     struct figure_panel panels[METRICS];
     struct figure_interval *rows = report_take(call->report, (size_t)METRICS * FIGURE_ROWS, sizeof *rows);
     size_t count = 0, shown = 0;
     TRY(report_check(call->report, error));
     for (size_t i = 0; i < METRICS; i++) {
-        size_t pairs = fill_panel(call, part, metric_find(metrics[i]), &panels[shown], rows + shown * FIGURE_ROWS);
+        size_t pairs = fill_panel(call, table, metrics[i], &panels[shown], rows + shown * FIGURE_ROWS);
         if (pairs == 0) /* Transfer of a single task */
             continue;
         count = pairs;
@@ -171,7 +123,7 @@ static status draw(const struct section_call *call, const struct comparison *par
         count > FIGURE_ROWS ? report_format(call->report, " The first %d of %zu pairs.", FIGURE_ROWS, count) : "";
     struct figure figure = {
         .name = section_name(call, "comparison"),
-        .title = report_format(call->report, "Differences by %s", part->by),
+        .title = report_format(call->report, "Differences by %s", call->report->comparison->by),
         .caption = report_format(call->report,
                                  "Mean differences over the seeds that both have, with 95%% intervals (Student); right "
                                  "of the dotted line the first is better. No interval where there is one seed.%s",
@@ -188,11 +140,11 @@ static status draw(const struct section_call *call, const struct comparison *par
     return section_figure(call, &figure, error);
 }
 
-static status show_table(const struct section_call *call, const struct comparison *part, enum comparison_part which,
-                         const char *name, const char *caption, struct error *error)
+static status show_table(const struct section_call *call, enum comparison_part which, const char *name,
+                         const char *caption, struct error *error)
 {
     struct table table = {0};
-    status result = compare_table(part, which, &table, error);
+    status result = compare_table(call->report->comparison, which, &table, error);
     if (result == OK && table_rows(&table) > 0)
         html_table(call->page,
                    &(struct html_table){
@@ -201,61 +153,75 @@ static status show_table(const struct section_call *call, const struct compariso
     return result;
 }
 
-static void show_words(const struct section_call *call, const struct comparison *part)
+static void add_words(const struct section_call *call, const struct table *words)
 {
-    bool open = part->pair_count <= OPEN_MOST;
+    bool open = table_rows(words) <= OPEN_MOST;
     if (!open)
         text_add(call->page, "<details><summary>In words</summary>\n");
     text_add(call->page, "<ul class=\"words\">\n");
-    for (size_t i = 0; i < part->pair_count; i++) {
+    for (size_t i = 0; i < table_rows(words); i++) {
         text_add(call->page, "<li>");
-        html_escape(call->page, context_prefix(call, part, &part->pair[i]));
-        html_escape(call->page, part->pair[i].words);
+        html_escape(call->page, context_prefix(call, words, i));
+        html_escape(call->page, table_cell_at(words, i, words->columns - 1)->text);
         text_add(call->page, "</li>\n");
     }
     text_add(call->page, open ? "</ul>\n" : "</ul></details>\n");
 }
 
 /* Of all boards together, so they stand once. */
-static void show_notes(const struct section_call *call)
+static void add_notes(const struct section_call *call, const struct table *notes)
 {
-    const struct comparison *all = call->report->comparison;
-    for (size_t i = 0; call->board == call->report->board && i < all->note_count; i++)
-        html_paragraph(call->page, "note", report_format(call->report, "%s.", all->note[i]));
+    for (size_t i = 0; call->board == call->report->board && i < table_rows(notes); i++)
+        html_paragraph(call->page, "note", report_format(call->report, "%s.", table_cell_at(notes, i, 0)->text));
 }
 
-static status show_contexts(const struct section_call *call, const struct comparison *part, struct error *error)
+/* Sentences, one by one. */
+static status show_sentences(const struct section_call *call, enum comparison_part which,
+                             void (*add)(const struct section_call *, const struct table *), struct error *error)
 {
-    bool open = part->context_count <= OPEN_MOST;
-    if (part->context_count < 2)
-        return OK;
-    if (!open)
-        text_add(call->page, "<details><summary>%zu contexts</summary>\n", part->context_count);
-    TRY(show_table(call, part, COMPARE_CONTEXTS, "contexts",
+    struct table table = {0};
+    status result = compare_table(call->report->comparison, which, &table, error);
+    if (result == OK)
+        add(call, &table);
+    table_free(&table);
+    return result;
+}
+
+static status show_contexts(const struct section_call *call, struct error *error)
+{
+    size_t contexts = call->report->comparison->contexts;
+    if (contexts > OPEN_MOST)
+        text_add(call->page, "<details><summary>%zu contexts</summary>\n", contexts);
+    TRY(show_table(call, COMPARE_CONTEXTS, "contexts",
                    "Runs stand beside one another where they agree in these settings.", error));
-    text_add(call->page, open ? "" : "</details>\n");
+    text_add(call->page, contexts > OPEN_MOST ? "</details>\n" : "");
     return OK;
 }
 
-static status show_numbers(const struct section_call *call, struct comparison *part, struct error *error)
+static status show_numbers(const struct section_call *call, size_t pairs, struct error *error)
 {
-    bool cut = part->sample_count > ROWS_MOST || part->pair_count > ROWS_MOST;
-    part->sample_count = part->sample_count < ROWS_MOST ? part->sample_count : ROWS_MOST;
-    part->pair_count = part->pair_count < ROWS_MOST ? part->pair_count : ROWS_MOST;
-    TRY(show_table(call, part, COMPARE_OVERVIEW, "overview",
+    struct comparison *all = call->report->comparison;
+    struct table groups = {0};
+    status result = compare_table(all, COMPARE_GROUPS, &groups, error);
+    bool cut = table_rows(&groups) > ROWS_MOST || pairs > ROWS_MOST;
+    table_free(&groups);
+    TRY(result);
+    TRY(show_table(call, COMPARE_OVERVIEW, "overview",
                    "In how many contexts one is above the other; supported: with p ≤ 0.05 after Holm's correction.",
                    error));
-    show_words(call, part);
-    TRY(show_contexts(call, part, error));
-    TRY(show_table(call, part, COMPARE_PAIRS, "comparison",
+    all->rows_most = ROWS_MOST;
+    TRY(show_sentences(call, COMPARE_WORDS, add_words, error));
+    TRY(show_contexts(call, error));
+    TRY(show_table(call, COMPARE_PAIRS, "comparison",
                    "Differences in points, over common seeds: mean, standard deviation, 95% interval (Student), median "
                    "(Hodges–Lehmann), effect size (Hedges' g of paired differences), p of the exact permutation test, "
                    "after Holm's correction, of Wilcoxon's exact test, of Student's.",
                    error));
     text_add(call->page, "<details><summary>Means of each group</summary>\n");
-    TRY(show_table(call, part, COMPARE_GROUPS, "groups",
+    TRY(show_table(call, COMPARE_GROUPS, "groups",
                    "Percent, over finished seeds, with standard deviation and 95% interval (Student).", error));
     text_add(call->page, "</details>\n");
+    all->rows_most = 0;
     if (cut)
         html_paragraph(call->page, "note",
                        report_format(call->report, "Cut to %d rows each; mtil compare has all.", ROWS_MOST));
@@ -265,17 +231,20 @@ static status show_numbers(const struct section_call *call, struct comparison *p
 status section_comparison(const struct section_call *call, struct error *error)
 {
     struct report *report = call->report;
-    struct comparison part;
+    struct table pairs = {0};
     if (report->not_compared != NULL && call->board == report->board)
         html_paragraph(call->page, "note", report->not_compared);
     if (report->comparison == NULL)
         return OK;
-    TRY(take_part(call, &part, error));
-    if (part.pair_count > 0) {
-        TRY(draw(call, &part, error));
-        TRY(show_numbers(call, &part, error));
-    }
-    if (part.group_count > 1)
-        show_notes(call);
-    return report_check(report, error);
+    TRY(show_board(call, error));
+    status result = compare_table(report->comparison, COMPARE_PAIRS, &pairs, error);
+    size_t count = table_rows(&pairs);
+    if (result == OK && count > 0)
+        result = draw(call, &pairs, error);
+    table_free(&pairs);
+    if (result == OK && count > 0)
+        result = show_numbers(call, count, error);
+    if (result == OK && report->comparison->groups > 1)
+        result = show_sentences(call, COMPARE_NOTES, add_notes, error);
+    return result == OK ? report_check(report, error) : result;
 }

@@ -1,0 +1,69 @@
+-- Groups of a context against one another: all of them, or each with the baseline.
+CREATE TEMP TABLE two AS
+SELECT iif(b.name IS request.baseline, b.grp, a.grp) AS baseline, iif(b.name IS request.baseline, a.grp, b.grp) AS other
+FROM request
+JOIN configuration AS a
+JOIN configuration AS b ON b.context = a.context AND b.grp > a.grp
+WHERE feasible AND (request.baseline IS NULL OR request.baseline IN (a.name, b.name))
+ORDER BY a.grp, b.grp;
+
+-- Differences that are the same on paper are the same: no deviation is made of what rounding left.
+CREATE TEMP TABLE difference AS
+SELECT two, metric, dataset, seed,
+       iif(max(value) OVER pair - min(value) OVER pair <= 1e-10, first_value(value) OVER pair, value) AS value
+FROM (SELECT two.rowid AS two, metric, dataset, seed,
+             iif(abs(b.value - a.value) <= 1e-10, 0.0, b.value - a.value) AS value
+      FROM two
+      JOIN configuration AS of_a ON of_a.grp = two.baseline
+      JOIN configuration AS of_b ON of_b.grp = two.other
+      JOIN measured AS a ON a.configuration = of_a.configuration
+      JOIN measured AS b USING (metric, dataset, seed)
+      WHERE b.configuration = of_b.configuration)
+WINDOW pair AS (PARTITION BY two, metric, dataset ORDER BY seed
+                ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING);
+
+CREATE INDEX temp.difference_of ON difference (two, metric, dataset, seed, value);
+
+-- Each test statistic is an aggregate over the differences. half: of the 95% interval.
+CREATE TEMP TABLE tested AS
+SELECT two.rowid AS two, a.metric AS metric, a.dataset AS dataset, count(value) AS n,
+       mean(value, seed) AS difference, sd(value, seed) AS sd, half_width(value, seed) AS half,
+       hodges_lehmann(value) AS median, hedges_g(value, seed) AS effect,
+       permutation_p(value, seed, draw_seed) AS p, wilcoxon_p(value) AS p_wilcoxon, paired_t_p(value, seed) AS p_t
+FROM request
+JOIN two
+JOIN sample AS a ON a.grp = two.baseline
+JOIN sample AS b ON b.grp = two.other AND b.metric = a.metric AND b.dataset = a.dataset
+LEFT JOIN difference ON difference.two = two.rowid AND difference.metric = a.metric AND difference.dataset = a.dataset
+GROUP BY two.rowid, a.metric, a.dataset;
+
+-- Holm's correction, of means and of datasets each for themselves; family: tests that are corrected together.
+CREATE TEMP TABLE pair AS
+SELECT place, context.context AS context, two.baseline AS baseline, other, metric, dataset, n, difference, sd, difference - half AS low,
+       difference + half AS high, median, effect, p,
+       iif(p IS NULL, NULL, max(min(1.0, (family + 1 - rank) * p)) OVER (PARTITION BY dataset = 0 ORDER BY rank))
+           AS p_holm,
+       p_wilcoxon, p_t, iif(detect > 0 AND sd > 0, seeds_needed(detect / sd), NULL) AS seeds_needed, family
+FROM (SELECT tested.rowid AS place, *, count(p) OVER (PARTITION BY dataset = 0) AS family,
+             row_number() OVER (PARTITION BY dataset = 0 ORDER BY p IS NULL, p, tested.rowid) AS rank
+      FROM tested)
+JOIN request
+JOIN two ON two.rowid = two
+JOIN configuration AS context ON context.grp = two.baseline
+ORDER BY place;
+
+-- The same two groups in all contexts that have both; of one dataset where no means were asked for.
+CREATE TEMP TABLE overview AS
+SELECT min(place) AS place, a AS baseline, b AS other, metric, contexts, sum(difference / contexts) AS difference,
+       min(difference) AS least, max(difference) AS most, sum(difference > 0) AS above,
+       sum(difference > 0 AND p_holm <= 0.05) AS supported_above, sum(difference < 0) AS below,
+       sum(difference < 0 AND p_holm <= 0.05) AS supported_below
+FROM (SELECT pair.*, a.name AS a, b.name AS b, count(*) OVER (PARTITION BY a.name, b.name, metric) AS contexts
+      FROM pair
+      JOIN configuration AS a ON a.grp = baseline
+      JOIN configuration AS b ON b.grp = other
+      WHERE n > 0 AND (dataset = 0 OR NOT EXISTS (SELECT 1 FROM pair WHERE dataset = 0))
+      ORDER BY a.name, b.name, metric, place)
+WHERE contexts > 1
+GROUP BY a, b, metric
+ORDER BY place;

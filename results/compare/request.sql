@@ -1,0 +1,5 @@
+CREATE TEMP TABLE request (status TEXT, only_dataset TEXT, detect REAL, draw_seed INTEGER, baseline TEXT, datasets INTEGER,
+                           feasible INTEGER);
+CREATE TEMP TABLE only_group (name TEXT);
+CREATE TEMP TABLE note (place INTEGER PRIMARY KEY, note TEXT);
+CREATE TEMP TABLE board (run INTEGER PRIMARY KEY); -- whose groups are shown
