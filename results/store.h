@@ -5,7 +5,7 @@
  *     struct run_start start;
  *     TRY(store_run_start(store, &description, &start, error));     // finds or creates the run, and locks it
  *     store_begin(store);
- *     TRY(store_add_step(store, start.run, &(struct step_row){.task = 0, .iteration = 100, .loss = 1.25}, error));
+ *     TRY(store_add(store, start.run, "steps", NAMED({"task", value_integer(0)}, {"loss", value_real(1.25)}, …), error));
  *     TRY(store_commit(store, error));
  *     TRY(store_run_end(store, start.run, RUN_FINISHED, NULL, error));
  *     store_close(store);
@@ -27,6 +27,7 @@
 #include "core/status.h"
 #include "results/metrics.h"
 #include "results/store/per_image.h"
+#include "results/store/value.h"
 
 struct stop; /* core/stop.h */
 struct store;
@@ -60,8 +61,7 @@ const char *store_path(const struct store *store); /* borrowed until close */
 status store_check(struct store *store, struct error *error);
 
 /* Rows are kept in memory from here on, until store_commit writes them in one short transaction: hours may lie between
- * the two, and other processes write the same file meanwhile. Only tasks (store_add_task) are written at once. An error
- * in a row is reported when the row is written. A failed store_commit keeps the rows in memory and leaves none in the
+ * the two, and other processes write the same file meanwhile. An error in a row is reported when the row is written. A failed store_commit keeps the rows in memory and leaves none in the
  * file; it also fails when the file, its lock file or rows of the run were removed meanwhile. */
 void store_begin(struct store *store);
 status store_commit(struct store *store, struct error *error); /* harmless without store_begin, like the next one */
@@ -129,7 +129,7 @@ enum run_claim { RUN_GOES_ON, RUN_ANEW };
 status store_run_claim(struct store *store, int64_t run, enum run_claim claim,
                        const struct run_description *description, struct run_start *start, struct error *error);
 
-/* The folder of a run's files. The caller frees; NULL when it is not known. ERROR_ARGUMENT when there is no such run. */
+/* The folder of a run's files. The caller frees; NULL when it is not known. */
 status store_run_folder(struct store *store, int64_t run, char **folder, struct error *error);
 
 /* Replaces the inputs of a run, and the hash that follows from them. */
@@ -154,14 +154,6 @@ status store_find_unfinished(struct store *store, const char *settings_hash, int
                              struct unfinished_runs *found, struct error *error);
 void unfinished_runs_free(struct unfinished_runs *found);
 
-/* A process that works on a run, with its build and its machine. All strings but the last two are required. */
-struct session_row {
-    const char *program_version, *program_commit; /* commit NULL: not built from a checkout */
-    const char *command_line, *compiler, *libraries, *cpu;
-    const char *gpu, *driver; /* NULL: none was used */
-};
-status store_add_session(struct store *store, int64_t run, const struct session_row *row, struct error *error);
-
 /* Records how a run ended (message: why it failed, or NULL) and unlocks it. The lock is released even on failure.
  * RUN_FINISHED succeeds only when the file, opened anew by its path, has all rows of the run that this store wrote, or
  * found at the last rewind. */
@@ -184,38 +176,15 @@ status store_run_rewind(struct store *store, int64_t run, int64_t task, int64_t 
 status store_digest_rows(struct store *store, int64_t run, int64_t task, int64_t iteration, int64_t *digest,
                          struct error *error);
 
-/* Rows. Indices count from 0, iterations from 1; `encoder` is "image" or "text"; writing an existing row is
- * ERROR_ARGUMENT. Strings and arrays are borrowed for the call. */
-struct task_row {
-    int64_t task;
-    const char *name; /* the dataset's */
-    int64_t classes, training_images, test_images;
-    int64_t missing_images;    /* listed but missing, left out of both */
-    int64_t unreadable_images; /* cannot be decoded, left out of both */
-    const char *test_digest; /* of the test items in order, so that runs can be compared image by image; may be NULL */
-};
-/* An existing task with the same values is accepted, because a resumed run describes its tasks again. */
-status store_add_task(struct store *store, int64_t run, const struct task_row *row, struct error *error);
+/* Adds a row to a table of schema.sql, which says what its columns are; those that are not named are null. Not to be named:
+ * `run`, numbers that count rows, `started` and `position`. Strings and bytes are borrowed for the call.
+ *
+ * ERROR_ARGUMENT for a row with the key of an existing one, but: an artifact replaces it, a similarity is left out, and a
+ * task, its classes and its labels, which a resumed run describes again, have to be the same. */
+status store_add(struct store *store, int64_t run, const char *table, const struct named_value *row, size_t count,
+                 struct error *error);
 
-/* Changes the numbers of training images of an existing task, whose data were repaired before it was trained. */
-status store_change_task(struct store *store, int64_t run, const struct task_row *row, struct error *error);
-
-/* The classes of a task, by label. Existing ones with the same names are accepted. */
-status store_add_task_classes(struct store *store, int64_t run, int64_t task, const char *const *names, size_t count,
-                              struct error *error);
-
-/* The true classes of a task's test images, in order. Existing ones are accepted if they are the same. */
-status store_add_test_labels(struct store *store, int64_t run, int64_t task, const uint16_t *labels, size_t count,
-                             struct error *error);
-
-/* labels [count], which the caller frees; NULL and 0 when they were not kept. */
-status store_read_test_labels(struct store *store, int64_t run, int64_t task, uint16_t **labels, size_t *count,
-                              struct error *error);
-
-/* Mean cosine between the class names of two tasks, task ≤ other; NAN: there is none. An existing value is kept. */
-status store_add_task_similarity(struct store *store, int64_t run, int64_t task, int64_t other, double cosine,
-                                 struct error *error);
-
+/* With the results per image in a row of their own. */
 struct evaluation_row {
     int64_t after_task; /* the last task trained; −1: zero-shot CLIP */
     int64_t task;
@@ -224,111 +193,13 @@ struct evaluation_row {
 };
 status store_add_evaluation(struct store *store, int64_t run, const struct evaluation_row *row, struct error *error);
 
-/* Selections of each expert of one block over one task, [experts]. */
-struct expert_counts_row {
-    int64_t task, block;
-    const char *encoder;
-    const uint64_t *counts;
-    size_t experts;
-};
-status store_add_expert_counts(struct store *store, int64_t run, const struct expert_counts_row *row,
-                               struct error *error);
+/* The true classes of a task's test images, in order. */
+status store_add_test_labels(struct store *store, int64_t run, int64_t task, const uint16_t *labels, size_t count,
+                             struct error *error);
 
-enum expert_event { EVENT_MERGE, EVENT_SKIP, EVENT_FREEZE };
-
-/* merge: target becomes Σ weight · source; skip: `reason` prevented a merge; freeze: target is frozen after the
- * task. */
-struct expert_event_row {
-    enum expert_event event;
-    int64_t task, iteration; /* a freeze's iteration is the task's last */
-    const char *encoder;
-    int64_t block;
-    int64_t target; /* −1: none was free */
-    size_t sources; /* at most 16; the paper's t1 and t2 */
-    const int64_t *source;
-    const double *weight; /* NULL: equal */
-    const char *reason;   /* of a skip, else NULL */
-};
-status store_add_expert_event(struct store *store, int64_t run, const struct expert_event_row *row,
-                              struct error *error);
-
-/* The effect of a merge over the next `iterations` of its task, at most 50; NAN: unknown. */
-struct merge_effect_row {
-    int64_t task, iteration; /* of the merge, */
-    const char *encoder;
-    int64_t block, position;    /* as in its expert_event_row */
-    int64_t known;              /* iteration after which it was known; one more than the task has: its end */
-    int64_t iterations, chosen; /* choices of the merged expert */
-    int64_t choices;            /* choices of any expert of the block */
-    double loss_before, loss_after, distance;
-};
-status store_add_merge_effect(struct store *store, int64_t run, const struct merge_effect_row *row,
-                              struct error *error);
-
-/* Test images of `task` sent to each router; counts[0] is zero-shot CLIP, counts[1 + t] router t. Zeros are not
- * stored. */
-struct router_choices_row {
-    int64_t after_task, task;
-    const uint64_t *counts;
-    size_t routers; /* counts has one more */
-};
-status store_add_router_choices(struct store *store, int64_t run, const struct router_choices_row *row,
-                                struct error *error);
-
-/* How often test images of each class of `task` chose each expert of one block of the image tower; its evaluation must
- * exist. Zeros are not stored. */
-struct class_experts_row {
-    int64_t after_task, task, block;
-    const uint64_t *counts; /* [classes, experts] */
-    const double *gates;    /* likewise: sums over the choices; NULL: not known */
-    size_t classes, experts;
-};
-status store_add_class_experts(struct store *store, int64_t run, const struct class_experts_row *row,
-                               struct error *error);
-
-/* The expert that each patch of a test image of `task` chose first in one block of the image tower; its evaluation must
- * exist. */
-struct patch_experts_row {
-    int64_t after_task, task, image, block; /* image: its place in the test list */
-    const char *file;
-    const int32_t *experts; /* [patches], row by row */
-    size_t patches, width;  /* width: patches in a row */
-};
-status store_add_patch_experts(struct store *store, int64_t run, const struct patch_experts_row *row,
-                               struct error *error);
-
-/* The error above which a task's autoencoder gives an image to zero-shot CLIP; infinite: never. */
-status store_add_selector_threshold(struct store *store, int64_t run, int64_t task, double threshold,
-                                    struct error *error);
-
-/* balance_loss: of all blocks, without its weight; NAN where there is none. */
-struct step_row {
-    int64_t task, iteration;
-    double loss, learning_rate, balance_loss;
-};
-status store_add_step(struct store *store, int64_t run, const struct step_row *row, struct error *error);
-
-/* Iterations of a task that changed nothing because their loss or gradients were not finite (on_nan: skip); at least 1. */
-status store_add_skipped_steps(struct store *store, int64_t run, int64_t task, int64_t steps, struct error *error);
-
-struct timing_row {
-    int64_t task, iteration; /* where the phase ended; task −1: before the first */
-    const char *phase;       /* "train", "evaluate", "features", "selector" */
-    double seconds;
-    int64_t iterations, images; /* done in that time; 0 when that means nothing */
-    int64_t peak_bytes;         /* highest resident memory so far; 0 when unknown */
-};
-status store_add_timing(struct store *store, int64_t run, const struct timing_row *row, struct error *error);
-
-/* A file beside the database. One of the same kind and task is replaced. */
-struct artifact_row {
-    int64_t task;     /* −1: of the whole run */
-    const char *kind; /* "adapters", "weights", "selector", "resume" */
-    const char *path;
-    int64_t bytes;
-    const char *digest; /* digest_text's form; NULL: not taken */
-};
-status store_add_artifact(struct store *store, int64_t run, const struct artifact_row *row, struct error *error);
+/* Changes the numbers of training images of an existing task, whose data were repaired before it was trained. */
+status store_change_task(struct store *store, int64_t run, int64_t task, int64_t training_images, int64_t missing,
+                         int64_t unreadable, struct error *error);
 
 /* ERROR_FORMAT for a number of tasks that the schema does not allow; a file from elsewhere may have any number. */
 status store_check_tasks(const struct store *store, int64_t run, int64_t tasks, struct error *error);

@@ -1,7 +1,9 @@
 #include "harness/run/recorder.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "core/alloc.h"
 #include "core/file.h"
@@ -75,13 +77,12 @@ status record_start(struct recorder *r, const struct inputs *inputs, const struc
 
 static status record_classes(const struct recorder *r, const struct task *task, struct error *error)
 {
-    size_t count = dataset_classes(task->dataset);
-    const char **names = xmalloc(array_size(count, sizeof *names));
-    for (size_t c = 0; c < count; c++)
-        names[c] = dataset_class_name(task->dataset, c);
-    status result = store_add_task_classes(r->store, r->run, (int64_t)task->index, names, count, error);
-    free(names);
-    return result;
+    for (size_t c = 0; c < dataset_classes(task->dataset); c++)
+        TRY(store_add(r->store, r->run, "task_classes",
+                      NAMED({"task", value_integer((int64_t)task->index)}, {"class", value_integer((int64_t)c)},
+                            {"name", value_text(dataset_class_name(task->dataset, c))}),
+                      error));
+    return OK;
 }
 
 static status record_labels(const struct recorder *r, const struct task *task, struct error *error)
@@ -105,43 +106,49 @@ static status record_details(const struct recorder *r, struct error *error)
         TRY(images || cut != NULL ? record_classes(r, task, error) : OK);
         TRY(images ? record_labels(r, task, error) : OK);
         for (size_t other = k; cut != NULL && other < cut->tasks; other++)
-            TRY(store_add_task_similarity(r->store, r->run, (int64_t)k, (int64_t)other,
-                                          cut->cosines[k * cut->tasks + other], error));
+            TRY(store_add(r->store, r->run, "task_similarities",
+                          NAMED({"task", value_integer((int64_t)k)}, {"other", value_integer((int64_t)other)},
+                                {"cosine", value_real(cut->cosines[k * cut->tasks + other])}),
+                          error));
     }
     return OK;
 }
 
-/* digest: memory for the digest of the row. */
-static struct task_row describe_task(const struct task *task, char digest[DIGEST_SIZE])
+static int64_t count_unreadable(const struct task *task)
 {
+    return (int64_t)(task->survey.splits[SPLIT_TRAIN].unreadable + task->survey.splits[SPLIT_TEST].unreadable);
+}
+
+static status record_task(const struct recorder *r, const struct task *task, struct error *error)
+{
+    char digest[DIGEST_SIZE];
     dataset_digest_items(task->dataset, SPLIT_TEST, digest);
-    return (struct task_row){.task = (int64_t)task->index,
-                             .name = task->settings.name,
-                             .classes = (int64_t)dataset_classes(task->dataset),
-                             .training_images = (int64_t)dataset_size(task->dataset, SPLIT_TRAIN),
-                             .test_images = (int64_t)dataset_size(task->dataset, SPLIT_TEST),
-                             .test_digest = digest,
-                             .missing_images = (int64_t)dataset_missing(task->dataset),
-                             .unreadable_images = (int64_t)(task->survey.splits[SPLIT_TRAIN].unreadable +
-                                                            task->survey.splits[SPLIT_TEST].unreadable)};
+    return store_add(r->store, r->run, "tasks",
+                     NAMED({"task", value_integer((int64_t)task->index)}, {"name", value_text(task->settings.name)},
+                           {"classes", value_integer((int64_t)dataset_classes(task->dataset))},
+                           {"training_images", value_integer((int64_t)dataset_size(task->dataset, SPLIT_TRAIN))},
+                           {"test_images", value_integer((int64_t)dataset_size(task->dataset, SPLIT_TEST))},
+                           {"test_digest", value_text(digest)},
+                           {"missing_images", value_integer((int64_t)dataset_missing(task->dataset))},
+                           {"unreadable_images", value_integer(count_unreadable(task))}),
+                     error);
 }
 
 status record_tasks(const struct recorder *r, struct error *error)
 {
-    for (size_t k = 0; k < r->experiment->data.task_count; k++) {
-        char digest[DIGEST_SIZE];
-        struct task_row row = describe_task(&r->experiment->data.tasks[k], digest);
-        TRY(store_add_task(r->store, r->run, &row, error));
-    }
-    return record_details(r, error);
+    store_begin(r->store);
+    for (size_t k = 0; k < r->experiment->data.task_count; k++)
+        TRY(record_task(r, &r->experiment->data.tasks[k], error));
+    TRY(record_details(r, error));
+    return store_commit(r->store, error);
 }
 
 status record_mended(const struct recorder *r, const struct inputs *inputs, struct error *error)
 {
     for (size_t k = 0; k < r->experiment->data.task_count; k++) {
-        char digest[DIGEST_SIZE];
-        struct task_row row = describe_task(&r->experiment->data.tasks[k], digest);
-        TRY(store_change_task(r->store, r->run, &row, error));
+        const struct task *task = &r->experiment->data.tasks[k];
+        TRY(store_change_task(r->store, r->run, (int64_t)k, (int64_t)dataset_size(task->dataset, SPLIT_TRAIN),
+                              (int64_t)dataset_missing(task->dataset), count_unreadable(task), error));
     }
     return store_run_change_inputs(r->store, r->run, inputs->hash, inputs->rows, inputs->count, error);
 }
@@ -167,15 +174,20 @@ status record_session(const struct recorder *r, struct error *error)
     program_add_cpu(&cpu);
     if (computes_there && backend_gpus(&gpus, &none) == OK)
         name_gpus(r->experiment, &gpus, &gpu);
-    struct session_row row = {.program_version = MTIL_VERSION,
-                              .program_commit = *program_commit() != 0 ? program_commit() : NULL,
-                              .command_line = command.data,
-                              .compiler = program_compiler(),
-                              .libraries = libraries.data,
-                              .cpu = cpu.data,
-                              .gpu = gpu.data,
-                              .driver = gpus.count > 0 ? gpus.versions : NULL};
-    status result = store_add_session(r->store, r->run, &row, error);
+    char host[256] = "";
+    gethostname(host, sizeof host - 1);
+    bool failed = command.failed || libraries.failed || cpu.failed || gpu.failed;
+    status result =
+        failed
+            ? error_set(error, ERROR_MEMORY, "results: no memory to describe the program")
+            : store_add(r->store, r->run, "sessions",
+                        NAMED({"host", value_text(host)}, {"program_version", value_text(MTIL_VERSION)},
+                              {"program_commit", value_text(*program_commit() ? program_commit() : NULL)},
+                              {"command_line", value_text(command.data)}, {"compiler", value_text(program_compiler())},
+                              {"libraries", value_text(libraries.data)}, {"cpu", value_text(cpu.data)},
+                              {"gpu", value_text(gpu.data)},
+                              {"driver", value_text(gpus.count > 0 ? gpus.versions : NULL)}),
+                        error);
     text_free(&command);
     text_free(&libraries);
     text_free(&cpu);
@@ -190,9 +202,14 @@ static status record_routers(const struct recorder *r, int64_t after_task, const
     uint64_t *counts = xcalloc(tasks + 1, sizeof *counts);
     for (size_t i = 0; i < set->n; i++)
         counts[set->router[i] + 1]++;
-    struct router_choices_row row = {
-        .after_task = after_task, .task = (int64_t)set->task->index, .counts = counts, .routers = tasks};
-    status result = store_add_router_choices(r->store, r->run, &row, error);
+    status result = OK;
+    for (size_t i = 0; i <= tasks && result == OK; i++)
+        if (counts[i] > 0)
+            result = store_add(
+                r->store, r->run, "router_choices",
+                NAMED({"after_task", value_integer(after_task)}, {"task", value_integer((int64_t)set->task->index)},
+                      {"router", value_integer((int64_t)i - 1)}, {"count", value_integer((int64_t)counts[i])}),
+                error);
     free(counts);
     return result;
 }
@@ -202,21 +219,33 @@ static int64_t block_of(const struct recorder *r, enum tower tower, size_t bank)
     return (int64_t)r->experiment->model.adapters->towers[tower].banks[bank].block;
 }
 
+/* Of one block, [classes, experts]: counts of choices, and the sums of their gates. */
+static status record_block(const struct recorder *r, int64_t after_task, const struct test_set *set, size_t block,
+                           struct error *error)
+{
+    const struct class_experts *experts = &set->experts;
+    size_t cells = experts->classes * experts->experts;
+    const uint64_t *counts = experts->counts + block * cells;
+    const double *gates = experts->gates + block * cells;
+    size_t number = adapters_decision_block(r->experiment->model.adapters, TOWER_IMAGE, block);
+    for (size_t i = 0; i < cells; i++)
+        if (counts[i] > 0)
+            TRY(store_add(r->store, r->run, "class_experts",
+                          NAMED({"task", value_integer((int64_t)set->task->index)},
+                                {"after_task", value_integer(after_task)}, {"block", value_integer((int64_t)number)},
+                                {"class", value_integer((int64_t)(i / experts->experts))},
+                                {"expert", value_integer((int64_t)(i % experts->experts))},
+                                {"count", value_integer((int64_t)counts[i])},
+                                {"gate", value_real(gates[i] / (double)counts[i])}),
+                          error));
+    return OK;
+}
+
 static status record_class_experts(const struct recorder *r, int64_t after_task, const struct test_set *set,
                                    struct error *error)
 {
-    const struct class_experts *experts = &set->experts;
-    for (size_t b = 0; experts->counts != NULL && b < experts->blocks; b++) {
-        struct class_experts_row row = {
-            .after_task = after_task,
-            .task = (int64_t)set->task->index,
-            .block = (int64_t)adapters_decision_block(r->experiment->model.adapters, TOWER_IMAGE, b),
-            .counts = experts->counts + b * experts->classes * experts->experts,
-            .gates = experts->gates + b * experts->classes * experts->experts,
-            .classes = experts->classes,
-            .experts = experts->experts};
-        TRY(store_add_class_experts(r->store, r->run, &row, error));
-    }
+    for (size_t b = 0; set->experts.counts != NULL && b < set->experts.blocks; b++)
+        TRY(record_block(r, after_task, set, b, error));
     return OK;
 }
 
@@ -238,16 +267,20 @@ static status record_patches_of(const struct recorder *r, int64_t after_task, co
     char *file = file_of(set, item);
     status result = OK;
     for (size_t b = 0; result == OK && b < patches->blocks; b++) {
-        struct patch_experts_row row = {
-            .after_task = after_task,
-            .task = (int64_t)set->task->index,
-            .image = (int64_t)item,
-            .block = (int64_t)adapters_decision_block(r->experiment->model.adapters, TOWER_IMAGE, b),
-            .file = file,
-            .width = patches->side,
-            .patches = count,
-            .experts = patches->experts + (image * patches->blocks + b) * count};
-        result = store_add_patch_experts(r->store, r->run, &row, error);
+        struct text experts = {0};
+        for (size_t i = 0; i < count; i++)
+            text_add(&experts, "%s%" PRId32, i > 0 ? "," : "[",
+                     patches->experts[(image * patches->blocks + b) * count + i]);
+        text_add(&experts, "]");
+        size_t block = adapters_decision_block(r->experiment->model.adapters, TOWER_IMAGE, b);
+        result =
+            store_add(r->store, r->run, "patch_experts",
+                      NAMED({"task", value_integer((int64_t)set->task->index)},
+                            {"after_task", value_integer(after_task)}, {"image", value_integer((int64_t)item)},
+                            {"block", value_integer((int64_t)block)}, {"file", value_text(file)},
+                            {"width", value_integer((int64_t)patches->side)}, {"experts", value_text(experts.data)}),
+                      error);
+        text_free(&experts);
     }
     free(file);
     return result;
@@ -282,44 +315,60 @@ status record_evaluation(const struct recorder *r, int64_t after_task, const str
     return routed ? record_routers(r, after_task, set, error) : OK;
 }
 
+/* Empty where t1 and t2 suffice: "[[3,0.5],[0,0.3],[7,0.2]]". */
+static void add_mixture(struct text *mixture, const struct merge *merge)
+{
+    double equal = 1.0 / (double)merge->sources;
+    bool weighted = false, plain = merge->sources <= 2;
+    for (size_t i = 0; i < merge->sources; i++)
+        weighted = weighted || merge->weight[i] != 0;
+    for (size_t i = 0; weighted && i < merge->sources; i++)
+        plain = plain && (double)merge->weight[i] == equal;
+    for (size_t i = 0; !plain && i < merge->sources; i++)
+        text_add(mixture, "%s[%" PRId64 ",%.17g]", i ? "," : "[", (int64_t)merge->source[i],
+                 weighted ? (double)merge->weight[i] : equal);
+    text_add(mixture, "%s", plain ? "" : "]");
+}
+
+static struct value source_value(const struct merge *merge, size_t index)
+{
+    return index < merge->sources ? value_integer(merge->source[index]) : value_null();
+}
+
 static status record_merge(const struct recorder *r, size_t task, size_t iteration, const struct expert_change *change,
                            struct error *error)
 {
     const struct merge *merge = &change->merge;
-    int64_t sources[MERGE_SOURCES];
-    double weights[MERGE_SOURCES];
-    bool weighted = false;
-    for (size_t i = 0; i < merge->sources; i++) {
-        sources[i] = merge->source[i];
-        weights[i] = (double)merge->weight[i];
-        weighted = weighted || weights[i] != 0;
-    }
     bool done = change->kind == CHANGE_MERGE;
-    struct expert_event_row row = {.event = done ? EVENT_MERGE : EVENT_SKIP,
-                                   .task = (int64_t)task,
-                                   .iteration = (int64_t)iteration,
-                                   .encoder = encoders[change->tower],
-                                   .block = block_of(r, change->tower, merge->block),
-                                   .target = merge->target,
-                                   .sources = merge->sources,
-                                   .source = sources,
-                                   .weight = weighted ? weights : NULL,
-                                   .reason = done ? NULL : merge_skip_name(merge->skip)};
-    return store_add_expert_event(r->store, r->run, &row, error);
+    struct text mixture = {0};
+    add_mixture(&mixture, merge);
+    if (mixture.failed)
+        return error_set(error, ERROR_MEMORY, "results: no memory for a mixture");
+    status result =
+        store_add(r->store, r->run, "expert_events",
+                  NAMED({"task", value_integer((int64_t)task)}, {"iteration", value_integer((int64_t)iteration)},
+                        {"encoder", value_text(encoders[change->tower])},
+                        {"block", value_integer(block_of(r, change->tower, merge->block))},
+                        {"event", value_text(done ? "merge" : "skip")},
+                        {"target", merge->target >= 0 ? value_integer(merge->target) : value_null()},
+                        {"t1", source_value(merge, 0)}, {"t2", source_value(merge, 1)},
+                        {"mixture", value_text(mixture.size ? mixture.data : NULL)},
+                        {"reason", value_text(done ? NULL : merge_skip_name(merge->skip))}),
+                  error);
+    text_free(&mixture);
+    return result;
 }
 
 static status record_freezes(const struct recorder *r, size_t task, size_t iteration,
                              const struct expert_change *change, struct error *error)
 {
-    for (size_t i = 0; i < change->merge.sources; i++) {
-        struct expert_event_row row = {.event = EVENT_FREEZE,
-                                       .task = (int64_t)task,
-                                       .iteration = (int64_t)iteration,
-                                       .encoder = encoders[change->tower],
-                                       .block = block_of(r, change->tower, change->merge.block),
-                                       .target = change->merge.source[i]};
-        TRY(store_add_expert_event(r->store, r->run, &row, error));
-    }
+    for (size_t i = 0; i < change->merge.sources; i++)
+        TRY(store_add(r->store, r->run, "expert_events",
+                      NAMED({"task", value_integer((int64_t)task)}, {"iteration", value_integer((int64_t)iteration)},
+                            {"encoder", value_text(encoders[change->tower])},
+                            {"block", value_integer(block_of(r, change->tower, change->merge.block))},
+                            {"event", value_text("freeze")}, {"target", value_integer(change->merge.source[i])}),
+                      error));
     return OK;
 }
 
@@ -328,19 +377,17 @@ static status record_effects(const struct recorder *r, size_t task, struct error
     struct merge_effect_list *effects = &r->experiment->effects;
     for (size_t i = 0; i < effects->count; i++) {
         const struct merge_effect *effect = &effects->effects[i];
-        struct merge_effect_row row = {.task = (int64_t)task,
-                                       .iteration = (int64_t)effect->iteration,
-                                       .encoder = encoders[effect->tower],
-                                       .block = block_of(r, effect->tower, effect->block),
-                                       .position = (int64_t)effect->position,
-                                       .known = (int64_t)effect->known,
-                                       .iterations = (int64_t)effect->iterations,
-                                       .chosen = effect->chosen,
-                                       .choices = effect->choices,
-                                       .loss_before = effect->loss_before,
-                                       .loss_after = effect->loss_after,
-                                       .distance = effect->distance};
-        TRY(store_add_merge_effect(r->store, r->run, &row, error));
+        TRY(store_add(
+            r->store, r->run, "merge_effects",
+            NAMED({"task", value_integer((int64_t)task)}, {"iteration", value_integer((int64_t)effect->iteration)},
+                  {"encoder", value_text(encoders[effect->tower])},
+                  {"block", value_integer(block_of(r, effect->tower, effect->block))},
+                  {"position", value_integer((int64_t)effect->position)},
+                  {"known", value_integer((int64_t)effect->known)},
+                  {"iterations", value_integer((int64_t)effect->iterations)}, {"chosen", value_integer(effect->chosen)},
+                  {"choices", value_integer(effect->choices)}, {"loss_before", value_real(effect->loss_before)},
+                  {"loss_after", value_real(effect->loss_after)}, {"distance", value_real(effect->distance)}),
+            error));
     }
     effects->count = 0;
     return OK;
@@ -362,26 +409,26 @@ status record_counts(const struct recorder *r, size_t task, struct error *error)
     if (adapters == NULL)
         return OK;
     int32_t counts[ADAPTER_EXPERTS];
-    uint64_t wide[ADAPTER_EXPERTS];
     size_t experts = adapters->settings.experts;
     for (int t = 0; t < TOWERS; t++)
         for (size_t b = 0; b < adapters->towers[t].blocks; b++) {
             TRY(adapters_read_counts(adapters, (enum tower)t, b, counts, error));
             for (size_t e = 0; e < experts; e++)
-                wide[e] = (uint64_t)counts[e];
-            struct expert_counts_row row = {.task = (int64_t)task,
-                                            .block = block_of(r, (enum tower)t, b),
-                                            .encoder = encoders[t],
-                                            .counts = wide,
-                                            .experts = experts};
-            TRY(store_add_expert_counts(r->store, r->run, &row, error));
+                TRY(store_add(r->store, r->run, "expert_counts",
+                              NAMED({"task", value_integer((int64_t)task)}, {"encoder", value_text(encoders[t])},
+                                    {"block", value_integer(block_of(r, (enum tower)t, b))},
+                                    {"expert", value_integer((int64_t)e)}, {"count", value_integer(counts[e])}),
+                              error));
         }
     return OK;
 }
 
 status record_threshold(const struct recorder *r, const struct selector *selector, size_t task, struct error *error)
 {
-    return store_add_selector_threshold(r->store, r->run, (int64_t)task, (double)selector->thresholds[task], error);
+    return store_add(
+        r->store, r->run, "selector_thresholds",
+        NAMED({"task", value_integer((int64_t)task)}, {"threshold", value_real((double)selector->thresholds[task])}),
+        error);
 }
 
 status record_file(const struct recorder *r, int64_t task, const char *kind, const char *path, struct error *error)
@@ -390,6 +437,8 @@ status record_file(const struct recorder *r, int64_t task, const char *kind, con
     char digest[DIGEST_SIZE];
     TRY(file_size(path, &bytes, error));
     TRY(digest_file(path, digest, error));
-    struct artifact_row row = {.task = task, .kind = kind, .path = path, .bytes = (int64_t)bytes, .digest = digest};
-    return store_add_artifact(r->store, r->run, &row, error);
+    return store_add(r->store, r->run, "artifacts",
+                     NAMED({"task", value_integer(task)}, {"kind", value_text(kind)}, {"path", value_text(path)},
+                           {"bytes", value_integer((int64_t)bytes)}, {"digest", value_text(digest)}),
+                     error);
 }

@@ -60,14 +60,12 @@ static int64_t peak_bytes(void)
 static status record_time(struct run *r, int64_t task, int64_t iteration, const char *phase, double since,
                           int64_t iterations, int64_t images, struct error *error)
 {
-    struct timing_row row = {.task = task,
-                             .iteration = iteration,
-                             .phase = phase,
-                             .seconds = clock_seconds() - since,
-                             .iterations = iterations,
-                             .images = images,
-                             .peak_bytes = peak_bytes()};
-    return store_add_timing(r->sequence->store, r->recorder.run, &row, error);
+    return store_add(r->sequence->store, r->recorder.run, "timings",
+                     NAMED({"task", value_integer(task)}, {"iteration", value_integer(iteration)},
+                           {"phase", value_text(phase)}, {"seconds", value_real(clock_seconds() - since)},
+                           {"iterations", value_count(iterations)}, {"images", value_count(images)},
+                           {"peak_bytes", value_count(peak_bytes())}),
+                     error);
 }
 
 /* A folder that was replaced is no longer locked, and the resume file would get into a foreign folder. */
@@ -122,12 +120,12 @@ static status after_iteration(void *context, const struct step_report *report, s
     TRY(record_changes(&r->recorder, task, report->iteration, error));
     if (report->looked) {
         r->last_loss = isfinite(report->loss) ? report->loss : r->last_loss;
-        struct step_row row = {.task = (int64_t)task,
-                               .iteration = (int64_t)report->iteration,
-                               .loss = report->loss,
-                               .balance_loss = report->balance,
-                               .learning_rate = report->rate};
-        TRY(store_add_step(r->sequence->store, r->recorder.run, &row, error));
+        TRY(store_add(r->sequence->store, r->recorder.run, "steps",
+                      NAMED({"task", value_integer((int64_t)task)},
+                            {"iteration", value_integer((int64_t)report->iteration)},
+                            {"loss", value_real(report->loss)}, {"learning_rate", value_real(report->rate)},
+                            {"balance_loss", value_real(report->balance)}),
+                      error));
     }
     r->work.done[WORK_TRAINING] = r->before + (double)report->iteration * r->iteration;
     progress_report(r->sequence->progress, &(struct progress_state){.activity = "train",
@@ -160,7 +158,8 @@ static status record_skipped_steps(struct run *r, size_t task, struct error *err
         "%s: %zu of %zu iterations were left out, the first of them iteration %zu: their loss or gradients were not "
         "finite (training.on_nan=skip)",
         r->task->settings.name, steps, r->task->settings.iterations, first);
-    return store_add_skipped_steps(r->sequence->store, r->recorder.run, (int64_t)task, (int64_t)steps, error);
+    return store_add(r->sequence->store, r->recorder.run, "skipped_steps",
+                     NAMED({"task", value_integer((int64_t)task)}, {"steps", value_integer((int64_t)steps)}), error);
 }
 
 static status train(struct run *r, size_t task, size_t first, struct error *error)
@@ -434,8 +433,8 @@ static status run_from_place(struct run *r, struct error *error)
         log_info(r->e->log, "resuming task %zu of %zu after %zu iterations, from %s", place.task + 1,
                  r->e->data.task_count, place.iteration, r->resume);
     workload_count(r->e, place.task, place.iteration, &r->work);
-    store_begin(r->sequence->store);
     TRY(record_tasks(&r->recorder, error));
+    store_begin(r->sequence->store);
     TRY(zero_shot_row(r, !resumed, error));
     if (!resumed)
         TRY(save_place(r, 0, 0, error));

@@ -295,7 +295,7 @@ static status note_asked(struct store *store, const char *by, struct error *erro
         size = strcspn(by, ", ");
         snprintf(key, sizeof key, "%.*s", (int)size, by);
         TRY(query_check_key(store, "by", key, error));
-        TRY(store_run_once(store, "INSERT INTO temp.asked (key) VALUES (?1)", VALUES(value_text(key)), error));
+        TRY(database_run(store->database, "INSERT INTO temp.asked (key) VALUES (?1)", VALUES(value_text(key)), error));
     }
     return OK;
 }

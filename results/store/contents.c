@@ -12,7 +12,7 @@ enum { DIGITS = 12, KINDS = 6 };
 
 static const struct {
     const char *key, *kind, *path; /* path: the key whose value names the content */
-    bool file;                     /* runs of older programs name it by its path */
+    bool file;                     /* without a digest its path is all that is known */
 } kinds[KINDS] = {{"model.weights", "weights", "model.weights", true},
                   {"model.configuration", "configuration", "model.weights", false},
                   {"model.vocabulary", "vocabulary", "model.vocabulary", true},
@@ -51,12 +51,6 @@ bool contents_has_key(const char *key)
     return false;
 }
 
-static status out_of_memory(const struct run_contents *contents, struct error *error)
-{
-    return error_set(error, ERROR_MEMORY, "%s: out of memory for what runs were computed from",
-                     store_path(contents->store));
-}
-
 /* --- Digests of a run --- */
 
 /* By name, whatever the order in which the tasks are trained. */
@@ -74,25 +68,22 @@ static status read_digests(struct run_contents *contents, int64_t run, char dige
     if (contents->read == NULL)
         TRY(statement_open(&contents->read, contents->store->database, read_sql, error));
     TRY(statement_bind(contents->read, VALUES(value_integer(run)), error));
-    for (;;) {
-        TRY(statement_step(contents->read, &row, error));
-        if (!row)
-            break;
-        for (size_t i = 0; i < KINDS; i++) {
-            if (strcmp(statement_text(contents->read, 0), kinds[i].kind) != 0)
-                continue;
-            const char *digest = statement_text(contents->read, 1), *name = statement_text(contents->read, 2);
-            digest_add(&running[i], name, strlen(name) + 1);
-            digest_add(&running[i], digest, strlen(digest) + 1);
-            any[i] = true;
-        }
+    status result;
+    while ((result = statement_step(contents->read, &row, error)) == OK && row) {
+        const char *digest = statement_text(contents->read, 1), *name = statement_text(contents->read, 2);
+        for (size_t i = 0; i < KINDS; i++)
+            if (strcmp(statement_text(contents->read, 0), kinds[i].kind) == 0) {
+                digest_add(&running[i], name, strlen(name) + 1);
+                digest_add(&running[i], digest, strlen(digest) + 1);
+                any[i] = true;
+            }
     }
     for (size_t i = 0; i < KINDS; i++) {
         digest_end(&running[i], digests[i]);
         if (!any[i])
             digests[i][0] = 0;
     }
-    return OK;
+    return result;
 }
 
 /* --- Names --- */
@@ -105,26 +96,13 @@ static bool is_taken(const struct run_contents *contents, size_t kind, const cha
     return false;
 }
 
-/* Where nothing was recorded, the paths are all that is known. */
-static void add_unrecorded(struct text *label, size_t kind, const struct setting_values *values)
+/* What a content without a digest is called: random weights, say, are in no file, and their form is in the settings. */
+static const char *name_unrecorded(size_t kind, const char *path)
 {
-    if (kinds[kind].file) {
-        const char *path = setting_values_find(values, kinds[kind].path);
-        text_add(label, "%s", path != NULL ? path : "not set");
-        return;
-    }
-    /* random weights are in no file, and their form is in the settings */
-    const char *value = setting_values_find(values, kinds[kind].path);
-    if (strcmp(kinds[kind].key, "model.configuration") == 0 && value != NULL && strcmp(value, "scratch") == 0) {
-        text_add(label, "none");
-        return;
-    }
-    text_add(label, "not recorded");
-    for (size_t i = 0; i < values->count; i++) {
-        const char *key = values->value[i].key, *last = strrchr(key, '.');
-        if (strncmp(key, "tasks.", strlen("tasks.")) == 0 && (strcmp(last, ".root") == 0 || strcmp(last, ".path") == 0))
-            text_add(label, ", %s = %s", key, values->value[i].value);
-    }
+    if (kinds[kind].file)
+        return path;
+    bool scratch = strcmp(kinds[kind].key, "model.configuration") == 0 && strcmp(path, "scratch") == 0;
+    return scratch ? "none" : "not recorded";
 }
 
 static const char *known_label(const struct run_contents *contents, size_t kind, const char *digest, const char *path)
@@ -151,7 +129,8 @@ static status add_name(struct run_contents *contents, size_t kind, const char *d
     if (name.path == NULL || label.failed) {
         free(name.path);
         text_free(&label);
-        return out_of_memory(contents, error);
+        return error_set(error, ERROR_MEMORY, "%s: out of memory for what runs were computed from",
+                         store_path(contents->store));
     }
     memcpy(name.digest, digest, strlen(digest) + 1);
     contents->names[contents->count++] = name;
@@ -161,19 +140,13 @@ static status add_name(struct run_contents *contents, size_t kind, const char *d
 static status find_label(struct run_contents *contents, size_t kind, const char *digest,
                          const struct setting_values *values, const char **label, struct error *error)
 {
-    struct text path = {0};
-    const char *value = setting_values_find(values, kinds[kind].path);
-    if (*digest == 0)
-        add_unrecorded(&path, kind, values);
-    else
-        text_add(&path, "%s", value != NULL ? value : "not set");
-    status result = path.failed ? out_of_memory(contents, error) : OK;
-    if (result == OK && known_label(contents, kind, digest, path.data) == NULL)
-        result = add_name(contents, kind, digest, path.data, error);
-    if (result == OK)
-        *label = known_label(contents, kind, digest, path.data);
-    text_free(&path);
-    return result;
+    const char *path = setting_values_find(values, kinds[kind].path);
+    path = path != NULL ? path : "not set";
+    path = *digest == 0 ? name_unrecorded(kind, path) : path;
+    if (known_label(contents, kind, digest, path) == NULL)
+        TRY(add_name(contents, kind, digest, path, error));
+    *label = known_label(contents, kind, digest, path);
+    return OK;
 }
 
 status contents_add(struct run_contents *contents, int64_t run, struct setting_values *values, struct error *error)

@@ -8,7 +8,7 @@
  *
  * Sets model.weights, model.configuration (heads and activation), model.vocabulary, data.root (the training images),
  * prompts and test images. A value is the path in the suite, with the beginning of the digest if another content
- * already has that path. For runs of older programs, which recorded no contents, it says so.
+ * already has that path. Where no content is recorded, it says so.
  */
 #ifndef MTIL_RESULTS_STORE_CONTENTS_H
 #define MTIL_RESULTS_STORE_CONTENTS_H

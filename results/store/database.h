@@ -16,57 +16,13 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <string.h>
 
 #include "core/status.h"
+#include "results/store/value.h"
 
 struct database;
 struct stop; /* core/stop.h */
 struct statement;
-
-enum value_kind { VALUE_NULL, VALUE_INTEGER, VALUE_REAL, VALUE_TEXT, VALUE_BLOB };
-
-struct value {
-    enum value_kind kind;
-    union {
-        int64_t integer;
-        double real;
-        struct {
-            const void *data; /* borrowed; text has a NUL after its size */
-            size_t size;
-        } bytes;
-    };
-};
-
-static inline struct value value_null(void)
-{
-    return (struct value){.kind = VALUE_NULL};
-}
-
-static inline struct value value_integer(int64_t integer)
-{
-    return (struct value){.kind = VALUE_INTEGER, .integer = integer};
-}
-
-static inline struct value value_real(double real)
-{
-    return (struct value){.kind = VALUE_REAL, .real = real};
-}
-
-static inline struct value value_blob(const void *data, size_t size)
-{
-    return (struct value){.kind = VALUE_BLOB, .bytes = {data, size}};
-}
-
-/* NULL becomes the null value. */
-static inline struct value value_text(const char *text)
-{
-    return text ? (struct value){.kind = VALUE_TEXT, .bytes = {text, strlen(text)}} : value_null();
-}
-
-/* An argument list's values and their number, as the last arguments before error. */
-#define VALUES(...) ((struct value[]){__VA_ARGS__}), sizeof((struct value[]){__VA_ARGS__}) / sizeof(struct value)
-#define NO_VALUES ((struct value *)NULL), 0
 
 /* Opens a file and checks no more than SQLite's own header; writable creates a missing file. A file on a medium that
  * cannot hold SQLite's helper files is read without them. */
@@ -97,8 +53,14 @@ status database_add_function(struct database *database, const char *name, databa
 /* Runs every statement of a script. */
 status database_execute(struct database *database, const char *script, struct error *error);
 
-/* The first column of the only row of a query. */
+/* The first column of the first row of a query, 0 without one. */
 status database_integer(struct database *database, const char *sql, int64_t *integer, struct error *error);
+status database_ask(struct database *database, const char *sql, const struct value *values, size_t count,
+                    int64_t *integer, struct error *error);
+
+/* Prepares and runs SQL that is used rarely. */
+status database_run(struct database *database, const char *sql, const struct value *values, size_t count,
+                    struct error *error);
 
 /* Of the log beside the file; -1: there is none. A database that was closed has none with rows. */
 int64_t database_log_size(const char *path);
@@ -140,12 +102,12 @@ void statement_close(struct statement *statement); /* NULL is allowed */
 status statement_bind(struct statement *statement, const struct value *values, size_t count, struct error *error);
 
 /* The same by name, ":dataset"; a name that the statement does not have is ignored. */
-struct named_value {
-    const char *name;
-    struct value value;
-};
 status statement_bind_named(struct statement *statement, const struct named_value *values, size_t count,
                             struct error *error);
+
+/* Opens it with its values, or leaves none open. */
+status statement_ask(struct statement **statement, struct database *database, const char *sql,
+                     const struct value *values, size_t count, struct error *error);
 
 /* *row: there is a row to read. After the last one the statement can be bound again. */
 status statement_step(struct statement *statement, bool *row, struct error *error);
@@ -159,5 +121,16 @@ const char *statement_title(const struct statement *statement, size_t column);
 struct value statement_value(struct statement *statement, size_t column);
 int64_t statement_integer(struct statement *statement, size_t column);  /* 0 if it is not a number */
 const char *statement_text(struct statement *statement, size_t column); /* "" for null */
+
+/* A copy, NULL for null; the caller frees. */
+status statement_copy(struct statement *statement, size_t column, char **text, struct error *error);
+
+/* Calls take for every row of an answer until it fails. */
+typedef status row_taker(void *context, struct statement *row, struct error *error);
+status database_each(struct database *database, const char *sql, const struct value *values, size_t count,
+                     row_taker *take, void *context, struct error *error);
+
+/* Sets parameter 1 to a number and the next ones to the columns of a row, and runs. */
+status statement_run_row(struct statement *statement, int64_t number, struct statement *row, struct error *error);
 
 #endif

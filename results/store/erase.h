@@ -17,7 +17,7 @@
 struct run_remains {
     int64_t run, seed;
     char *suite, *status;
-    char *folder; /* recorded folder of its files, or folder of a recorded file; NULL: unknown */
+    char *folder; /* of its files; NULL: unknown */
 };
 
 /* The caller frees, after a failure too. ERROR_ARGUMENT when there is no such run. */

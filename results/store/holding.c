@@ -5,11 +5,6 @@
 
 #include "core/digest.h"
 
-static const char *const tables[] = {
-    "evaluations",   "per_image",      "class_experts",       "patch_experts", "expert_counts", "expert_events",
-    "merge_effects", "router_choices", "selector_thresholds", "steps",         "skipped_steps", "task_similarities",
-    "timings",       "artifacts"};
-
 static uint64_t digest_row(struct statement *row)
 {
     uint64_t digest = 0;
@@ -40,10 +35,11 @@ status holding_add(struct database *database, const char *sql, const struct valu
 static status read_rows(struct database *database, int64_t run, struct held_rows *rows, struct error *error)
 {
     *rows = (struct held_rows){.known = true};
-    for (size_t i = 0; i < sizeof tables / sizeof *tables; i++) {
+    for (size_t i = 0; i < STORE_TABLES; i++) {
         char sql[80];
-        snprintf(sql, sizeof sql, "SELECT * FROM %s WHERE run = ?1", tables[i]);
-        TRY(holding_add(database, sql, VALUES(value_integer(run)), rows, error));
+        snprintf(sql, sizeof sql, "SELECT * FROM %s WHERE run = ?1", store_tables[i].name);
+        if (table_is_held(&store_tables[i]))
+            TRY(holding_add(database, sql, VALUES(value_integer(run)), rows, error));
     }
     return OK;
 }

@@ -11,7 +11,7 @@
 
 #include "core/array.h"
 #include "core/file.h"
-#include "results/store/join_internal.h"
+#include "results/store/run_rows.h"
 #include "results/store/store_internal.h"
 
 /* Which file a run of the output came from, for the words of a conflict. */
@@ -24,12 +24,17 @@ struct joining {
     const struct join_settings *settings;
     const char *output_name;
     struct store *output;
-    struct join_layout layout;
-    struct join_side target;
+    struct run_rows target;
     struct origin *origin; /* of runs that were copied */
     size_t origins;
     size_t conflicts;
     struct text first_conflict;
+};
+
+struct input {
+    struct joining *joining;
+    struct run_rows rows;
+    struct join_counts *counts;
 };
 
 /* A run of an input. */
@@ -39,11 +44,6 @@ struct candidate {
     bool finished;
 };
 
-static status out_of_memory(const struct joining *joining, struct error *error)
-{
-    return error_set(error, ERROR_MEMORY, "%s: out of memory", joining->output_name);
-}
-
 static struct origin *find_origin(const struct joining *joining, int64_t run)
 {
     for (size_t i = 0; i < joining->origins; i++)
@@ -52,23 +52,22 @@ static struct origin *find_origin(const struct joining *joining, int64_t run)
     return NULL;
 }
 
-static status add_origin(struct joining *joining, int64_t run, const char *name, struct error *error)
+/* Copies the run to its number in the output, 0: a new one. */
+static status copy_run(struct joining *joining, struct run_rows *source, int64_t run, int64_t number,
+                       struct error *error)
 {
-    TRY(ARRAY_GROW(joining->origin, joining->origins, "runs", error));
-    joining->origin[joining->origins++] = (struct origin){run, name};
+    TRY(run_rows_copy(source, run, &joining->target, &number, error));
+    struct origin *origin = find_origin(joining, number);
+    if (!origin) {
+        TRY(ARRAY_GROW(joining->origin, joining->origins, "runs", error));
+        origin = &joining->origin[joining->origins++];
+    }
+    *origin = (struct origin){number, source->name};
     return OK;
 }
 
-static status add_run(struct joining *joining, struct join_side *source, const struct candidate *candidate,
-                      struct error *error)
-{
-    int64_t number = 0;
-    TRY(join_copy(source, candidate->run, &joining->target, &number, error));
-    return add_origin(joining, number, source->name, error);
-}
-
 /* The run keeps its number in the output. */
-static status complete_run(struct joining *joining, struct join_side *source, const struct candidate *candidate,
+static status complete_run(struct joining *joining, struct run_rows *source, const struct candidate *candidate,
                            int64_t number, struct error *error)
 {
     bool taken;
@@ -78,20 +77,14 @@ static status complete_run(struct joining *joining, struct join_side *source, co
                          "%s: run %" PRId64 " (suite %.100s, seed %" PRId64
                          ") is being written, but %s has more of its rows; wait for the run or stop it",
                          joining->output_name, number, candidate->suite, candidate->seed, source->name);
-    status result = join_erase(&joining->target, number, error);
-    if (result == OK)
-        result = join_copy(source, candidate->run, &joining->target, &number, error);
+    status result = run_rows_erase(joining->output->database, number, error);
+    NEXT(result, copy_run(joining, source, candidate->run, number, error));
     lock_give(&joining->output->locks, number);
-    TRY(result);
-    struct origin *origin = find_origin(joining, number);
-    if (!origin)
-        return add_origin(joining, number, source->name, error);
-    origin->name = source->name;
-    return OK;
+    return result;
 }
 
 static status note_conflict(struct joining *joining, const struct candidate *candidate,
-                            const struct join_difference *difference, struct error *error)
+                            const struct row_difference *difference, struct error *error)
 {
     struct text words = {0};
     text_add(&words, "suite %.100s, seed %" PRId64 " (configuration %.8s): %s", candidate->suite, candidate->seed,
@@ -103,16 +96,16 @@ static status note_conflict(struct joining *joining, const struct candidate *can
         text_add(&joining->first_conflict, "%s", words.data);
     bool failed = words.failed || joining->first_conflict.failed;
     text_free(&words);
-    return failed ? out_of_memory(joining, error) : OK;
+    return failed ? error_set(error, ERROR_MEMORY, "%s: out of memory", joining->output_name) : OK;
 }
 
-static status join_known(struct joining *joining, struct join_side *source, const struct candidate *candidate,
+static status join_known(struct joining *joining, struct run_rows *source, const struct candidate *candidate,
                          int64_t number, bool finished, struct join_counts *counts, struct error *error)
 {
-    struct join_difference difference;
+    struct row_difference difference = {0};
     const struct origin *origin = find_origin(joining, number);
     joining->target.name = origin ? origin->name : joining->output_name;
-    status result = join_compare(&joining->target, number, source, candidate->run, &difference, error);
+    status result = run_rows_compare(&joining->target, number, source, candidate->run, &difference, error);
     bool fuller = difference.only_second.size > 0;
     if (result == OK && difference.contradiction.size > 0) {
         counts->conflicts++;
@@ -123,11 +116,11 @@ static status join_known(struct joining *joining, struct join_side *source, cons
     } else {
         counts->known++;
     }
-    join_difference_free(&difference);
+    row_difference_free(&difference);
     return result;
 }
 
-static status join_run(struct joining *joining, struct join_side *source, const struct candidate *candidate,
+static status join_run(struct joining *joining, struct run_rows *source, const struct candidate *candidate,
                        struct join_counts *counts, struct error *error)
 {
     int64_t number;
@@ -137,45 +130,32 @@ static status join_run(struct joining *joining, struct join_side *source, const 
     if (number)
         return join_known(joining, source, candidate, number, past == RUN_FINISHED, counts, error);
     counts->added++;
-    return add_run(joining, source, candidate, error);
+    return copy_run(joining, source, candidate->run, 0, error);
 }
 
-static status join_runs(struct joining *joining, struct join_side *source, struct join_counts *counts,
-                        struct error *error)
+static status take_candidate(void *context, struct statement *row, struct error *error)
 {
-    struct statement *runs;
-    TRY(statement_open(&runs, source->database,
-                       "SELECT run, seed, suite, suite_hash, status = 'finished' FROM runs ORDER BY run", error));
-    status result;
-    bool row;
-    while ((result = statement_step(runs, &row, error)) == OK && row) {
-        struct candidate candidate = {.run = statement_integer(runs, 0),
-                                      .seed = statement_integer(runs, 1),
-                                      .suite = statement_text(runs, 2),
-                                      .hash = statement_text(runs, 3),
-                                      .finished = statement_integer(runs, 4) != 0};
-        result = join_run(joining, source, &candidate, counts, error);
-        if (result != OK)
-            break;
-    }
-    statement_close(runs);
-    return result;
+    struct input *input = context;
+    struct candidate candidate = {.run = statement_integer(row, 0),
+                                  .seed = statement_integer(row, 1),
+                                  .suite = statement_text(row, 2),
+                                  .hash = statement_text(row, 3),
+                                  .finished = statement_integer(row, 4) != 0};
+    return join_run(input->joining, &input->rows, &candidate, input->counts, error);
 }
 
 /* Reads one state of the input, though its runs may continue. */
 static status join_input(struct joining *joining, const char *name, struct join_counts *counts, struct error *error)
 {
-    struct store *input;
-    struct join_side source;
-    TRY(store_open_stoppable(&input, name, STORE_READ, joining->settings->stop, error));
-    status result = join_side_open(&source, &joining->layout, input->database, name, error);
-    if (result == OK) {
-        result = database_execute(input->database, "BEGIN", error);
-        if (result == OK)
-            result = join_runs(joining, &source, counts, error);
-        join_side_close(&source);
-    }
-    store_close(input);
+    struct store *store;
+    TRY(store_open_stoppable(&store, name, STORE_READ, joining->settings->stop, error));
+    struct input input = {joining, {.database = store->database, .name = name}, counts};
+    status result = database_execute(store->database, "BEGIN", error);
+    NEXT(result, database_each(store->database,
+                               "SELECT run, seed, suite, suite_hash, status = 'finished' FROM runs ORDER BY run",
+                               NO_VALUES, take_candidate, &input, error));
+    run_rows_close(&input.rows);
+    store_close(store);
     return result;
 }
 
@@ -198,25 +178,13 @@ static status join_inputs(struct joining *joining, const char *const *inputs, si
 static status join_into(struct joining *joining, const char *const *inputs, size_t count, struct join_counts *counts,
                         struct error *error)
 {
-    TRY(join_layout_read(&joining->layout, error));
-    TRY(join_side_open(&joining->target, &joining->layout, joining->output->database, joining->output_name, error));
+    struct database *output = joining->output->database;
     bool began;
-    status result = database_begin(joining->output->database, &began, error);
-    if (result == OK) {
-        result = join_inputs(joining, inputs, count, counts, error);
-        join_side_close(&joining->target);
-        result = database_end(joining->output->database, began, result, error);
-    }
-    join_side_close(&joining->target);
-    return result;
-}
-
-static void joining_free(struct joining *joining)
-{
-    store_close(joining->output);
-    join_layout_free(&joining->layout);
-    text_free(&joining->first_conflict);
-    free(joining->origin);
+    joining->target = (struct run_rows){.database = output, .name = joining->output_name};
+    TRY(database_begin(output, &began, error));
+    status result = join_inputs(joining, inputs, count, counts, error);
+    run_rows_close(&joining->target);
+    return database_end(output, began, result, error);
 }
 
 /* Renames a complete database to output, unless a file with that name was created meanwhile. */
@@ -230,24 +198,17 @@ static status name_database(const char *database, const char *output, struct err
     return OK;
 }
 
-/* Moves the log into the file, which is then complete alone. */
-static status finish_new(struct joining *joining, struct error *error)
-{
-    int64_t busy;
-    TRY(database_integer(joining->output->database, "PRAGMA wal_checkpoint(TRUNCATE)", &busy, error));
-    return busy ? error_set(error, ERROR_BUSY, "%s: another program reads it; end it or try again",
-                            store_path(joining->output))
-                : OK;
-}
-
 static status fill_new(struct joining *joining, const char *path, const char *const *inputs, size_t count,
                        struct join_counts *counts, struct error *error)
 {
+    int64_t busy;
     status result = store_open_stoppable(&joining->output, path, STORE_WRITE, joining->settings->stop, error);
     if (result == OK)
         result = join_into(joining, inputs, count, counts, error);
-    if (result == OK)
-        result = finish_new(joining, error);
+    if (result == OK) /* moves the log into the file, which is then complete alone */
+        result = database_integer(joining->output->database, "PRAGMA wal_checkpoint(TRUNCATE)", &busy, error);
+    if (result == OK && busy)
+        result = error_set(error, ERROR_BUSY, "%s: another program reads it; end it or try again", path);
     store_close(joining->output);
     joining->output = NULL;
     return result == OK ? name_database(path, joining->output_name, error) : result;
@@ -260,7 +221,8 @@ static status join_new(struct joining *joining, const char *const *inputs, size_
     struct temporary folder;
     TRY(temporary_create_folder(&folder, joining->output_name, error));
     char *path = path_format("%s/database", folder.path);
-    status result = path ? fill_new(joining, path, inputs, count, counts, error) : out_of_memory(joining, error);
+    status result = path ? fill_new(joining, path, inputs, count, counts, error)
+                         : error_set(error, ERROR_MEMORY, "%s: out of memory", joining->output_name);
     temporary_remove(&folder);
     free(path);
     return result;
@@ -299,6 +261,8 @@ status join_databases(const char *output, const char *const *inputs, size_t coun
         temporary_clear(folder);
     free(folder);
     status result = (file_exists(output) ? join_existing : join_new)(&joining, inputs, count, counts, error);
-    joining_free(&joining);
+    store_close(joining.output);
+    text_free(&joining.first_conflict);
+    free(joining.origin);
     return result;
 }

@@ -31,23 +31,19 @@ static size_t packed_size(enum per_image_kind kind, size_t images)
     return bits_size(images) + (kind == PER_IMAGE_PREDICTIONS ? 4 * images : 0);
 }
 
-static uint8_t *put_words(uint8_t *to, const void *words, size_t count)
+static uint8_t *put_words(uint8_t *to, const uint16_t *words, size_t count)
 {
-    for (size_t i = 0; i < count; i++, to += 2) {
-        uint16_t word;
-        memcpy(&word, (const uint8_t *)words + 2 * i, sizeof word);
-        to[0] = (uint8_t)word;
-        to[1] = (uint8_t)(word >> 8);
+    for (size_t i = 0; i < count; i++) {
+        *to++ = (uint8_t)words[i];
+        *to++ = (uint8_t)(words[i] >> 8);
     }
     return to;
 }
 
-static const uint8_t *get_words(const uint8_t *from, void *words, size_t count)
+static const uint8_t *get_words(const uint8_t *from, uint16_t *words, size_t count)
 {
-    for (size_t i = 0; i < count; i++, from += 2) {
-        uint16_t word = (uint16_t)(from[0] | from[1] << 8);
-        memcpy((uint8_t *)words + 2 * i, &word, sizeof word);
-    }
+    for (size_t i = 0; i < count; i++, from += 2)
+        words[i] = (uint16_t)(from[0] | from[1] << 8);
     return from;
 }
 
@@ -63,7 +59,8 @@ status per_image_pack(const struct per_image *per_image, struct bytes *packed, s
     for (size_t i = 0; i < images; i++)
         packed->data[i / 8] |= (uint8_t)((per_image->right[i] != 0) << (i % 8));
     if (per_image->kind == PER_IMAGE_PREDICTIONS)
-        put_words(put_words(packed->data + bits_size(images), per_image->predicted, images), per_image->router, images);
+        put_words(put_words(packed->data + bits_size(images), per_image->predicted, images),
+                  (uint16_t *)per_image->router, images);
     return OK;
 }
 
@@ -87,7 +84,8 @@ status per_image_unpack(struct per_image *per_image, enum per_image_kind kind, s
     for (size_t i = 0; i < images; i++)
         per_image->right[i] = data[i / 8] >> (i % 8) & 1;
     if (kind == PER_IMAGE_PREDICTIONS)
-        get_words(get_words(data + bits_size(images), per_image->predicted, images), per_image->router, images);
+        get_words(get_words(data + bits_size(images), per_image->predicted, images), (uint16_t *)per_image->router,
+                  images);
     return OK;
 }
 

@@ -6,6 +6,7 @@
 
 #include "results/store/holding.h"
 #include "results/store/live.h"
+#include "results/store/run_rows.h"
 #include "results/store/store_internal.h"
 
 static const char *const status_names[] = {"running", "stopped", "finished", "failed"};
@@ -13,17 +14,6 @@ static const char *const status_names[] = {"running", "stopped", "finished", "fa
 const char *run_status_name(enum run_status standing)
 {
     return status_names[standing];
-}
-
-static status run_status_parse(const struct store *store, const char *name, enum run_status *parsed,
-                               struct error *error)
-{
-    for (size_t i = 0; i < sizeof status_names / sizeof *status_names; i++) {
-        *parsed = (enum run_status)i;
-        if (strcmp(name, status_names[i]) == 0)
-            return OK;
-    }
-    return error_set(error, ERROR_FORMAT, "%s: a run has the unknown status \"%.40s\"", store_path(store), name);
 }
 
 void store_begin(struct store *store)
@@ -37,7 +27,8 @@ static status write_pending(struct store *store, struct held_rows *after, struct
     TRY(holding_check(store, error));
     for (size_t i = 0; i < store->pending.count; i++) {
         const struct pending_row *row = store->pending.rows[i];
-        TRY(rows_insert(store, (enum insert)row->kind, row->values, row->count, error));
+        if (rows_insert(store, (size_t)row->kind, row->values, error) != OK)
+            return error_context(error, "run %" PRId64, store->held);
     }
     return store->rows.known ? holding_read(store, after, error) : OK;
 }
@@ -62,78 +53,78 @@ void store_rollback(struct store *store)
     pending_clear(&store->pending);
 }
 
+struct found_run {
+    int64_t run;
+    enum run_status past;
+};
+
+static status take_found(void *context, struct statement *row, struct error *error)
+{
+    struct found_run *found = context;
+    found->run = statement_integer(row, 0);
+    for (size_t i = 0; i < sizeof status_names / sizeof *status_names; i++)
+        if (strcmp(statement_text(row, 1), status_names[i]) == 0) {
+            found->past = (enum run_status)i;
+            return OK;
+        }
+    return error_set(error, ERROR_FORMAT, "a run has the unknown status \"%.40s\"", statement_text(row, 1));
+}
+
 status store_run_find(struct store *store, const char *suite_hash, int64_t seed, int64_t *run, enum run_status *past,
                       struct error *error)
 {
-    *run = 0;
-    struct statement *statement;
-    TRY(statement_open(&statement, store->database, "SELECT run, status FROM runs WHERE suite_hash = ?1 AND seed = ?2",
-                       error));
-    bool row = false;
-    status result = statement_bind(statement, VALUES(value_text(suite_hash), value_integer(seed)), error);
-    if (result == OK)
-        result = statement_step(statement, &row, error);
-    if (result == OK && row)
-        result = run_status_parse(store, statement_text(statement, 1), past, error);
-    if (result == OK && row)
-        *run = statement_integer(statement, 0);
-    statement_close(statement);
-    return result;
+    struct found_run found = {.past = *past};
+    status result = database_each(store->database, "SELECT run, status FROM runs WHERE suite_hash = ?1 AND seed = ?2",
+                                  VALUES(value_text(suite_hash), value_integer(seed)), take_found, &found, error);
+    *run = result == OK ? found.run : 0;
+    *past = found.past;
+    return result == ERROR_FORMAT ? error_context(error, "%s", store_path(store)) : result;
 }
 
 int64_t store_run_process(struct store *store, int64_t run)
 {
-    struct statement *statement;
-    bool row;
-    if (statement_open(&statement, store->database, "SELECT process FROM runs WHERE run = ?1", NULL) != OK)
-        return 0;
-    bool found = statement_bind(statement, VALUES(value_integer(run)), NULL) == OK &&
-                 statement_step(statement, &row, NULL) == OK && row;
-    int64_t process = found ? statement_integer(statement, 0) : 0;
-    statement_close(statement);
-    return process;
+    int64_t process;
+    return database_ask(store->database, "SELECT process FROM runs WHERE run = ?1", VALUES(value_integer(run)),
+                        &process, NULL) == OK
+               ? process
+               : 0;
 }
 
 /* *id 0: the next free one. */
 static status insert_run(struct store *store, const struct run_description *run, int64_t *id, struct error *error)
 {
-    TRY(store_run_once(
-        store,
-        "INSERT INTO runs (suite, suite_hash, suite_text, setting, method, policy, selector, selection, task_order, "
-        "model, backend, \"precision\", program_version, seed, tasks, trainable_parameters, settings_hash, folder, "
-        "run, "
-        "status, started, host, process) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, "
-        "nullif(?16, 0), ?17, ?18, nullif(?19, 0), 'running', strftime('%Y-%m-%dT%H:%M:%SZ', 'now'), '', 0)",
-        VALUES(value_text(run->suite), value_text(run->suite_hash), value_text(run->suite_text),
-               value_text(run->setting), value_text(run->method), value_text(run->policy), value_text(run->selector),
-               value_text(run->selection), value_text(run->order), value_text(run->model), value_text(run->backend),
-               value_text(run->precision), value_text(run->program_version), value_integer(run->seed),
-               value_integer(run->tasks), value_integer(run->trainable_parameters), value_text(run->settings_hash),
-               value_text(run->folder), value_integer(*id)),
-        error));
+    TRY(store_add(store, *id, "runs",
+                  NAMED({"suite", value_text(run->suite)}, {"suite_hash", value_text(run->suite_hash)},
+                        {"settings_hash", value_text(run->settings_hash)}, {"suite_text", value_text(run->suite_text)},
+                        {"setting", value_text(run->setting)}, {"method", value_text(run->method)},
+                        {"policy", value_text(run->policy)}, {"selector", value_text(run->selector)},
+                        {"selection", value_text(run->selection)}, {"task_order", value_text(run->order)},
+                        {"model", value_text(run->model)}, {"backend", value_text(run->backend)},
+                        {"precision", value_text(run->precision)},
+                        {"program_version", value_text(run->program_version)}, {"seed", value_integer(run->seed)},
+                        {"tasks", value_integer(run->tasks)},
+                        {"trainable_parameters", value_count(run->trainable_parameters)},
+                        {"status", value_text(run_status_name(RUN_RUNNING))}, {"host", value_text("")},
+                        {"process", value_integer(0)}, {"folder", value_text(run->folder)}),
+                  error));
     *id = database_last_row(store->database);
-    TRY(store_insert_settings(store, *id, run->settings, run->setting_count, error));
-    return store_insert_inputs(store, *id, run->inputs, run->input_count, error);
+    for (const struct setting_row *row = run->settings; row < run->settings + run->setting_count; row++)
+        TRY(store_add(
+            store, *id, "settings",
+            NAMED({"key", value_text(row->key)}, {"value", value_text(row->value)}, {"type", value_text(row->type)}),
+            error));
+    return store_add_inputs(store, *id, run->inputs, run->input_count, error);
 }
 
-static status refuse_used_run(struct store *store, int64_t run, struct error *error)
+static status take_user(void *context, struct statement *row, struct error *error)
 {
-    struct statement *statement;
-    TRY(statement_open(&statement, store->database, "SELECT suite, seed, process, host FROM runs WHERE run = ?1",
-                       error));
-    bool row = false;
-    status result = statement_bind(statement, VALUES(value_integer(run)), error);
-    if (result == OK)
-        result = statement_step(statement, &row, error);
-    if (result == OK)
-        result = error_set(error, ERROR_BUSY,
-                           "%s: in use by another run: run %" PRId64 " (suite %.100s, seed %" PRId64
-                           ") is being written by process %" PRId64
-                           " on %.100s; wait for it, stop it, or name another database",
-                           store_path(store), run, statement_text(statement, 0), statement_integer(statement, 1),
-                           statement_integer(statement, 2), statement_text(statement, 3));
-    statement_close(statement);
-    return result;
+    const struct store *store = context;
+    return error_set(error, ERROR_BUSY,
+                     "%s: in use by another run: run %" PRId64 " (suite %.100s, seed %" PRId64
+                     ") is being written by process %" PRId64
+                     " on %.100s; wait for it, stop it, or name another database",
+                     store_path(store), statement_integer(row, 0), statement_text(row, 1), statement_integer(row, 2),
+                     statement_integer(row, 3), statement_text(row, 4));
 }
 
 /* A finished run stays finished. */
@@ -141,8 +132,8 @@ static status take_over(struct store *store, int64_t run, struct error *error)
 {
     char host[256] = "";
     gethostname(host, sizeof host - 1);
-    return store_run_once(
-        store,
+    return database_run(
+        store->database,
         "UPDATE runs SET host = ?2, process = ?3, status = iif(status = 'finished', status, 'running'), "
         "finished = iif(status = 'finished', finished, NULL), message = NULL WHERE run = ?1",
         VALUES(value_integer(run), value_text(host), value_integer(getpid())), error);
@@ -152,25 +143,37 @@ static status take_over(struct store *store, int64_t run, struct error *error)
 static status lock_run(struct store *store, int64_t run, bool *taken, struct error *error)
 {
     TRY(lock_take(&store->locks, run, 0, taken, error));
-    return *taken ? OK : refuse_used_run(store, run, error);
+    return *taken ? OK
+                  : database_each(store->database, "SELECT run, suite, seed, process, host FROM runs WHERE run = ?1",
+                                  VALUES(value_integer(run)), take_user, store, error);
 }
 
-/* Inside a transaction, so that no other process finds the run between its row and its lock. */
-static status start_run(struct store *store, const struct run_description *description, struct run_start *start,
-                        bool *taken, struct error *error)
+/* A known run, or that of the description: inside a transaction, so that no other process finds it between its row and its
+ * lock. */
+static status open_run(struct store *store, int64_t known, enum run_claim claim,
+                       const struct run_description *description, struct run_start *start, bool *taken,
+                       struct error *error)
 {
-    TRY(store_run_find(store, description->suite_hash, description->seed, &start->run, &start->past, error));
-    start->created = start->run == 0;
-    if (start->created)
+    if (known == 0)
+        TRY(store_run_find(store, description->suite_hash, description->seed, &start->run, &start->past, error));
+    start->created = start->run == 0 || claim == RUN_ANEW;
+    if (start->run == 0)
         TRY(insert_run(store, description, &start->run, error));
     TRY(lock_run(store, start->run, taken, error));
+    if (claim == RUN_ANEW) {
+        TRY(run_rows_erase(store->database, start->run, error));
+        TRY(insert_run(store, description, &start->run, error));
+    }
     return take_over(store, start->run, error);
 }
 
-/* Ends the transaction; the run is held when all went well. */
-static status end_start(struct store *store, bool began, const struct run_start *start, bool taken, status result,
-                        struct error *error)
+status store_run_claim(struct store *store, int64_t run, enum run_claim claim,
+                       const struct run_description *description, struct run_start *start, struct error *error)
 {
+    *start = (struct run_start){.run = run, .past = run != 0 ? RUN_STOPPED : RUN_RUNNING};
+    bool taken = false, began;
+    TRY(database_begin(store->database, &began, error));
+    status result = open_run(store, run, claim, description, start, &taken, error);
     result = database_end(store->database, began, result, error);
     if (result != OK && taken)
         lock_give(&store->locks, start->run);
@@ -184,11 +187,7 @@ static status end_start(struct store *store, bool began, const struct run_start 
 status store_run_start(struct store *store, const struct run_description *description, struct run_start *start,
                        struct error *error)
 {
-    *start = (struct run_start){.past = RUN_RUNNING};
-    bool taken = false, began;
-    TRY(database_begin(store->database, &began, error));
-    status result = start_run(store, description, start, &taken, error);
-    return end_start(store, began, start, taken, result, error);
+    return store_run_claim(store, 0, RUN_GOES_ON, description, start, error);
 }
 
 static status record_end(struct store *store, int64_t run, enum run_status end, const char *message,
@@ -196,32 +195,10 @@ static status record_end(struct store *store, int64_t run, enum run_status end, 
 {
     if (end == RUN_FINISHED && run == store->held)
         TRY(holding_check(store, error));
-    return store_run_once(store,
-                          "UPDATE runs SET finished = iif(status = 'finished', finished, "
-                          "strftime('%Y-%m-%dT%H:%M:%SZ', 'now')), status = ?2, message = ?3 WHERE run = ?1",
-                          VALUES(value_integer(run), value_text(run_status_name(end)), value_text(message)), error);
-}
-
-static status claim_run(struct store *store, enum run_claim claim, const struct run_description *description,
-                        struct run_start *start, bool *taken, struct error *error)
-{
-    TRY(lock_run(store, start->run, taken, error));
-    start->created = claim == RUN_ANEW;
-    if (start->created) {
-        TRY(store_erase_rows(store, start->run, error));
-        TRY(insert_run(store, description, &start->run, error));
-    }
-    return take_over(store, start->run, error);
-}
-
-status store_run_claim(struct store *store, int64_t run, enum run_claim claim,
-                       const struct run_description *description, struct run_start *start, struct error *error)
-{
-    *start = (struct run_start){.run = run, .past = RUN_STOPPED};
-    bool taken = false, began;
-    TRY(database_begin(store->database, &began, error));
-    status result = claim_run(store, claim, description, start, &taken, error);
-    return end_start(store, began, start, taken, result, error);
+    return database_run(store->database,
+                        "UPDATE runs SET finished = iif(status = 'finished', finished, "
+                        "strftime('%Y-%m-%dT%H:%M:%SZ', 'now')), status = ?2, message = ?3 WHERE run = ?1",
+                        VALUES(value_integer(run), value_text(run_status_name(end)), value_text(message)), error);
 }
 
 status store_run_end(struct store *store, int64_t run, enum run_status end, const char *message, struct error *error)
@@ -239,58 +216,40 @@ status store_run_end(struct store *store, int64_t run, enum run_status end, cons
     return result;
 }
 
-/* Rows after a checkpoint, per table; ?2, ?3: its task and iteration. Rows of a task's end go with the whole task.
- * `digested` tables are part of store_digest_rows. */
-static const struct {
-    const char *table, *after;
-    bool digested;
-} places[] = {
-    {"steps", "(task, iteration) > (?2, ?3)", true},
-    {"expert_events", "(task, iteration) > (?2, ?3) OR (task = ?2 AND event = 'freeze')", true},
-    {"merge_effects", "(task, known) > (?2, ?3)", true},
-    {"expert_counts", "task >= ?2", true},
-    {"skipped_steps", "task >= ?2", true},
-    {"selector_thresholds", "task >= ?2", true},
-    {"router_choices", "after_task >= ?2", true},
-    {"per_image", "after_task >= ?2", true},
-    {"class_experts", "after_task >= ?2", true},
-    {"patch_experts", "after_task >= ?2", true},
-    {"evaluations", "after_task >= ?2", true},
-    {"timings", "(task, iteration) > (?2, ?3)", false},
-    {"artifacts", "task >= max(?2, 0)", false},
-};
-enum { PLACES = sizeof places / sizeof *places };
-
-static status delete_after(struct store *store, size_t place, int64_t run, int64_t task, int64_t iteration,
-                           struct error *error)
+static status delete_after(struct store *store, int64_t run, int64_t task, int64_t iteration, struct error *error)
 {
     char sql[256];
-    snprintf(sql, sizeof sql, "DELETE FROM %s WHERE run = ?1 AND (%s)", places[place].table, places[place].after);
-    return store_run_once(store, sql, VALUES(value_integer(run), value_integer(task), value_integer(iteration)), error);
+    for (size_t i = 0; i < STORE_TABLES; i++) {
+        if (!store_tables[i].after)
+            continue;
+        snprintf(sql, sizeof sql, "DELETE FROM %s WHERE run = ?1 AND (%s)", store_tables[i].name,
+                 store_tables[i].after);
+        TRY(database_run(store->database, sql,
+                         VALUES(value_integer(run), value_integer(task), value_integer(task < 0 ? -1 : iteration)),
+                         error));
+    }
+    return run == store->held ? holding_read(store, &store->rows, error) : OK;
 }
 
 status store_run_rewind(struct store *store, int64_t run, int64_t task, int64_t iteration, struct error *error)
 {
     bool began;
     TRY(database_begin(store->database, &began, error));
-    status result = OK;
-    for (size_t i = 0; i < PLACES && result == OK; i++)
-        result = delete_after(store, i, run, task, task < 0 ? -1 : iteration, error);
-    if (result == OK && run == store->held)
-        result = holding_read(store, &store->rows, error);
-    return database_end(store->database, began, result, error);
+    return database_end(store->database, began, delete_after(store, run, task, iteration, error), error);
 }
 
-static status digest_rows(struct store *store, int64_t run, int64_t task, int64_t iteration, int64_t *digest,
-                          struct error *error)
+static status digest_before(struct store *store, int64_t run, int64_t task, int64_t iteration, int64_t *digest,
+                            struct error *error)
 {
     struct held_rows rows = {0};
-    for (size_t i = 0; i < PLACES; i++) {
-        char sql[256];
-        snprintf(sql, sizeof sql, "SELECT * FROM %s WHERE run = ?1 AND NOT (%s)", places[i].table, places[i].after);
-        if (places[i].digested)
-            TRY(holding_add(store->database, sql,
-                            VALUES(value_integer(run), value_integer(task), value_integer(iteration)), &rows, error));
+    char sql[256];
+    for (size_t i = 0; i < STORE_TABLES; i++) {
+        if (!store_tables[i].after || store_tables[i].local)
+            continue;
+        snprintf(sql, sizeof sql, "SELECT * FROM %s WHERE run = ?1 AND NOT (%s)", store_tables[i].name,
+                 store_tables[i].after);
+        TRY(holding_add(store->database, sql, VALUES(value_integer(run), value_integer(task), value_integer(iteration)),
+                        &rows, error));
     }
     *digest = (int64_t)(rows.digest & INT64_MAX);
     return OK;
@@ -302,5 +261,5 @@ status store_digest_rows(struct store *store, int64_t run, int64_t task, int64_t
 {
     bool began;
     TRY(database_begin(store->database, &began, error));
-    return database_end(store->database, began, digest_rows(store, run, task, iteration, digest, error), error);
+    return database_end(store->database, began, digest_before(store, run, task, iteration, digest, error), error);
 }

@@ -9,6 +9,8 @@
 #include "core/embedded.h"
 #include "core/text.h"
 
+#define VIEW_START "\nCREATE VIEW "
+
 EMBEDDED_FILES(schema_files); /* the tables, then the views */
 
 static const char *views_sql(void)
@@ -17,20 +19,12 @@ static const char *views_sql(void)
 }
 
 /* The message names a table of the file, so that its reader recognises the foreign database. */
-static status refuse_foreign(struct database *database, int64_t application, struct error *error)
+static status take_foreign(void *database, struct statement *row, struct error *error)
 {
-    struct statement *statement;
-    TRY(statement_open(&statement, database, "SELECT name FROM sqlite_schema WHERE type = 'table'", error));
-    bool row;
-    status result = statement_step(statement, &row, error);
-    if (result == OK)
-        result = error_set(error, ERROR_FORMAT,
-                           "%s: expected a results database (application id %#x), found one of another program "
-                           "(application id %#" PRIx64 ", table \"%.60s\"); name another file",
-                           database_path(database), SCHEMA_APPLICATION, application,
-                           row ? statement_text(statement, 0) : "");
-    statement_close(statement);
-    return result;
+    return error_set(error, ERROR_FORMAT,
+                     "%s: expected a results database (application id %#x), found one of another program "
+                     "(application id %#" PRIx64 ", table \"%.60s\"); name another file",
+                     database_path(database), SCHEMA_APPLICATION, statement_integer(row, 0), statement_text(row, 1));
 }
 
 struct marks {
@@ -60,7 +54,8 @@ status schema_recognise(struct database *database, int64_t *version, struct erro
             "it with that version",
             database_path(database));
     if (!empty && marks.application != SCHEMA_APPLICATION)
-        return refuse_foreign(database, marks.application, error);
+        return database_each(database, "SELECT ?1, (SELECT name FROM sqlite_schema WHERE type = 'table' LIMIT 1)",
+                             VALUES(value_integer(marks.application)), take_foreign, database, error);
     if (!empty && marks.version != SCHEMA_VERSION)
         return error_set(
             error, ERROR_FORMAT,
@@ -86,69 +81,38 @@ status schema_create(struct database *database, struct error *error)
     return database_end(database, began, result, error);
 }
 
-#define VIEW_START "\nCREATE VIEW "
-
-/* Appends a statement per view of views_sql that drops it. */
-static void add_drops(struct text *script)
+/* With drops the views of the file are replaced, else they are hidden on this connection. */
+static void write_views(struct text *script, bool drops)
 {
-    for (const char *at = views_sql(); (at = strstr(at, VIEW_START)); at++) {
-        const char *name = at + strlen(VIEW_START);
-        text_add(script, "DROP VIEW IF EXISTS \"%.*s\";\n", (int)strcspn(name, " "), name);
-    }
-}
-
-static status execute_text(struct database *database, struct text *script, struct error *error)
-{
-    status result = script->failed ? error_set(error, ERROR_MEMORY, "%s: out of memory", database_path(database))
-                                   : database_execute(database, script->data, error);
-    text_free(script);
-    return result;
-}
-
-static status views_differ(struct database *database, bool *differ, struct error *error)
-{
-    char digest[DIGEST_SIZE];
-    digest_text(views_sql(), digest);
-    struct statement *statement;
-    TRY(statement_open(&statement, database, "SELECT value FROM properties WHERE name = 'views'", error));
-    bool row;
-    status result = statement_step(statement, &row, error);
-    *differ = result == OK && (!row || strcmp(statement_text(statement, 0), digest) != 0);
-    statement_close(statement);
-    return result;
-}
-
-status schema_replace_views(struct database *database, struct error *error)
-{
-    bool differ, began;
-    TRY(views_differ(database, &differ, error));
-    if (!differ)
-        return OK;
-    char digest[DIGEST_SIZE];
-    digest_text(views_sql(), digest);
-    struct text script = {0};
-    add_drops(&script);
-    text_add(&script, "%s;\nINSERT OR REPLACE INTO properties VALUES ('views', '%s');", views_sql(), digest);
-    status result = database_begin(database, &began, error);
-    if (result != OK) {
-        text_free(&script);
-        return result;
-    }
-    return database_end(database, began, execute_text(database, &script, error), error);
-}
-
-status schema_overlay_views(struct database *database, struct error *error)
-{
-    bool differ;
-    TRY(views_differ(database, &differ, error));
-    if (!differ)
-        return OK;
-    struct text script = {0};
     const char *at = views_sql(), *next;
     for (; (next = strstr(at, VIEW_START)); at = next + strlen(VIEW_START)) {
-        text_add_bytes(&script, at, (size_t)(next - at));
-        text_add(&script, "\nCREATE TEMP VIEW ");
+        const char *name = next + strlen(VIEW_START);
+        text_add(script, "%.*s\n", (int)(next - at), at);
+        if (drops)
+            text_add(script, "DROP VIEW IF EXISTS \"%.*s\";\n", (int)strcspn(name, " "), name);
+        text_add(script, "CREATE %s ", drops ? "VIEW" : "TEMP VIEW");
     }
-    text_add(&script, "%s", at);
-    return execute_text(database, &script, error);
+    text_add(script, "%s", at);
+}
+
+status schema_use_views(struct database *database, bool replace, struct error *error)
+{
+    char digest[DIGEST_SIZE];
+    int64_t same;
+    bool began = false;
+    struct text script = {0};
+    digest_text(views_sql(), digest);
+    TRY(database_ask(database, "SELECT value = ?1 FROM properties WHERE name = 'views'", VALUES(value_text(digest)),
+                     &same, error));
+    if (same)
+        return OK;
+    write_views(&script, replace);
+    if (replace)
+        text_add(&script, ";\nINSERT OR REPLACE INTO properties VALUES ('views', '%s')", digest);
+    status result = script.failed ? error_set(error, ERROR_MEMORY, "%s: out of memory", database_path(database)) : OK;
+    if (replace)
+        NEXT(result, database_begin(database, &began, error));
+    NEXT(result, database_execute(database, script.data, error));
+    text_free(&script);
+    return database_end(database, began, result, error);
 }

@@ -3,7 +3,7 @@
  *     int64_t version;
  *     TRY(schema_recognise(database, &version, error));     // refuses foreign and other files; 0: an empty file
  *     TRY(schema_create(database, error));
- *     TRY(schema_replace_views(database, error));
+ *     TRY(schema_use_views(database, true, error));
  */
 #ifndef MTIL_RESULTS_STORE_SCHEMA_H
 #define MTIL_RESULTS_STORE_SCHEMA_H
@@ -25,10 +25,7 @@ status schema_recognise(struct database *database, int64_t *version, struct erro
 /* Creates the tables of an empty file, in one transaction with its version. */
 status schema_create(struct database *database, struct error *error);
 
-/* Replaces the database's views by this program's, if they differ. */
-status schema_replace_views(struct database *database, struct error *error);
-
-/* For reading a database whose views differ: this program's views hide them on this connection. */
-status schema_overlay_views(struct database *database, struct error *error);
+/* Replaces the database's views by this program's, if they differ, or hides them on this connection. */
+status schema_use_views(struct database *database, bool replace, struct error *error);
 
 #endif

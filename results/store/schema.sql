@@ -83,7 +83,7 @@ CREATE TABLE tasks (
     PRIMARY KEY (run, task)
 ) STRICT, WITHOUT ROWID;
 
--- Schema version 3: tasks that are parts of one dataset, cut by the meaning of its class names.
+-- Where results per image are kept, or where tasks are parts of one dataset, cut by the meaning of its class names.
 CREATE TABLE task_classes (
     run INTEGER NOT NULL,
     task INTEGER NOT NULL,

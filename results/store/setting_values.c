@@ -28,29 +28,23 @@ static status insert(struct setting_values *values, size_t at, const char *key, 
     return OK;
 }
 
-static status read_row(struct setting_values *values, struct statement *row, struct error *error)
+static status take_value(void *values, struct statement *row, struct error *error)
 {
     struct value value = statement_value(row, 1);
     struct text real = {0};
     if (value.kind == VALUE_REAL)
         text_add_real(&real, value.real);
-    status result = insert(values, values->count, statement_text(row, 0),
-                           value.kind == VALUE_REAL && !real.failed ? real.data : statement_text(row, 1), error);
+    status result = insert(values, ((struct setting_values *)values)->count, statement_text(row, 0),
+                           real.data ? real.data : statement_text(row, 1), error);
     text_free(&real);
     return result;
 }
 
 status setting_values_read(struct setting_values *values, struct store *store, int64_t run, struct error *error)
 {
-    struct statement *statement;
     *values = (struct setting_values){0};
-    TRY(statement_open(&statement, store->database, "SELECT key, value FROM settings WHERE run = ?1 ORDER BY key",
-                       error));
-    status result = statement_bind(statement, VALUES(value_integer(run)), error);
-    for (bool row; result == OK && (result = statement_step(statement, &row, error)) == OK && row;)
-        result = read_row(values, statement, error);
-    statement_close(statement);
-    return result;
+    return database_each(store->database, "SELECT key, value FROM settings WHERE run = ?1 ORDER BY key",
+                         VALUES(value_integer(run)), take_value, values, error);
 }
 
 void setting_values_free(struct setting_values *values)

@@ -177,13 +177,73 @@ const char *statement_text(struct statement *statement, size_t column)
     return text ? (const char *)text : "";
 }
 
+status statement_copy(struct statement *statement, size_t column, char **text, struct error *error)
+{
+    const unsigned char *found = sqlite3_column_text(statement->handle, (int)column);
+    *text = found ? strdup((const char *)found) : NULL;
+    return found && !*text ? error_set(error, ERROR_MEMORY, "%s: out of memory", statement->database->path) : OK;
+}
+
+status statement_run_row(struct statement *statement, int64_t number, struct statement *row, struct error *error)
+{
+    int columns = sqlite3_column_count(row->handle), code = SQLITE_OK;
+    TRY(statement_bind(statement, VALUES(value_count(number)), error));
+    for (int i = 0; i < columns && code == SQLITE_OK; i++)
+        code = sqlite3_bind_value(statement->handle, i + 2, sqlite3_column_value(row->handle, i));
+    return code == SQLITE_OK ? statement_run(statement, NO_VALUES, error)
+                             : database_fail(statement->database, code, error);
+}
+
+status statement_ask(struct statement **statement, struct database *database, const char *sql,
+                     const struct value *values, size_t count, struct error *error)
+{
+    TRY(statement_open(statement, database, sql, error));
+    status result = statement_bind(*statement, values, count, error);
+    if (result != OK) {
+        statement_close(*statement);
+        *statement = NULL;
+    }
+    return result;
+}
+
+status database_each(struct database *database, const char *sql, const struct value *values, size_t count,
+                     row_taker *take, void *context, struct error *error)
+{
+    struct statement *statement;
+    TRY(statement_ask(&statement, database, sql, values, count, error));
+    status result;
+    for (bool row; (result = statement_step(statement, &row, error)) == OK && row;)
+        if ((result = take(context, statement, error)) != OK)
+            break;
+    statement_close(statement);
+    return result;
+}
+
+status database_ask(struct database *database, const char *sql, const struct value *values, size_t count,
+                    int64_t *integer, struct error *error)
+{
+    struct statement *statement;
+    bool row = false;
+    *integer = 0;
+    TRY(statement_ask(&statement, database, sql, values, count, error));
+    status result = statement_step(statement, &row, error);
+    if (row)
+        *integer = statement_integer(statement, 0);
+    statement_close(statement);
+    return result;
+}
+
 status database_integer(struct database *database, const char *sql, int64_t *integer, struct error *error)
+{
+    return database_ask(database, sql, NO_VALUES, integer, error);
+}
+
+status database_run(struct database *database, const char *sql, const struct value *values, size_t count,
+                    struct error *error)
 {
     struct statement *statement;
     TRY(statement_open(&statement, database, sql, error));
-    bool row;
-    status result = statement_step(statement, &row, error);
-    *integer = result == OK && row ? statement_integer(statement, 0) : 0;
+    status result = statement_run(statement, values, count, error);
     statement_close(statement);
     return result;
 }

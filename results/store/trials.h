@@ -34,6 +34,14 @@ struct trial_row {
     const char *settings; /* they identify a trial of a run */
 };
 
+/* Test images of `task` sent to each router; counts[0] is zero-shot CLIP, counts[1 + t] router t. Zeros are not
+ * stored. */
+struct router_choices_row {
+    int64_t after_task, task;
+    const uint64_t *counts;
+    size_t routers; /* counts has one more */
+};
+
 /* trial 0: there is none yet. */
 status trial_find(struct store *store, int64_t run, const struct trial_row *row, int64_t *trial, struct error *error);
 /* Finds the trial or adds it: with its first results, so that a selector that failed leaves nothing. */

@@ -110,14 +110,17 @@ static size_t write_run(struct store *store, const struct run_description *about
     size_t rows = 0;
     must(store_run_start(store, about, &start, &error), &error);
     for (size_t task = 0; task < TASKS; task++) {
-        struct task_row row = {.task = (int64_t)task,
-                               .name = tasks[task].name,
-                               .classes = tasks[task].classes,
-                               .training_images = tasks[task].training,
-                               .test_images = tasks[task].test};
-        must(store_add_task(store, start.run, &row, &error), &error);
+        must(store_add(store, start.run, "tasks",
+                       NAMED({"task", value_integer((int64_t)task)}, {"name", value_text(tasks[task].name)},
+                             {"classes", value_integer(tasks[task].classes)},
+                             {"training_images", value_integer(tasks[task].training)},
+                             {"test_images", value_integer(tasks[task].test)}, {"missing_images", value_integer(0)},
+                             {"unreadable_images", value_integer(0)}),
+                       &error),
+             &error);
         if (bits)
-            must(store_add_test_labels(store, start.run, row.task, labels, (size_t)row.test_images, &error), &error);
+            must(store_add_test_labels(store, start.run, (int64_t)task, labels, (size_t)tasks[task].test, &error),
+                 &error);
     }
     for (int64_t after_task = -1; after_task < TASKS; after_task++)
         rows += write_checkpoint(store, start.run, configuration, (size_t)about->seed, after_task, bits);

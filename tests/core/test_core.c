@@ -17,6 +17,7 @@
 
 #include "core/arena.h"
 #include "core/array.h"
+#include "core/digest.h"
 #include "core/file.h"
 #include "core/option.h"
 #include "core/rng.h"
@@ -360,6 +361,24 @@ static void arrays_grow_and_keep_their_items(void **state)
     free(items);
 }
 
+/* Answers of the FIPS 180-4 examples. */
+static void digests_match_the_standard(void **state)
+{
+    (void)state;
+    char hash[DIGEST_SIZE];
+    digest_text("", hash);
+    assert_string_equal(hash, "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
+    digest_text("abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq", hash);
+    assert_string_equal(hash, "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1");
+    struct digest digest = digest_begin();
+    char letters[1000];
+    memset(letters, 'a', sizeof letters);
+    for (int i = 0; i < 1000; i++)
+        digest_add(&digest, letters, sizeof letters);
+    digest_end(&digest, hash);
+    assert_string_equal(hash, "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -377,6 +396,7 @@ int main(void)
         cmocka_unit_test(a_full_disk_is_reported),
         cmocka_unit_test(arrays_grow_and_keep_their_items),
         cmocka_unit_test(near_words_are_suggested),
+        cmocka_unit_test(digests_match_the_standard),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -103,12 +103,12 @@ int64_t compare_sample_add(struct store *store, const struct compare_sample *sam
     int64_t run = start_run(store, sample), checkpoints = sample->untrained ? 0 : COMPARE_SAMPLE_TASKS - sample->holes;
     store_begin(store);
     for (int64_t task = 0; task < COMPARE_SAMPLE_TASKS; task++) {
-        struct task_row row = {.task = task,
-                               .name = names[task],
-                               .classes = 5,
-                               .training_images = 100,
-                               .test_images = COMPARE_SAMPLE_IMAGES + sample->more_images};
-        require(store_add_task(store, run, &row, &error), &error);
+        struct sample_task row = {.task = task,
+                                  .name = names[task],
+                                  .classes = 5,
+                                  .training_images = 100,
+                                  .test_images = COMPARE_SAMPLE_IMAGES + sample->more_images};
+        require(sample_add_task(store, run, &row, &error), &error);
         for (int64_t after_task = -1; after_task < checkpoints; after_task++)
             add_evaluation(store, run, sample, after_task, task);
     }

@@ -100,6 +100,60 @@ int64_t sample_correct(int64_t seed, int64_t after_task, int64_t task)
     return rng_below(&rng, 0, SAMPLE_IMAGES + 1);
 }
 
+status sample_add_task(struct store *store, int64_t run, const struct sample_task *row, struct error *error)
+{
+    return store_add(
+        store, run, "tasks",
+        NAMED({"task", value_integer(row->task)}, {"name", value_text(row->name)},
+              {"classes", value_integer(row->classes)}, {"training_images", value_integer(row->training_images)},
+              {"test_images", value_integer(row->test_images)}, {"missing_images", value_integer(row->missing_images)},
+              {"unreadable_images", value_integer(row->unreadable_images)},
+              {"test_digest", value_text(row->test_digest)}),
+        error);
+}
+
+status sample_add_classes(struct store *store, int64_t run, int64_t task, const char *const *names, size_t count,
+                          struct error *error)
+{
+    for (size_t i = 0; i < count; i++)
+        TRY(store_add(
+            store, run, "task_classes",
+            NAMED({"task", value_integer(task)}, {"class", value_integer((int64_t)i)}, {"name", value_text(names[i])}),
+            error));
+    return OK;
+}
+
+status sample_add_step(struct store *store, int64_t run, int64_t task, int64_t iteration, double loss,
+                       struct error *error)
+{
+    return store_add(store, run, "steps",
+                     NAMED({"task", value_integer(task)}, {"iteration", value_integer(iteration)},
+                           {"loss", value_real(loss)}, {"learning_rate", value_real(1e-3)},
+                           {"balance_loss", value_real(0)}),
+                     error);
+}
+
+/* Twice as many choices of experts as images with a router, and the patches of an image. */
+static status write_choices(struct store *store, int64_t run, int64_t after_task, int64_t task, struct error *error)
+{
+    const int64_t counts[12] = {90, 30, [10] = 60, [11] = 180};
+    char patches[32];
+    for (int64_t i = 0; i < 12; i++)
+        if (counts[i] > 0)
+            TRY(store_add(store, run, "class_experts",
+                          NAMED({"task", value_integer(task)}, {"after_task", value_integer(after_task)},
+                                {"block", value_integer(1)}, {"class", value_integer(i / 6)},
+                                {"expert", value_integer(i % 6)}, {"count", value_integer(counts[i])}),
+                          error));
+    snprintf(patches, sizeof patches, "[5,0,%d,2,2,1]", (int)task);
+    return store_add(store, run, "patch_experts",
+                     NAMED({"task", value_integer(task)}, {"after_task", value_integer(after_task)},
+                           {"image", value_integer(100)}, {"block", value_integer(1)},
+                           {"file", value_text("hundredth.png")}, {"width", value_integer(3)},
+                           {"experts", value_text(patches)}),
+                     error);
+}
+
 static status write_evaluations(struct store *store, int64_t run, int64_t seed, int64_t after_task, struct error *error)
 {
     for (int64_t task = 0; task < SAMPLE_TASKS; task++) {
@@ -115,35 +169,19 @@ static status write_evaluations(struct store *store, int64_t run, int64_t seed, 
                                                           .per_image = &kept},
                                  error));
         if (task == 0 && after_task >= 0)
-            TRY(store_add_selector_threshold(store, run, after_task, 0.05 + (double)after_task, error));
-        uint64_t counts[SAMPLE_TASKS + 1] = {[0] = 20, [1] = (uint64_t)task, [SAMPLE_TASKS] = 180 - (uint64_t)task};
-        TRY(store_add_router_choices(
-            store, run,
-            &(struct router_choices_row){
-                .after_task = after_task, .task = task, .counts = counts, .routers = SAMPLE_TASKS},
-            error));
-        if (after_task == SAMPLE_TASKS - 1) /* twice as many choices as images with a router */
-            TRY(store_add_class_experts(
-                store, run,
-                &(struct class_experts_row){.after_task = after_task,
-                                            .task = task,
-                                            .block = 1,
-                                            .counts = (uint64_t[]){90, 30, 0, 0, 0, 0, 0, 0, 0, 0, 60, 180},
-                                            .classes = 2,
-                                            .experts = 6},
+            TRY(store_add(
+                store, run, "selector_thresholds",
+                NAMED({"task", value_integer(after_task)}, {"threshold", value_real(0.05 + (double)after_task)}),
                 error));
+        const int64_t counts[SAMPLE_TASKS + 1] = {[0] = 20, [1] = task, [SAMPLE_TASKS] = 180 - task};
+        for (int64_t i = 0; i <= SAMPLE_TASKS; i++)
+            if (counts[i] > 0)
+                TRY(store_add(store, run, "router_choices",
+                              NAMED({"after_task", value_integer(after_task)}, {"task", value_integer(task)},
+                                    {"router", value_integer(i - 1)}, {"count", value_integer(counts[i])}),
+                              error));
         if (after_task == SAMPLE_TASKS - 1)
-            TRY(store_add_patch_experts(
-                store, run,
-                &(struct patch_experts_row){.after_task = after_task,
-                                            .task = task,
-                                            .image = 100,
-                                            .block = 1,
-                                            .file = "hundredth.png",
-                                            .experts = (int32_t[]){5, 0, (int32_t)task, 2, 2, 1},
-                                            .patches = 6,
-                                            .width = 3},
-                error));
+            TRY(write_choices(store, run, after_task, task, error));
     }
     return OK;
 }
@@ -151,99 +189,91 @@ static status write_evaluations(struct store *store, int64_t run, int64_t seed, 
 static status write_merge(struct store *store, int64_t run, int64_t task, int64_t iteration, const char *encoder,
                           struct error *error)
 {
-    struct expert_event_row row = {.event = iteration == 20 ? EVENT_SKIP : EVENT_MERGE,
-                                   .task = task,
-                                   .iteration = iteration,
-                                   .encoder = encoder,
-                                   .block = 1,
-                                   .target = iteration == 20 ? -1 : 2,
-                                   .sources = 2,
-                                   .source = (int64_t[]){5, task},
-                                   .reason = iteration == 20 ? "no expert is free" : NULL};
-    return store_add_expert_event(store, run, &row, error);
+    bool skipped = iteration == 20;
+    return store_add(store, run, "expert_events",
+                     NAMED({"task", value_integer(task)}, {"iteration", value_integer(iteration)},
+                           {"encoder", value_text(encoder)}, {"block", value_integer(1)},
+                           {"event", value_text(skipped ? "skip" : "merge")},
+                           {"target", skipped ? value_null() : value_integer(2)}, {"t1", value_integer(5)},
+                           {"t2", value_integer(task)}, {"reason", value_text(skipped ? "no expert is free" : NULL)}),
+                     error);
 }
 
 /* Of the merge after iteration 10. */
 static status write_effect(struct store *store, int64_t run, int64_t task, const char *encoder, int64_t known,
                            struct error *error)
 {
-    return store_add_merge_effect(store, run,
-                                  &(struct merge_effect_row){.task = task,
-                                                             .iteration = 10,
-                                                             .encoder = encoder,
-                                                             .block = 1,
-                                                             .known = known,
-                                                             .iterations = 10,
-                                                             .chosen = 15 * (task + 1),
-                                                             .choices = 120,
-                                                             .loss_before = 2.5,
-                                                             .loss_after = task == 0 ? (double)NAN : 1.5,
-                                                             .distance = 0.25},
-                                  error);
+    return store_add(store, run, "merge_effects",
+                     NAMED({"task", value_integer(task)}, {"iteration", value_integer(10)},
+                           {"encoder", value_text(encoder)}, {"block", value_integer(1)},
+                           {"position", value_integer(0)}, {"known", value_integer(known)},
+                           {"iterations", value_integer(10)}, {"chosen", value_integer(15 * (task + 1))},
+                           {"choices", value_integer(120)}, {"loss_before", value_real(2.5)},
+                           {"loss_after", task == 0 ? value_null() : value_real(1.5)}, {"distance", value_real(0.25)}),
+                     error);
 }
 
 static status write_step(struct store *store, int64_t run, int64_t seed, int64_t task, int64_t iteration,
                          struct error *error)
 {
     struct rng rng = rng_make((uint64_t)seed, RNG_TEST, (uint32_t)task, (uint32_t)iteration);
-    TRY(store_add_step(
-        store, run,
-        &(struct step_row){
-            .task = task, .iteration = iteration, .loss = (double)rng_uniform(&rng, 1), .learning_rate = 1e-3},
-        error));
+    TRY(sample_add_step(store, run, task, iteration, (double)rng_uniform(&rng, 1), error));
     if (iteration % 10 != 0)
         return OK;
     TRY(write_merge(store, run, task, iteration, "image", error));
     TRY(write_merge(store, run, task, iteration, "text", error));
     if (iteration == 20)
         TRY(write_effect(store, run, task, "image", iteration, error));
-    struct timing_row timing = {
-        .task = task, .iteration = iteration, .phase = "train", .seconds = 2.5, .iterations = 10, .images = 640};
-    return store_add_timing(store, run, &timing, error);
+    return store_add(store, run, "timings",
+                     NAMED({"task", value_integer(task)}, {"iteration", value_integer(iteration)},
+                           {"phase", value_text("train")}, {"seconds", value_real(2.5)},
+                           {"iterations", value_integer(10)}, {"images", value_integer(640)}),
+                     error);
 }
 
 static status write_task_end(struct store *store, int64_t run, int64_t seed, int64_t task, struct error *error)
 {
+    const int64_t counts[6] = {30, 0, 10, task, 5, 55};
     for (int64_t frozen = 0; frozen < 2; frozen++)
-        TRY(store_add_expert_event(store, run,
-                                   &(struct expert_event_row){.event = EVENT_FREEZE,
-                                                              .task = task,
-                                                              .iteration = SAMPLE_ITERATIONS,
-                                                              .encoder = "image",
-                                                              .block = 1,
-                                                              .target = task + frozen},
-                                   error));
+        TRY(store_add(store, run, "expert_events",
+                      NAMED({"task", value_integer(task)}, {"iteration", value_integer(SAMPLE_ITERATIONS)},
+                            {"encoder", value_text("image")}, {"block", value_integer(1)},
+                            {"event", value_text("freeze")}, {"target", value_integer(task + frozen)}),
+                      error));
     TRY(write_effect(store, run, task, "text", SAMPLE_ITERATIONS + 1, error));
-    TRY(store_add_expert_counts(store, run,
-                                &(struct expert_counts_row){.task = task,
-                                                            .block = 1,
-                                                            .encoder = "image",
-                                                            .counts = (uint64_t[]){30, 0, 10, (uint64_t)task, 5, 55},
-                                                            .experts = 6},
-                                error));
+    for (int64_t expert = 0; expert < 6; expert++)
+        TRY(store_add(store, run, "expert_counts",
+                      NAMED({"task", value_integer(task)}, {"encoder", value_text("image")},
+                            {"block", value_integer(1)}, {"expert", value_integer(expert)},
+                            {"count", value_integer(counts[expert])}),
+                      error));
     TRY(write_evaluations(store, run, seed, task, error));
-    return store_add_artifact(
-        store, run, &(struct artifact_row){.task = task, .kind = "adapters", .path = "a.safetensors", .bytes = 1000},
-        error);
+    return store_add(store, run, "artifacts",
+                     NAMED({"task", value_integer(task)}, {"kind", value_text("adapters")},
+                           {"path", value_text("a.safetensors")}, {"bytes", value_integer(1000)}),
+                     error);
 }
 
 status sample_write(struct store *store, int64_t run, int64_t seed, int64_t task, int64_t iteration, int64_t stop_task,
                     int64_t stop_iteration, struct error *error)
 {
     for (int64_t i = 0; i < SAMPLE_TASKS; i++)
-        TRY(store_add_task(store, run,
-                           &(struct task_row){.task = i,
-                                              .name = task_names[i],
-                                              .classes = 6 + i,
-                                              .training_images = 1000,
-                                              .test_images = SAMPLE_IMAGES,
-                                              .missing_images = 10 * i,
-                                              .unreadable_images = 3 * i,
-                                              .test_digest = i == 0 ? NULL : "00ff"},
-                           error));
+        TRY(sample_add_task(store, run,
+                            &(struct sample_task){.task = i,
+                                                  .name = task_names[i],
+                                                  .classes = 6 + i,
+                                                  .training_images = 1000,
+                                                  .test_images = SAMPLE_IMAGES,
+                                                  .missing_images = 10 * i,
+                                                  .unreadable_images = 3 * i,
+                                                  .test_digest = i == 0 ? NULL : "00ff"},
+                            error));
     for (int64_t i = 0; i < SAMPLE_TASKS; i++) {
-        TRY(store_add_task_classes(store, run, i, (const char *const[]){"a class", "another"}, 2, error));
-        TRY(store_add_task_similarity(store, run, i, SAMPLE_TASKS - 1, 0.5, error));
+        TRY(sample_add_classes(store, run, i, (const char *const[]){"a class", "another"}, 2, error));
+        TRY(store_add(
+            store, run, "task_similarities",
+            NAMED({"task", value_integer(i)}, {"other", value_integer(SAMPLE_TASKS - 1)}, {"cosine", value_real(0.5)}),
+            error));
     }
     if (task < 0)
         TRY(write_evaluations(store, run, seed, -1, error));
@@ -266,20 +296,22 @@ status sample_write_at_once(struct store *store, int64_t run, int64_t seed, int6
     return store_commit(store, error);
 }
 
-static const struct session_row session = {.program_version = "0.1.0",
-                                           .program_commit = "0123456789ab",
-                                           .command_line = "mtil run sample.yaml",
-                                           .compiler = "GCC 12.2.0",
-                                           .libraries = "SQLite 3.40.1",
-                                           .cpu = "a processor"};
+static status add_session(struct store *store, int64_t run, struct error *error)
+{
+    return store_add(store, run, "sessions",
+                     NAMED({"host", value_text("a host")}, {"program_version", value_text("0.1.0")},
+                           {"program_commit", value_text("0123456789ab")},
+                           {"command_line", value_text("mtil run sample.yaml")}, {"compiler", value_text("GCC 12.2.0")},
+                           {"libraries", value_text("SQLite 3.40.1")}, {"cpu", value_text("a processor")}),
+                     error);
+}
 
 int64_t sample_finished_run(struct store *store, int64_t seed)
 {
     struct run_description description = sample_description(seed);
     struct run_start start;
     struct error error = {0};
-    if (store_run_start(store, &description, &start, &error) != OK ||
-        store_add_session(store, start.run, &session, &error) != OK ||
+    if (store_run_start(store, &description, &start, &error) != OK || add_session(store, start.run, &error) != OK ||
         sample_write_at_once(store, start.run, seed, -1, 0, -1, 0, &error) != OK ||
         store_run_end(store, start.run, RUN_FINISHED, NULL, &error) != OK) {
         fprintf(stderr, "%s\n", error.message);

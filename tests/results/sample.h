@@ -15,6 +15,18 @@ void sample_remove(char *path); /* and everything in its folder */
 
 struct run_description sample_description(int64_t seed);
 
+struct sample_task {
+    int64_t task;
+    const char *name;
+    int64_t classes, training_images, test_images, missing_images, unreadable_images;
+    const char *test_digest;
+};
+status sample_add_task(struct store *store, int64_t run, const struct sample_task *row, struct error *error);
+status sample_add_classes(struct store *store, int64_t run, int64_t task, const char *const *names, size_t count,
+                          struct error *error);
+status sample_add_step(struct store *store, int64_t run, int64_t task, int64_t iteration, double loss,
+                       struct error *error);
+
 /* Suite text and settings from lines of "section:" and "  key: value"; borrowed until the next call. */
 void sample_tell(struct run_description *description, const char *text);
 

@@ -123,9 +123,12 @@ static void a_run_over_the_parts(void **state)
     assert_int_equal(table_rows(&table), 6);
     table_free(&table);
     const char *name = dataset_class_name(run.experiment->data.tasks[0].dataset, 0);
-    must(store_add_task_classes(store, 1, 0, &name, 1, &error));
-    name = "purple";
-    assert_int_equal(store_add_task_classes(store, 1, 0, &name, 1, &error), ERROR_ARGUMENT);
+    for (size_t i = 0; i < 2; i++, name = "purple")
+        assert_int_equal(
+            store_add(store, 1, "task_classes",
+                      NAMED({"task", value_integer(0)}, {"class", value_integer(0)}, {"name", value_text(name)}),
+                      &error),
+            i == 0 ? OK : ERROR_ARGUMENT);
     error_tells((const char *const[]){"task 0", "\"purple\"", "cut in another way", NULL});
     store_close(store);
     small_run_close(&run);

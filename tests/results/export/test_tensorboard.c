@@ -230,8 +230,7 @@ static void odd_runs_have_files_too(void **state)
     assert_ok(store_open(&store, *state, STORE_WRITE, &error));
     assert_ok(store_run_start(store, &description, &start, &error));
     assert_ok(sample_write_at_once(store, start.run, 5, -1, 0, 1, 3, &error));
-    assert_ok(
-        store_add_step(store, start.run, &(struct step_row){.task = 3, .iteration = 7, .loss = (double)NAN}, &error));
+    assert_ok(sample_add_step(store, start.run, 3, 7, (double)NAN, &error));
     assert_ok(tensorboard_export(store, &(struct query_filter){.run = start.run}, folder, &counts, &error));
     read_file_of(folder, "_._odd_suite/*/seed-5/*", &file);
     assert_int_equal(count_scalars(&file, "training/loss", &value), SAMPLE_ITERATIONS + 3);

@@ -53,17 +53,17 @@ static int64_t begin(struct store *store, const char *setting, const char *hash,
     description.tasks = 2;
     assert_ok(store_run_start(store, &description, &start, &error));
     for (int64_t k = 0; k < 2; k++) {
-        assert_ok(store_add_task(store, start.run,
-                                 &(struct task_row){.task = k,
-                                                    .name = k == 0 ? "pets" : "cars",
-                                                    .classes = 2 + k,
-                                                    .training_images = 9,
-                                                    .test_images = IMAGES,
-                                                    .test_digest = "00"},
-                                 &error));
+        assert_ok(sample_add_task(store, start.run,
+                                  &(struct sample_task){.task = k,
+                                                        .name = k == 0 ? "pets" : "cars",
+                                                        .classes = 2 + k,
+                                                        .training_images = 9,
+                                                        .test_images = IMAGES,
+                                                        .test_digest = "00"},
+                                  &error));
         if (!classes)
             continue;
-        assert_ok(store_add_task_classes(store, start.run, k, names[k], (size_t)(2 + k), &error));
+        assert_ok(sample_add_classes(store, start.run, k, names[k], (size_t)(2 + k), &error));
         assert_ok(store_add_test_labels(store, start.run, k, labels[k], IMAGES, &error));
         assert_ok(store_add_test_labels(store, start.run, k, labels[k], IMAGES, &error)); /* again: a resumed run */
     }
@@ -197,7 +197,7 @@ static void other_labels_are_noticed(void **state)
     static const uint16_t others[IMAGES] = {1, 0, 0, 0, 1, 1}, none[IMAGES] = {0, 0, 0, 0, 1, 2};
     assert_int_equal(faults(f, "labels"), 0);
     assert_fails(store_add_test_labels(f->store, f->joint, 0, others, IMAGES, &error), ERROR_ARGUMENT,
-                 "with other classes");
+                 "with other data");
     assert_ok(database_execute(f->store->database, "DELETE FROM test_labels WHERE run = 1 AND task = 0", &error));
     assert_ok(store_add_test_labels(f->store, f->joint, 0, others, IMAGES, &error));
     assert_int_equal(faults(f, "labels"), 2); /* where the image was right, or is now */

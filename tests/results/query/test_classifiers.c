@@ -34,9 +34,9 @@ static void add_run(struct store *store, const struct one_run *one)
     described.model = one->model ? one->model : "scratch";
     described.tasks = 1;
     assert_ok(store_run_start(store, &described, &start, &error));
-    assert_ok(store_add_task(
+    assert_ok(sample_add_task(
         store, start.run,
-        &(struct task_row){
+        &(struct sample_task){
             .name = one->dataset, .classes = 2, .test_images = 1000, .test_digest = one->images ? one->images : "0"},
         &error));
     assert_ok(store_add_evaluation(store, start.run, &(struct evaluation_row){.correct = one->correct, .images = 1000},

@@ -193,9 +193,9 @@ static void matrices_say_whose_they_are(void **state)
     other.suite = "elsewhere";
     other.suite_hash = "fedcba9876543210";
     assert_ok(store_run_start(fixture->store, &other, &start, &error));
-    assert_ok(store_add_task(fixture->store, start.run,
-                             &(struct task_row){.name = "cars", .classes = 2, .training_images = 1, .test_images = 4},
-                             &error));
+    assert_ok(sample_add_task(
+        fixture->store, start.run,
+        &(struct sample_task){.name = "cars", .classes = 2, .training_images = 1, .test_images = 4}, &error));
     assert_ok(store_add_evaluation(fixture->store, start.run,
                                    &(struct evaluation_row){.after_task = -1, .task = 0, .correct = 3, .images = 4},
                                    &error));
@@ -659,13 +659,13 @@ static void rows_of_suites_have_their_names(void **state)
         described.setting_count = 1;
         assert_ok(store_run_start(rows.store, &described, &start, &error));
         for (int64_t task = 0; task < SAMPLE_TASKS; task++)
-            assert_ok(store_add_task(rows.store, start.run,
-                                     &(struct task_row){.task = task,
-                                                        .name = (const char *[]){"a", "b", "c", "d"}[task],
-                                                        .classes = 2,
-                                                        .test_images = 100,
-                                                        .test_digest = "0"},
-                                     &error));
+            assert_ok(sample_add_task(rows.store, start.run,
+                                      &(struct sample_task){.task = task,
+                                                            .name = (const char *[]){"a", "b", "c", "d"}[task],
+                                                            .classes = 2,
+                                                            .test_images = 100,
+                                                            .test_digest = "0"},
+                                      &error));
         for (int64_t task = 0; task < SAMPLE_TASKS; task++)
             assert_ok(store_add_evaluation(
                 rows.store, start.run,
@@ -726,9 +726,9 @@ static void class_incremental_runs_have_avg_and_last(void **state)
         described.tasks = 2;
         assert_ok(store_run_start(runs.store, &described, &start, &error));
         for (int64_t task = 0; task < 2; task++)
-            assert_ok(store_add_task(
+            assert_ok(sample_add_task(
                 runs.store, start.run,
-                &(struct task_row){
+                &(struct sample_task){
                     .task = task, .name = task == 0 ? "a" : "b", .classes = 2, .test_images = 100, .test_digest = "0"},
                 &error));
         for (int64_t cell = 0; cell < 3; cell++)
@@ -781,9 +781,9 @@ static void add_steps(struct store *store, const char *suite_hash, const char *r
     described.tasks = 2;
     assert_ok(store_run_start(store, &described, &start, &error));
     for (int64_t task = 0; task < 2; task++)
-        assert_ok(store_add_task(
+        assert_ok(sample_add_task(
             store, start.run,
-            &(struct task_row){
+            &(struct sample_task){
                 .task = task, .name = task == 0 ? "a" : "b", .classes = 2, .test_images = 100, .test_digest = "0"},
             &error));
     for (int64_t cell = 0; cell < cells; cell++)
@@ -839,9 +839,9 @@ static void expect_name_beside_papers(const char *setting, const char *key, cons
     described.tasks = 1;
     assert_ok(store_open(&runs.store, path, STORE_WRITE, &error));
     assert_ok(store_run_start(runs.store, &described, &start, &error));
-    assert_ok(store_add_task(
+    assert_ok(sample_add_task(
         runs.store, start.run,
-        &(struct task_row){.task = 0, .name = "cifar100", .classes = 100, .test_images = 10000, .test_digest = "0"},
+        &(struct sample_task){.task = 0, .name = "cifar100", .classes = 100, .test_images = 10000, .test_digest = "0"},
         &error));
     assert_ok(store_add_evaluation(runs.store, start.run,
                                    &(struct evaluation_row){.after_task = 0, .task = 0, .correct = 50, .images = 10000},

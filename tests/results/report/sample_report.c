@@ -87,7 +87,7 @@ static status write_names(struct store *store, int64_t run, int64_t task, struct
     uint16_t labels[IMAGES];
     for (size_t i = 0; i < IMAGES; i++)
         labels[i] = (uint16_t)(i % CLASSES);
-    TRY(store_add_task_classes(store, run, task, class_names, CLASSES, error));
+    TRY(sample_add_classes(store, run, task, class_names, CLASSES, error));
     return store_add_test_labels(store, run, task, labels, IMAGES, error);
 }
 
@@ -97,14 +97,14 @@ static status write_evaluations(struct store *store, int64_t run, const struct k
     for (int64_t task = 0; task < kind->tasks; task++) {
         int64_t correct = sample_report_correct(seed, after_task, task) + (after_task >= task ? kind->bonus : 0);
         TRY(write_evaluation(store, run, after_task, task, correct, error));
-        uint64_t counts[SAMPLE_REPORT_TASKS + 1] = {[0] = 10};
-        for (int64_t router = 0; router <= after_task; router++)
-            counts[router + 1] = router == task ? 150 : (uint64_t)(router + task) % 5;
-        TRY(store_add_router_choices(
-            store, run,
-            &(struct router_choices_row){
-                .after_task = after_task, .task = task, .counts = counts, .routers = (size_t)kind->tasks},
-            error));
+        for (int64_t router = -1; router <= after_task; router++) {
+            int64_t count = router < 0 ? 10 : router == task ? 150 : (router + task) % 5;
+            if (count > 0)
+                TRY(store_add(store, run, "router_choices",
+                              NAMED({"after_task", value_integer(after_task)}, {"task", value_integer(task)},
+                                    {"router", value_integer(router)}, {"count", value_integer(count)}),
+                              error));
+        }
     }
     return OK;
 }
@@ -112,38 +112,28 @@ static status write_evaluations(struct store *store, int64_t run, const struct k
 static status write_events(struct store *store, int64_t run, const struct kind *kind, int64_t task, size_t encoder,
                            int64_t block, struct error *error)
 {
-    struct expert_event_row row = {.task = task,
-                                   .iteration = ITERATIONS / 2,
-                                   .encoder = encoders[encoder],
-                                   .block = block,
-                                   .target = 3,
-                                   .sources = 2,
-                                   .source = (int64_t[]){1, 2}};
-    row.event = task % 4 == 3 ? EVENT_SKIP : EVENT_MERGE;
-    row.reason = task % 4 == 3 ? "no expert is free" : NULL;
-    if (strcmp(kind->policy, "none") != 0)
-        TRY(store_add_expert_event(store, run, &row, error));
-    if (row.event == EVENT_MERGE && strcmp(kind->policy, "none") != 0)
-        TRY(store_add_merge_effect(store, run,
-                                   &(struct merge_effect_row){.task = task,
-                                                              .iteration = row.iteration,
-                                                              .encoder = row.encoder,
-                                                              .block = block,
-                                                              .known = ITERATIONS,
-                                                              .iterations = ITERATIONS / 2,
-                                                              .chosen = block == 0 ? 0 : 10 + run % 5,
-                                                              .choices = 200,
-                                                              .loss_before = 2,
-                                                              .loss_after = 1,
-                                                              .distance = 0.25},
-                                   error));
-    row = (struct expert_event_row){.event = EVENT_FREEZE,
-                                    .task = task,
-                                    .iteration = ITERATIONS,
-                                    .encoder = encoders[encoder],
-                                    .block = block,
-                                    .target = (task + block) % EXPERTS};
-    return store_add_expert_event(store, run, &row, error);
+    bool skipped = task % 4 == 3, merges = strcmp(kind->policy, "none") != 0;
+    const struct named_value of[] = {
+        {"task", value_integer(task)}, {"encoder", value_text(encoders[encoder])}, {"block", value_integer(block)}};
+    if (merges)
+        TRY(store_add(store, run, "expert_events",
+                      NAMED(of[0], of[1], of[2], {"iteration", value_integer(ITERATIONS / 2)},
+                            {"event", value_text(skipped ? "skip" : "merge")}, {"target", value_integer(3)},
+                            {"t1", value_integer(1)}, {"t2", value_integer(2)},
+                            {"reason", value_text(skipped ? "no expert is free" : NULL)}),
+                      error));
+    if (merges && !skipped)
+        TRY(store_add(
+            store, run, "merge_effects",
+            NAMED(of[0], of[1], of[2], {"iteration", value_integer(ITERATIONS / 2)}, {"position", value_integer(0)},
+                  {"known", value_integer(ITERATIONS)}, {"iterations", value_integer(ITERATIONS / 2)},
+                  {"chosen", value_integer(block == 0 ? 0 : 10 + run % 5)}, {"choices", value_integer(200)},
+                  {"loss_before", value_real(2)}, {"loss_after", value_real(1)}, {"distance", value_real(0.25)}),
+            error));
+    return store_add(store, run, "expert_events",
+                     NAMED(of[0], of[1], of[2], {"iteration", value_integer(ITERATIONS)},
+                           {"event", value_text("freeze")}, {"target", value_integer((task + block) % EXPERTS)}),
+                     error);
 }
 
 static status write_experts(struct store *store, int64_t run, const struct kind *kind, int64_t seed, int64_t task,
@@ -151,12 +141,12 @@ static status write_experts(struct store *store, int64_t run, const struct kind 
 {
     for (size_t encoder = 0; encoder < 2; encoder++)
         for (int64_t block = 0; block < BLOCKS; block++) {
-            uint64_t counts[EXPERTS];
-            for (size_t expert = 0; expert < EXPERTS; expert++)
-                counts[expert] = ((expert + (size_t)(task + block + seed)) * 7 % 13) * 10;
-            struct expert_counts_row row = {
-                .task = task, .block = block, .encoder = encoders[encoder], .counts = counts, .experts = EXPERTS};
-            TRY(store_add_expert_counts(store, run, &row, error));
+            for (int64_t expert = 0; expert < EXPERTS; expert++)
+                TRY(store_add(store, run, "expert_counts",
+                              NAMED({"task", value_integer(task)}, {"encoder", value_text(encoders[encoder])},
+                                    {"block", value_integer(block)}, {"expert", value_integer(expert)},
+                                    {"count", value_integer((expert + task + block + seed) * 7 % 13 * 10)}),
+                              error));
             TRY(write_events(store, run, kind, task, encoder, block, error));
         }
     return OK;
@@ -168,24 +158,19 @@ static status write_task(struct store *store, int64_t run, const struct kind *ki
     for (int64_t iteration = 1; iteration <= ITERATIONS; iteration++) {
         struct rng rng = rng_make((uint64_t)seed, RNG_TEST, 100 + (uint32_t)task, (uint32_t)iteration);
         double loss = 3.0 / (1 + 0.05 * (double)iteration) + 0.2 * (double)rng_uniform(&rng, 0);
-        TRY(store_add_step(store, run,
-                           &(struct step_row){.task = task,
-                                              .iteration = iteration,
-                                              .loss = loss,
-                                              .learning_rate = 1e-3,
-                                              .balance_loss = strcmp(kind->policy, "none") == 0
-                                                                  ? (double)NAN
-                                                                  : 1.0 / (double)iteration},
-                           error));
+        bool balanced = strcmp(kind->policy, "none") != 0;
+        TRY(store_add(store, run, "steps",
+                      NAMED({"task", value_integer(task)}, {"iteration", value_integer(iteration)},
+                            {"loss", value_real(loss)}, {"learning_rate", value_real(1e-3)},
+                            {"balance_loss", balanced ? value_real(1.0 / (double)iteration) : value_null()}),
+                      error));
     }
-    struct timing_row timing = {.task = task,
-                                .iteration = ITERATIONS,
-                                .phase = "train",
-                                .seconds = 0.25 * ITERATIONS,
-                                .iterations = ITERATIONS,
-                                .images = 64 * ITERATIONS,
-                                .peak_bytes = 300 << 20};
-    TRY(store_add_timing(store, run, &timing, error));
+    TRY(store_add(store, run, "timings",
+                  NAMED({"task", value_integer(task)}, {"iteration", value_integer(ITERATIONS)},
+                        {"phase", value_text("train")}, {"seconds", value_real(0.25 * ITERATIONS)},
+                        {"iterations", value_integer(ITERATIONS)}, {"images", value_integer(64 * ITERATIONS)},
+                        {"peak_bytes", value_integer(300 << 20)}),
+                  error));
     TRY(write_experts(store, run, kind, seed, task, error));
     return write_evaluations(store, run, kind, seed, task, error);
 }
@@ -196,21 +181,18 @@ static status write_classes(struct store *store, int64_t run, const struct kind 
 {
     for (int64_t task = 0; task < kind->tasks; task++)
         for (int64_t block = 0; block <= BLOCKS; block++) {
-            uint64_t counts[CLASSES * EXPERTS] = {0};
-            double gates[CLASSES * EXPERTS] = {0};
+            int64_t counts[CLASSES * EXPERTS] = {0};
             for (int64_t class = 0; class < CLASSES; class ++)
                 for (int64_t i = 0; i <= block; i++)
-                    counts[class * EXPERTS + (class + i + task) % EXPERTS] = 12 / (uint64_t)(block + 1);
-            for (size_t i = 0; i < CLASSES * EXPERTS; i++)
-                gates[i] = 0.75 * (double)counts[i];
-            struct class_experts_row row = {.after_task = kind->tasks - 1,
-                                            .task = task,
-                                            .block = block,
-                                            .counts = counts,
-                                            .gates = gates,
-                                            .classes = CLASSES,
-                                            .experts = EXPERTS};
-            TRY(store_add_class_experts(store, run, &row, error));
+                    counts[class * EXPERTS + (class + i + task) % EXPERTS] = 12 / (block + 1);
+            for (int64_t i = 0; i < CLASSES * EXPERTS; i++)
+                if (counts[i] > 0)
+                    TRY(store_add(store, run, "class_experts",
+                                  NAMED({"task", value_integer(task)}, {"after_task", value_integer(kind->tasks - 1)},
+                                        {"block", value_integer(block)}, {"class", value_integer(i / EXPERTS)},
+                                        {"expert", value_integer(i % EXPERTS)}, {"count", value_integer(counts[i])},
+                                        {"gate", value_real(0.75)}),
+                                  error));
         }
     return OK;
 }
@@ -222,18 +204,19 @@ static status write_patches(struct store *store, int64_t run, const struct kind 
     static const char *const files[] = {"zebra 1.png", SAMPLE_REPORT_HARM};
     for (int64_t block = 0; block < 2; block++)
         for (int64_t image = 0; image < 2; image++) {
-            int32_t experts[PATCHES];
-            for (int32_t i = 0; i < PATCHES; i++)
-                experts[i] = block > 0 ? i / SIDE : i % SIDE < SIDE / 2 ? 2 : 7;
-            TRY(store_add_patch_experts(store, run,
-                                        &(struct patch_experts_row){.after_task = kind->tasks - 1,
-                                                                    .image = 100 * image,
-                                                                    .block = block,
-                                                                    .file = files[image],
-                                                                    .experts = experts,
-                                                                    .patches = PATCHES,
-                                                                    .width = SIDE},
-                                        error));
+            char experts[2 * PATCHES + 2] = "[";
+            for (int i = 0; i < PATCHES; i++)
+                snprintf(experts + 2 * i + 1, 3, "%d%c",
+                         block > 0             ? i / SIDE
+                         : i % SIDE < SIDE / 2 ? 2
+                                               : 7,
+                         i + 1 < PATCHES ? ',' : ']');
+            TRY(store_add(store, run, "patch_experts",
+                          NAMED({"task", value_integer(0)}, {"after_task", value_integer(kind->tasks - 1)},
+                                {"image", value_integer(100 * image)}, {"block", value_integer(block)},
+                                {"file", value_text(files[image])}, {"width", value_integer(SIDE)},
+                                {"experts", value_text(experts)}),
+                          error));
         }
     return OK;
 }
@@ -241,9 +224,9 @@ static status write_patches(struct store *store, int64_t run, const struct kind 
 static status write_rows(struct store *store, int64_t run, const struct kind *kind, int64_t seed, struct error *error)
 {
     for (int64_t task = 0; task < kind->tasks; task++) {
-        struct task_row row = {
+        struct sample_task row = {
             .task = task, .name = kind->names[task], .classes = 10, .training_images = 1000, .test_images = IMAGES};
-        TRY(store_add_task(store, run, &row, error));
+        TRY(sample_add_task(store, run, &row, error));
         TRY(write_names(store, run, task, error));
     }
     TRY(write_evaluations(store, run, kind, seed, -1, error));

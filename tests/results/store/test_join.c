@@ -10,10 +10,9 @@
 #include <unistd.h>
 
 #include "core/file.h"
-#include "core/text.h"
 #include "results/store/join.h"
-#include "results/store/schema.h"
 #include "tests/results/sample.h"
+#include "tests/results/store/same_run.h"
 
 struct scene {
     char *first, *second, *out; /* in one folder */
@@ -61,69 +60,31 @@ static void execute(const char *path, const char *sql)
     sqlite3_close(database);
 }
 
-static int add_row(void *text, int columns, char **values, char **titles)
-{
-    (void)titles;
-    for (int i = 0; i < columns; i++)
-        text_add(text, "%s%s", values[i] ? values[i] : "", i + 1 < columns ? "," : "\n");
-    return 0;
-}
-
-/* The rows of an answer; the caller frees. */
-static char *answer(const char *path, const char *sql)
-{
-    sqlite3 *database;
-    struct text text = {0};
-    char *message = NULL;
-    assert_int_equal(sqlite3_open_v2(path, &database, SQLITE_OPEN_READONLY, NULL), SQLITE_OK);
-    if (sqlite3_exec(database, sql, add_row, &text, &message) != SQLITE_OK)
-        fail_msg("%s: %s", sql, message);
-    sqlite3_close(database);
-    return text.data ? text.data : strdup("");
-}
-
 static int64_t number(const char *path, const char *sql)
 {
-    char *text = answer(path, sql);
-    int64_t value = strtoll(text, NULL, 10);
-    free(text);
+    struct database *database;
+    int64_t value;
+    assert_ok(database_open(&database, path, false, &error));
+    assert_ok(database_integer(database, sql, &value, &error));
+    database_close(database);
     return value;
 }
 
-/* The rows of one seed without the numbers that a file gives, in order. */
-static char *rows_of(const char *path, const char *table, int64_t seed)
+static void assert_same(const char *one, const char *other, int64_t seed)
 {
-    struct text sql = {0};
-    text_add(&sql,
-             "SELECT group_concat('quote(\"' || name || '\")', ' || '','' || ') FROM pragma_table_info('%s') WHERE "
-             "name NOT IN "
-             "('run', 'timing', 'session')",
-             table);
-    char *columns = answer(path, sql.data);
-    text_clear(&sql);
-    text_add(&sql, "SELECT %s FROM \"%s\" WHERE run = (SELECT run FROM runs WHERE seed = %d) ORDER BY 1", columns,
-             table, (int)seed);
-    char *rows = answer(path, sql.data);
-    free(columns);
-    text_free(&sql);
-    return rows;
-}
-
-/* In every table of the schema that has a column for the run; the sample writes thirteen of them at least. */
-static void assert_same_run(const char *one, const char *other, int64_t seed)
-{
-    int filled = 0;
-    char *tables = answer(one, "SELECT name FROM sqlite_schema AS t WHERE type = 'table' AND EXISTS "
-                               "(SELECT 1 FROM pragma_table_info(t.name) WHERE name = 'run')");
-    for (char *rest = tables, *table; (table = strsep(&rest, "\n")) && *table;) {
-        char *left = rows_of(one, table, seed), *right = rows_of(other, table, seed);
-        filled += *left != '\0';
-        assert_string_equal(left, right);
-        free(left);
-        free(right);
+    struct store *stores[2];
+    int64_t runs[2];
+    for (size_t i = 0; i < 2; i++) {
+        enum run_status past = RUN_FAILED;
+        assert_ok(store_open(&stores[i], i ? other : one, STORE_READ, &error));
+        assert_ok(store_run_find(stores[i], sample_description(seed).suite_hash, seed, &runs[i], &past, &error));
+        assert_true(runs[i] > 0);
     }
-    assert_true(filled >= 13);
-    free(tables);
+    assert_same_run(stores[0], runs[0], stores[1], runs[1]);
+    assert_int_equal(number(one, "SELECT count(DISTINCT run) FROM sessions") > 0,
+                     number(other, "SELECT count(DISTINCT run) FROM sessions") > 0);
+    store_close(stores[0]);
+    store_close(stores[1]);
 }
 
 static status join(const struct scene *scene, bool keep_first, struct join_counts counts[2], struct error *error)
@@ -167,9 +128,9 @@ static void every_run_is_there_once_with_all_its_rows(void **state)
     assert_int_equal(counts[1].added, 1);
     assert_int_equal(counts[1].known, 1);
     assert_int_equal(number(scene->out, "SELECT count(*) FROM runs"), 3);
-    assert_same_run(scene->first, scene->out, 1);
-    assert_same_run(scene->first, scene->out, 2);
-    assert_same_run(scene->second, scene->out, 3);
+    assert_same(scene->first, scene->out, 1);
+    assert_same(scene->first, scene->out, 2);
+    assert_same(scene->second, scene->out, 3);
     assert_whole(scene->out);
     assert_ok(join(scene, false, counts, &error)); /* again, into what is there */
     assert_int_equal(counts[0].known + counts[1].known, 4);
@@ -201,12 +162,12 @@ static void a_fuller_run_replaces_its_beginning(void **state)
     write_stopped(scene);
     assert_ok(join(scene, false, counts, &error));
     assert_int_equal(counts[1].completed, 1);
-    assert_same_run(scene->second, scene->out, 9);
+    assert_same(scene->second, scene->out, 9);
     assert_whole(scene->out);
     const char *beginning[] = {scene->first};
     assert_ok(join_databases(scene->out, beginning, 1, &(struct join_settings){0}, counts, &error));
     assert_int_equal(counts[0].known, 3);
-    assert_same_run(scene->second, scene->out, 9);
+    assert_same(scene->second, scene->out, 9);
 }
 
 static void a_run_that_is_being_written_is_not_replaced(void **state)
@@ -225,7 +186,7 @@ static void a_run_that_is_being_written_is_not_replaced(void **state)
     assert_ok(join_databases(scene->first, inputs, 1, &(struct join_settings){0}, counts, &error));
     assert_int_equal(counts[0].completed, 1);
     store_close(store);
-    assert_same_run(scene->second, scene->first, 3);
+    assert_same(scene->second, scene->first, 3);
 }
 
 static char warning[2048];
@@ -253,8 +214,8 @@ static void runs_that_disagree_are_named_and_nothing_is_written(void **state)
     assert_non_null(strstr(warning, "0.125 in "));
     assert_non_null(strstr(warning, "the first is kept"));
     assert_int_equal(counts[1].conflicts, 1);
-    assert_same_run(scene->first, scene->out, 2);
-    assert_same_run(scene->second, scene->out, 3);
+    assert_same(scene->first, scene->out, 2);
+    assert_same(scene->second, scene->out, 3);
 }
 
 static void a_conflict_leaves_the_output_as_it_was(void **state)

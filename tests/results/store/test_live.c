@@ -83,12 +83,12 @@ static void without_a_report_the_database_answers(void **state)
     (void)state;
     struct run_description description = sample_description(2);
     struct run_start start;
-    struct task_row cars = {.name = "cars", .classes = 2, .training_images = 8, .test_images = 8};
+    struct sample_task cars = {.name = "cars", .classes = 2, .training_images = 8, .test_images = 8};
     struct stores s = open_stores();
     assert_ok(sample_write(s.writer, s.run, 1, -1, 0, 2, 14, &error));
     expect(&s, "progress", HEAD "1,sample,most_used,1,3/4,train textures_&_more,13,,,0.548865497112274,,adapters\n");
     assert_ok(store_run_start(s.writer, &description, &start, &error));
-    assert_ok(store_add_task(s.writer, start.run, &cars, &error));
+    assert_ok(sample_add_task(s.writer, start.run, &cars, &error));
     assert_ok(store_add_evaluation(s.writer, start.run,
                                    &(struct evaluation_row){.after_task = -1, .correct = 2, .images = 8}, &error));
     expect(&s, "reached",

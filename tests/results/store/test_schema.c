@@ -109,7 +109,7 @@ static void stale_views_are_replaced(void **state)
     struct database *reader;
     int64_t cells, runs;
     assert_ok(database_open(&reader, path, false, &error));
-    assert_ok(schema_overlay_views(reader, &error));
+    assert_ok(schema_use_views(reader, false, &error));
     assert_ok(database_integer(reader, "SELECT count(*) FROM matrix", &cells, &error));
     assert_ok(database_integer(reader, "SELECT runs FROM leaderboard", &runs, &error));
     assert_int_equal(cells, SAMPLE_TASKS * (SAMPLE_TASKS + 1));

@@ -183,34 +183,6 @@ static int complain(const char *what, const struct error *error)
     return 1;
 }
 
-/* As a user without rights to the folder; root would not notice. */
-static int read_only_medium(const char *path)
-{
-    struct error error = {0};
-    struct store *store;
-    if (geteuid() == 0 && (setgid(65534) != 0 || setuid(65534) != 0))
-        return 2;
-    if (store_open(&store, path, STORE_WRITE, &error) != ERROR_IO || !strstr(error.message, "read-only"))
-        return complain("writing", &error);
-    if (open_and_ask(path, &error) != OK)
-        return complain("reading", &error);
-    char *other = path_format("%s.new", path);
-    bool refused = store_open(&store, other, STORE_WRITE, &error) == ERROR_IO && strstr(error.message, other);
-    free(other);
-    return refused ? 0 : complain("creating", &error);
-}
-
-static void a_read_only_medium_can_be_read(void **state)
-{
-    char *folder = strdup(*state);
-    *strrchr(folder, '/') = '\0';
-    assert_int_equal(chmod(*state, 0444), 0);
-    assert_int_equal(chmod(folder, 0555), 0);
-    in_child(read_only_medium, *state);
-    assert_int_equal(chmod(folder, 0755), 0);
-    free(folder);
-}
-
 /* A process whose files may not grow beyond a limit stands in for a disk without room. */
 static int full_disk(const char *path)
 {
@@ -246,30 +218,6 @@ static void a_full_disk_loses_only_what_was_not_committed(void **state)
     store_close(store);
 }
 
-static int full_disk_from_the_start(const char *path)
-{
-    struct error error = {0};
-    struct store *store;
-    char *fresh = path_format("%s.fresh", path);
-    signal(SIGXFSZ, SIG_IGN);
-    setrlimit(RLIMIT_FSIZE, &(struct rlimit){1000, 1000});
-    status result = store_open(&store, fresh, STORE_WRITE, &error);
-    free(fresh);
-    return result == ERROR_IO && strstr(error.message, "the disk is full") ? 0 : complain("creating", &error);
-}
-
-static void a_full_disk_leaves_no_half_database(void **state)
-{
-    in_child(full_disk_from_the_start, *state);
-    char *fresh = path_format("%s.fresh", (char *)*state);
-    struct store *store;
-    assert_ok(store_open(&store, fresh, STORE_WRITE, &error));
-    sample_finished_run(store, 1);
-    store_close(store);
-    assert_whole(fresh);
-    free(fresh);
-}
-
 static void waiting_for_a_rival_ends(void **state)
 {
     struct store *store;
@@ -278,18 +226,16 @@ static void waiting_for_a_rival_ends(void **state)
     assert_ok(database_open(&rival, *state, true, &error));
     store_set_patience(store, 50);
     assert_ok(database_execute(rival, "BEGIN IMMEDIATE", &error));
-    assert_fails(store_add_step(store, 1, &(struct step_row){.task = 0, .iteration = 99}, &error), ERROR_BUSY,
-                 "locked for 0.05 seconds");
+    assert_fails(sample_add_step(store, 1, 0, 99, 0, &error), ERROR_BUSY, "locked for 0.05 seconds");
     store_begin(store);
-    assert_ok(store_add_step(store, 1, &(struct step_row){.task = 0, .iteration = 99}, &error));
+    assert_ok(sample_add_step(store, 1, 0, 99, 0, &error));
     assert_fails(store_commit(store, &error), ERROR_BUSY, (const char *)*state);
     struct table table = {0};
     assert_ok(query_sql(store, "SELECT count(*) FROM steps", &table, &error)); /* readers never wait */
     table_free(&table);
     database_rollback(rival);
     assert_ok(store_commit(store, &error)); /* the rows were kept */
-    assert_fails(store_add_step(store, 1, &(struct step_row){.task = 0, .iteration = 99}, &error), ERROR_ARGUMENT,
-                 "UNIQUE");
+    assert_fails(sample_add_step(store, 1, 0, 99, 0, &error), ERROR_ARGUMENT, "UNIQUE");
     database_close(rival);
     store_close(store);
 }
@@ -374,9 +320,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_cut_file_is_damaged, create, destroy),
         cmocka_unit_test_setup_teardown(damaged_pages_are_found, create, destroy),
         cmocka_unit_test_setup_teardown(foreign_tables_under_our_name_only_fail, create, destroy),
-        cmocka_unit_test_setup_teardown(a_read_only_medium_can_be_read, create, destroy),
         cmocka_unit_test_setup_teardown(a_full_disk_loses_only_what_was_not_committed, create, destroy),
-        cmocka_unit_test_setup_teardown(a_full_disk_leaves_no_half_database, create, destroy),
         cmocka_unit_test_setup_teardown(waiting_for_a_rival_ends, create, destroy),
         cmocka_unit_test_setup_teardown(twenty_writers_of_a_new_file_lose_nothing, create, destroy),
         cmocka_unit_test_setup_teardown(kills_at_any_instant_leave_a_whole_file, create, destroy),

@@ -29,12 +29,20 @@ static int64_t number(struct store *store, const char *sql)
     return value;
 }
 
-static struct store *open_store(char **path)
+static char *path;
+
+static int create(void **state)
 {
-    struct store *store;
-    *path = sample_path("inputs.sqlite");
-    assert_ok(store_open(&store, *path, STORE_WRITE, &error));
-    return store;
+    struct error error;
+    path = sample_path("inputs.sqlite");
+    return store_open((struct store **)state, path, STORE_WRITE, &error) == OK ? 0 : -1;
+}
+
+static int destroy(void **state)
+{
+    store_close(*state);
+    sample_remove(path);
+    return 0;
 }
 
 /* A run of seed 1 up to an iteration of a task, stopped there. */
@@ -51,9 +59,7 @@ static int64_t stopped_run(struct store *store, int64_t task, int64_t iteration)
 
 static void unfinished_runs_are_found_with_what_they_read(void **state)
 {
-    (void)state;
-    char *path;
-    struct store *store = open_store(&path);
+    struct store *store = *state;
     struct unfinished_runs found;
     int64_t run = stopped_run(store, 2, 1);
     assert_ok(store_find_unfinished(store, "settings", 1, &found, &error));
@@ -71,29 +77,15 @@ static void unfinished_runs_are_found_with_what_they_read(void **state)
     assert_int_equal(found.count, 0);
     assert_ok(store_find_unfinished(store, "others", 1, &found, &error));
     assert_int_equal(found.count, 0);
-    store_close(store);
-    sample_remove(path);
-}
-
-static void a_task_that_was_begun_is_trained(void **state)
-{
-    (void)state;
-    char *path;
-    struct store *store = open_store(&path);
-    struct unfinished_runs found;
-    stopped_run(store, 1, 10);
+    assert_ok(sample_add_step(store, run, 2, 1, 0.5, &error));
     assert_ok(store_find_unfinished(store, "settings", 1, &found, &error));
-    assert_int_equal(found.runs[0].first_untrained, 2);
+    assert_int_equal(found.runs[0].first_untrained, 3); /* the third was begun */
     unfinished_runs_free(&found);
-    store_close(store);
-    sample_remove(path);
 }
 
 static void a_run_goes_on_with_other_inputs(void **state)
 {
-    (void)state;
-    char *path;
-    struct store *store = open_store(&path);
+    struct store *store = *state;
     struct run_description run = description(1);
     struct run_start start;
     struct input_row mended[] = {inputs[0], inputs[1], inputs[2]};
@@ -108,27 +100,16 @@ static void a_run_goes_on_with_other_inputs(void **state)
     assert_int_equal(number(store, "SELECT suite_hash = 'of the mended ones' FROM runs"), 1);
     assert_int_equal(number(store, "SELECT count(*) FROM inputs WHERE digest IN ('aa', 'bb', 'dd')"), 3);
     assert_int_equal(number(store, "SELECT count(*) FROM evaluations"), rows);
-    struct task_row row = {.task = 3, .training_images = 77, .missing_images = 1, .unreadable_images = 2};
-    assert_ok(store_change_task(store, id, &row, &error));
+    assert_ok(store_change_task(store, id, 3, 77, 1, 2, &error));
     assert_int_equal(number(store, "SELECT training_images + unreadable_images FROM tasks WHERE task = 3"), 79);
-    store_close(store);
-    sample_remove(path);
 }
 
 static void a_run_that_begins_anew_loses_its_rows(void **state)
 {
-    (void)state;
-    char *path;
-    struct store *store = open_store(&path);
+    struct store *store = *state;
     struct run_description run = description(1);
     struct run_start start;
     int64_t id = stopped_run(store, 2, 1);
-    assert_ok(store_add_session(
-        store, id,
-        &(struct session_row){
-            .program_version = "0", .command_line = "mtil run", .compiler = "c", .libraries = "l", .cpu = "p"},
-        &error));
-    assert_int_equal(number(store, "SELECT count(*) FROM sessions WHERE gpu IS NULL AND program_commit IS NULL"), 1);
     run.suite_hash = "of others";
     run.input_count = 1;
     assert_ok(store_run_claim(store, id, RUN_ANEW, &run, &start, &error));
@@ -143,15 +124,11 @@ static void a_run_that_begins_anew_loses_its_rows(void **state)
         snprintf(sql, sizeof sql, "SELECT count(*) FROM %s", empty[i]);
         assert_int_equal(number(store, sql), 0);
     }
-    store_close(store);
-    sample_remove(path);
 }
 
 static void a_run_that_another_has_is_not_claimed(void **state)
 {
-    (void)state;
-    char *path;
-    struct store *store = open_store(&path), *other;
+    struct store *store = *state, *other;
     struct run_description run = description(1);
     struct run_start start;
     int64_t id = stopped_run(store, 2, 1);
@@ -160,18 +137,15 @@ static void a_run_that_another_has_is_not_claimed(void **state)
     assert_fails(store_run_claim(other, id, RUN_ANEW, &run, &start, &error), ERROR_BUSY, "in use by another run");
     assert_int_equal(number(store, "SELECT count(*) > 0 FROM evaluations"), 1);
     store_close(other);
-    store_close(store);
-    sample_remove(path);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(unfinished_runs_are_found_with_what_they_read),
-        cmocka_unit_test(a_task_that_was_begun_is_trained),
-        cmocka_unit_test(a_run_goes_on_with_other_inputs),
-        cmocka_unit_test(a_run_that_begins_anew_loses_its_rows),
-        cmocka_unit_test(a_run_that_another_has_is_not_claimed),
+        cmocka_unit_test_setup_teardown(unfinished_runs_are_found_with_what_they_read, create, destroy),
+        cmocka_unit_test_setup_teardown(a_run_goes_on_with_other_inputs, create, destroy),
+        cmocka_unit_test_setup_teardown(a_run_that_begins_anew_loses_its_rows, create, destroy),
+        cmocka_unit_test_setup_teardown(a_run_that_another_has_is_not_claimed, create, destroy),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
