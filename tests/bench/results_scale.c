@@ -39,7 +39,7 @@ static const char *const policies[] = {"random", "most_used"};
 
 #define POLICIES (sizeof policies / sizeof *policies)
 
-struct figures {
+struct written {
     double own_transactions, shared; /* seconds in which rows were written */
     size_t own_rows, shared_rows;
 };
@@ -166,7 +166,7 @@ static struct suite *configure(struct run_description *about, size_t configurati
 }
 
 /* The runs with bits each write like a run that is alone; the others share transactions, so that it ends soon. */
-static void write_runs(struct store *store, size_t runs, struct figures *figures)
+static void write_runs(struct store *store, size_t runs, struct written *figures)
 {
     struct error error = {0};
     bool began = false;
@@ -249,7 +249,7 @@ static void ask_everything(const char *path)
 #undef ASK
 }
 
-static void report(const char *path, size_t runs, const struct figures *figures)
+static void report(const char *path, size_t runs, const struct written *figures)
 {
     struct error error = {0};
     uint64_t bytes;
@@ -285,7 +285,7 @@ int main(int argc, char **argv)
         return 1;
     }
     char *path = argc > 1 ? strdup(argv[1]) : path_format("%s/results.db", folder);
-    struct figures figures = {0};
+    struct written figures = {0};
     struct error error = {0};
     struct store *store;
     if (!file_exists(path)) {
