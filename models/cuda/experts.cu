@@ -445,46 +445,28 @@ static status stack_of(struct cuda *cuda, const struct expert_stack_operands *o,
     return OK;
 }
 
-static dim3 grid_of(const struct stack *s)
-{
-    return dim3((unsigned int)s->d.samples, blocks_for(s->rows, TILE_ROWS));
-}
-
 static bool is_empty(const struct expert_stack_operands *o)
 {
     return o->dispatch->samples * o->dispatch->top_k * o->rows_per_sample * o->width * o->hidden == 0;
 }
 
-/* Calls the function for the type of operands and as many columns as a pass needs. */
-#define IN_PASSES(cuda, s, function, ...)                                                                              \
+/* Launches the kernel for the type of operands and as many columns as a pass needs. */
+#define LAUNCH_PASS(cuda, s, kernel, type, columns, ...)                                                               \
+    CUDA_LAUNCH_LARGE(cuda, (kernel<pass<type, columns>>),                                                             \
+                      dim3((unsigned int)(s)->d.samples, blocks_for((s)->rows, TILE_ROWS)), TILE_THREADS,              \
+                      sizeof(pass<type, columns>::memory), *(s), __VA_ARGS__)
+#define LAUNCH_PASSES(cuda, s, kernel, ...)                                                                            \
     do {                                                                                                               \
-        bool narrow_ = (s)->d.top_k * (s)->hidden <= 64;                                                               \
-        if ((cuda)->backend.precision == PRECISION_BF16 && narrow_)                                                    \
-            function<pass<__nv_bfloat16, 64>>(cuda, s, __VA_ARGS__);                                                   \
-        else if ((cuda)->backend.precision == PRECISION_BF16)                                                          \
-            function<pass<__nv_bfloat16, 128>>(cuda, s, __VA_ARGS__);                                                  \
+        bool bf16_ = (cuda)->backend.precision == PRECISION_BF16, narrow_ = (s)->d.top_k * (s)->hidden <= 64;          \
+        if (bf16_ && narrow_)                                                                                          \
+            LAUNCH_PASS(cuda, s, kernel, __nv_bfloat16, 64, __VA_ARGS__);                                              \
+        else if (bf16_)                                                                                                \
+            LAUNCH_PASS(cuda, s, kernel, __nv_bfloat16, 128, __VA_ARGS__);                                             \
         else if (narrow_)                                                                                              \
-            function<pass<float, 64>>(cuda, s, __VA_ARGS__);                                                           \
+            LAUNCH_PASS(cuda, s, kernel, float, 64, __VA_ARGS__);                                                      \
         else                                                                                                           \
-            function<pass<float, 128>>(cuda, s, __VA_ARGS__);                                                          \
+            LAUNCH_PASS(cuda, s, kernel, float, 128, __VA_ARGS__);                                                     \
     } while (0)
-
-template <typename P> static void launch_forward(struct cuda *cuda, const struct stack *s, const struct forward *f)
-{
-    CUDA_LAUNCH_LARGE(cuda, run_experts<P>, grid_of(s), TILE_THREADS, sizeof(typename P::memory), *s, *f);
-}
-
-template <typename P> static void launch_backward(struct cuda *cuda, const struct stack *s, const struct backward *g)
-{
-    CUDA_LAUNCH_LARGE(cuda, run_experts_back<P>, grid_of(s), TILE_THREADS, sizeof(typename P::memory), *s, *g);
-}
-
-template <typename P>
-static void launch_to_input(struct cuda *cuda, const struct stack *s, const void *dunits, float *dx)
-{
-    CUDA_LAUNCH_LARGE(cuda, run_experts_to_input<P>, grid_of(s), TILE_THREADS, sizeof(typename P::memory), *s, dunits,
-                      dx);
-}
 
 status cuda_experts(struct backend *backend, const struct experts *o, struct error *error)
 {
@@ -505,7 +487,7 @@ status cuda_experts(struct backend *backend, const struct experts *o, struct err
                         (uint32_t)((double)probability * 4294967296.0),
                         o->stack.base,
                         probability > 0 ? o->stack.state : NULL};
-    IN_PASSES(cuda, &s, launch_forward, &f);
+    LAUNCH_PASSES(cuda, &s, run_experts, f);
     arena_release(&cuda->scratch, mark);
     return cuda_finish(cuda, "experts", error);
 }
@@ -539,7 +521,7 @@ status cuda_experts_backward(struct backend *backend, const struct experts_backw
     gradients.partial = (float *)partial;
     struct backward g = {{o->dy, o->dy_type},         o->units,      o->dunits,
                          1.0f - o->stack.probability, (float *)sums, (float *)along};
-    IN_PASSES(cuda, &s, launch_backward, &g);
+    LAUNCH_PASSES(cuda, &s, run_experts_back, g);
     CUDA_LAUNCH(cuda, add_gate_gradients, blocks_for(choices, BLOCK / WARP), BLOCK, 0, s, (const float *)sums,
                 (const float *)along, o->dgates);
     cuda_expert_weights(cuda, &gradients);
@@ -558,7 +540,7 @@ status cuda_experts_backward_input(struct backend *backend, const struct experts
     if (is_empty(&o->stack))
         return OK;
     TRY(stack_of(cuda, &o->stack, o->stack.dispatch->gates, &s, error));
-    IN_PASSES(cuda, &s, launch_to_input, o->dunits, o->dx);
+    LAUNCH_PASSES(cuda, &s, run_experts_to_input, o->dunits, o->dx);
     arena_release(&cuda->scratch, mark);
     return cuda_finish(cuda, "experts_backward_input", error);
 }

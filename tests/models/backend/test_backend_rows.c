@@ -485,7 +485,7 @@ static void attention_of_all_lengths(void **state)
 }
 
 /* A causal position has the same bits however many follow it: what comes after a prompt, and how long the batch's longest
- * one is, must not matter. */
+ * one is, must not matter; nor must an infinite value there. */
 static void attends_to_what_is_before(struct device *d, const void *unused)
 {
     (void)unused;
@@ -494,6 +494,9 @@ static void attends_to_what_is_before(struct device *d, const void *unused)
     const float *whole = NULL;
     for (size_t positions = LONGEST; positions > 0; positions -= positions > 212 ? 9 : positions > 82 ? 2 : 1) {
         struct operand out = blank_operand(d, positions * WIDTH);
+        size_t before = whole != NULL ? positions - 1 : positions;
+        float *value = qkv.host + (3 * positions - 1) * WIDTH, kept = value[1];
+        value[1] = whole != NULL ? INFINITY : kept;
         must(d->ops->attention(d->backend,
                                &(struct attention){.batch = 1,
                                                    .positions = positions,
@@ -501,12 +504,15 @@ static void attends_to_what_is_before(struct device *d, const void *unused)
                                                    .heads = WIDTH / 64,
                                                    .causal = true,
                                                    .type = backend_operand_type(d->backend),
-                                                   .qkv = qkv.device,
+                                                   .qkv = operand_to_device(d, qkv.host, positions * 3 * WIDTH),
                                                    .out = out.device},
                                &error));
+        value[1] = kept;
         if (whole == NULL)
             whole = operand_from_device(d, out.device, positions * WIDTH);
-        expect_operand(d, "attention of a shorter prompt", out.device, whole, positions * WIDTH);
+        expect_operand(d, "attention of a shorter prompt", out.device, whole, before * WIDTH);
+        if (before < positions)
+            assert_false(isfinite(operand_from_device(d, out.device, positions * WIDTH)[before * WIDTH + 1]));
     }
 }
 
