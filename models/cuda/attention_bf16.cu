@@ -95,16 +95,37 @@ template <int TILES> static __device__ inline struct two_rows highest(const floa
     return m;
 }
 
-/* result += p v with p = exp(scale s − m), and l += the sums of p in this lane */
+/* Puts 0 in place of values that are not finite; 1 in the half of a pair that had one. */
+static __device__ inline uint32_t take_infinite(uint32_t *pair)
+{
+    uint32_t ones = ((*pair & 0x7f80u) == 0x7f80u ? 1u : 0u) | ((*pair & 0x7f800000u) == 0x7f800000u ? 1u << 16 : 0u);
+    *pair &= ~(ones * 0xffffu);
+    return ones;
+}
+
+/* l = NaN of rows that see a key with such a value, of 16 keys; `found`: by lanes as b of a product, keys 2t and 2t + 1 in the
+ * lowest bits of its halves, those 8 further in the next ones */
+static __device__ inline void add_infinite(struct two_rows *l, uint32_t found, const float scores[2][4])
+{
+    for (unsigned int step = 4; step < WARP; step *= 2)
+        found |= __shfl_xor_sync(0xffffffffu, found, (int)step);
+    for (unsigned int i = 0; found != 0 && i < 8; i++)
+        if (found >> (i % 2 * 16 + i / 4) & 1 && scores[i / 4][i % 4] != -INFINITY)
+            (i % 4 < 2 ? l->upper : l->lower) = NAN;
+}
+
+/* result += p v with p = exp(scale s − m), and l += the sums of p in this lane; from tile `clear` on, some rows do not see
+ * some keys, whose values must not reach them as 0 times infinity: a row that sees such a value there is NaN as a whole. */
 template <int ROOM, int TILES>
 static __device__ inline void weigh(float (*result)[4], struct two_rows *l, const float (*scores)[4], struct two_rows m,
-                                    float scale, unsigned int tiles, const struct head_row<ROOM> *values)
+                                    float scale, unsigned int clear, unsigned int tiles,
+                                    const struct head_row<ROOM> *values)
 {
 #pragma unroll
     for (unsigned int t = 0; t < TILES; t += 2)
         if (t < tiles) {
             float weights[2][4];
-            uint32_t p[4];
+            uint32_t p[4], found = 0;
             for (unsigned int i = 0; i < 8; i++) {
                 weights[i / 4][i % 4] = exp2f(fmaf(scores[t + i / 4][i % 4], scale, i % 4 < 2 ? -m.upper : -m.lower));
                 (i % 4 < 2 ? l->upper : l->lower) += weights[i / 4][i % 4];
@@ -114,9 +135,13 @@ static __device__ inline void weigh(float (*result)[4], struct two_rows *l, cons
             for (unsigned int j = 0; j < ROOM / STRIP; j++) {
                 uint32_t b[4];
                 load_right(b, &values[t * TILE].value[j * STRIP], ROOM + 8);
+                for (unsigned int i = 0; t + 2 > clear && i < 4; i++)
+                    found |= take_infinite(&b[i]) << i % 2;
                 mma_m16n8k16(result[2 * j], p, b);
                 mma_m16n8k16(result[2 * j + 1], p, b + 2);
             }
+            if (t + 2 > clear)
+                add_infinite(l, found, &scores[t]);
         }
 }
 
@@ -166,7 +191,8 @@ static __global__ void __launch_bounds__(most_warps(TILES) * WARP, blocks_at_onc
         begin_strip(&s, &h, head, first);
         score<ROOM, TILES>(scores, &s, keys + own * d.keys, 0);
         struct two_rows m = scaled_by(highest<TILES>(scores, {-INFINITY, -INFINITY}), scale), l = {0, 0};
-        weigh<ROOM, TILES>(result, &l, scores, m, scale, (s.seen + TILE - 1) / TILE, values + own * d.keys);
+        weigh<ROOM, TILES>(result, &l, scores, m, scale, s.clear / TILE, (s.seen + TILE - 1) / TILE,
+                           values + own * d.keys);
         end_strip<ROOM>(result, &h, head, first, m, l);
     }
 }
@@ -208,7 +234,8 @@ static __global__ void __launch_bounds__(most_warps(PIECE_TILES) * WARP, blocks_
         load_piece<ROOM>(&h, head, begin, keys, values);
         score<ROOM, PIECE_TILES>(scores, &s, keys, begin);
         unsigned int tiles = s.seen > begin ? (s.seen - begin + TILE - 1) / TILE : 0;
-        weigh<ROOM, PIECE_TILES>(result, &l, scores, m, scale, tiles, values);
+        unsigned int clear = s.clear > begin ? (s.clear - begin) / TILE : 0;
+        weigh<ROOM, PIECE_TILES>(result, &l, scores, m, scale, clear, tiles, values);
     }
     end_strip<ROOM>(result, &h, head, s.first, m, l);
 }
@@ -242,5 +269,6 @@ template <int ROOM> static void attend_in(struct cuda *cuda, const struct heads 
 
 void cuda_attend_bf16(struct cuda *cuda, const struct heads *h, size_t batch)
 {
+    assert(((uintptr_t)h->qkv | (uintptr_t)h->out) % 16 == 0 && h->columns % EIGHT == 0);
     IN_ROOM(h->columns, attend_in, cuda, h, batch * h->count);
 }

@@ -313,5 +313,7 @@ template <int ROOM> static status gradients_in(struct cuda *cuda, struct heads h
 
 status cuda_attention_gradients_bf16(struct cuda *cuda, const struct heads *h, size_t batch, struct error *error)
 {
+    assert(((uintptr_t)h->qkv | (uintptr_t)h->dqkv | (uintptr_t)h->out | (uintptr_t)h->dout) % 16 == 0 &&
+           h->columns % EIGHT == 0);
     return IN_ROOM(h->columns, gradients_in, cuda, *h, batch * h->count, error);
 }

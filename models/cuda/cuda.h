@@ -26,7 +26,7 @@ struct cuda_products; /* the library's handle and the plans of products seen bef
 
 struct cuda_uploads; /* pinned memory that small uploads go through */
 
-/* Frozen weights and biases as products in bf16 read them, rounded once (weights.cu). */
+/* Weights and biases as products in bf16 read them (weights.cu). */
 struct cuda_copies {
     struct bf16_copy *list;
     size_t count, capacity;
@@ -123,15 +123,26 @@ status cuda_product_run(struct cuda *cuda, const struct cuda_product *product, s
 
 /* bf16 [rows, columns] = the matrix, rounded (gemm.cu). */
 void cuda_round(struct cuda *cuda, struct matrix matrix, void *bf16);
-/* The matrix, or its values rounded to bf16: the copy that is kept of a frozen one, else in scratch memory. */
-status cuda_as_bf16(struct cuda *cuda, struct matrix *matrix, bool frozen, struct error *error);
+/* The matrix, or its values rounded to bf16: a copy that is kept (cuda_copies_find), else in scratch memory. */
+status cuda_as_bf16(struct cuda *cuda, struct matrix *matrix, bool kept, struct error *error);
 /* n values of an f32 bias in the type and alignment that products need, the same where they differ. */
 status cuda_bias_as(struct cuda *cuda, enum tensor_type type, bool frozen, const void **bias, size_t n,
                     struct error *error);
 
-/* The copy of a frozen matrix takes its place; false: there is none, because no memory is left or operations are recorded
+/* The copy of a matrix of parameters takes its place; false: there is none, because no memory is left or operations are recorded
  * (weights.cu). */
 bool cuda_copies_find(struct cuda *cuda, struct matrix *matrix);
+/* The copies of what an optimizer is about to change: it writes them too, at values `first` and the `n` after it. Those that
+ * find no place here are rounded once more when they are next read. */
+enum { TRAINED_COPIES = 96 };
+struct cuda_trained_copies {
+    size_t count;
+    struct {
+        size_t first, n;
+        void *memory;
+    } list[TRAINED_COPIES];
+};
+void cuda_copies_list(struct cuda *cuda, const float *values, size_t n, struct cuda_trained_copies *trained);
 void cuda_copies_update(struct cuda *cuda); /* those whose parameters have changed, before a recording reads them */
 void cuda_copies_destroy(struct cuda *cuda);
 void cuda_renew(struct backend *, const float *values, size_t n);

@@ -8,33 +8,35 @@ extern "C" {
 #include "models/experts.h"
 }
 
-enum { OUT_COLUMNS = 64, LD_OUT = OUT_COLUMNS + 4, BLOCKS = 2 };
+enum { OUT_COLUMNS = 64, LD_OUT = OUT_COLUMNS + EIGHT, BLOCKS = 2 };
 
-/* Memory of a block with UNITS columns in a pass: for 128 columns 52.3 KiB in bf16 and 84.3 KiB in f32. With at most 128
- * registers a thread two BLOCKS fit a multiprocessor, which is as many as 64 images give each of 132; f32 has room for one
- * where there are 100 KiB. */
+/* Memory of a block with UNITS columns in a pass: for 128 columns 72.3 KiB in bf16, whose weights and rows of one stage arrive
+ * while the one before is multiplied, and 86.3 KiB in f32, without that. With at most 128 registers a thread two BLOCKS fit a
+ * multiprocessor, which is as many as 64 images give each of 132; f32 has room for one where there are 100 KiB. */
 template <typename Type, int COUNT> struct pass {
     using T = Type;
     enum {
         UNITS = COUNT,
         GROUPS = UNITS / EIGHT,
         DEPTH = tile_depth<T>,
+        STAGES = sizeof(T) == 2 ? 2 : 1,
         LD_DEPTH = padded<T, DEPTH>,
         LD_UNITS = padded<T, UNITS>,
         LD_COLUMNS = padded<T, OUT_COLUMNS>,
-        LD_RESULT = UNITS + 4,
+        LD_RESULT = UNITS + EIGHT,
     };
     struct inputs { /* d values of a row to UNITS: b as [UNITS][DEPTH] or [DEPTH][UNITS] */
         T a[TILE_ROWS * LD_DEPTH];
         T b[UNITS * LD_DEPTH > DEPTH *LD_UNITS ? UNITS *LD_DEPTH : DEPTH *LD_UNITS];
     };
     struct outputs { /* UNITS to OUT_COLUMNS: b as [OUT_COLUMNS][UNITS] or [UNITS][OUT_COLUMNS] */
-        alignas(128) T b[OUT_COLUMNS * LD_UNITS > UNITS *LD_COLUMNS ? OUT_COLUMNS *LD_UNITS : UNITS *LD_COLUMNS];
+        alignas(
+            128) T b[STAGES][OUT_COLUMNS * LD_UNITS > UNITS *LD_COLUMNS ? OUT_COLUMNS *LD_UNITS : UNITS *LD_COLUMNS];
         alignas(128) float result[TILE_ROWS * LD_OUT];
     };
     struct alignas(128) memory {
         union alignas(128) {
-            struct inputs in;
+            struct inputs in[STAGES];
             float result[TILE_ROWS * LD_RESULT]; /* after `in` */
             struct outputs out;
         };
@@ -81,52 +83,105 @@ static __device__ void name_columns(const struct stack *s, size_t sample, size_t
     __syncthreads();
 }
 
+/* use(stage) for all stages, each after its load(stage); the next ones are on their way meanwhile. */
+template <int STAGES, typename Load, typename Use>
+static __device__ inline void in_stages(size_t count, Load load, Use use)
+{
+    for (unsigned int i = 0; i < count + STAGES - 1; i++) {
+        if (i < count)
+            load(i);
+        cp_async_commit();
+        if (i + 1 < STAGES)
+            continue;
+        cp_async_wait<STAGES - 1>();
+        __syncthreads();
+        use(i + 1 - STAGES);
+        __syncthreads();
+    }
+}
+
+/* Begins to copy 16 bytes of an array of T to shared memory. */
+template <typename T> static __device__ inline void copy_line(T *to, const void *from, size_t at, bool there)
+{
+    cp_async<16>(to, (const T *)from + (there ? at : 0), there);
+}
+
 /* to[row][column], `columns` from `first` on */
 template <typename P>
 static __device__ void load_rows(typename P::T *to, const struct stack *s, struct rows_of_sample r,
                                  struct expert_gradients::batch x, unsigned int first)
 {
-    for (unsigned int i = threadIdx.x; i < r.strips * (P::DEPTH / EIGHT); i += TILE_THREADS) {
-        unsigned int row = i / (P::DEPTH / EIGHT), column = i % (P::DEPTH / EIGHT) * EIGHT;
-        float values[EIGHT] = {};
-        if (row < r.count && first + column < s->width)
-            load_eight(x.data, x.type, (r.sample * s->rows + r.first + row) * s->width + first + column, values);
-        store_eight(to, operand_type<typename P::T>::type, row * P::LD_DEPTH + column, values);
+    using T = typename P::T;
+    enum { EACH = 16 / sizeof(T), ACROSS = P::DEPTH / EACH };
+    for (unsigned int i = threadIdx.x; i < r.strips * ACROSS; i += TILE_THREADS) {
+        unsigned int row = i / ACROSS, column = i % ACROSS * EACH;
+        bool there = row < r.count && first + column < s->width;
+        size_t at = (r.sample * s->rows + r.first + row) * s->width + first + column;
+        if (x.type == operand_type<T>::type) {
+            copy_line(to + row * P::LD_DEPTH + column, x.data, at, there);
+        } else {
+            float values[EIGHT] = {};
+            if (there)
+                load_eight(x.data, x.type, at, values);
+            store_eight(to, operand_type<T>::type, row * P::LD_DEPTH + column, values);
+        }
     }
 }
 
-/* to[unit][column]: values of W₁, COLUMNS from `first` on */
-template <typename P, int COLUMNS>
-static __device__ void load_first(typename P::T *to, const struct stack *s, const typename P::memory *memory,
-                                  unsigned int first)
+/* Begins to copy weights, W₁ as to[unit][column] or W₂ as to[column][unit], of COLUMNS from `first` on. */
+template <typename P, int COLUMNS, bool FIRST>
+static __device__ void load_weights(typename P::T *to, const struct stack *s, const typename P::memory *memory,
+                                    unsigned int first)
 {
-    enum { ACROSS = COLUMNS / EIGHT, LD = padded<typename P::T, COLUMNS> };
-    for (unsigned int i = threadIdx.x; i < P::UNITS * ACROSS; i += TILE_THREADS) {
-        unsigned int unit = i / ACROSS, column = i % ACROSS * EIGHT;
+    using T = typename P::T;
+    enum { EACH = 16 / sizeof(T), ACROSS = (FIRST ? COLUMNS : P::UNITS) / EACH };
+    for (unsigned int i = threadIdx.x; i < P::UNITS * COLUMNS / EACH; i += TILE_THREADS) {
+        unsigned int high = i / ACROSS, low = i % ACROSS * EACH, unit = FIRST ? high : low,
+                     column = first + (FIRST ? low : high);
         auto eight = memory->columns[unit / EIGHT];
-        float values[EIGHT] = {};
-        if (eight.expert >= 0 && first + column < s->width)
-            load_eight(s->first, TENSOR_F32,
-                       ((size_t)eight.expert * s->hidden + eight.unit + unit % EIGHT) * s->width + first + column,
-                       values);
-        store_eight(to, operand_type<typename P::T>::type, unit * LD + column, values);
+        size_t expert = (size_t)eight.expert, own = eight.unit + unit % EIGHT,
+               at = FIRST ? (expert * s->hidden + own) * s->width + column
+                          : (expert * s->width + column) * s->hidden + own;
+        copy_line(to + high * (FIRST ? padded<T, COLUMNS> : padded<T, P::UNITS>)+low, FIRST ? s->first : s->second, at,
+                  eight.expert >= 0 && column < s->width);
     }
 }
 
-/* to[column][unit]: values of W₂, `columns` from `first` on */
+/* Sums of a's columns, j and those after it. */
 template <typename P>
-static __device__ void load_second(typename P::T *to, const struct stack *s, const typename P::memory *memory,
-                                   unsigned int first, unsigned int columns)
+static __device__ void sum_columns(const struct stack *s, const typename P::T *a, struct rows_of_sample r,
+                                   unsigned int j, float *sums)
 {
-    for (unsigned int i = threadIdx.x; i < columns * P::GROUPS; i += TILE_THREADS) {
-        unsigned int column = i / P::GROUPS, group = i % P::GROUPS;
-        auto eight = memory->columns[group];
-        float values[EIGHT] = {};
-        if (eight.expert >= 0 && first + column < s->width)
-            load_eight(s->second, TENSOR_F32,
-                       ((size_t)eight.expert * s->width + first + column) * s->hidden + eight.unit, values);
-        store_eight(to, operand_type<typename P::T>::type, column * P::LD_UNITS + group * EIGHT, values);
-    }
+    enum { PARTS = TILE_THREADS / P::DEPTH };
+    unsigned int column = threadIdx.x / PARTS, part = threadIdx.x % PARTS;
+    float total = 0;
+    for (unsigned int row = part; row < r.strips; row += PARTS)
+        total += operand_type<typename P::T>::widen(a[row * P::LD_DEPTH + column]);
+    total = warp_sum(total, PARTS);
+    if (part == 0 && j + column < s->width)
+        sums[((r.sample * tiles_of(s)) + blockIdx.y) * s->width + j + column] = total;
+}
+
+/* result = x W₁ᵀ, or dy W₂ on the way back; sums, unless NULL: of the columns of x or dy */
+template <typename P, bool FORWARD>
+static __device__ void multiply_rows(const struct stack *s, struct rows_of_sample r, struct expert_gradients::batch x,
+                                     typename P::memory *memory, float *sums)
+{
+    struct tile<typename P::T, P::UNITS, true, FORWARD> units;
+    auto load = [&](unsigned int stage) {
+        auto *in = &memory->in[stage % P::STAGES];
+        load_rows<P>(in->a, s, r, x, stage * P::DEPTH);
+        load_weights<P, P::DEPTH, FORWARD>(in->b, s, memory, stage * P::DEPTH);
+    };
+    units.clear();
+    in_stages<P::STAGES>((s->width + P::DEPTH - 1) / P::DEPTH, load, [&](unsigned int stage) {
+        const auto *in = &memory->in[stage % P::STAGES];
+        units.multiply(in->a, P::LD_DEPTH, in->b, FORWARD ? P::LD_DEPTH : P::LD_UNITS, P::DEPTH, r.strips);
+        if (sums != NULL)
+            sum_columns<P>(s, in->a, r, stage * P::DEPTH, sums);
+    });
+    units.store(memory->result, P::LD_RESULT, r.strips);
+    __syncthreads();
 }
 
 /* y[rows][first …] += result (+ Σ_k weight · b₂) */
@@ -153,6 +208,25 @@ static __device__ void add_columns(const struct stack *s, struct rows_of_sample 
             sum.value[n] += biased ? more.value[n] + bias[n] : more.value[n];
         *to = sum;
     }
+}
+
+/* y += units W₂ᵀ and the gated biases, or dx += units W₁ on the way back */
+template <typename P, bool FORWARD>
+static __device__ void multiply_units(const struct stack *s, struct rows_of_sample r, typename P::memory *memory,
+                                      bool biased, float *y)
+{
+    auto load = [&](unsigned int stage) {
+        load_weights<P, OUT_COLUMNS, !FORWARD>(memory->out.b[stage % P::STAGES], s, memory, stage * OUT_COLUMNS);
+    };
+    in_stages<P::STAGES>((s->width + OUT_COLUMNS - 1) / OUT_COLUMNS, load, [&](unsigned int stage) {
+        struct tile<typename P::T, OUT_COLUMNS, true, FORWARD> out;
+        out.clear();
+        out.multiply(memory->units, P::LD_UNITS, memory->out.b[stage % P::STAGES],
+                     FORWARD ? P::LD_UNITS : P::LD_COLUMNS, P::UNITS, r.strips);
+        out.store(memory->out.result, LD_OUT, r.strips);
+        __syncthreads();
+        add_columns<P>(s, r, memory->out.result, stage * OUT_COLUMNS, biased, y);
+    });
 }
 
 struct forward {
@@ -212,30 +286,10 @@ static __global__ void __launch_bounds__(TILE_THREADS, BLOCKS) run_experts(struc
     if (!has_experts(&s, r.sample))
         return;
     for (unsigned int first = 0; first < s.d.top_k * s.hidden; first += P::UNITS) {
-        struct tile<typename P::T, P::UNITS, true, true> units;
-        units.clear();
         name_columns<P>(&s, r.sample, first, memory);
-        for (unsigned int j = 0; j < s.width; j += P::DEPTH) {
-            load_rows<P>(memory->in.a, &s, r, f.x, j);
-            load_first<P, P::DEPTH>(memory->in.b, &s, memory, j);
-            __syncthreads();
-            units.multiply(memory->in.a, P::LD_DEPTH, memory->in.b, P::LD_DEPTH, P::DEPTH, r.strips);
-            __syncthreads();
-        }
-        units.store(memory->result, P::LD_RESULT, r.strips);
-        __syncthreads();
+        multiply_rows<P, true>(&s, r, f.x, memory, NULL);
         activate_units<P>(&s, &f, r, memory);
-        for (unsigned int j = 0; j < s.width; j += OUT_COLUMNS) {
-            struct tile<typename P::T, OUT_COLUMNS, true, true> out;
-            out.clear();
-            load_second<P>(memory->out.b, &s, memory, j, OUT_COLUMNS);
-            __syncthreads();
-            out.multiply(memory->units, P::LD_UNITS, memory->out.b, P::LD_UNITS, P::UNITS, r.strips);
-            out.store(memory->out.result, LD_OUT, r.strips);
-            __syncthreads();
-            add_columns<P>(&s, r, memory->out.result, j, first == 0, f.y);
-        }
-        __syncthreads();
+        multiply_units<P, true>(&s, r, memory, first == 0, f.y);
     }
 }
 
@@ -247,21 +301,6 @@ struct backward {
     float *sums;  /* [B, tiles, d] of dy over the rows of a tile */
     float *along; /* [B, tiles, K] of h · dh */
 };
-
-/* Sums of a's columns, j and those after it. */
-template <typename P>
-static __device__ void sum_columns(const struct stack *s, const typename P::T *a, struct rows_of_sample r,
-                                   unsigned int j, float *sums)
-{
-    enum { PARTS = TILE_THREADS / P::DEPTH };
-    unsigned int column = threadIdx.x / PARTS, part = threadIdx.x % PARTS;
-    float total = 0;
-    for (unsigned int row = part; row < r.strips; row += PARTS)
-        total += operand_type<typename P::T>::widen(a[row * P::LD_DEPTH + column]);
-    total = warp_sum(total, PARTS);
-    if (part == 0 && j + column < s->width)
-        sums[((r.sample * tiles_of(s)) + blockIdx.y) * s->width + j + column] = total;
-}
 
 /* result, the gradient after the gates → dunits, the gradient before the activation; and the sums of h · dh */
 template <typename P>
@@ -312,20 +351,8 @@ static __global__ void __launch_bounds__(TILE_THREADS, BLOCKS) run_experts_back(
     if (!has_experts(&s, r.sample))
         return;
     for (unsigned int first = 0; first < s.d.top_k * s.hidden; first += P::UNITS) {
-        struct tile<typename P::T, P::UNITS, true, false> units;
-        units.clear();
         name_columns<P>(&s, r.sample, first, memory);
-        for (unsigned int j = 0; j < s.width; j += P::DEPTH) {
-            load_rows<P>(memory->in.a, &s, r, g.dy, j);
-            load_second<P>(memory->in.b, &s, memory, j, P::DEPTH);
-            __syncthreads();
-            units.multiply(memory->in.a, P::LD_DEPTH, memory->in.b, P::LD_UNITS, P::DEPTH, r.strips);
-            if (first == 0)
-                sum_columns<P>(&s, memory->in.a, r, j, g.sums);
-            __syncthreads();
-        }
-        units.store(memory->result, P::LD_RESULT, r.strips);
-        __syncthreads();
+        multiply_rows<P, false>(&s, r, g.dy, memory, first == 0 ? g.sums : NULL);
         slope_units<P>(&s, &g, r, first, memory);
     }
 }
@@ -351,20 +378,17 @@ static __global__ void add_gate_gradients(struct stack s, const float *sums, con
         dgates[choice] = s.scale * total;
 }
 
-/* units[row][column] = the sample's dunits */
+/* units[row][column] = the sample's dunits, begun to be copied */
 template <typename P>
 static __device__ void load_units(const struct stack *s, struct rows_of_sample r, const void *dunits,
                                   typename P::memory *memory)
 {
-    using T = typename P::T;
-    for (unsigned int i = threadIdx.x; i < r.strips * P::GROUPS; i += TILE_THREADS) {
-        unsigned int row = i / P::GROUPS, group = i % P::GROUPS;
-        auto eight = memory->columns[group];
-        float values[EIGHT] = {};
-        if (eight.expert >= 0 && row < r.count)
-            load_eight(dunits, operand_type<T>::type,
-                       ((size_t)eight.choice * s->rows + r.first + row) * s->hidden + eight.unit, values);
-        store_eight(memory->units, operand_type<T>::type, row * P::LD_UNITS + group * EIGHT, values);
+    enum { EACH = 16 / sizeof(typename P::T), ACROSS = P::UNITS / EACH };
+    for (unsigned int i = threadIdx.x; i < r.strips * ACROSS; i += TILE_THREADS) {
+        unsigned int row = i / ACROSS, column = i % ACROSS * EACH;
+        auto eight = memory->columns[column / EIGHT];
+        size_t at = ((size_t)eight.choice * s->rows + r.first + row) * s->hidden + eight.unit + column % EIGHT;
+        copy_line(memory->units + row * P::LD_UNITS + column, dunits, at, eight.expert >= 0 && row < r.count);
     }
 }
 
@@ -380,21 +404,17 @@ static __global__ void __launch_bounds__(TILE_THREADS, BLOCKS)
     for (unsigned int first = 0; first < s.d.top_k * s.hidden; first += P::UNITS) {
         name_columns<P>(&s, r.sample, first, memory);
         load_units<P>(&s, r, dunits, memory);
-        for (unsigned int j = 0; j < s.width; j += OUT_COLUMNS) {
-            struct tile<typename P::T, OUT_COLUMNS, true, false> out;
-            out.clear();
-            load_first<P, OUT_COLUMNS>(memory->out.b, &s, memory, j);
-            __syncthreads();
-            out.multiply(memory->units, P::LD_UNITS, memory->out.b, P::LD_COLUMNS, P::UNITS, r.strips);
-            out.store(memory->out.result, LD_OUT, r.strips);
-            __syncthreads();
-            add_columns<P>(&s, r, memory->out.result, j, false, dx);
-        }
-        __syncthreads();
+        multiply_units<P, false>(&s, r, memory, false, dx);
     }
 }
 
 /* --- The operations --- */
+
+/* Rows are read by 16 bytes. */
+static bool is_aligned(const void *rows)
+{
+    return (uintptr_t)rows % 16 == 0;
+}
 
 /* Whether these kernels compute it. All three operations of a stack decide alike, because their units lie differently in
  * slots. Tokens would each have a block of their own, and experts of more than 128 hidden units take several passes over a
@@ -404,64 +424,61 @@ static bool goes_by_sample(const struct expert_stack_operands *o)
     const void *weights[] = {o->first, o->first_bias, o->second, o->second_bias};
     bool aligned = true;
     for (size_t i = 0; i < sizeof weights / sizeof *weights; i++)
-        aligned = aligned && (uintptr_t)weights[i] % 16 == 0;
+        aligned = aligned && is_aligned(weights[i]);
     return aligned && !o->tokens && o->activation == ACTIVATION_RELU && o->width % EIGHT == 0 &&
            o->hidden % EIGHT == 0 && o->hidden <= 128 && o->base % 4 == 0;
 }
 
-static struct stack stack_of(const struct expert_stack_operands *o, const float *weights)
+/* The weights are in the operands' type. */
+static status stack_of(struct cuda *cuda, const struct expert_stack_operands *o, const float *weights,
+                       struct stack *stack, struct error *error)
 {
-    return {slots_of(o->dispatch), o->rows_per_sample, o->width,       o->hidden, o->first,
-            o->first_bias,         o->second,          o->second_bias, weights,   o->scale};
+    size_t experts = o->dispatch->experts;
+    struct matrix first = {o->first, TENSOR_F32, experts * o->hidden, o->width, o->width},
+                  second = {o->second, TENSOR_F32, experts * o->width, o->hidden, o->hidden};
+    if (cuda->backend.precision == PRECISION_BF16) {
+        TRY(cuda_as_bf16(cuda, &first, true, error));
+        TRY(cuda_as_bf16(cuda, &second, true, error));
+    }
+    *stack = {slots_of(o->dispatch), o->rows_per_sample, o->width,       o->hidden, first.data,
+              second.data,           o->first_bias,      o->second_bias, weights,   o->scale};
+    return OK;
 }
 
-static dim3 grid_of(const struct stack *s)
+static bool is_empty(const struct expert_stack_operands *o)
 {
-    return dim3((unsigned int)s->d.samples, blocks_for(s->rows, TILE_ROWS));
+    return o->dispatch->samples * o->dispatch->top_k * o->rows_per_sample * o->width * o->hidden == 0;
 }
 
-static bool is_empty(const struct stack *s)
-{
-    return s->d.samples * s->d.top_k * s->rows * s->width * s->hidden == 0;
-}
-
-/* Calls the function for the type of operands and as many columns as a pass needs. */
-#define IN_PASSES(cuda, s, function, ...)                                                                              \
+/* Launches the kernel for the type of operands and as many columns as a pass needs. */
+#define LAUNCH_PASS(cuda, s, kernel, type, columns, ...)                                                               \
+    CUDA_LAUNCH_LARGE(cuda, (kernel<pass<type, columns>>),                                                             \
+                      dim3((unsigned int)(s)->d.samples, blocks_for((s)->rows, TILE_ROWS)), TILE_THREADS,              \
+                      sizeof(pass<type, columns>::memory), *(s), __VA_ARGS__)
+#define LAUNCH_PASSES(cuda, s, kernel, ...)                                                                            \
     do {                                                                                                               \
-        bool narrow_ = (s)->d.top_k * (s)->hidden <= 64;                                                               \
-        if ((cuda)->backend.precision == PRECISION_BF16 && narrow_)                                                    \
-            function<pass<__nv_bfloat16, 64>>(cuda, s, __VA_ARGS__);                                                   \
-        else if ((cuda)->backend.precision == PRECISION_BF16)                                                          \
-            function<pass<__nv_bfloat16, 128>>(cuda, s, __VA_ARGS__);                                                  \
+        bool bf16_ = (cuda)->backend.precision == PRECISION_BF16, narrow_ = (s)->d.top_k * (s)->hidden <= 64;          \
+        if (bf16_ && narrow_)                                                                                          \
+            LAUNCH_PASS(cuda, s, kernel, __nv_bfloat16, 64, __VA_ARGS__);                                              \
+        else if (bf16_)                                                                                                \
+            LAUNCH_PASS(cuda, s, kernel, __nv_bfloat16, 128, __VA_ARGS__);                                             \
         else if (narrow_)                                                                                              \
-            function<pass<float, 64>>(cuda, s, __VA_ARGS__);                                                           \
+            LAUNCH_PASS(cuda, s, kernel, float, 64, __VA_ARGS__);                                                      \
         else                                                                                                           \
-            function<pass<float, 128>>(cuda, s, __VA_ARGS__);                                                          \
+            LAUNCH_PASS(cuda, s, kernel, float, 128, __VA_ARGS__);                                                     \
     } while (0)
-
-template <typename P> static void launch_forward(struct cuda *cuda, const struct stack *s, const struct forward *f)
-{
-    CUDA_LAUNCH_LARGE(cuda, run_experts<P>, grid_of(s), TILE_THREADS, sizeof(typename P::memory), *s, *f);
-}
-
-template <typename P> static void launch_backward(struct cuda *cuda, const struct stack *s, const struct backward *g)
-{
-    CUDA_LAUNCH_LARGE(cuda, run_experts_back<P>, grid_of(s), TILE_THREADS, sizeof(typename P::memory), *s, *g);
-}
-
-template <typename P>
-static void launch_to_input(struct cuda *cuda, const struct stack *s, const void *dunits, float *dx)
-{
-    CUDA_LAUNCH_LARGE(cuda, run_experts_to_input<P>, grid_of(s), TILE_THREADS, sizeof(typename P::memory), *s, dunits,
-                      dx);
-}
 
 status cuda_experts(struct backend *backend, const struct experts *o, struct error *error)
 {
     struct cuda *cuda = cuda_of(backend);
     if (!goes_by_sample(&o->stack))
         return experts_by_slots(backend, o, error);
-    struct stack s = stack_of(&o->stack, o->weights != NULL ? o->weights : o->stack.dispatch->gates);
+    struct arena_mark mark = arena_mark(&cuda->scratch);
+    struct stack s;
+    assert(is_aligned(o->x) && is_aligned(o->y) && is_aligned(o->units));
+    if (is_empty(&o->stack))
+        return OK;
+    TRY(stack_of(cuda, &o->stack, o->weights != NULL ? o->weights : o->stack.dispatch->gates, &s, error));
     float probability = o->stack.probability;
     struct forward f = {{o->x, o->x_type},
                         o->training ? o->units : NULL,
@@ -470,8 +487,8 @@ status cuda_experts(struct backend *backend, const struct experts *o, struct err
                         (uint32_t)((double)probability * 4294967296.0),
                         o->stack.base,
                         probability > 0 ? o->stack.state : NULL};
-    if (!is_empty(&s))
-        IN_PASSES(cuda, &s, launch_forward, &f);
+    LAUNCH_PASSES(cuda, &s, run_experts, f);
+    arena_release(&cuda->scratch, mark);
     return cuda_finish(cuda, "experts", error);
 }
 
@@ -481,11 +498,13 @@ status cuda_experts_backward(struct backend *backend, const struct experts_backw
     if (!goes_by_sample(&o->stack))
         return experts_backward_by_slots(backend, o, error);
     struct arena_mark mark = arena_mark(&cuda->scratch);
-    struct stack s = stack_of(&o->stack, o->stack.dispatch->gates);
-    size_t choices = s.d.samples * s.d.top_k, tiles = s.d.samples * blocks_for(s.rows, TILE_ROWS);
+    struct stack s;
     void *sums, *along, *partial;
-    if (is_empty(&s))
+    assert(is_aligned(o->x) && is_aligned(o->dy) && is_aligned(o->units) && is_aligned(o->dunits));
+    if (is_empty(&o->stack))
         return OK;
+    TRY(stack_of(cuda, &o->stack, o->stack.dispatch->gates, &s, error));
+    size_t choices = s.d.samples * s.d.top_k, tiles = s.d.samples * blocks_for(s.rows, TILE_ROWS);
     struct expert_gradients gradients = {s,
                                          {o->x, o->x_type},
                                          {o->dy, o->dy_type},
@@ -502,7 +521,7 @@ status cuda_experts_backward(struct backend *backend, const struct experts_backw
     gradients.partial = (float *)partial;
     struct backward g = {{o->dy, o->dy_type},         o->units,      o->dunits,
                          1.0f - o->stack.probability, (float *)sums, (float *)along};
-    IN_PASSES(cuda, &s, launch_backward, &g);
+    LAUNCH_PASSES(cuda, &s, run_experts_back, g);
     CUDA_LAUNCH(cuda, add_gate_gradients, blocks_for(choices, BLOCK / WARP), BLOCK, 0, s, (const float *)sums,
                 (const float *)along, o->dgates);
     cuda_expert_weights(cuda, &gradients);
@@ -515,8 +534,13 @@ status cuda_experts_backward_input(struct backend *backend, const struct experts
     struct cuda *cuda = cuda_of(backend);
     if (!goes_by_sample(&o->stack))
         return experts_backward_input_by_slots(backend, o, error);
-    struct stack s = stack_of(&o->stack, o->stack.dispatch->gates);
-    if (!is_empty(&s))
-        IN_PASSES(cuda, &s, launch_to_input, o->dunits, o->dx);
+    struct arena_mark mark = arena_mark(&cuda->scratch);
+    struct stack s;
+    assert(is_aligned(o->dunits) && is_aligned(o->dx));
+    if (is_empty(&o->stack))
+        return OK;
+    TRY(stack_of(cuda, &o->stack, o->stack.dispatch->gates, &s, error));
+    LAUNCH_PASSES(cuda, &s, run_experts_to_input, o->dunits, o->dx);
+    arena_release(&cuda->scratch, mark);
     return cuda_finish(cuda, "experts_backward_input", error);
 }

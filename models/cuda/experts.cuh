@@ -10,7 +10,8 @@
 struct stack {
     struct slots d;
     size_t rows, width, hidden; /* rows: L */
-    const float *first, *first_bias, *second, *second_bias, *weights;
+    const void *first, *second; /* of operand type */
+    const float *first_bias, *second_bias, *weights;
     float scale;
 };
 

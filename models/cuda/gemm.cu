@@ -24,9 +24,9 @@ void cuda_round(struct cuda *cuda, struct matrix matrix, void *bf16)
                 goes_by_eight(from), (__nv_bfloat16 *)bf16);
 }
 
-status cuda_as_bf16(struct cuda *cuda, struct matrix *matrix, bool frozen, struct error *error)
+status cuda_as_bf16(struct cuda *cuda, struct matrix *matrix, bool kept, struct error *error)
 {
-    if (matrix->type == TENSOR_BF16 || (frozen && cuda_copies_find(cuda, matrix)))
+    if (matrix->type == TENSOR_BF16 || (kept && cuda_copies_find(cuda, matrix)))
         return OK;
     void *rounded;
     TRY(cuda_scratch(cuda, matrix->rows * matrix->columns * sizeof(__nv_bfloat16), &rounded, error));

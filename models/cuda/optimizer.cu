@@ -14,6 +14,7 @@ struct pieces {
     size_t blocks;
     int32_t *segment;               /* [blocks] */
     struct correction *corrections; /* [segments] or NULL */
+    __nv_bfloat16 **copies;         /* [segments] NULL, or where the copy of value 0 would be */
 };
 
 static __device__ inline size_t first_block(const uint64_t *offsets, size_t s)
@@ -45,8 +46,10 @@ static status take_pieces(struct cuda *cuda, size_t n, size_t segments, struct p
 {
     void *memory;
     pieces->blocks = n / PIECE + segments;
-    TRY(cuda_scratch(cuda, segments * sizeof(struct correction) + pieces->blocks * sizeof(int32_t), &memory, error));
-    pieces->corrections = (struct correction *)memory;
+    TRY(cuda_scratch(cuda, segments * (sizeof(struct correction) + sizeof(void *)) + pieces->blocks * sizeof(int32_t),
+                     &memory, error));
+    pieces->copies = (__nv_bfloat16 **)memory;
+    pieces->corrections = (struct correction *)(pieces->copies + segments);
     pieces->segment = (int32_t *)(pieces->corrections + segments);
     return OK;
 }
@@ -125,13 +128,18 @@ static __device__ inline bool is_held(const struct step_guard *guard)
     return guard != NULL && guard->held;
 }
 
-/* A thread has a segment: its pieces, its count of steps, and its bias corrections. */
-static __global__ void begin_update(struct update u, double beta1, double beta2, struct pieces pieces)
+/* A thread has a segment: its pieces, its copy, its count of steps, and its bias corrections. */
+static __global__ void begin_update(struct update u, double beta1, double beta2, struct pieces pieces,
+                                    struct cuda_trained_copies trained)
 {
     size_t s = global_thread();
     if (s >= u.segments)
         return;
     list_pieces(u.offsets, s, pieces);
+    pieces.copies[s] = NULL;
+    for (size_t i = 0; i < trained.count; i++)
+        if (u.offsets[s] - trained.list[i].first < trained.list[i].n)
+            pieces.copies[s] = (__nv_bfloat16 *)trained.list[i].memory - trained.list[i].first;
     if (is_held(u.guard) || u.flags[u.flag[s]] == 0)
         return;
     double steps = (double)++u.steps[s];
@@ -143,8 +151,10 @@ static __global__ void begin_update(struct update u, double beta1, double beta2,
 static status begin(struct cuda *cuda, const struct update *u, double beta1, double beta2, struct pieces *pieces,
                     struct error *error)
 {
+    struct cuda_trained_copies trained;
     TRY(take_pieces(cuda, u->n, u->segments, pieces, error));
-    CUDA_LAUNCH(cuda, begin_update, blocks_for(u->segments, BLOCK), BLOCK, 0, *u, beta1, beta2, *pieces);
+    cuda_copies_list(cuda, u->values, u->n, &trained);
+    CUDA_LAUNCH(cuda, begin_update, blocks_for(u->segments, BLOCK), BLOCK, 0, *u, beta1, beta2, *pieces, trained);
     return OK;
 }
 
@@ -160,11 +170,10 @@ static __device__ inline bool find_span(const struct update *u, struct pieces pi
 }
 
 /* rule(x) with the values x [N] of N arrays at every place of a span, which it may change: four neighbours of a thread at
- * a time where they are aligned, 16 bytes an access. */
+ * a time where they are aligned, 16 bytes an access. The first one's go to their copy (NULL: none), too. */
 template <int N, typename Rule>
-static __device__ void update_values(float *const (&arrays)[N], struct span span, Rule rule)
+static __device__ void update_values(float *const (&arrays)[N], struct span span, __nv_bfloat16 *copy, Rule rule)
 {
-    enum { FOUR = 4 };
     uintptr_t addresses = 0;
     for (int n = 0; n < N; n++)
         addresses |= (uintptr_t)(arrays[n] + span.first);
@@ -184,6 +193,8 @@ static __device__ void update_values(float *const (&arrays)[N], struct span span
         }
         for (int n = 0; n < N; n++)
             *(struct four_floats *)(arrays[n] + i) = packed[n];
+        if (copy != NULL)
+            store_four(copy, TENSOR_BF16, i, packed[0].value);
     }
     for (size_t i = span.first + fours + threadIdx.x; i < span.last; i += blockDim.x) {
         float x[N];
@@ -192,6 +203,8 @@ static __device__ void update_values(float *const (&arrays)[N], struct span span
         rule(x);
         for (int n = 0; n < N; n++)
             arrays[n][i] = x[n];
+        if (copy != NULL)
+            copy[i] = __float2bfloat16(x[0]);
     }
 }
 
@@ -209,7 +222,7 @@ static __global__ void step_adamw(struct adamw o, struct pieces pieces)
     struct correction correction = pieces.corrections[span.segment];
     float step = rate / correction.first, inverse = 1.0f / correction.second, decay = rate * (float)o.weight_decay;
     float *const arrays[] = {u.values, u.gradients, u.first_moment, u.second_moment};
-    update_values(arrays, span, [=](float *x) {
+    update_values(arrays, span, pieces.copies[span.segment], [=](float *x) {
         float g = x[GRADIENT] + l2 * x[VALUE];
         float m = beta1 * x[FIRST] + rest1 * g;
         float v = beta2 * x[SECOND] + rest2 * g * g;
@@ -241,7 +254,7 @@ static __global__ void step_sgd(struct sgd o, struct pieces pieces)
         return;
     float momentum = (float)o.momentum, l2 = (float)o.l2, rate = u.state->learning_rate;
     float *const arrays[] = {u.values, u.gradients, u.first_moment};
-    update_values(arrays, span, [=](float *x) {
+    update_values(arrays, span, pieces.copies[span.segment], [=](float *x) {
         float m = momentum * x[FIRST] + (x[GRADIENT] + l2 * x[VALUE]);
         x[FIRST] = m;
         x[VALUE] = x[VALUE] - rate * m;
@@ -294,7 +307,7 @@ static __global__ void find_directions(struct lamb o, struct pieces pieces, stru
     struct squares own = {0, 0};
     float correct = 1.0f / correction.first, inverse = 1.0f / correction.second;
     float *const arrays[] = {u.values, u.gradients, u.first_moment, u.second_moment};
-    update_values(arrays, span, [&](float *x) {
+    update_values(arrays, span, NULL, [&](float *x) {
         float g = x[GRADIENT];
         float m = beta1 * x[FIRST] + rest1 * g;
         float v = beta2 * x[SECOND] + rest2 * g * g;
@@ -327,7 +340,7 @@ static __global__ void step_lamb(struct lamb o, struct pieces pieces, const stru
     double ratio = total.values == 0 || total.directions == 0 ? 1 : sqrt(total.values) / sqrt(total.directions);
     float scale = (float)((double)u.state->learning_rate * ratio);
     float *const arrays[] = {u.values, u.gradients};
-    update_values(arrays, span, [=](float *x) {
+    update_values(arrays, span, pieces.copies[span.segment], [=](float *x) {
         x[VALUE] = x[VALUE] - scale * x[GRADIENT];
         x[GRADIENT] = 0;
     });

@@ -1,26 +1,28 @@
 /* Products of tiles in shared memory by a block of 256 threads: f32 by multiply-adds on registers, bf16 on tensor cores
- * through CUDA's mma.h, sums in f32.
+ * (tensor.cuh), sums in f32.
  *
  *     struct tile<T, 128, true, false> sum;                 // 64 × 128 values; a[row][k], b[k][column]
  *     sum.clear();
  *     sum.multiply(a, lda, b, ldb, depth, rows);            // += a b; rows of a from `rows` on, a multiple of 16, are left out
  *     sum.store(result, ld, rows);                          // result[row][column], f32 in shared memory
  *
- * A value's sum runs over k in order, whatever its row and column. Leading dimensions are padded by 16 bytes against bank
- * conflicts.
+ * A value's sum runs over k in order, whatever its row and column. Leading dimensions of operands are padded by 16 bytes
+ * against bank conflicts, those of results by 8 values.
  */
 #ifndef MTIL_MODELS_CUDA_TILE_CUH
 #define MTIL_MODELS_CUDA_TILE_CUH
 
-#include <mma.h>
-
-#include "models/cuda/kernel.cuh"
+#include "models/cuda/tensor.cuh"
 
 enum { TILE_ROWS = 64, TILE_THREADS = 256, STRIP = 16 };
 
 /* Four neighbours, one access. */
 template <typename T> struct alignas(4 * sizeof(T)) four {
     T value[4];
+};
+
+struct alignas(8) pair {
+    float first, second;
 };
 
 template <typename T> struct operand_type;
@@ -126,12 +128,8 @@ template <int COLUMNS, bool A_DEEP, bool B_DEEP> struct tile<float, COLUMNS, A_D
 
 /* A warp of eight has a strip of 16 rows and half of the columns. */
 template <int COLUMNS, bool A_DEEP, bool B_DEEP> struct tile<__nv_bfloat16, COLUMNS, A_DEEP, B_DEEP> {
-    enum { PARTS = COLUMNS / 2 / STRIP };
-    template <bool DEEP_A>
-    using a_layout = std::conditional_t<DEEP_A, nvcuda::wmma::row_major, nvcuda::wmma::col_major>;
-    template <bool DEEP_B>
-    using b_layout = std::conditional_t<DEEP_B, nvcuda::wmma::col_major, nvcuda::wmma::row_major>;
-    nvcuda::wmma::fragment<nvcuda::wmma::accumulator, STRIP, STRIP, STRIP, float> sum[PARTS];
+    enum { PARTS = COLUMNS / 2 / EIGHT };
+    float sum[PARTS][4];
 
     static __device__ inline unsigned int strip()
     {
@@ -145,31 +143,39 @@ template <int COLUMNS, bool A_DEEP, bool B_DEEP> struct tile<__nv_bfloat16, COLU
 
     __device__ inline void clear()
     {
-        for (int p = 0; p < PARTS; p++)
-            nvcuda::wmma::fill_fragment(sum[p], 0.0f);
+        for (int i = 0; i < PARTS * 4; i++)
+            sum[i / 4][i % 4] = 0;
     }
 
     __device__ inline void multiply(const __nv_bfloat16 *a, unsigned int lda, const __nv_bfloat16 *b, unsigned int ldb,
                                     unsigned int depth, unsigned int rows)
     {
         for (unsigned int k = 0; k < depth && strip() < rows; k += STRIP) {
-            nvcuda::wmma::fragment<nvcuda::wmma::matrix_a, STRIP, STRIP, STRIP, __nv_bfloat16, a_layout<A_DEEP>> left;
-            nvcuda::wmma::load_matrix_sync(left, A_DEEP ? a + strip() * lda + k : a + k * lda + strip(), lda);
-            for (int p = 0; p < PARTS; p++) {
-                nvcuda::wmma::fragment<nvcuda::wmma::matrix_b, STRIP, STRIP, STRIP, __nv_bfloat16, b_layout<B_DEEP>>
-                    right;
-                unsigned int j = column() + (unsigned int)p * STRIP;
-                nvcuda::wmma::load_matrix_sync(right, B_DEEP ? b + j * ldb + k : b + k * ldb + j, ldb);
-                nvcuda::wmma::mma_sync(sum[p], left, right, sum[p]);
+            uint32_t left[4], right[4];
+            if (A_DEEP)
+                load_left(left, a + strip() * lda + k, lda);
+            else
+                load_left_transposed(left, a + k * lda + strip(), lda);
+#pragma unroll
+            for (int p = 0; p < PARTS; p += 2) {
+                unsigned int j = column() + (unsigned int)p * EIGHT;
+                if (B_DEEP)
+                    load_right_transposed(right, b + j * ldb + k, ldb);
+                else
+                    load_right(right, b + k * ldb + j, ldb);
+                mma_m16n8k16(sum[p], left, right);
+                mma_m16n8k16(sum[p + 1], left, right + 2);
             }
         }
     }
 
     __device__ inline void store(float *result, unsigned int ld, unsigned int rows) const
     {
+        result += (strip() + lane() / 4) * ld + column() + lane() % 4 * 2;
         for (int p = 0; p < PARTS && strip() < rows; p++)
-            nvcuda::wmma::store_matrix_sync(result + strip() * ld + column() + (unsigned int)p * STRIP, sum[p], ld,
-                                            nvcuda::wmma::mem_row_major);
+            for (int half = 0; half < 2; half++)
+                *(struct pair *)(result + (unsigned int)half * EIGHT * ld + p * EIGHT) = {sum[p][2 * half],
+                                                                                          sum[p][2 * half + 1]};
     }
 };
 

@@ -1,5 +1,6 @@
-/* Copies of frozen weights and biases in bf16, for products. A copy is rounded once, and again in the same place after its
- * parameters have changed, so that a recorded step finds it where it was. */
+/* Copies of weights and biases in bf16, for products: of frozen ones, and of experts, which the optimizer writes in both
+ * types. A copy is rounded once, and again in the same place after its parameters have changed otherwise, so that a recorded
+ * step finds it where it was. */
 #include <stdlib.h>
 
 #include "models/cuda/cuda.h"
@@ -96,6 +97,23 @@ static void mark(struct cuda_copies *copies, const float *values, size_t n, enum
         const float *first = (const float *)copy->matrix.data, *last = first + copy->matrix.rows * copy->matrix.stride;
         if (copy->state != UNUSED && first < values + n && values < last)
             copy->state = state;
+    }
+}
+
+void cuda_copies_list(struct cuda *cuda, const float *values, size_t n, struct cuda_trained_copies *trained)
+{
+    trained->count = 0;
+    for (size_t i = 0; i < cuda->bf16_copies.count; i++) {
+        struct bf16_copy *copy = &cuda->bf16_copies.list[i];
+        const float *first = (const float *)copy->matrix.data;
+        if (copy->state != CURRENT || first < values || first >= values + n)
+            continue;
+        if (trained->count == TRAINED_COPIES || copy->matrix.stride != copy->matrix.columns ||
+            (uintptr_t)first % 16 != 0) {
+            copy->state = OUTDATED;
+            continue;
+        }
+        trained->list[trained->count++] = {(size_t)(first - values), values_of(copy->matrix), copy->memory};
     }
 }
 

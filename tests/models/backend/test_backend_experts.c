@@ -5,6 +5,8 @@
 #include <string.h>
 
 #include "core/rng.h"
+#include "models/optimizers/optimizer.h"
+#include "models/parameters.h"
 
 enum pattern { MIXED, TWO_HAVE_ALL, SOME_WITHOUT_ROUTER, ALL_WITHOUT_ROUTER };
 enum { PARTS = 4, EXPERTS_MOST = 60 };
@@ -334,6 +336,69 @@ static void a_row_does_not_depend_on_its_samples_length(void **state)
     on_device(goes_at_all_lengths, NULL);
 }
 
+static const float *sums_with(struct device *d, struct problem *p, float *const parts[PARTS])
+{
+    p->stack.first = parts[0];
+    p->stack.first_bias = parts[1];
+    p->stack.second = parts[2];
+    p->stack.second_bias = parts[3];
+    struct experts op = forward_of(d, p, room(d, p->values * sizeof(float)));
+    must(d->ops->experts(d->backend, &op, &error));
+    return from_device(d, op.y, p->values * sizeof(float));
+}
+
+/* The sums with trained weights are those with the same weights elsewhere, which a backend sees for the first time. */
+static void goes_after(struct device *d, struct problem *p, struct parameters *group, const float **before)
+{
+    float *own[PARTS], *elsewhere[PARTS];
+    for (size_t i = 0; i < PARTS; i++) {
+        size_t bytes = group->list[i].size * sizeof(float);
+        own[i] = parameters_weight(group, i).value;
+        elsewhere[i] = to_device(d, from_device(d, own[i], bytes), bytes);
+    }
+    const float *sums = sums_with(d, p, own);
+    assert_memory_equal(sums, sums_with(d, p, elsewhere), p->values * sizeof(float));
+    if (*before != NULL)
+        assert_memory_not_equal(sums, *before, p->values * sizeof(float));
+    *before = sums;
+}
+
+static void goes_through_training(struct device *d, const void *optimizer)
+{
+    static const struct experts_case c = {3, 5, 24, 16, 4, 2, 0, MIXED, ACTIVATION_RELU, 0.0f, false, false};
+    const size_t shapes[PARTS][3] = {{4, 16, 24}, {4, 16, 1}, {4, 24, 16}, {4, 24, 1}};
+    struct problem p;
+    struct parameters *group;
+    const float *sums = NULL;
+    make_problem(d, &p, &c);
+    parameters_create(&group, d->backend);
+    for (size_t i = 0; i < PARTS; i++)
+        must(parameters_add(group, "part", 3, shapes[i], c.experts, 0, &(size_t){0}, &error));
+    must(parameters_allocate(group, &d->memory, PARAMETERS_TRAINED, &error));
+    for (size_t i = 0; i < PARTS; i++)
+        must(parameters_upload(group, &group->list[i], p.parts[i].host, &error));
+    goes_after(d, &p, group, &sums);
+    struct step_state state = {.learning_rate = 0.1f};
+    struct update_rule rule = {.optimizer = optimizer, .beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8, .momentum = 0.9};
+    for (int i = 0; i < 2; i++) {
+        size_t bytes = group->values_count * sizeof(float);
+        must(d->ops->upload(d->backend, group->gradients, draw(d, group->values_count, 1.0f).host, bytes, &error));
+        must(parameters_step(group, to_device(d, &state, sizeof state), &rule, &error));
+        goes_after(d, &p, group, &sums);
+    }
+    must(parameters_upload(group, &group->list[2], p.parts[2].host, &error)); /* as a merge or a restored step does */
+    goes_after(d, &p, group, &sums);
+    parameters_destroy(group);
+}
+
+static void sums_follow_the_weights(void **state)
+{
+    (void)state;
+    on_device(goes_through_training, &optimizer_adamw);
+    on_device(goes_through_training, &optimizer_sgd);
+    on_device(goes_through_training, &optimizer_lamb);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -341,6 +406,7 @@ int main(void)
         cmocka_unit_test(gradients_match_and_spare_the_frozen),
         cmocka_unit_test(a_sample_does_not_depend_on_its_batch),
         cmocka_unit_test(a_row_does_not_depend_on_its_samples_length),
+        cmocka_unit_test(sums_follow_the_weights),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
