@@ -10,6 +10,9 @@
  *     -- wide: title value                neighbouring rows that differ in these two columns alone are one row
  *     SELECT … FROM chosen …
  *
+ * A line `-- include: NAME`, anywhere, stands for the file results/questions/parts/NAME.sql. Files of results/sections/ are
+ * questions that the page of a report shows; they have more lines in their heads (results/report/README.md).
+ *
  * Behind the answer other statements may follow, each behind a line of its own:
  *
  *     -- instead:    the name of the question that answers, or no row
@@ -33,6 +36,23 @@ struct question_column {
     bool hidden;
 };
 
+/* Lines of the head that are for a report's page. */
+enum question_key {
+    ON_PAGE, /* "-- section: 130 Router Choice of the router" */
+    ON_DRAW,
+    ON_NAME,
+    ON_CHOICE,
+    ON_CAPTION,
+    ON_DETAILS,
+    ON_X,
+    ON_Y,
+    ON_VALUE,
+    ON_RANGE,
+    ON_BEST,
+    ON_FRAMED,
+    QUESTION_KEYS
+};
+
 struct question {
     char *name; /* of its file, without .sql */
     char *title;
@@ -40,6 +60,7 @@ struct question {
     size_t columns;
     char *block, *wide_title, *wide_value; /* names of columns; NULL: none */
     char *answer, *instead, *refuse, *note;
+    char *shown[QUESTION_KEYS]; /* by enum question_key: how a page shows it; NULL: the head does not say */
 };
 
 struct questions {
@@ -50,6 +71,9 @@ struct questions {
 /* Reads the program's questions and, unless folder is NULL, its files *.sql, of which one with the name of a question
  * replaces it. The caller closes, after a failure too. */
 status questions_open(struct questions *questions, const char *folder, struct error *error);
+
+/* The same of a report's page: the files of results/sections/ and those of the folder that have a line "-- section". */
+status questions_open_page(struct questions *questions, const char *folder, struct error *error);
 void questions_close(struct questions *questions);
 const struct question *questions_find(const struct questions *questions, const char *name); /* NULL: there is none */
 

@@ -1,39 +1,39 @@
 #include "results/report/page.h"
 
+#include <math.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 #include "core/digest.h"
 #include "core/embedded.h"
+#include "results/report/board.h"
 #include "results/report/folder.h"
 #include "results/report/html.h"
-#include "results/report/section.h"
+#include "results/report/part.h"
 
 EMBEDDED_FILES(report_files);
 
+/* Sections that are not questions yet. */
 static const struct section {
-    const char *id, *title;
-    const char *brief; /* in the contents */
+    const char *id, *place; /* as in a question's line "section" */
     section_function *write;
 } sections[] = {
-    {"leaderboard", "Leaderboard", "Leaderboard", section_leaderboard},
-    {"comparison", "Comparison", "Comparison", section_comparison},
-    {"tasks", "Metrics on each task", "Tasks", section_tasks},
-    {"matrix", "Accuracy matrix", "Matrix", section_matrix},
-    {"forgetting", "Forgetting", "Forgetting", section_forgetting},
-    {"frozen", "Frozen experts", "Frozen", section_frozen},
-    {"experts", "Use of experts", "Experts", section_experts},
-    {"classes", "Which classes which expert serves", "Classes", section_classes},
-    {"patches", "Which patches go to which expert", "Patches", section_patches},
-    {"events", "Merges and freezes", "Merges", section_events},
-    {"merges", "Use of merged experts", "Merged", section_merges},
-    {"class-accuracy", "Accuracy on each class, and what it is taken for", "Confusion", section_class_accuracy},
-    {"router", "Choice of the router", "Router", section_router},
-    {"loss", "Training loss", "Loss", section_loss},
-    {"costs", "Time and memory", "Time", section_costs},
-    {"hyperparameters", "Hyper-parameters", "Settings", section_hyperparameters},
-    {"differences", "Settings that differ", "Differences", section_differences},
-    {"runs", "Runs", "Runs", section_runs},
+    {"leaderboard", "10 Leaderboard Leaderboard", section_leaderboard},
+    {"comparison", "20 Comparison Comparison", section_comparison},
+    {"matrix", "40 Matrix Accuracy matrix", section_matrix},
+    {"forgetting", "50 Forgetting Forgetting", section_forgetting},
+    {"frozen", "60 Frozen Frozen experts", section_frozen},
+    {"experts", "70 Experts Use of experts", section_experts},
+    {"classes", "80 Classes Which classes which expert serves", section_classes},
+    {"patches", "90 Patches Which patches go to which expert", section_patches},
+    {"events", "100 Merges Merges and freezes", section_events},
+    {"merges", "110 Merged Use of merged experts", section_merges},
+    {"class-accuracy", "120 Confusion Accuracy on each class, and what it is taken for", section_class_accuracy},
+    {"loss", "140 Loss Training loss", section_loss},
+    {"hyperparameters", "160 Settings Hyper-parameters", section_hyperparameters},
+    {"differences", "170 Differences Settings that differ", section_differences},
+    {"runs", "180 Runs Runs", section_runs},
 };
 
 enum { SECTIONS = sizeof sections / sizeof *sections, MOST_NAMES = 3 };
@@ -62,25 +62,71 @@ static void add_link(struct text *nav, const char *id, const char *title)
     text_add(nav, "</a>\n");
 }
 
-/* A section that writes nothing has no place on the page. */
-static status add_section(const struct section_call *call, const struct section *section, struct contents *contents,
-                          struct error *error)
+/* Where a section stands, as the head of a question says it: "130 Router Choice of the router". */
+struct place {
+    double number;
+    const char *brief, *title; /* title "": it goes on with the section before it */
+};
+
+static struct place read_place(struct report *report, const char *line)
 {
-    TRY(section->write(call, error));
-    TRY(report_check(call->report, error));
-    if (call->page->size == 0)
-        return OK;
-    const char *id = section_name(call, report_format(call->report, "section-%s", section->id));
-    add_link(contents->nav, id, section->brief);
-    text_add(contents->body, "<section>\n");
-    html_heading(contents->body, 2, id, section->title);
-    text_add_bytes(contents->body, call->page->data, call->page->size);
-    text_add(contents->body, "</section>\n");
-    contents->body->failed |= call->page->failed;
-    return OK;
+    struct place place = {.number = strtod(line, NULL), .brief = "", .title = ""};
+    line += strcspn(line, " ");
+    line += strspn(line, " ");
+    size_t length = strcspn(line, " ");
+    if (length > 0)
+        place.brief = report_format(report, "%.*s", (int)length, line);
+    line += length;
+    place.title = report_copy(report, line + strspn(line, " "));
+    return place;
 }
 
-static status add_board(struct report *report, size_t number, struct contents *contents, struct error *error)
+/* A section that writes nothing has no place on the page. */
+static void end_section(struct contents *contents, struct text *page, const struct section_call *call,
+                        const struct place *place, const char *name)
+{
+    if (page->size > 0) {
+        const char *id = section_name(call, report_format(call->report, "section-%s", name));
+        add_link(contents->nav, id, place->brief);
+        text_add(contents->body, "<section>\n");
+        html_heading(contents->body, 2, id, place->title);
+        text_add_bytes(contents->body, page->data, page->size);
+        text_add(contents->body, "</section>\n");
+    }
+    contents->body->failed |= page->failed;
+    text_free(page);
+}
+
+static status add_sections(const struct section_call *call, const struct questions *questions,
+                           struct contents *contents, struct error *error)
+{
+    size_t next = 0, old = 0;
+    while (next < questions->count || old < SECTIONS) {
+        const struct question *question = next < questions->count ? &questions->question[next] : NULL;
+        struct place place = {.number = INFINITY};
+        if (question != NULL)
+            place = read_place(call->report, question->shown[ON_PAGE]);
+        if (old < SECTIONS && strtod(sections[old].place, NULL) < place.number) {
+            struct place at = read_place(call->report, sections[old].place);
+            TRY(sections[old].write(call, error));
+            end_section(contents, call->page, call, &at, sections[old++].id);
+            continue;
+        }
+        const char *name = question->name;
+        status result = part_write(call, question, error);
+        for (next++; result == OK && next < questions->count; next++) {
+            if (*read_place(call->report, questions->question[next].shown[ON_PAGE]).title != 0)
+                break;
+            result = part_write(call, &questions->question[next], error);
+        }
+        TRY(result);
+        end_section(contents, call->page, call, &place, name);
+    }
+    return report_check(call->report, error);
+}
+
+static status add_board(struct report *report, size_t number, const struct questions *questions,
+                        struct contents *contents, struct error *error)
 {
     const struct board *board = &report->board[number];
     const char *prefix = report->board_count > 1 ? report_format(report, "board%zu-", number + 1) : "";
@@ -91,17 +137,14 @@ static status add_board(struct report *report, size_t number, struct contents *c
         add_link(contents->nav, id, title);
         text_add(contents->nav, "</b>");
     }
-    for (size_t i = 0; i < SECTIONS; i++) {
-        struct text page = {0};
-        struct arena_mark mark = arena_mark(&report->arena);
-        struct section_call call = {report, board, prefix, &page};
-        status result = add_section(&call, &sections[i], contents, error);
-        contents->body->failed |= page.failed;
-        text_free(&page);
-        arena_release(&report->arena, mark);
-        TRY(result);
-    }
-    return OK;
+    struct text page = {0};
+    struct arena_mark mark = arena_mark(&report->arena);
+    struct section_call call = {report, board, prefix, &page};
+    TRY(board_offer(report, board, error));
+    status result = add_sections(&call, questions, contents, error);
+    text_free(&page);
+    arena_release(&report->arena, mark);
+    return result;
 }
 
 /* --- Head --- */
@@ -266,9 +309,11 @@ status page_write(struct report *report, struct text *html, struct error *error)
 {
     struct text nav = {0}, body = {0};
     struct contents contents = {&nav, &body};
-    status result = OK;
+    struct questions questions;
+    status result = questions_open_page(&questions, report->request->questions, error);
     for (size_t i = 0; i < report->board_count && result == OK; i++)
-        result = add_board(report, i, &contents, error);
+        result = add_board(report, i, &questions, &contents, error);
+    questions_close(&questions);
     if (result == OK) {
         add_page(html, report, &contents);
         report->failed |= html->failed || nav.failed || body.failed;
