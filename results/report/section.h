@@ -24,9 +24,8 @@ struct section_call {
 
 typedef status section_function(const struct section_call *call, struct error *error);
 
-section_function section_leaderboard, section_comparison, section_matrix, section_forgetting, section_frozen,
-    section_experts, section_classes, section_patches, section_events, section_merges, section_loss,
-    section_differences, section_runs, section_class_accuracy, section_hyperparameters;
+section_function section_leaderboard, section_comparison, section_matrix, section_forgetting, section_loss,
+    section_differences, section_runs, section_hyperparameters;
 
 /* --- Shared by several parts --- */
 
