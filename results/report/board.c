@@ -6,7 +6,8 @@
 enum { SETTINGS_OF_MOST = 200 };
 
 static const char create_sql[] =
-    "DROP TABLE IF EXISTS temp.configurations; DROP TABLE IF EXISTS temp.shown; DROP TABLE IF EXISTS temp.board; "
+    "DELETE FROM temp.asked; DROP TABLE IF EXISTS temp.configurations; DROP TABLE IF EXISTS temp.shown; DROP TABLE IF "
+    "EXISTS temp.board; "
     "DROP TABLE IF EXISTS temp.metric_names; DROP TABLE IF EXISTS temp.differing; DROP TABLE IF EXISTS temp.drawn; "
     "CREATE TEMP TABLE configurations (number INTEGER PRIMARY KEY, run, hash, label, legend, colour, runs, "
     "finished, used, seeds); "
@@ -95,7 +96,12 @@ static status offer_names(struct report *report, const struct board *board, stru
 
 status board_offer(struct report *report, const struct board *board, struct error *error)
 {
+    const struct report_request *request = report->request;
     TRY(database_execute(report->store->database, create_sql, error));
+    for (size_t i = 0; i < request->by_count; i++)
+        if (strchr(request->by[i], '.') != NULL) /* others, such as "policy", are part of a configuration's label */
+            TRY(store_run_once(report->store, "INSERT INTO temp.asked (key) VALUES (?1)",
+                               VALUES(value_text(request->by[i])), error));
     TRY(offer_names(report, board, error));
     for (size_t i = 0; i < board->count; i++)
         TRY(offer_configuration(report, board, i, error));

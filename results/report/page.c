@@ -1,7 +1,5 @@
 #include "results/report/page.h"
 
-#include <math.h>
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -14,22 +12,7 @@
 
 EMBEDDED_FILES(report_files);
 
-/* Sections that are not questions yet. */
-static const struct section {
-    const char *id, *place; /* as in a question's line "section" */
-    section_function *write;
-} sections[] = {
-    {"leaderboard", "10 Leaderboard Leaderboard", section_leaderboard},
-    {"comparison", "20 Comparison Comparison", section_comparison},
-    {"matrix", "40 Matrix Accuracy matrix", section_matrix},
-    {"forgetting", "50 Forgetting Forgetting", section_forgetting},
-    {"loss", "140 Loss Training loss", section_loss},
-    {"hyperparameters", "160 Settings Hyper-parameters", section_hyperparameters},
-    {"differences", "170 Differences Settings that differ", section_differences},
-    {"runs", "180 Runs Runs", section_runs},
-};
-
-enum { SECTIONS = sizeof sections / sizeof *sections, MOST_NAMES = 3 };
+enum { MOST_NAMES = 3 };
 
 /* --- Contents --- */
 
@@ -55,15 +38,14 @@ static void add_link(struct text *nav, const char *id, const char *title)
     text_add(nav, "</a>\n");
 }
 
-/* Where a section stands, as the head of a question says it: "130 Router Choice of the router". */
+/* What the head of a question says of its section: "130 Router Choice of the router". */
 struct place {
-    double number;
     const char *brief, *title; /* title "": it goes on with the section before it */
 };
 
 static struct place read_place(struct report *report, const char *line)
 {
-    struct place place = {.number = strtod(line, NULL), .brief = "", .title = ""};
+    struct place place = {.brief = "", .title = ""};
     line += strcspn(line, " ");
     line += strspn(line, " ");
     size_t length = strcspn(line, " ");
@@ -93,27 +75,14 @@ static void end_section(struct contents *contents, struct text *page, const stru
 static status add_sections(const struct section_call *call, const struct questions *questions,
                            struct contents *contents, struct error *error)
 {
-    size_t next = 0, old = 0;
-    while (next < questions->count || old < SECTIONS) {
-        const struct question *question = next < questions->count ? &questions->question[next] : NULL;
-        struct place place = {.number = INFINITY};
-        if (question != NULL)
-            place = read_place(call->report, question->shown[ON_PAGE]);
-        if (old < SECTIONS && strtod(sections[old].place, NULL) < place.number) {
-            struct place at = read_place(call->report, sections[old].place);
-            TRY(sections[old].write(call, error));
-            end_section(contents, call->page, call, &at, sections[old++].id);
-            continue;
-        }
-        const char *name = question->name;
-        status result = part_write(call, question, error);
-        for (next++; result == OK && next < questions->count; next++) {
-            if (*read_place(call->report, questions->question[next].shown[ON_PAGE]).title != 0)
-                break;
-            result = part_write(call, &questions->question[next], error);
-        }
-        TRY(result);
-        end_section(contents, call->page, call, &place, name);
+    for (size_t next = 0; next < questions->count;) {
+        const struct question *question = &questions->question[next];
+        struct place place = read_place(call->report, question->shown[ON_PAGE]);
+        do
+            TRY(part_write(call, &questions->question[next++], error));
+        while (next < questions->count &&
+               *read_place(call->report, questions->question[next].shown[ON_PAGE]).title == 0);
+        end_section(contents, call->page, call, &place, question->name);
     }
     return report_check(call->report, error);
 }

@@ -295,12 +295,12 @@ status part_write(const struct section_call *call, const struct question *questi
     size_t notes;
     status result = add_notes(call, question->refuse, &notes, error);
     if (result != OK || notes > 0)
-        return result == OK ? OK : error_context(error, question->name);
+        return result == OK ? OK : error_context(error, "question %s", question->name);
     result = query_rows(call->report->store, question->answer, &call->report->request->filter, &rows, error);
     if (result == OK && table_rows(&rows) > 0) {
         result = add_notes(call, question->note, &notes, error);
         NEXT(result, draw_all(&part, error));
     }
     table_free(&rows);
-    return result == OK ? report_check(call->report, error) : result;
+    return result == OK ? report_check(call->report, error) : error_context(error, "question %s", question->name);
 }

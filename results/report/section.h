@@ -24,8 +24,7 @@ struct section_call {
 
 typedef status section_function(const struct section_call *call, struct error *error);
 
-section_function section_leaderboard, section_comparison, section_matrix, section_forgetting, section_loss,
-    section_differences, section_runs, section_hyperparameters;
+section_function section_comparison;
 
 /* --- Shared by several parts --- */
 
