@@ -13,6 +13,7 @@ EMBEDDED_FILES(page_questions);
 EMBEDDED_FILES(part_files);
 
 #define SUFFIX ".sql"
+#define MARK "-- include: "
 
 static const struct table_column usual[] = {
     {.title = "transfer", .decimals = 1, .best = BEST_HIGHEST},
@@ -164,7 +165,7 @@ static status read_line(const struct head *head, char *line, struct error *error
 /* Reads the lines "-- …" at the beginning of text, which moves on. */
 static status read_head(struct head *head, const char **text, struct error *error)
 {
-    for (head->line = 1; strncmp(*text, "-- ", 3) == 0; head->line++) {
+    for (head->line = 1; strncmp(*text, "-- ", 3) == 0 && strncmp(*text, MARK, strlen(MARK)) != 0; head->line++) {
         size_t length = strcspn(*text, "\n");
         char *line = strndup(*text + 3, length - 3);
         status result = line != NULL ? read_line(head, line, error)
@@ -205,15 +206,14 @@ static status read_statements(struct question *q, const char *where, const char 
 /* Appends the text, with the parts that it includes in place of the lines that name them. */
 static status include(struct text *whole, const char *where, const char *text, struct error *error)
 {
-    static const char mark[] = "-- include: ";
     for (size_t length; *text != 0; text += length) {
         length = strcspn(text, "\n") + 1;
         length -= text[length - 1] == 0;
-        if (strncmp(text, mark, strlen(mark)) != 0) {
+        if (strncmp(text, MARK, strlen(MARK)) != 0) {
             text_add_bytes(whole, text, length);
             continue;
         }
-        const char *name = text + strlen(mark);
+        const char *name = text + strlen(MARK);
         size_t size = strcspn(name, " \n");
         const struct embedded_file *part = part_files;
         while (part->name != NULL && (strncmp(part->name, name, size) != 0 || strcmp(part->name + size, SUFFIX) != 0))

@@ -11,7 +11,7 @@
 -- range: 0 100
 -- wide: column value
 -- column: * 1
-WITH asked_runs AS (
+WITH parts AS (
     SELECT run, number AS part FROM drawn
 ),
 -- include: routed
