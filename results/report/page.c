@@ -1,33 +1,22 @@
 #include "results/report/page.h"
 
+#include <inttypes.h>
 #include <string.h>
 #include <time.h>
 
 #include "core/digest.h"
 #include "core/embedded.h"
-#include "results/report/board.h"
 #include "results/report/folder.h"
 #include "results/report/html.h"
 #include "results/report/part.h"
 
 EMBEDDED_FILES(report_files);
 
-enum { MOST_NAMES = 3 };
-
 /* --- Contents --- */
 
 struct contents {
     struct text *nav, *body;
 };
-
-static const char *board_title(struct report *report, const struct board *board)
-{
-    const char *names = "";
-    for (size_t i = 0; i < board->tasks && i < MOST_NAMES; i++)
-        names = report_format(report, "%s%s%s", names, i ? ", " : "", board->names[i]);
-    return report_format(report, "%zu task%s: %s%s", board->tasks, board->tasks == 1 ? "" : "s", names,
-                         board->tasks > MOST_NAMES ? ", …" : "");
-}
 
 static void add_link(struct text *nav, const char *id, const char *title)
 {
@@ -87,22 +76,22 @@ static status add_sections(const struct section_call *call, const struct questio
     return report_check(call->report, error);
 }
 
-static status add_board(struct report *report, size_t number, const struct questions *questions,
+static status add_board(struct report *report, int64_t number, const struct questions *questions,
                         struct contents *contents, struct error *error)
 {
-    const struct board *board = &report->board[number];
-    const char *prefix = report->board_count > 1 ? report_format(report, "board%zu-", number + 1) : "";
-    if (report->board_count > 1) {
-        const char *id = report_format(report, "%stasks", prefix), *title = board_title(report, board);
-        html_heading(contents->body, 1, id, title);
-        text_add(contents->nav, "<b>");
-        add_link(contents->nav, id, title);
-        text_add(contents->nav, "</b>");
-    }
+    struct board board;
+    const char *prefix = report->boards > 1 ? report_format(report, "board%" PRId64 "-", number) : "";
     struct text page = {0};
     struct arena_mark mark = arena_mark(&report->arena);
-    struct section_call call = {report, board, prefix, &page};
-    TRY(board_offer(report, board, error));
+    struct section_call call = {report, &board, prefix, &page};
+    TRY(report_board(report, number, &board, error));
+    if (report->boards > 1) {
+        const char *id = report_format(report, "%stasks", prefix);
+        html_heading(contents->body, 1, id, board.title);
+        text_add(contents->nav, "<b>");
+        add_link(contents->nav, id, board.title);
+        text_add(contents->nav, "</b>");
+    }
     status result = add_sections(&call, questions, contents, error);
     text_free(&page);
     arena_release(&report->arena, mark);
@@ -214,14 +203,6 @@ static void add_conditions(struct text *html, struct report *report)
     text_free(&line);
 }
 
-static size_t count_finished(const struct report *report)
-{
-    size_t finished = 0;
-    for (size_t i = 0; i < report->run_count; i++)
-        finished += report->run[i].finished;
-    return finished;
-}
-
 static void add_header(struct text *html, struct report *report)
 {
     char date[32];
@@ -230,9 +211,11 @@ static void add_header(struct text *html, struct report *report)
     strftime(date, sizeof date, "%Y-%m-%d %H:%M UTC", gmtime_r(&now, &utc));
     text_add(html, "<header>\n<div><p class=\"kind\">mtil report</p><h1>");
     html_escape(html, file_name(store_path(report->store)));
-    text_add(html, "</h1>\n<p class=\"facts\">%zu run%s, %zu finished; %zu configuration%s. Written %s.</p>\n",
-             report->run_count, report->run_count == 1 ? "" : "s", count_finished(report), report->configuration_count,
-             report->configuration_count == 1 ? "" : "s", date);
+    text_add(html,
+             "</h1>\n<p class=\"facts\">%" PRId64 " run%s, %" PRId64 " finished; %" PRId64
+             " configuration%s. Written %s.</p>\n",
+             report->runs, report->runs == 1 ? "" : "s", report->finished, report->configurations,
+             report->configurations == 1 ? "" : "s", date);
     add_conditions(html, report);
     text_add(html, "</div>\n<div class=\"tools\"><label id=\"filter\" hidden>Filter <input type=\"search\" "
                    "placeholder=\"words of a configuration\"></label>\n<button type=\"button\" id=\"theme\" "
@@ -241,12 +224,12 @@ static void add_header(struct text *html, struct report *report)
 
 static void add_notes(struct text *html, struct report *report)
 {
-    if (report->board_count == 0)
+    if (report->boards == 0)
         html_paragraph(html, "note", "There is no run to report on.");
     if (report->boards_left_out > 0)
         html_paragraph(html, "note",
                        report_format(report,
-                                     "Left out: %zu more sequences of tasks, each with fewer configurations. "
+                                     "Left out: %" PRId64 " more sequences of tasks, each with fewer configurations. "
                                      "A suite or setting given to mtil report shows them.",
                                      report->boards_left_out));
 }
@@ -273,7 +256,7 @@ status page_write(struct report *report, struct text *html, struct error *error)
     struct contents contents = {&nav, &body};
     struct questions questions;
     status result = questions_open_page(&questions, report->request->questions, error);
-    for (size_t i = 0; i < report->board_count && result == OK; i++)
+    for (int64_t i = 1; i <= report->boards && result == OK; i++)
         result = add_board(report, i, &questions, &contents, error);
     questions_close(&questions);
     if (result == OK) {

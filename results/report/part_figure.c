@@ -282,8 +282,10 @@ status part_figure(const struct part *part, struct error *error)
     b.figure.only_file = kind->kind == FIGURE_HEAT && !is_known(&b, "panel");
     b.figure.printed = b.figure.only_file || part_has_word(part, "printed");
     b.panel = take(&b, b.rows, sizeof *b.panel);
-    b.legend = kind->kind == FIGURE_LINES ? section_legend(part->call) : take(&b, REPORT_BEST, sizeof *b.legend);
+    b.legend = take(&b, REPORT_BEST, sizeof *b.legend);
     TRY(report_check(b.report, error));
+    if (kind->kind == FIGURE_LINES)
+        memcpy(b.legend, part->call->board->legend, sizeof part->call->board->legend);
     kind->fill(&b);
     b.figure.panel = b.panel;
     if (kind->kind == FIGURE_LINES || kind->kind == FIGURE_CELLS) {

@@ -9,9 +9,9 @@
 SELECT label AS configuration, phase, avg(seconds) AS "time, s", avg(1000 * seconds_per_iteration) AS "per iteration, ms",
        avg(images_per_second) AS "images per second", nullif(max(peak_bytes), 0) / 1048576.0 AS "peak memory, MiB",
        iif((SELECT count(*) FROM configurations) > 60, ' The configurations with the highest Last.', '') AS cut
-FROM shown
+FROM members
 JOIN configurations USING (number)
 JOIN throughput USING (run)
-WHERE number <= 60 AND shown.used
+WHERE number <= 60 AND members.used
 GROUP BY number, phase
 ORDER BY number, phase

@@ -13,7 +13,7 @@ WITH compared AS (
     JOIN compared USING (number)
     GROUP BY key
 ), means AS (
-    SELECT number, mean(last) AS mean FROM shown WHERE finished GROUP BY number
+    SELECT number, mean(last) AS mean FROM members WHERE finished GROUP BY number
 )
 SELECT label AS configuration, mean AS Last, told.key AS key, iif(numeric, CAST(value AS REAL), value) AS value,
        iif((SELECT count(*) FROM told) > 10, ' More settings differ than these 10.', '') AS cut

@@ -9,14 +9,14 @@ WITH means AS (
            mean(CASE place WHEN 0 THEN transfer WHEN 1 THEN average ELSE last END) AS y,
            half_width(CASE place WHEN 0 THEN transfer WHEN 1 THEN average ELSE last END) AS half
     FROM configurations
-    JOIN shown USING (number)
+    JOIN members USING (number)
     JOIN metric_names ON place <= 2
-    WHERE colour IS NOT NULL AND shown.finished
+    WHERE colour IS NOT NULL AND members.finished
     GROUP BY place, number
 )
 SELECT title AS panel, legend AS series, colour, y, y - half AS low, y + half AS high
 FROM means
-WHERE EXISTS (SELECT 1 FROM shown WHERE finished AND last IS NOT NULL)
+WHERE EXISTS (SELECT 1 FROM members WHERE finished AND last IS NOT NULL)
 ORDER BY place, number
 -- note:
 -- include: left-out

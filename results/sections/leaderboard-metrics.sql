@@ -7,5 +7,5 @@
 -- caption: over seeds; sd: standard deviation. results/METRICS.md in the sources has the formulas.
 SELECT title AS metric, formula AS "of task j of T", source
 FROM metric_names
-WHERE EXISTS (SELECT 1 FROM shown WHERE finished AND last IS NOT NULL)
+WHERE EXISTS (SELECT 1 FROM members WHERE finished AND last IS NOT NULL)
 ORDER BY place

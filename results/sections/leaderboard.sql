@@ -17,11 +17,11 @@ SELECT label AS configuration, asked.key AS key, differing.value AS value, confi
        mean(forgetting) AS Forgetting, mean(gain) AS Gain,
        (SELECT iif(count(*) > 200, ' The best 200 of ' || count(*) || ' by Last.', '') FROM configurations) AS cut
 FROM configurations
-LEFT JOIN shown ON shown.number = configurations.number AND shown.finished
+LEFT JOIN members ON members.number = configurations.number AND members.finished
 LEFT JOIN asked ON true
 LEFT JOIN differing ON differing.number = configurations.number AND differing.key = asked.key
 WHERE configurations.number <= 200
 GROUP BY configurations.number, asked.place
 ORDER BY configurations.number, asked.place
 -- refuse:
-SELECT 'No run is finished yet.' WHERE NOT EXISTS (SELECT 1 FROM shown WHERE finished AND last IS NOT NULL)
+SELECT 'No run is finished yet.' WHERE NOT EXISTS (SELECT 1 FROM members WHERE finished AND last IS NOT NULL)

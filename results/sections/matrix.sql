@@ -73,12 +73,12 @@ WITH sets AS ( -- of a configuration all its runs (turn -1), and some by themsel
 )
 SELECT label || ', ' || CASE WHEN turn >= 0 THEN 'seed ' || seed ELSE iif(configurations.used > 1, 'mean of ', '') || seeds END AS choice,
        'matrix-' || number || iif(turn >= 0, '-seed-' || seed, '') AS name, legend,
-       CASE WHEN turn >= 0 THEN 'run ' || shown.run ELSE iif(configurations.used > 1, 'mean over ', 'of ') || seeds END AS of,
+       CASE WHEN turn >= 0 THEN 'run ' || members.run ELSE iif(configurations.used > 1, 'mean over ', 'of ') || seeds END AS of,
        coalesce(board.name, metric_names.title, 'zero-shot') AS after, coalesce(tested.name, 'mean') AS "column", value,
        lines.place = lines.task AS framed, turn >= 0 OR lines.place >= 1000 OR lines.task IS NULL AS extra
 FROM lines
 JOIN configurations USING (number)
-LEFT JOIN shown USING (number, turn)
+LEFT JOIN members USING (number, turn)
 LEFT JOIN board ON board.task = lines.place
 LEFT JOIN metric_names ON metric_names.place = lines.place - 1000
 LEFT JOIN board AS tested ON tested.task = lines.task

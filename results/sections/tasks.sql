@@ -15,7 +15,7 @@ WITH cells AS (
                                             WHEN 5 THEN avg(task_metrics.forward_transfer)
                                             WHEN 6 THEN avg(task_metrics.gain) ELSE avg(task_metrics.zero_shot) END AS value,
            task
-    FROM (SELECT run, number FROM shown WHERE number <= 60 AND finished)
+    FROM (SELECT run, number FROM members WHERE number <= 60 AND finished)
     JOIN task_metrics USING (run)
     CROSS JOIN metric_names
     GROUP BY number, task, place
@@ -25,7 +25,7 @@ WITH cells AS (
                                    WHEN 3 THEN mean(forgetting) WHEN 4 THEN mean(backward_transfer)
                                    WHEN 5 THEN mean(forward_transfer) WHEN 6 THEN mean(gain)
                                    ELSE mean(zero_shot) END AS mean
-    FROM shown
+    FROM members
     CROSS JOIN metric_names
     WHERE finished
     GROUP BY number, place
@@ -40,5 +40,5 @@ CROSS JOIN board
 LEFT JOIN means USING (number, place)
 LEFT JOIN cells USING (number, place, task)
 WHERE (SELECT count(*) FROM board) > 1 AND place IN (SELECT place FROM means WHERE mean IS NOT NULL)
-      AND EXISTS (SELECT 1 FROM shown WHERE finished AND last IS NOT NULL)
+      AND EXISTS (SELECT 1 FROM members WHERE finished AND last IS NOT NULL)
 ORDER BY place, number, board.task

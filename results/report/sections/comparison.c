@@ -15,14 +15,6 @@ static const char *const metrics[METRICS] = {"transfer", "average", "last"};
 
 /* --- Comparing, once for all boards --- */
 
-static bool any_complete(const struct report *report)
-{
-    for (size_t i = 0; i < report->run_count; i++)
-        if (report->run[i].finished && !isnan(report->run[i].metric[LAST]))
-            return true;
-    return false;
-}
-
 /* What a user can mend is an error; a suite's text that cannot be read leaves the rest of the page as it is. */
 status report_compare(struct report *report, struct error *error)
 {
@@ -33,7 +25,7 @@ status report_compare(struct report *report, struct error *error)
                                         .metrics = metrics,
                                         .metric_count = METRICS,
                                         .incidental = request->incidental};
-    if (request->by_count == 0 || !any_complete(report))
+    if (request->by_count == 0 || !report->complete)
         return OK;
     report->comparison = report_take(report, 1, sizeof *report->comparison);
     TRY(report_check(report, error));
@@ -51,10 +43,9 @@ status report_compare(struct report *report, struct error *error)
 
 static bool is_on_board(const struct board *board, int64_t run)
 {
-    for (size_t i = 0; i < board->count; i++)
-        for (size_t k = 0; k < board->configuration[i]->runs; k++)
-            if (board->configuration[i]->run[k].run == run)
-                return true;
+    for (size_t i = 0; i < board->runs; i++)
+        if (board->run[i] == run)
+            return true;
     return false;
 }
 
@@ -220,7 +211,7 @@ static void show_words(const struct section_call *call, const struct comparison 
 static void show_notes(const struct section_call *call)
 {
     const struct comparison *all = call->report->comparison;
-    for (size_t i = 0; call->board == call->report->board && i < all->note_count; i++)
+    for (size_t i = 0; call->board->number == 1 && i < all->note_count; i++)
         html_paragraph(call->page, "note", report_format(call->report, "%s.", all->note[i]));
 }
 
@@ -266,7 +257,7 @@ status section_comparison(const struct section_call *call, struct error *error)
 {
     struct report *report = call->report;
     struct comparison part;
-    if (report->not_compared != NULL && call->board == report->board)
+    if (report->not_compared != NULL && call->board->number == 1)
         html_paragraph(call->page, "note", report->not_compared);
     if (report->comparison == NULL)
         return OK;
