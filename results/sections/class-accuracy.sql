@@ -33,7 +33,8 @@ WITH
 )
 SELECT of, count(*) OVER () AS classes, coalesce(task_classes.name, labels.class) AS class, tested.name AS task,
        coalesce(max(images), 0) AS images, max(share) FILTER (WHERE moment = 'zero_shot') AS "zero-shot",
-       max(share) FILTER (WHERE moment = 'learned') AS "right after its task", max(share) FILTER (WHERE moment = 'last') AS "at the end"
+       max(share) FILTER (WHERE moment = 'learned') AS "right after its task",
+       max(share) FILTER (WHERE moment = 'last') AS "at the end"
 FROM labels
 JOIN tested USING (task)
 JOIN recognised USING (run)

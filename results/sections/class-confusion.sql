@@ -3,7 +3,8 @@
 -- draw: heat {words}
 -- name: class-confusion-{number}
 -- choice: Task
--- caption: A row per class, a column per class that was predicted; empty: never. mtil query confusion --dataset has names and counts.
+-- caption: A row per class, a column per class that was predicted; empty: never. mtil query confusion --dataset has
+-- caption: names and counts.
 -- x: predicted class
 -- y: class
 -- value: share, %

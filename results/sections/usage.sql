@@ -17,11 +17,22 @@ WITH detailed AS MATERIALIZED (
     SELECT run, encoder, block FROM detailed JOIN expert_counts USING (run) GROUP BY run, encoder, block
 ), experts AS MATERIALIZED (
     SELECT DISTINCT run, expert FROM detailed JOIN expert_counts USING (run)
+), freezes AS MATERIALIZED (
+    SELECT run, encoder, block, target AS expert, min(task) AS task
+    FROM detailed
+    JOIN expert_events USING (run)
+    WHERE event = 'freeze'
+    GROUP BY run, encoder, block, target
 ), used AS MATERIALIZED (
-    SELECT run, task, encoder, block, expert, share, frozen FROM expert_usage WHERE run IN (SELECT run FROM detailed)
+    SELECT run, expert_counts.task AS task, encoder, block, expert,
+           100.0 * count / nullif(sum(count) OVER (PARTITION BY run, expert_counts.task, encoder, block), 0) AS share,
+           coalesce(freezes.task <= expert_counts.task, 0) AS frozen
+    FROM detailed
+    JOIN expert_counts USING (run)
+    LEFT JOIN freezes USING (run, encoder, block, expert)
 )
-SELECT legend, seed, number, blocks.encoder || ' ' || blocks.block AS panel, experts.expert AS row, board.task + 1 AS column,
-       share AS value, coalesce(frozen, 0) AS framed
+SELECT legend, seed, number, blocks.encoder || ' ' || blocks.block AS panel, experts.expert AS row,
+       board.task + 1 AS column, share AS value, coalesce(frozen, 0) AS framed
 FROM detailed
 JOIN blocks USING (run)
 JOIN experts USING (run)

@@ -7,10 +7,18 @@ blocks AS MATERIALIZED (
     WHERE colour IS NOT NULL
     GROUP BY number, encoder, block
 ), counts AS MATERIALIZED (
-    SELECT run, task, encoder, block, frozen FROM frozen_counts WHERE run IN (SELECT run FROM drawn)
+    SELECT run, task, encoder, block, count(*) AS frozen
+    FROM (
+        SELECT run, encoder, block, target, min(task) AS task
+        FROM drawn
+        JOIN expert_events USING (run)
+        WHERE event = 'freeze'
+        GROUP BY run, encoder, block, target
+    )
+    GROUP BY run, task, encoder, block
 ), counted AS MATERIALIZED (
     SELECT drawn.run AS run, number, blocks.encoder AS encoder, blocks.block AS block, board.task AS task,
-           coalesce(max(frozen) OVER (PARTITION BY drawn.run, blocks.encoder, blocks.block ORDER BY board.task), 0) AS frozen
+           coalesce(sum(frozen) OVER (PARTITION BY drawn.run, blocks.encoder, blocks.block ORDER BY board.task), 0) AS frozen
     FROM drawn
     JOIN blocks USING (number)
     JOIN board ON board.task <= last

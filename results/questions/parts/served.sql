@@ -6,7 +6,11 @@ served AS MATERIALIZED (
     ORDER BY number
     LIMIT 1
 ), usage AS MATERIALIZED (
-    SELECT task, block, class, expert, count, share, mean_gate FROM class_usage WHERE run IN (SELECT run FROM served)
+    SELECT task, block, class, expert, count, sum(count) OVER of_class AS images, 100.0 * count / sum(count) OVER of_class AS share,
+           gate * count / sum(count) OVER of_class AS gate
+    FROM served
+    JOIN class_experts USING (run)
+    WINDOW of_class AS (PARTITION BY task, block, class)
 ), experts(expert) AS (
     SELECT 0
     UNION ALL

@@ -3,8 +3,8 @@
 -- draw: heat
 -- name: {drawing}-{part}
 -- choice: Task
--- caption: {of}: {does}. A panel per block, a column per expert; empty: never chosen. A column that is dark in few rows is an expert
--- caption: for these; rows that look alike are served alike. A row per {unit}{more}
+-- caption: {of}: {does}. A panel per block, a column per expert; empty: never chosen. A column that is dark in few rows is an
+-- caption: expert for these; rows that look alike are served alike. A row per {unit}{more}
 -- x: expert
 -- y: {unit}
 -- value: {what}
@@ -13,15 +13,18 @@ WITH
 -- include: served
 , drawings(drawing, thing, does, what) AS (
     VALUES ('served', 'Experts', 'the experts that test images choose, %', 'share, %'),
-           ('gates', 'Mean gates', 'the mean gate of each expert over all choices of test images, 0 in those of others', 'mean gate')
+           ('gates', 'Mean gates', 'the mean gate of each expert over all choices of test images, 0 in those of others',
+            'mean gate')
 ), sheets AS MATERIALIZED ( -- all tasks, and the first 128 classes of each
     SELECT -1 AS place, 'tasks' AS part, 'all tasks' AS choice, 'task''s images' AS of_what, 'task' AS unit, '.' AS more,
            1 AS low, count(*) AS high
     FROM board
     HAVING count(*) > 1
     UNION ALL
-    SELECT task, task + 1, board.name, 'class of ' || board.name, 'class', ', by its number: mtil query class-experts has the names.' ||
-           iif(classes > 128, ' The first 128 of ' || classes || ' classes.', ''), 0, min(classes, 128) - 1
+    SELECT task, task + 1, board.name, 'class of ' || board.name, 'class',
+           ', by its number: mtil query class-experts has the names.'
+           || iif(classes > 128, ' The first 128 of ' || classes || ' classes.', ''), 0,
+           min(classes, 128) - 1
     FROM board
     JOIN tasks USING (task)
     WHERE wanted AND tasks.run IN (SELECT run FROM served) AND task IN (SELECT task FROM usage)
@@ -31,12 +34,12 @@ WITH
     SELECT number + 1 FROM numbers WHERE number < (SELECT max(high) FROM sheets)
 ), cells AS MATERIALIZED (
     SELECT -1 AS place, block, task + 1 AS line, expert, 100.0 * sum(count) / sum(sum(count)) OVER of_task AS share,
-           sum(mean_gate * of_class) / sum(sum(count)) OVER of_task AS gate
-    FROM (SELECT *, sum(count) OVER (PARTITION BY task, block, class) AS of_class FROM usage)
+           sum(gate * images) / sum(sum(count)) OVER of_task AS gate
+    FROM usage
     GROUP BY block, task, expert
     WINDOW of_task AS (PARTITION BY block, task)
     UNION ALL
-    SELECT task, block, class, expert, share, mean_gate FROM usage
+    SELECT task, block, class, expert, share, gate FROM usage
 ), filled AS (
     SELECT place, drawing, block, line, expert, iif(drawing = 'gates', gate, share) AS value
     FROM cells

@@ -13,7 +13,8 @@ WITH
 ), of_all AS (
     SELECT block, entropy(count) AS bits FROM (SELECT block, sum(count) AS count FROM usage GROUP BY block, expert) GROUP BY block
 )
-SELECT of, (SELECT max(expert) + 1 FROM experts) AS most, 'image ' || block AS block, pow(2.0, of_all.bits) AS "experts of all images",
+SELECT of, (SELECT max(expert) + 1 FROM experts) AS most, 'image ' || block AS block,
+       pow(2.0, of_all.bits) AS "experts of all images",
        pow(2.0, sum(of_classes.bits * count) / sum(count)) AS "of one class"
 FROM of_all
 JOIN of_classes USING (block)
