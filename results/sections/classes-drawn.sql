@@ -1,9 +1,9 @@
 -- section: 81
--- title: {thing} of each {of_what}
+-- title: {title}
 -- draw: heat
--- name: {drawing}-{part}
+-- name: {name}
 -- choice: Task
--- caption: {of}: {does}. A panel per block, a column per expert; empty: never chosen. A column that is dark in few rows is an
+-- caption: {said}. A panel per block, a column per expert; empty: never chosen. A column that is dark in few rows is an
 -- caption: expert for these; rows that look alike are served alike. A row per {unit}{more}
 -- x: expert
 -- y: {unit}
@@ -15,7 +15,10 @@ WITH
     VALUES ('served', 'Experts', 'the experts that test images choose, %', 'share, %'),
            ('gates', 'Mean gates', 'the mean gate of each expert over all choices of test images, 0 in those of others',
             'mean gate')
-), sheets AS MATERIALIZED ( -- all tasks, and the first 128 classes of each
+), room AS ( -- classes of a task that are drawn: an answer has at most ten million cells
+    SELECT max(1, min(128, 400000 / count(DISTINCT task) / count(DISTINCT block) / (SELECT count(*) FROM experts))) AS most
+    FROM usage
+), sheets AS MATERIALIZED ( -- all tasks, and the classes of each
     SELECT -1 AS place, 'tasks' AS part, 'all tasks' AS choice, 'task''s images' AS of_what, 'task' AS unit, '.' AS more,
            1 AS low, count(*) AS high
     FROM board
@@ -23,10 +26,10 @@ WITH
     UNION ALL
     SELECT task, task + 1, board.name, 'class of ' || board.name, 'class',
            ', by its number: mtil query class-experts has the names.'
-           || iif(classes > 128, ' The first 128 of ' || classes || ' classes.', ''), 0,
-           min(classes, 128) - 1
+           || iif(classes > most, ' The first ' || most || ' of ' || classes || ' classes.', ''), 0, min(classes, most) - 1
     FROM board
     JOIN tasks USING (task)
+    JOIN room
     WHERE wanted AND tasks.run IN (SELECT run FROM served) AND task IN (SELECT task FROM usage)
 ), numbers(number) AS (
     SELECT 0
@@ -54,9 +57,10 @@ WITH
     UNION
     SELECT place, drawing, block, line, expert FROM filled JOIN sheets USING (place) WHERE line BETWEEN low AND high
 )
-SELECT choice, drawing, part, thing, of_what, of, does, unit, more, what, 'image ' || block AS panel,
+SELECT choice, drawing || '-' || part AS name, iif(first, thing || ' of each ' || of_what, NULL) AS title,
+       iif(first, of || ': ' || does, NULL) AS said, iif(first, more, NULL) AS more, unit, what, 'image ' || block AS panel,
        line AS row, expert AS column, value
-FROM places
+FROM (SELECT *, row_number() OVER (PARTITION BY place, drawing ORDER BY block, line, expert) = 1 AS first FROM places)
 LEFT JOIN filled USING (place, drawing, block, line, expert)
 JOIN sheets USING (place)
 JOIN drawings USING (drawing)
