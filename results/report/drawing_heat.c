@@ -15,6 +15,7 @@
 #define SLOPE 35.0         /* of the names below the columns */
 #define WITH_DECIMALS 34.0 /* the least widths of cells with "100.0" and "100" in them */
 #define WITH_VALUES 17.0
+#define NAMES 0.45 /* of the width that the names of rows may take, in a file */
 
 enum { NAME_MOST = 40, MIDDLE = 5 /* the shade that takes dark words in either theme */ };
 
@@ -23,13 +24,14 @@ struct grid {
     const struct figure_panel *panel;
     struct figure_range range;
     double left, column, row, gap;
+    size_t letters; /* of a name */
 };
 
-static double longest(const char *const *label, size_t count)
+static double longest(const char *const *label, size_t count, size_t letters)
 {
     double most = 0;
     for (size_t i = 0; i < count; i++)
-        most = fmax(most, draw_width(label[i], NAME_MOST));
+        most = fmax(most, draw_width(label[i], letters));
     return most;
 }
 
@@ -50,10 +52,12 @@ static double lay_out(struct grid *grid, double width)
         grid->row = 8;
         return 32;
     }
-    grid->left = longest(figure->y_label, figure->rows) + 8;
+    if (width > 0) /* of a file, which cuts off what leaves it */
+        grid->letters = (size_t)fmin(NAME_MOST, NAMES * width / draw_width("m", 1));
+    grid->left = longest(figure->y_label, figure->rows, grid->letters) + 8;
     grid->column = width > 0 ? fmin((width - grid->left) / columns, WIDEST) : CELL;
     grid->row = 20;
-    return longest(figure->x_label, figure->columns) * sin(SLOPE * M_PI / 180) + 32;
+    return longest(figure->x_label, figure->columns, grid->letters) * sin(SLOPE * M_PI / 180) + 32;
 }
 
 static double left_of(const struct grid *grid, double column)
@@ -155,12 +159,12 @@ static void draw_names(struct text *svg, const struct grid *grid)
     const struct figure *figure = grid->figure;
     double bottom = top_of(grid, (double)figure->rows);
     for (size_t row = 0; row < figure->rows; row += stride_of(grid, figure->rows, grid->row))
-        draw_text(svg, "ty", grid->left - 4, top_of(grid, (double)row + 0.5) + 3, figure->y_label[row], NAME_MOST);
+        draw_text(svg, "ty", grid->left - 4, top_of(grid, (double)row + 0.5) + 3, figure->y_label[row], grid->letters);
     for (size_t column = 0; column < figure->columns; column += stride_of(grid, figure->columns, grid->column)) {
         double x = left_of(grid, (double)column + 0.5);
         if (figure->printed)
             text_add(svg, "<g transform=\"rotate(-%g %.4g %.4g)\">", SLOPE, x, bottom + 10);
-        draw_text(svg, figure->printed ? "ty" : "tx", x, bottom + 12, figure->x_label[column], NAME_MOST);
+        draw_text(svg, figure->printed ? "ty" : "tx", x, bottom + 12, figure->x_label[column], grid->letters);
         text_add(svg, figure->printed ? "</g>\n" : "");
     }
 }
@@ -169,7 +173,7 @@ struct drawing_size draw_heat(struct text *svg, const struct figure *figure, con
                               const struct figure_range *range, double width)
 {
     bool cells = figure->kind == FIGURE_CELLS;
-    struct grid grid = {.figure = figure, .panel = panel, .range = *range};
+    struct grid grid = {.figure = figure, .panel = panel, .range = *range, .letters = NAME_MOST};
     double foot = lay_out(&grid, width), right = left_of(&grid, (double)figure->columns);
     struct drawing_size size = {right + (cells || figure->printed ? 0 : RIGHT),
                                 top_of(&grid, (double)figure->rows) + foot};
