@@ -149,8 +149,7 @@ status report_load(struct report *report, struct error *error)
         report->boards = BOARDS_MOST;
     }
     TRY(load_settings(report, error));
-    TRY(load_metric_names(report, error));
-    return label_configurations(report, error);
+    return load_metric_names(report, error);
 }
 
 /* --- Boards --- */

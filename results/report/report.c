@@ -39,6 +39,7 @@ static status fill_folder(struct report *report, struct error *error)
 {
     TRY(create_figures(report, error));
     TRY(report_load(report, error));
+    TRY(label_configurations(report, error));
     TRY(report_compare(report, error));
     return write_page(report, error);
 }
