@@ -20,6 +20,9 @@ static const struct option options[] = {
      .fallback = "6",
      .help = "number of configurations drawn, those with the highest Last"},
     {.name = "figures", .type = OPTION_BOOLEAN, .fallback = "true", .help = "write the figures for papers too"},
+    {.name = "questions",
+     .type = OPTION_TEXT,
+     .help = "a folder of more sections of the page, files *.sql as results/sections/ has them"},
     FILTER_OPTIONS,
     {0},
 };
@@ -57,6 +60,7 @@ static status run(const struct command_call *call, struct error *error)
         .folder = options_text(call->options, "out"),
         .best = (size_t)options_integer(call->options, "best"),
         .figures = options_boolean(call->options, "figures"),
+        .questions = options_text(call->options, "questions"),
         .incidental = settings_incidental,
         .stopped = is_stopped,
         .context = (void *)call->stop,

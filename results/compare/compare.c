@@ -60,13 +60,14 @@ static status check_request(struct store *store, const struct comparison_request
 static status note_request(const struct compare *c, struct error *error)
 {
     const struct comparison_request *r = c->request;
-    TRY(store_run_once(c->store, "INSERT INTO request VALUES (?1, ?2, ?3, ?4, ?5, ?6, true)",
-                       VALUES(value_text(r->filter.status ? r->filter.status : "finished"),
-                              value_text(r->filter.dataset), value_real(r->detect), value_integer((int64_t)r->seed),
-                              value_text(r->baseline), value_integer(r->detail != COMPARE_MEANS)),
-                       error));
+    TRY(database_run(c->store->database, "INSERT INTO request VALUES (?1, ?2, ?3, ?4, ?5, ?6, true)",
+                     VALUES(value_text(r->filter.status ? r->filter.status : "finished"), value_text(r->filter.dataset),
+                            value_real(r->detect), value_integer((int64_t)r->seed), value_text(r->baseline),
+                            value_integer(r->detail != COMPARE_MEANS)),
+                     error));
     for (size_t i = 0; i < r->only_count; i++)
-        TRY(store_run_once(c->store, "INSERT INTO only_group VALUES (?1)", VALUES(value_text(r->only[i])), error));
+        TRY(database_run(c->store->database, "INSERT INTO only_group VALUES (?1)", VALUES(value_text(r->only[i])),
+                         error));
     return OK;
 }
 
@@ -229,12 +230,13 @@ status comparison_show(struct comparison *comparison, const int64_t *runs, size_
     int64_t contexts = 0, groups = 0;
     TRY(database_execute(store->database, "DELETE FROM shown; DELETE FROM board", error));
     for (size_t i = 0; i < count; i++)
-        TRY(store_run_once(store, "INSERT OR IGNORE INTO board VALUES (?1)", VALUES(value_integer(runs[i])), error));
-    TRY(store_run_once(store,
-                       "INSERT INTO shown SELECT grp, context, dense_rank() OVER (ORDER BY context), name FROM "
-                       "configuration AS c WHERE ?1 OR EXISTS (SELECT 1 FROM configuration AS earlier JOIN board USING "
-                       "(run) WHERE earlier.context = c.context AND earlier.grp <= c.grp)",
-                       VALUES(value_integer(runs == NULL)), error));
+        TRY(database_run(store->database, "INSERT OR IGNORE INTO board VALUES (?1)", VALUES(value_integer(runs[i])),
+                         error));
+    TRY(database_run(store->database,
+                     "INSERT INTO shown SELECT grp, context, dense_rank() OVER (ORDER BY context), name FROM "
+                     "configuration AS c WHERE ?1 OR EXISTS (SELECT 1 FROM configuration AS earlier JOIN board USING "
+                     "(run) WHERE earlier.context = c.context AND earlier.grp <= c.grp)",
+                     VALUES(value_integer(runs == NULL)), error));
     TRY(database_integer(store->database, "SELECT coalesce(max(number), 0) FROM shown", &contexts, error));
     TRY(database_integer(store->database, "SELECT count(*) FROM shown", &groups, error));
     comparison->contexts = (size_t)contexts;

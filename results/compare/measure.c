@@ -137,11 +137,10 @@ status compare_measure(const struct compare *c, struct error *error)
     status result = scan.metric ? OK : compare_no_memory(c, error);
     for (size_t m = 0; m < request->metric_count && result == OK; m++) {
         scan.metric[m] = metric_find(request->metrics[m]);
-        result =
-            store_run_once(c->store, "INSERT INTO metric VALUES (?1, ?2, ?3, ?4)",
-                           VALUES(value_integer((int64_t)m), value_text(scan.metric[m]->name),
-                                  value_text(scan.metric[m]->title), value_integer(scan.metric[m]->lower_is_better)),
-                           error);
+        result = database_run(c->store->database, "INSERT INTO metric VALUES (?1, ?2, ?3, ?4)",
+                              VALUES(value_integer((int64_t)m), value_text(scan.metric[m]->name),
+                                     value_text(scan.metric[m]->title), value_integer(scan.metric[m]->lower_is_better)),
+                              error);
     }
     NEXT(result, compare_count(c, "SELECT max(place) FROM dataset JOIN request ON name = only_dataset", &only, error));
     NEXT(result, statement_open(&scan.rows, database, ROWS, error));

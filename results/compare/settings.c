@@ -135,7 +135,7 @@ static status tell_by(struct telling *t, struct error *error)
         const char *by = request->by[i];
         struct statement *values;
         bool row = true;
-        TRY(store_run_once(t->c->store, "INSERT INTO asked (key) VALUES (?1)", VALUES(value_text(by)), error));
+        TRY(database_run(t->c->store->database, "INSERT INTO asked (key) VALUES (?1)", VALUES(value_text(by)), error));
         if (find_dimension(by))
             continue;
         tell(t, 1, by, setting_values_find(&t->first, by));

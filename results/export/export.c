@@ -1,4 +1,4 @@
-/* The forms of a table. Each is a function in the table at the end that appends to a text. */
+/* The forms of a table: how each writes a cell, and what stands around. */
 #include <inttypes.h>
 #include <jansson.h>
 #include <stdio.h>
@@ -134,30 +134,22 @@ struct layout {
     struct best best; /* of the block that enter_row entered last */
 };
 
-/* Index of the first block that begins behind row. */
-static size_t next_block(const struct table *table, size_t row)
+static int compare_rows(const void *a, const void *b)
 {
-    size_t low = 0;
-    for (size_t high = table->blocks; low < high;) {
-        size_t middle = low + (high - low) / 2;
-        if (table->block[middle] > row)
-            high = middle;
-        else
-            low = middle + 1;
-    }
-    return low;
+    return (*(const size_t *)a > *(const size_t *)b) - (*(const size_t *)a < *(const size_t *)b);
 }
 
 static bool begins_block(const struct table *table, size_t row)
 {
-    size_t next = next_block(table, row);
-    return row == 0 || (next > 0 && table->block[next - 1] == row);
+    return row == 0 || (table->blocks > 0 &&
+                        bsearch(&row, table->block, table->blocks, sizeof *table->block, compare_rows) != NULL);
 }
 
 static size_t block_end(const struct table *table, size_t row)
 {
-    size_t next = next_block(table, row);
-    return next < table->blocks ? table->block[next] : table_rows(table);
+    for (row++; row < table_rows(table) && !begins_block(table, row);)
+        row++;
+    return row;
 }
 
 /* Called before each row is written; returns whether there is a rule above it. */
@@ -196,13 +188,20 @@ static struct layout *lay_out(const struct table *table)
     return layout;
 }
 
-static void add_padded(struct text *text, const char *string, const struct layout *layout, bool last, const char *style)
+/* A cell of the head or of a row on its way into a form. */
+struct shown {
+    const char *reads;
+    bool head, number, best, last; /* last: of its row */
+};
+
+static void add_padded(struct text *text, const struct shown *cell, const struct layout *layout, bool colour)
 {
     struct text shown = {0};
-    int padding = (int)(layout->width - clip(string, layout->limit, &shown));
+    int padding = (int)(layout->width - clip(cell->reads, layout->limit, &shown));
+    const char *style = !colour ? "" : cell->head ? "\033[1m" : cell->best ? "\033[1;32m" : "";
     text_add(text, "%*s%s%s%s", layout->right ? padding : 0, "", style, shown.data ? shown.data : "",
              style[0] ? "\033[0m" : "");
-    text_add(text, "%*s%s", layout->right || last ? 0 : padding, "", last ? "\n" : "  ");
+    text_add(text, "%*s%s", layout->right || cell->last ? 0 : padding, "", cell->last ? "\n" : "  ");
     text->failed |= shown.failed;
     text_free(&shown);
 }
@@ -216,23 +215,6 @@ static void add_rule(const struct table *table, const struct layout *layout, str
     }
 }
 
-static void render_text(const struct table *table, struct layout *layout, bool colour, struct text *text)
-{
-    for (size_t column = 0; column < table->columns; column++)
-        add_padded(text, table->column[column].title, &layout[column], column + 1 == table->columns,
-                   colour ? "\033[1m" : "");
-    add_rule(table, layout, text);
-    for (size_t i = 0; i < table_rows(table) * table->columns; i++) {
-        size_t row = i / table->columns, column = i % table->columns;
-        char number[NUMBER_SIZE];
-        if (column == 0 && enter_row(table, layout, row))
-            add_rule(table, layout, text);
-        const char *reads = shown_text(table, row, column, number);
-        bool best = colour && is_best(&layout[column].best, &table->cell[i], reads);
-        add_padded(text, reads, &layout[column], column + 1 == table->columns, best ? "\033[1;32m" : "");
-    }
-}
-
 /* A spreadsheet takes a cell that begins like this for a formula and runs it, unless it is a number. */
 static bool is_formula(const char *field)
 {
@@ -241,18 +223,19 @@ static bool is_formula(const char *field)
 }
 
 /* RFC 4180, without line breaks in a field; an apostrophe before what would be a formula, as OWASP advises. */
-static void add_csv_field(struct text *text, const char *field, bool last)
+static void add_csv_field(struct text *text, const struct shown *cell, const struct layout *layout, bool colour)
 {
+    (void)layout, (void)colour;
     struct text visible = {0};
-    if (is_formula(field))
+    if (is_formula(cell->reads))
         text_add(&visible, "'");
-    text_add_visible(&visible, field);
+    text_add_visible(&visible, cell->reads);
     const char *shown = visible.data != NULL ? visible.data : "";
     bool quoted = strpbrk(shown, ",\"") != NULL;
     text_add(text, "%s", quoted ? "\"" : "");
     for (const char *at = shown; *at; at++)
         text_add(text, *at == '"' ? "\"\"" : "%c", *at);
-    text_add(text, "%s%s", quoted ? "\"" : "", last ? "\r\n" : ",");
+    text_add(text, "%s%s", quoted ? "\"" : "", cell->last ? "\r\n" : ",");
     text->failed |= visible.failed;
     text_free(&visible);
 }
@@ -263,17 +246,6 @@ static const char *exact_text(const struct table_cell *cell, char number[NUMBER_
         return cell_text(cell, 0, number);
     format_exact(cell->real, number);
     return number;
-}
-
-static void render_csv(const struct table *table, struct layout *layout, bool colour, struct text *text)
-{
-    (void)layout, (void)colour;
-    for (size_t column = 0; column < table->columns; column++)
-        add_csv_field(text, table->column[column].title, column + 1 == table->columns);
-    for (size_t i = 0; i < table_rows(table) * table->columns; i++) {
-        char number[NUMBER_SIZE];
-        add_csv_field(text, exact_text(&table->cell[i], number), (i + 1) % table->columns == 0);
-    }
 }
 
 /* Valid UTF-8: a byte that is none becomes U+FFFD. */
@@ -312,9 +284,8 @@ static void add_json_cell(struct text *text, const struct table_cell *cell)
 }
 
 /* An array with an object per row, a row per line. */
-static void render_json(const struct table *table, struct layout *layout, bool colour, struct text *text)
+static void render_json(const struct table *table, struct text *text)
 {
-    (void)layout, (void)colour;
     text_add(text, "[");
     for (size_t row = 0; row < table_rows(table); row++) {
         text_add(text, "%s\n  {", row ? "," : "");
@@ -329,40 +300,27 @@ static void render_json(const struct table *table, struct layout *layout, bool c
     text_add(text, table_rows(table) ? "\n]\n" : "]\n");
 }
 
-static void add_markdown(struct text *text, const char *string)
+static void add_markdown(struct text *text, const struct shown *cell, const struct layout *layout, bool colour)
 {
+    (void)layout, (void)colour;
     struct text visible = {0};
-    text_add_visible(&visible, string);
+    const char *style = cell->best ? "**" : "";
+    text_add_visible(&visible, cell->reads);
+    text_add(text, "| %s", style);
     for (const char *at = visible.data ? visible.data : ""; *at; at++)
         if (*at == '<' || *at == '&')
             text_add(text, *at == '<' ? "&lt;" : "&amp;");
         else
             text_add(text, strchr("|\\`*_", *at) ? "\\%c" : "%c", *at);
+    text_add(text, "%s %s", style, cell->last ? "|\n" : "");
     text->failed |= visible.failed;
     text_free(&visible);
 }
 
-static void render_markdown(const struct table *table, struct layout *layout, bool colour, struct text *text)
+static void add_alignments(const struct table *table, const struct layout *layout, struct text *text)
 {
-    (void)colour;
-    for (size_t column = 0; column < table->columns; column++) {
-        text_add(text, "| ");
-        add_markdown(text, table->column[column].title);
-        text_add(text, column + 1 == table->columns ? " |\n" : " ");
-    }
     for (size_t column = 0; column < table->columns; column++)
         text_add(text, "| %s %s", layout[column].right ? "---:" : "---", column + 1 == table->columns ? "|\n" : "");
-    for (size_t i = 0; i < table_rows(table) * table->columns; i++) {
-        size_t row = i / table->columns, column = i % table->columns;
-        char number[NUMBER_SIZE];
-        if (column == 0)
-            enter_row(table, layout, row);
-        const char *reads = shown_text(table, row, column, number);
-        const char *style = is_best(&layout[column].best, &table->cell[i], reads) ? "**" : "";
-        text_add(text, "| %s", style);
-        add_markdown(text, reads);
-        text_add(text, "%s %s", style, column + 1 == table->columns ? "|\n" : "");
-    }
 }
 
 /* Letters beyond ASCII in names and titles that pdfLaTeX does not know by itself. */
@@ -392,57 +350,83 @@ static size_t add_latex_character(struct text *text, const char *at)
     return 1;
 }
 
-static void add_latex_cell(struct text *text, const char *string, bool number, bool bold, bool last)
+static void add_latex_cell(struct text *text, const struct shown *cell, const struct layout *layout, bool colour)
 {
+    (void)layout, (void)colour;
     struct text visible = {0};
-    text_add_visible(&visible, string);
-    text_add(text, "%s", bold ? "\\textbf{" : "");
+    text_add_visible(&visible, cell->reads);
+    text_add(text, "%s", cell->best ? "\\textbf{" : "");
     const char *at = visible.data ? visible.data : "";
-    bool sign = number && *at == '-';
+    bool sign = cell->number && *at == '-';
     text_add(text, "%s",
              sign                       ? "$-$"
              : *at == '[' || *at == '*' ? "{}"
                                         : ""); /* after a row's end an argument begins so */
     for (at += sign; *at; at++)
         at += add_latex_character(text, at) - 1;
-    text_add(text, "%s%s", bold ? "}" : "", last ? " \\\\\n" : " & ");
+    text_add(text, "%s%s", cell->best ? "}" : "", cell->last ? " \\\\\n" : " & ");
     text->failed |= visible.failed;
     text_free(&visible);
 }
 
 /* For a document that loads booktabs. */
-static void render_latex(const struct table *table, struct layout *layout, bool colour, struct text *text)
+static void begin_latex(const struct table *table, const struct layout *layout, struct text *text)
 {
-    (void)colour;
     text_add(text, "\\begin{tabular}{");
     for (size_t column = 0; column < table->columns; column++)
         text_add(text, layout[column].right ? "r" : "l");
     text_add(text, "}\n\\toprule\n");
-    for (size_t column = 0; column < table->columns; column++)
-        add_latex_cell(text, table->column[column].title, false, false, column + 1 == table->columns);
-    text_add(text, "\\midrule\n");
-    for (size_t i = 0; i < table_rows(table) * table->columns; i++) {
-        size_t row = i / table->columns, column = i % table->columns;
-        char number[NUMBER_SIZE];
-        if (column == 0 && enter_row(table, layout, row))
-            text_add(text, "\\midrule\n");
-        const char *reads = shown_text(table, row, column, number);
-        enum cell_kind kind = table->cell[i].kind;
-        add_latex_cell(text, reads, kind == CELL_INTEGER || kind == CELL_REAL,
-                       is_best(&layout[column].best, &table->cell[i], reads), column + 1 == table->columns);
-    }
-    text_add(text, "\\bottomrule\n\\end{tabular}\n");
 }
 
-/* In the order of enum table_format. */
+static void add_midrule(const struct table *table, const struct layout *layout, struct text *text)
+{
+    (void)table, (void)layout;
+    text_add(text, "\\midrule\n");
+}
+
+typedef void add_line(const struct table *table, const struct layout *layout, struct text *text);
+
+/* In the order of enum table_format; without add_cell: JSON. */
 static const struct form {
     const char *name;
-    void (*render)(const struct table *, struct layout *, bool colour, struct text *);
-} forms[] = {{"table", render_text},
-             {"csv", render_csv},
-             {"json", render_json},
-             {"markdown", render_markdown},
-             {"latex", render_latex}};
+    bool exact;
+    void (*add_cell)(struct text *text, const struct shown *cell, const struct layout *layout, bool colour);
+    add_line *begin, *below_head, *above_block; /* NULL: nothing */
+    const char *end;
+} forms[] = {{"table", false, add_padded, NULL, add_rule, add_rule, ""},
+             {"csv", true, add_csv_field, NULL, NULL, NULL, ""},
+             {"json", true, NULL, NULL, NULL, NULL, ""},
+             {"markdown", false, add_markdown, NULL, add_alignments, NULL, ""},
+             {"latex", false, add_latex_cell, begin_latex, add_midrule, add_midrule, "\\bottomrule\n\\end{tabular}\n"}};
+
+static void render(const struct form *form, const struct table *table, struct layout *layout, bool colour,
+                   struct text *text)
+{
+    if (form->begin != NULL)
+        form->begin(table, layout, text);
+    for (size_t column = 0; column < table->columns; column++)
+        form->add_cell(
+            text,
+            &(struct shown){.reads = table->column[column].title, .head = true, .last = column + 1 == table->columns},
+            &layout[column], colour);
+    if (form->below_head != NULL)
+        form->below_head(table, layout, text);
+    for (size_t i = 0; i < table_rows(table) * table->columns; i++) {
+        size_t row = i / table->columns, column = i % table->columns;
+        const struct table_cell *cell = &table->cell[i];
+        char number[NUMBER_SIZE];
+        if (column == 0 && enter_row(table, layout, row) && form->above_block != NULL)
+            form->above_block(table, layout, text);
+        const char *reads = form->exact ? exact_text(cell, number) : shown_text(table, row, column, number);
+        form->add_cell(text,
+                       &(struct shown){.reads = reads,
+                                       .number = cell->kind == CELL_INTEGER || cell->kind == CELL_REAL,
+                                       .best = is_best(&layout[column].best, cell, reads),
+                                       .last = column + 1 == table->columns},
+                       &layout[column], colour);
+    }
+    text_add(text, "%s", form->end);
+}
 
 #define FORMS (sizeof forms / sizeof *forms)
 
@@ -468,7 +452,10 @@ status table_render(const struct table *table, enum table_format format, bool co
     struct layout *layout = table->failed ? NULL : lay_out(table);
     struct text rendered = {0};
     if (layout) {
-        forms[format].render(table, layout, colour, &rendered);
+        if (forms[format].add_cell != NULL)
+            render(&forms[format], table, layout, colour, &rendered);
+        else
+            render_json(table, &rendered);
         if (!rendered.failed)
             text_add_bytes(text, rendered.data ? rendered.data : "", rendered.size);
     }

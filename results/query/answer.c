@@ -97,7 +97,7 @@ status query_sql(struct store *store, const char *sql, struct table *table, stru
     return result;
 }
 
-static status ask(struct store *store, const char *sql, const struct query_filter *filter, struct table *table,
+status query_rows(struct store *store, const char *sql, const struct query_filter *filter, struct table *table,
                   struct error *error)
 {
     const struct named_value values[] = {{":dataset", value_text(filter->dataset)},
@@ -131,7 +131,7 @@ static const struct question_column *shown_as(const struct question *q, const ch
     return NULL;
 }
 
-static size_t find_column(const struct table *rows, const char *name)
+size_t query_column(const struct table *rows, const char *name)
 {
     for (size_t column = 0; name != NULL && column < rows->columns; column++)
         if (strcmp(rows->column[column].title, name) == 0)
@@ -139,7 +139,7 @@ static size_t find_column(const struct table *rows, const char *name)
     return SIZE_MAX;
 }
 
-static bool same_cell(const struct table_cell *a, const struct table_cell *b)
+bool query_same_cell(const struct table_cell *a, const struct table_cell *b)
 {
     if (a->kind != b->kind || a->kind == CELL_EMPTY)
         return a->kind == b->kind;
@@ -154,7 +154,7 @@ static bool continues(const struct layout *layout, size_t row)
         return false;
     for (size_t column = 0; column < layout->rows->columns; column++)
         if (column != layout->title && column != layout->value &&
-            !same_cell(table_cell_at(layout->rows, row, column), table_cell_at(layout->rows, row - 1, column)))
+            !query_same_cell(table_cell_at(layout->rows, row, column), table_cell_at(layout->rows, row - 1, column)))
             return false;
     return true;
 }
@@ -205,7 +205,7 @@ static void find_titles(struct layout *layout, const char **titles, size_t *used
     }
 }
 
-static void copy_cell(struct table *table, const struct table_cell *cell)
+void query_copy_cell(struct table *table, const struct table_cell *cell)
 {
     if (cell->kind == CELL_INTEGER)
         table_add_integer(table, cell->integer);
@@ -227,19 +227,19 @@ static void add_shown_row(const struct layout *layout, size_t first, size_t end,
     for (size_t column = 0; column < layout->rows->columns; column++) {
         for (size_t i = 0; column == layout->title && i < layout->wide; i++)
             if (from[i] != SIZE_MAX)
-                copy_cell(table, table_cell_at(layout->rows, from[i], layout->value));
+                query_copy_cell(table, table_cell_at(layout->rows, from[i], layout->value));
             else
                 table_add_empty(table);
         if (column != layout->title && column != layout->value && !is_hidden(layout, column))
-            copy_cell(table, table_cell_at(layout->rows, first, column));
+            query_copy_cell(table, table_cell_at(layout->rows, first, column));
     }
 }
 
 static bool begins_block(const struct layout *layout, size_t row)
 {
     return layout->block != SIZE_MAX && row > 0 &&
-           !same_cell(table_cell_at(layout->rows, row, layout->block),
-                      table_cell_at(layout->rows, row - 1, layout->block));
+           !query_same_cell(table_cell_at(layout->rows, row, layout->block),
+                            table_cell_at(layout->rows, row - 1, layout->block));
 }
 
 static void show(struct layout *layout, const char **titles, size_t *room, struct table *table)
@@ -261,14 +261,14 @@ static void show(struct layout *layout, const char **titles, size_t *room, struc
     }
 }
 
-static status show_rows(const struct question *question, const struct table *rows, bool plain, struct table *table,
-                        struct error *error)
+status query_show(const struct question *question, const struct table *rows, bool plain, struct table *table,
+                  struct error *error)
 {
     struct layout layout = {.question = question,
                             .rows = rows,
-                            .title = find_column(rows, question->wide_title),
-                            .value = find_column(rows, question->wide_value),
-                            .block = find_column(rows, question->block),
+                            .title = query_column(rows, question->wide_title),
+                            .value = query_column(rows, question->wide_value),
+                            .block = query_column(rows, question->block),
                             .plain = plain};
     if ((question->wide_title != NULL && (layout.title == SIZE_MAX || layout.value == SIZE_MAX)) ||
         (question->block != NULL && layout.block == SIZE_MAX))
@@ -308,7 +308,7 @@ static status ask_text(struct store *store, const char *sql, const struct query_
     *text = NULL;
     if (sql == NULL)
         return OK;
-    status result = ask(store, sql, filter, &table, error);
+    status result = query_rows(store, sql, filter, &table, error);
     if (result == OK && table_rows(&table) > 0 && table_cell_at(&table, 0, 0)->kind == CELL_TEXT) {
         *text = strdup(table_cell_at(&table, 0, 0)->text);
         result = *text != NULL ? OK : error_set(error, ERROR_MEMORY, "%s: out of memory", store_path(store));
@@ -328,8 +328,8 @@ static status answer(struct store *store, const struct question *question, const
         free(text);
         return ERROR_ARGUMENT;
     }
-    status result = ask(store, question->answer, filter, &rows, error);
-    NEXT(result, show_rows(question, &rows, filter->published, table, error));
+    status result = query_rows(store, question->answer, filter, &rows, error);
+    NEXT(result, query_show(question, &rows, filter->published, table, error));
     table_free(&rows);
     if (result != OK || note == NULL)
         return result;

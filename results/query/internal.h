@@ -15,6 +15,19 @@ status query_choose(struct store *store, const struct query_filter *filter, stru
 /* ERROR_ARGUMENT where the filter chooses no run. */
 status query_check_chosen(struct store *store, const struct query_filter *filter, struct error *error);
 
+/* The rows of one statement of a question, as they come. */
+status query_rows(struct store *store, const char *sql, const struct query_filter *filter, struct table *table,
+                  struct error *error);
+
+/* Such rows as the head of the question shows them; plain: nothing stands out. */
+struct question;
+status query_show(const struct question *question, const struct table *rows, bool plain, struct table *table,
+                  struct error *error);
+
+size_t query_column(const struct table *rows, const char *name); /* SIZE_MAX: there is none */
+bool query_same_cell(const struct table_cell *a, const struct table_cell *b);
+void query_copy_cell(struct table *table, const struct table_cell *cell);
+
 #define QUERY_CELLS_LIMIT 10000000 /* of an answer */
 
 /* ERROR_ARGUMENT when no run has the setting; option: the option that names it. */

@@ -9,8 +9,11 @@
 #include "core/text.h"
 
 EMBEDDED_FILES(question_files);
+EMBEDDED_FILES(page_questions);
+EMBEDDED_FILES(part_files);
 
 #define SUFFIX ".sql"
+#define MARK "-- include: "
 
 static const struct table_column usual[] = {
     {.title = "transfer", .decimals = 1, .best = BEST_HIGHEST},
@@ -121,6 +124,21 @@ static status set(const struct head *head, char **to, const char *value, struct 
     return *to != NULL ? OK : error_set(error, ERROR_MEMORY, "%s: out of memory", head->where);
 }
 
+static const char *const shown_keys[QUESTION_KEYS] = {
+    [ON_PAGE] = "section",    [ON_DRAW] = "draw",       [ON_NAME] = "name", [ON_CHOICE] = "choice",
+    [ON_CAPTION] = "caption", [ON_DETAILS] = "details", [ON_X] = "x",       [ON_Y] = "y",
+    [ON_VALUE] = "value",     [ON_RANGE] = "range",     [ON_BEST] = "best", [ON_FRAMED] = "framed"};
+
+/* A caption goes on in further lines of its name. */
+static status set_shown(const struct head *head, enum question_key key, const char *value, struct error *error)
+{
+    char **to = &head->question->shown[key];
+    char *joined = *to != NULL ? path_format("%s %s", *to, value) : strdup(value);
+    free(*to);
+    *to = joined;
+    return joined != NULL ? OK : error_set(error, ERROR_MEMORY, "%s: out of memory", head->where);
+}
+
 static status read_line(const struct head *head, char *line, struct error *error)
 {
     struct question *q = head->question;
@@ -139,8 +157,11 @@ static status read_line(const struct head *head, char *line, struct error *error
     }
     if (strcmp(line, "block") == 0)
         return set(head, &q->block, next_word(&value), error);
+    for (size_t key = 0; key < QUESTION_KEYS; key++)
+        if (strcmp(line, shown_keys[key]) == 0)
+            return set_shown(head, (enum question_key)key, value, error);
     if (strcmp(line, "wide") != 0)
-        return damaged(head, "title, column, block or wide", line, error);
+        return damaged(head, "title, column, block, wide or a key of a page", line, error);
     TRY(set(head, &q->wide_title, next_word(&value), error));
     return set(head, &q->wide_value, next_word(&value), error);
 }
@@ -148,7 +169,7 @@ static status read_line(const struct head *head, char *line, struct error *error
 /* Reads the lines "-- …" at the beginning of text, which moves on. */
 static status read_head(struct head *head, const char **text, struct error *error)
 {
-    for (head->line = 1; strncmp(*text, "-- ", 3) == 0; head->line++) {
+    for (head->line = 1; strncmp(*text, "-- ", 3) == 0 && strncmp(*text, MARK, strlen(MARK)) != 0; head->line++) {
         size_t length = strcspn(*text, "\n");
         char *line = strndup(*text + 3, length - 3);
         status result = line != NULL ? read_line(head, line, error)
@@ -186,16 +207,41 @@ static status read_statements(struct question *q, const char *where, const char 
     return OK;
 }
 
+/* Appends the text, with the parts that it includes in place of the lines that name them. */
+static status include(struct text *whole, const char *where, const char *text, struct error *error)
+{
+    for (size_t length; *text != 0; text += length) {
+        length = strcspn(text, "\n") + 1;
+        length -= text[length - 1] == 0;
+        if (strncmp(text, MARK, strlen(MARK)) != 0) {
+            text_add_bytes(whole, text, length);
+            continue;
+        }
+        const char *name = text + strlen(MARK);
+        size_t size = strcspn(name, " \n");
+        const struct embedded_file *part = part_files;
+        while (part->name != NULL && (strncmp(part->name, name, size) != 0 || strcmp(part->name + size, SUFFIX) != 0))
+            part++;
+        if (part->name == NULL)
+            return error_set(error, ERROR_ARGUMENT, "%s: there is no part \"%.*s\" to include", where, (int)size, name);
+        text_add_bytes(whole, (const char *)part->data, part->size);
+    }
+    return whole->failed ? error_set(error, ERROR_MEMORY, "%s: out of memory", where) : OK;
+}
+
 status question_parse(struct question *question, const char *name, const char *where, const char *text,
                       struct error *error)
 {
+    struct text whole = {0};
     *question = (struct question){.name = strdup(name), .title = strdup("")};
     struct head head = {.question = question, .where = where};
     status result = question->name != NULL && question->title != NULL
                         ? OK
                         : error_set(error, ERROR_MEMORY, "%s: out of memory", where);
     NEXT(result, read_head(&head, &text, error));
-    NEXT(result, read_statements(question, where, text, error));
+    NEXT(result, include(&whole, where, text, error));
+    NEXT(result, read_statements(question, where, whole.data != NULL ? whole.data : "", error));
+    text_free(&whole);
     if (result != OK)
         question_free(question);
     return result;
@@ -209,6 +255,8 @@ void question_free(struct question *q)
                            q->answer, q->instead, q->refuse, q->note};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
         free(texts[i]);
+    for (size_t key = 0; key < QUESTION_KEYS; key++)
+        free(q->shown[key]);
     free(q->column);
     *q = (struct question){0};
 }
@@ -263,7 +311,7 @@ static status add(struct questions *questions, struct question *question, struct
     return OK;
 }
 
-static status add_folder(struct questions *questions, const char *folder, struct error *error)
+static status add_folder(struct questions *questions, const char *folder, bool page, struct error *error)
 {
     struct directory directory;
     TRY(directory_list(&directory, folder, error));
@@ -276,7 +324,9 @@ static status add_folder(struct questions *questions, const char *folder, struct
         char *path = path_format("%s/%s", folder, directory.names[i]);
         result = path != NULL ? question_read(&question, path, error)
                               : error_set(error, ERROR_MEMORY, "%s: out of memory", folder);
-        if (result == OK)
+        if (result == OK && page && question.shown[ON_PAGE] == NULL)
+            question_free(&question);
+        else if (result == OK)
             result = add(questions, &question, error);
         free(path);
     }
@@ -284,15 +334,37 @@ static status add_folder(struct questions *questions, const char *folder, struct
     return result;
 }
 
-status questions_open(struct questions *questions, const char *folder, struct error *error)
+static status open_files(struct questions *questions, const struct embedded_file *file, struct error *error)
 {
     *questions = (struct questions){0};
-    for (const struct embedded_file *file = question_files; file->name != NULL; file++) {
+    for (; file->name != NULL; file++) {
         struct question question;
         TRY(read_text(&question, file->name, (const char *)file->data, error));
         TRY(add(questions, &question, error));
     }
-    return folder != NULL ? add_folder(questions, folder, error) : OK;
+    return OK;
+}
+
+status questions_open(struct questions *questions, const char *folder, struct error *error)
+{
+    TRY(open_files(questions, question_files, error));
+    return folder != NULL ? add_folder(questions, folder, false, error) : OK;
+}
+
+/* By the numbers of their sections. */
+static int compare_places(const void *a, const void *b)
+{
+    const struct question *x = a, *y = b;
+    double one = strtod(x->shown[ON_PAGE], NULL), other = strtod(y->shown[ON_PAGE], NULL);
+    return one != other ? (one < other ? -1 : 1) : strcmp(x->name, y->name);
+}
+
+status questions_open_page(struct questions *questions, const char *folder, struct error *error)
+{
+    TRY(open_files(questions, page_questions, error));
+    TRY(folder != NULL ? add_folder(questions, folder, true, error) : OK);
+    qsort(questions->question, questions->count, sizeof *questions->question, compare_places);
+    return OK;
 }
 
 void questions_close(struct questions *questions)

@@ -11,6 +11,9 @@
  *     -- expect: no rows                  every row is a fault (results/checks/)
  *     SELECT … FROM chosen …
  *
+ * A line `-- include: NAME`, anywhere, stands for the file results/questions/parts/NAME.sql. Files of results/sections/ are
+ * questions that the page of a report shows; they have more lines in their heads (results/report/README.md).
+ *
  * Behind the answer other statements may follow, each behind a line of its own:
  *
  *     -- instead:    the name of the question that answers, or no row
@@ -34,6 +37,23 @@ struct question_column {
     bool hidden;
 };
 
+/* Lines of the head that are for a report's page. */
+enum question_key {
+    ON_PAGE, /* "-- section: 130 Router Choice of the router" */
+    ON_DRAW,
+    ON_NAME,
+    ON_CHOICE,
+    ON_CAPTION,
+    ON_DETAILS,
+    ON_X,
+    ON_Y,
+    ON_VALUE,
+    ON_RANGE,
+    ON_BEST,
+    ON_FRAMED,
+    QUESTION_KEYS
+};
+
 struct question {
     char *name; /* of its file, without .sql */
     char *title;
@@ -42,6 +62,7 @@ struct question {
     char *block, *wide_title, *wide_value; /* names of columns; NULL: none */
     char *answer, *instead, *refuse, *note;
     bool expects_none; /* a check: every row is a fault */
+    char *shown[QUESTION_KEYS]; /* by enum question_key: how a page shows it; NULL: the head does not say */
 };
 
 struct questions {
@@ -52,6 +73,9 @@ struct questions {
 /* Reads the program's questions and, unless folder is NULL, its files *.sql, of which one with the name of a question
  * replaces it. The caller closes, after a failure too. */
 status questions_open(struct questions *questions, const char *folder, struct error *error);
+
+/* The same of a report's page: the files of results/sections/ and those of the folder that have a line "-- section". */
+status questions_open_page(struct questions *questions, const char *folder, struct error *error);
 void questions_close(struct questions *questions);
 const struct question *questions_find(const struct questions *questions, const char *name); /* NULL: there is none */
 

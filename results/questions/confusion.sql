@@ -3,17 +3,9 @@
 -- column: * right 1
 -- block: run
 -- wide: title share
-WITH placed AS ( -- the number of a task's first class among those of all tasks
-    SELECT run, task, name, classes, sum(classes) OVER (PARTITION BY run ORDER BY task) - classes AS first,
-           setting IN ('x_tail', 'class_incremental') AS joint
-    FROM chosen
-    JOIN tasks USING (run)
-), tested AS (
-    SELECT run, task, max(after_task) AS after_task
-    FROM placed
-    JOIN per_image USING (run, task)
-    GROUP BY run, task
-), counted AS MATERIALIZED (
+WITH
+-- include: tested
+, counted AS MATERIALIZED (
     SELECT placed.run AS run, placed.task AS task, placed.name AS name, other.task AS taken, count(*) AS count
     FROM placed
     JOIN tested USING (run, task)

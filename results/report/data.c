@@ -1,23 +1,18 @@
 #include "results/report/data.h"
 
-#include <inttypes.h>
-#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
+#include "core/embedded.h"
 #include "results/metrics.h"
 #include "results/query/internal.h"
-#include "results/statistics/statistics.h"
+#include "results/store/setting_values.h"
 #include "results/store/store_internal.h"
 
-#define CONFIDENCE 0.95
+EMBEDDED_FILES(report_scripts);
 
-enum { BOARDS_MOST = 4 };
-
-const char *const report_fields[REPORT_FIELDS] = {"suite",     "setting",    "method", "policy",   "selector",
-                                                  "selection", "task_order", "model",  "precision"};
+enum { BOARDS_MOST = 4, SETTINGS_MOST = 2000 /* configurations whose settings are read */ };
 
 /* --- Memory --- */
 
@@ -62,282 +57,168 @@ status report_stopped(const struct report *report, struct error *error)
     return error_set(error, ERROR_STOPPED, "stopped; nothing was written to %s", request->folder);
 }
 
-status report_values(struct report *report, const struct configuration *configuration, struct setting_values *values,
-                     struct error *error)
-{
-    TRY(setting_values_read(values, report->store, configuration->run[0].run, error));
-    return contents_add(&report->contents, configuration->run[0].run, values, error);
-}
-
-bool report_is_incidental(const struct report *report, const char *key, const char *a, const char *b)
-{
-    bool (*incidental)(const char *, const char *) = report->request->incidental;
-    return incidental != NULL && !contents_has_key(key) && (a == NULL || incidental(key, a)) &&
-           (b == NULL || incidental(key, b));
-}
-
 /* --- Reading --- */
 
-double row_real(struct statement *row, size_t column)
+status report_script(struct report *report, const char *name, struct error *error)
 {
-    struct value value = statement_value(row, column);
-    return value.kind == VALUE_REAL ? value.real : value.kind == VALUE_INTEGER ? (double)value.integer : (double)NAN;
+    const struct embedded_file *file = report_scripts;
+    while (strcmp(file->name, name) != 0)
+        file++;
+    return database_execute(report->store->database, (const char *)file->data, error);
 }
 
-static status each_row(struct statement *statement, report_row *take, void *context, struct error *error)
+static bool is_incidental(const struct report *report, const char *key, const char *value)
 {
-    for (bool row;;) {
-        TRY(statement_step(statement, &row, error));
-        if (!row)
-            return OK;
-        take(context, statement);
+    bool (*incidental)(const char *, const char *) = report->request->incidental;
+    return incidental != NULL && !contents_has_key(key) && incidental(key, value);
+}
+
+/* The settings and contents of a run. */
+static status add_settings(struct report *report, int64_t run, const char *hash, struct statement *insert,
+                           struct error *error)
+{
+    struct setting_values values;
+    status result = setting_values_read(&values, report->store, run, error);
+    NEXT(result, contents_add(&report->contents, run, &values, error));
+    for (size_t i = 0; result == OK && i < values.count; i++) {
+        const struct setting_value *one = &values.value[i];
+        result = statement_run(insert,
+                               VALUES(value_text(hash), value_text(one->key), value_text(one->value),
+                                      value_integer(is_incidental(report, one->key, one->value))),
+                               error);
     }
-}
-
-status report_rows(struct report *report, const char *sql, int64_t run, report_row *take, void *context,
-                   struct error *error)
-{
-    struct statement *statement;
-    TRY(statement_open(&statement, report->store->database, sql, error));
-    status result = statement_bind(statement, VALUES(value_integer(run)), error);
-    if (result == OK)
-        result = each_row(statement, take, context, error);
-    statement_close(statement);
+    setting_values_free(&values);
     return result;
 }
 
-static status chosen_rows(struct report *report, const char *sql, report_row *take, void *context, struct error *error)
+static status load_settings(struct report *report, struct error *error)
 {
-    struct statement *statement;
-    TRY(query_choose(report->store, &report->request->filter, error));
-    TRY(statement_open(&statement, report->store->database, sql, error));
-    status result = statement_bind(statement, NO_VALUES, error);
-    if (result == OK)
-        result = each_row(statement, take, context, error);
-    statement_close(statement);
+    struct statement *read, *insert;
+    struct database *database = report->store->database;
+    TRY(statement_open(&read, database,
+                       "SELECT run, hash FROM temp.page_configurations WHERE board <= ?1 ORDER BY number LIMIT ?2",
+                       error));
+    status result = statement_open(&insert, database, "INSERT INTO temp.page_settings VALUES (?1, ?2, ?3, ?4)", error);
+    if (result != OK)
+        insert = NULL;
+    NEXT(result, statement_bind(read, VALUES(value_integer(BOARDS_MOST), value_integer(SETTINGS_MOST)), error));
+    for (bool row; result == OK && (result = statement_step(read, &row, error)) == OK && row;)
+        result = add_settings(report, statement_integer(read, 0), statement_text(read, 1), insert, error);
+    statement_close(insert);
+    statement_close(read);
     return result;
 }
 
-/* --- Runs and configurations --- */
-
-static void take_counts(void *context, struct statement *row)
+static status load_metric_names(struct report *report, struct error *error)
 {
-    struct report *report = context;
-    size_t runs = (size_t)statement_integer(row, 0), configurations = (size_t)statement_integer(row, 1);
-    report->run = report_take(report, runs + 1, sizeof *report->run);
-    report->configuration = report_take(report, configurations + 1, sizeof *report->configuration);
-}
-
-static void add_configuration(struct report *report, const char *hash)
-{
-    report->configuration[report->configuration_count++] =
-        (struct configuration){.hash = report_copy(report, hash), .run = &report->run[report->run_count]};
-}
-
-/* Rows come by configuration, finished runs first. */
-static void take_run(void *context, struct statement *row)
-{
-    enum { HASH = 3, FIRST_METRIC };
-    struct report *report = context;
-    const char *hash = statement_text(row, HASH);
-    size_t count = report->configuration_count;
-    if (count == 0 || strcmp(report->configuration[count - 1].hash, hash) != 0)
-        add_configuration(report, hash);
-    struct configuration *configuration = &report->configuration[report->configuration_count - 1];
-    struct report_run *run = &report->run[report->run_count++];
-    *run = (struct report_run){.run = statement_integer(row, 0),
-                               .seed = statement_integer(row, 1),
-                               .status = report_copy(report, statement_text(row, 2))};
-    run->finished = strcmp(run->status, "finished") == 0;
-    for (size_t i = 0; i < REPORT_METRICS; i++)
-        run->metric[i] = row_real(row, FIRST_METRIC + i);
-    configuration->runs++;
-    configuration->finished += run->finished;
-}
-
-static status load_runs(struct report *report, struct error *error)
-{
-    TRY(chosen_rows(report, "SELECT count(*), count(DISTINCT suite_hash) FROM chosen", take_counts, report, error));
-    TRY(report_check(report, error));
-    return chosen_rows(report,
-                       "SELECT chosen.run, seed, status, suite_hash, transfer, average, last, forgetting, "
-                       "backward_transfer, forward_transfer, gain, zero_shot FROM chosen LEFT JOIN metrics USING (run) "
-                       "ORDER BY suite_hash, status <> 'finished', seed, chosen.run",
-                       take_run, report, error);
-}
-
-static struct estimate estimate_of(const double *value, size_t n)
-{
-    struct estimate estimate = {.n = n, .mean = statistics_mean(value, n), .half = (double)NAN};
-    if (n < 2)
-        return estimate;
-    struct interval interval = statistics_mean_interval(estimate.mean, statistics_sd(value, n), n, CONFIDENCE);
-    estimate.half = (interval.high - interval.low) / 2;
-    return estimate;
-}
-
-/* Over the finished runs that have the metric. */
-static void estimate_metrics(struct report *report, struct configuration *configuration)
-{
-    double *values = report_take(report, configuration->runs, sizeof *values);
-    configuration->used = configuration->finished ? configuration->finished : configuration->runs;
-    for (size_t metric = 0; values != NULL && metric < REPORT_METRICS; metric++) {
-        size_t known = 0;
-        for (size_t i = 0; i < configuration->finished; i++)
-            if (!isnan(configuration->run[i].metric[metric]))
-                values[known++] = configuration->run[i].metric[metric];
-        configuration->metric[metric] = estimate_of(values, known);
-    }
-}
-
-struct fields {
-    struct report *report;
-    struct configuration *configuration;
-};
-
-static void take_fields(void *context, struct statement *row)
-{
-    struct fields *fields = context;
-    for (size_t i = 0; i < REPORT_FIELDS; i++)
-        fields->configuration->field[i] = report_copy(fields->report, statement_text(row, i));
-}
-
-static status load_fields(struct report *report, struct configuration *configuration, struct error *error)
-{
-    struct fields fields = {report, configuration};
-    TRY(report_rows(report,
-                    "SELECT suite, setting, method, policy, selector, selection, task_order, model, \"precision\" "
-                    "FROM runs WHERE run = ?1",
-                    configuration->run->run, take_fields, &fields, error));
-    estimate_metrics(report, configuration);
-    return report_check(report, error);
-}
-
-/* --- Boards --- */
-
-struct names {
-    struct report *report;
-    size_t count, capacity;
-    const char **name;
-};
-
-static void take_name(void *context, struct statement *row)
-{
-    struct names *names = context;
-    if (names->count == names->capacity) {
-        size_t capacity = names->capacity ? names->capacity * 2 : 16;
-        const char **larger = report_take(names->report, capacity, sizeof *larger);
-        if (larger == NULL)
-            return;
-        if (names->count > 0)
-            memcpy(larger, names->name, names->count * sizeof *larger);
-        names->name = larger;
-        names->capacity = capacity;
-    }
-    names->name[names->count++] = report_copy(names->report, statement_text(row, 0));
-}
-
-static bool same_tasks(const struct board *board, const struct names *names)
-{
-    if (board->tasks != names->count)
-        return false;
-    for (size_t i = 0; i < names->count; i++)
-        if (strcmp(board->names[i], names->name[i]) != 0)
-            return false;
-    return true;
-}
-
-/* Boards grow by one place per configuration, which is more than enough. */
-static struct board *find_board(struct report *report, const struct names *names)
-{
-    for (size_t i = 0; i < report->board_count; i++)
-        if (same_tasks(&report->board[i], names))
-            return &report->board[i];
-    struct board *board = &report->board[report->board_count++];
-    *board = (struct board){.names = names->name, .tasks = names->count};
-    return board;
-}
-
-/* A run that ended before its tasks were recorded is on no board. */
-static status place_configuration(struct report *report, struct configuration *configuration, struct error *error)
-{
-    struct arena_mark mark = arena_mark(&report->arena);
-    struct names names = {.report = report};
-    TRY(report_rows(report, "SELECT name FROM tasks WHERE run = ?1 ORDER BY task", configuration->run->run, take_name,
-                    &names, error));
-    TRY(report_check(report, error));
-    if (names.count == 0)
-        return OK;
-    size_t boards = report->board_count;
-    struct board *board = find_board(report, &names);
-    if (report->board_count == boards)
-        arena_release(&report->arena, mark);
-    board->count++;
-    configuration->board = (size_t)(board - report->board) + 1;
-    return OK;
-}
-
-/* Those without a finished run last. */
-static double sort_key(const struct configuration *configuration)
-{
-    if (configuration->finished == 0)
-        return -2;
-    double last = configuration->metric[LAST].mean;
-    return isnan(last) ? -1 : last;
-}
-
-static int compare_configurations(const void *a, const void *b)
-{
-    const struct configuration *x = *(struct configuration *const *)a, *y = *(struct configuration *const *)b;
-    if (sort_key(x) != sort_key(y))
-        return sort_key(x) < sort_key(y) ? 1 : -1;
-    return strcmp(x->hash, y->hash);
-}
-
-static int compare_boards(const void *a, const void *b)
-{
-    const struct board *x = a, *y = b;
-    return x->count != y->count ? (x->count < y->count ? 1 : -1) : strcmp(x->names[0], y->names[0]);
-}
-
-static status fill_board(struct report *report, size_t number, struct error *error)
-{
-    struct board *board = &report->board[number];
-    size_t count = 0;
-    board->configuration = report_take(report, board->count, sizeof(struct configuration *));
-    TRY(report_check(report, error));
-    for (size_t i = 0; i < report->configuration_count; i++)
-        if (report->configuration[i].board == number + 1)
-            board->configuration[count++] = &report->configuration[i];
-    qsort(board->configuration, count, sizeof(struct configuration *), compare_configurations);
+    size_t count;
+    const struct metric *metrics = metric_list(&count);
+    TRY(database_execute(
+        report->store->database,
+        "DROP TABLE IF EXISTS temp.metric_names; CREATE TEMP TABLE metric_names (place INTEGER PRIMARY "
+        "KEY, metric, title, formula, source, best)",
+        error));
     for (size_t i = 0; i < count; i++)
-        board->finished += board->configuration[i]->finished > 0;
-    size_t drawn = board->finished > 0 ? board->finished : count;
-    board->shown = drawn < report->request->best ? drawn : report->request->best;
+        TRY(database_run(report->store->database, "INSERT INTO temp.metric_names VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+                         VALUES(value_integer((int64_t)i), value_text(metrics[i].name), value_text(metrics[i].title),
+                                value_text(metrics[i].formula), value_text(metrics[i].source),
+                                value_text(metrics[i].lower_is_better ? "lowest" : "highest")),
+                         error));
     return OK;
 }
 
-static status load_boards(struct report *report, struct error *error)
+static status count(struct report *report, const char *sql, int64_t *number, struct error *error)
 {
-    report->board = report_take(report, report->configuration_count + 1, sizeof *report->board);
-    TRY(report_check(report, error));
-    for (size_t i = 0; i < report->configuration_count; i++)
-        TRY(place_configuration(report, &report->configuration[i], error));
-    for (size_t i = 0; i < report->board_count; i++)
-        TRY(fill_board(report, i, error));
-    qsort(report->board, report->board_count, sizeof *report->board, compare_boards);
-    if (report->board_count > BOARDS_MOST) {
-        report->boards_left_out = report->board_count - BOARDS_MOST;
-        report->board_count = BOARDS_MOST;
-    }
-    return report_check(report, error);
+    return database_integer(report->store->database, sql, number, error);
 }
 
 status report_load(struct report *report, struct error *error)
 {
-    TRY(load_runs(report, error));
-    TRY(report_check(report, error));
-    for (size_t i = 0; i < report->configuration_count; i++)
-        TRY(load_fields(report, &report->configuration[i], error));
-    return load_boards(report, error);
+    int64_t complete;
+    TRY(query_choose(report->store, &report->request->filter, error));
+    TRY(report_script(report, "configurations.sql", error));
+    TRY(count(report, "SELECT count(*) FROM temp.page_members", &report->runs, error));
+    TRY(count(report, "SELECT coalesce(sum(finished), 0) FROM temp.page_members", &report->finished, error));
+    TRY(count(report, "SELECT count(DISTINCT hash) FROM temp.page_members", &report->configurations, error));
+    TRY(count(report, "SELECT coalesce(max(board), 0) FROM temp.page_configurations", &report->boards, error));
+    TRY(count(report, "SELECT EXISTS (SELECT 1 FROM temp.page_members WHERE finished AND last IS NOT NULL)", &complete,
+              error));
+    report->complete = complete != 0;
+    if (report->boards > BOARDS_MOST) {
+        report->boards_left_out = report->boards - BOARDS_MOST;
+        report->boards = BOARDS_MOST;
+    }
+    TRY(load_settings(report, error));
+    return load_metric_names(report, error);
+}
+
+/* --- Boards --- */
+
+static status take_asked(struct report *report, int64_t number, struct error *error)
+{
+    const struct report_request *request = report->request;
+    TRY(database_execute(report->store->database,
+                         "DROP TABLE IF EXISTS temp.page_board; CREATE TEMP TABLE page_board (board, dataset); "
+                         "CREATE TEMP TABLE IF NOT EXISTS asked (place INTEGER PRIMARY KEY, key TEXT); "
+                         "DELETE FROM temp.asked",
+                         error));
+    for (size_t i = 0; i < request->by_count; i++)
+        if (strchr(request->by[i], '.') != NULL) /* others, such as "policy", are part of a configuration's label */
+            TRY(database_run(report->store->database, "INSERT INTO temp.asked (key) VALUES (?1)",
+                             VALUES(value_text(request->by[i])), error));
+    return database_run(report->store->database, "INSERT INTO temp.page_board VALUES (?1, ?2)",
+                        VALUES(value_integer(number), value_text(request->filter.dataset)), error);
+}
+
+/* Rows of one column of numbers and one of texts. */
+static status read_rows(struct report *report, const char *sql, struct table *table, struct error *error)
+{
+    return query_rows(report->store, sql, &report->request->filter, table, error);
+}
+
+static status read_title(struct report *report, struct board *board, struct error *error)
+{
+    struct table table = {0};
+    status result =
+        read_rows(report,
+                  "SELECT count(*) || iif(count(*) = 1, ' task: ', ' tasks: ') || group_concat(name, ', ') FILTER "
+                  "(WHERE task < 3) || iif(count(*) > 3, ', …', '') FROM board",
+                  &table, error);
+    board->title = result == OK ? report_copy(report, table_cell_at(&table, 0, 0)->text) : "";
+    table_free(&table);
+    return result;
+}
+
+static status read_legend(struct report *report, struct board *board, struct error *error)
+{
+    struct table table = {0};
+    status result =
+        read_rows(report, "SELECT colour, legend FROM configurations WHERE colour IS NOT NULL", &table, error);
+    for (size_t row = 0; result == OK && row < table_rows(&table); row++)
+        board->legend[table_cell_at(&table, row, 0)->integer] =
+            report_copy(report, table_cell_at(&table, row, 1)->text);
+    table_free(&table);
+    return result;
+}
+
+static status read_runs(struct report *report, struct board *board, struct error *error)
+{
+    struct table table = {0};
+    status result = read_rows(report, "SELECT run FROM members", &table, error);
+    board->run = report_take(report, table_rows(&table) + 1, sizeof *board->run);
+    for (size_t row = 0; result == OK && board->run != NULL && row < table_rows(&table); row++)
+        board->run[board->runs++] = table_cell_at(&table, row, 0)->integer;
+    table_free(&table);
+    return result;
+}
+
+status report_board(struct report *report, int64_t number, struct board *board, struct error *error)
+{
+    *board = (struct board){.number = number};
+    TRY(take_asked(report, number, error));
+    TRY(report_script(report, "board.sql", error));
+    TRY(read_title(report, board, error));
+    TRY(read_legend(report, board, error));
+    TRY(read_runs(report, board, error));
+    return report_check(report, error);
 }

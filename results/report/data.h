@@ -1,11 +1,23 @@
-/* The data of a report: the chosen runs, by configuration and by sequence of tasks.
+/* The data of a report: the chosen runs, by configuration and by sequence of tasks, as temporary tables of the connection
+ * that the questions of the page read.
  *
  *     struct report report = {.store = store, .request = request};
  *     TRY(report_load(&report, error));
- *     for (size_t b = 0; b < report.board_count; b++)
- *         use(report.board[b].names, report.board[b].configuration[0]->label);
+ *     for (int64_t b = 1; b <= report.boards; b++)
+ *         TRY(report_board(&report, b, &board, error));            // fills the tables for the questions of board b
  *
- * All memory is in the report's arena and is freed with it.
+ * Tables of a board:
+ *     configurations  a row per configuration, best Last first: number (from 1), run (its first one), hash, label, legend,
+ *                     colour (null: not drawn), runs, finished, used (how many enter means), seeds ("2 seeds")
+ *     members         a row per run: run, number, turn (from 0 in its configuration), seed, status, finished, used (0, 1), and
+ *                     its metrics
+ *     drawn           the used runs of configurations with a colour: run, number, turn, seed, label, legend, colour, seeds
+ *     board           a row per task: task, name, title ("3  cifar100"), wanted (0: --dataset asks for another)
+ *     differing       settings of the first 200 configurations: number, key, value, incidental
+ *     metric_names    place (from 0), metric, title, formula, source, best ("highest", "lowest"); of all boards
+ *
+ * A label is what distinguishes a configuration from the others of its board; the legend is the same with its method, for
+ * figures. All memory is in the report's arena and is freed with it.
  */
 #ifndef MTIL_RESULTS_REPORT_DATA_H
 #define MTIL_RESULTS_REPORT_DATA_H
@@ -19,47 +31,12 @@
 #include "results/store/contents.h"
 #include "results/store/database.h"
 
-enum { REPORT_METRICS = 8 }; /* those of metrics.h, in their order */
-
-enum report_metric { TRANSFER, AVERAGE, LAST, FORGETTING, BACKWARD_TRANSFER, FORWARD_TRANSFER, GAIN, ZERO_SHOT };
-
-/* Columns of runs that tell configurations apart, in the order of report_fields. */
-enum { REPORT_FIELDS = 9 };
-extern const char *const report_fields[REPORT_FIELDS];
-
-struct report_run {
-    int64_t run, seed;
-    const char *status;
-    bool finished;
-    double metric[REPORT_METRICS]; /* NAN: the matrix is not complete */
-};
-
-/* A mean over runs and half the width of its 95% interval; NAN where n is too small for one. */
-struct estimate {
-    size_t n;
-    double mean, half;
-};
-
-/* Runs that differ in the seed alone, by seed, finished ones first. */
-struct configuration {
-    const char *hash, *field[REPORT_FIELDS];
-    const char *label;  /* what distinguishes it from the others of its board */
-    const char *legend; /* the same with its method, for figures */
-    size_t colour;      /* of those that are drawn */
-    struct report_run *run;
-    size_t runs, finished;
-    size_t board;                           /* while loading: its number, from 1; 0: none */
-    size_t used;                            /* of run: the finished ones, or all where none is */
-    struct estimate metric[REPORT_METRICS]; /* over the finished runs */
-};
-
-/* Configurations that learn the same tasks in the same order, best Last first. */
 struct board {
-    const char **names; /* [tasks] */
-    size_t tasks;
-    struct configuration **configuration;
-    size_t count, finished; /* finished: those with a finished run, the first ones */
-    size_t shown;           /* drawn in figures: of the finished ones, or of all where there is none */
+    int64_t number;
+    const char *title;               /* "11 tasks: aircraft, caltech101, cifar100, …" */
+    const char *legend[REPORT_BEST]; /* by colour; NULL: not in use */
+    int64_t *run;                    /* [runs] */
+    size_t runs;
 };
 
 struct report {
@@ -68,11 +45,8 @@ struct report {
     struct arena arena;
     struct run_contents contents; /* of the runs whose settings are shown */
     bool failed;                  /* out of memory at some point */
-    struct report_run *run;
-    struct configuration *configuration;
-    struct board *board;
-    size_t run_count, configuration_count, board_count;
-    size_t boards_left_out;
+    int64_t runs, finished, configurations, boards, boards_left_out;
+    bool complete;                 /* a finished run has all metrics */
     const char *folder;            /* being written */
     struct comparison *comparison; /* NULL: there is none */
     const char *not_compared;      /* why, where it is no mistake of the user's */
@@ -84,6 +58,9 @@ status report_load(struct report *report, struct error *error);
 /* After report_load: fills comparison, which the caller frees. */
 status report_compare(struct report *report, struct error *error);
 
+/* Fills the tables above. */
+status report_board(struct report *report, int64_t number, struct board *board, struct error *error);
+
 /* Zeroed memory of the report; NULL, and report->failed, when out of memory. */
 void *report_take(struct report *report, size_t count, size_t size);
 
@@ -94,18 +71,10 @@ const char *report_copy(struct report *report, const char *string);
 status report_check(const struct report *report, struct error *error);   /* ERROR_MEMORY after a failure */
 status report_stopped(const struct report *report, struct error *error); /* ERROR_STOPPED after a stop request */
 
-/* The settings and contents of a configuration. The caller frees, after a failure too. */
-status report_values(struct report *report, const struct configuration *configuration, struct setting_values *values,
-                     struct error *error);
+/* labels.c: labels, legends and colours of page_configurations. */
+status label_configurations(struct report *report, struct error *error);
 
-/* Whether a suite key with both values (NULL: absent) is incidental, as in comparison_request. */
-bool report_is_incidental(const struct report *report, const char *key, const char *a, const char *b);
-
-/* Calls take for each row of SQL with ?1 bound to run. */
-typedef void report_row(void *context, struct statement *row);
-status report_rows(struct report *report, const char *sql, int64_t run, report_row *take, void *context,
-                   struct error *error);
-
-double row_real(struct statement *row, size_t column); /* NAN for null */
+/* One of the scripts of results/report/sql/. */
+status report_script(struct report *report, const char *name, struct error *error);
 
 #endif

@@ -17,7 +17,7 @@ void draw_begin(struct text *svg, const struct figure_panel *panel, double width
     html_escape(svg, panel->title);
     text_add(svg, "\">\n");
     size_t fits = (size_t)(width / WIDE_LETTER); /* in a narrow panel */
-    draw_short_text(svg, "pt", 0, 11, panel->title, fits < TITLE_MOST ? fits : TITLE_MOST);
+    draw_text(svg, "pt", 0, 11, panel->title, fits < TITLE_MOST ? fits : TITLE_MOST);
 }
 
 void draw_end(struct text *svg)
@@ -25,44 +25,48 @@ void draw_end(struct text *svg)
     text_add(svg, "</svg>\n");
 }
 
+/* The bytes of its first `most` characters. */
+static size_t beginning(const char *string, size_t most, size_t *characters)
+{
+    size_t bytes = 0;
+    for (*characters = 0; string[bytes] != 0 && *characters < most; bytes++)
+        *characters += ((unsigned char)string[bytes + 1] & 0xc0) != 0x80;
+    return bytes;
+}
+
 double draw_width(const char *string, size_t most)
 {
-    size_t letters = 0;
-    for (; *string != 0; string++)
-        letters += ((unsigned char)*string & 0xc0) != 0x80;
-    return LETTER * (double)(letters < most ? letters : most);
+    size_t characters;
+    beginning(string, most, &characters);
+    return LETTER * (double)characters;
 }
 
-void draw_text(struct text *svg, const char *class, double x, double y, const char *string)
+static void begin_text(struct text *svg, const char *class, double x, double y)
 {
     text_add(svg, "<text class=\"%s\" x=\"%.4g\" y=\"%.4g\">", class, x, y);
-    html_escape(svg, string);
-    text_add(svg, "</text>\n");
 }
 
-void draw_short_text(struct text *svg, const char *class, double x, double y, const char *string, size_t most)
+void draw_text(struct text *svg, const char *class, double x, double y, const char *string, size_t most)
 {
-    size_t bytes = 0, characters = 0;
-    for (; string[bytes] != 0 && characters < most; bytes++)
-        characters += ((unsigned char)string[bytes + 1] & 0xc0) != 0x80;
-    if (string[bytes] == 0) {
-        draw_text(svg, class, x, y, string);
-        return;
+    size_t characters, bytes = beginning(string, most, &characters);
+    bool cut = string[bytes] != 0;
+    begin_text(svg, class, x, y);
+    if (cut) {
+        text_add(svg, "<title>");
+        html_escape(svg, string);
+        text_add(svg, "</title>");
     }
-    text_add(svg, "<text class=\"%s\" x=\"%.4g\" y=\"%.4g\"><title>", class, x, y);
-    html_escape(svg, string);
-    text_add(svg, "</title>");
     char *begin = strndup(string, bytes);
     svg->failed |= begin == NULL;
     html_escape(svg, begin != NULL ? begin : "");
     free(begin);
-    text_add(svg, "…</text>\n");
+    text_add(svg, "%s</text>\n", cut ? "…" : "");
 }
 
-void draw_tick(struct text *svg, const char *class, double x, double y, double value)
+void draw_number(struct text *svg, const char *class, double x, double y, double value, int decimals)
 {
-    text_add(svg, "<text class=\"%s\" x=\"%.4g\" y=\"%.4g\">", class, x, y);
-    html_number(svg, value, DECIMALS_ALL);
+    begin_text(svg, class, x, y);
+    html_number(svg, value, decimals);
     text_add(svg, "</text>\n");
 }
 

@@ -18,7 +18,6 @@ struct rows {
     const struct figure *figure;
     struct figure_range range;
     double right, height;
-    bool two_lines;
 };
 
 static double place(const struct rows *rows, double value)
@@ -27,6 +26,7 @@ static double place(const struct rows *rows, double value)
     return LEFT + fmin(fmax(share, 0), 1) * (rows->right - LEFT);
 }
 
+/* "1.2 [0.9, 1.5]" */
 static void add_value(struct text *text, const struct figure *figure, const struct figure_interval *interval)
 {
     html_number(text, interval->mean, figure->decimals);
@@ -53,37 +53,27 @@ static struct rows lay_out(const struct figure *figure, const struct figure_rang
     struct rows rows = {.figure = figure, .range = *range, .right = width - LEFT, .height = ROW};
     for (size_t p = 0; p < figure->panels; p++)
         for (size_t i = 0; i < figure->panel[p].intervals; i++)
-            rows.two_lines |= !fits_a_line(&rows, &figure->panel[p].interval[i]);
-    rows.height += rows.two_lines ? LINE : 0;
+            if (!fits_a_line(&rows, &figure->panel[p].interval[i]))
+                rows.height = ROW + LINE;
     return rows;
-}
-
-static void draw_value(struct text *svg, const struct rows *rows, const struct figure_interval *interval, double y)
-{
-    text_add(svg, "<text class=\"ty\" x=\"%g\" y=\"%.4g\">", rows->right, y);
-    add_value(svg, rows->figure, interval);
-    text_add(svg, "</text>\n");
 }
 
 static void draw_row(struct text *svg, const struct rows *rows, const struct figure_interval *interval, double top)
 {
-    double y = top + rows->height - 10;
-    bool zero = rows->figure->zero && rows->range.low < 0 && rows->range.high > 0;
-    draw_short_text(svg, "tl", LEFT, top + 13, interval->label, (size_t)((rows->right - LEFT) / LETTER));
-    draw_value(svg, rows, interval, y - 11);
+    double y = top + rows->height - 10, low = place(rows, interval->low), high = place(rows, interval->high);
+    draw_text(svg, "tl", LEFT, top + 13, interval->label, (size_t)((rows->right - LEFT) / LETTER));
+    text_add(svg, "<text class=\"ty\" x=\"%g\" y=\"%.4g\">", rows->right, y - 11);
+    add_value(svg, rows->figure, interval);
+    text_add(svg, "</text>\n");
     draw_line(svg, "grid", LEFT, y, rows->right, y);
-    if (zero) /* below the words */
+    if (rows->figure->zero && rows->range.low < 0 && rows->range.high > 0) /* below the words */
         draw_line(svg, "mark", place(rows, 0), y - 7, place(rows, 0), y + 9);
-    if (isnan(interval->mean))
-        return;
-    if (!isnan(interval->low)) {
-        text_add(svg, "<path class=\"line c%zu\" d=\"M%.5g %.5gH%.5g\"/>\n", interval->colour,
-                 place(rows, interval->low), y, place(rows, interval->high));
-        text_add(svg, "<path class=\"line c%zu\" d=\"M%.5g %.5gv7M%.5g %.5gv7\"/>\n", interval->colour,
-                 place(rows, interval->low), y - 3.5, place(rows, interval->high), y - 3.5);
-    }
-    draw_mark(svg, interval->colour, place(rows, interval->mean), y, interval->label, interval->mean,
-              rows->figure->decimals);
+    if (!isnan(interval->low))
+        text_add(svg, "<path class=\"line c%zu\" d=\"M%.5g %.5gH%.5gM%.5g %.5gv7M%.5g %.5gv7\"/>\n", interval->colour,
+                 low, y, high, low, y - 3.5, high, y - 3.5);
+    if (!isnan(interval->mean))
+        draw_mark(svg, interval->colour, place(rows, interval->mean), y, interval->label, interval->mean,
+                  rows->figure->decimals);
 }
 
 struct drawing_size draw_intervals(struct text *svg, const struct figure *figure, const struct figure_panel *panel,
@@ -100,10 +90,10 @@ struct drawing_size draw_intervals(struct text *svg, const struct figure *figure
     draw_line(svg, "axis", LEFT, bottom, rows.right, bottom);
     for (size_t i = 0; i < count; i++) {
         draw_line(svg, "tick", place(&rows, ticks[i]), bottom, place(&rows, ticks[i]), bottom + 3);
-        draw_tick(svg, "tx", place(&rows, ticks[i]), bottom + 14, ticks[i]);
+        draw_number(svg, "tx", place(&rows, ticks[i]), bottom + 14, ticks[i], DECIMALS_ALL);
     }
     if (figure->x_title != NULL)
-        draw_text(svg, "tx", width / 2, bottom + 30, figure->x_title);
+        draw_text(svg, "tx", width / 2, bottom + 30, figure->x_title, SIZE_MAX);
     draw_end(svg);
     return (struct drawing_size){width, height};
 }

@@ -1,8 +1,8 @@
 /* Small line charts with bands. */
 #include <math.h>
-#include <stdio.h>
 
 #include "results/report/drawing.h"
+#include "results/report/html.h"
 
 #define WIDTH 260.0 /* on the page */
 #define LEFT 32.0
@@ -33,7 +33,7 @@ static void draw_axes(struct text *svg, const struct figure *figure, const struc
     size_t count = figure_ticks(axes->y.low, axes->y.high, ticks);
     for (size_t i = 0; i < count; i++) {
         draw_line(svg, "grid", LEFT, place_y(axes, ticks[i]), axes->right, place_y(axes, ticks[i]));
-        draw_tick(svg, "ty", LEFT - 5, place_y(axes, ticks[i]) + 3.5, ticks[i]);
+        draw_number(svg, "ty", LEFT - 5, place_y(axes, ticks[i]) + 3.5, ticks[i], DECIMALS_ALL);
     }
     count = (figure->fractions ? figure_ticks : figure_whole_ticks)(axes->x.low, axes->x.high, ticks);
     size_t stride = (size_t)ceil((double)count * TICK_APART / (axes->right - LEFT));
@@ -42,11 +42,11 @@ static void draw_axes(struct text *svg, const struct figure *figure, const struc
         if (stride > 1 && llround(ticks[i] / step) % (long long)stride != 0) /* 10, 20: rounder than 5, 15 */
             continue;
         draw_line(svg, "tick", place_x(axes, ticks[i]), axes->bottom, place_x(axes, ticks[i]), axes->bottom + 3);
-        draw_tick(svg, "tx", place_x(axes, ticks[i]), axes->bottom + 14, ticks[i]);
+        draw_number(svg, "tx", place_x(axes, ticks[i]), axes->bottom + 14, ticks[i], DECIMALS_ALL);
     }
     draw_line(svg, "axis", LEFT, axes->bottom, axes->right, axes->bottom);
     if (figure->x_title != NULL)
-        draw_text(svg, "tx", (LEFT + axes->right) / 2, axes->bottom + 29, figure->x_title);
+        draw_text(svg, "tx", (LEFT + axes->right) / 2, axes->bottom + 29, figure->x_title, SIZE_MAX);
 }
 
 static void add_place(struct text *svg, const struct axes *axes, char step, double x, double y)

@@ -11,7 +11,7 @@ static draw_function *const drawings[] = {
     [FIGURE_LINES] = draw_lines,
     [FIGURE_HEAT] = draw_heat,
     [FIGURE_INTERVALS] = draw_intervals,
-    [FIGURE_CELLS] = draw_cells,
+    [FIGURE_CELLS] = draw_heat,
 };
 
 struct drawing_size draw_panel(struct text *svg, const struct figure *figure, size_t panel, double width)
@@ -49,7 +49,7 @@ static void add_number(struct text *svg, const char *class, double x, double y, 
 {
     char number[32];
     snprintf(number, sizeof number, "%.3g", value);
-    draw_text(svg, class, x, y, number);
+    draw_text(svg, class, x, y, number, SIZE_MAX);
 }
 
 void draw_colour_bar(struct text *svg, const struct figure *figure, double x, double y)
@@ -57,7 +57,7 @@ void draw_colour_bar(struct text *svg, const struct figure *figure, double x, do
     struct figure_range range = figure_range(figure, 0);
     const char *name = figure->value_title != NULL ? figure->value_title : "";
     double left = x + draw_width(name, BAR_NAME_MOST) + (*name != 0 ? BAR_END : 0);
-    draw_text(svg, "", x, y + 9, name);
+    draw_text(svg, "", x, y + 9, name, BAR_NAME_MOST);
     add_number(svg, "ty", left + BAR_END - 4, y + 9, range.low);
     for (int level = 0; level < HTML_LEVELS; level++)
         text_add(svg, "<path class=\"h%d\" d=\"M%.5g %.5gh12v10h-12z\"/>\n", level, left + BAR_END + 12 * level, y);

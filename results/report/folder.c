@@ -1,14 +1,10 @@
 #include "results/report/folder.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <stdbool.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "core/file.h"
 
@@ -16,19 +12,12 @@
 
 enum { MARK_WITHIN = 512 };
 
-/* --- What may be replaced --- */
-
-static bool has_mark(const char *page)
+static status out_of_memory(const char *path, struct error *error)
 {
-    char begin[MARK_WITHIN + 1] = "";
-    int file;
-    uint64_t size;
-    if (file_open(page, &file, &size, NULL) != OK)
-        return false;
-    bool read = file_read_at(file, page, begin, size < MARK_WITHIN ? (size_t)size : MARK_WITHIN, 0, NULL) == OK;
-    close(file);
-    return read && strstr(begin, REPORT_MARK) != NULL;
+    return error_set(error, ERROR_MEMORY, "%s: no memory for its name", path);
 }
+
+/* --- What may be replaced --- */
 
 static status refuse(const char *path, const char *found, struct error *error)
 {
@@ -37,25 +26,32 @@ static status refuse(const char *path, const char *found, struct error *error)
                      found);
 }
 
+static bool has_mark(const char *page)
+{
+    struct bytes bytes;
+    if (file_read(page, FILE_LIMIT, &bytes, NULL) != OK)
+        return false;
+    bool found = memmem(bytes.data, bytes.size < MARK_WITHIN ? bytes.size : MARK_WITHIN, REPORT_MARK,
+                        strlen(REPORT_MARK)) != NULL;
+    bytes_free(&bytes);
+    return found;
+}
+
 /* Somebody's notes beside the page would be lost with the folder. */
 static status check_names(const char *path, const struct directory *names, struct error *error)
 {
-    bool page = false;
-    for (size_t i = 0; i < names->count; i++) {
-        const char *name = names->names[i];
-        page |= strcmp(name, PAGE) == 0;
-        if (strcmp(name, PAGE) != 0 && strcmp(name, REPORT_FIGURES) != 0) {
+    for (size_t i = 0; i < names->count; i++)
+        if (strcmp(names->names[i], PAGE) != 0 && strcmp(names->names[i], REPORT_FIGURES) != 0) {
             char found[300];
-            snprintf(found, sizeof found, "a folder with \"%.200s\" in it", name);
+            snprintf(found, sizeof found, "a folder with \"%.200s\" in it", names->names[i]);
             return refuse(path, found, error);
         }
-    }
-    char *file = path_format("%s/" PAGE, path);
-    if (file == NULL)
-        return error_set(error, ERROR_MEMORY, "%s: no memory for its name", path);
-    bool marked = page && has_mark(file);
-    free(file);
-    return names->count == 0 || marked ? OK : refuse(path, "a folder with another page in it", error);
+    char *page = path_format("%s/" PAGE, path);
+    status result = page == NULL                          ? out_of_memory(path, error)
+                    : names->count == 0 || has_mark(page) ? OK
+                                                          : refuse(path, "a folder with another page in it", error);
+    free(page);
+    return result;
 }
 
 static status check_target(const char *path, struct error *error)
@@ -76,84 +72,57 @@ static status check_target(const char *path, struct error *error)
 
 /* --- Writing --- */
 
-/* Slashes at the end would put the new folder inside the old one. */
-static char *trimmed(const char *path)
-{
-    size_t size = strlen(path);
-    while (size > 1 && path[size - 1] == '/')
-        size--;
-    return strndup(path, size);
-}
-
 /* What is needed to begin; what is there already is freed by report_folder_abandon. */
 static status create_parts(struct report_folder *folder, struct error *error)
 {
     char *parent = path_parent(folder->path);
-    if (parent == NULL)
-        return error_set(error, ERROR_MEMORY, "%s: no memory for its name", folder->path);
-    status result = directory_create(parent, error);
+    status result = parent != NULL ? directory_create(parent, error) : out_of_memory(folder->path, error);
     if (result == OK)
         temporary_clear(parent);
     free(parent);
+    NEXT(result, temporary_create_folder(&folder->temporary, folder->path, error));
     TRY(result);
-    TRY(temporary_create_folder(&folder->temporary, folder->path, error));
     folder->fresh = path_format("%s/report", folder->temporary.path);
-    return folder->fresh != NULL ? directory_create(folder->fresh, error)
-                                 : error_set(error, ERROR_MEMORY, "%s: no memory for its name", folder->path);
+    return folder->fresh != NULL ? directory_create(folder->fresh, error) : out_of_memory(folder->path, error);
 }
 
 status report_folder_begin(struct report_folder *folder, const char *path, struct error *error)
 {
     *folder = (struct report_folder){0};
     TRY(check_target(path, error));
-    folder->path = trimmed(path);
-    status result = folder->path != NULL ? create_parts(folder, error)
-                                         : error_set(error, ERROR_MEMORY, "%s: no memory for its name", path);
+    size_t size = strlen(path); /* slashes at the end would put the new folder inside the old one */
+    while (size > 1 && path[size - 1] == '/')
+        size--;
+    folder->path = strndup(path, size);
+    status result = folder->path != NULL ? create_parts(folder, error) : out_of_memory(path, error);
     if (result != OK)
         report_folder_abandon(folder);
     return result;
 }
 
-/* File systems that cannot exchange two names get two steps. */
-static status move_aside(const struct report_folder *folder, struct error *error)
+/* What was there goes with the temporary folder. */
+static status put_in_place(const struct report_folder *folder, const char *aside, struct error *error)
 {
-    char *aside = path_format("%s.old-%ld", folder->path, (long)getpid());
-    if (aside == NULL)
-        return error_set(error, ERROR_MEMORY, "%s: no memory for its name", folder->path);
-    status result = OK;
-    if (rename(folder->path, aside) != 0)
-        result = error_errno(error, errno, "%s: cannot be replaced", folder->path);
-    else if (rename(folder->fresh, folder->path) != 0) {
-        result = error_errno(error, errno, "%s: cannot be put in place", folder->path);
-        if (rename(aside, folder->path) != 0)
-            error_context(error, "the report that was there is now %s", aside);
-    } else {
-        rename(aside, folder->fresh); /* to go with the temporary folder */
-    }
-    free(aside);
-    return result;
-}
-
-static status put_in_place(const struct report_folder *folder, struct error *error)
-{
-    if (rename(folder->fresh, folder->path) == 0) /* nothing there, or an empty folder */
-        return OK;
-    if (errno != ENOTEMPTY && errno != EEXIST)
-        return error_errno(error, errno, "%s: cannot be put in place", folder->path);
     TRY(check_target(folder->path, error)); /* again: writing took a while */
-    if (renameat2(AT_FDCWD, folder->fresh, AT_FDCWD, folder->path, RENAME_EXCHANGE) != 0)
-        return move_aside(folder, error);
-    return OK;
+    bool was_there = rename(folder->path, aside) == 0;
+    if (!was_there && errno != ENOENT)
+        return error_errno(error, errno, "%s: cannot be replaced", folder->path);
+    if (rename(folder->fresh, folder->path) == 0)
+        return OK;
+    error_errno(error, errno, "%s: cannot be put in place", folder->path);
+    if (was_there)
+        rename(aside, folder->path);
+    return ERROR_IO;
 }
 
-/* What was there is in the temporary folder now, and goes with it. */
 status report_folder_commit(struct report_folder *folder, struct error *error)
 {
-    status result = file_sync_all(folder->fresh, error);
-    if (result == OK)
-        result = put_in_place(folder, error);
+    char *aside = path_format("%s/earlier", folder->temporary.path);
+    status result = aside != NULL ? file_sync_all(folder->fresh, error) : out_of_memory(folder->path, error);
+    NEXT(result, put_in_place(folder, aside, error));
     if (result == OK)
         file_sync_name(folder->path);
+    free(aside);
     report_folder_abandon(folder);
     return result;
 }

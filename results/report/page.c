@@ -1,5 +1,6 @@
 #include "results/report/page.h"
 
+#include <inttypes.h>
 #include <string.h>
 #include <time.h>
 
@@ -7,51 +8,15 @@
 #include "core/embedded.h"
 #include "results/report/folder.h"
 #include "results/report/html.h"
-#include "results/report/section.h"
+#include "results/report/part.h"
 
 EMBEDDED_FILES(report_files);
-
-static const struct section {
-    const char *id, *title;
-    const char *brief; /* in the contents */
-    section_function *write;
-} sections[] = {
-    {"leaderboard", "Leaderboard", "Leaderboard", section_leaderboard},
-    {"comparison", "Comparison", "Comparison", section_comparison},
-    {"tasks", "Metrics on each task", "Tasks", section_tasks},
-    {"matrix", "Accuracy matrix", "Matrix", section_matrix},
-    {"forgetting", "Forgetting", "Forgetting", section_forgetting},
-    {"frozen", "Frozen experts", "Frozen", section_frozen},
-    {"experts", "Use of experts", "Experts", section_experts},
-    {"classes", "Which classes which expert serves", "Classes", section_classes},
-    {"patches", "Which patches go to which expert", "Patches", section_patches},
-    {"events", "Merges and freezes", "Merges", section_events},
-    {"merges", "Use of merged experts", "Merged", section_merges},
-    {"class-accuracy", "Accuracy on each class, and what it is taken for", "Confusion", section_class_accuracy},
-    {"router", "Choice of the router", "Router", section_router},
-    {"loss", "Training loss", "Loss", section_loss},
-    {"costs", "Time and memory", "Time", section_costs},
-    {"hyperparameters", "Hyper-parameters", "Settings", section_hyperparameters},
-    {"differences", "Settings that differ", "Differences", section_differences},
-    {"runs", "Runs", "Runs", section_runs},
-};
-
-enum { SECTIONS = sizeof sections / sizeof *sections, MOST_NAMES = 3 };
 
 /* --- Contents --- */
 
 struct contents {
     struct text *nav, *body;
 };
-
-static const char *board_title(struct report *report, const struct board *board)
-{
-    const char *names = "";
-    for (size_t i = 0; i < board->tasks && i < MOST_NAMES; i++)
-        names = report_format(report, "%s%s%s", names, i ? ", " : "", board->names[i]);
-    return report_format(report, "%zu task%s: %s%s", board->tasks, board->tasks == 1 ? "" : "s", names,
-                         board->tasks > MOST_NAMES ? ", …" : "");
-}
 
 static void add_link(struct text *nav, const char *id, const char *title)
 {
@@ -62,46 +27,75 @@ static void add_link(struct text *nav, const char *id, const char *title)
     text_add(nav, "</a>\n");
 }
 
-/* A section that writes nothing has no place on the page. */
-static status add_section(const struct section_call *call, const struct section *section, struct contents *contents,
-                          struct error *error)
+/* What the head of a question says of its section: "130 Router Choice of the router". */
+struct place {
+    const char *brief, *title; /* title "": it goes on with the section before it */
+};
+
+static struct place read_place(struct report *report, const char *line)
 {
-    TRY(section->write(call, error));
-    TRY(report_check(call->report, error));
-    if (call->page->size == 0)
-        return OK;
-    const char *id = section_name(call, report_format(call->report, "section-%s", section->id));
-    add_link(contents->nav, id, section->brief);
-    text_add(contents->body, "<section>\n");
-    html_heading(contents->body, 2, id, section->title);
-    text_add_bytes(contents->body, call->page->data, call->page->size);
-    text_add(contents->body, "</section>\n");
-    contents->body->failed |= call->page->failed;
-    return OK;
+    struct place place = {.brief = "", .title = ""};
+    line += strcspn(line, " ");
+    line += strspn(line, " ");
+    size_t length = strcspn(line, " ");
+    if (length > 0)
+        place.brief = report_format(report, "%.*s", (int)length, line);
+    line += length;
+    place.title = report_copy(report, line + strspn(line, " "));
+    return place;
 }
 
-static status add_board(struct report *report, size_t number, struct contents *contents, struct error *error)
+/* A section that writes nothing has no place on the page. */
+static void end_section(struct contents *contents, struct text *page, const struct section_call *call,
+                        const struct place *place, const char *name)
 {
-    const struct board *board = &report->board[number];
-    const char *prefix = report->board_count > 1 ? report_format(report, "board%zu-", number + 1) : "";
-    if (report->board_count > 1) {
-        const char *id = report_format(report, "%stasks", prefix), *title = board_title(report, board);
-        html_heading(contents->body, 1, id, title);
+    if (page->size > 0) {
+        const char *id = section_name(call, report_format(call->report, "section-%s", name));
+        add_link(contents->nav, id, place->brief);
+        text_add(contents->body, "<section>\n");
+        html_heading(contents->body, 2, id, place->title);
+        text_add_bytes(contents->body, page->data, page->size);
+        text_add(contents->body, "</section>\n");
+    }
+    contents->body->failed |= page->failed;
+    text_free(page);
+}
+
+static status add_sections(const struct section_call *call, const struct questions *questions,
+                           struct contents *contents, struct error *error)
+{
+    for (size_t next = 0; next < questions->count;) {
+        const struct question *question = &questions->question[next];
+        struct place place = read_place(call->report, question->shown[ON_PAGE]);
+        do
+            TRY(part_write(call, &questions->question[next++], error));
+        while (next < questions->count &&
+               *read_place(call->report, questions->question[next].shown[ON_PAGE]).title == 0);
+        end_section(contents, call->page, call, &place, question->name);
+    }
+    return report_check(call->report, error);
+}
+
+static status add_board(struct report *report, int64_t number, const struct questions *questions,
+                        struct contents *contents, struct error *error)
+{
+    struct board board;
+    const char *prefix = report->boards > 1 ? report_format(report, "board%" PRId64 "-", number) : "";
+    struct text page = {0};
+    struct arena_mark mark = arena_mark(&report->arena);
+    struct section_call call = {report, &board, prefix, &page};
+    TRY(report_board(report, number, &board, error));
+    if (report->boards > 1) {
+        const char *id = report_format(report, "%stasks", prefix);
+        html_heading(contents->body, 1, id, board.title);
         text_add(contents->nav, "<b>");
-        add_link(contents->nav, id, title);
+        add_link(contents->nav, id, board.title);
         text_add(contents->nav, "</b>");
     }
-    for (size_t i = 0; i < SECTIONS; i++) {
-        struct text page = {0};
-        struct arena_mark mark = arena_mark(&report->arena);
-        struct section_call call = {report, board, prefix, &page};
-        status result = add_section(&call, &sections[i], contents, error);
-        contents->body->failed |= page.failed;
-        text_free(&page);
-        arena_release(&report->arena, mark);
-        TRY(result);
-    }
-    return OK;
+    status result = add_sections(&call, questions, contents, error);
+    text_free(&page);
+    arena_release(&report->arena, mark);
+    return result;
 }
 
 /* --- Head --- */
@@ -209,14 +203,6 @@ static void add_conditions(struct text *html, struct report *report)
     text_free(&line);
 }
 
-static size_t count_finished(const struct report *report)
-{
-    size_t finished = 0;
-    for (size_t i = 0; i < report->run_count; i++)
-        finished += report->run[i].finished;
-    return finished;
-}
-
 static void add_header(struct text *html, struct report *report)
 {
     char date[32];
@@ -225,9 +211,11 @@ static void add_header(struct text *html, struct report *report)
     strftime(date, sizeof date, "%Y-%m-%d %H:%M UTC", gmtime_r(&now, &utc));
     text_add(html, "<header>\n<div><p class=\"kind\">mtil report</p><h1>");
     html_escape(html, file_name(store_path(report->store)));
-    text_add(html, "</h1>\n<p class=\"facts\">%zu run%s, %zu finished; %zu configuration%s. Written %s.</p>\n",
-             report->run_count, report->run_count == 1 ? "" : "s", count_finished(report), report->configuration_count,
-             report->configuration_count == 1 ? "" : "s", date);
+    text_add(html,
+             "</h1>\n<p class=\"facts\">%" PRId64 " run%s, %" PRId64 " finished; %" PRId64
+             " configuration%s. Written %s.</p>\n",
+             report->runs, report->runs == 1 ? "" : "s", report->finished, report->configurations,
+             report->configurations == 1 ? "" : "s", date);
     add_conditions(html, report);
     text_add(html, "</div>\n<div class=\"tools\"><label id=\"filter\" hidden>Filter <input type=\"search\" "
                    "placeholder=\"words of a configuration\"></label>\n<button type=\"button\" id=\"theme\" "
@@ -236,12 +224,12 @@ static void add_header(struct text *html, struct report *report)
 
 static void add_notes(struct text *html, struct report *report)
 {
-    if (report->board_count == 0)
+    if (report->boards == 0)
         html_paragraph(html, "note", "There is no run to report on.");
     if (report->boards_left_out > 0)
         html_paragraph(html, "note",
                        report_format(report,
-                                     "Left out: %zu more sequences of tasks, each with fewer configurations. "
+                                     "Left out: %" PRId64 " more sequences of tasks, each with fewer configurations. "
                                      "A suite or setting given to mtil report shows them.",
                                      report->boards_left_out));
 }
@@ -266,9 +254,11 @@ status page_write(struct report *report, struct text *html, struct error *error)
 {
     struct text nav = {0}, body = {0};
     struct contents contents = {&nav, &body};
-    status result = OK;
-    for (size_t i = 0; i < report->board_count && result == OK; i++)
-        result = add_board(report, i, &contents, error);
+    struct questions questions;
+    status result = questions_open_page(&questions, report->request->questions, error);
+    for (int64_t i = 1; i <= report->boards && result == OK; i++)
+        result = add_board(report, i, &questions, &contents, error);
+    questions_close(&questions);
     if (result == OK) {
         add_page(html, report, &contents);
         report->failed |= html->failed || nav.failed || body.failed;

@@ -1,18 +1,17 @@
 #include "results/report/picture.h"
 
 #include <cairo-pdf.h>
+#include <cairo-svg.h>
 #include <librsvg/rsvg.h>
 #include <math.h>
 #include <png.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <zlib.h>
 
 #include "core/embedded.h"
 #include "core/file.h"
 #include "results/report/figure_drawing.h"
-#include "results/report/fonts.h"
 #include "results/report/html.h"
 
 EMBEDDED_FILES(report_files); /* style.css is the first */
@@ -41,24 +40,21 @@ static const double least[] = {
 
 /* --- The document --- */
 
-/* The drawings' rules of style.css, each var(--name) as its first definition, the light theme's, has it. */
-static status add_style(struct text *svg, const struct text *body, struct error *error)
+/* The drawings' rules of style.css, each var(--name) as the light theme has it: light-dark(here, not there). */
+static void add_style(struct text *svg)
 {
     const char *css = (const char *)report_files[0].data, *at = strstr(css, "/* Drawings"), *end = strstr(at, "\n\n");
     text_add(svg, "<style>\n");
     for (const char *next; (next = strstr(at, "var(")) != NULL && next < end; at = strchr(next, ')') + 1) {
         char name[32];
-        snprintf(name, sizeof name, "%.*s: ", (int)strcspn(next + 4, ")"), next + 4);
+        snprintf(name, sizeof name, "%.*s: light-dark(", (int)strcspn(next + 4, ")"), next + 4);
         const char *value = strstr(css, name);
         text_add_bytes(svg, at, (size_t)(next - at));
         value += value != NULL ? strlen(name) : 0;
-        text_add(svg, "%.*s", value != NULL ? (int)strcspn(value, ";") : 0, value);
+        text_add(svg, "%.*s", value != NULL ? (int)strcspn(value, ",") : 0, value);
     }
     text_add_bytes(svg, at, (size_t)(end - at));
-    text_add(svg, "\n");
-    TRY(fonts_embed(svg, body->failed ? "" : body->data, error));
-    text_add(svg, "</style>\n");
-    return OK;
+    text_add(svg, "\n</style>\n");
 }
 
 static void add_legend(struct text *svg, const struct figure *figure, double width, double *top)
@@ -78,7 +74,7 @@ static void add_legend(struct text *svg, const struct figure *figure, double wid
             text_add(svg, "<path class=\"line c%zu\" d=\"M%.5g %.5gh20\"/>\n", i, x, *top + 8);
         if (figure->points)
             draw_mark(svg, i, x + 10, *top + 8, "", (double)NAN, 0);
-        draw_short_text(svg, "tl", x + 25, *top + 12, figure->legend[i], NAME_MOST);
+        draw_text(svg, "tl", x + 25, *top + 12, figure->legend[i], NAME_MOST);
         x += size;
     }
     *top += x > MARGIN ? LINE : 0;
@@ -86,7 +82,7 @@ static void add_legend(struct text *svg, const struct figure *figure, double wid
 
 struct layout {
     double width, left, panel; /* left: where panels begin; panel: how wide one is */
-    size_t across, rows;
+    size_t across;
 };
 
 /* As many panels beside one another as have room, the rows of equal length if possible. */
@@ -97,19 +93,10 @@ static struct layout lay_out(const struct figure *figure, enum picture_width wid
     double room = layout.width - MARGIN - layout.left;
     size_t most = (size_t)((room + GAP) / (least[figure->kind] + GAP));
     most = figure->printed || most == 0 ? 1 : most;
-    layout.rows = (figure->panels + most - 1) / most;
-    layout.across = layout.rows > 0 ? (figure->panels + layout.rows - 1) / layout.rows : 1;
+    size_t rows = (figure->panels + most - 1) / most;
+    layout.across = rows > 0 ? (figure->panels + rows - 1) / rows : 1;
     layout.panel = (room + GAP) / (double)layout.across - GAP;
     return layout;
-}
-
-static void add_axis_name(struct text *svg, const struct figure *figure, double y)
-{
-    if (figure->y_title == NULL)
-        return;
-    text_add(svg, "<g transform=\"rotate(-90 %g %.5g)\">", MARGIN + 8, y);
-    draw_text(svg, "tx", MARGIN + 8, y, figure->y_title);
-    text_add(svg, "</g>\n");
 }
 
 /* Adds the panels and returns where they end. */
@@ -123,20 +110,22 @@ static double add_panels(struct text *svg, const struct figure *figure, const st
                  top);
         size = draw_panel(svg, figure, i, layout->panel);
         text_add(svg, "</g>\n");
-        if (column == 0)
-            add_axis_name(svg, figure, top + size.height / 2);
+        if (column > 0 || figure->y_title == NULL)
+            continue;
+        text_add(svg, "<g transform=\"rotate(-90 %g %.5g)\">", MARGIN + 8, top + size.height / 2);
+        draw_text(svg, "tx", MARGIN + 8, top + size.height / 2, figure->y_title, SIZE_MAX);
+        text_add(svg, "</g>\n");
     }
     return top + size.height;
 }
 
-status picture_svg(struct text *svg, const struct figure *figure, enum picture_width width, struct error *error)
+void picture_svg(struct text *svg, const struct figure *figure, enum picture_width width)
 {
     struct text body = {0};
     struct layout layout = lay_out(figure, width);
     double top = MARGIN;
     if (figure->kind == FIGURE_HEAT || figure->kind == FIGURE_CELLS) { /* the others say it on their axes */
-        draw_short_text(&body, "pt", MARGIN, MARGIN + 10, figure->title,
-                        (size_t)((layout.width - 2 * MARGIN) / LETTER));
+        draw_text(&body, "pt", MARGIN, MARGIN + 10, figure->title, (size_t)((layout.width - 2 * MARGIN) / LETTER));
         top += TITLE;
     }
     if (figure->kind == FIGURE_HEAT) {
@@ -149,11 +138,10 @@ status picture_svg(struct text *svg, const struct figure *figure, enum picture_w
              "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"panels\" font-family=\"sans-serif\" viewBox=\"0 0 %.6g "
              "%.6g\" width=\"%.6gpt\" height=\"%.6gpt\">\n",
              layout.width, height, POINT * layout.width, POINT * height);
-    status result = add_style(svg, &body, error);
-    text_add(svg, "<rect width=\"100%%\" height=\"100%%\" fill=\"#fff\"/>\n%s</svg>\n", body.failed ? "" : body.data);
+    add_style(svg);
+    text_add(svg, "%s</svg>\n", body.failed ? "" : body.data);
     svg->failed |= body.failed;
     text_free(&body);
-    return result;
 }
 
 /* --- Files --- */
@@ -165,12 +153,39 @@ static status write_text(const char *folder, const char *stem, const char *end, 
     status result = path == NULL || text->failed
                         ? error_set(error, ERROR_MEMORY, "%s: no memory for figure %s", folder, stem)
                         : file_writer_open_one_of_many(&writer, path, error);
-    if (result == OK)
-        result = file_writer_write(&writer, text->data, text->size, error);
-    if (result == OK)
-        result = file_writer_close(&writer, error);
+    NEXT(result, file_writer_write(&writer, text->data, text->size, error));
+    NEXT(result, file_writer_close(&writer, error));
     free(path);
+    text_free(text);
     return result;
+}
+
+/* A file's stem, and what is drawn. */
+struct picture {
+    const char *folder, *stem;
+    RsvgHandle *document;
+    double width, height; /* points */
+};
+
+/* Draws onto the surface; scale: its pixels for a point. */
+static status render(const struct picture *picture, cairo_surface_t *surface, double scale, struct error *error)
+{
+    GError *problem = NULL;
+    cairo_t *drawing = cairo_create(surface);
+    cairo_set_source_rgb(drawing, 1, 1, 1);
+    cairo_paint(drawing); /* to the last pixel, which the document may cover in part */
+    cairo_scale(drawing, scale, scale);
+    rsvg_handle_render_document(picture->document, drawing,
+                                &(RsvgRectangle){.width = picture->width, .height = picture->height}, &problem);
+    cairo_status_t state = cairo_status(drawing);
+    cairo_destroy(drawing);
+    cairo_surface_flush(surface);
+    if (problem == NULL && state == CAIRO_STATUS_SUCCESS)
+        return OK;
+    error_set(error, ERROR_MEMORY, "figure %s cannot be drawn: %s", picture->stem,
+              problem != NULL ? problem->message : cairo_status_to_string(state));
+    g_clear_error(&problem);
+    return ERROR_MEMORY;
 }
 
 static cairo_status_t take(void *closure, const unsigned char *bytes, unsigned size)
@@ -180,130 +195,84 @@ static cairo_status_t take(void *closure, const unsigned char *bytes, unsigned s
     return text->failed ? CAIRO_STATUS_NO_MEMORY : CAIRO_STATUS_SUCCESS;
 }
 
-/* Without libpng's row filters, which take half of the time and make flat colours no smaller. */
-static cairo_status_t encode(cairo_surface_t *surface, struct text *png)
+/* The same figure, the same bytes: cairo names an SVG's first element by the number of surfaces that were made before. */
+static void drop_number(struct text *svg)
 {
-    png_image image = {.version = PNG_IMAGE_VERSION,
-                       .width = (png_uint_32)cairo_image_surface_get_width(surface),
-                       .height = (png_uint_32)cairo_image_surface_get_height(surface),
-                       .format = PNG_FORMAT_RGB,
-                       .flags = PNG_IMAGE_FLAG_FAST};
-    size_t pixels = (size_t)image.width * image.height;
-    png_alloc_size_t size = PNG_IMAGE_PNG_SIZE_MAX(image);
-    cairo_surface_flush(surface);
-    unsigned char *data = cairo_image_surface_get_data(surface), *rgb = malloc(3 * pixels), *file = malloc(size);
-    for (size_t i = 0; rgb != NULL && data != NULL && i < pixels; i++) /* rows of whole pixels have no padding */
-        for (size_t c = 0; c < 3; c++)
-            rgb[3 * i + c] = (unsigned char)(((const uint32_t *)(void *)data)[i] >> (16 - 8 * c));
-    bool written = rgb != NULL && data != NULL && file != NULL &&
-                   png_image_write_to_memory(&image, file, &size, 0, rgb, 0, NULL) != 0;
-    if (written)
-        text_add_bytes(png, (const char *)file, size);
-    free(file);
-    free(rgb);
-    return written && !png->failed ? CAIRO_STATUS_SUCCESS : CAIRO_STATUS_NO_MEMORY;
+    static const char name[] = "id=\"surface";
+    char *number = svg->failed || svg->size == 0 ? NULL : strstr(svg->data, name);
+    if (number == NULL)
+        return;
+    number += strlen(name);
+    size_t digits = strspn(number, "0123456789");
+    memmove(number, number + digits, svg->size - (size_t)(number - svg->data) - digits);
+    svg->size -= digits;
 }
 
-/* Draws the document onto the surface, which is freed, and its PNG into png where that is asked for. scale: of the
- * surface, for a point. */
-static status render(RsvgHandle *document, cairo_surface_t *surface, struct drawing_size points, double scale,
-                     struct text *png, struct error *error)
-{
-    GError *problem = NULL;
-    cairo_t *drawing = cairo_create(surface);
-    cairo_set_source_rgb(drawing, 1, 1, 1);
-    cairo_paint(drawing); /* to the last pixel, which the document may cover in part */
-    cairo_scale(drawing, scale, scale);
-    bool drawn = rsvg_handle_render_document(
-        document, drawing, &(RsvgRectangle){.width = points.width, .height = points.height}, &problem);
-    cairo_status_t state = cairo_status(drawing);
-    if (drawn && png != NULL)
-        state = encode(surface, png);
-    cairo_surface_finish(surface);
-    state = state != CAIRO_STATUS_SUCCESS ? state : cairo_surface_status(surface);
-    cairo_destroy(drawing);
-    cairo_surface_destroy(surface);
-    if (drawn && state == CAIRO_STATUS_SUCCESS)
-        return OK;
-    error_set(error, ERROR_MEMORY, "a figure cannot be drawn: %s",
-              problem != NULL ? problem->message : cairo_status_to_string(state));
-    g_clear_error(&problem);
-    return ERROR_MEMORY;
-}
-
-static void add_big_endian(unsigned char *at, uint32_t value)
-{
-    for (int i = 0; i < 4; i++)
-        at[i] = (unsigned char)(value >> (24 - 8 * i));
-}
-
-/* The bitmap with its resolution, a chunk behind the header (PNG, 11.3.4.3), which cairo does not write. */
-static void add_resolution(struct text *png, const struct text *drawn)
-{
-    enum { HEADER = 8 + 25, PER_METRE = (int)(DPI / 0.0254 + 0.5) };
-    unsigned char chunk[21] = {0, 0, 0, 9, 'p', 'H', 'Y', 's', [16] = 1 /* metres */};
-    add_big_endian(chunk + 8, PER_METRE);
-    add_big_endian(chunk + 12, PER_METRE);
-    add_big_endian(chunk + 17, (uint32_t)crc32(0, chunk + 4, 13));
-    text_add_bytes(png, drawn->data, HEADER);
-    text_add_bytes(png, (const char *)chunk, sizeof chunk);
-    text_add_bytes(png, drawn->data + HEADER, drawn->size - HEADER);
-}
-
-static status write_bitmap(const char *folder, const char *stem, RsvgHandle *document, struct drawing_size size,
-                           struct error *error)
-{
-    struct text drawn = {0}, png = {0};
-    double scale = DPI / 72;
-    cairo_surface_t *surface =
-        cairo_image_surface_create(CAIRO_FORMAT_RGB24, (int)round(scale * size.width), (int)round(scale * size.height));
-    status result = render(document, surface, size, scale, &drawn, error);
-    if (result == OK)
-        add_resolution(&png, &drawn);
-    if (result == OK)
-        result = write_text(folder, stem, "png", &png, error);
-    text_free(&drawn);
-    text_free(&png);
-    return result;
-}
-
-static status write_pdf(const char *folder, const char *stem, RsvgHandle *document, struct drawing_size size,
-                        struct error *error)
+static status write_vector(const struct picture *picture, const char *end, struct error *error)
 {
     struct text file = {0};
-    cairo_surface_t *surface = cairo_pdf_surface_create_for_stream(take, &file, size.width, size.height);
-    cairo_pdf_surface_set_metadata(surface, CAIRO_PDF_METADATA_CREATE_DATE, NULL); /* the same figure, the same bytes */
-    status result = render(document, surface, size, 1, NULL, error);
-    if (result == OK)
-        result = write_text(folder, stem, "pdf", &file, error);
+    bool pdf = strcmp(end, "pdf") == 0;
+    cairo_surface_t *surface = (pdf ? cairo_pdf_surface_create_for_stream : cairo_svg_surface_create_for_stream)(
+        take, &file, picture->width, picture->height);
+    if (pdf)
+        cairo_pdf_surface_set_metadata(surface, CAIRO_PDF_METADATA_CREATE_DATE, NULL);
+    status result = render(picture, surface, 1, error);
+    cairo_surface_finish(surface);
+    cairo_surface_destroy(surface);
+    if (!pdf)
+        drop_number(&file);
+    NEXT(result, write_text(picture->folder, picture->stem, end, &file, error));
     text_free(&file);
     return result;
 }
 
-static status write_drawn(const char *folder, const char *stem, struct text *svg, RsvgHandle *document,
-                          struct error *error)
+static void take_png(png_struct *png, png_byte *bytes, size_t size)
 {
-    struct drawing_size size;
-    rsvg_handle_set_dpi(document, 72); /* its pixels are points */
-    rsvg_handle_get_intrinsic_size_in_pixels(document, &size.width, &size.height);
-    TRY(write_bitmap(folder, stem, document, size, error));
-    TRY(write_pdf(folder, stem, document, size, error));
-    return write_text(folder, stem, "svg", svg, error);
+    text_add_bytes(png_get_io_ptr(png), (const char *)bytes, size);
 }
 
-static status write_stem(const char *folder, const char *stem, struct text *svg, struct error *error)
+/* With its resolution, which cairo does not write. Row filters would take half of the time and make flat colours no smaller. */
+static bool encode(cairo_surface_t *surface, struct text *file)
 {
-    GError *problem = NULL;
-    RsvgHandle *document =
-        svg->failed ? NULL : rsvg_handle_new_from_data((const guint8 *)svg->data, svg->size, &problem);
-    if (document == NULL) {
-        error_set(error, ERROR_MEMORY, "figure %s cannot be drawn: %s", stem,
-                  problem != NULL ? problem->message : "no memory");
-        g_clear_error(&problem);
-        return ERROR_MEMORY;
+    enum { PER_METRE = (int)(DPI / 0.0254 + 0.5) };
+    int width = cairo_image_surface_get_width(surface), height = cairo_image_surface_get_height(surface);
+    png_struct *png = png_create_write_struct(PNG_LIBPNG_VER_STRING, NULL, NULL, NULL);
+    png_info *info = png != NULL ? png_create_info_struct(png) : NULL;
+    if (info == NULL) {
+        png_destroy_write_struct(&png, NULL);
+        return false;
     }
-    status result = write_drawn(folder, stem, svg, document, error);
-    g_object_unref(document);
+    if (setjmp(png_jmpbuf(png)) != 0) {
+        png_destroy_write_struct(&png, &info);
+        return false;
+    }
+    png_set_write_fn(png, file, take_png, NULL);
+    png_set_IHDR(png, info, (png_uint_32)width, (png_uint_32)height, 8, PNG_COLOR_TYPE_RGB, PNG_INTERLACE_NONE,
+                 PNG_COMPRESSION_TYPE_DEFAULT, PNG_FILTER_TYPE_DEFAULT);
+    png_set_pHYs(png, info, PER_METRE, PER_METRE, PNG_RESOLUTION_METER);
+    png_set_filter(png, 0, PNG_FILTER_NONE);
+    png_write_info(png, info);
+    png_set_bgr(png); /* cairo's 32 bits of a pixel, the lowest byte first */
+    png_set_filler(png, 0, PNG_FILLER_AFTER);
+    for (int y = 0; y < height; y++)
+        png_write_row(png, cairo_image_surface_get_data(surface) + y * cairo_image_surface_get_stride(surface));
+    png_write_end(png, info);
+    png_destroy_write_struct(&png, &info);
+    return true;
+}
+
+static status write_bitmap(const struct picture *picture, struct error *error)
+{
+    struct text file = {0};
+    double scale = DPI / 72;
+    cairo_surface_t *surface = cairo_image_surface_create(CAIRO_FORMAT_RGB24, (int)round(scale * picture->width),
+                                                          (int)round(scale * picture->height));
+    status result = render(picture, surface, scale, error);
+    if (result == OK)
+        file.failed |= !encode(surface, &file);
+    cairo_surface_destroy(surface);
+    NEXT(result, write_text(picture->folder, picture->stem, "png", &file, error));
+    text_free(&file);
     return result;
 }
 
@@ -312,33 +281,37 @@ static status write_width(const char *folder, const struct figure *figure, enum 
 {
     struct text svg = {0};
     char *stem = path_format("%s%s", figure->name, widths[width].suffix);
-    status result = stem != NULL ? picture_svg(&svg, figure, width, error)
-                                 : error_set(error, ERROR_MEMORY, "no memory for figure %s", figure->name);
-    if (result == OK)
-        result = write_stem(folder, stem, &svg, error);
-    free(stem);
+    picture_svg(&svg, figure, width);
+    struct picture picture = {.folder = folder, .stem = stem};
+    picture.document =
+        stem == NULL || svg.failed ? NULL : rsvg_handle_new_from_data((const guint8 *)svg.data, svg.size, NULL);
     text_free(&svg);
+    status result =
+        picture.document != NULL ? OK : error_set(error, ERROR_MEMORY, "no memory for figure %s", figure->name);
+    if (result == OK) {
+        rsvg_handle_set_dpi(picture.document, 72); /* its pixels are points */
+        rsvg_handle_get_intrinsic_size_in_pixels(picture.document, &picture.width, &picture.height);
+        result = write_bitmap(&picture, error);
+        NEXT(result, write_vector(&picture, "pdf", error));
+        NEXT(result, write_vector(&picture, "svg", error));
+        g_object_unref(picture.document);
+    }
+    free(stem);
     return result;
-}
-
-static void add_caption(struct text *caption, const struct figure *figure)
-{
-    text_add(caption, "%s. %s%s\n%s\n", figure->title, figure->caption, figure->caption[0] != 0 ? "\n" : "",
-             figure->kind == FIGURE_HEAT ? "Shades: Blues (ColorBrewer), light to dark, also for colour-blind readers."
-                                         : "Colours: Okabe and Ito (2008), also for colour-blind readers.");
 }
 
 status picture_write(const char *folder, const struct figure *figure, struct error *error)
 {
     struct text data = {0}, caption = {0};
     figure_data(&data, figure);
-    add_caption(&caption, figure);
+    text_add(&caption, "%s. %s%s\n%s\n", figure->title, figure->caption, figure->caption[0] != 0 ? "\n" : "",
+             figure->kind == FIGURE_HEAT ? "Shades: Blues (ColorBrewer), light to dark, also for colour-blind readers."
+                                         : "Colours: Okabe and Ito (2008), also for colour-blind readers.");
     status result = write_text(folder, figure->name, "dat", &data, error);
-    if (result == OK)
-        result = write_text(folder, figure->name, "txt", &caption, error);
-    for (enum picture_width width = 0; width < PICTURE_WIDTHS && result == OK; width++)
-        result = write_width(folder, figure, width, error);
-    text_free(&data);
+    NEXT(result, write_text(folder, figure->name, "txt", &caption, error));
+    for (enum picture_width width = 0; width < PICTURE_WIDTHS; width++)
+        NEXT(result, write_width(folder, figure, width, error));
     text_free(&caption);
+    text_free(&data);
     return result;
 }

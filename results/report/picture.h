@@ -1,5 +1,5 @@
-/* Figures as files for papers, in the width of one column (NAME-column) and of two (NAME): PDF and SVG with text in
- * embedded fonts, and PNG with 300 dpi.
+/* Figures as files for papers, in the width of one column (NAME-column) and of two (NAME): PDF, SVG, and PNG with 300 dpi,
+ * all of them drawn by cairo, which puts the glyphs of the words into PDF and SVG.
  *
  *     TRY(picture_write("report/figures", figure, error));      // and NAME.dat, the numbers, NAME.txt, a caption
  */
@@ -8,12 +8,13 @@
 
 #include "results/report/figure.h"
 
+/* ERROR_MEMORY when a figure cannot be drawn, ERROR_IO when a file cannot be written. The same figure has the same bytes on
+ * the same machine. */
 status picture_write(const char *folder, const struct figure *figure, struct error *error);
 
 enum picture_width { PICTURE_COLUMN, PICTURE_PAGE, PICTURE_WIDTHS };
 
-/* Appends the SVG document, from which the other files are made: white background, the colours of the light theme, its
- * fonts. */
-status picture_svg(struct text *svg, const struct figure *figure, enum picture_width width, struct error *error);
+/* Appends the SVG document that is drawn: the colours of the light theme, words as text in the machine's sans-serif. */
+void picture_svg(struct text *svg, const struct figure *figure, enum picture_width width);
 
 #endif

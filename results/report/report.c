@@ -6,7 +6,6 @@
 #include "core/file.h"
 #include "results/report/data.h"
 #include "results/report/folder.h"
-#include "results/report/labels.h"
 #include "results/report/page.h"
 #include "results/store/store_internal.h"
 
@@ -40,8 +39,7 @@ static status fill_folder(struct report *report, struct error *error)
 {
     TRY(create_figures(report, error));
     TRY(report_load(report, error));
-    for (size_t i = 0; i < report->board_count; i++)
-        TRY(label_configurations(report, &report->board[i], error));
+    TRY(label_configurations(report, error));
     TRY(report_compare(report, error));
     return write_page(report, error);
 }
@@ -74,7 +72,7 @@ status report_write(struct store *store, const struct report_request *request, s
     report.folder = folder.fresh;
     status result = fill_from_snapshot(&report, error);
     *outcome = (struct report_outcome){
-        .runs = report.run_count, .configurations = report.configuration_count, .figures = report.figures};
+        .runs = (size_t)report.runs, .configurations = (size_t)report.configurations, .figures = report.figures};
     if (result == OK)
         return report_folder_commit(&folder, error);
     report_folder_abandon(&folder);

@@ -22,33 +22,11 @@ struct section_call {
     struct text *page;
 };
 
-typedef status section_function(const struct section_call *call, struct error *error);
+/* The comparison, which is no question: compare.h makes its tables. */
+status section_comparison(const struct section_call *call, struct error *error);
 
-section_function section_leaderboard, section_comparison, section_matrix, section_forgetting, section_frozen,
-    section_experts, section_classes, section_patches, section_events, section_merges, section_router, section_loss,
-    section_differences, section_runs, section_tasks, section_class_accuracy, section_hyperparameters, section_costs;
-
-/* --- Shared by several parts --- */
-
-/* Accuracies in percent of a configuration's used runs: [runs, 1 + tasks, tasks], zero-shot CLIP first; NAN: unknown. */
-struct accuracies {
-    size_t runs, tasks;
-    const double *value;
-    const int64_t *images; /* as in accuracy_matrix: [tasks], or NULL */
-};
-status section_accuracies(const struct section_call *call, const struct configuration *configuration,
-                          struct accuracies *accuracies, struct error *error);
-
-/* Over runs: value[run * stride]. */
-struct spread {
-    size_t n;
-    double mean, low, high; /* least and greatest */
-};
-struct spread spread_of(const double *value, size_t runs, size_t stride);
-
-/* "board2-matrix-3": a name for a figure's files. */
+/* "board2-matrix": a name for a table or a figure's files. */
 const char *section_name(const struct section_call *call, const char *what);
-const char *section_name_of(const struct section_call *call, const char *what, size_t number);
 
 /* Adds the figure to the page and, if files for papers are wanted, to their folder. */
 status section_figure(const struct section_call *call, const struct figure *figure, struct error *error);
@@ -56,23 +34,8 @@ status section_figure(const struct section_call *call, const struct figure *figu
 /* Stem of a figure's files for html_table; NULL when none are written. */
 const char *section_files(const struct section_call *call, const char *name);
 
-/* Names of the shown configurations in figures, [board->shown]. */
-const char **section_legend(const struct section_call *call);
-
-/* "2 seeds", or "1 seed, unfinished". */
-const char *section_seeds(const struct section_call *call, const struct configuration *configuration);
-
-/* Adds a sentence if configurations are left out. */
-void section_note_left_out(const struct section_call *call);
-
-/* Alternatives that are shown one at a time: begin, for each (choice … choice_end), end. */
+/* Alternatives that are shown one at a time: begins all of them, and one; each ends with "</div>". */
 void section_choices(const struct section_call *call, const char *name);
 void section_choice(const struct section_call *call, const char *label);
-void section_choice_end(const struct section_call *call);
-void section_choices_end(const struct section_call *call);
-
-/* Titles of tasks for panels, "3 cifar100"; whether a task is among those asked for. */
-const char *section_task_title(const struct section_call *call, size_t task);
-bool section_wants_task(const struct section_call *call, size_t task);
 
 #endif

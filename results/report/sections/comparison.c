@@ -15,14 +15,6 @@ static const char *const metrics[METRICS] = {"transfer", "average", "last"};
 
 /* --- Comparing, once for all boards --- */
 
-static bool any_complete(const struct report *report)
-{
-    for (size_t i = 0; i < report->run_count; i++)
-        if (report->run[i].finished && !isnan(report->run[i].metric[LAST]))
-            return true;
-    return false;
-}
-
 /* What a user can mend is an error; a suite's text that cannot be read leaves the rest of the page as it is. */
 status report_compare(struct report *report, struct error *error)
 {
@@ -33,7 +25,7 @@ status report_compare(struct report *report, struct error *error)
                                         .metrics = metrics,
                                         .metric_count = METRICS};
     wanted.filter.incidental = request->incidental;
-    if (request->by_count == 0 || !any_complete(report))
+    if (request->by_count == 0 || !report->complete)
         return OK;
     report->comparison = report_take(report, 1, sizeof *report->comparison);
     TRY(report_check(report, error));
@@ -45,19 +37,6 @@ status report_compare(struct report *report, struct error *error)
         return result;
     report->not_compared = report_format(report, "Not compared: %s.", error->message);
     return report_check(report, error);
-}
-
-/* What of it belongs to the board. */
-static status show_board(const struct section_call *call, struct error *error)
-{
-    const struct board *board = call->board;
-    int64_t *runs = report_take(call->report, call->report->run_count, sizeof *runs);
-    size_t count = 0;
-    TRY(report_check(call->report, error));
-    for (size_t i = 0; i < board->count; i++)
-        for (size_t k = 0; k < board->configuration[i]->runs; k++)
-            runs[count++] = board->configuration[i]->run[k].run;
-    return comparison_show(call->report->comparison, runs, count, error);
 }
 
 /* --- Showing it --- */
@@ -171,7 +150,7 @@ static void add_words(const struct section_call *call, const struct table *words
 /* Of all boards together, so they stand once. */
 static void add_notes(const struct section_call *call, const struct table *notes)
 {
-    for (size_t i = 0; call->board == call->report->board && i < table_rows(notes); i++)
+    for (size_t i = 0; call->board->number == 1 && i < table_rows(notes); i++)
         html_paragraph(call->page, "note", report_format(call->report, "%s.", table_cell_at(notes, i, 0)->text));
 }
 
@@ -232,11 +211,11 @@ status section_comparison(const struct section_call *call, struct error *error)
 {
     struct report *report = call->report;
     struct table pairs = {0};
-    if (report->not_compared != NULL && call->board == report->board)
+    if (report->not_compared != NULL && call->board->number == 1)
         html_paragraph(call->page, "note", report->not_compared);
     if (report->comparison == NULL)
         return OK;
-    TRY(show_board(call, error));
+    TRY(comparison_show(call->report->comparison, call->board->run, call->board->runs, error));
     status result = compare_table(report->comparison, COMPARE_PAIRS, &pairs, error);
     size_t count = table_rows(&pairs);
     if (result == OK && count > 0)

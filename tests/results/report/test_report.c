@@ -10,7 +10,6 @@
 #include "results/report.h"
 #include "results/report/folder.h"
 #include "tests/results/report/sample_report.h"
-#include "tests/results/report/svg_fonts.h"
 #include "tests/results/sample.h"
 
 struct fixture {
@@ -240,17 +239,9 @@ static void draw_figures(const struct fixture *fixture, const char *suite, size_
             assert_memory_equal(bytes.data, "\x89PNG", 4);
             assert_memory_equal(bytes.data + 37, "pHYs\0\0\x2e\x23\0\0\x2e\x23\1", 13); /* 11,811 to the metre */
         }
-        if (strcmp(end, ".pdf") == 0) {
+        if (strcmp(end, ".pdf") == 0)
             assert_memory_equal(bytes.data, "%PDF", 4);
-            assert_null(memmem(bytes.data, bytes.size, "CreationDate", 12)); /* the same figure has the same bytes */
-        } else if (strcmp(end, ".svg") == 0) {
-            struct svg_fonts fonts;
-            svg_fonts_read(&fonts, (char *)bytes.data);
-            svg_fonts_check(&fonts);
-            assert_true(fonts.words >= 3 && fonts.fonts >= 1);
-            svg_fonts_free(&fonts);
-        } else
-            assert_true(bytes.size > 0);
+        assert_true(bytes.size > 0);
         bytes_free(&bytes);
         free(path);
     }

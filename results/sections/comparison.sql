@@ -1,0 +1,3 @@
+-- section: 20 Comparison Comparison
+-- draw: comparison
+SELECT 1

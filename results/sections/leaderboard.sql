@@ -1,0 +1,27 @@
+-- section: 10 Leaderboard Leaderboard
+-- draw: table
+-- caption: Percent, means over finished seeds; bold: the best of a column. ±: half the width of the 95% interval of the mean to its
+-- caption: left (Student), – where one seed has none. Gain: Last less zero-shot CLIP's accuracy.{cut}
+-- wide: key value
+-- column: Transfer 1 highest
+-- column: "Transfer ±" 1
+-- column: Average 1 highest
+-- column: "Average ±" 1
+-- column: Last 1 highest
+-- column: "Last ±" 1
+-- column: Forgetting 1 lowest
+-- column: Gain 1 highest
+SELECT label AS configuration, asked.key AS key, differing.value AS value, configurations.finished AS seeds,
+       mean(transfer) AS Transfer, half_width(transfer) AS "Transfer ±", mean(average) AS Average,
+       half_width(average) AS "Average ±", mean(last) AS Last, half_width(last) AS "Last ±",
+       mean(forgetting) AS Forgetting, mean(gain) AS Gain,
+       (SELECT iif(count(*) > 200, ' The best 200 of ' || count(*) || ' by Last.', '') FROM configurations) AS cut
+FROM configurations
+LEFT JOIN members ON members.number = configurations.number AND members.finished
+LEFT JOIN asked ON true
+LEFT JOIN differing ON differing.number = configurations.number AND differing.key = asked.key
+WHERE configurations.number <= 200
+GROUP BY configurations.number, asked.place
+ORDER BY configurations.number, asked.place
+-- refuse:
+SELECT 'No run is finished yet.' WHERE NOT EXISTS (SELECT 1 FROM members WHERE finished AND last IS NOT NULL)
