@@ -277,9 +277,10 @@ static status add_dataset(const struct reading *r, size_t k, size_t count, struc
     bool cut = r->settings->split.cut != CUT_NONE;
     struct task_settings s;
     settings_of_task(&s, r->suite, options_list_item(suite_options(r->suite, "data"), "order", k));
-    if (r->experiment != NULL && !cut && r->settings->shots == 0)
+    if (r->experiment != NULL && !cut && r->settings->shots == 0) {
         add_survey(r, (int64_t)k, r->experiment->data.tasks[k].dataset, &r->experiment->data.tasks[k].survey);
-    return OK;
+        return OK;
+    }
     return survey_again(r, cut ? -1 : (int64_t)k, &s, &(struct surveyor_subject){s.name, k + 1, count}, error);
 }
 
@@ -343,7 +344,6 @@ void inputs_key(const struct suite *suite, char key[DIGEST_SIZE])
         text_add(&text, "%s:\n", name);
         add_options(&text, suite_entry(suite, "tasks", name), training);
     }
-
     digest_text(text.data, key);
     text_free(&text);
 }

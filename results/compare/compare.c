@@ -156,7 +156,7 @@ static status forget(struct store *store, struct error *error)
     struct table table = {0};
     status result = query_sql(store,
                               "SELECT coalesce(group_concat('DROP ' || type || ' temp.' || name, ';'), '') "
-                              "FROM temp.sqlite_master WHERE name IN ('request', 'only_group', 'note', 'board', "
+                              "FROM temp.sqlite_master WHERE name IN ('request', 'only_group', 'note', 'on_board', "
                               "'compared', 'configuration', 'told', 'apart', 'dataset', 'measured', 'metric', 'words', "
                               "'looked', 'bounds', 'imaged', 'discordance', 'shown', 'left_out', 'varied', 'context', "
                               "'observed', 'sample', 'has', 'planned', 'two', 'difference', 'tested', 'pair', "
@@ -228,13 +228,13 @@ status comparison_show(struct comparison *comparison, const int64_t *runs, size_
 {
     struct store *store = comparison->store;
     int64_t contexts = 0, groups = 0;
-    TRY(database_execute(store->database, "DELETE FROM shown; DELETE FROM board", error));
+    TRY(database_execute(store->database, "DELETE FROM shown; DELETE FROM on_board", error));
     for (size_t i = 0; i < count; i++)
-        TRY(database_run(store->database, "INSERT OR IGNORE INTO board VALUES (?1)", VALUES(value_integer(runs[i])),
+        TRY(database_run(store->database, "INSERT OR IGNORE INTO on_board VALUES (?1)", VALUES(value_integer(runs[i])),
                          error));
     TRY(database_run(store->database,
                      "INSERT INTO shown SELECT grp, context, dense_rank() OVER (ORDER BY context), name FROM "
-                     "configuration AS c WHERE ?1 OR EXISTS (SELECT 1 FROM configuration AS earlier JOIN board USING "
+                     "configuration AS c WHERE ?1 OR EXISTS (SELECT 1 FROM configuration AS earlier JOIN on_board USING "
                      "(run) WHERE earlier.context = c.context AND earlier.grp <= c.grp)",
                      VALUES(value_integer(runs == NULL)), error));
     TRY(database_integer(store->database, "SELECT coalesce(max(number), 0) FROM shown", &contexts, error));
