@@ -1,7 +1,6 @@
 #include "results/report/picture.h"
 
 #include <cairo-pdf.h>
-#include <cairo-svg.h>
 #include <librsvg/rsvg.h>
 #include <math.h>
 #include <png.h>
@@ -150,9 +149,7 @@ static status write_text(const char *folder, const char *stem, const char *end, 
 {
     char *path = path_format("%s/%s.%s", folder, stem, end);
     struct file_writer writer;
-    status result = path == NULL || text->failed
-                        ? error_set(error, ERROR_MEMORY, "%s: no memory for figure %s", folder, stem)
-                        : file_writer_open_one_of_many(&writer, path, error);
+    status result = file_writer_open_one_of_many(&writer, path, error);
     NEXT(result, file_writer_write(&writer, text->data, text->size, error));
     NEXT(result, file_writer_close(&writer, error));
     free(path);
@@ -195,33 +192,16 @@ static cairo_status_t take(void *closure, const unsigned char *bytes, unsigned s
     return text->failed ? CAIRO_STATUS_NO_MEMORY : CAIRO_STATUS_SUCCESS;
 }
 
-/* The same figure, the same bytes: cairo names an SVG's first element by the number of surfaces that were made before. */
-static void drop_number(struct text *svg)
-{
-    static const char name[] = "id=\"surface";
-    char *number = svg->failed || svg->size == 0 ? NULL : strstr(svg->data, name);
-    if (number == NULL)
-        return;
-    number += strlen(name);
-    size_t digits = strspn(number, "0123456789");
-    memmove(number, number + digits, svg->size - (size_t)(number - svg->data) - digits);
-    svg->size -= digits;
-}
-
-static status write_vector(const struct picture *picture, const char *end, struct error *error)
+/* Without a date: the same figure, the same bytes. */
+static status write_pdf(const struct picture *picture, struct error *error)
 {
     struct text file = {0};
-    bool pdf = strcmp(end, "pdf") == 0;
-    cairo_surface_t *surface = (pdf ? cairo_pdf_surface_create_for_stream : cairo_svg_surface_create_for_stream)(
-        take, &file, picture->width, picture->height);
-    if (pdf)
-        cairo_pdf_surface_set_metadata(surface, CAIRO_PDF_METADATA_CREATE_DATE, NULL);
+    cairo_surface_t *surface = cairo_pdf_surface_create_for_stream(take, &file, picture->width, picture->height);
+    cairo_pdf_surface_set_metadata(surface, CAIRO_PDF_METADATA_CREATE_DATE, NULL);
     status result = render(picture, surface, 1, error);
     cairo_surface_finish(surface);
     cairo_surface_destroy(surface);
-    if (!pdf)
-        drop_number(&file);
-    NEXT(result, write_text(picture->folder, picture->stem, end, &file, error));
+    NEXT(result, write_text(picture->folder, picture->stem, "pdf", &file, error));
     text_free(&file);
     return result;
 }
@@ -282,20 +262,20 @@ static status write_width(const char *folder, const struct figure *figure, enum 
     struct text svg = {0};
     char *stem = path_format("%s%s", figure->name, widths[width].suffix);
     picture_svg(&svg, figure, width);
-    struct picture picture = {.folder = folder, .stem = stem};
-    picture.document =
-        stem == NULL || svg.failed ? NULL : rsvg_handle_new_from_data((const guint8 *)svg.data, svg.size, NULL);
-    text_free(&svg);
-    status result =
-        picture.document != NULL ? OK : error_set(error, ERROR_MEMORY, "no memory for figure %s", figure->name);
+    struct picture picture = {.folder = folder,
+                              .stem = stem,
+                              .document = rsvg_handle_new_from_data((const guint8 *)svg.data, svg.size, NULL)};
+    status result = write_text(folder, stem, "svg", &svg, error);
+    if (result == OK && picture.document == NULL)
+        result = error_set(error, ERROR_MEMORY, "no memory for figure %s", figure->name);
     if (result == OK) {
         rsvg_handle_set_dpi(picture.document, 72); /* its pixels are points */
         rsvg_handle_get_intrinsic_size_in_pixels(picture.document, &picture.width, &picture.height);
         result = write_bitmap(&picture, error);
-        NEXT(result, write_vector(&picture, "pdf", error));
-        NEXT(result, write_vector(&picture, "svg", error));
-        g_object_unref(picture.document);
+        NEXT(result, write_pdf(&picture, error));
     }
+    if (picture.document != NULL)
+        g_object_unref(picture.document);
     free(stem);
     return result;
 }

@@ -1,5 +1,5 @@
-/* Figures as files for papers, in the width of one column (NAME-column) and of two (NAME): PDF, SVG, and PNG with 300 dpi,
- * all of them drawn by cairo, which puts the glyphs of the words into PDF and SVG.
+/* Figures as files for papers, in the width of one column (NAME-column) and of two (NAME): SVG, whose words are text in the
+ * viewer's sans-serif, and of it, drawn by cairo, PDF with the glyphs of its words and PNG with 300 dpi.
  *
  *     TRY(picture_write("report/figures", figure, error));      // and NAME.dat, the numbers, NAME.txt, a caption
  */
