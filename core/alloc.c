@@ -10,7 +10,8 @@ static void *given(void *memory, size_t size)
 {
     if (memory != NULL)
         return memory;
-    fprintf(stderr, "mtil: error: the system has no memory for another %zu bytes; end other programs, or raise the limit\n",
+    fprintf(stderr,
+            "mtil: error: the system has no memory for another %zu bytes; end other programs, or raise the limit\n",
             size);
     _exit(EXIT_FAILURE);
 }

@@ -232,11 +232,12 @@ status comparison_show(struct comparison *comparison, const int64_t *runs, size_
     for (size_t i = 0; i < count; i++)
         TRY(database_run(store->database, "INSERT OR IGNORE INTO on_board VALUES (?1)", VALUES(value_integer(runs[i])),
                          error));
-    TRY(database_run(store->database,
-                     "INSERT INTO shown SELECT grp, context, dense_rank() OVER (ORDER BY context), name FROM "
-                     "configuration AS c WHERE ?1 OR EXISTS (SELECT 1 FROM configuration AS earlier JOIN on_board USING "
-                     "(run) WHERE earlier.context = c.context AND earlier.grp <= c.grp)",
-                     VALUES(value_integer(runs == NULL)), error));
+    TRY(database_run(
+        store->database,
+        "INSERT INTO shown SELECT grp, context, dense_rank() OVER (ORDER BY context), name FROM "
+        "configuration AS c WHERE ?1 OR EXISTS (SELECT 1 FROM configuration AS earlier JOIN on_board USING "
+        "(run) WHERE earlier.context = c.context AND earlier.grp <= c.grp)",
+        VALUES(value_integer(runs == NULL)), error));
     TRY(database_integer(store->database, "SELECT coalesce(max(number), 0) FROM shown", &contexts, error));
     TRY(database_integer(store->database, "SELECT count(*) FROM shown", &groups, error));
     comparison->contexts = (size_t)contexts;

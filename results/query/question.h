@@ -61,7 +61,7 @@ struct question {
     size_t columns;
     char *block, *wide_title, *wide_value; /* names of columns; NULL: none */
     char *answer, *instead, *refuse, *note;
-    bool expects_none; /* a check: every row is a fault */
+    bool expects_none;          /* a check: every row is a fault */
     char *shown[QUESTION_KEYS]; /* by enum question_key: how a page shows it; NULL: the head does not say */
 };
 

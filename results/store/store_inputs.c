@@ -10,8 +10,8 @@ status store_add_inputs(struct store *store, int64_t run, const struct input_row
     for (const struct input_row *row = inputs; row < inputs + count; row++)
         TRY(store_add(store, run, "inputs",
                       NAMED({"task", value_integer(row->task)}, {"kind", value_text(row->kind)},
-                          {"path", value_text(row->path)}, {"files", value_integer(row->files)},
-                          {"bytes", value_integer(row->bytes)}, {"digest", value_text(row->digest)}),
+                            {"path", value_text(row->path)}, {"files", value_integer(row->files)},
+                            {"bytes", value_integer(row->bytes)}, {"digest", value_text(row->digest)}),
                       error));
     return OK;
 }

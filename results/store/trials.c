@@ -99,7 +99,7 @@ static status add_task(struct store *store, int64_t run, int64_t trial, const st
         if (choices->counts[i] > 0)
             TRY(store_add(store, run, "trial_choices",
                           NAMED(of[0], of[1], of[2], {"router", value_integer((int64_t)i - 1)},
-                              {"count", value_integer((int64_t)choices->counts[i])}),
+                                {"count", value_integer((int64_t)choices->counts[i])}),
                           error));
     return OK;
 }

@@ -93,7 +93,8 @@ static void heads_say_how_columns_are_shown(void **state)
 static void what_a_head_cannot_say_is_an_error_with_its_line(void **state)
 {
     (void)state;
-    refuse("-- title: x\n-- colour: red\nSELECT 1", "own.sql:2: expected title, column, block, wide or a key of a page");
+    refuse("-- title: x\n-- colour: red\nSELECT 1",
+           "own.sql:2: expected title, column, block, wide or a key of a page");
     refuse("-- column: last bold\nSELECT 1", "own.sql:1: expected once, hidden");
     refuse("-- column:\nSELECT 1", "own.sql:1: expected the name of a column");
     refuse("-- just words\nSELECT 1", "own.sql:1: expected \"-- key: value\" or SQL");
