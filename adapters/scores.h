@@ -19,7 +19,7 @@ struct layer_scores {
     double *values[TOWERS];       /* [tasks, blocks] */
 };
 
-/* All zero. The caller frees, also after a failure. */
+/* All zero. The caller frees. */
 void layer_scores_create(struct layer_scores *scores, size_t tasks, const size_t blocks[TOWERS]);
 void layer_scores_free(struct layer_scores *scores);
 

@@ -1,6 +1,6 @@
 /* Allocations that do not fail: where the system gives no more, the program ends with a message and exit status 1. A run goes
- * on from its resume file to the same bits, so a path back from every small allocation would buy nothing. What may be large
- * (pixels, tensors, arenas) or whose size a file names is allocated with malloc and refused with ERROR_MEMORY. */
+ * on from its resume file to the same bits, so a path back from every small allocation would buy nothing. Arenas,
+ * images and whatever has a size that a file names are refused with ERROR_MEMORY instead. */
 #ifndef MTIL_CORE_ALLOC_H
 #define MTIL_CORE_ALLOC_H
 

@@ -10,13 +10,10 @@
 
 #include <stddef.h>
 
-#include "core/status.h"
-
 /* Grows the array so that item `count` fits. */
 #define GROW(items, count) array_grow(&(items), count, sizeof *(items))
 
 /* items is the address of the array's pointer, whatever its type. */
 void array_grow(void *items, size_t count, size_t size);
-#define ARRAY_GROW(items, count, what, error) ((void)(error), GROW(items, count), OK)
 
 #endif

@@ -24,6 +24,7 @@ void text_add_list(struct text *text, const char *format, va_list arguments)
     va_copy(again, arguments);
     int length = vsnprintf(NULL, 0, format, arguments);
     make_room(text, length > 0 ? (size_t)length : 0);
+    text->data[text->size] = 0;
     if (length >= 0)
         text->size += (size_t)vsnprintf(text->data + text->size, (size_t)length + 1, format, again);
     va_end(again);

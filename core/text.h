@@ -2,7 +2,6 @@
  *
  *     struct text text = {0};
  *     text_add(&text, "task %zu of %zu", k, count);
- *     if (text.failed) ...                           // out of memory at any point; data is then NULL
  *     text_free(&text);
  */
 #ifndef MTIL_CORE_TEXT_H
@@ -18,7 +17,7 @@
 struct text {
     char *data; /* NUL-terminated once something was added, else NULL */
     size_t size, capacity;
-    bool failed;
+    bool failed; /* never set here: for callers that fill a text and can fail */
 };
 
 void text_add(struct text *text, const char *format, ...) PRINTF_LIKE(2, 3);

@@ -61,21 +61,15 @@ static const struct survey_image *find_same(const struct work *work, const struc
 /* --- findings ----------------------------------------------------------------------------------------------------- */
 
 /* Takes over subject and detail. */
-static status add_finding(struct check *check, struct check_finding finding, struct error *error)
+static void add_finding(struct check *check, struct check_finding finding)
 {
-    if (ARRAY_GROW(check->findings, check->count, "findings", error) != OK || finding.subject == NULL) {
-        free(finding.subject);
-        free(finding.detail);
-        return error_set(error, ERROR_MEMORY, "no memory for a list of %zu findings", check->count);
-    }
+    GROW(check->findings, check->count);
     check->findings[check->count++] = finding;
     check->splits[finding.split].of[finding.kind]++;
-    return OK;
 }
 
 /* Reads the image again for the reason of the failure. */
-static status add_unreadable(struct check *check, const struct work *work, enum split split, size_t item,
-                             struct error *error)
+static void add_unreadable(struct check *check, const struct work *work, enum split split, size_t item)
 {
     struct image image;
     struct error why;
@@ -83,41 +77,36 @@ static status add_unreadable(struct check *check, const struct work *work, enum 
         error_set(&why, ERROR_IO, "could not be read at first, but on a second try");
         image_free(&image);
     }
-    return add_finding(check,
-                       (struct check_finding){CHECK_UNREADABLE, split, dataset_item_name(work->dataset, split, item),
-                                              strdup(why.message)},
-                       error);
+    add_finding(check, (struct check_finding){CHECK_UNREADABLE, split, dataset_item_name(work->dataset, split, item),
+                                              xstrdup(why.message)});
 }
 
-static status add_duplicate(struct check *check, const struct work *work, size_t item, struct error *error)
+static void add_duplicate(struct check *check, const struct work *work, size_t item)
 {
     const struct survey_image *image = &work->images.of[SPLIT_TEST][item], *same = NULL;
     if (image->state == SURVEY_READABLE)
         same = find_same(work, image);
     if (same == NULL)
-        return OK;
+        return;
     size_t training = (size_t)(same - work->images.of[SPLIT_TRAIN]);
-    return add_finding(check,
-                       (struct check_finding){CHECK_DUPLICATE, SPLIT_TEST,
-                                              dataset_item_name(work->dataset, SPLIT_TEST, item),
-                                              dataset_item_name(work->dataset, SPLIT_TRAIN, training)},
-                       error);
+    add_finding(check,
+                (struct check_finding){CHECK_DUPLICATE, SPLIT_TEST, dataset_item_name(work->dataset, SPLIT_TEST, item),
+                                       dataset_item_name(work->dataset, SPLIT_TRAIN, training)});
 }
 
-static status add_image_findings(struct check *check, const struct work *work, enum split split, struct error *error)
+static void add_image_findings(struct check *check, const struct work *work, enum split split)
 {
     size_t images = dataset_size(work->dataset, split);
     const char *file;
     for (size_t i = 0; (file = dataset_missing_file(work->dataset, split, i)) != NULL; i++)
-        TRY(add_finding(check, (struct check_finding){CHECK_MISSING, split, strdup(file), NULL}, error));
+        add_finding(check, (struct check_finding){CHECK_MISSING, split, xstrdup(file), NULL});
     for (size_t i = 0; i < images; i++)
         if (work->images.of[split][i].state != SURVEY_READABLE)
-            TRY(add_unreadable(check, work, split, i, error));
+            add_unreadable(check, work, split, i);
     for (size_t i = 0; split == SPLIT_TEST && i < images; i++)
-        TRY(add_duplicate(check, work, i, error));
+        add_duplicate(check, work, i);
     for (size_t i = 0; split == SPLIT_TRAIN && (file = dataset_left_out(work->dataset, i)) != NULL; i++)
-        TRY(add_finding(check, (struct check_finding){CHECK_LEFT_OUT, split, strdup(file), NULL}, error));
-    return OK;
+        add_finding(check, (struct check_finding){CHECK_LEFT_OUT, split, xstrdup(file), NULL});
 }
 
 static int compare_counts(const void *a, const void *b)
@@ -126,19 +115,17 @@ static int compare_counts(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static status check_balance(struct check *check, const struct dataset *dataset, enum split split, struct error *error)
+static void check_balance(struct check *check, const struct dataset *dataset, enum split split)
 {
     struct check_split *balance = &check->splits[split];
     size_t classes = dataset_classes(dataset), *counts = xcalloc(classes + 1, sizeof *counts);
     balance->images = dataset_size(dataset, split);
     for (size_t i = 0; i < balance->images; i++)
         counts[dataset_label(dataset, split, i)]++;
-    status result = OK;
-    for (size_t i = 0; result == OK && i < classes; i++)
+    for (size_t i = 0; i < classes; i++)
         if (counts[i] == 0)
-            result = add_finding(
-                check, (struct check_finding){CHECK_EMPTY_CLASS, split, strdup(dataset_class_name(dataset, i)), NULL},
-                error);
+            add_finding(
+                check, (struct check_finding){CHECK_EMPTY_CLASS, split, xstrdup(dataset_class_name(dataset, i)), NULL});
     qsort(counts, classes, sizeof *counts, compare_counts);
     if (classes > 0) {
         size_t lower = (classes - 1) / 2, upper = classes / 2;
@@ -147,7 +134,6 @@ static status check_balance(struct check *check, const struct dataset *dataset, 
         balance->median = ((double)counts[lower] + (double)counts[upper]) / 2;
     }
     free(counts);
-    return result;
 }
 
 /* --- the whole ---------------------------------------------------------------------------------------------------- */
@@ -160,19 +146,16 @@ status check_dataset(struct check *check, const struct dataset *dataset, const s
     TRY(survey_images_look(&work.images, dataset, settings, error));
     size_t images = work.images.count;
     sort_train(&work);
-    status result = OK;
-    for (int split = 0; result == OK && split < SPLITS; split++) {
-        result = add_image_findings(check, &work, (enum split)split, error);
-        NEXT(result, check_balance(check, dataset, (enum split)split, error));
+    for (int split = 0; split < SPLITS; split++) {
+        add_image_findings(check, &work, (enum split)split);
+        check_balance(check, dataset, (enum split)split);
         check->splits[split].clipped = survey_images_clipped(&work.images, dataset, (enum split)split);
     }
-    if (result == OK && settings->progress != NULL)
+    if (settings->progress != NULL)
         settings->progress(settings->context, images, images);
     survey_images_free(&work.images);
     free(work.train);
-    if (result != OK)
-        check_free(check);
-    return result;
+    return OK;
 }
 
 void check_free(struct check *check)

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "core/alloc.h"
 #include "core/file.h"
 #include "core/text.h"
 #include "datasets/prompts.h"
@@ -367,7 +368,7 @@ char *dataset_item_name(const struct dataset *dataset, enum split split, size_t 
 {
     const struct dataset_item *item = &dataset->items[split].items[index];
     if (item->file != NULL)
-        return strdup(item->file);
+        return xstrdup(item->file);
     if (item->source >= dataset->source_count)
         return path_format("%s[%u]", dataset->reader->name, item->position);
     const struct raw_images *images = &dataset->sources[item->source];
@@ -417,6 +418,6 @@ char *prompt_format(const char *template, const char *name)
 {
     const char *hole = strstr(template, "{}");
     if (hole == NULL)
-        return strdup(template);
+        return xstrdup(template);
     return path_format("%.*s%s%s", (int)(hole - template), template, name, hole + 2);
 }

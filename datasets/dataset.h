@@ -168,7 +168,7 @@ void dataset_digest_items(const struct dataset *dataset, enum split split, char 
  * frees it. */
 char *dataset_item_name(const struct dataset *dataset, enum split split, size_t index);
 
-/* template with "{}" replaced by name; the caller frees it, NULL when out of memory. */
+/* template with "{}" replaced by name; the caller frees it. */
 char *prompt_format(const char *template, const char *name);
 
 #endif

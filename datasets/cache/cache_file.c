@@ -71,8 +71,10 @@ static status read_index(struct cache_file *file, const struct cache_header *hea
                          struct error *error)
 {
     file->count = (size_t)header->count;
-    file->entries = xmalloc((file->count + 1) * sizeof *file->entries);
-    file->seen = xcalloc(file->count + 1, sizeof *file->seen);
+    file->entries = malloc((file->count + 1) * sizeof *file->entries);
+    file->seen = calloc(file->count + 1, sizeof *file->seen);
+    if (file->entries == NULL || file->seen == NULL)
+        return error_set(error, ERROR_MEMORY, "%s: no memory for its index", path);
     TRY(file_read_at(file->file, path, file->entries, file->count * sizeof *file->entries, CACHE_HEADER, error));
     return check_index(file, header, path, error);
 }

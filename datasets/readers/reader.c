@@ -110,15 +110,9 @@ status dataset_add_file(struct dataset *dataset, struct dataset_items *items, si
 status dataset_add_raw(struct dataset *dataset, enum split split, struct raw_images images, const int32_t *labels,
                        struct error *error)
 {
-    status result = ARRAY_GROW(dataset->sources, dataset->source_count, "files of images", error);
+    GROW(dataset->sources, dataset->source_count);
     images.first = (uint32_t)dataset->items[split].count;
-    if (images.name != NULL)
-        images.name = path_format("%s/%s", dataset->folder, images.name);
-    if (result != OK || images.name == NULL) {
-        images.release(images.owner);
-        free(images.name);
-        return error_set(error, ERROR_MEMORY, "no memory for the images of %s", dataset->reader->name);
-    }
+    images.name = path_format("%s/%s", dataset->folder, images.name);
     dataset->sources[dataset->source_count++] = images;
     for (uint32_t i = 0; i < images.count; i++)
         TRY(dataset_add_item(

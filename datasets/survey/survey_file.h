@@ -48,7 +48,7 @@ struct survey_file {
     struct survey_record *records; /* by name, each name once */
 };
 
-/* "FOLDER/dtd-0123456789abcdef.survey". The caller frees; NULL when out of memory. */
+/* "FOLDER/dtd-0123456789abcdef.survey". The caller frees. */
 char *survey_file_path(const char *folder, const struct survey_label *label);
 struct survey_name survey_name(const char *name);
 

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/alloc.h"
 #include "core/array.h"
 #include "core/file.h"
 #include "harness/config/source.h"
@@ -123,7 +124,7 @@ static const char *alias_of(const struct suite_section *section, const char *nam
 
 static char *whole_key(const struct suite_section *section, const char *key)
 {
-    return *section->name != 0 ? path_format("%s.%s", section->name, key) : strdup(key);
+    return *section->name != 0 ? path_format("%s.%s", section->name, key) : xstrdup(key);
 }
 
 status suite_key_find(char **key, const struct suite_section *sections, const char *name, struct error *error)

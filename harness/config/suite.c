@@ -312,7 +312,7 @@ static char *name_of_file(const char *file)
 {
     const char *slash = strrchr(file, '/');
     const char *name = slash != NULL ? slash + 1 : file, *dot = strrchr(name, '.');
-    return strndup(name, dot != NULL && dot != name ? (size_t)(dot - name) : strlen(name));
+    return xstrndup(name, dot != NULL && dot != name ? (size_t)(dot - name) : strlen(name));
 }
 
 static status build(struct suite *suite, const struct suite_source *source, struct error *error)

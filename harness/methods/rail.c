@@ -110,8 +110,8 @@ status rail_end_task(struct method_run *run, const struct task *task, struct err
 {
     const struct clip_dimensions *d = &run->experiment->model.clip->dimensions;
     size_t n = dataset_size(task->dataset, SPLIT_TRAIN);
-    struct rows rows = {.features = malloc(array_size(n, d->embed * sizeof(float))),
-                        .means = malloc(array_size(n, d->image_width * sizeof(float))),
+    struct rows rows = {.features = xmalloc(array_size(n, d->embed * sizeof(float))),
+                        .means = xmalloc(array_size(n, d->image_width * sizeof(float))),
                         .labels = xmalloc(array_size(n, sizeof(int32_t)))};
     status result = learn(run, task, &rows, n, error);
     free(rows.features);
@@ -166,11 +166,10 @@ status rail_fuse(const struct regression *r, double fusion, size_t first, const 
 {
     size_t learned = r->classes > first ? r->classes - first : 0;
     learned = learned < classes ? learned : classes;
-    struct adapted a = {.items = malloc(array_size(n, sizeof *a.items)),
-                        .features = malloc(array_size(n, r->width * sizeof *a.features)),
+    struct adapted a = {.items = xmalloc(array_size(n, sizeof *a.items)),
+                        .features = xmalloc(array_size(n, r->width * sizeof *a.features)),
                         .scores = xmalloc(array_size(n, (r->classes + 1) * sizeof *a.scores))};
-    status result = OK;
-    for (size_t i = 0; result == OK && i < n; i++) {
+    for (size_t i = 0; i < n; i++) {
         bool is = softmax(scores + i * classes, classes) < learned;
         if (adapted != NULL)
             adapted[i] = is;
@@ -179,7 +178,7 @@ status rail_fuse(const struct regression *r, double fusion, size_t first, const 
         memcpy(a.features + a.count * r->width, features + i * r->width, r->width * sizeof *a.features);
         a.items[a.count++] = i;
     }
-    NEXT(result, mix(r, &a, fusion, first, learned, classes, scores, error));
+    status result = mix(r, &a, fusion, first, learned, classes, scores, error);
     free(a.items);
     free(a.features);
     free(a.scores);

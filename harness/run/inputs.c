@@ -234,8 +234,8 @@ static status add_selector(const struct reading *r, struct error *error)
 static char *dataset_path(const struct dataset *dataset)
 {
     const char *own = dataset_own_folder(dataset);
-    char *path = own != NULL ? path_format("%s/%s", dataset_root(dataset), own) : strdup(dataset_root(dataset)),
-         *whole = path != NULL ? absolute(path) : NULL;
+    char *path = own != NULL ? path_format("%s/%s", dataset_root(dataset), own) : xstrdup(dataset_root(dataset)),
+         *whole = absolute(path);
     free(path);
     return whole;
 }

@@ -37,7 +37,7 @@ void inputs_identify(const struct inputs *inputs, const char *settings_hash, cha
  * same inputs. */
 void inputs_key(const struct suite *suite, char key[DIGEST_SIZE]);
 
-/* "the test images of mnist (/data/MNIST)", for messages. The caller frees; NULL when out of memory. */
+/* "the test images of mnist (/data/MNIST)", for messages. The caller frees. */
 char *inputs_describe(const struct input_row *row, const struct experiment *experiment);
 
 #endif

@@ -252,8 +252,8 @@ static status record_class_experts(const struct recorder *r, int64_t after_task,
 /* The last part of its name, which is the same wherever the dataset lies; the caller frees. */
 static char *file_of(const struct test_set *set, size_t item)
 {
-    char *name = dataset_item_name(set->task->dataset, SPLIT_TEST, item), *slash = name ? strrchr(name, '/') : NULL;
-    char *last = slash != NULL ? strdup(slash + 1) : name;
+    char *name = dataset_item_name(set->task->dataset, SPLIT_TEST, item), *slash = strrchr(name, '/');
+    char *last = slash != NULL ? xstrdup(slash + 1) : name;
     if (slash != NULL)
         free(name);
     return last;

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "adapters/files/adapter_file.h"
+#include "core/alloc.h"
 #include "core/file.h"
 #include "models/files/weights_file.h"
 #include "models/files/weights_shards.h"
@@ -24,7 +25,7 @@ static char *beside_program(const char *file)
     for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
         free(path);
         path = path_format("%s/%s/%s", program, places[i], file);
-        if (path == NULL || file_exists(path))
+        if (file_exists(path))
             return path;
     }
     return path; /* the last candidate; opening it reports what is missing */
@@ -32,18 +33,18 @@ static char *beside_program(const char *file)
 
 char *weights_path(const char *name)
 {
-    return strcmp(name, "mini") == 0 ? beside_program("mini-clip.safetensors") : strdup(name);
+    return strcmp(name, "mini") == 0 ? beside_program("mini-clip.safetensors") : xstrdup(name);
 }
 
 char *vocabulary_path(const char *name)
 {
-    return strcmp(name, "mini") == 0 ? beside_program("mini-vocabulary.txt") : strdup(name);
+    return strcmp(name, "mini") == 0 ? beside_program("mini-vocabulary.txt") : xstrdup(name);
 }
 
 char *weights_name(const char *path)
 {
     const char *slash = strrchr(path, '/'), *name = slash != NULL ? slash + 1 : path, *dot = strrchr(name, '.');
-    return strndup(name, dot != NULL && dot != name ? (size_t)(dot - name) : strlen(name));
+    return xstrndup(name, dot != NULL && dot != name ? (size_t)(dot - name) : strlen(name));
 }
 
 static void add_stamp(struct file_stamp *sum, const struct file_stamp *part)

@@ -204,7 +204,9 @@ status prototypes_keep_rows(const struct kept_rows *kept, const struct passage *
         if (!p->saving) {
             free(kept->rows[k]);
             kept->counts[k] = count;
-            kept->rows[k] = xmalloc(array_size(count + 1, kept->width * sizeof **kept->rows));
+            kept->rows[k] = malloc(array_size(count + 1, kept->width * sizeof **kept->rows));
+            if (kept->rows[k] == NULL)
+                return error_set(error, ERROR_MEMORY, "selector: no memory for %zu rows", kept->counts[k]);
         }
         snprintf(name, sizeof name, "selector.%zu.%s", k, kept->name);
         TRY(passage_host(p, name, SAFETENSOR_F32, count * kept->width, kept->rows[k], error));

@@ -51,7 +51,7 @@ void grid_free(struct grid *grid); /* zeros are allowed */
 const char *grid_value(const struct grid *grid, size_t axis, size_t combination);
 
 /* The combination as overrides of the suite, "merge.policy=none", one per axis; that of the seeds has all of them.
- * [grid->count] texts in overrides, the caller frees each. ERROR_MEMORY leaves nothing to free. */
+ * [grid->count] texts in overrides, the caller frees each. */
 void grid_overrides(const struct grid *grid, size_t combination, char **overrides);
 
 #endif

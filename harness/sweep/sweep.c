@@ -483,7 +483,7 @@ static size_t count_texts(const char *const *texts)
     return count;
 }
 
-/* Overrides except the seeds, then more; all copied. False: no memory. */
+/* Overrides except the seeds, then more; all copied. */
 static void fill_arguments(const struct sweep *sweep, size_t run, char **overrides, const char *const *more,
                            char **arguments)
 {

@@ -71,8 +71,8 @@ void exemplars_herd(const float *features, size_t n, size_t width, size_t count,
 {
     struct herding h = {.n = n,
                         .width = width,
-                        .rows = malloc(array_size(n, width * sizeof(double))),
-                        .mean = calloc(2 * width, sizeof(double)),
+                        .rows = xmalloc(array_size(n, width * sizeof(double))),
+                        .mean = xcalloc(2 * width, sizeof(double)),
                         .picked = xcalloc(n, sizeof(bool))};
     h.sum = h.mean + width;
     normalise_rows(&h, features);
@@ -131,6 +131,9 @@ static status keep_lists(struct exemplars *e, const struct passage *passage, siz
     for (size_t t = 0; passage->saving && t < tasks; t++)
         counts[t] = (int32_t)e->of_task[t].count;
     TRY(passage_host(passage, "exemplars.counts", SAFETENSOR_I32, tasks, counts, error));
+    for (size_t t = 0; t < tasks; t++)
+        if (counts[t] < 0)
+            return error_set(error, ERROR_FORMAT, "resume file: expected a number of exemplars, found %d", counts[t]);
     if (!passage->saving)
         make_room(e, tasks, counts);
     for (size_t t = 0; t < tasks; t++) {
@@ -146,6 +149,9 @@ status exemplars_keep(struct exemplars *e, const struct passage *passage, struct
 {
     int32_t tasks = (int32_t)e->tasks;
     TRY(passage_host(passage, "exemplars.tasks", SAFETENSOR_I32, 1, &tasks, error));
+    if (tasks < 0)
+        return error_set(error, ERROR_FORMAT, "resume file: expected a number of tasks with exemplars, found %d",
+                         tasks);
     if (tasks == 0) {
         exemplars_free(e);
         return OK;

@@ -53,7 +53,8 @@ static status add_path(struct weights_shards *shards, const char *index, const c
     }
     if (result == OK && shards->count == SHARDS_MOST)
         result = error_set(error, ERROR_FORMAT, "%s: names more than %d files", index, SHARDS_MOST);
-    NEXT(result, ARRAY_GROW(shards->paths, shards->count, "files", error));
+    if (result == OK)
+        GROW(shards->paths, shards->count);
     if (result == OK)
         shards->paths[shards->count++] = path;
     else

@@ -309,5 +309,5 @@ status tokenizer_clean(struct text *clean, const char *text, struct error *error
         clean_plain(clean, text, size);
     else
         clean_fully(clean, text, size);
-    return OK;
+    return clean->failed ? error_set(error, ERROR_MEMORY, "no memory to clean a text of %zu bytes", size) : OK;
 }

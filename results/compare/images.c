@@ -117,7 +117,7 @@ static status look(struct looking *l, struct error *error)
         TRY(end_two(l, true, error));
     l->two = two;
     if (l->tasks == 0 || l->task[l->tasks - 1].dataset != dataset) {
-        TRY(ARRAY_GROW(l->task, l->tasks, "tasks of a comparison", error));
+        GROW(l->task, l->tasks);
         l->seeds = (size_t)statement_integer(l->rows, SEEDS);
         l->seed = 0;
         l->task[l->tasks++] = (struct looked_task){dataset, images, calloc(l->seeds, images)};

@@ -22,9 +22,10 @@ static void add_panel(struct text *data, const struct figure *figure, const stru
             add_row(data, series->x[i], series->y[i], series->low ? series->low[i] : (double)NAN,
                     series->low ? series->high[i] : (double)NAN);
     }
-    for (size_t i = 0; panel->value != NULL && i < figure->rows * figure->columns; i++)
-        add_row(data, (double)(i % figure->columns), (double)(i / figure->columns), panel->value[i],
-                panel->framed != NULL && panel->framed[i]);
+    for (size_t i = 0; panel->value != NULL && i < figure->rows * figure->columns; i++) {
+        size_t row = i / figure->columns, column = i % figure->columns;
+        add_row(data, (double)column, (double)row, panel->value[i], panel->framed != NULL && panel->framed[i]);
+    }
     for (size_t i = 0; i < panel->intervals; i++)
         add_row(data, (double)i, panel->interval[i].mean, panel->interval[i].low, panel->interval[i].high);
 }

@@ -119,7 +119,7 @@ static const char *known_label(const struct run_contents *contents, size_t kind,
 static status add_name(struct run_contents *contents, size_t kind, const char *digest, const char *path,
                        struct error *error)
 {
-    TRY(ARRAY_GROW(contents->names, contents->count, "names of contents", error));
+    GROW(contents->names, contents->count);
     struct contents_name name = {.kind = kind, .path = strdup(path)};
     struct text label = {0};
     text_add(&label, "%s", path);

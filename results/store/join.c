@@ -59,7 +59,7 @@ static status copy_run(struct joining *joining, struct run_rows *source, int64_t
     TRY(run_rows_copy(source, run, &joining->target, &number, error));
     struct origin *origin = find_origin(joining, number);
     if (!origin) {
-        TRY(ARRAY_GROW(joining->origin, joining->origins, "runs", error));
+        GROW(joining->origin, joining->origins);
         origin = &joining->origin[joining->origins++];
     }
     *origin = (struct origin){number, source->name};

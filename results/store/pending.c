@@ -13,7 +13,7 @@ static size_t size_of(const struct value *value)
 status pending_add(struct pending *pending, int kind, const struct value *values, size_t count, struct error *error)
 {
     size_t size = sizeof(struct pending_row) + count * sizeof *values;
-    TRY(ARRAY_GROW(pending->rows, pending->count, "rows of results", error));
+    GROW(pending->rows, pending->count);
     for (size_t i = 0; i < count; i++)
         size += size_of(&values[i]) + 1;
     struct pending_row *row = calloc(1, size);

@@ -82,7 +82,7 @@ void unfinished_runs_free(struct unfinished_runs *found)
 static status take_input(void *context, struct statement *row, struct error *error)
 {
     struct unfinished_run *run = context;
-    TRY(ARRAY_GROW(run->inputs, run->input_count, "inputs of a run", error));
+    GROW(run->inputs, run->input_count);
     struct input_row *input = &run->inputs[run->input_count++];
     *input = (struct input_row){
         .task = statement_integer(row, 0), .files = statement_integer(row, 3), .bytes = statement_integer(row, 4)};
@@ -95,7 +95,7 @@ static status take_input(void *context, struct statement *row, struct error *err
 static status take_run(void *context, struct statement *row, struct error *error)
 {
     struct unfinished_runs *found = context;
-    TRY(ARRAY_GROW(found->runs, found->count, "runs", error));
+    GROW(found->runs, found->count);
     struct unfinished_run *run = &found->runs[found->count++];
     *run = (struct unfinished_run){.run = statement_integer(row, 0),
                                    .evaluated = statement_integer(row, 3) != 0,

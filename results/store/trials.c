@@ -21,7 +21,7 @@ static status take_run(void *context, struct statement *row, struct error *error
 static status take_adapters(void *context, struct statement *row, struct error *error)
 {
     struct trial_source *source = context;
-    TRY(ARRAY_GROW(source->adapters, source->count, "adapters of a run", error));
+    GROW(source->adapters, source->count);
     struct trial_adapters *adapters = &source->adapters[source->count++];
     *adapters = (struct trial_adapters){.after_task = statement_integer(row, 0)};
     TRY(statement_copy(row, 1, &adapters->path, error));

@@ -293,18 +293,16 @@ status rehearsal_vocabulary_write(const char *path, const struct rehearsal_data 
     char names[MOST_CLASSES][NAME], **texts = NULL;
     const char *list[MOST_CLASSES];
     size_t count = 0;
-    status result = OK;
     for (size_t k = 0; k < SUITE_DOMAINS; k++) {
         name_classes(k, names, list);
         struct domain domain = domain_of(data, k, list);
         const char *const *templates = prompts_find(kinds[k].name)->templates;
-        for (size_t i = 0; result == OK && i < (size_t)domain.classes; i++) {
-            result = ARRAY_GROW(texts, count, "prompts", error);
-            if (result == OK && (texts[count++] = prompt_of(templates[0], list[i])) == NULL)
-                result = error_set(error, ERROR_MEMORY, "no memory for a prompt");
+        for (size_t i = 0; i < (size_t)domain.classes; i++) {
+            GROW(texts, count);
+            texts[count++] = prompt_of(templates[0], list[i]);
         }
     }
-    NEXT(result, tokenizer_learn((const char *const *)texts, count, MERGES, path, error));
+    status result = tokenizer_learn((const char *const *)texts, count, MERGES, path, error);
     for (size_t i = 0; i < count; i++)
         free(texts[i]);
     free(texts);

@@ -50,7 +50,7 @@ static status out_of_memory(struct error *error)
 
 static status collect_piece(struct learner *learner, const struct piece *piece, struct error *error)
 {
-    TRY(ARRAY_GROW(learner->spans, learner->spans_count, "pieces of text", error));
+    GROW(learner->spans, learner->spans_count);
     learner->spans[learner->spans_count++] = (struct span){learner->text.size, piece->size};
     text_add_bytes(&learner->text, piece->text, piece->size);
     return learner->text.failed ? out_of_memory(error) : OK;

@@ -196,9 +196,11 @@ static status run(const struct command_call *call, struct error *error)
         return error_unknown_word(error, "command line", "shell", call->arguments[0], shells, 1);
     struct text script = {0};
     add_bash(&script);
-    fputs(script.data, call->out);
+    if (!script.failed)
+        fputs(script.data, call->out);
     text_free(&script);
-    return OK;
+    return script.failed ? error_set(error, ERROR_FORMAT, "completion: the program's own questions cannot be read")
+                         : OK;
 }
 
 const struct command command_completion = {

@@ -199,7 +199,7 @@ static status add_tensor(struct search *search, const char *name, const struct p
             search->path, name, shape_text(found.tensor.rank, found.tensor.shape).text,
             shape_text(found.tensor.rank, found.tensor.stride).text, found.tensor.offset, found.storage.elements);
     found.tensor.contiguous = is_contiguous(&found.tensor);
-    TRY(ARRAY_GROW(search->list, search->count, "tensors", search->error));
+    GROW(search->list, search->count);
     found.tensor.name = strdup(name);
     if (found.tensor.name == NULL)
         return error_set(search->error, ERROR_MEMORY, "%s: no memory for a name", search->path);
