@@ -97,7 +97,12 @@ static status read_request(struct request *request, const struct command_call *c
     else if (!request->published)
         return error_set(error, ERROR_ARGUMENT,
                          "command line: query: expected [DATABASE] WHAT, found nothing; see mtil query --help");
-    return is_sql_file(request->what) ? question_read(&request->file, request->what, error) : OK;
+    if (is_sql_file(request->what))
+        TRY(question_read(&request->file, request->what, error));
+    return request->file.shown[ON_PAGE] == NULL
+               ? OK
+               : error_set(error, ERROR_ARGUMENT, "%s: is a section of a page; mtil report --questions FOLDER shows it",
+                           request->what);
 }
 
 static status ask_sql(const struct command_call *call, struct store *store, const char *sql, struct table *table,
@@ -122,7 +127,7 @@ static status ask(const struct command_call *call, struct store *store, const st
         TRY(published_attach(store, error));
     if (question == NULL && has_space(request->what))
         return ask_sql(call, store, request->what, table, error);
-    if (question == NULL)
+    if (question == NULL || (question != &request->file && *question->title == 0)) /* it only answers for others */
         return query_unknown(&request->questions, request->what, error);
     if (filter->by != NULL && !question_uses(&request->questions, question, "asked"))
         return error_set(error, ERROR_ARGUMENT, "command line: query: --by is for leaderboard and merges, found %.60s",

@@ -188,7 +188,9 @@ static status check_where(struct store *store, const struct query_filter *filter
     status result = bind_filter(wanted, filter, error);
     for (bool row; result == OK && (result = statement_step(wanted, &row, error)) == OK && row;) {
         const char *key = statement_text(wanted, 0);
-        result = query_check_key(store, "where", key, error);
+        result = *key == 0
+                     ? error_set(error, ERROR_ARGUMENT, "--where: expected key=value, found \"%.60s\"", filter->where)
+                     : query_check_key(store, "where", key, error);
         if (result == OK && !statement_integer(wanted, 2))
             result = error_set(error, ERROR_ARGUMENT, "%s: --where: no run has %s = %.60s; expected one of: %.300s",
                                store_path(store), key, statement_text(wanted, 1), statement_text(wanted, 3));

@@ -239,6 +239,9 @@ status question_parse(struct question *question, const char *name, const char *w
                         ? OK
                         : error_set(error, ERROR_MEMORY, "%s: out of memory", where);
     NEXT(result, read_head(&head, &text, error));
+    const char *place = question->shown[ON_PAGE];
+    if (result == OK && place != NULL && strspn(place, "0123456789") == 0)
+        result = error_set(error, ERROR_ARGUMENT, "%s: expected \"-- section: NUMBER\", found \"%.60s\"", where, place);
     NEXT(result, include(&whole, where, text, error));
     NEXT(result, read_statements(question, where, whole.data != NULL ? whole.data : "", error));
     text_free(&whole);
@@ -324,7 +327,7 @@ static status add_folder(struct questions *questions, const char *folder, bool p
         char *path = path_format("%s/%s", folder, directory.names[i]);
         result = path != NULL ? question_read(&question, path, error)
                               : error_set(error, ERROR_MEMORY, "%s: out of memory", folder);
-        if (result == OK && page && question.shown[ON_PAGE] == NULL)
+        if (result == OK && page != (question.shown[ON_PAGE] != NULL)) /* a folder has both kinds */
             question_free(&question);
         else if (result == OK)
             result = add(questions, &question, error);

@@ -236,12 +236,28 @@ static const struct kind {
     const char *word;
     enum figure_kind kind;
     void (*fill)(struct builder *b);
+    const char *needs[3]; /* columns */
 } kinds[] = {
-    {"line", FIGURE_LINES, fill_lines},
-    {"heat", FIGURE_HEAT, fill_shades},
-    {"interval", FIGURE_INTERVALS, fill_intervals},
-    {"cells", FIGURE_CELLS, fill_cells},
+    {"line", FIGURE_LINES, fill_lines, {"x", "y"}},
+    {"heat", FIGURE_HEAT, fill_shades, {"value"}},
+    {"interval", FIGURE_INTERVALS, fill_intervals, {"y"}},
+    {"cells", FIGURE_CELLS, fill_cells, {"x", "y"}},
 };
+
+/* Of the line "-- draw: line points 1". */
+static status check_words(const struct part *part, struct error *error)
+{
+    static const char known[] = "line|heat|interval|cells|zero|points|fractions|noisy|own_ranges|printed|wrapped";
+    for (const char *at = part_says(part, ON_DRAW); *at != 0; at += strspn(at, " ")) {
+        char word[32];
+        size_t length = strcspn(at, " ");
+        snprintf(word, sizeof word, "%.*s", (int)length, at);
+        if (!text_has_word(known, word) && strspn(word, "0123456789") != length)
+            return error_set(error, ERROR_ARGUMENT, "draw: expected words of %s, found \"%s\"", known, word);
+        at += length;
+    }
+    return OK;
+}
 
 static void read_head(struct builder *b)
 {
@@ -275,8 +291,12 @@ status part_figure(const struct part *part, struct error *error)
         kind = part_has_word(part, kinds[i].word) ? &kinds[i] : kind;
     if (kind == NULL)
         return error_set(error, ERROR_ARGUMENT,
-                         "question %s: expected \"-- draw: table, line, heat, interval or cells\"",
-                         part->question->name);
+                         "expected \"-- draw: table, line, heat, interval or cells\", found \"%.60s\"",
+                         part_says(part, ON_DRAW) != NULL ? part_says(part, ON_DRAW) : "");
+    for (size_t i = 0; kind->needs[i] != NULL; i++)
+        if (!is_known(&b, kind->needs[i]))
+            return error_set(error, ERROR_ARGUMENT, "draw: %s needs a column %s", kind->word, kind->needs[i]);
+    TRY(check_words(part, error));
     b.figure.kind = kind->kind;
     read_head(&b);
     b.figure.only_file = kind->kind == FIGURE_HEAT && !is_known(&b, "panel");

@@ -40,8 +40,9 @@ status verify_database(struct store *store, struct verification *verification, s
     TRY(database_execute(store->database, "BEGIN", error)); /* one state, though runs may go on */
     status result = check_all(&v, error);
     database_rollback(store->database);
-    if (result == ERROR_FORMAT && error != NULL) {
-        verify_fault(&v, &(struct verify_fault){0, "readable", "file", "all of it", error->message});
+    bool found = table_rows(&verification->faults) > 0; /* a missing table ends the checks that read it */
+    if ((result == ERROR_FORMAT || (result != OK && result != ERROR_STOPPED && found)) && error != NULL) {
+        verify_fault(&v, &(struct verify_fault){0, "readable", "the rest", "checked, too", error->message});
         result = OK;
     }
     if (result == OK && (verification->faults.failed || verification->checked.failed))

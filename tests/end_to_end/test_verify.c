@@ -239,7 +239,10 @@ static const struct edit {
     {"UPDATE artifacts SET digest = NULL WHERE run = 2", "files", "adapters, task -1"},
     {"UPDATE artifacts SET path = '' WHERE run = 2", "files", "adapters, task -1"},
     {"UPDATE artifacts SET digest = (SELECT digest FROM artifacts WHERE run = 1) WHERE run = 2", "files",
+     "seed2/adapters.safetensors"},
+    {"UPDATE artifacts SET path = (SELECT path FROM artifacts WHERE run = 1) WHERE run = 2", "files",
      "adapters, task -1"},
+    {"DROP TABLE merge_effects", "schema", "merge_effects"},
     {"UPDATE artifacts SET bytes = bytes + 1 WHERE run = 2", "files", "seed2/adapters.safetensors"},
     /* the file itself */
     {"DROP VIEW metrics; CREATE VIEW metrics AS SELECT run, avg(transfer) AS transfer, avg(average) AS "
