@@ -1,10 +1,10 @@
 /* Digests that identify the pixels of a split, to detect that something made from them is out of date. */
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "core/alloc.h"
 #include "core/file.h"
+#include "core/stamp.h"
 #include "datasets/readers/reader.h"
 
 bool dataset_has_files(const struct dataset *dataset, enum split split)
@@ -26,17 +26,11 @@ static void add_number(struct digest *digest, uint64_t number)
 /* A missing file gets size and time 0; reading it reports the error. */
 static void add_file(struct digest *digest, const char *root, const char *file)
 {
-    struct stat information = {0};
+    struct file_stamp stamp = {0};
     char *path = path_format("%s/%s", root, file);
-    bool found = stat(path, &information) == 0;
+    add_number(digest, file_stamp_read(&stamp, path, NULL) == OK);
+    digest_add(digest, &stamp, sizeof stamp);
     free(path);
-    add_number(digest, found);
-    add_number(digest, (uint64_t)information.st_size);
-    add_number(digest, (uint64_t)information.st_mtim.tv_sec);
-    add_number(digest, (uint64_t)information.st_mtim.tv_nsec);
-    add_number(digest, (uint64_t)information.st_ctim.tv_sec); /* programs cannot set it */
-    add_number(digest, (uint64_t)information.st_ctim.tv_nsec);
-    add_number(digest, information.st_ino);
 }
 
 static bool is_generated(const struct dataset *dataset, const struct dataset_item *item)

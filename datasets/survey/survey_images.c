@@ -3,73 +3,43 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <time.h>
 
 #include <xxhash.h>
 
-#include "core/arena.h"
+#include "core/alloc.h"
 #include "core/file.h"
+#include "core/seen.h"
 #include "datasets/readers/reader.h"
 
 enum { IMAGES_BETWEEN_SAVES = 4096, SECONDS_BETWEEN_SAVES = 30 };
 
-#define SECOND 1000000000
+#define SECOND INT64_C(1000000000)
 
 struct look {
     struct survey_images *images;
     const struct dataset *dataset;
     const struct survey_settings *settings;
-    struct survey_label label;
-    char *path; /* of the file; NULL: nothing is stored */
-    struct survey_file kept;
-    uint64_t saved; /* time of the last save */
+    struct seen *seen; /* NULL: nothing is stored */
+    int64_t saved;     /* time of the last save */
     enum split split;
     size_t first; /* item of job 0 */
     atomic_size_t done, known;
-    atomic_bool reads, stopped, out_of_memory;
+    atomic_bool reads, stopped;
 };
 
-static int64_t system_clock(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_REALTIME, &now);
-    return (int64_t)now.tv_sec * SECOND + now.tv_nsec;
-}
+/* What is stored of an image. */
+struct kept {
+    uint64_t pixels[2];
+    uint32_t width, height; /* 0: the file cannot be decoded */
+    uint64_t clipped;       /* 0 or 1 */
+};
 
-static uint64_t now(const struct look *look)
+static int64_t now(const struct look *look)
 {
-    return (uint64_t)(look->settings->clock != NULL ? look->settings->clock : system_clock)();
+    return (look->settings->clock != NULL ? look->settings->clock : clock_now)();
 }
 
 /* --- one image ---------------------------------------------------------------------------------------------------- */
-
-static uint64_t nanoseconds(struct timespec time)
-{
-    return (uint64_t)time.tv_sec * SECOND + (uint64_t)time.tv_nsec;
-}
-
-/* Zeros if there is no such file; reading it reports that. */
-static struct survey_stamp stamp_of(const char *path)
-{
-    struct stat found;
-    if (stat(path, &found) != 0)
-        return (struct survey_stamp){0};
-    return (struct survey_stamp){(uint64_t)found.st_size, found.st_ino, nanoseconds(found.st_mtim),
-                                 nanoseconds(found.st_ctim)};
-}
-
-static bool same_stamp(const struct survey_stamp *a, const struct survey_stamp *b)
-{
-    return a->size == b->size && a->inode == b->inode && a->modified == b->modified && a->changed == b->changed;
-}
-
-/* File systems store times with a resolution of two seconds (FAT) or better. */
-static bool is_settled(const struct survey_stamp *stamp, uint64_t now)
-{
-    const int64_t tick = 2 * (int64_t)SECOND;
-    return llabs((int64_t)(now - stamp->modified)) > tick && llabs((int64_t)(now - stamp->changed)) > tick;
-}
 
 static void decode(struct look *look, size_t item, struct survey_image *found)
 {
@@ -90,35 +60,32 @@ static void decode(struct look *look, size_t item, struct survey_image *found)
 
 static bool recall(struct look *look, const char *name, struct survey_image *found)
 {
-    const struct survey_record *record = survey_file_find(&look->kept, survey_name(name));
-    if (record == NULL || !same_stamp(&record->stamp, &found->stamp))
+    struct kept kept;
+    if (!seen_find(look->seen, name, &found->stamp, &kept, sizeof kept))
         return false;
-    found->state = record->width > 0 ? SURVEY_READABLE : SURVEY_BROKEN;
+    found->state = kept.width > 0 ? SURVEY_READABLE : SURVEY_BROKEN;
     found->kept = true;
-    found->width = record->width;
-    found->height = record->height;
-    found->clipped = record->clipped;
-    memcpy(found->pixels, record->pixels, sizeof found->pixels);
+    found->width = kept.width;
+    found->height = kept.height;
+    found->clipped = kept.clipped != 0;
+    memcpy(found->pixels, kept.pixels, sizeof found->pixels);
     return true;
 }
 
+/* Where there is no such file, the stamp is zeros; reading it reports that. */
 static void look_at_file(struct look *look, size_t item, const char *name, struct survey_image *found)
 {
     char *path = path_format("%s/%s", look->dataset->root, name);
-    if (path == NULL) {
-        atomic_store(&look->out_of_memory, true);
-        return;
-    }
-    uint64_t begun = now(look);
-    found->stamp = stamp_of(path);
-    if (recall(look, name, found)) {
+    int64_t begun = now(look);
+    bool there = file_stamp_read(&found->stamp, path, NULL) == OK;
+    if (there && recall(look, name, found)) {
         atomic_fetch_add(&look->known, 1);
     } else {
+        struct file_stamp after = {0};
         atomic_store(&look->reads, true);
         decode(look, item, found);
-        struct survey_stamp after = stamp_of(path);
-        found->settled =
-            found->state != SURVEY_FAILED && same_stamp(&found->stamp, &after) && is_settled(&after, begun);
+        found->settled = there && found->state != SURVEY_FAILED && file_stamp_read(&after, path, NULL) == OK &&
+                         file_stamp_same(&found->stamp, &after) && file_stamp_is_settled(&after, begun);
     }
     free(path);
 }
@@ -163,24 +130,20 @@ static void warn_once(const struct look *look, const struct error *problem)
         *warned = true;
 }
 
-static status find_kept(struct look *look, struct error *error)
+static void open_seen(struct look *look)
 {
     struct error problem;
     char *root = realpath(look->dataset->root, NULL);
-    strncpy(look->label.dataset, dataset_name(look->dataset), sizeof look->label.dataset - 1);
-    strncpy(look->label.root, root != NULL ? root : look->dataset->root, sizeof look->label.root - 1);
-    strncpy(look->label.decoder, image_version(), sizeof look->label.decoder - 1);
-    free(root);
-    look->path = survey_file_path(look->settings->folder, &look->label);
-    if (look->path == NULL)
-        return error_set(error, ERROR_MEMORY, "no memory for a name");
-    if (survey_file_read(&look->kept, look->path, &look->label, &problem) != OK)
+    const struct seen_place place = {.kind = dataset_name(look->dataset),
+                                     .root = root != NULL ? root : look->dataset->root,
+                                     .version = image_version()};
+    if (seen_open(&look->seen, look->settings->folder, &place, &problem) != OK)
         log_warn(look->settings->log, "%s; all images are decoded again", problem.message);
-    return OK;
+    free(root);
 }
 
 /* A record of every image decoded since the last call. Returns the number of records. */
-static size_t gather(const struct look *look, struct survey_record *records)
+static size_t gather(const struct look *look, struct seen_record *records, struct kept *kept)
 {
     size_t count = 0;
     for (int split = 0; split < SPLITS; split++) {
@@ -190,47 +153,29 @@ static size_t gather(const struct look *look, struct survey_record *records)
             if (image->kept || !image->settled)
                 continue;
             image->kept = true;
-            records[count++] = (struct survey_record){.name = survey_name(items->items[i].file),
-                                                      .stamp = image->stamp,
-                                                      .pixels = {image->pixels[0], image->pixels[1]},
-                                                      .width = image->width,
-                                                      .height = image->height & 0x7fffffff,
-                                                      .clipped = image->clipped};
+            kept[count] =
+                (struct kept){{image->pixels[0], image->pixels[1]}, image->width, image->height, image->clipped};
+            records[count] = (struct seen_record){items->items[i].file, image->stamp, &kept[count], sizeof *kept};
+            count++;
         }
     }
     return count;
 }
 
-/* Other processes may have written meanwhile, so the file is read again and merged. */
-static status write_records(struct look *look, struct survey_record *records, size_t count, struct error *error)
-{
-    struct survey_file file;
-    TRY(directory_create(look->settings->folder, error));
-    if (survey_file_read(&file, look->path, &look->label, NULL) != OK) /* reported when it was first read */
-        file = (struct survey_file){0};
-    survey_file_add(&file, records, count);
-    status result = survey_file_write(&file, look->path, &look->label, error);
-    survey_file_free(&file);
-    return result;
-}
-
 static void save(struct look *look)
 {
     struct error problem;
-    struct survey_record *records = NULL;
-    if (look->path == NULL || !atomic_load(&look->reads))
+    if (look->seen == NULL || !atomic_load(&look->reads))
         return;
-    records = malloc(array_size(look->images->count + 1, sizeof *records));
-    status result = records != NULL ? OK : error_set(&problem, ERROR_MEMORY, "%s: no memory", look->path);
-    size_t count = result == OK ? gather(look, records) : 0;
-    if (count > 0)
-        result = write_records(look, records, count, &problem);
-    if (result != OK) {
+    struct seen_record *records = xcalloc(look->images->count + 1, sizeof *records);
+    struct kept *kept = xcalloc(look->images->count + 1, sizeof *kept);
+    if (seen_write(look->seen, records, gather(look, records, kept), &problem) != OK) {
         warn_once(look, &problem);
-        free(look->path);
-        look->path = NULL;
+        seen_close(look->seen);
+        look->seen = NULL;
     }
     free(records);
+    free(kept);
     look->saved = now(look);
 }
 
@@ -257,15 +202,13 @@ static status look_at_all(struct look *look, struct error *error)
         for (look->first = 0; look->first < count; look->first += IMAGES_BETWEEN_SAVES) {
             size_t left = count - look->first;
             run_jobs(look, left < IMAGES_BETWEEN_SAVES ? left : IMAGES_BETWEEN_SAVES);
-            if (now(look) - look->saved > (uint64_t)SECONDS_BETWEEN_SAVES * SECOND)
+            if (now(look) - look->saved > SECONDS_BETWEEN_SAVES * SECOND)
                 save(look);
         }
     }
     save(look);
     look->images->known = atomic_load(&look->known);
     log_debug(look->settings->log, "%s: %zu images, %zu of them known", name, look->images->count, look->images->known);
-    if (atomic_load(&look->out_of_memory))
-        return error_set(error, ERROR_MEMORY, "%s: no memory for a name", name);
     if (atomic_load(&look->stopped))
         return error_set(error, ERROR_STOPPED, "%s: stopped before all images were checked", name);
     return OK;
@@ -297,10 +240,9 @@ status survey_images_look(struct survey_images *images, const struct dataset *da
     struct look look = {.images = images, .dataset = dataset, .settings = settings};
     status result = create_images(images, dataset, error);
     if (result == OK && settings->folder != NULL && has_files(dataset))
-        result = find_kept(&look, error);
+        open_seen(&look);
     NEXT(result, look_at_all(&look, error));
-    survey_file_free(&look.kept);
-    free(look.path);
+    seen_close(look.seen);
     if (result != OK)
         survey_images_free(images);
     return result;

@@ -11,8 +11,8 @@
 #ifndef MTIL_DATASETS_SURVEY_SURVEY_IMAGES_H
 #define MTIL_DATASETS_SURVEY_SURVEY_IMAGES_H
 
+#include "core/stamp.h"
 #include "datasets/survey.h"
-#include "datasets/survey/survey_file.h"
 
 enum survey_state {
     SURVEY_UNSEEN,
@@ -23,12 +23,12 @@ enum survey_state {
 
 struct survey_image {
     enum survey_state state;
-    bool kept;                 /* found in the file, or already written to it */
-    bool settled;              /* may be stored */
-    uint32_t width, height;    /* of a readable one */
-    bool clipped;              /* as in struct image */
-    uint64_t pixels[2];        /* XXH3 of [height, width, 3] */
-    struct survey_stamp stamp; /* of its file */
+    bool kept;               /* found in the file, or already written to it */
+    bool settled;            /* may be stored */
+    uint32_t width, height;  /* of a readable one */
+    bool clipped;            /* as in struct image */
+    uint64_t pixels[2];      /* XXH3 of [height, width, 3] */
+    struct file_stamp stamp; /* of its file */
 };
 
 struct survey_images {

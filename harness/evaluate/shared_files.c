@@ -7,9 +7,10 @@
 #include <unistd.h>
 
 #include "core/alloc.h"
+#include "core/array.h"
 #include "core/file.h"
+#include "core/seen.h"
 #include "core/text.h"
-#include "datasets/survey/survey_file.h"
 #include "harness/run/archive.h"
 #include "harness/run/file_digest.h"
 
@@ -32,51 +33,11 @@ static void describe_features(struct shared_file *file)
     archive_close(archive);
 }
 
-static void describe_survey(struct shared_file *file)
-{
-    struct survey_label label;
-    if (survey_file_describe(file->path, &label, &file->images, NULL) != OK)
-        return;
-    file->dataset = strdup(label.dataset);
-    file->root = strdup(label.root);
-}
-
-static void describe_digest(struct shared_file *file)
-{
-    struct bytes bytes;
-    if (file_read(file->path, FILE_DIGEST_LONGEST, &bytes, NULL) != OK)
-        return;
-    file->root = strndup((const char *)bytes.data, strcspn((const char *)bytes.data, "\n"));
-    bytes_free(&bytes);
-}
-
 /* Files being written have more characters after the extension. */
-static const struct kind {
-    const char *ending, *name;
-    void (*describe)(struct shared_file *file);
-} kinds[] = {{SHARED_FILE_ENDING, "features", describe_features},
-             {SURVEY_FILE_ENDING, "survey", describe_survey},
-             {FILE_DIGEST_ENDING, "digest", describe_digest}};
-
-static const struct kind *kind_of(const char *name)
+static bool is_features(const char *name)
 {
-    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
-        const char *ending = strstr(name, kinds[i].ending);
-        if (ending != NULL && strcmp(ending, kinds[i].ending) == 0)
-            return &kinds[i];
-    }
-    return NULL;
-}
-
-static void describe(struct shared_file *file, const struct kind *kind)
-{
-    struct stat information;
-    file->kind = kind->name;
-    if (stat(file->path, &information) == 0) {
-        file->bytes = (uint64_t)information.st_size;
-        file->used = information.st_mtime;
-    }
-    kind->describe(file);
+    const char *ending = strstr(name, SHARED_FILE_ENDING);
+    return ending != NULL && strcmp(ending, SHARED_FILE_ENDING) == 0;
 }
 
 static void free_file(struct shared_file *file)
@@ -94,18 +55,35 @@ void shared_files_free(struct shared_files *list)
     *list = (struct shared_files){0};
 }
 
-static void list_names(struct shared_files *list, const char *folder, const struct directory *names)
+static struct shared_file *add_file(struct shared_files *list, const char *folder, const char *name, const char *kind)
 {
-    list->files = xcalloc(names->count + 1, sizeof *list->files);
-    for (size_t i = 0; i < names->count; i++) {
-        const struct kind *kind = kind_of(names->names[i]);
-        if (kind == NULL)
-            continue;
-        struct shared_file *file = &list->files[list->count];
-        file->path = path_format("%s/%s", folder, names->names[i]);
-        list->count++;
-        describe(file, kind);
+    struct stat information;
+    GROW(list->files, list->count);
+    struct shared_file *file = &list->files[list->count++];
+    *file = (struct shared_file){.path = path_format("%s/%s", folder, name), .kind = kind};
+    if (stat(file->path, &information) == 0) {
+        file->bytes = (uint64_t)information.st_size;
+        file->used = information.st_mtime;
     }
+    return file;
+}
+
+/* A line for each place of what was seen; one for the file if it is damaged. */
+static void add_seen(struct shared_files *list, const char *folder)
+{
+    struct seen_listing seen;
+    if (seen_list(&seen, folder, NULL) != OK)
+        add_file(list, folder, SEEN_FILE, "survey");
+    for (size_t i = 0; i < seen.count; i++) {
+        const struct seen_listed *place = &seen.places[i];
+        bool digest = strcmp(place->kind, FILE_DIGEST_KIND) == 0;
+        struct shared_file *file = add_file(list, folder, SEEN_FILE, digest ? FILE_DIGEST_KIND : "survey");
+        file->dataset = digest ? NULL : xstrdup(place->kind);
+        file->root = xstrdup(place->root);
+        file->images = (size_t)place->records;
+        file->bytes = (uint64_t)place->bytes;
+    }
+    seen_listing_free(&seen);
 }
 
 status shared_files_list(struct shared_files *list, const char *folder, struct error *error)
@@ -115,8 +93,11 @@ status shared_files_list(struct shared_files *list, const char *folder, struct e
     if (!file_exists(folder))
         return OK;
     TRY(directory_list(&names, folder, error));
-    list_names(list, folder, &names);
+    for (size_t i = 0; i < names.count; i++)
+        if (is_features(names.names[i]))
+            describe_features(add_file(list, folder, names.names[i], "features"));
     directory_free(&names);
+    add_seen(list, folder);
     return OK;
 }
 
@@ -134,7 +115,7 @@ status shared_files_clear(struct shared_files *removed, const char *folder, cons
     for (size_t i = 0; i < removed->count; i++) {
         struct shared_file file = removed->files[i];
         bool goes = result == OK && is_to_go(&file, resolved != NULL ? resolved : root);
-        if (goes && unlink(file.path) != 0 && errno != ENOENT) {
+        if (goes && strcmp(file.kind, "features") == 0 && unlink(file.path) != 0 && errno != ENOENT) {
             result = error_errno(error, errno, "%s: cannot be removed", file.path);
             goes = false;
         }
@@ -143,6 +124,7 @@ status shared_files_clear(struct shared_files *removed, const char *folder, cons
         else
             free_file(&file);
     }
+    NEXT(result, seen_forget(folder, resolved != NULL ? resolved : root, error));
     free(resolved);
     removed->count = gone;
     if (result != OK)

@@ -1,5 +1,5 @@
-/* The files besides decoded images that runs share in a cache folder: features (shared_features.h), surveys of images
- * (datasets/survey.h) and digests of files (file_digest.h).
+/* What runs share in a cache folder besides decoded images: files of features (shared_features.h), and surveys of images and
+ * digests of files (core/seen.h), a line for each folder or file.
  *
  *     struct shared_files list;
  *     TRY(shared_files_list(&list, folder, error));
@@ -20,8 +20,7 @@
 struct shared_file {
     char *path;
     const char *kind;     /* "features", "survey", "digest" */
-    char *dataset, *root; /* root NULL: the file cannot be read; for a digest root is the digested file, and dataset
-                           * is empty */
+    char *dataset, *root; /* root NULL: it cannot be read; of a digest: the digested file, without a dataset */
     size_t images;
     uint64_t bytes;
     time_t used; /* last written or read by a run */
@@ -29,7 +28,7 @@ struct shared_file {
 
 struct shared_files {
     size_t count;
-    struct shared_file *files; /* by name */
+    struct shared_file *files; /* by name; those of core/seen.h last */
 };
 
 /* A folder that does not exist counts as empty; foreign files are left out. The caller frees; after a failure there

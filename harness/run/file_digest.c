@@ -2,107 +2,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "core/alloc.h"
 #include "core/file.h"
-#include "core/text.h"
-
-#define SECOND 1000000000
-
-/* --- Stamps --- */
-
-static struct file_stamp stamp_of(const struct stat *found)
-{
-    return (struct file_stamp){.size = (uint64_t)found->st_size,
-                               .inode = found->st_ino,
-                               .modified = (int64_t)found->st_mtim.tv_sec * SECOND + found->st_mtim.tv_nsec,
-                               .changed = (int64_t)found->st_ctim.tv_sec * SECOND + found->st_ctim.tv_nsec};
-}
-
-status file_stamp_read(struct file_stamp *stamp, const char *path, struct error *error)
-{
-    struct stat found;
-    if (stat(path, &found) != 0)
-        return error_errno(error, errno, "%s: cannot read its size and times", path);
-    *stamp = stamp_of(&found);
-    return OK;
-}
-
-bool file_stamp_same(const struct file_stamp *a, const struct file_stamp *b)
-{
-    return a->size == b->size && a->inode == b->inode && a->modified == b->modified && a->changed == b->changed;
-}
-
-static int64_t system_clock(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_REALTIME, &now);
-    return (int64_t)now.tv_sec * SECOND + now.tv_nsec;
-}
-
-/* File systems store times with a resolution of two seconds (FAT) or better. */
-static bool is_settled(const struct file_stamp *stamp, int64_t now)
-{
-    const int64_t tick = 2 * (int64_t)SECOND;
-    return llabs(now - stamp->modified) > tick && llabs(now - stamp->changed) > tick;
-}
-
-/* --- Stored digests: path, stamp and digest, and a digest of these lines --- */
-
-static char *kept_path(const char *folder, const char *file)
-{
-    char hash[DIGEST_SIZE];
-    const char *slash = strrchr(file, '/');
-    digest_text(file, hash);
-    return path_format("%s/%.100s-%.16s" FILE_DIGEST_ENDING, folder, slash != NULL ? slash + 1 : file, hash);
-}
-
-static char *describe(const char *file, const struct file_digest *digest)
-{
-    const struct file_stamp *stamp = &digest->stamp;
-    char hash[DIGEST_SIZE];
-    char *lines = path_format("%s\n%" PRIu64 " %" PRIu64 " %" PRId64 " %" PRId64 "\n%s\n", file, stamp->size,
-                              stamp->inode, stamp->modified, stamp->changed, digest->hash);
-    if (lines == NULL)
-        return NULL;
-    digest_text(lines, hash);
-    char *whole = path_format("%s%s\n", lines, hash);
-    free(lines);
-    return whole;
-}
-
-/* Whether the stored text is exactly what would be written for this file with the digest it contains. */
-static bool recall(const char *path, const char *file, struct file_digest *digest)
-{
-    enum { LAST_LINES = 2 * DIGEST_SIZE };
-    struct bytes bytes;
-    if (!file_exists(path) || file_read(path, FILE_DIGEST_LONGEST, &bytes, NULL) != OK)
-        return false;
-    bool known = bytes.size >= LAST_LINES;
-    if (known) {
-        memcpy(digest->hash, bytes.data + bytes.size - LAST_LINES, DIGEST_SIZE - 1);
-        digest->hash[DIGEST_SIZE - 1] = 0;
-        char *expected = describe(file, digest);
-        known = expected != NULL && strcmp(expected, (const char *)bytes.data) == 0;
-        free(expected);
-    }
-    bytes_free(&bytes);
-    return known;
-}
-
-static void keep(const char *folder, const char *path, const char *file, const struct file_digest *digest)
-{
-    char *lines = describe(file, digest);
-    if (lines != NULL && directory_create(folder, NULL) == OK)
-        (void)file_write(path, lines, strlen(lines), NULL);
-    free(lines);
-}
+#include "core/seen.h"
 
 /* --- Reading --- */
 
@@ -141,7 +47,7 @@ static status read_opened(int descriptor, const char *path, struct file_digest *
     TRY(read_all(descriptor, path, digest, settings, error));
     if (fstat(descriptor, &found) != 0)
         return error_errno(error, errno, "%s: cannot read its size and times", path);
-    struct file_stamp after = stamp_of(&found);
+    struct file_stamp after = file_stamp_of(&found);
     if (!file_stamp_same(&after, &digest->stamp))
         return error_set(error, ERROR_IO, "%s: changed while it was read; start again", path);
     return OK;
@@ -158,7 +64,7 @@ static status open_file(const char *path, int *descriptor, struct file_stamp *st
     if (result == OK && !S_ISREG(found.st_mode))
         result = error_set(error, ERROR_FORMAT, "%s: expected a file", path);
     if (result == OK)
-        *stamp = stamp_of(&found);
+        *stamp = file_stamp_of(&found);
     else
         close(*descriptor);
     return result;
@@ -168,23 +74,26 @@ status file_digest_read(struct file_digest *digest, const char *path, const stru
                         struct error *error)
 {
     int descriptor;
+    struct seen *seen;
     *digest = (struct file_digest){0};
     TRY(open_file(path, &descriptor, &digest->stamp, error));
+    char *full = realpath(path, NULL);
     uint64_t kept_from = settings->kept_from > 0 ? settings->kept_from : FILE_DIGEST_LARGE;
-    char *full = realpath(path, NULL), *kept = NULL;
-    if (settings->folder != NULL && full != NULL && digest->stamp.size >= kept_from)
-        kept = kept_path(settings->folder, full);
+    bool kept = full != NULL && digest->stamp.size >= kept_from;
+    const struct seen_place place = {.kind = FILE_DIGEST_KIND, .root = full, .version = "sha256"};
+    (void)seen_open(&seen, kept ? settings->folder : NULL, &place, NULL);
     status result = OK;
-    if (kept != NULL && recall(kept, full, digest)) {
+    if (seen_find(seen, "", &digest->stamp, digest->hash, sizeof digest->hash)) {
         digest->bytes = digest->stamp.size;
     } else {
-        bool settled = is_settled(&digest->stamp, (settings->clock != NULL ? settings->clock : system_clock)());
+        bool settled = file_stamp_is_settled(&digest->stamp, (settings->clock != NULL ? settings->clock : clock_now)());
         result = read_opened(descriptor, path, digest, settings, error);
-        if (result == OK && kept != NULL && settled)
-            keep(settings->folder, kept, full, digest);
+        if (result == OK && settled)
+            (void)seen_write(seen, &(struct seen_record){"", digest->stamp, digest->hash, sizeof digest->hash}, 1,
+                             NULL);
     }
+    seen_close(seen);
     close(descriptor);
     free(full);
-    free(kept);
     return result;
 }

@@ -1,5 +1,5 @@
-/* The digest of a file's contents. The digest of a large file is stored beside the cache, so the file is not read
- * before every run.
+/* The digest of a file's contents. That of a large file is stored (core/seen.h), so that it is not read before every
+ * run.
  *
  *     struct file_digest digest;
  *     TRY(file_digest_read(&digest, path, &(struct file_digest_settings){.folder = folder}, error));
@@ -12,18 +12,9 @@
 #include <stdint.h>
 
 #include "core/digest.h"
-#include "core/status.h"
+#include "core/stamp.h"
 
-#define FILE_DIGEST_ENDING ".digest"
-enum { FILE_DIGEST_LONGEST = 8192 }; /* size limit of a stored digest; its first line is the path */
-
-/* Metadata that changes with a file's contents. Times in nanoseconds since 1970. */
-struct file_stamp {
-    uint64_t size, inode;
-    int64_t modified, changed;
-};
-status file_stamp_read(struct file_stamp *stamp, const char *path, struct error *error);
-bool file_stamp_same(const struct file_stamp *a, const struct file_stamp *b);
+#define FILE_DIGEST_KIND "digest" /* of core/seen.h */
 
 struct file_digest {
     char hash[DIGEST_SIZE];
@@ -33,7 +24,7 @@ struct file_digest {
 
 /* Optional parts may be NULL. */
 struct file_digest_settings {
-    const char *folder; /* where digests are stored */
+    const char *folder; /* of the cache, where digests are stored */
     uint64_t kept_from; /* smallest size of a file whose digest is stored, in bytes; 0: FILE_DIGEST_LARGE */
     void (*progress)(void *context, size_t done, size_t total); /* bytes, of a large file */
     bool (*stopped)(void *context);                             /* ends with ERROR_STOPPED */

@@ -92,34 +92,6 @@ static void what_was_just_written_is_not_kept(void **state)
     tear_down(&f);
 }
 
-static void damage_to_what_is_kept_is_noticed(void **state)
-{
-    (void)state;
-    struct fixture f;
-    struct directory kept;
-    struct bytes bytes;
-    set_up(&f);
-    assert_true(reads(&f, an_hour_later, ABC));
-    assert_int_equal(directory_list(&kept, f.folder, &error), OK);
-    assert_int_equal(kept.count, 1);
-    char *name = path_format("cache/%s", kept.names[0]);
-    assert_int_equal(file_read(scratch_file(&f.scratch, name), FILE_LIMIT, &bytes, &error), OK);
-    for (size_t i = 0; i < bytes.size; i += 7) {
-        bytes.data[i] ^= 1;
-        scratch_write(&f.scratch, name, bytes.data, bytes.size);
-        assert_true(reads(&f, NULL, ABC));
-        scratch_write(&f.scratch, name, bytes.data, i);
-        assert_true(reads(&f, NULL, ABC));
-        bytes.data[i] ^= 1;
-    }
-    scratch_write(&f.scratch, name, bytes.data, bytes.size);
-    assert_false(reads(&f, NULL, ABC));
-    bytes_free(&bytes);
-    free(name);
-    directory_free(&kept);
-    tear_down(&f);
-}
-
 static void a_folder_that_cannot_be_is_no_failure(void **state)
 {
     (void)state;
@@ -158,7 +130,6 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_file_is_read_once),
         cmocka_unit_test(what_was_just_written_is_not_kept),
-        cmocka_unit_test(damage_to_what_is_kept_is_noticed),
         cmocka_unit_test(a_folder_that_cannot_be_is_no_failure),
         cmocka_unit_test(what_is_no_file_is_refused_and_a_stop_ends_it),
     };

@@ -1,0 +1,33 @@
+/* Metadata of a file that changes with its contents.
+ *
+ *     struct file_stamp before, after;
+ *     TRY(file_stamp_read(&before, path, error));
+ *     …
+ *     if (file_stamp_same(&before, &after) && file_stamp_is_settled(&after, begun)) …        // it was not written meanwhile
+ */
+#ifndef MTIL_CORE_STAMP_H
+#define MTIL_CORE_STAMP_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/stat.h>
+
+#include "core/status.h"
+
+/* Times in nanoseconds since 1970. */
+struct file_stamp {
+    uint64_t size, inode;
+    int64_t modified, changed;
+};
+
+struct file_stamp file_stamp_of(const struct stat *found);
+status file_stamp_read(struct file_stamp *stamp, const char *path, struct error *error);
+bool file_stamp_same(const struct file_stamp *a, const struct file_stamp *b);
+
+/* Whether the times are clearly older than now: a write within the same tick of the clock would not change them (git's
+ * racy entries). */
+bool file_stamp_is_settled(const struct file_stamp *stamp, int64_t now);
+
+int64_t clock_now(void); /* nanoseconds since 1970 */
+
+#endif
