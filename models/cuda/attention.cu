@@ -9,6 +9,8 @@
 #include "models/cuda/attention.cuh"
 #include "models/cuda/tensor.cuh"
 
+#include <float.h>
+
 /* Steps of a loop that are unrolled. All of them would cost registers and minutes of compilation. */
 #ifdef __CUDACC__
 #define PRAGMA(text) _Pragma(#text)
@@ -119,11 +121,40 @@ static __device__ inline void load_tile(float *tile, unsigned int count, const s
     }
 }
 
+/* Every fourth value of a tile that this thread has copied, before others read them; visit(place) */
+template <int ROOM, typename Visit> static __device__ inline void visit_own(unsigned int count, Visit visit)
+{
+    UNROLL(1)
+    for (unsigned int i = threadIdx.x; i < count * (ROOM / 4); i += THREADS)
+        visit(i / (ROOM / 4) * (ROOM + PAD) + i % (ROOM / 4) * 4);
+}
+
+/* Values that are not finite become 0, and their keys NaN: a weight of 0 keeps them out of rows that do not see them, and
+ * rows that do are NaN as a whole. */
+template <int ROOM> static __device__ inline void move_infinite(float *key, float *value, unsigned int count)
+{
+    visit_own<ROOM>(count, [=](unsigned int at) {
+        struct floats<4> own = vector_at<4>(value + at);
+        for (int i = 0; i < 4; i++)
+            if (!is_finite(own.value[i]))
+                key[at] = NAN, value[at + i] = 0;
+    });
+}
+
+/* Puts the largest number in place of infinity, so that 0 times it is 0. */
+template <int ROOM> static __device__ inline void limit_tile(float *tile, unsigned int count)
+{
+    visit_own<ROOM>(count, [=](unsigned int at) {
+        for (int i = 0; i < 4; i++)
+            tile[at + i] = fminf(fmaxf(tile[at + i], -FLT_MAX), FLT_MAX);
+    });
+}
+
+/* For what this thread has copied. */
 static __device__ inline void wait_for_tiles()
 {
     cp_async_commit();
     cp_async_wait<0>();
-    __syncthreads();
 }
 
 /* The thread's block of a bᵀ: its rows of a, and b's rows own_lane() + 0, 16, 32 … */
@@ -267,6 +298,9 @@ template <int ROOM> static __global__ void __launch_bounds__(THREADS, ROOM == NA
         load_tile<ROOM>(key, rows, &h, part_of(&h, h.qkv, head, 1), begin);
         load_tile<ROOM>(value, rows, &h, part_of(&h, h.qkv, head, 2), begin);
         wait_for_tiles();
+        if (h.causal)
+            move_infinite<ROOM>(key, value, rows);
+        __syncthreads();
         if (rows == KEYS)
             visit_keys<ROOM, KEYS / LANES>(&h, &s, query, key, value, head, first, begin);
         else
@@ -324,6 +358,15 @@ static __device__ inline void load_queries(struct tiles<ROOM> *t, const struct h
         t->delta[i] = there ? h->delta[from] : 0;
         t->limit[i] = !there ? 0 : h->causal ? position_of(&queries, first + i) + 1 : h->positions;
     }
+}
+
+/* Queries that see infinity show it by lse, those whose dout has it by delta. */
+template <int ROOM> static __device__ inline void limit_queries(struct tiles<ROOM> *t)
+{
+    limit_tile<ROOM>(t->query[0], QUERIES);
+    limit_tile<ROOM>(t->dout[0], QUERIES);
+    for (unsigned int i = threadIdx.x; i < QUERIES; i += THREADS)
+        t->lse[i] = fmaf(0.0f, t->delta[i], t->lse[i]);
 }
 
 /* p_ij = exp(s_ij − lse_i) of the thread's scores */
@@ -411,11 +454,16 @@ static __device__ inline void gradients_of_keys(const struct heads *h, struct ti
     __syncthreads();
     load_tile<ROOM>(t->key[0], C * LANES, h, part_of(h, h->qkv, head, 1), begin);
     load_tile<ROOM>(t->value[0], C * LANES, h, part_of(h, h->qkv, head, 2), begin);
-    bool skips = h->causal && h->rows == NULL;
-    for (unsigned int first = skips ? begin / QUERIES * QUERIES : 0; first < h->queries; first += QUERIES) {
+    unsigned int start = h->causal && h->rows == NULL ? begin / QUERIES * QUERIES : 0;
+    for (unsigned int first = start; first < h->queries; first += QUERIES) {
         __syncthreads();
         load_queries<ROOM>(t, h, head, first);
         wait_for_tiles();
+        if (h->causal) {
+            limit_queries<ROOM>(t);
+            limit_tile<ROOM>(t->key[0], first == start ? C * LANES : 0);
+        }
+        __syncthreads();
         float score[ROWS][C] = {}, slope[ROWS][C] = {};
         dot_rows<ROOM, C>(score, t->query[0], t->key[0]);
         store_probabilities<ROOM, C>(t, begin, h->scale, score);

@@ -98,7 +98,7 @@ template <int TILES> static __device__ inline struct two_rows highest(const floa
 /* Puts 0 in place of values that are not finite; 1 in the half of a pair that had one. */
 static __device__ inline uint32_t take_infinite(uint32_t *pair)
 {
-    uint32_t ones = ((*pair & 0x7f80u) == 0x7f80u ? 1u : 0u) | ((*pair & 0x7f800000u) == 0x7f800000u ? 1u << 16 : 0u);
+    uint32_t ones = infinite_halves(*pair);
     *pair &= ~(ones * 0xffffu);
     return ones;
 }

@@ -74,6 +74,12 @@ static __device__ inline void copy_rows(struct head_row<ROOM> *to, unsigned int 
     }
 }
 
+/* 1 in the halves of a pair that are not finite. */
+static __device__ inline uint32_t infinite_halves(uint32_t pair)
+{
+    return ((pair & 0x7f80u) == 0x7f80u ? 1u : 0u) | ((pair & 0x7f800000u) == 0x7f800000u ? 1u << 16 : 0u);
+}
+
 /* A strip as left operands, straight from memory: for what a warp reads once. */
 template <int ROOM> static __device__ inline void read_strip(uint32_t (*to)[4], struct slice from, unsigned int first)
 {

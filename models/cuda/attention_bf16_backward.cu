@@ -101,6 +101,28 @@ static __device__ inline void copy_chunk(struct queries<ROOM> *to, const struct 
     }
 }
 
+/* Puts the largest number in place of infinity in what this thread has copied, so that 0 times it is 0. */
+template <int ROOM> static __device__ inline void limit_rows(struct head_row<ROOM> *rows, unsigned int count)
+{
+#pragma unroll 1
+    for (unsigned int i = threadIdx.x; i < count * (ROOM / EIGHT); i += blockDim.x) {
+        uint32_t *own = (uint32_t *)&rows[i / (ROOM / EIGHT)].value[i % (ROOM / EIGHT) * EIGHT];
+        for (int j = 0; j < EIGHT / 2; j++) {
+            uint32_t ones = infinite_halves(own[j]);
+            own[j] = (own[j] & ~(ones * 0x7fffu)) | ones * 0x7f7fu;
+        }
+    }
+}
+
+/* Queries that see infinity show it by lse, those whose dout has it by delta. */
+template <int ROOM> static __device__ inline void limit_chunk(struct queries<ROOM> *chunk)
+{
+    limit_rows<ROOM>(chunk->query, CHUNK);
+    limit_rows<ROOM>(chunk->dout, CHUNK);
+    for (unsigned int i = threadIdx.x; i < CHUNK; i += blockDim.x)
+        chunk->lse[i] = fmaf(0.0f, chunk->delta[i], chunk->lse[i]);
+}
+
 /* Whether 16 queries from `query` on come before all keys from `key` on. */
 static __device__ inline bool precede(const struct heads *h, unsigned int query, unsigned int key)
 {
@@ -226,6 +248,17 @@ static __device__ inline void begin_piece(const struct heads *h, const struct di
     cp_async_commit();
 }
 
+/* What has come: the keys with the first queries. */
+template <int ROOM>
+static __device__ inline void limit(const struct division *d, unsigned int first, unsigned int query)
+{
+    for (unsigned int i = 0; i < d->heads && first + i < d->all; i++) {
+        struct places<ROOM> place = places_of<ROOM>(d, i);
+        limit_chunk<ROOM>(&place.chunk[query / CHUNK % 2]);
+        limit_rows<ROOM>(place.keys, query == 0 ? d->strips * STRIP : 0);
+    }
+}
+
 template <int ROOM>
 static __device__ inline void begin_strip(struct strip<ROOM> *s, const struct heads *h, unsigned int head,
                                           unsigned int first)
@@ -283,6 +316,8 @@ static __global__ void __launch_bounds__(most_warps(ROOM) * WARP, 1) gradients(s
             begin_strip<ROOM>(&s, &h, begin + warp / d.strips, piece * keys + warp % d.strips * STRIP);
         for (unsigned int query = 0; query < h.queries; query += CHUNK) {
             cp_async_wait<0>();
+            if (h.causal)
+                limit<ROOM>(&d, begin, query);
             __syncthreads();
             asm volatile("" : "+r"(warp)); /* what follows from it is found again, not held in registers */
             add_chunk<ROOM>(&s, &h, &d, warp, query, piece);
