@@ -1,6 +1,8 @@
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "core/alloc.h"
 #include "models/cpu/cpu.h"
 
 struct attention_run {
@@ -9,6 +11,7 @@ struct attention_run {
     size_t room_values, scratch_values;      /* of a worker: for f32_run, and of all with the matrices behind */
     float scale;                             /* 1/√columns */
     bool causal;
+    const bool *asked; /* as for cpu_seen_keys */
     const float *qkv, *dout;
     float *out, *dqkv, *scratch;
 };
@@ -18,6 +21,59 @@ struct head {
     size_t stride;
 };
 
+static bool is_finite_at(struct matrix m, size_t row, size_t column)
+{
+    if (m.type == TENSOR_F32)
+        return isfinite(row_of(m, row)[column]);
+    return (((const uint16_t *)m.data)[row * m.stride + column] & 0x7f80) != 0x7f80;
+}
+
+static bool is_finite_row(const struct cpu *cpu, struct matrix m, size_t row)
+{
+    if (m.type == TENSOR_F32)
+        return cpu->vector->finite(m.columns, row_of(m, row));
+    unsigned int found = 0;
+    for (size_t j = 0; j < m.columns; j++)
+        found |= !is_finite_at(m, row, j);
+    return !found;
+}
+
+void *cpu_without_infinite(const struct cpu *cpu, struct matrix *m)
+{
+    struct matrix from = *m;
+    size_t row = 0, size = tensor_type_size(from.type);
+    while (row < from.rows && is_finite_row(cpu, from, row))
+        row++;
+    if (row == from.rows)
+        return NULL;
+    m->data = xcalloc(from.rows * from.stride, size); /* as far apart: oneDNN's kernels are chosen by that */
+    for (size_t i = 0; i < from.rows; i++)
+        for (size_t j = 0; j < from.columns; j++)
+            if (is_finite_at(from, i, j))
+                memcpy((char *)m->data + (i * from.stride + j) * size,
+                       (const char *)from.data + (i * from.stride + j) * size, size);
+    return m->data;
+}
+
+void cpu_show_infinite(struct matrix x, bool before, struct matrix out)
+{
+    enum { BF16_NAN = 0x7fc0 };
+    for (size_t i = 0; i < x.rows; i++)
+        for (size_t j = 0; j < x.columns; j++)
+            for (size_t k = before ? 0 : i; !is_finite_at(x, i, j) && k < (before ? i + 1 : x.rows); k++)
+                if (out.type == TENSOR_F32)
+                    row_of(out, k)[j] = NAN;
+                else
+                    ((uint16_t *)out.data)[k * out.stride + j] = BF16_NAN;
+}
+
+static struct matrix rows_of_head(const struct attention_run *run, const float *first, size_t stride)
+{
+    struct matrix m = matrix_rows((float *)first, run->positions, run->columns);
+    m.stride = stride;
+    return m;
+}
+
 static struct head head_of(const struct attention_run *run, size_t job)
 {
     size_t sample = job / run->heads, column = job % run->heads * run->columns;
@@ -25,9 +81,10 @@ static struct head head_of(const struct attention_run *run, size_t job)
     return (struct head){base, base + run->width, base + 2 * run->width, 3 * run->width};
 }
 
-/* p [L, L] = softmax(q kᵀ / √columns), row i over positions 0 … i when causal. oneDNN's kernels differ in the last bit from one
+/* p [L, L] = softmax(q kᵀ / √columns), each row over the keys that it sees. oneDNN's kernels differ in the last bit from one
  * number of positions to another, and a prompt must not know how long the others of its batch are. */
-static void probabilities(const struct attention_run *run, const struct head *head, float *room, float *p)
+static void probabilities(const struct attention_run *run, const struct head *head, size_t sample, float *room,
+                          float *p)
 {
     size_t n = run->positions;
     f32_run(run->cpu,
@@ -44,7 +101,7 @@ static void probabilities(const struct attention_run *run, const struct head *he
                               .scale = 1.0f},
             room);
     for (size_t i = 0; i < n; i++) {
-        size_t seen = run->causal ? i + 1 : n;
+        size_t seen = cpu_seen_keys(run->causal, run->asked, n, sample, i);
         run->cpu->vector->softmax(seen, run->scale, p + i * n, p + i * n);
         memset(p + i * n + seen, 0, (n - seen) * sizeof *p);
     }
@@ -56,75 +113,91 @@ static void attend(void *context, size_t job, size_t worker)
     struct head head = head_of(run, job);
     size_t n = run->positions, sample = job / run->heads, column = job % run->heads * run->columns;
     float *room = run->scratch + worker * run->scratch_values, *p = room + run->room_values;
-    probabilities(run, &head, room, p);
+    struct matrix all = rows_of_head(run, head.value, head.stride), value = all,
+                  out = rows_of_head(run, run->out + sample * n * run->width + column, run->width);
+    void *copy = run->causal ? cpu_without_infinite(run->cpu, &value) : NULL;
+    probabilities(run, &head, sample, room, p);
     f32_run(run->cpu,
             &(struct product){.a = p,
-                              .b = head.value,
-                              .c = run->out + sample * n * run->width + column,
+                              .b = value.data,
+                              .c = out.data,
                               .m = n,
                               .n = run->columns,
                               .k = n,
                               .lda = n,
-                              .ldb = head.stride,
-                              .ldc = run->width,
+                              .ldb = value.stride,
+                              .ldc = out.stride,
                               .scale = 1.0f},
             room);
+    if (copy != NULL)
+        cpu_show_infinite(all, false, out);
+    free(copy);
+}
+
+/* c = w x or wᵀ x of a head, w [L, L] */
+static void multiply(const struct attention_run *run, const float *w, bool transpose, struct matrix x, struct matrix c)
+{
+    product_run(run->cpu, &(struct product){.a = w,
+                                            .b = x.data,
+                                            .c = c.data,
+                                            .m = run->positions,
+                                            .n = run->columns,
+                                            .k = run->positions,
+                                            .lda = run->positions,
+                                            .ldb = x.stride,
+                                            .ldc = c.stride,
+                                            .transpose_a = transpose,
+                                            .scale = 1.0f});
+}
+
+/* ds = p ⊙ (dp − Σ p dp) / √columns, in place of dp */
+static void score_gradients(const struct attention_run *run, size_t sample, const float *p, float *dp)
+{
+    for (size_t i = 0, n = run->positions; i < n; i++, p += n, dp += n) {
+        size_t seen = cpu_seen_keys(run->causal, run->asked, n, sample, i), rest = (n - seen) * sizeof *dp;
+        memset(dp + seen, 0, rest);
+        run->cpu->vector->softmax_backward(n, run->scale, p, dp, dp);
+        memset(dp + seen, 0, rest);
+    }
 }
 
 static void attend_backward(void *context, size_t job, size_t worker)
 {
     const struct attention_run *run = context;
+    const struct cpu *cpu = run->cpu;
     struct head head = head_of(run, job);
     size_t n = run->positions, sample = job / run->heads, column = job % run->heads * run->columns;
-    const float *dout = run->dout + sample * n * run->width + column;
-    float *dquery = run->dqkv + (head.query - run->qkv), *dkey = dquery + run->width, *dvalue = dkey + run->width;
+    struct matrix all = rows_of_head(run, run->dout + sample * n * run->width + column, run->width), dout = all,
+                  query = rows_of_head(run, head.query, head.stride), key = rows_of_head(run, head.key, head.stride),
+                  dquery = rows_of_head(run, run->dqkv + (head.query - run->qkv), head.stride), dkey = dquery,
+                  dvalue = dquery;
     float *room = run->scratch + worker * run->scratch_values, *p = room + run->room_values, *dp = p + n * n;
-    probabilities(run, &head, room, p);
-    product_run(run->cpu, &(struct product){.a = p,
-                                            .b = dout,
-                                            .c = dvalue,
-                                            .m = n,
-                                            .n = run->columns,
-                                            .k = n,
-                                            .lda = n,
-                                            .ldb = run->width,
-                                            .ldc = head.stride,
-                                            .transpose_a = true,
-                                            .scale = 1.0f});
-    product_run(run->cpu, &(struct product){.a = dout,
+    bool masked = run->causal || run->asked != NULL;
+    void *copies[] = {masked ? cpu_without_infinite(cpu, &query) : NULL,
+                      masked ? cpu_without_infinite(cpu, &key) : NULL,
+                      run->causal ? cpu_without_infinite(cpu, &dout) : NULL};
+    dkey.data = (float *)dquery.data + run->width;
+    dvalue.data = (float *)dkey.data + run->width;
+    probabilities(run, &head, sample, room, p);
+    multiply(run, p, true, dout, dvalue);
+    if (copies[2] != NULL)
+        cpu_show_infinite(all, true, dvalue);
+    product_run(run->cpu, &(struct product){.a = all.data,
                                             .b = head.value,
                                             .c = dp,
                                             .m = n,
                                             .n = n,
                                             .k = run->columns,
-                                            .lda = run->width,
+                                            .lda = all.stride,
                                             .ldb = head.stride,
                                             .ldc = n,
                                             .transpose_b = true,
                                             .scale = 1.0f});
-    for (size_t i = 0; i < n; i++)
-        run->cpu->vector->softmax_backward(n, run->scale, p + i * n, dp + i * n, dp + i * n);
-    product_run(run->cpu, &(struct product){.a = dp,
-                                            .b = head.key,
-                                            .c = dquery,
-                                            .m = n,
-                                            .n = run->columns,
-                                            .k = n,
-                                            .lda = n,
-                                            .ldb = head.stride,
-                                            .ldc = head.stride,
-                                            .scale = 1.0f});
-    product_run(run->cpu, &(struct product){.a = dp,
-                                            .b = head.query,
-                                            .c = dkey,
-                                            .m = n,
-                                            .n = run->columns,
-                                            .k = n,
-                                            .lda = n,
-                                            .ldb = head.stride,
-                                            .ldc = head.stride,
-                                            .transpose_a = true,
-                                            .scale = 1.0f});
+    score_gradients(run, sample, p, dp);
+    multiply(run, dp, false, key, dquery);
+    multiply(run, dp, true, query, dkey);
+    for (size_t i = 0; i < 3; i++)
+        free(copies[i]);
 }
 
 static status run_heads(struct attention_run *run, size_t batch, size_t matrices, threads_job job, struct error *error)
@@ -156,15 +229,17 @@ static status attention_of_all(struct cpu *cpu, const struct attention *o, struc
     return run_heads(&run, o->batch, 1, attend, error);
 }
 
-static status attention_backward_of_all(struct cpu *cpu, const struct attention_backward *o, struct error *error)
+static status attention_backward_of_all(struct cpu *cpu, const struct attention_backward *o, const bool *asked,
+                                        struct error *error)
 {
     if (o->type == TENSOR_BF16)
-        return cpu_attention_backward_bf16(cpu, o, error);
+        return cpu_attention_backward_bf16(cpu, o, asked, error);
     struct attention_run run = {.cpu = cpu,
                                 .positions = o->positions,
                                 .width = o->width,
                                 .heads = o->heads,
                                 .causal = o->causal,
+                                .asked = asked,
                                 .qkv = o->qkv,
                                 .dout = o->dout,
                                 .dqkv = o->dqkv};
@@ -212,10 +287,15 @@ status cpu_attention_backward(struct backend *backend, const struct attention_ba
 {
     struct cpu *cpu = cpu_of(backend);
     if (o->rows == NULL)
-        return attention_backward_of_all(cpu, o, error);
+        return attention_backward_of_all(cpu, o, NULL, error);
     struct arena_mark mark = arena_mark(&cpu->scratch);
     struct attention_backward whole = *o;
     struct matrix all;
+    void *asked;
+    TRY(cpu_scratch(cpu, o->batch * o->positions * sizeof(bool), &asked, error));
+    memset(asked, 0, o->batch * o->positions * sizeof(bool));
+    for (size_t i = 0; i < o->batch * o->rows_per_sample; i++)
+        ((bool *)asked)[o->rows[i]] = true;
     TRY(take_all(cpu, o->batch * o->positions, o->width, o->type, &all, error));
     memset(all.data, 0, all.rows * o->width * tensor_type_size(o->type));
     TRY(cpu_scatter_rows(
@@ -224,7 +304,7 @@ status cpu_attention_backward(struct backend *backend, const struct attention_ba
             .x = chosen_rows(o->dout, o->batch * o->rows_per_sample, o->width, o->type), .out = all, .rows = o->rows},
         error));
     whole.dout = all.data;
-    TRY(attention_backward_of_all(cpu, &whole, error));
+    TRY(attention_backward_of_all(cpu, &whole, asked, error));
     arena_release(&cpu->scratch, mark);
     return OK;
 }

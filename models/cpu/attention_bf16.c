@@ -1,6 +1,7 @@
 /* Attention in bf16: the matrices of a head's products are rounded, softmax is in f32. A head's scores are computed BLOCK
  * rows at a time, which stay in the first-level cache until they are rounded. */
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "models/cpu/cpu.h"
@@ -14,6 +15,7 @@ struct attention_run {
     size_t columns_depth;                    /* columns, as padded for depths */
     float scale;                             /* 1/√columns */
     bool causal;
+    const bool *asked;                  /* as for cpu_seen_keys */
     struct matrix qkv, out, dout, dqkv; /* all samples */
     bool far;                           /* what is written (cpu.h) */
     size_t room_bytes;
@@ -155,21 +157,20 @@ static struct head heads_of(const struct attention_run *run, struct matrix qkv, 
                          head_of(run, qkv, job, 2 * run->width)};
 }
 
-/* The number of positions that a row's softmax reads. */
-static size_t seen_by(const struct attention_run *run, size_t row)
+static size_t seen_by(const struct attention_run *run, size_t job, size_t row)
 {
-    return run->causal ? row + 1 : run->positions;
+    return cpu_seen_keys(run->causal, run->asked, run->positions, job / run->heads, row);
 }
 
-/* Rows first … of p = softmax(q kᵀ / √columns), row i over positions 0 … i when causal; keys: kᵀ as prepared. The
+/* Rows first … of p = softmax(q kᵀ / √columns), each over the keys that it sees; keys: kᵀ as prepared. The
  * exponentials stay in room->scores, the inverses of their sums go to `inverse`. */
-static struct matrix probabilities(const struct attention_run *run, const struct room *room, struct matrix query,
-                                   const uint32_t *keys, size_t first, float inverse[BLOCK])
+static struct matrix probabilities(const struct attention_run *run, const struct room *room, size_t job,
+                                   struct matrix query, const uint32_t *keys, size_t first, float inverse[BLOCK])
 {
     size_t n = run->positions, rows = smaller(n - first, BLOCK), depth = run->depth;
     multiply(run, room, rows_from(query, first, rows), keys, n, room->scores, depth);
     for (size_t i = 0; i < rows; i++)
-        inverse[i] = run->cpu->bf16->softmax(seen_by(run, first + i), depth, run->scale, room->scores + i * depth,
+        inverse[i] = run->cpu->bf16->softmax(seen_by(run, job, first + i), depth, run->scale, room->scores + i * depth,
                                              room->p + i * depth);
     return bf16_rows(room->p, rows, depth);
 }
@@ -178,16 +179,20 @@ static void attend(void *context, size_t job, size_t worker)
 {
     const struct attention_run *run = context;
     struct head head = heads_of(run, run->qkv, job);
-    struct matrix out = head_of(run, run->out, job, 0);
+    struct matrix out = head_of(run, run->out, job, 0), value = head.value;
+    void *copy = run->causal ? cpu_without_infinite(run->cpu, &value) : NULL;
     struct room room = room_of(run, worker);
     const uint32_t *keys = prepare_right(run, head.key, true, room.right[0]),
-                   *values = prepare_right(run, head.value, false, room.right[1]);
+                   *values = prepare_right(run, value, false, room.right[1]);
     float inverse[BLOCK];
     for (size_t i = 0; i < run->positions; i += BLOCK) {
-        struct matrix p = probabilities(run, &room, head.query, keys, i, inverse);
+        struct matrix p = probabilities(run, &room, job, head.query, keys, i, inverse);
         multiply_into(run, &room, p, values, rows_from(out, i, p.rows));
     }
     run->cpu->bf16->fence();
+    if (copy != NULL)
+        cpu_show_infinite(head.value, false, out);
+    free(copy);
 }
 
 /* A block's rows [rows ≤ BLOCK, depth] as depths first … of a right operand, zeros where there are none. */
@@ -201,15 +206,15 @@ static void keep_as_right(const struct attention_run *run, uint16_t *block, size
 }
 
 /* dq of the block at `first`, and what the products below need: p and the gradient of the scores */
-static void attend_backward_block(const struct attention_run *run, const struct room *room, const struct head *head,
-                                  size_t first, struct matrix dquery, struct matrix dout)
+static void attend_backward_block(const struct attention_run *run, const struct room *room, size_t job,
+                                  const struct head *head, size_t first, struct matrix dquery, struct matrix dout)
 {
     float inverse[BLOCK];
     size_t depth = run->depth;
-    struct matrix p = probabilities(run, room, head->query, room->right[0], first, inverse);
+    struct matrix p = probabilities(run, room, job, head->query, room->right[0], first, inverse);
     multiply(run, room, rows_from(dout, first, p.rows), room->right[1], run->positions, room->gradients, depth);
     for (size_t i = 0; i < p.rows; i++)
-        run->cpu->bf16->softmax_backward(seen_by(run, first + i), depth, run->scale, inverse[i],
+        run->cpu->bf16->softmax_backward(seen_by(run, job, first + i), depth, run->scale, inverse[i],
                                          room->scores + i * depth, room->gradients + i * depth,
                                          room->dscores + i * depth);
     multiply_into(run, room, bf16_rows(room->dscores, p.rows, depth), room->right[2], rows_from(dquery, first, p.rows));
@@ -236,18 +241,26 @@ static void attend_backward(void *context, size_t job, size_t worker)
 {
     const struct attention_run *run = context;
     struct head head = heads_of(run, run->qkv, job), gradient = heads_of(run, run->dqkv, job);
-    struct matrix dout = head_of(run, run->dout, job, 0);
+    struct matrix dout = head_of(run, run->dout, job, 0), query = head.query, key = head.key, finite = dout;
+    bool masked = run->causal || run->asked != NULL;
+    void *copies[] = {masked ? cpu_without_infinite(run->cpu, &query) : NULL,
+                      masked ? cpu_without_infinite(run->cpu, &key) : NULL,
+                      run->causal ? cpu_without_infinite(run->cpu, &finite) : NULL};
     struct room room = room_of(run, worker);
     prepare_right(run, head.key, true, room.right[0]);
     prepare_right(run, head.value, true, room.right[1]);
-    prepare_right(run, head.key, false, room.right[2]);
-    bf16_pack_left(run->cpu, dout, true, 0, run->columns, room.dout_turned, run->depth);
-    bf16_pack_left(run->cpu, head.query, true, 0, run->columns, room.query_turned, run->depth);
+    prepare_right(run, key, false, room.right[2]);
+    bf16_pack_left(run->cpu, finite, true, 0, run->columns, room.dout_turned, run->depth);
+    bf16_pack_left(run->cpu, query, true, 0, run->columns, room.query_turned, run->depth);
     for (size_t i = 0; i < run->positions; i += BLOCK)
-        attend_backward_block(run, &room, &head, i, gradient.query, dout);
+        attend_backward_block(run, &room, job, &head, i, gradient.query, dout);
     multiply_turned(run, &room, room.dout_turned, room.p_right, gradient.value);
     multiply_turned(run, &room, room.query_turned, room.dscores_right, gradient.key);
     run->cpu->bf16->fence();
+    if (copies[2] != NULL)
+        cpu_show_infinite(dout, true, gradient.value);
+    for (size_t i = 0; i < 3; i++)
+        free(copies[i]);
 }
 
 static status run_heads(struct attention_run *run, size_t batch, threads_job job, struct error *error)
@@ -283,7 +296,8 @@ status cpu_attention_bf16(struct cpu *cpu, const struct attention *o, struct err
     return run_heads(&run, o->batch, attend, error);
 }
 
-status cpu_attention_backward_bf16(struct cpu *cpu, const struct attention_backward *o, struct error *error)
+status cpu_attention_backward_bf16(struct cpu *cpu, const struct attention_backward *o, const bool *asked,
+                                   struct error *error)
 {
     size_t rows = o->batch * o->positions;
     struct attention_run run = {.cpu = cpu,
@@ -291,6 +305,7 @@ status cpu_attention_backward_bf16(struct cpu *cpu, const struct attention_backw
                                 .width = o->width,
                                 .heads = o->heads,
                                 .causal = o->causal,
+                                .asked = asked,
                                 .qkv = bf16_rows(o->qkv, rows, 3 * o->width),
                                 .dout = bf16_rows(o->dout, rows, o->width),
                                 .dqkv = bf16_rows(o->dqkv, rows, 3 * o->width)};

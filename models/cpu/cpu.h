@@ -163,7 +163,23 @@ status cpu_gemm_f32(struct cpu *cpu, const struct gemm *gemm, struct error *erro
 status cpu_gemm_bf16(struct cpu *cpu, const struct gemm *gemm, struct error *error);
 status cpu_grouped_gemm_bf16(struct cpu *cpu, const struct grouped_gemm *gemm, struct error *error);
 status cpu_attention_bf16(struct cpu *cpu, const struct attention *operation, struct error *error);
-status cpu_attention_backward_bf16(struct cpu *cpu, const struct attention_backward *operation, struct error *error);
+status cpu_attention_backward_bf16(struct cpu *cpu, const struct attention_backward *operation, const bool *asked,
+                                   struct error *error);
+
+/* How many keys a row of attention sees, from the first one on; asked: whether its query is asked for, of all positions of all
+ * samples (NULL: each is). */
+static inline size_t cpu_seen_keys(bool causal, const bool *asked, size_t positions, size_t sample, size_t row)
+{
+    if (asked != NULL && !asked[sample * positions + row])
+        return 0;
+    return causal ? row + 1 : positions;
+}
+
+/* What is not seen has a weight of 0, but 0 times infinity is NaN. Takes a copy of m with zeros in place of what is not
+ * finite, to be freed; NULL: all of m is finite. Causal weights times that, or transposed (before), give `out` without what
+ * rows of it see of x: NaN, which cpu_show_infinite writes. */
+void *cpu_without_infinite(const struct cpu *cpu, struct matrix *m);
+void cpu_show_infinite(struct matrix x, bool before, struct matrix out);
 
 /* Opens the backend; see backend_open. */
 status cpu_backend_open(struct backend **backend, size_t threads, enum precision precision, struct error *error);
