@@ -132,8 +132,8 @@ status cuda_bias_as(struct cuda *cuda, enum tensor_type type, bool frozen, const
 /* The copy of a matrix of parameters takes its place; false: there is none, because no memory is left or operations are recorded
  * (weights.cu). */
 bool cuda_copies_find(struct cuda *cuda, struct matrix *matrix);
-/* The copies of what an optimizer is about to change: it writes them too, at values `first` and the `n` after it. Those that
- * find no place here are rounded once more when they are next read. */
+/* The copies of what an optimizer is about to change, from number *next on, as many as a launch takes: it writes them too, at
+ * values `first` and the `n` after it. Past all of them *next is the number of copies. */
 enum { TRAINED_COPIES = 96 };
 struct cuda_trained_copies {
     size_t count;
@@ -142,7 +142,8 @@ struct cuda_trained_copies {
         void *memory;
     } list[TRAINED_COPIES];
 };
-void cuda_copies_list(struct cuda *cuda, const float *values, size_t n, struct cuda_trained_copies *trained);
+void cuda_copies_list(struct cuda *cuda, const float *values, size_t n, size_t *next,
+                      struct cuda_trained_copies *trained);
 void cuda_copies_update(struct cuda *cuda); /* those whose parameters have changed, before a recording reads them */
 void cuda_copies_destroy(struct cuda *cuda);
 void cuda_renew(struct backend *, const float *values, size_t n);

@@ -128,6 +128,15 @@ static __device__ inline bool is_held(const struct step_guard *guard)
     return guard != NULL && guard->held;
 }
 
+/* By the thread of segment s: its copy, if it is one of these. */
+static __device__ inline void find_copy(const uint64_t *offsets, size_t s, struct pieces pieces,
+                                        const struct cuda_trained_copies *trained)
+{
+    for (size_t i = 0; i < trained->count; i++)
+        if (offsets[s] - trained->list[i].first < trained->list[i].n)
+            pieces.copies[s] = (__nv_bfloat16 *)trained->list[i].memory - trained->list[i].first;
+}
+
 /* A thread has a segment: its pieces, its copy, its count of steps, and its bias corrections. */
 static __global__ void begin_update(struct update u, double beta1, double beta2, struct pieces pieces,
                                     struct cuda_trained_copies trained)
@@ -137,9 +146,7 @@ static __global__ void begin_update(struct update u, double beta1, double beta2,
         return;
     list_pieces(u.offsets, s, pieces);
     pieces.copies[s] = NULL;
-    for (size_t i = 0; i < trained.count; i++)
-        if (u.offsets[s] - trained.list[i].first < trained.list[i].n)
-            pieces.copies[s] = (__nv_bfloat16 *)trained.list[i].memory - trained.list[i].first;
+    find_copy(u.offsets, s, pieces, &trained);
     if (is_held(u.guard) || u.flags[u.flag[s]] == 0)
         return;
     double steps = (double)++u.steps[s];
@@ -148,13 +155,25 @@ static __global__ void begin_update(struct update u, double beta1, double beta2,
     pieces.corrections[s] = {(float)(1.0 - pow(beta1, steps)), (float)sqrt(1.0 - pow(beta2, steps))};
 }
 
+static __global__ void find_more_copies(struct update u, struct pieces pieces, struct cuda_trained_copies trained)
+{
+    if (global_thread() < u.segments)
+        find_copy(u.offsets, global_thread(), pieces, &trained);
+}
+
 static status begin(struct cuda *cuda, const struct update *u, double beta1, double beta2, struct pieces *pieces,
                     struct error *error)
 {
     struct cuda_trained_copies trained;
+    unsigned int blocks = blocks_for(u->segments, BLOCK);
+    size_t next = 0;
     TRY(take_pieces(cuda, u->n, u->segments, pieces, error));
-    cuda_copies_list(cuda, u->values, u->n, &trained);
-    CUDA_LAUNCH(cuda, begin_update, blocks_for(u->segments, BLOCK), BLOCK, 0, *u, beta1, beta2, *pieces, trained);
+    cuda_copies_list(cuda, u->values, u->n, &next, &trained);
+    CUDA_LAUNCH(cuda, begin_update, blocks, BLOCK, 0, *u, beta1, beta2, *pieces, trained);
+    while (next < cuda->bf16_copies.count) {
+        cuda_copies_list(cuda, u->values, u->n, &next, &trained);
+        CUDA_LAUNCH(cuda, find_more_copies, blocks, BLOCK, 0, *u, *pieces, trained);
+    }
     return OK;
 }
 

@@ -100,19 +100,16 @@ static void mark(struct cuda_copies *copies, const float *values, size_t n, enum
     }
 }
 
-void cuda_copies_list(struct cuda *cuda, const float *values, size_t n, struct cuda_trained_copies *trained)
+void cuda_copies_list(struct cuda *cuda, const float *values, size_t n, size_t *next,
+                      struct cuda_trained_copies *trained)
 {
     trained->count = 0;
-    for (size_t i = 0; i < cuda->bf16_copies.count; i++) {
-        struct bf16_copy *copy = &cuda->bf16_copies.list[i];
+    for (; *next < cuda->bf16_copies.count && trained->count < TRAINED_COPIES; ++*next) {
+        struct bf16_copy *copy = &cuda->bf16_copies.list[*next];
         const float *first = (const float *)copy->matrix.data;
         if (copy->state != CURRENT || first < values || first >= values + n)
             continue;
-        if (trained->count == TRAINED_COPIES || copy->matrix.stride != copy->matrix.columns ||
-            (uintptr_t)first % 16 != 0) {
-            copy->state = OUTDATED;
-            continue;
-        }
+        assert(copy->matrix.stride == copy->matrix.columns && (uintptr_t)first % 16 == 0); /* as experts.cu has them */
         trained->list[trained->count++] = {(size_t)(first - values), values_of(copy->matrix), copy->memory};
     }
 }
