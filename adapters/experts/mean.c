@@ -30,10 +30,13 @@ status adapters_mean(const struct adapters *adapters, enum tower which, size_t i
     const size_t stacks[EXPERT_PARTS] = {bank->down_weight, bank->down_bias, bank->up_weight, bank->up_bias};
     size_t experts = adapters->settings.experts;
     for (int i = 0; i < EXPERT_PARTS; i++) {
-        if (bank->mean_of != group->version)
-            TRY(mean_of_stack(adapters->backend, parameters_weight(group, stacks[i]).value, experts,
-                              group->list[stacks[i]].size / experts, bank->mean[i], error));
+        size_t n = group->list[stacks[i]].size / experts;
         parts[i] = bank->mean[i];
+        if (bank->mean_of == group->version)
+            continue;
+        adapters->backend->renew(adapters->backend, bank->mean[i], n);
+        TRY(mean_of_stack(adapters->backend, parameters_weight(group, stacks[i]).value, experts, n, bank->mean[i],
+                          error));
     }
     bank->mean_of = group->version;
     return OK;

@@ -6,6 +6,7 @@
 #include "tests/adapters/small_adapters.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 static void gradients_in_the_place_of_the_mlp_match_differences(void **state)
@@ -285,6 +286,35 @@ static void the_mean_is_computed_after_a_change_alone(void **state)
     small_adapters_close(&s, adapters);
 }
 
+/* A backend that keeps copies of experts in bf16 does not answer with those of the mean before. */
+static void the_mean_answers_as_it_is_in_bf16(void **state)
+{
+    (void)state;
+    struct small s;
+    struct adapter_settings settings = small_settings;
+    settings.router = &router_random_uniform;
+    settings.top_k = settings.tasks = 1;
+    if (strcmp(test_backend_name(), "cuda") == 0) /* others may have no bf16 */
+        assert_int_equal(setenv("MTIL_TEST_PRECISION", "bf16", 1), 0);
+    struct adapters *adapters = small_adapters_open(&s, 2, &settings);
+    small_encode(&s);
+    small_loss(&s, true);
+    must(adapters_step(adapters, s.state, &small_rule, &error));
+    small_encode(&s);
+    const struct tensor *features = &s.features[TOWER_IMAGE];
+    const void *found = from_device(&s.d, features->data, tensor_bytes(features));
+    for (size_t b = 0; b < adapters->towers[TOWER_IMAGE].blocks; b++) {
+        float *mean[EXPERT_PARTS];
+        must(adapters_mean(adapters, TOWER_IMAGE, b, mean, &error));
+        for (int i = 0; i < EXPERT_PARTS; i++)
+            s.d.backend->renew(s.d.backend, mean[i], 1);
+    }
+    small_encode(&s);
+    assert_memory_equal(found, from_device(&s.d, features->data, tensor_bytes(features)), tensor_bytes(features));
+    small_adapters_close(&s, adapters);
+    unsetenv("MTIL_TEST_PRECISION");
+}
+
 /* Of the last block the features need few rows. The others are cut into groups with them, so that each has the expert that it
  * has where all are computed. */
 static void rows_that_nobody_needs_are_dealt_out_all_the_same(void **state)
@@ -410,6 +440,7 @@ int main(void)
         cmocka_unit_test(independent_experts_are_mlps_from_scratch),
         cmocka_unit_test(without_a_router_the_mean_of_the_experts_answers),
         cmocka_unit_test(the_mean_is_computed_after_a_change_alone),
+        cmocka_unit_test(the_mean_answers_as_it_is_in_bf16),
         cmocka_unit_test(rows_that_nobody_needs_are_dealt_out_all_the_same),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
