@@ -131,6 +131,9 @@ status adapters_check_start(const struct adapters *adapters, const struct block 
 size_t adapters_values(const struct adapters *adapters);
 size_t adapters_count_values(const struct clip_dimensions *dimensions, const struct adapter_settings *settings);
 
+/* Bytes of the experts' weights in bf16 that a GPU keeps beside them for products; ViT-B/16 with 55 experts: 216,268,800. */
+size_t adapters_rounded_bytes(const struct clip_dimensions *dimensions, const struct adapter_settings *settings);
+
 /* The experts that a sample uses, the shared one included, for models/clip/cost.h. */
 struct cost_experts adapters_cost(const struct clip_dimensions *dimensions, const struct adapter_settings *settings);
 

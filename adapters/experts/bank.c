@@ -9,6 +9,7 @@
 #include "adapters/statistics.h"
 #include "core/alloc.h"
 #include "core/array.h"
+#include "models/experts.h"
 
 /* Update flags of a block: of the experts, of the routers and of the shared expert, whatever the settings. */
 static size_t flags_per_block(const struct adapter_settings *s)
@@ -297,6 +298,22 @@ size_t adapters_count_values(const struct clip_dimensions *n, const struct adapt
                  ((s->experts + s->shared_expert) * expert + matrices * s->tasks * widths[t] * s->experts);
     }
     return total;
+}
+
+size_t adapters_rounded_bytes(const struct clip_dimensions *n, const struct adapter_settings *s)
+{
+    enum { BF16_BYTES = 2 };
+    const struct expert_kind *kind = expert_kind_of(s);
+    size_t widths[TOWERS] = {n->image_width, n->text_width}, bytes = 0,
+           kept = (s->routing == ROUTING_PER_TOKEN ? 0 : s->experts) + s->shared_expert +
+                  (router_kind_of(s)->averages && kind->place == BESIDE_MLP); /* the mean */
+    for (int t = 0; t < TOWERS; t++) {
+        size_t hidden = adapters_hidden(n, s, (enum tower)t);
+        if (experts_go_by_sample(kind->models_activation ? s->activation : kind->activation, widths[t], hidden))
+            bytes +=
+                adapter_place_count_banks(&s->place, n, (enum tower)t) * kept * 2 * hidden * widths[t] * BF16_BYTES;
+    }
+    return bytes;
 }
 
 struct cost_experts adapters_cost(const struct clip_dimensions *n, const struct adapter_settings *s)

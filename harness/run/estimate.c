@@ -110,7 +110,7 @@ static double scoring_cost(const struct experiment *e)
     return cost;
 }
 
-/* Frozen weights in bf16 beside those in f32: the run's model's, and teachers'. */
+/* Weights in bf16 beside those in f32: frozen ones of the run's model and of teachers, and on a GPU experts. */
 static double copied_bytes(const struct experiment *e, size_t teachers)
 {
     const struct clip_dimensions *n = &e->model.clip->dimensions;
@@ -125,6 +125,8 @@ static double copied_bytes(const struct experiment *e, size_t teachers)
         bytes += (double)copied(n, TOWER_IMAGE, above);
     if (!(e->model.groups & GROUP_TEXT_TOWER))
         bytes += (double)copied(n, TOWER_TEXT, above);
+    if (above != NULL && e->model.backend->asynchronous)
+        bytes += (double)adapters_rounded_bytes(n, &e->settings.adapter);
     return bytes + (double)teachers * (double)(copied(n, TOWER_IMAGE, NULL) + copied(n, TOWER_TEXT, NULL));
 }
 

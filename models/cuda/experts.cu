@@ -425,8 +425,7 @@ static bool goes_by_sample(const struct expert_stack_operands *o)
     bool aligned = true;
     for (size_t i = 0; i < sizeof weights / sizeof *weights; i++)
         aligned = aligned && is_aligned(weights[i]);
-    return aligned && !o->tokens && o->activation == ACTIVATION_RELU && o->width % EIGHT == 0 &&
-           o->hidden % EIGHT == 0 && o->hidden <= 128 && o->base % 4 == 0;
+    return aligned && !o->tokens && experts_go_by_sample(o->activation, o->width, o->hidden) && o->base % 4 == 0;
 }
 
 /* The weights are in the operands' type. */

@@ -33,6 +33,27 @@ static void values_of_vit_b_16_are_the_papers(void **state)
     small_adapters_close(&s, adapters);
 }
 
+/* Both weights of an expert in 12 blocks of 768 and 12 of 512; what goes through slots is rounded anew each time. */
+static void bytes_of_experts_in_bf16(void **state)
+{
+    (void)state;
+    struct adapter_settings settings = {.experts = 55, .top_k = 2, .tasks = 11, .bottleneck = 64};
+    const size_t one = 2 * 12 * (2 * 64 * 768 + 2 * 64 * 512);
+    assert_int_equal(adapters_rounded_bytes(&vit_b_16, &settings), 216268800);
+    assert_int_equal(adapters_rounded_bytes(&vit_b_16, &settings), 55 * one);
+    settings.shared_expert = true;
+    assert_int_equal(adapters_rounded_bytes(&vit_b_16, &settings), 56 * one);
+    settings.routing = ROUTING_PER_TOKEN;
+    assert_int_equal(adapters_rounded_bytes(&vit_b_16, &settings), one);
+    settings.bottleneck = 136; /* more than 128 hidden units */
+    assert_int_equal(adapters_rounded_bytes(&vit_b_16, &settings), 0);
+    settings = (struct adapter_settings){
+        .router = &router_random_uniform, .experts = 8, .top_k = 1, .tasks = 1, .bottleneck = 64};
+    assert_int_equal(adapters_rounded_bytes(&vit_b_16, &settings), 9 * one); /* and their mean */
+    settings.kind = &expert_ffn;
+    assert_int_equal(adapters_rounded_bytes(&vit_b_16, &settings), 0);
+}
+
 static void impossible_settings_are_refused(void **state)
 {
     (void)state;
@@ -463,6 +484,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(values_of_vit_b_16_are_the_papers),
+        cmocka_unit_test(bytes_of_experts_in_bf16),
         cmocka_unit_test(impossible_settings_are_refused),
         cmocka_unit_test(fresh_adapters_change_nothing),
         cmocka_unit_test(images_do_not_depend_on_their_batch),

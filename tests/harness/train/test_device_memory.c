@@ -6,6 +6,7 @@
 
 #include "core/file.h"
 #include "harness/evaluate/evaluator.h"
+#include "harness/run/estimate.h"
 #include "harness/run/run_folder.h"
 #include "harness/run/sequence.h"
 #include "models/clip/cost.h"
@@ -59,6 +60,33 @@ static void a_chosen_batch_fits(void **state)
     const struct cost_experts experts = adapters_cost(n, &e->settings.adapter);
     size_t estimate = cost_evaluation_bytes(n, batch, &experts);
     assert_in_range(e->model.step_memory.highest, estimate / 4, estimate + pixels);
+    small_run_close(&run);
+}
+
+static double memory_with(struct small_run *run, const char *experts, const char *precision, double *used)
+{
+    struct estimate estimate;
+    small_run_reopen(run, 1, (const char *const[]){experts, precision, NULL});
+    must(estimate_run(run->experiment, &estimate, &error));
+    *used = (double)run->experiment->model.memory.used;
+    return estimate.memory;
+}
+
+/* Two more experts are twice their values and, in bf16, a copy of both weights in each block. */
+static void estimate_counts_copies_of_experts(void **state)
+{
+    (void)state;
+    static const char *const precisions[] = {"run.precision=f32", "run.precision=bf16"};
+    struct small_run run;
+    set_memory(1 << 20);
+    small_run_open(&run, 1, (const char *const[]){NULL});
+    const struct clip_dimensions *n = &run.experiment->model.clip->dimensions;
+    size_t copies = 2 * 2 * 2 * 8 * (n->image_blocks * n->image_width + n->text_blocks * n->text_width);
+    for (size_t i = 0; i < 2; i++) {
+        double used, more, few = memory_with(&run, "adapter.experts=5", precisions[i], &used),
+                           many = memory_with(&run, "adapter.experts=7", precisions[i], &more);
+        assert_true(many - more - (few - used) == (double)(i * copies));
+    }
     small_run_close(&run);
 }
 
@@ -120,6 +148,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(batches_grow_with_the_memory),
         cmocka_unit_test(a_chosen_batch_fits),
+        cmocka_unit_test(estimate_counts_copies_of_experts),
         cmocka_unit_test(too_large_a_step_ends_the_run_and_loses_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
