@@ -71,46 +71,10 @@ static __device__ inline float group_max(float x)
     return x;
 }
 
-/* A [rows, columns] slice of one head of one sample; `rows` chooses them from the positions of all samples (NULL: each). */
-struct slice {
-    float *values;
-    unsigned int stride, end; /* end: number of rows */
-    const int32_t *rows;
-    unsigned int before; /* positions of the samples before */
-};
-
-static __device__ inline unsigned int position_of(const struct slice *from, unsigned int row)
-{
-    return from->rows != NULL && row < from->end ? (unsigned int)from->rows[row] - from->before : row;
-}
-
-static __device__ inline float *row_of(const struct slice *from, unsigned int row)
-{
-    return from->values + (size_t)position_of(from, row) * from->stride;
-}
-
-/* Queries (0), keys (1) and values (2), or their gradients. */
-static __device__ inline struct slice part_of(const struct heads *h, const void *qkv, unsigned int head,
-                                              unsigned int part)
-{
-    unsigned int count = (unsigned int)h->count, sample = head / count, width = (unsigned int)h->width,
-                 positions = (unsigned int)h->positions, queries = (unsigned int)h->queries;
-    bool chosen = part == 0 && h->rows != NULL;
-    return {(float *)qkv + ((size_t)sample * positions * 3 + part) * width + head % count * h->columns, 3 * width,
-            chosen ? queries : positions, chosen ? h->rows + (size_t)sample * queries : NULL, sample * positions};
-}
-
-/* Of out or its gradient: a row a query. */
-static __device__ inline struct slice result_of(const struct heads *h, const void *values, unsigned int head)
-{
-    return {(float *)values + head / h->count * h->queries * h->width + head % h->count * h->columns,
-            (unsigned int)h->width, (unsigned int)h->queries, NULL, 0};
-}
-
 /* Begins to copy `count` rows from the first one; rows past the end are zero. */
 template <int ROOM>
-static __device__ inline void load_tile(float *tile, unsigned int count, const struct heads *h, struct slice from,
-                                        unsigned int first)
+static __device__ inline void load_tile(float *tile, unsigned int count, const struct heads *h,
+                                        struct slice<float> from, unsigned int first)
 {
     UNROLL(1) /* a copy holds no register, a second address would */
     for (unsigned int i = threadIdx.x; i < count * (ROOM / 4); i += THREADS) {
@@ -232,7 +196,7 @@ static __device__ inline void visit_keys(const struct heads *h, struct strip<ROO
                                          const float *value, unsigned int head, unsigned int first, unsigned int begin)
 {
     float score[ROWS][C] = {};
-    struct slice queries = part_of(h, h->qkv, head, 0);
+    struct slice<float> queries = slice_of<float>(h, h->qkv, head, 0);
     dot_rows<ROOM, C>(score, query, key);
     __syncthreads();
     for (int r = 0; r < ROWS; r++) {
@@ -264,7 +228,7 @@ template <int ROOM>
 static __device__ inline void finish_query(const struct heads *h, const struct strip<ROOM> *s, int r, unsigned int head,
                                            unsigned int first)
 {
-    struct slice out = result_of(h, h->out, head);
+    struct slice<float> out = result_of<float>(h, h->out, head);
     unsigned int row = first + own_group() + (unsigned int)r * GROUPS;
     float inverse = s->l[r] > 0 ? 1.0f / s->l[r] : 0.0f;
     if (row >= h->queries)
@@ -291,12 +255,12 @@ template <int ROOM> static __global__ void __launch_bounds__(THREADS, ROOM == NA
         s.m[r] = -INFINITY;
     if (!h.causal || h.rows != NULL || end > h.positions)
         end = h.positions;
-    load_tile<ROOM>(query, QUERIES, &h, part_of(&h, h.qkv, head, 0), first);
+    load_tile<ROOM>(query, QUERIES, &h, slice_of<float>(&h, h.qkv, head, 0), first);
     for (unsigned int begin = 0; begin < end; begin += KEYS) {
         unsigned int rows = end - begin > LANES ? KEYS : LANES;
         __syncthreads();
-        load_tile<ROOM>(key, rows, &h, part_of(&h, h.qkv, head, 1), begin);
-        load_tile<ROOM>(value, rows, &h, part_of(&h, h.qkv, head, 2), begin);
+        load_tile<ROOM>(key, rows, &h, slice_of<float>(&h, h.qkv, head, 1), begin);
+        load_tile<ROOM>(value, rows, &h, slice_of<float>(&h, h.qkv, head, 2), begin);
         wait_for_tiles();
         if (h.causal)
             move_infinite<ROOM>(key, value, rows);
@@ -323,7 +287,7 @@ template <int ROOM> struct tiles {
 /* delta of all queries of a head by the whole block. */
 static __device__ inline void find_deltas(const struct heads *h, unsigned int head)
 {
-    struct slice out = result_of(h, h->out, head), dout = result_of(h, h->dout, head);
+    struct slice<float> out = result_of<float>(h, h->out, head), dout = result_of<float>(h, h->dout, head);
     for (unsigned int row = threadIdx.x; row < h->queries; row += THREADS) {
         float delta = 0;
         for (unsigned int column = 0; column < h->columns; column += 4) {
@@ -339,7 +303,7 @@ static __device__ inline void find_deltas(const struct heads *h, unsigned int he
 /* Queries that are not asked for get no gradient. */
 static __device__ inline void clear_queries(const struct heads *h, unsigned int head)
 {
-    float *to = part_of(h, h->dqkv, head, 0).values;
+    float *to = slice_of<float>(h, h->dqkv, head, 0).values;
     for (unsigned int i = threadIdx.x; i < h->positions * h->columns; i += THREADS)
         to[i / h->columns * 3 * h->width + i % h->columns] = 0;
 }
@@ -348,9 +312,9 @@ template <int ROOM>
 static __device__ inline void load_queries(struct tiles<ROOM> *t, const struct heads *h, unsigned int head,
                                            unsigned int first)
 {
-    struct slice queries = part_of(h, h->qkv, head, 0);
+    struct slice<float> queries = slice_of<float>(h, h->qkv, head, 0);
     load_tile<ROOM>(t->query[0], QUERIES, h, queries, first);
-    load_tile<ROOM>(t->dout[0], QUERIES, h, result_of(h, h->dout, head), first);
+    load_tile<ROOM>(t->dout[0], QUERIES, h, result_of<float>(h, h->dout, head), first);
     for (unsigned int i = threadIdx.x; i < QUERIES; i += THREADS) {
         bool there = first + i < h->queries;
         size_t from = head * h->queries + first + i;
@@ -413,7 +377,7 @@ static __device__ inline void add_query_gradients(const struct heads *h, const s
                                                   unsigned int first, bool set)
 {
     float result[ROWS][ROOM / LANES] = {};
-    struct slice dquery = part_of(h, h->dqkv, head, 0);
+    struct slice<float> dquery = slice_of<float>(h, h->dqkv, head, 0);
     add_rows<ROOM, C * LANES, KEYS + PAD>(result, t->weights[0], t->key[0]);
     for (int r = 0; r < ROWS; r++) {
         unsigned int row = first + own_group() + (unsigned int)r * GROUPS;
@@ -433,7 +397,7 @@ template <int ROOM, int K>
 static __device__ inline void store_key_gradients(const struct heads *h, unsigned int head, unsigned int begin,
                                                   unsigned int part, const float gradient[K][ROOM / LANES])
 {
-    struct slice to = part_of(h, h->dqkv, head, part);
+    struct slice<float> to = slice_of<float>(h, h->dqkv, head, part);
     for (int k = 0; k < K; k++) {
         unsigned int row = begin + own_group() * K + (unsigned int)k;
         for (int v = 0; v < ROOM / LANES; v += 2) {
@@ -452,8 +416,8 @@ static __device__ inline void gradients_of_keys(const struct heads *h, struct ti
 {
     float dkey[2 * C][ROOM / LANES] = {}, dvalue[2 * C][ROOM / LANES] = {};
     __syncthreads();
-    load_tile<ROOM>(t->key[0], C * LANES, h, part_of(h, h->qkv, head, 1), begin);
-    load_tile<ROOM>(t->value[0], C * LANES, h, part_of(h, h->qkv, head, 2), begin);
+    load_tile<ROOM>(t->key[0], C * LANES, h, slice_of<float>(h, h->qkv, head, 1), begin);
+    load_tile<ROOM>(t->value[0], C * LANES, h, slice_of<float>(h, h->qkv, head, 2), begin);
     unsigned int start = h->causal && h->rows == NULL ? begin / QUERIES * QUERIES : 0;
     for (unsigned int first = start; first < h->queries; first += QUERIES) {
         __syncthreads();

@@ -46,7 +46,7 @@ template <int ROOM>
 static __device__ inline void begin_strip(struct strip<ROOM> *s, const struct heads *h, unsigned int head,
                                           unsigned int first)
 {
-    struct slice queries = slice_of(h, h->qkv, head, 0);
+    struct slice<__nv_bfloat16> queries = slice_of<__nv_bfloat16>(h, h->qkv, head, 0);
     bool ordered = h->causal && h->rows == NULL;
     read_strip<ROOM>(s->query, queries, first);
     s->first = first;
@@ -150,7 +150,7 @@ template <int ROOM>
 static __device__ inline void end_strip(const float (*result)[4], const struct heads *h, unsigned int head,
                                         unsigned int first, struct two_rows m, struct two_rows l)
 {
-    struct slice out = result_of(h, h->out, head);
+    struct slice<__nv_bfloat16> out = result_of<__nv_bfloat16>(h, h->out, head);
     l = {warp_sum(l.upper, 4), warp_sum(l.lower, 4)};
 #pragma unroll
     for (unsigned int j = 0; j < ROOM / STRIP; j++)
@@ -177,8 +177,8 @@ static __global__ void __launch_bounds__(most_warps(TILES) * WARP, blocks_at_onc
     struct head_row<ROOM> *keys = shared_rows<ROOM>(), *values = keys + d.heads * d.keys;
     unsigned int warp = threadIdx.x / WARP, own = warp / d.warps, begin = blockIdx.x * d.heads, head = begin + own;
     for (unsigned int i = 0; i < d.heads && begin + i < d.all; i++) {
-        copy_rows<ROOM>(keys + i * d.keys, d.keys, slice_of(&h, h.qkv, begin + i, 1), 0);
-        copy_rows<ROOM>(values + i * d.keys, d.keys, slice_of(&h, h.qkv, begin + i, 2), 0);
+        copy_rows<ROOM>(keys + i * d.keys, d.keys, slice_of<__nv_bfloat16>(&h, h.qkv, begin + i, 1), 0);
+        copy_rows<ROOM>(values + i * d.keys, d.keys, slice_of<__nv_bfloat16>(&h, h.qkv, begin + i, 2), 0);
     }
     cp_async_commit();
     cp_async_wait<0>();
@@ -203,9 +203,9 @@ static __device__ inline void load_piece(const struct heads *h, unsigned int hea
                                          struct head_row<ROOM> *keys, struct head_row<ROOM> *values)
 {
     __syncthreads(); /* nobody reads the piece before any more */
-    copy_rows<ROOM>(keys, PIECE, slice_of(h, h->qkv, head, 1), begin);
+    copy_rows<ROOM>(keys, PIECE, slice_of<__nv_bfloat16>(h, h->qkv, head, 1), begin);
     if (values != NULL)
-        copy_rows<ROOM>(values, PIECE, slice_of(h, h->qkv, head, 2), begin);
+        copy_rows<ROOM>(values, PIECE, slice_of<__nv_bfloat16>(h, h->qkv, head, 2), begin);
     cp_async_commit();
     cp_async_wait<0>();
     __syncthreads();

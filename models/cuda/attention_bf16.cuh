@@ -17,53 +17,9 @@ template <int ROOM> struct alignas(16) head_row {
     __nv_bfloat16 value[ROOM + 8];
 };
 
-/* A [rows, columns] slice of one head of one sample; `rows` chooses them from the positions of all samples (NULL: each). */
-struct slice {
-    __nv_bfloat16 *values;
-    unsigned int stride, columns, end; /* end: number of rows */
-    const int32_t *rows;
-    unsigned int before; /* positions of the samples before */
-};
-
-static __device__ inline unsigned int position_of(const struct slice *from, unsigned int row)
-{
-    return from->rows != NULL ? (unsigned int)from->rows[row] - from->before : row;
-}
-
-static __device__ inline __nv_bfloat16 *row_of(const struct slice *from, unsigned int row)
-{
-    return from->values + (size_t)position_of(from, row) * from->stride;
-}
-
-/* Query (0), key (1) and value (2), or their gradients. */
-static __device__ inline struct slice slice_of(const struct heads *h, const void *qkv, unsigned int head,
-                                               unsigned int part)
-{
-    unsigned int count = (unsigned int)h->count, columns = (unsigned int)h->columns, sample = head / count,
-                 width = (unsigned int)h->width, positions = (unsigned int)h->positions,
-                 queries = (unsigned int)h->queries;
-    bool chosen = part == 0 && h->rows != NULL;
-    __nv_bfloat16 *values = (__nv_bfloat16 *)qkv + (size_t)sample * positions * 3 * width;
-    return {
-        values + part * width + head % count * columns,     3 * width,         columns, chosen ? queries : positions,
-        chosen ? h->rows + (size_t)sample * queries : NULL, sample * positions};
-}
-
-/* Of out or its gradient: a row a query. */
-static __device__ inline struct slice result_of(const struct heads *h, const void *values, unsigned int head)
-{
-    unsigned int count = (unsigned int)h->count, columns = (unsigned int)h->columns, width = (unsigned int)h->width;
-    return {(__nv_bfloat16 *)values + head / count * h->queries * width + head % count * columns,
-            width,
-            columns,
-            (unsigned int)h->queries,
-            NULL,
-            0};
-}
-
 /* Begins to copy rows first … first + count − 1 to shared memory by the whole block; zeros where there are none. */
 template <int ROOM>
-static __device__ inline void copy_rows(struct head_row<ROOM> *to, unsigned int count, struct slice from,
+static __device__ inline void copy_rows(struct head_row<ROOM> *to, unsigned int count, struct slice<__nv_bfloat16> from,
                                         unsigned int first)
 {
 #pragma unroll 1 /* a copy holds no register, a second address would */
@@ -81,7 +37,8 @@ static __device__ inline uint32_t infinite_halves(uint32_t pair)
 }
 
 /* A strip as left operands, straight from memory: for what a warp reads once. */
-template <int ROOM> static __device__ inline void read_strip(uint32_t (*to)[4], struct slice from, unsigned int first)
+template <int ROOM>
+static __device__ inline void read_strip(uint32_t (*to)[4], struct slice<__nv_bfloat16> from, unsigned int first)
 {
     for (unsigned int half = 0; half < 2; half++) {
         unsigned int row = first + lane() / 4 + half * 8;
@@ -101,8 +58,8 @@ struct alignas(8) two_pairs {
 
 /* Stores the rows of two neighbouring tiles that this lane and its neighbours hold, times a factor per row, at `column`. Lanes
  * exchange values so that the four of a row write 32 successive bytes. Rows past the end are not there. */
-static __device__ inline void store_tiles(struct slice to, unsigned int first, unsigned int column, const float x[2][4],
-                                          float upper, float lower)
+static __device__ inline void store_tiles(struct slice<__nv_bfloat16> to, unsigned int first, unsigned int column,
+                                          const float x[2][4], float upper, float lower)
 {
     unsigned int odd = lane() % 2, at = column + odd * TILE + lane() % 4 / 2 * 4;
 #pragma unroll

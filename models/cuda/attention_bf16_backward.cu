@@ -56,7 +56,8 @@ struct strip {
 /* delta of all queries of a head by the whole block, eight lanes each. */
 static __device__ inline void find_deltas(const struct heads *h, unsigned int head)
 {
-    struct slice out = result_of(h, h->out, head), dout = result_of(h, h->dout, head);
+    struct slice<__nv_bfloat16> out = result_of<__nv_bfloat16>(h, h->out, head),
+                                dout = result_of<__nv_bfloat16>(h, h->dout, head);
     enum { LANES = 8, ROWS = WARP / LANES };
     for (unsigned int first = threadIdx.x / WARP * ROWS; first < h->queries; first += blockDim.x / LANES) {
         unsigned int row = first + lane() / LANES;
@@ -78,7 +79,7 @@ static __device__ inline void find_deltas(const struct heads *h, unsigned int he
 /* Queries that are not asked for get no gradient. */
 static __device__ inline void clear_queries(const struct heads *h, unsigned int head)
 {
-    struct slice all = slice_of(h, h->dqkv, head, 0);
+    struct slice<__nv_bfloat16> all = slice_of<__nv_bfloat16>(h, h->dqkv, head, 0);
     unsigned int eights = h->columns / EIGHT;
     for (unsigned int i = threadIdx.x; i < h->positions * eights; i += blockDim.x)
         *(struct eight_halves *)(all.values + i / eights * all.stride + i % eights * EIGHT) = {};
@@ -89,9 +90,9 @@ template <int ROOM>
 static __device__ inline void copy_chunk(struct queries<ROOM> *to, const struct heads *h, unsigned int head,
                                          unsigned int first)
 {
-    struct slice queries = slice_of(h, h->qkv, head, 0);
+    struct slice<__nv_bfloat16> queries = slice_of<__nv_bfloat16>(h, h->qkv, head, 0);
     copy_rows<ROOM>(to->query, CHUNK, queries, first);
-    copy_rows<ROOM>(to->dout, CHUNK, result_of(h, h->dout, head), first);
+    copy_rows<ROOM>(to->dout, CHUNK, result_of<__nv_bfloat16>(h, h->dout, head), first);
     for (unsigned int i = threadIdx.x; i < CHUNK; i += blockDim.x) {
         bool there = first + i < h->queries;
         size_t from = head * h->queries + (there ? first + i : 0);
@@ -230,7 +231,7 @@ static __device__ inline void query_gradients(const struct heads *h, const struc
         if ((piece + 1) * keys < h->positions)
             store_eight(partial, TENSOR_F32, 0, sums[0]);
         else
-            store_tiles(slice_of(h, h->dqkv, head, 0), query + half, column, sums, h->scale, h->scale);
+            store_tiles(slice_of<__nv_bfloat16>(h, h->dqkv, head, 0), query + half, column, sums, h->scale, h->scale);
     }
 }
 
@@ -242,7 +243,7 @@ static __device__ inline void begin_piece(const struct heads *h, const struct di
     unsigned int keys = d->strips * STRIP;
     for (unsigned int i = 0; i < d->heads && first + i < d->all; i++) {
         struct places<ROOM> place = places_of<ROOM>(d, i);
-        copy_rows<ROOM>(place.keys, keys, slice_of(h, h->qkv, first + i, 1), piece * keys);
+        copy_rows<ROOM>(place.keys, keys, slice_of<__nv_bfloat16>(h, h->qkv, first + i, 1), piece * keys);
         copy_chunk<ROOM>(&place.chunk[0], h, first + i, 0);
     }
     cp_async_commit();
@@ -264,7 +265,7 @@ static __device__ inline void begin_strip(struct strip<ROOM> *s, const struct he
                                           unsigned int first)
 {
     s->first = first;
-    read_strip<ROOM>(s->value, slice_of(h, h->qkv, head, 2), first);
+    read_strip<ROOM>(s->value, slice_of<__nv_bfloat16>(h, h->qkv, head, 2), first);
 #pragma unroll
     for (unsigned int i = 0; i < ROOM / TILE * 4; i++)
         s->dkey[i / 4][i % 4] = s->dvalue[i / 4][i % 4] = 0;
@@ -275,8 +276,9 @@ static __device__ inline void end_strip(const struct strip<ROOM> *s, const struc
 {
 #pragma unroll
     for (unsigned int j = 0; j < ROOM / STRIP; j++) {
-        store_tiles(slice_of(h, h->dqkv, head, 1), s->first, j * STRIP, &s->dkey[2 * j], h->scale, h->scale);
-        store_tiles(slice_of(h, h->dqkv, head, 2), s->first, j * STRIP, &s->dvalue[2 * j], 1, 1);
+        store_tiles(slice_of<__nv_bfloat16>(h, h->dqkv, head, 1), s->first, j * STRIP, &s->dkey[2 * j], h->scale,
+                    h->scale);
+        store_tiles(slice_of<__nv_bfloat16>(h, h->dqkv, head, 2), s->first, j * STRIP, &s->dvalue[2 * j], 1, 1);
     }
 }
 
