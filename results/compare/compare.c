@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/alloc.h"
 #include "core/embedded.h"
 #include "core/text.h"
 #include "results/compare/internal.h"
@@ -43,9 +44,7 @@ static status check_request(struct store *store, const struct comparison_request
     TRY(check_once("metric", request->metrics, request->metric_count, error));
     size_t count;
     const struct metric *metrics = metric_list(&count);
-    const char **names = calloc(count, sizeof *names);
-    if (!names)
-        return error_set(error, ERROR_MEMORY, "compare: out of memory");
+    const char **names = xcalloc(count, sizeof *names);
     for (size_t i = 0; i < count; i++)
         names[i] = metrics[i].name;
     status result = OK;
@@ -56,18 +55,20 @@ static status check_request(struct store *store, const struct comparison_request
     return result == OK ? query_check_filter(store, &request->filter, error) : result;
 }
 
-/* `request`, which SQL reads, and the groups asked for. */
+/* `request`, which SQL reads, what to compare by, and the groups asked for. */
 static status note_request(const struct compare *c, struct error *error)
 {
     const struct comparison_request *r = c->request;
-    TRY(database_run(c->store->database, "INSERT INTO request VALUES (?1, ?2, ?3, ?4, ?5, ?6, true)",
+    struct database *database = c->store->database;
+    TRY(database_run(database, "INSERT INTO request VALUES (?1, ?2, ?3, ?4, ?5, ?6, true)",
                      VALUES(value_text(r->filter.status ? r->filter.status : "finished"), value_text(r->filter.dataset),
                             value_real(r->detect), value_integer((int64_t)r->seed), value_text(r->baseline),
                             value_integer(r->detail != COMPARE_MEANS)),
                      error));
+    for (size_t i = 0; i < r->by_count; i++)
+        TRY(database_run(database, "INSERT INTO asked (key) VALUES (?1)", VALUES(value_text(r->by[i])), error));
     for (size_t i = 0; i < r->only_count; i++)
-        TRY(database_run(c->store->database, "INSERT INTO only_group VALUES (?1)", VALUES(value_text(r->only[i])),
-                         error));
+        TRY(database_run(database, "INSERT INTO only_group VALUES (?1)", VALUES(value_text(r->only[i])), error));
     return OK;
 }
 
@@ -86,51 +87,71 @@ static status check_chosen(const struct compare *c, struct error *error)
     return OK;
 }
 
-/* --- Groups that are named --- */
+/* --- Names that are unknown --- */
 
-/* The first column; the caller frees with table_free. names [rows]: borrowed from it. */
-static status read_names(const struct compare *c, const char *sql, struct table *table, const char ***names,
-                         struct error *error)
+/* ERROR_ARGUMENT, as «what "word" (did you mean …?); expected …», where a query's first column lacks the word. expected
+ * NULL: its names, where they are few. */
+static status check_word(const struct compare *c, const char *what, const char *word, const char *sql,
+                         const char *expected, struct error *error)
 {
-    TRY(query_sql(c->store, sql, table, error));
-    *names = calloc(table_rows(table) + 1, sizeof **names);
-    for (size_t i = 0; *names && i < table_rows(table); i++)
-        (*names)[i] = table_cell_at(table, i, 0)->text;
-    return *names ? OK : compare_no_memory(c, error);
+    struct table names = {0};
+    struct text few = {0};
+    TRY(query_sql(c->store, sql, &names, error));
+    size_t count = table_rows(&names);
+    const char **name = xcalloc(count, sizeof *name);
+    bool known = false;
+    for (size_t i = 0; i < count; i++) {
+        name[i] = table_cell_at(&names, i, 0)->text;
+        known |= strcmp(name[i], word) == 0;
+        if (count <= NAMES_SHOWN)
+            text_add(&few, "%s%s", i ? ", " : "one of: ", name[i]);
+    }
+    if (count > NAMES_SHOWN)
+        text_add(&few, "one of %zu groups, from \"%s\" to \"%s\"", count, name[0], name[count - 1]);
+    const char *near = nearest_word(word, name, count);
+    if (!known)
+        error_set(error, ERROR_ARGUMENT, "compare%s \"%.60s\"%s%s%s; expected %s", what, word,
+                  near ? " (did you mean \"" : "", near ? near : "", near ? "\"?)" : "",
+                  expected ? expected : few.data);
+    text_free(&few);
+    free(name);
+    table_free(&names);
+    return known ? OK : ERROR_ARGUMENT;
 }
 
-static bool is_among(const char *name, const char *const *names, size_t count)
+/* What to compare by is a setting that no run has, or one that decides nothing. */
+static status refuse_by(void *compare, struct statement *row, struct error *error)
 {
-    for (size_t i = 0; i < count; i++)
-        if (strcmp(names[i], name) == 0)
-            return true;
-    return false;
+    const char *key = statement_text(row, 0);
+    if (statement_integer(row, 1))
+        return error_set(error, ERROR_ARGUMENT,
+                         "compare by %s: it says how a run is computed, not what; expected a setting that decides the "
+                         "numbers",
+                         key);
+    return check_word(compare, " by: no run has a setting", key,
+                      "SELECT DISTINCT name FROM dimension UNION ALL SELECT key FROM settings WHERE run = (SELECT run "
+                      "FROM configuration)",
+                      "policy, method, selector, setting, order, model, suite, row, or a key of the suite such as "
+                      "merge.every",
+                      error);
 }
 
-/* A requested group without a configuration is an error. */
+static status check_by(const struct compare *c, struct error *error)
+{
+    return database_each(c->store->database,
+                         "SELECT key, max(value IS NOT NULL) FROM asked JOIN told USING (key) "
+                         "WHERE key NOT IN (SELECT name FROM dimension) GROUP BY place "
+                         "HAVING NOT max(value IS NOT NULL AND NOT idle) ORDER BY place",
+                         NO_VALUES, refuse_by, (void *)c, error);
+}
+
+/* The groups asked for need a configuration each. */
 static status check_asked(const struct compare *c, struct error *error)
 {
-    struct table table = {0};
-    const char **names = NULL;
-    status result = read_names(c, "SELECT base FROM configuration GROUP BY base ORDER BY min(configuration)", &table,
-                               &names, error);
-    for (size_t i = 0; result == OK && i < c->request->only_count; i++)
-        if (!is_among(c->request->only[i], names, table_rows(&table)))
-            result = error_unknown_word(error, "compare", "group", c->request->only[i], names, table_rows(&table));
-    table_free(&table);
-    free(names);
-    return result;
-}
-
-static status unknown_baseline(const char *baseline, const char *const *names, size_t count, struct error *error)
-{
-    const char *nearest = nearest_word(baseline, names, count);
-    if (count <= NAMES_SHOWN)
-        return error_unknown_word(error, "compare", "baseline", baseline, names, count);
-    return error_set(error, ERROR_ARGUMENT,
-                     "compare: unknown baseline \"%.60s\"%s%s%s; expected one of %zu groups, from \"%s\" to \"%s\"",
-                     baseline, nearest ? " (did you mean \"" : "", nearest ? nearest : "", nearest ? "\"?)" : "", count,
-                     names[0], names[count - 1]);
+    for (size_t i = 0; i < c->request->only_count; i++)
+        TRY(check_word(c, ": unknown group", c->request->only[i],
+                       "SELECT base FROM configuration GROUP BY base ORDER BY min(configuration)", NULL, error));
+    return OK;
 }
 
 static status check_baseline(const struct compare *c, struct error *error)
@@ -138,14 +159,8 @@ static status check_baseline(const struct compare *c, struct error *error)
     const char *baseline = c->request->baseline;
     if (!baseline || strcmp(baseline, COMPARE_ALL_PAIRS) == 0)
         return OK;
-    struct table table = {0};
-    const char **names = NULL;
-    status result = read_names(c, "SELECT DISTINCT name FROM configuration ORDER BY name", &table, &names, error);
-    if (result == OK && !is_among(baseline, names, table_rows(&table)))
-        result = unknown_baseline(baseline, names, table_rows(&table), error);
-    table_free(&table);
-    free(names);
-    return result;
+    return check_word(c, ": unknown baseline", baseline, "SELECT DISTINCT name FROM configuration ORDER BY name", NULL,
+                      error);
 }
 
 /* --- All of it --- */
@@ -154,14 +169,15 @@ static status check_baseline(const struct compare *c, struct error *error)
 static status forget(struct store *store, struct error *error)
 {
     struct table table = {0};
-    status result = query_sql(store,
-                              "SELECT coalesce(group_concat('DROP ' || type || ' temp.' || name, ';'), '') "
-                              "FROM temp.sqlite_master WHERE name IN ('request', 'only_group', 'note', 'on_board', "
-                              "'compared', 'configuration', 'told', 'apart', 'dataset', 'measured', 'metric', 'words', "
-                              "'looked', 'bounds', 'imaged', 'discordance', 'shown', 'left_out', 'varied', 'context', "
-                              "'observed', 'sample', 'has', 'planned', 'two', 'difference', 'tested', 'pair', "
-                              "'overview', 'both', 'both_seed', 'lacking')",
-                              &table, error);
+    status result = query_sql(
+        store,
+        "SELECT coalesce(group_concat('DROP ' || type || ' temp.' || name, ';'), '') "
+        "FROM temp.sqlite_master WHERE name IN ('request', 'only_group', 'note', 'on_board', "
+        "'compared', 'configuration', 'told', 'dimension', 'named', 'apart', 'dataset', 'measured', 'metric', 'words', "
+        "'looked', 'bounds', 'imaged', 'discordance', 'shown', 'left_out', 'varied', 'context', "
+        "'observed', 'sample', 'has', 'planned', 'two', 'difference', 'tested', 'pair', "
+        "'overview', 'both', 'both_seed', 'lacking')",
+        &table, error);
     NEXT(result, database_execute(store->database, table_cell_at(&table, 0, 0)->text, error));
     table_free(&table);
     return result;
@@ -188,8 +204,6 @@ static status work(const struct compare *c, struct error *error)
     for (size_t i = 0; i < c->request->by_count; i++)
         text_add(&by, "%s%s", i ? ", " : "", c->request->by[i]);
     c->result->by = by.data;
-    if (by.failed)
-        return compare_no_memory(c, error);
     TRY(forget(c->store, error));
     TRY(query_choose(c->store, &c->request->filter, error));
     TRY(run_stage(c, "request.sql", error));
@@ -198,6 +212,7 @@ static status work(const struct compare *c, struct error *error)
     TRY(run_stage(c, "runs.sql", error));
     TRY(compare_tell(c, error));
     TRY(run_stage(c, "settings.sql", error));
+    TRY(check_by(c, error));
     TRY(compare_measure(c, error));
     TRY(compare_groups(c, error));
     if (c->request->detail == COMPARE_IMAGES) {

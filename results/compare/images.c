@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "core/alloc.h"
 #include "core/array.h"
 #include "results/compare/internal.h"
 #include "results/statistics/bootstrap.h"
@@ -52,93 +53,91 @@ static status read_side(const struct looking *l, size_t side, struct per_image *
     return OK;
 }
 
-static status read_seed(struct looking *l, int8_t *difference, struct error *error)
+/* One seed of a task: both sides are read before anything is as large as the file says that they are. */
+static status read_seed(struct looking *l, int64_t dataset, struct per_image side[2], struct error *error)
 {
-    struct per_image side[2] = {{.kind = PER_IMAGE_NONE}, {.kind = PER_IMAGE_NONE}};
     struct value errors[2][2];
     int64_t only[2] = {0, 0};
-    status result = read_side(l, 0, &side[0], errors[0], error);
-    NEXT(result, read_side(l, 1, &side[1], errors[1], error));
-    for (size_t i = 0; result == OK && i < side[0].images; i++) {
-        difference[i] = (int8_t)(side[1].right[i] - side[0].right[i]);
-        only[difference[i] > 0] += difference[i] != 0;
-    }
-    NEXT(result,
-         statement_run(l->looked,
-                       VALUES(statement_value(l->rows, TWO), statement_value(l->rows, DATASET),
-                              statement_value(l->rows, SEED), statement_value(l->rows, IMAGES), value_integer(only[0]),
-                              value_integer(only[1]), errors[0][0], errors[1][0], errors[0][1], errors[1][1]),
-                       error));
-    per_image_free(&side[0]);
-    per_image_free(&side[1]);
-    return result;
-}
-
-static status draw(const struct looking *l, struct bootstrap_task *task, struct bootstrap_interval *interval,
-                   struct error *error)
-{
-    const struct comparison_request *request = l->c->request;
-    struct bootstrap_plan plan = {.seed = request->seed, .draws = request->draws};
-    for (size_t i = 0; i < l->tasks; i++)
-        task[i] = (struct bootstrap_task){l->task[i].images, l->task[i].difference};
-    TRY(bootstrap_seeds_and_images(task, l->tasks, l->seeds, &plan, interval, error));
-    for (size_t i = 0; i <= l->tasks; i++)
-        TRY(statement_run(l->bounds,
-                          VALUES(value_integer(l->two), value_integer(i < l->tasks ? l->task[i].dataset : 0),
-                                 value_real(interval[i].estimate), value_real(interval[i].low),
-                                 value_real(interval[i].high)),
-                          error));
-    return OK;
-}
-
-/* Draws for the two whose rows end, if there are any. */
-static status end_two(struct looking *l, bool wanted, struct error *error)
-{
-    struct bootstrap_task *task = calloc(l->tasks + 1, sizeof *task);
-    struct bootstrap_interval *interval = calloc(l->tasks + 1, sizeof *interval);
-    status result = OK;
-    if (wanted && l->tasks > 0)
-        result = task && interval ? draw(l, task, interval, error) : compare_no_memory(l->c, error);
-    for (size_t i = 0; i < l->tasks; i++)
-        free(l->task[i].difference);
-    free(l->task);
-    free(task);
-    free(interval);
-    l->task = NULL;
-    l->tasks = 0;
-    return result;
-}
-
-static status look(struct looking *l, struct error *error)
-{
-    int64_t two = statement_integer(l->rows, TWO), dataset = statement_integer(l->rows, DATASET);
-    size_t images = (size_t)statement_integer(l->rows, IMAGES);
-    if (two != l->two)
-        TRY(end_two(l, true, error));
-    l->two = two;
+    TRY(read_side(l, 0, &side[0], errors[0], error));
+    TRY(read_side(l, 1, &side[1], errors[1], error));
+    size_t images = side[0].images;
     if (l->tasks == 0 || l->task[l->tasks - 1].dataset != dataset) {
         GROW(l->task, l->tasks);
         l->seeds = (size_t)statement_integer(l->rows, SEEDS);
         l->seed = 0;
-        l->task[l->tasks++] = (struct looked_task){dataset, images, calloc(l->seeds, images)};
+        l->task[l->tasks++] = (struct looked_task){dataset, images, xcalloc(l->seeds, images)};
     }
-    int8_t *difference = l->task[l->tasks - 1].difference;
-    return difference ? read_seed(l, difference + l->seed++ * images, error) : compare_no_memory(l->c, error);
+    int8_t *difference = l->task[l->tasks - 1].difference + l->seed++ * images;
+    for (size_t i = 0; i < images; i++) {
+        difference[i] = (int8_t)(side[1].right[i] - side[0].right[i]);
+        only[difference[i] > 0] += difference[i] != 0;
+    }
+    return statement_run(l->looked,
+                         VALUES(value_integer(l->two), value_integer(dataset), statement_value(l->rows, SEED),
+                                value_integer((int64_t)images), value_integer(only[0]), value_integer(only[1]),
+                                errors[0][0], errors[1][0], errors[0][1], errors[1][1]),
+                         error);
+}
+
+/* Draws for the two whose rows end, if there are any. */
+static status end_two(struct looking *l, struct error *error)
+{
+    const struct comparison_request *request = l->c->request;
+    struct bootstrap_task *task = xcalloc(l->tasks, sizeof *task);
+    struct bootstrap_interval *interval = xcalloc(l->tasks + 1, sizeof *interval);
+    status result = OK;
+    for (size_t i = 0; i < l->tasks; i++)
+        task[i] = (struct bootstrap_task){l->task[i].images, l->task[i].difference};
+    if (l->tasks > 0)
+        bootstrap_seeds_and_images(task, l->tasks, l->seeds,
+                                   &(struct bootstrap_plan){.seed = request->seed, .draws = request->draws}, interval);
+    for (size_t i = 0; l->tasks > 0 && i <= l->tasks; i++)
+        NEXT(result, statement_run(l->bounds,
+                                   VALUES(value_integer(l->two), value_integer(i < l->tasks ? l->task[i].dataset : 0),
+                                          value_real(interval[i].estimate), value_real(interval[i].low),
+                                          value_real(interval[i].high)),
+                                   error));
+    free(task);
+    free(interval);
+    return result;
+}
+
+static void forget(struct looking *l)
+{
+    for (size_t i = 0; i < l->tasks; i++)
+        free(l->task[i].difference);
+    free(l->task);
+    l->task = NULL;
+    l->tasks = 0;
+}
+
+static status look(void *context, struct statement *row, struct error *error)
+{
+    struct looking *l = context;
+    struct per_image side[2] = {{.kind = PER_IMAGE_NONE}, {.kind = PER_IMAGE_NONE}};
+    l->rows = row;
+    if (statement_integer(row, TWO) != l->two) {
+        TRY(end_two(l, error));
+        forget(l);
+    }
+    l->two = statement_integer(row, TWO);
+    status result = read_seed(l, statement_integer(row, DATASET), side, error);
+    per_image_free(&side[0]);
+    per_image_free(&side[1]);
+    return result;
 }
 
 status compare_images(const struct compare *c, struct error *error)
 {
     struct database *database = c->store->database;
     struct looking l = {.c = c};
-    status result = statement_open(&l.rows, database, ROWS, error);
-    NEXT(result, statement_open(&l.looked, database,
-                                "INSERT INTO looked VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)", error));
+    status result = statement_open(&l.looked, database,
+                                   "INSERT INTO looked VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)", error);
     NEXT(result, statement_open(&l.bounds, database, "INSERT INTO bounds VALUES (?1, ?2, ?3, ?4, ?5)", error));
-    for (bool row; result == OK && (result = statement_step(l.rows, &row, error)) == OK && row;)
-        result = look(&l, error);
-    status ended = end_two(&l, result == OK, error);
-    statement_close(l.rows);
+    NEXT(result, database_each(database, ROWS, NO_VALUES, look, &l, error));
+    NEXT(result, end_two(&l, error));
+    forget(&l);
     statement_close(l.looked);
     statement_close(l.bounds);
-    return result == OK ? ended : result;
+    return result;
 }

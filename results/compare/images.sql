@@ -3,8 +3,8 @@ CREATE TEMP TABLE both AS
 SELECT two.rowid AS two, dataset.place AS dataset, a.task AS task_a, b.task AS task_b, a.test_images AS images
 FROM request
 JOIN two
-JOIN configuration AS of_a ON of_a.grp = two.baseline
-JOIN configuration AS of_b ON of_b.grp = two.other
+JOIN configuration AS of_a ON of_a.configuration = configuration_a
+JOIN configuration AS of_b ON of_b.configuration = configuration_b
 JOIN tasks AS a ON a.run = of_a.run
 JOIN tasks AS b ON b.run = of_b.run AND b.name = a.name AND b.test_images = a.test_images
 JOIN dataset ON dataset.name = a.name
@@ -14,7 +14,7 @@ CREATE INDEX temp.both_two ON both (two);
 
 -- kept: both groups kept the images of every such task, and the same ones.
 CREATE TEMP TABLE both_seed AS
-SELECT two.rowid AS two, seed, a.run AS run_a, b.run AS run_b, a.tasks - 1 AS after_a, b.tasks - 1 AS after_b,
+SELECT two.rowid AS two, a.seed AS seed, a.run AS run_a, b.run AS run_b, a.tasks - 1 AS after_a, b.tasks - 1 AS after_b,
        a.routed AS routed_a, b.routed AS routed_b, NOT EXISTS (
            SELECT 1
            FROM both
@@ -25,11 +25,8 @@ SELECT two.rowid AS two, seed, a.run AS run_a, b.run AS run_b, a.tasks - 1 AS af
                       OR (SELECT test_digest FROM tasks WHERE run = a.run AND task = task_a)
                          <> (SELECT test_digest FROM tasks WHERE run = b.run AND task = task_b))) AS kept
 FROM two
-JOIN configuration AS of_a ON of_a.grp = two.baseline
-JOIN configuration AS of_b ON of_b.grp = two.other
-JOIN compared AS a ON a.configuration = of_a.configuration
-JOIN compared AS b USING (seed)
-WHERE b.configuration = of_b.configuration;
+CROSS JOIN compared AS a ON a.configuration = configuration_a
+CROSS JOIN compared AS b ON b.configuration = configuration_b AND b.seed = a.seed;
 
 CREATE TEMP TABLE lacking AS
 SELECT baseline, other, count(*) AS seeds, sum(kept) AS kept

@@ -29,11 +29,6 @@ status compare_measure(const struct compare *c, struct error *error);
 status compare_say(const struct compare *c, struct error *error);
 status compare_images(const struct compare *c, struct error *error);
 
-static inline status compare_no_memory(const struct compare *c, struct error *error)
-{
-    return error_set(error, ERROR_MEMORY, "%s: out of memory for a comparison", store_path(c->store));
-}
-
 /* The number in the first column of a query's only row. */
 static inline status compare_count(const struct compare *c, const char *sql, size_t *count, struct error *error)
 {

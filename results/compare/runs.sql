@@ -24,10 +24,11 @@ CREATE TEMP TABLE configuration (configuration INTEGER PRIMARY KEY, run INTEGER,
 INSERT INTO configuration (configuration, run)
 SELECT configuration, run FROM (SELECT configuration, run, min(seed) FROM compared GROUP BY configuration);
 
--- Settings that are not the same everywhere, and those that are compared; a value of null is not set. idle: the value
--- makes no difference; by: the key is compared; own: it belongs to what is compared.
-CREATE TEMP TABLE told (configuration INTEGER, key TEXT, value TEXT, idle INTEGER, by INTEGER, own INTEGER,
+-- Settings that are not the same everywhere, and those that are compared; a value of null is not set. content: of an input;
+-- idle: the value makes no difference; by: the key is compared; own: it belongs to what is compared.
+CREATE TEMP TABLE told (configuration INTEGER, key TEXT, value TEXT, content INTEGER, idle INTEGER, by INTEGER, own INTEGER,
                         setting TEXT AS (key || coalesce(' = ' || value, ' not set')),
+                        section TEXT AS (substr(key, 1, instr(key || '.', '.') - 1)),
                         PRIMARY KEY (configuration, key)) WITHOUT ROWID;
 
 CREATE TEMP VIEW apart AS

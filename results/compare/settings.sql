@@ -1,5 +1,32 @@
--- After the settings are told: each configuration has each key.
-INSERT OR IGNORE INTO told
+-- After the settings are told. What words of --by stand for: suite keys (*: all), the first one's section.
+CREATE TEMP TABLE dimension (name TEXT, key TEXT, section TEXT);
+INSERT INTO dimension VALUES
+    ('policy', 'merge.policy', 'merge'), ('method', 'method.name', 'method'), ('selector', 'selector.kind', 'selector'),
+    ('setting', 'data.shots', 'data'), ('setting', 'evaluation.label_space', NULL), ('order', 'data.order', 'data'),
+    ('model', 'model.weights', 'model'), ('model', 'model.configuration', NULL), ('model', 'model.vocabulary', NULL),
+    ('model', 'model.heads', NULL), ('model', 'model.activation', NULL), ('suite', '*', NULL), ('row', '*', NULL);
+
+CREATE TEMP VIEW named AS
+SELECT coalesce(dimension.key, asked.key) AS key,
+       iif(name IS NULL, substr(asked.key, 1, instr(asked.key, '.') - 1), section) AS section
+FROM asked
+LEFT JOIN dimension ON name = asked.key;
+
+-- A dataset's template decides its prompts. Other test images are never compared. What belongs to a compared choice is its
+-- own section, as the decay of a policy that has one, and those that it decides on.
+UPDATE told
+SET idle = NOT content AND (value IS NULL OR is_incidental(key, value)),
+    by = key <> 'test images' AND EXISTS (
+        SELECT 1 FROM named
+        WHERE named.key IN ('*', told.key) OR told.key = 'prompts' AND named.key GLOB '*.template'),
+    own = EXISTS (
+        SELECT 1 FROM named
+        WHERE named.section = told.section
+              OR named.key = 'method.name' AND told.section IN ('adapter', 'combine', 'merge', 'selector', 'tasks', 'training')
+              OR named.key = 'merge.policy' AND told.section = 'combine');
+
+-- Each configuration has each key.
+INSERT OR IGNORE INTO told (configuration, key, value, idle, by, own)
 SELECT configuration.configuration, key, value, idle, by, own
 FROM configuration
 JOIN told ON told.configuration = 1;

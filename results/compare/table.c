@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/alloc.h"
 #include "core/embedded.h"
 #include "results/compare/internal.h"
 
@@ -28,16 +29,13 @@ static status is_shown(const struct comparison *comparison, const char *title, b
 /* Which end of a column of means is the better one; none where it is not the same for all metrics. */
 static status best_of(const struct comparison *comparison, enum table_best *best, struct error *error)
 {
-    int64_t lower, count;
-    struct database *database = comparison->store->database;
-    static const char metrics[] = "FROM metric WHERE place IN (SELECT metric FROM sample JOIN shown USING (grp))";
-    char sql[160];
-    snprintf(sql, sizeof sql, "SELECT total(lower) %s", metrics);
-    TRY(database_integer(database, sql, &lower, error));
-    snprintf(sql, sizeof sql, "SELECT count(*) %s", metrics);
-    TRY(database_integer(database, sql, &count, error));
-    *best = lower == 0 ? BEST_HIGHEST : lower == count ? BEST_LOWEST : BEST_NONE;
-    return OK;
+    int64_t lower = 0; /* 0: none, 1: all, 2: some */
+    status result = database_integer(comparison->store->database,
+                                     "SELECT iif(min(lower) = max(lower), max(lower), 2) FROM metric "
+                                     "WHERE place IN (SELECT metric FROM sample JOIN shown USING (grp))",
+                                     &lower, error);
+    *best = lower == 0 ? BEST_HIGHEST : lower == 1 ? BEST_LOWEST : BEST_NONE;
+    return result;
 }
 
 #define TEXTS "settings|baseline|by|metric|dataset|words|note"
@@ -100,30 +98,28 @@ static bool begins_block(struct view *view, char last[static 200])
 static status fill(struct view *view, enum comparison_part part, struct table *table, struct error *error)
 {
     char last[200] = "";
-    size_t most = view->comparison->rows_most;
     TRY(add_columns(view, table, error));
-    TRY(statement_bind(view->rows, VALUES(value_integer(most ? (int64_t)most : -1)), error));
     for (bool row;;) {
         TRY(statement_step(view->rows, &row, error));
         if (!row)
-            break;
+            return OK;
         if (part == COMPARE_GROUPS && begins_block(view, last))
             table_begin_block(table);
         add_row(view, table);
     }
-    return table->failed ? error_set(error, ERROR_MEMORY, "compare: out of memory for a table") : OK;
 }
 
 status compare_table(const struct comparison *comparison, enum comparison_part part, struct table *table,
                      struct error *error)
 {
     const char *at = (const char *)compare_parts[0].data;
+    size_t most = comparison->rows_most;
     for (unsigned i = 0; i < part; i++)
         at = strstr(at, ";\n") + 2;
-    char *sql = strndup(at, (size_t)(strstr(at, ";\n") - at));
+    char *sql = xstrndup(at, (size_t)(strstr(at, ";\n") - at));
     struct view view = {.comparison = comparison};
-    status result = sql ? statement_open(&view.rows, comparison->store->database, sql, error)
-                        : error_set(error, ERROR_MEMORY, "compare: out of memory for a table");
+    status result = statement_ask(&view.rows, comparison->store->database, sql,
+                                  VALUES(value_integer(most ? (int64_t)most : -1)), error);
     NEXT(result, fill(&view, part, table, error));
     statement_close(view.rows);
     free(sql);

@@ -8,8 +8,8 @@
 
 #define PAIRS                                                                                                          \
     "SELECT pair.place, title, dataset.name, a.name, b.name, n, difference, sd, low, high, p, p_holm, p_t, "           \
-    "seeds_needed, "                                                                                                   \
-    "family FROM pair JOIN metric ON metric.place = metric LEFT JOIN dataset ON dataset.place = dataset "              \
+    "seeds_needed, family FROM pair JOIN metric ON metric.place = metric LEFT JOIN dataset ON dataset.place = "        \
+    "dataset "                                                                                                         \
     "JOIN configuration AS a ON a.grp = baseline JOIN configuration AS b ON b.grp = other"
 
 /* A row of it; strings are borrowed from the statement. */
@@ -160,21 +160,27 @@ static struct pair read_pair(struct statement *row)
                          .family = (size_t)statement_integer(row, 14)};
 }
 
+struct saying {
+    const struct compare *c;
+    struct statement *insert;
+    struct text text;
+};
+
+static status say_row(void *context, struct statement *row, struct error *error)
+{
+    struct saying *s = context;
+    struct pair pair = read_pair(row);
+    text_clear(&s->text);
+    say(&s->text, &pair, s->c->request->detect);
+    return statement_run(s->insert, VALUES(value_integer(pair.place), value_text(s->text.data)), error);
+}
+
 status compare_say(const struct compare *c, struct error *error)
 {
-    struct statement *rows = NULL, *insert = NULL;
-    struct text text = {0};
-    status result = statement_open(&rows, c->store->database, PAIRS, error);
-    NEXT(result, statement_open(&insert, c->store->database, "INSERT INTO words VALUES (?1, ?2)", error));
-    for (bool row; result == OK && (result = statement_step(rows, &row, error)) == OK && row;) {
-        struct pair pair = read_pair(rows);
-        text_clear(&text);
-        say(&text, &pair, c->request->detect);
-        result = text.failed ? compare_no_memory(c, error)
-                             : statement_run(insert, VALUES(value_integer(pair.place), value_text(text.data)), error);
-    }
-    text_free(&text);
-    statement_close(rows);
-    statement_close(insert);
+    struct saying s = {.c = c};
+    status result = statement_open(&s.insert, c->store->database, "INSERT INTO words VALUES (?1, ?2)", error);
+    NEXT(result, database_each(c->store->database, PAIRS, NO_VALUES, say_row, &s, error));
+    text_free(&s.text);
+    statement_close(s.insert);
     return result;
 }

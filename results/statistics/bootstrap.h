@@ -3,7 +3,7 @@
  *
  *     struct bootstrap_task tasks[] = {{.images = 200, .difference = right_b_less_right_a}};
  *     struct bootstrap_interval of[2];                                  // the task, and the mean over tasks
- *     TRY(bootstrap_seeds_and_images(tasks, 1, seeds, &(struct bootstrap_plan){.seed = 1}, of, error));
+ *     bootstrap_seeds_and_images(tasks, 1, seeds, &(struct bootstrap_plan){.seed = 1}, of);
  *
  * Each draw takes as many seeds and as many images of each task as there are, with replacement; the seeds of a draw
  * share the images, because they share the test set (Owen, "The pigeonhole bootstrap", Annals of Applied Statistics
@@ -16,8 +16,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "core/status.h"
-
 #define BOOTSTRAP_DRAWS 2000
 
 struct bootstrap_task {
@@ -26,18 +24,16 @@ struct bootstrap_task {
 };
 
 struct bootstrap_plan {
-    uint64_t seed;     /* of Philox */
-    size_t draws;      /* 0: BOOTSTRAP_DRAWS */
-    double confidence; /* 0: 0.95 */
+    uint64_t seed; /* of Philox */
+    size_t draws;  /* 0: BOOTSTRAP_DRAWS */
 };
 
 struct bootstrap_interval {
-    double estimate, low, high; /* in percent of the images */
+    double estimate, low, high; /* 95%, in percent of the images */
 };
 
 /* interval [tasks + 1]: one for each task, then one for the mean over tasks. Tasks, seeds ≥ 1. */
-status bootstrap_seeds_and_images(const struct bootstrap_task *tasks, size_t task_count, size_t seeds,
-                                  const struct bootstrap_plan *plan, struct bootstrap_interval *interval,
-                                  struct error *error);
+void bootstrap_seeds_and_images(const struct bootstrap_task *tasks, size_t task_count, size_t seeds,
+                                const struct bootstrap_plan *plan, struct bootstrap_interval *interval);
 
 #endif

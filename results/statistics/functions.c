@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/alloc.h"
+#include "core/array.h"
 #include "core/digest.h"
 #include "core/text.h"
 #include "results/statistics/bootstrap.h"
@@ -16,10 +18,11 @@ enum { ARGUMENTS_MOST = 3 };
 
 /* --- Aggregates over numbers --- */
 
-/* The rows of an aggregate: up to three numbers each, and what follows them, which is the same in all rows. */
+/* The rows of an aggregate: up to three numbers each, what they are sorted by first; and what follows them, which is the
+ * same in all rows. */
 struct sample {
     double (*value)[ARGUMENTS_MOST];
-    size_t count, capacity;
+    size_t count;
     double parameter;
 };
 
@@ -36,12 +39,8 @@ struct aggregate {
     int numbers, parameters; /* arguments of both kinds */
     bool ordered;            /* rows by the numbers behind the first one; else by all of them */
     statistic *compute;
+    double (*of_x)(const double *x, size_t n); /* where compute is NULL */
 };
-
-static void refuse_memory(sqlite3_context *context)
-{
-    sqlite3_result_error_nomem(context);
-}
 
 static void add_row(sqlite3_context *context, int count, sqlite3_value **argument)
 {
@@ -52,21 +51,12 @@ static void add_row(sqlite3_context *context, int count, sqlite3_value **argumen
             sqlite3_value_numeric_type(argument[i]) != SQLITE_FLOAT)
             return; /* null, or no number */
     if (sample == NULL) {
-        refuse_memory(context);
+        sqlite3_result_error_nomem(context);
         return;
     }
-    if (sample->count == sample->capacity) {
-        size_t capacity = sample->capacity > 0 ? 2 * sample->capacity : 16;
-        void *larger = realloc(sample->value, capacity * sizeof *sample->value);
-        if (larger == NULL) {
-            refuse_memory(context);
-            return;
-        }
-        sample->value = larger;
-        sample->capacity = capacity;
-    }
+    GROW(sample->value, sample->count);
     double *value = sample->value[sample->count++];
-    for (int i = 0; i < ARGUMENTS_MOST; i++) /* what they are sorted by first */
+    for (int i = 0; i < ARGUMENTS_MOST; i++)
         value[aggregate->ordered ? (i + ARGUMENTS_MOST - 1) % ARGUMENTS_MOST : i] =
             i < aggregate->numbers ? sqlite3_value_double(argument[i]) : 0;
     sample->parameter = count > aggregate->numbers ? sqlite3_value_double(argument[aggregate->numbers]) : 1;
@@ -93,34 +83,19 @@ static void finish(sqlite3_context *context)
 {
     const struct aggregate *aggregate = sqlite3_user_data(context);
     struct sample *sample = sqlite3_aggregate_context(context, 0);
-    if (sample == NULL || sample->count == 0) {
-        sqlite3_result_null(context);
-        return;
-    }
+    if (sample == NULL || sample->count == 0)
+        return; /* the result is null */
     size_t n = sample->count, shift = aggregate->ordered ? ARGUMENTS_MOST - 1 : 0;
-    double *apart = malloc(ARGUMENTS_MOST * n * sizeof *apart);
-    if (apart == NULL) {
-        refuse_memory(context);
-    } else {
-        qsort(sample->value, n, sizeof *sample->value, compare_rows);
-        for (size_t i = 0; i < ARGUMENTS_MOST * n; i++)
-            apart[i] = sample->value[i % n][(i / n + shift) % ARGUMENTS_MOST];
-        give_real(context,
-                  aggregate->compute(&(struct columns){apart, apart + n, apart + 2 * n, n, sample->parameter}));
-    }
+    double *apart = xmalloc(ARGUMENTS_MOST * n * sizeof *apart);
+    qsort(sample->value, n, sizeof *sample->value, compare_rows);
+    for (size_t column = 0; column < ARGUMENTS_MOST; column++)
+        for (size_t i = 0; i < n; i++)
+            apart[column * n + i] = sample->value[i][(column + shift) % ARGUMENTS_MOST];
+    const struct columns of = {apart, apart + n, apart + 2 * n, n, sample->parameter};
+    give_real(context, aggregate->compute ? aggregate->compute(&of) : aggregate->of_x(of.x, n));
     free(apart);
     free(sample->value);
     sample->value = NULL;
-}
-
-static double of_mean(const struct columns *of)
-{
-    return statistics_mean(of->x, of->n);
-}
-
-static double of_sd(const struct columns *of)
-{
-    return statistics_sd(of->x, of->n);
 }
 
 static double of_half_width(const struct columns *of)
@@ -130,30 +105,12 @@ static double of_half_width(const struct columns *of)
 
 static double of_permutation(const struct columns *of)
 {
-    struct sign_flip_test test;
-    return permutation_sign_flips(of->x, of->n, (uint64_t)of->parameter, &test, NULL) == OK ? test.p : (double)NAN;
+    return permutation_sign_flips(of->x, of->n, (uint64_t)of->parameter).p;
 }
 
 static double of_signed_ranks(const struct columns *of)
 {
-    struct signed_rank_test test;
-    return permutation_signed_ranks(of->x, of->n, &test, NULL) == OK ? test.p : (double)NAN;
-}
-
-static double of_paired_t(const struct columns *of)
-{
-    return statistics_paired_t_p(of->x, of->n);
-}
-
-static double of_hedges(const struct columns *of)
-{
-    return statistics_hedges(of->x, of->n);
-}
-
-static double of_hodges_lehmann(const struct columns *of)
-{
-    double median;
-    return statistics_hodges_lehmann(of->x, of->n, &median, NULL) == OK ? median : (double)NAN;
+    return permutation_signed_ranks(of->x, of->n).p;
 }
 
 /* Two one-sided t-tests: the larger p, of a mean at or beyond either margin. */
@@ -192,15 +149,15 @@ static struct bootstrap_interval bootstrap(const struct columns *of)
     size_t images = 1;
     while (images < of->n && of->y[images] == of->y[0])
         images++;
-    int8_t *difference = malloc(of->n);
-    bool whole = difference != NULL && of->n % images == 0;
+    int8_t *difference = xmalloc(of->n);
+    bool whole = of->n % images == 0;
     for (size_t i = 0; whole && i < of->n; i++) {
         whole = of->y[i] == of->y[i / images * images] && of->z[i] == of->z[i % images] && fabs(of->x[i]) <= 1;
         difference[i] = (int8_t)of->x[i];
     }
-    const struct bootstrap_task task = {images, difference};
-    const struct bootstrap_plan plan = {.seed = (uint64_t)of->parameter};
-    whole = whole && bootstrap_seeds_and_images(&task, 1, of->n / images, &plan, interval, NULL) == OK;
+    if (whole)
+        bootstrap_seeds_and_images(&(struct bootstrap_task){images, difference}, 1, of->n / images,
+                                   &(struct bootstrap_plan){.seed = (uint64_t)of->parameter}, interval);
     free(difference);
     return whole ? interval[0] : none;
 }
@@ -216,71 +173,67 @@ static double bootstrap_high(const struct columns *of)
 }
 
 static const struct aggregate aggregates[] = {
-    {"mean", 1, 0, false, of_mean},
-    {"mean", 2, 0, true, of_mean},
-    {"sd", 1, 0, false, of_sd},
-    {"sd", 2, 0, true, of_sd},
-    {"half_width", 1, 0, false, of_half_width},
-    {"half_width", 2, 0, true, of_half_width},
-    {"permutation_p", 1, 0, false, of_permutation},
-    {"permutation_p", 2, 1, true, of_permutation},
-    {"wilcoxon_p", 1, 0, false, of_signed_ranks},
-    {"paired_t_p", 1, 0, false, of_paired_t},
-    {"paired_t_p", 2, 0, true, of_paired_t},
-    {"hedges_g", 1, 0, false, of_hedges},
-    {"hedges_g", 2, 0, true, of_hedges},
-    {"hodges_lehmann", 1, 0, false, of_hodges_lehmann},
-    {"equivalence_p", 1, 1, false, of_equivalence},
-    {"correlation", 2, 0, false, of_correlation},
-    {"entropy", 1, 0, false, of_entropy},
-    {"bootstrap_low", 3, 0, true, bootstrap_low},
-    {"bootstrap_high", 3, 0, true, bootstrap_high},
+    {"mean", 1, 0, false, NULL, statistics_mean},
+    {"mean", 2, 0, true, NULL, statistics_mean},
+    {"sd", 1, 0, false, NULL, statistics_sd},
+    {"sd", 2, 0, true, NULL, statistics_sd},
+    {"half_width", 1, 0, false, of_half_width, NULL},
+    {"half_width", 2, 0, true, of_half_width, NULL},
+    {"permutation_p", 1, 0, false, of_permutation, NULL},
+    {"permutation_p", 2, 1, true, of_permutation, NULL},
+    {"wilcoxon_p", 1, 0, false, of_signed_ranks, NULL},
+    {"paired_t_p", 1, 0, false, NULL, statistics_paired_t_p},
+    {"paired_t_p", 2, 0, true, NULL, statistics_paired_t_p},
+    {"hedges_g", 1, 0, false, NULL, statistics_hedges},
+    {"hedges_g", 2, 0, true, NULL, statistics_hedges},
+    {"hodges_lehmann", 1, 0, false, NULL, statistics_hodges_lehmann},
+    {"equivalence_p", 1, 1, false, of_equivalence, NULL},
+    {"correlation", 2, 0, false, of_correlation, NULL},
+    {"entropy", 1, 0, false, of_entropy, NULL},
+    {"bootstrap_low", 3, 0, true, bootstrap_low, NULL},
+    {"bootstrap_high", 3, 0, true, bootstrap_high, NULL},
 };
 
 /* --- Functions of single values --- */
 
-typedef double scalar(const double *argument);
+/* One value, or both ends of an interval. */
+typedef struct interval scalar(const double *argument);
 
-static double wilson_low(const double *a)
+static struct interval one(double value)
 {
-    return statistics_wilson((uint64_t)a[0], (uint64_t)a[1], 0.95).low;
+    return (struct interval){value, value};
 }
 
-static double wilson_high(const double *a)
+static struct interval wilson(const double *a)
 {
-    return statistics_wilson((uint64_t)a[0], (uint64_t)a[1], 0.95).high;
+    return statistics_wilson((uint64_t)a[0], (uint64_t)a[1], 0.95);
 }
 
-static double fisher_low(const double *a)
+static struct interval fisher(const double *a)
 {
-    return statistics_correlation_interval(a[0], (size_t)a[1], (size_t)a[2], 0.95).low;
+    return statistics_correlation_interval(a[0], (size_t)a[1], (size_t)a[2], 0.95);
 }
 
-static double fisher_high(const double *a)
+static struct interval mcnemar_p(const double *a)
 {
-    return statistics_correlation_interval(a[0], (size_t)a[1], (size_t)a[2], 0.95).high;
+    return one(statistics_mcnemar((uint64_t)a[0], (uint64_t)a[1]));
 }
 
-static double mcnemar_p(const double *a)
+static struct interval cosine(const double *x) /* SQLite's own is not in every build */
 {
-    return statistics_mcnemar((uint64_t)a[0], (uint64_t)a[1]);
+    return one(cos(x[0]));
 }
 
-static double cosine(const double *x) /* SQLite's own is not in every build */
+static struct interval least_p(const double *a)
 {
-    return cos(x[0]);
-}
-
-static double least_p(const double *a)
-{
-    return statistics_least_p((size_t)a[0]);
+    return one(statistics_least_p((size_t)a[0]));
 }
 
 /* Student's test tells the power; the exact test cannot do with fewer than some, however large the effect. */
-static double seeds_needed(const double *a)
+static struct interval seeds_needed(const double *a)
 {
     size_t needed = statistics_pairs_needed(a[0], 0.05, 0.8), least = statistics_least_pairs(0.05, 1);
-    return needed == 0 ? (double)NAN : (double)(needed > least ? needed : least);
+    return one(needed == 0 ? (double)NAN : (double)(needed > least ? needed : least));
 }
 
 static const struct scalar_function {
@@ -289,10 +242,12 @@ static const struct scalar_function {
     int first_count; /* arguments from this one on are counts */
     double least;    /* of the last argument: null below */
     scalar *compute;
+    bool high; /* the upper end */
 } scalars[] = {
-    {"wilson_low", 2, 0, 1, wilson_low},     {"wilson_high", 2, 0, 1, wilson_high}, {"fisher_low", 3, 1, 0, fisher_low},
-    {"fisher_high", 3, 1, 0, fisher_high},   {"mcnemar_p", 2, 0, 0, mcnemar_p},     {"least_p", 1, 0, 0, least_p},
-    {"seeds_needed", 1, 1, 0, seeds_needed}, {"cos", 1, 1, -INFINITY, cosine},
+    {"wilson_low", 2, 0, 1, wilson, false},         {"wilson_high", 2, 0, 1, wilson, true},
+    {"fisher_low", 3, 1, 0, fisher, false},         {"fisher_high", 3, 1, 0, fisher, true},
+    {"mcnemar_p", 2, 0, 0, mcnemar_p, false},       {"least_p", 1, 0, 0, least_p, false},
+    {"seeds_needed", 1, 1, 0, seeds_needed, false}, {"cos", 1, 1, -INFINITY, cosine, false},
 };
 
 static void call_scalar(sqlite3_context *context, int count, sqlite3_value **argument)
@@ -310,7 +265,8 @@ static void call_scalar(sqlite3_context *context, int count, sqlite3_value **arg
     }
     if (value[count - 1] < function->least)
         return;
-    give_real(context, function->compute(value));
+    struct interval found = function->compute(value);
+    give_real(context, function->high ? found.high : found.low);
 }
 
 /* --- Texts --- */
@@ -343,15 +299,13 @@ static void call_holm(sqlite3_context *context, int count, sqlite3_value **argum
         return;
     for (const char *at = family; *at != 0; at++)
         most += *at == ',';
-    double *values = calloc(most, 2 * sizeof *values), *adjusted = values + most;
-    size_t tests = values != NULL ? read_numbers(family, values, most) : 0;
-    if (values == NULL || statistics_holm(values, tests, adjusted, NULL) != OK) {
-        refuse_memory(context);
-    } else if (tests > 0) { /* JSON has 15 digits, so p itself need not be among them */
-        for (size_t i = 1; i < tests; i++)
-            nearest = fabs(values[i] - p) < fabs(values[nearest] - p) ? i : nearest;
+    double *values = xcalloc(most, 2 * sizeof *values), *adjusted = values + most;
+    size_t tests = read_numbers(family, values, most);
+    statistics_holm(values, tests, adjusted);
+    for (size_t i = 1; i < tests; i++) /* JSON has 15 digits, so p itself need not be among them */
+        nearest = fabs(values[i] - p) < fabs(values[nearest] - p) ? i : nearest;
+    if (tests > 0)
         give_real(context, adjusted[nearest]);
-    }
     free(values);
 }
 
@@ -367,7 +321,7 @@ static void add_line(sqlite3_context *context, int count, sqlite3_value **argume
     const unsigned char *line = sqlite3_value_text(argument[0]);
     (void)count;
     if (lines == NULL) {
-        refuse_memory(context);
+        sqlite3_result_error_nomem(context);
         return;
     }
     if (!lines->begun)
@@ -392,11 +346,9 @@ static void finish_lines(sqlite3_context *context)
 static int compare_numeric(void *context, int size_a, const void *a, int size_b, const void *b)
 {
     double x, y;
-    char *left = strndup(a, (size_t)size_a), *right = strndup(b, (size_t)size_b);
-    int order = 0;
+    char *left = xstrndup(a, (size_t)size_a), *right = xstrndup(b, (size_t)size_b);
     (void)context;
-    if (left != NULL && right != NULL)
-        order = parse_real(left, &x) && parse_real(right, &y) && x != y ? (x < y ? -1 : 1) : strverscmp(left, right);
+    int order = parse_real(left, &x) && parse_real(right, &y) && x != y ? (x < y ? -1 : 1) : strverscmp(left, right);
     free(left);
     free(right);
     return order;

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/alloc.h"
 #include "core/rng.h"
 
 #define SLACK 1e-12 /* of a mean */
@@ -37,18 +38,16 @@ static double count_above(const double *left, size_t left_count, const double *r
     return count;
 }
 
-static status count_flips(const double *difference, size_t n, double bound, double *p, struct error *error)
+static double count_flips(const double *difference, size_t n, double bound)
 {
     size_t half = n / 2, left_count = (size_t)1 << half, right_count = (size_t)1 << (n - half);
-    double *memory = malloc((left_count + 2 * right_count) * sizeof *memory);
-    if (!memory)
-        return error_set(error, ERROR_MEMORY, "permutation test: out of memory for %zu differences", n);
-    double *left = memory, *right = left + left_count, *scratch = right + right_count;
+    double *left = xmalloc((left_count + 2 * right_count) * sizeof *left), *right = left + left_count,
+           *scratch = right + right_count;
     sorted_sums(difference, half, left, scratch);
     sorted_sums(difference + half, n - half, right, scratch);
-    *p = ldexp(2 * count_above(left, left_count, right, right_count, bound), -(int)n); /* both signs: symmetric */
-    free(memory);
-    return OK;
+    double p = ldexp(2 * count_above(left, left_count, right, right_count, bound), -(int)n); /* both signs: symmetric */
+    free(left);
+    return p;
 }
 
 static void draw_flips(const double *difference, size_t n, double bound, uint64_t seed, struct sign_flip_test *test)
@@ -69,22 +68,20 @@ static void draw_flips(const double *difference, size_t n, double bound, uint64_
     test->error = sqrt(test->p * (1 - test->p) / (PERMUTATION_DRAWS + 1));
 }
 
-status permutation_sign_flips(const double *difference, size_t n, uint64_t seed, struct sign_flip_test *test,
-                              struct error *error)
+struct sign_flip_test permutation_sign_flips(const double *difference, size_t n, uint64_t seed)
 {
-    *test = (struct sign_flip_test){.p = n ? 1 : (double)NAN, .exact = n <= PERMUTATION_EXACT};
+    struct sign_flip_test test = {.p = n ? 1 : (double)NAN, .exact = n <= PERMUTATION_EXACT};
     double sum = 0;
     for (size_t i = 0; i < n; i++)
         sum += difference[i];
     double bound = fabs(sum) - (double)n * SLACK;
     if (isnan(bound))
-        test->p = bound;
-    if (!(bound > 0)) /* every flip reaches it */
-        return OK;
-    if (test->exact)
-        return count_flips(difference, n, bound, &test->p, error);
-    draw_flips(difference, n, bound, seed, test);
-    return OK;
+        test.p = bound;
+    else if (bound > 0 && test.exact) /* else every flip reaches it */
+        test.p = count_flips(difference, n, bound);
+    else if (bound > 0)
+        draw_flips(difference, n, bound, seed, &test);
+    return test;
 }
 
 struct magnitude {
@@ -118,24 +115,20 @@ static void rank_magnitudes(const double *difference, size_t n, struct magnitude
 
 /* P(sum of ranks <= w) over all signs; every rank and w have the factor unit. The distribution grows by a rank at a
  * time: half of it stays, half moves up. */
-static status lower_tail(const struct magnitude *magnitudes, size_t n, uint32_t unit, uint64_t w, double *tail,
-                         struct error *error)
+static double lower_tail(const struct magnitude *magnitudes, size_t n, uint32_t unit, uint64_t w)
 {
     size_t size = (size_t)(w / unit) + 1;
-    double *share = calloc(size, sizeof *share);
-    if (!share)
-        return error_set(error, ERROR_MEMORY, "signed-rank test: out of memory for %zu differences", n);
+    double *share = xcalloc(size, sizeof *share), tail = 0;
     share[0] = 1;
     for (size_t k = 0; k < n; k++) {
         size_t rank = magnitudes[k].rank / unit;
         for (size_t i = size; i-- > 0;)
             share[i] = (share[i] + (i >= rank ? share[i - rank] : 0)) / 2;
     }
-    *tail = 0;
     for (size_t i = 0; i < size; i++)
-        *tail += share[i];
+        tail += share[i];
     free(share);
-    return OK;
+    return tail;
 }
 
 /* The mean is n(n + 1)/4, the variance Σ rank²/4; doubled ranks. */
@@ -150,7 +143,7 @@ static double normal_tail(const struct magnitude *magnitudes, size_t n, uint64_t
     return erfc(z * M_SQRT1_2) / 2;
 }
 
-static status test_ranks(const struct magnitude *magnitudes, struct signed_rank_test *test, struct error *error)
+static void test_ranks(const struct magnitude *magnitudes, struct signed_rank_test *test)
 {
     uint64_t above = 0, total = 0;
     for (size_t i = 0; i < test->n; i++) {
@@ -159,22 +152,18 @@ static status test_ranks(const struct magnitude *magnitudes, struct signed_rank_
     }
     test->statistic = (double)above / 2;
     uint64_t w = above < total - above ? above : total - above; /* the distribution is symmetric */
-    double tail = normal_tail(magnitudes, test->n, w);
     test->exact = test->n <= PERMUTATION_RANKS;
-    if (test->exact)
-        TRY(lower_tail(magnitudes, test->n, test->ties ? 1 : 2, w, &tail, error));
-    test->p = fmin(1, 2 * tail);
-    return OK;
+    test->p = fmin(1, 2 * (test->exact ? lower_tail(magnitudes, test->n, test->ties ? 1 : 2, w)
+                                       : normal_tail(magnitudes, test->n, w)));
 }
 
-status permutation_signed_ranks(const double *difference, size_t n, struct signed_rank_test *test, struct error *error)
+struct signed_rank_test permutation_signed_ranks(const double *difference, size_t n)
 {
-    *test = (struct signed_rank_test){.p = 1, .exact = true};
-    struct magnitude *magnitudes = malloc((n ? n : 1) * sizeof *magnitudes);
-    if (!magnitudes)
-        return error_set(error, ERROR_MEMORY, "signed-rank test: out of memory for %zu differences", n);
-    rank_magnitudes(difference, n, magnitudes, test);
-    status result = test->n == 0 ? OK : test_ranks(magnitudes, test, error);
+    struct signed_rank_test test = {.p = 1, .exact = true};
+    struct magnitude *magnitudes = xmalloc(n * sizeof *magnitudes);
+    rank_magnitudes(difference, n, magnitudes, &test);
+    if (test.n > 0)
+        test_ranks(magnitudes, &test);
     free(magnitudes);
-    return result;
+    return test;
 }

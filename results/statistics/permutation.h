@@ -1,10 +1,8 @@
 /* Exact tests of paired differences against 0. They assume no distribution: under the hypothesis each difference might
  * as well have had the other sign.
  *
- *     struct sign_flip_test test;
- *     TRY(permutation_sign_flips(difference, n, seed, &test, error));
- *     struct signed_rank_test ranks;
- *     TRY(permutation_signed_ranks(difference, n, &ranks, error));
+ *     double p = permutation_sign_flips(difference, n, seed).p;
+ *     double p_of_ranks = permutation_signed_ranks(difference, n).p;
  *
  * Differences within PERMUTATION_TIE of each other count as equal, and within PERMUTATION_TIE of 0 as 0, because equal
  * means of percentages differ by rounding errors of about 1e-13.
@@ -15,8 +13,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-
-#include "core/status.h"
 
 #define PERMUTATION_TIE 1e-10
 #define PERMUTATION_EXACT 40     /* differences: the largest n whose 2^n sign flips are all counted */
@@ -33,8 +29,7 @@ struct sign_flip_test {
  * of Experiments", 1935). They are counted by sorting the sums of both halves (meet in the middle: Horowitz and Sahni,
  * JACM 1974). Above PERMUTATION_EXACT differences, p is (hits + 1)/(draws + 1) over PERMUTATION_DRAWS choices drawn by
  * `seed`, where the observed signs count as one more draw (Phipson and Smyth, 2010). NAN for n = 0. */
-status permutation_sign_flips(const double *difference, size_t n, uint64_t seed, struct sign_flip_test *test,
-                              struct error *error);
+struct sign_flip_test permutation_sign_flips(const double *difference, size_t n, uint64_t seed);
 
 struct signed_rank_test {
     size_t n;         /* differences that are not 0; the others are left out */
@@ -46,6 +41,6 @@ struct signed_rank_test {
 
 /* Wilcoxon's signed-rank test ("Individual comparisons by ranking methods", 1945) by the distribution of the rank sum
  * over all signs. Tied differences get the mean of their ranks; the conditional distribution is then exact, too. */
-status permutation_signed_ranks(const double *difference, size_t n, struct signed_rank_test *test, struct error *error);
+struct signed_rank_test permutation_signed_ranks(const double *difference, size_t n);
 
 #endif

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/alloc.h"
 #include "results/statistics/distribution.h"
 
 #define PAIRS_LIMIT 1000000
@@ -127,20 +128,17 @@ static double select_mean(const double *sorted, size_t n, uint64_t below)
     return value_of(low);
 }
 
-status statistics_hodges_lehmann(const double *difference, size_t n, double *median, struct error *error)
+double statistics_hodges_lehmann(const double *difference, size_t n)
 {
-    *median = (double)NAN;
     if (n == 0)
-        return OK;
-    double *sorted = malloc(n * sizeof *sorted);
-    if (!sorted)
-        return error_set(error, ERROR_MEMORY, "statistics: out of memory for %zu values", n);
+        return (double)NAN;
+    double *sorted = xmalloc(n * sizeof *sorted);
     memcpy(sorted, difference, n * sizeof *sorted);
     qsort(sorted, n, sizeof *sorted, compare_doubles);
     uint64_t means = (uint64_t)n * (n + 1) / 2;
-    *median = (select_mean(sorted, n, (means - 1) / 2) + select_mean(sorted, n, means / 2)) / 2;
+    double median = (select_mean(sorted, n, (means - 1) / 2) + select_mean(sorted, n, means / 2)) / 2;
     free(sorted);
-    return OK;
+    return median;
 }
 
 struct ranked {
@@ -155,11 +153,9 @@ static int compare_ranked(const void *a, const void *b)
                                : (left->index > right->index) - (left->index < right->index);
 }
 
-status statistics_holm(const double *p, size_t n, double *adjusted, struct error *error)
+void statistics_holm(const double *p, size_t n, double *adjusted)
 {
-    struct ranked *ranked = malloc((n ? n : 1) * sizeof *ranked);
-    if (!ranked)
-        return error_set(error, ERROR_MEMORY, "statistics: out of memory for %zu p-values", n);
+    struct ranked *ranked = xmalloc(n * sizeof *ranked);
     size_t family = 0;
     for (size_t i = 0; i < n; i++) {
         if (isnan(p[i]))
@@ -174,7 +170,6 @@ status statistics_holm(const double *p, size_t n, double *adjusted, struct error
         adjusted[ranked[i].index] = largest;
     }
     free(ranked);
-    return OK;
 }
 
 double statistics_mcnemar(uint64_t only_a, uint64_t only_b)

@@ -14,8 +14,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "core/status.h"
-
 struct interval {
     double low, high;
 };
@@ -39,12 +37,12 @@ double statistics_hedges(const double *difference, size_t n);
 
 /* The median of the means of all pairs of differences, each with itself included: a location estimate that outliers
  * hardly move (Hodges and Lehmann, Annals of Mathematical Statistics 1963). n ≥ 1. */
-status statistics_hodges_lehmann(const double *difference, size_t n, double *median, struct error *error);
+double statistics_hodges_lehmann(const double *difference, size_t n);
 
 /* Holm's step-down correction of a family of p-values ("A simple sequentially rejective multiple test procedure",
  * Scandinavian Journal of Statistics 1979): adjusted values are compared with the level itself. NANs are not part of
  * the family and stay NAN. Both arrays have n values and may be the same. */
-status statistics_holm(const double *p, size_t n, double *adjusted, struct error *error);
+void statistics_holm(const double *p, size_t n, double *adjusted);
 
 /* Pearson's correlation; NAN for fewer than 3 pairs and where one side does not vary. */
 double statistics_correlation(const double *a, const double *b, size_t n);

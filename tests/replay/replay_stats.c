@@ -150,33 +150,28 @@ static bool rank_strictly(struct sample *sample)
     return strict;
 }
 
-static status check_wilcoxon(struct report *report, const json_t *expected, struct sample *sample, struct error *error)
+static void check_wilcoxon(struct report *report, const json_t *expected, struct sample *sample)
 {
-    struct signed_rank_test test;
-    TRY(permutation_signed_ranks(sample->difference, sample->n, &test, error));
+    struct signed_rank_test test = permutation_signed_ranks(sample->difference, sample->n);
     bool undefined = test.ties || test.n + 1 < sample->n || test.n == 0;
     if (test.ties && !isnan(number_of(expected)) && rank_strictly(sample))
-        TRY(permutation_signed_ranks(sample->ranks, sample->n, &test, error));
+        test = permutation_signed_ranks(sample->ranks, sample->n);
     double got = test.ties ? (double)NAN : test.p;
     check(report, "p_wilcoxon_exact", expected, got,
           (struct expectation){.relative = RELATIVE_P, .rounding = ROUNDING_P, .undefined = undefined});
-    return OK;
 }
 
-static status check_exact_tests(struct report *report, const json_t *entry, struct sample *sample, struct error *error)
+static void check_exact_tests(struct report *report, const json_t *entry, struct sample *sample)
 {
-    struct sign_flip_test flips;
-    TRY(permutation_sign_flips(sample->difference, sample->n, 1, &flips, error));
+    struct sign_flip_test flips = permutation_sign_flips(sample->difference, sample->n, 1);
     check(report, flips.exact ? "p_permutation_exact" : "p_permutation (drawn)",
           json_object_get(entry, "p_permutation_exact"), flips.p,
           (struct expectation){
               .relative = RELATIVE_P, .rounding = ROUNDING_P + 5 * flips.error, .undefined = sample->n > ENUMERATED});
-    TRY(check_wilcoxon(report, json_object_get(entry, "p_wilcoxon_exact"), sample, error));
-    double median;
-    TRY(statistics_hodges_lehmann(sample->difference, sample->n, &median, error));
+    check_wilcoxon(report, json_object_get(entry, "p_wilcoxon_exact"), sample);
+    double median = statistics_hodges_lehmann(sample->difference, sample->n);
     check(report, "hodges_lehmann", json_object_get(entry, "hodges_lehmann"), median,
           (struct expectation){.relative = RELATIVE, .rounding = 4 * EPSILON * sample->magnitude});
-    return OK;
 }
 
 /* Without spread t is what rounding leaves, or nothing. */
@@ -233,9 +228,9 @@ static status check_paired(struct report *report, const json_t *entry, struct er
     check(report, "sd_a", json_object_get(entry, "sd_a"), statistics_sd(sample.a, sample.n), plain);
     check(report, "sd_b", json_object_get(entry, "sd_b"), statistics_sd(sample.b, sample.n), plain);
     check_t(report, entry, &sample);
-    status result = check_exact_tests(report, entry, &sample, error);
+    check_exact_tests(report, entry, &sample);
     free(sample.a);
-    return result;
+    return OK;
 }
 
 /* ---- The other parts ---- */
@@ -249,14 +244,15 @@ static status check_holm(struct report *report, const json_t *entry, struct erro
         abort();
     for (size_t i = 0; i < n; i++)
         values[i] = number_of(json_array_get(p, i));
-    status result = statistics_holm(values, n, values, error);
+    (void)error;
+    statistics_holm(values, n, values);
     report_exact(report, "holm, family", n == json_array_size(adjusted), "found %zu, expected %zu", n,
                  json_array_size(adjusted));
-    for (size_t i = 0; result == OK && i < n; i++)
+    for (size_t i = 0; i < n; i++)
         check(report, "holm", json_array_get(adjusted, i), values[i],
               (struct expectation){.relative = RELATIVE_P, .rounding = ROUNDING_P});
     free(values);
-    return result;
+    return OK;
 }
 
 static status check_mcnemar(struct report *report, const json_t *entry, struct error *error)

@@ -70,17 +70,17 @@ static void the_median_of_walsh_averages(void **state)
     (void)state;
     double difference[18], median, few[] = {-1, 0.5}, many[3001];
     make_differences(difference);
-    assert_ok(statistics_hodges_lehmann(difference, 18, &median, &error));
+    median = statistics_hodges_lehmann(difference, 18);
     assert_near(median, 0.27, 1e-14);
-    assert_ok(statistics_hodges_lehmann(few, 2, &median, &error)); /* of −1, −0.25, 0.5 */
+    median = statistics_hodges_lehmann(few, 2); /* of −1, −0.25, 0.5 */
     assert_true(median == -0.25);
-    assert_ok(statistics_hodges_lehmann(few, 1, &median, &error));
+    median = statistics_hodges_lehmann(few, 1);
     assert_true(median == -1);
-    assert_ok(statistics_hodges_lehmann(few, 0, &median, &error));
+    median = statistics_hodges_lehmann(few, 0);
     assert_true(isnan(median));
     for (int i = 0; i < 3001; i++)
         many[i] = (i * 7 % 3001) - 1500; /* symmetric around 0 */
-    assert_ok(statistics_hodges_lehmann(many, 3001, &median, &error));
+    median = statistics_hodges_lehmann(many, 3001);
     assert_true(median == 0);
 }
 
@@ -88,13 +88,13 @@ static void holm_steps_down(void **state)
 {
     (void)state;
     double p[] = {0.01, (double)NAN, 0.04, 0.03, 0.005}, adjusted[5];
-    assert_ok(statistics_holm(p, 5, adjusted, &error));
+    statistics_holm(p, 5, adjusted);
     assert_near(adjusted[4], 0.02, 1e-15);
     assert_near(adjusted[0], 0.03, 1e-15);
     assert_near(adjusted[3], 0.06, 1e-15);
     assert_near(adjusted[2], 0.06, 1e-15); /* never below the one before */
     assert_true(isnan(adjusted[1]));
-    assert_ok(statistics_holm(p, 0, adjusted, &error));
+    statistics_holm(p, 0, adjusted);
 }
 
 static void judges_and_proportions(void **state)
