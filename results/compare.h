@@ -9,8 +9,14 @@
  *
  * A context holds runs that differ only in the compared settings and in the seed. A group is one configuration of a
  * context; its runs differ in the seed alone. Two groups of a context are paired by seed. Accuracies are in percent,
- * differences in points. The statistics are functions of SQL (METRICS.md) over the connection's temporary tables, which
- * compare/ has as SQL files: `observed` has a value per context, seed, group, metric and dataset.
+ * differences in points. The statistics are functions of SQL (METRICS.md) over the connection's temporary tables:
+ *
+ *     observed    context, seed, grp, metric, dataset, value    what tests are functions of; dataset 0: the mean over tasks
+ *     difference  two, metric, dataset, seed, value             other − baseline of a pair of groups, `two`
+ *     sample, pair, imaged, discordance, overview, note         statistics of groups and of pairs, and what to know
+ *
+ * The answer is their views answer_contexts, answer_groups, answer_pairs, answer_images, answer_discordance,
+ * answer_words, answer_overview and answer_notes (compare/parts.sql), in order, with the columns of the parts below.
  */
 #ifndef MTIL_RESULTS_COMPARE_H
 #define MTIL_RESULTS_COMPARE_H

@@ -169,15 +169,15 @@ static status check_baseline(const struct compare *c, struct error *error)
 static status forget(struct store *store, struct error *error)
 {
     struct table table = {0};
-    status result = query_sql(
-        store,
-        "SELECT coalesce(group_concat('DROP ' || type || ' temp.' || name, ';'), '') "
-        "FROM temp.sqlite_master WHERE name IN ('request', 'only_group', 'note', 'on_board', "
-        "'compared', 'configuration', 'told', 'dimension', 'named', 'apart', 'dataset', 'measured', 'metric', 'words', "
-        "'looked', 'bounds', 'imaged', 'discordance', 'shown', 'left_out', 'varied', 'context', "
-        "'observed', 'sample', 'has', 'planned', 'two', 'difference', 'tested', 'pair', "
-        "'overview', 'both', 'both_seed', 'lacking')",
-        &table, error);
+    status result = query_sql(store,
+                              "SELECT coalesce(group_concat('DROP ' || type || ' temp.' || name, ';'), '') "
+                              "FROM temp.sqlite_master WHERE name LIKE 'answer\\_%' ESCAPE '\\' OR name IN ('request', "
+                              "'only_group', 'note', 'on_board', 'compared', 'configuration', 'told', 'dimension', "
+                              "'named', 'apart', 'dataset', 'measured', 'observed', 'metric', 'words', 'looked', "
+                              "'bounds', 'imaged', 'discordance', 'shown', 'left_out', 'varied', 'context', 'sample', "
+                              "'has', 'planned', 'two', 'difference', 'tested', 'pair', 'overview', 'both', "
+                              "'both_seed', 'lacking')",
+                              &table, error);
     NEXT(result, database_execute(store->database, table_cell_at(&table, 0, 0)->text, error));
     table_free(&table);
     return result;
@@ -220,6 +220,7 @@ static status work(const struct compare *c, struct error *error)
         TRY(compare_images(c, error));
         TRY(run_stage(c, "images-answer.sql", error));
     }
+    TRY(run_stage(c, "parts.sql", error));
     return comparison_show(c->result, NULL, 0, error);
 }
 

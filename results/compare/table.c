@@ -1,36 +1,53 @@
-/* The parts of a comparison as tables: each is a statement of parts.sql. */
-#include <stdlib.h>
+/* The parts of a comparison as tables: each is a view of parts.sql. */
 #include <string.h>
 
-#include "core/alloc.h"
-#include "core/embedded.h"
 #include "results/compare/internal.h"
 
-EMBEDDED_FILES(compare_parts);
+static const char *const views[] = {[COMPARE_CONTEXTS] = "contexts",
+                                    [COMPARE_GROUPS] = "groups",
+                                    [COMPARE_PAIRS] = "pairs",
+                                    [COMPARE_PER_IMAGE] = "images",
+                                    [COMPARE_DISCORDANCE] = "discordance",
+                                    [COMPARE_WORDS] = "words",
+                                    [COMPARE_OVERVIEW] = "overview",
+                                    [COMPARE_NOTES] = "notes"};
 
-/* Columns with "?" behind their title are shown where these count any. */
+/* Columns that are shown where these count any. */
 static const struct {
     const char *title, *sql;
 } optional[] = {{"context", "SELECT max(number) > 1 FROM shown"},
-                {"dataset", "SELECT count(*) FROM sample WHERE dataset > 0"},
+                {"dataset", "SELECT (SELECT count(*) FROM sample WHERE dataset > 0) + (SELECT count(*) FROM imaged)"},
                 {"seeds_needed", "SELECT count(seeds_needed) FROM pair"},
                 {"_errors", "SELECT count(router_a) + count(router_b) FROM imaged"}};
 
-static status is_shown(const struct comparison *comparison, const char *title, bool *shown, struct error *error)
+#define TEXTS "settings|baseline|other|metric|dataset|words|note"
+
+enum { COLUMNS_MOST = 24 };
+
+struct view {
+    const struct comparison *comparison;
+    size_t columns;
+    bool shown[COLUMNS_MOST];
+    bool blocks;    /* groups: their blocks end where context, metric or dataset changes */
+    char last[200]; /* block */
+    struct table *table;
+};
+
+static status is_shown(const struct view *view, const char *title, bool *shown, struct error *error)
 {
     int64_t count = 1;
-    for (size_t i = 0; strchr(title, '?') && i < sizeof optional / sizeof *optional; i++)
+    for (size_t i = 0; i < sizeof optional / sizeof *optional; i++)
         if (strstr(title, optional[i].title))
-            TRY(database_integer(comparison->store->database, optional[i].sql, &count, error));
+            TRY(database_integer(view->comparison->store->database, optional[i].sql, &count, error));
     *shown = count > 0;
     return OK;
 }
 
 /* Which end of a column of means is the better one; none where it is not the same for all metrics. */
-static status best_of(const struct comparison *comparison, enum table_best *best, struct error *error)
+static status best_of(const struct view *view, enum table_best *best, struct error *error)
 {
     int64_t lower = 0; /* 0: none, 1: all, 2: some */
-    status result = database_integer(comparison->store->database,
+    status result = database_integer(view->comparison->store->database,
                                      "SELECT iif(min(lower) = max(lower), max(lower), 2) FROM metric "
                                      "WHERE place IN (SELECT metric FROM sample JOIN shown USING (grp))",
                                      &lower, error);
@@ -38,90 +55,63 @@ static status best_of(const struct comparison *comparison, enum table_best *best
     return result;
 }
 
-#define TEXTS "settings|baseline|by|metric|dataset|words|note"
-
-enum { COLUMNS_MOST = 24 };
-
-struct view {
-    const struct comparison *comparison;
-    struct statement *rows;
-    size_t columns;
-    bool shown[COLUMNS_MOST];
-};
-
-static status add_columns(struct view *view, struct table *table, struct error *error)
+static status add_columns(struct view *view, struct statement *rows, struct error *error)
 {
-    view->columns = statement_columns(view->rows);
+    view->columns = statement_columns(rows);
     for (size_t i = 0; i < view->columns; i++) {
-        const char *title = statement_title(view->rows, i);
-        char name[64];
-        snprintf(name, sizeof name, "%.*s", (int)strcspn(title, "?"), title);
-        struct table_column column = {.title = strcmp(name, "by") == 0 ? view->comparison->by : name,
-                                      .decimals = *name == 'p'                 ? DECIMALS_ALL
-                                                  : text_has_word(TEXTS, name) ? 0
-                                                                               : 2};
-        if (strcmp(name, "mean") == 0)
-            TRY(best_of(view->comparison, &column.best, error));
-        TRY(is_shown(view->comparison, title, &view->shown[i], error));
+        const char *title = statement_title(rows, i);
+        int decimals = *title == 'p' ? DECIMALS_ALL : text_has_word(TEXTS, title) ? 0 : 2;
+        struct table_column column = {.title = strcmp(title, "other") == 0 ? view->comparison->by : title,
+                                      .decimals = decimals};
+        if (strcmp(title, "mean") == 0)
+            TRY(best_of(view, &column.best, error));
+        TRY(is_shown(view, title, &view->shown[i], error));
         if (view->shown[i])
-            table_add_column(table, &column);
+            table_add_column(view->table, &column);
     }
     return OK;
 }
 
-static void add_row(const struct view *view, struct table *table)
+static bool begins_block(struct view *view, struct statement *row)
 {
+    char now[200];
+    snprintf(now, sizeof now, "%s\n%.90s\n%.90s", statement_text(row, 0), statement_text(row, 2),
+             statement_text(row, 3));
+    bool same = strcmp(now, view->last) == 0;
+    snprintf(view->last, sizeof now, "%s", now);
+    return view->blocks && !same;
+}
+
+static void add_row(struct view *view, struct statement *row)
+{
+    if (begins_block(view, row))
+        table_begin_block(view->table);
     for (size_t i = 0; i < view->columns; i++) {
-        struct value value = statement_value(view->rows, i);
+        struct value value = statement_value(row, i);
         if (!view->shown[i])
             continue;
         if (value.kind == VALUE_INTEGER)
-            table_add_integer(table, value.integer);
+            table_add_integer(view->table, value.integer);
         else if (value.kind == VALUE_REAL)
-            table_add_real(table, value.real);
+            table_add_real(view->table, value.real);
         else
-            table_add_text(table, value.kind == VALUE_TEXT ? value.bytes.data : NULL);
-    }
-}
-
-/* Where the groups' context, metric or dataset changes, what is to be seen side by side ends. */
-static bool begins_block(struct view *view, char last[static 200])
-{
-    char now[200];
-    snprintf(now, sizeof now, "%s\n%.90s\n%.90s", statement_text(view->rows, 0), statement_text(view->rows, 2),
-             statement_text(view->rows, 3));
-    bool same = strcmp(now, last) == 0;
-    snprintf(last, sizeof now, "%s", now);
-    return !same;
-}
-
-static status fill(struct view *view, enum comparison_part part, struct table *table, struct error *error)
-{
-    char last[200] = "";
-    TRY(add_columns(view, table, error));
-    for (bool row;;) {
-        TRY(statement_step(view->rows, &row, error));
-        if (!row)
-            return OK;
-        if (part == COMPARE_GROUPS && begins_block(view, last))
-            table_begin_block(table);
-        add_row(view, table);
+            table_add_text(view->table, value.kind == VALUE_TEXT ? value.bytes.data : NULL);
     }
 }
 
 status compare_table(const struct comparison *comparison, enum comparison_part part, struct table *table,
                      struct error *error)
 {
-    const char *at = (const char *)compare_parts[0].data;
-    size_t most = comparison->rows_most;
-    for (unsigned i = 0; i < part; i++)
-        at = strstr(at, ";\n") + 2;
-    char *sql = xstrndup(at, (size_t)(strstr(at, ";\n") - at));
-    struct view view = {.comparison = comparison};
-    status result = statement_ask(&view.rows, comparison->store->database, sql,
-                                  VALUES(value_integer(most ? (int64_t)most : -1)), error);
-    NEXT(result, fill(&view, part, table, error));
-    statement_close(view.rows);
-    free(sql);
+    char sql[80];
+    struct view view = {.comparison = comparison, .blocks = part == COMPARE_GROUPS, .table = table};
+    struct statement *rows;
+    bool row = true;
+    snprintf(sql, sizeof sql, "SELECT * FROM answer_%s LIMIT %lld", views[part],
+             comparison->rows_most ? (long long)comparison->rows_most : -1);
+    TRY(statement_ask(&rows, comparison->store->database, sql, NO_VALUES, error));
+    status result = add_columns(&view, rows, error);
+    while (result == OK && (result = statement_step(rows, &row, error)) == OK && row)
+        add_row(&view, rows);
+    statement_close(rows);
     return result;
 }
