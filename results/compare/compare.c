@@ -74,17 +74,17 @@ static status note_request(const struct compare *c, struct error *error)
 
 static status check_chosen(const struct compare *c, struct error *error)
 {
-    size_t all, runs;
-    TRY(compare_count(c, "SELECT count(*) FROM chosen", &all, error));
-    TRY(compare_count(c, "SELECT count(*) FROM chosen WHERE status = (SELECT status FROM request)", &runs, error));
+    int64_t all, runs;
+    TRY(database_integer(c->store->database, "SELECT count(*) FROM chosen", &all, error));
+    TRY(database_integer(c->store->database, "SELECT count(*) FROM chosen WHERE status = (SELECT status FROM request)",
+                         &runs, error));
     if (all == 0)
         return error_set(error, ERROR_ARGUMENT,
                          "%s: no run to compare: none fits; the query `runs` lists those there are",
                          store_path(c->store));
-    if (runs == 0)
-        return error_set(error, ERROR_ARGUMENT, "%s: no run to compare: %zu fit%s, but none is finished",
-                         store_path(c->store), all, all == 1 ? "s" : "");
-    return OK;
+    return runs > 0 ? OK
+                    : error_set(error, ERROR_ARGUMENT, "%s: no run to compare: %lld fit%s, but none is finished",
+                                store_path(c->store), (long long)all, all == 1 ? "s" : "");
 }
 
 /* --- Names that are unknown --- */
@@ -183,24 +183,10 @@ static status forget(struct store *store, struct error *error)
     return result;
 }
 
-static status compare_groups(const struct compare *c, struct error *error)
-{
-    size_t configurations;
-    TRY(check_asked(c, error));
-    TRY(run_stage(c, "contexts.sql", error));
-    TRY(compare_count(c, "SELECT count(*) FROM configuration", &configurations, error));
-    if (configurations == 0)
-        return error_set(error, ERROR_ARGUMENT, "%s: no run to compare: each accuracy matrix has holes",
-                         store_path(c->store));
-    TRY(check_baseline(c, error));
-    TRY(run_stage(c, "baseline.sql", error));
-    TRY(run_stage(c, "pairs.sql", error));
-    return compare_say(c, error);
-}
-
 static status work(const struct compare *c, struct error *error)
 {
     struct text by = {0};
+    int64_t configurations;
     for (size_t i = 0; i < c->request->by_count; i++)
         text_add(&by, "%s%s", i ? ", " : "", c->request->by[i]);
     c->result->by = by.data;
@@ -214,7 +200,15 @@ static status work(const struct compare *c, struct error *error)
     TRY(run_stage(c, "settings.sql", error));
     TRY(check_by(c, error));
     TRY(compare_measure(c, error));
-    TRY(compare_groups(c, error));
+    TRY(check_asked(c, error));
+    TRY(run_stage(c, "contexts.sql", error));
+    TRY(database_integer(c->store->database, "SELECT count(*) FROM configuration", &configurations, error));
+    if (configurations == 0)
+        return error_set(error, ERROR_ARGUMENT, "%s: no run to compare: each accuracy matrix has holes",
+                         store_path(c->store));
+    TRY(check_baseline(c, error));
+    TRY(run_stage(c, "pairs.sql", error));
+    TRY(compare_say(c, error));
     if (c->request->detail == COMPARE_IMAGES) {
         TRY(run_stage(c, "images.sql", error));
         TRY(compare_images(c, error));

@@ -1,8 +1,8 @@
 /* Shared by the files of a comparison; other folders include compare.h alone.
  *
- * Temporary tables lead from `chosen` to the answer, by the SQL of runs.sql, contexts.sql and pairs.sql. settings.c tells
- * what runs were told, measure.c computes their metrics, images.c looks at images, words.c puts results into words,
- * table.c shows parts.
+ * Temporary tables lead from `chosen` to the answer, by the SQL files in the order of compare.c. settings.c tells what
+ * runs were told, measure.c computes their metrics, images.c looks at images, words.c puts results into words, table.c
+ * shows parts.
  */
 #ifndef MTIL_RESULTS_COMPARE_INTERNAL_H
 #define MTIL_RESULTS_COMPARE_INTERNAL_H
@@ -19,7 +19,7 @@ struct compare {
     struct comparison *result;
 };
 
-/* Fills `told`, and checks that what is compared is known and matters. */
+/* Fills `told`. */
 status compare_tell(const struct compare *c, struct error *error);
 
 /* Fills `measured` with the metrics of runs whose matrix is complete. */
@@ -28,14 +28,5 @@ status compare_measure(const struct compare *c, struct error *error);
 /* Fills `words`, `images` and `discordance`. */
 status compare_say(const struct compare *c, struct error *error);
 status compare_images(const struct compare *c, struct error *error);
-
-/* The number in the first column of a query's only row. */
-static inline status compare_count(const struct compare *c, const char *sql, size_t *count, struct error *error)
-{
-    int64_t found = 0;
-    status result = database_integer(c->store->database, sql, &found, error);
-    *count = (size_t)found;
-    return result;
-}
 
 #endif
