@@ -211,9 +211,9 @@ const struct command command_compare = {
                "mean difference with its 95% interval, median (Hodges-Lehmann), effect size (Hedges' g\n"
                "of paired differences), p of the exact permutation test, before and after Holm's correction\n"
                "over all pairs and metrics, p of Wilcoxon's exact test and of Student's. With --per-image:\n"
-               "McNemar's exact test for each seed and dataset, and 95% intervals of a bootstrap over seeds\n"
-               "and images; if predictions were kept, also errors caused by a wrong router and errors among\n"
-               "the classes, in percent of the images.\n",
+               "McNemar's exact test for each seed and dataset, which compares two trained models and not two\n"
+               "policies, and 95% intervals of a bootstrap over seeds and images; if predictions were kept,\n"
+               "also errors caused by a wrong router and errors among the classes, in percent of the images.\n",
     .example = "  mtil compare results.db --by policy --metric transfer,average,last --baseline none\n"
                "  mtil compare results.db --by merge.every --policy most_used --per-dataset\n"
                "  mtil compare results.db --by row --only none,most_used,random --baseline random\n"

@@ -5,6 +5,10 @@ SELECT 'intervals over seeds and images are drawn by Philox with seed ' || draw_
 FROM request
 WHERE EXISTS (SELECT 1 FROM bounds);
 
+INSERT INTO note (note)
+SELECT 'McNemar''s test compares two trained models on the images of one task, not two policies; the tests over seeds do that'
+WHERE EXISTS (SELECT 1 FROM looked);
+
 INSERT INTO imaged
 WITH task AS (
     SELECT two, dataset, count(*) AS seeds, max(images) AS images,

@@ -89,18 +89,19 @@ GROUP BY two.rowid, a.metric, a.dataset;
 
 -- Holm's correction, of means and of datasets each for themselves; family: tests that are corrected together.
 CREATE TEMP TABLE pair AS
-SELECT place, context.context AS context, two.baseline AS baseline, other, metric, dataset, n, difference, sd, difference - half AS low,
-       difference + half AS high, median, effect, p,
+SELECT tested.place AS place, context.context AS context, two.baseline AS baseline, other, metric, dataset, n, difference,
+       sd, max(floor - 100, difference - half) AS low, min(100 - floor, difference + half) AS high, median, effect, p,
        iif(p IS NULL, NULL, max(min(1.0, (family + 1 - rank) * p)) OVER (PARTITION BY dataset = 0 ORDER BY rank))
            AS p_holm,
        p_wilcoxon, p_t, iif(detect > 0 AND sd > 0, seeds_needed(detect / sd), NULL) AS seeds_needed, family
 FROM (SELECT tested.rowid AS place, *, count(p) OVER (PARTITION BY dataset = 0) AS family,
              row_number() OVER (PARTITION BY dataset = 0 ORDER BY p IS NULL, p, tested.rowid) AS rank
-      FROM tested)
+      FROM tested) AS tested
 JOIN request
 JOIN two ON two.rowid = two
+JOIN metric ON metric.place = metric
 JOIN configuration AS context ON context.grp = two.baseline
-ORDER BY place;
+ORDER BY tested.place;
 
 -- The same two groups in all contexts that have both; of one dataset where no means were asked for.
 CREATE TEMP TABLE overview AS

@@ -8,7 +8,7 @@ ORDER BY number;
 
 CREATE TEMP VIEW answer_groups AS
 SELECT number AS context, shown.name AS other, metric.name AS metric, coalesce(dataset.name, 'mean') AS dataset,
-       n AS seeds, mean, sd, mean - half AS low, mean + half AS high
+       n AS seeds, mean, sd, max(floor, mean - half) AS low, min(100.0, mean + half) AS high
 FROM sample
 JOIN shown USING (grp)
 JOIN metric ON metric.place = sample.metric

@@ -52,7 +52,9 @@ CREATE TEMP TABLE measured (configuration INTEGER, metric INTEGER, dataset INTEG
 CREATE TEMP VIEW observed AS
 SELECT context, seed, grp, metric, dataset, value FROM configuration JOIN measured USING (configuration);
 
-CREATE TEMP TABLE metric (place INTEGER PRIMARY KEY, name TEXT, title TEXT, lower INTEGER);
+-- floor: percent, where the metric cannot be below 0; the others are differences of accuracies.
+CREATE TEMP TABLE metric (place INTEGER PRIMARY KEY, name TEXT, title TEXT, lower INTEGER,
+                          floor REAL AS (iif(name IN ('backward_transfer', 'forward_transfer', 'gain'), -100.0, 0.0)));
 CREATE TEMP TABLE words (place INTEGER PRIMARY KEY, words TEXT);
 
 -- Of single images: what images.c finds, by seed and by task, and what follows.
