@@ -4,7 +4,7 @@
  *     struct query_filter filter = {.suite = "mini", .policy = "most_used"};
  *     TRY(query_named(store, "leaderboard", &filter, &table, error));
  *     TRY(query_sql(store, "SELECT suite, count(*) FROM runs GROUP BY suite", &other, error));
- *     TRY(query_summary(store, run, &summary, error));           // the table at the end of a run
+ *     TRY(query_named(store, "end-of-run", &(struct query_filter){.run = run}, &other, error));
  *     table_free(&table); ...
  *
  * The caller frees the tables, after a failure too. A named query is one file of results/questions/.
@@ -30,8 +30,7 @@ struct query_filter {
     bool has_seed;
     int64_t seed;
     const char *where; /* settings of the runs: "merge.every=50,training.batch=64" */
-    const char
-        *by; /* settings: shown beside each configuration of the leaderboard, those by which merges are summed up */
+    const char *by;    /* settings that stand beside configurations, or by which merges are summed up */
     /* As in comparison_request. */
     bool (*incidental)(const char *key, const char *value);
     const char *baseline; /* row of a suite that classifiers are compared with in the paper's table; NULL: "Dense" */
@@ -51,19 +50,12 @@ status query_ask(struct store *store, const struct questions *questions, const s
 /* ERROR_ARGUMENT with the names there are, and the nearest. */
 status query_unknown(const struct questions *questions, const char *name, struct error *error);
 
-/* A question of the program. ERROR_ARGUMENT for a name that does not exist (with the nearest); a query without an answer is a table without rows.
- * Leaderboard and paper's table have means over the chosen finished runs. With a dataset in the filter, metrics are for
- * that dataset. Matrices of several runs are stacked, with a column for each task of any of them. The leaderboard adds
- * columns of the settings in which configurations of the same name differ. */
+/* A question of the program. ERROR_ARGUMENT for a name that does not exist; without an answer the table has no rows. */
 status query_named(struct store *store, const char *name, const struct query_filter *filter, struct table *table,
                    struct error *error);
 
 /* One SELECT (or WITH, VALUES, EXPLAIN). A statement that would write, attach or configure is ERROR_ARGUMENT, also on a
  * store that is open for writing; so is an answer of more than ten million cells. */
 status query_sql(struct store *store, const char *sql, struct table *table, struct error *error);
-
-/* The end of a run: the zero-shot row, a row per trained task and, with more than one task, rows of Transfer, Average
- * and Last where they have a number; a column per task and their mean; percent. */
-status query_summary(struct store *store, int64_t run, struct table *table, struct error *error);
 
 #endif

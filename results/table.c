@@ -5,41 +5,21 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Room for one more element of size bytes; the array as it was when there is no memory. */
-static void *grow(struct table *table, void *array, size_t count, size_t *capacity, size_t size)
-{
-    if (table->failed || count < *capacity)
-        return array;
-    size_t wanted = *capacity ? *capacity * 2 : 16;
-    void *larger = wanted > SIZE_MAX / 2 / size ? NULL : realloc(array, wanted * size);
-    if (!larger) {
-        table->failed = true;
-        return array;
-    }
-    *capacity = wanted;
-    return larger;
-}
+#include "core/alloc.h"
+#include "core/array.h"
 
 void table_add_column(struct table *table, const struct table_column *column)
 {
     assert(table->count == 0);
-    table->column = grow(table, table->column, table->columns, &table->columns_capacity, sizeof *table->column);
-    char *title = table->failed ? NULL : strdup(column->title);
-    if (!title) {
-        table->failed = true;
-        return;
-    }
+    GROW(table->column, table->columns);
     table->column[table->columns] = *column;
-    table->column[table->columns++].title = title;
+    table->column[table->columns++].title = xstrdup(column->title);
 }
 
 static void add_cell(struct table *table, struct table_cell cell)
 {
-    table->cell = grow(table, table->cell, table->count, &table->cells_capacity, sizeof *table->cell);
-    if (!table->failed)
-        table->cell[table->count++] = cell;
-    else if (cell.kind == CELL_TEXT)
-        free(cell.text);
+    GROW(table->cell, table->count);
+    table->cell[table->count++] = cell;
 }
 
 void table_add_empty(struct table *table)
@@ -54,10 +34,7 @@ void table_add_integer(struct table *table, int64_t value)
 
 void table_add_real(struct table *table, double value)
 {
-    if (isfinite(value))
-        add_cell(table, (struct table_cell){.kind = CELL_REAL, .real = value});
-    else
-        table_add_empty(table);
+    add_cell(table, (struct table_cell){.kind = isfinite(value) ? CELL_REAL : CELL_EMPTY, .real = value});
 }
 
 void table_add_text(struct table *table, const char *value)
@@ -70,21 +47,16 @@ void table_add_text(struct table *table, const char *value)
 
 void table_add_text_bytes(struct table *table, const char *value, size_t size)
 {
-    char *text = strndup(value, size);
-    if (text)
-        add_cell(table, (struct table_cell){.kind = CELL_TEXT, .text = text});
-    else
-        table->failed = true;
+    add_cell(table, (struct table_cell){.kind = CELL_TEXT, .text = xstrndup(value, size)});
 }
 
 void table_begin_block(struct table *table)
 {
-    assert(table->failed || table->count % table->columns == 0);
+    assert(table->count % table->columns == 0);
     if (table->count == 0)
         return;
-    table->block = grow(table, table->block, table->blocks, &table->blocks_capacity, sizeof *table->block);
-    if (!table->failed)
-        table->block[table->blocks++] = table_rows(table);
+    GROW(table->block, table->blocks);
+    table->block[table->blocks++] = table_rows(table);
 }
 
 size_t table_rows(const struct table *table)

@@ -45,16 +45,15 @@ struct table_cell {
     };
 };
 
-/* Zero-initialised is empty. After a failed allocation `failed` stays set and table_render reports it. */
+/* Zero-initialised is empty. */
 struct table {
     size_t columns, count; /* count: cells so far; rows are count / columns */
-    size_t columns_capacity, cells_capacity;
     struct table_column *column;
     struct table_cell *cell; /* [rows, columns] */
-    size_t blocks, blocks_capacity;
+    size_t blocks;
     size_t *block;     /* first rows of the blocks but the first one */
     size_t cell_width; /* characters that formats for people show of a text; 0: 72, SIZE_MAX: all */
-    bool failed;
+    bool failed;       /* never set here: for callers that fill a table and can fail */
 };
 
 /* Columns come before the first cell. */

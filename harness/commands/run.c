@@ -33,7 +33,7 @@ const struct option run_command_options[] = {OUTPUT_FORMAT_OPTION,
 static status show_summary(const struct command_call *call, struct store *store, int64_t run, struct error *error)
 {
     struct table table = {0};
-    status result = query_summary(store, run, &table, error);
+    status result = query_named(store, "end-of-run", &(struct query_filter){.run = run}, &table, error);
     NEXT(result, output_table(call, &table, error));
     table_free(&table);
     return result;

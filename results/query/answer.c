@@ -1,8 +1,8 @@
 /* Answers of questions and of SQL as tables. */
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/alloc.h"
 #include "core/text.h"
 #include "results/query/internal.h"
 #include "results/query/published.h"
@@ -20,30 +20,22 @@ static void add_blob(struct table *table, const uint8_t *data, size_t size)
     for (size_t i = 0; i < size; i++)
         text_add(&text, "%02x", data[i]);
     text_add(&text, "'");
-    table->failed |= text.failed;
     table_add_text(table, text.data);
     text_free(&text);
 }
 
 static void add_value(struct table *table, const struct value *value)
 {
-    switch (value->kind) {
-    case VALUE_INTEGER:
+    if (value->kind == VALUE_INTEGER)
         table_add_integer(table, value->integer);
-        break;
-    case VALUE_REAL:
+    else if (value->kind == VALUE_REAL)
         table_add_real(table, value->real);
-        break;
-    case VALUE_TEXT:
+    else if (value->kind == VALUE_TEXT)
         table_add_text_bytes(table, value->bytes.data, value->bytes.size);
-        break;
-    case VALUE_BLOB:
+    else if (value->kind == VALUE_BLOB)
         add_blob(table, value->bytes.data, value->bytes.size);
-        break;
-    case VALUE_NULL:
+    else
         table_add_empty(table);
-        break;
-    }
 }
 
 /* What a value takes as text; blobs become hexadecimal. */
@@ -52,23 +44,6 @@ static size_t text_size(const struct value *value)
     if (value->kind == VALUE_TEXT)
         return value->bytes.size;
     return value->kind == VALUE_BLOB ? 2 * value->bytes.size + 3 : 0;
-}
-
-static status add_row(const struct store *store, struct statement *statement, struct table *table, size_t *bytes,
-                      struct error *error)
-{
-    for (size_t column = 0; column < table->columns; column++) {
-        struct value value = statement_value(statement, column);
-        *bytes += text_size(&value);
-        if (table->count >= QUERY_CELLS_LIMIT || *bytes > BYTES_LIMIT)
-            return error_set(error, ERROR_ARGUMENT,
-                             "%s: the answer has more than %d cells or %zu bytes; ask for less, for example with LIMIT",
-                             store_path(store), QUERY_CELLS_LIMIT, BYTES_LIMIT);
-        add_value(table, &value);
-    }
-    if (table->failed)
-        return error_set(error, ERROR_MEMORY, "%s: out of memory after %zu rows", store_path(store), table_rows(table));
-    return OK;
 }
 
 /* Appends the answer of a statement that is bound. */
@@ -82,19 +57,19 @@ static status fill(const struct store *store, struct statement *statement, struc
     }
     for (bool row;;) {
         TRY(statement_step(statement, &row, error));
+        for (size_t column = 0; row && column < table->columns; column++) {
+            struct value value = statement_value(statement, column);
+            bytes += text_size(&value);
+            if (table->count >= QUERY_CELLS_LIMIT || bytes > BYTES_LIMIT)
+                return error_set(error, ERROR_ARGUMENT,
+                                 "%s: the answer has more than %d cells or %zu bytes; ask for less, for example with "
+                                 "LIMIT",
+                                 store_path(store), QUERY_CELLS_LIMIT, BYTES_LIMIT);
+            add_value(table, &value);
+        }
         if (!row)
             return OK;
-        TRY(add_row(store, statement, table, &bytes, error));
     }
-}
-
-status query_sql(struct store *store, const char *sql, struct table *table, struct error *error)
-{
-    struct statement *statement;
-    TRY(statement_open_reader(&statement, store->database, sql, error));
-    status result = fill(store, statement, table, error);
-    statement_close(statement);
-    return result;
 }
 
 status query_rows(struct store *store, const char *sql, const struct query_filter *filter, struct table *table,
@@ -112,24 +87,24 @@ status query_rows(struct store *store, const char *sql, const struct query_filte
     return result;
 }
 
+status query_sql(struct store *store, const char *sql, struct table *table, struct error *error)
+{
+    return query_rows(store, sql, &(struct query_filter){0}, table, error);
+}
+
 /* --- Rows as they are shown --- */
 
 /* Columns of the rows that have a part in how they are shown; SIZE_MAX: none. */
 struct layout {
     const struct question *question;
+    const struct query_filter *filter; /* NULL: none */
     const struct table *rows;
     size_t title, value, block;
-    size_t wide; /* columns that come out of rows */
-    bool plain;  /* nothing stands out */
+    const char **titles; /* of columns that come out of rows */
+    size_t wide;         /* how many there are */
+    size_t *place;       /* [rows]: of each row's value among them, or SIZE_MAX */
+    size_t *from;        /* [wide]: rows of the values of one row that is shown, or SIZE_MAX */
 };
-
-static const struct question_column *shown_as(const struct question *q, const char *title)
-{
-    for (size_t i = 0; i < q->columns; i++)
-        if (strcmp(q->column[i].name, title) == 0)
-            return &q->column[i];
-    return NULL;
-}
 
 size_t query_column(const struct table *rows, const char *name)
 {
@@ -148,63 +123,6 @@ bool query_same_cell(const struct table_cell *a, const struct table_cell *b)
                                      : a->real == b->real;
 }
 
-static bool continues(const struct layout *layout, size_t row)
-{
-    if (row == 0 || layout->title == SIZE_MAX)
-        return false;
-    for (size_t column = 0; column < layout->rows->columns; column++)
-        if (column != layout->title && column != layout->value &&
-            !query_same_cell(table_cell_at(layout->rows, row, column), table_cell_at(layout->rows, row - 1, column)))
-            return false;
-    return true;
-}
-
-static void add_column(const struct layout *layout, struct table *table, const char *title, bool wide)
-{
-    const struct question_column *shown = shown_as(layout->question, title);
-    if (shown == NULL && wide)
-        shown = shown_as(layout->question, "*");
-    struct table_column about = shown != NULL ? shown->about : *question_usual_column(title);
-    about.title = title;
-    if (layout->plain)
-        about.best = BEST_NONE;
-    if (shown == NULL || !shown->hidden)
-        table_add_column(table, &about);
-}
-
-static bool is_hidden(const struct layout *layout, size_t column)
-{
-    const struct question_column *shown = shown_as(layout->question, layout->rows->column[column].title);
-    return shown != NULL && shown->hidden;
-}
-
-/* The titles of columns that come out of rows, in the order of the rows: of a first one, and what later ones add. A title
- * that a row has twice is two columns. titles [rows], used [rows]: room. */
-static size_t find_place(const char **titles, const size_t *used, size_t count, size_t group, const char *title)
-{
-    for (size_t i = 0; i < count; i++)
-        if (used[i] != group && strcmp(titles[i], title) == 0)
-            return i;
-    return count;
-}
-
-/* place [rows]: of each row's value. */
-static void find_titles(struct layout *layout, const char **titles, size_t *used, size_t *place)
-{
-    size_t group = 0;
-    for (size_t row = 0; layout->title != SIZE_MAX && row < table_rows(layout->rows); row++) {
-        const struct table_cell *title = table_cell_at(layout->rows, row, layout->title);
-        group += !continues(layout, row);
-        place[row] = SIZE_MAX;
-        if (title->kind != CELL_TEXT)
-            continue;
-        place[row] = find_place(titles, used, layout->wide, group, title->text);
-        if (place[row] == layout->wide)
-            titles[layout->wide++] = title->text;
-        used[place[row]] = group;
-    }
-}
-
 void query_copy_cell(struct table *table, const struct table_cell *cell)
 {
     if (cell->kind == CELL_INTEGER)
@@ -215,74 +133,126 @@ void query_copy_cell(struct table *table, const struct table_cell *cell)
         table_add_text(table, cell->kind == CELL_TEXT ? cell->text : NULL);
 }
 
-/* Rows [first, end) become one. from [wide]: room. */
-static void add_shown_row(const struct layout *layout, size_t first, size_t end, const size_t *place, size_t *from,
-                          struct table *table)
+static bool same_as_before(const struct layout *layout, size_t row, size_t column)
+{
+    return query_same_cell(table_cell_at(layout->rows, row, column), table_cell_at(layout->rows, row - 1, column));
+}
+
+static bool continues(const struct layout *layout, size_t row)
+{
+    for (size_t column = 0; row > 0 && column < layout->rows->columns; column++)
+        if (column != layout->title && column != layout->value && !same_as_before(layout, row, column))
+            return false;
+    return row > 0 && layout->title != SIZE_MAX;
+}
+
+/* What the head says of a column; wide: one that comes out of rows. */
+static const struct question_column *shown_as(const struct layout *layout, const char *title, bool wide)
+{
+    const struct question *q = layout->question;
+    for (size_t i = 0; i < q->columns; i++)
+        if (strcmp(q->column[i].name, title) == 0)
+            return &q->column[i];
+    return wide ? shown_as(layout, "*", false) : NULL;
+}
+
+static bool is_hidden(const struct layout *layout, const char *title)
+{
+    const struct question_column *shown = shown_as(layout, title, false);
+    return shown != NULL && (shown->hidden || (shown->of_dataset && layout->filter->dataset == NULL));
+}
+
+static void add_column(const struct layout *layout, struct table *table, const char *title, bool wide)
+{
+    const struct question_column *shown = shown_as(layout, title, wide);
+    struct table_column about = shown != NULL ? shown->about : *question_usual_column(title);
+    about.title = title;
+    if (layout->filter->published)
+        about.best = BEST_NONE;
+    if (wide || !is_hidden(layout, title))
+        table_add_column(table, &about);
+}
+
+/* The titles of columns that come out of rows, in the order of the rows: of a first one, and what later ones add. A title
+ * that a row has twice is two columns. */
+static void find_titles(struct layout *layout)
+{
+    size_t count = table_rows(layout->rows), group = 0, *used = layout->from;
+    for (size_t row = 0; layout->title != SIZE_MAX && row < count; row++) {
+        const struct table_cell *title = table_cell_at(layout->rows, row, layout->title);
+        size_t place = title->kind == CELL_TEXT ? 0 : SIZE_MAX;
+        group += !continues(layout, row);
+        while (place < layout->wide && (used[place] == group || strcmp(layout->titles[place], title->text) != 0))
+            place++;
+        if (place == layout->wide)
+            layout->titles[layout->wide++] = title->text;
+        if (place != SIZE_MAX)
+            used[place] = group;
+        layout->place[row] = place;
+    }
+}
+
+/* Rows [first, end) become one. */
+static void add_shown_row(const struct layout *layout, size_t first, size_t end, struct table *table)
 {
     for (size_t i = 0; i < layout->wide; i++)
-        from[i] = SIZE_MAX;
+        layout->from[i] = SIZE_MAX;
     for (size_t row = first; layout->wide > 0 && row < end; row++)
-        if (place[row] != SIZE_MAX)
-            from[place[row]] = row;
+        if (layout->place[row] != SIZE_MAX)
+            layout->from[layout->place[row]] = row;
     for (size_t column = 0; column < layout->rows->columns; column++) {
         for (size_t i = 0; column == layout->title && i < layout->wide; i++)
-            if (from[i] != SIZE_MAX)
-                query_copy_cell(table, table_cell_at(layout->rows, from[i], layout->value));
+            if (layout->from[i] != SIZE_MAX)
+                query_copy_cell(table, table_cell_at(layout->rows, layout->from[i], layout->value));
             else
                 table_add_empty(table);
-        if (column != layout->title && column != layout->value && !is_hidden(layout, column))
+        if (column != layout->title && column != layout->value &&
+            !is_hidden(layout, layout->rows->column[column].title))
             query_copy_cell(table, table_cell_at(layout->rows, first, column));
     }
 }
 
-static bool begins_block(const struct layout *layout, size_t row)
+static void show(const struct layout *layout, struct table *table)
 {
-    return layout->block != SIZE_MAX && row > 0 &&
-           !query_same_cell(table_cell_at(layout->rows, row, layout->block),
-                            table_cell_at(layout->rows, row - 1, layout->block));
-}
-
-static void show(struct layout *layout, const char **titles, size_t *room, struct table *table)
-{
-    size_t count = table_rows(layout->rows), *place = room + count, *from = room;
-    find_titles(layout, titles, room, place);
+    size_t count = table_rows(layout->rows);
     for (size_t column = 0; column < layout->rows->columns; column++) {
         for (size_t i = 0; column == layout->title && i < layout->wide; i++)
-            add_column(layout, table, titles[i], true);
+            add_column(layout, table, layout->titles[i], true);
         if (column != layout->title && column != layout->value)
             add_column(layout, table, layout->rows->column[column].title, false);
     }
-    for (size_t first = 0, end; first < count && !table->failed; first = end) {
+    for (size_t first = 0, end; first < count; first = end) {
         for (end = first + 1; end < count && continues(layout, end); end++)
             ;
-        if (begins_block(layout, first))
+        if (layout->block != SIZE_MAX && first > 0 && !same_as_before(layout, first, layout->block))
             table_begin_block(table);
-        add_shown_row(layout, first, end, place, from, table);
+        add_shown_row(layout, first, end, table);
     }
 }
 
-status query_show(const struct question *question, const struct table *rows, bool plain, struct table *table,
-                  struct error *error)
+status query_show(const struct question *question, const struct table *rows, const struct query_filter *filter,
+                  struct table *table, struct error *error)
 {
     struct layout layout = {.question = question,
+                            .filter = filter != NULL ? filter : &(struct query_filter){0},
                             .rows = rows,
                             .title = query_column(rows, question->wide_title),
                             .value = query_column(rows, question->wide_value),
-                            .block = query_column(rows, question->block),
-                            .plain = plain};
+                            .block = query_column(rows, question->block)};
     if ((question->wide_title != NULL && (layout.title == SIZE_MAX || layout.value == SIZE_MAX)) ||
         (question->block != NULL && layout.block == SIZE_MAX))
         return error_set(error, ERROR_ARGUMENT, "question %s: its answer lacks a column that its head names: %s",
                          question->name, layout.block == SIZE_MAX ? question->block : question->wide_title);
-    size_t count = table_rows(rows) + 1, *room = calloc(count, 2 * sizeof *room);
-    const char **titles = calloc(count, sizeof *titles);
-    if (room != NULL && titles != NULL)
-        show(&layout, titles, room, table);
-    else
-        table->failed = true;
-    free(room);
-    free(titles);
-    return table->failed ? error_set(error, ERROR_MEMORY, "question %s: out of memory", question->name) : OK;
+    size_t count = table_rows(rows) + 1;
+    layout.titles = xcalloc(count, sizeof *layout.titles);
+    layout.place = xcalloc(count, sizeof *layout.place);
+    layout.from = xcalloc(count, sizeof *layout.from);
+    find_titles(&layout);
+    show(&layout, table);
+    free(layout.titles);
+    free(layout.place);
+    free(layout.from);
+    return OK;
 }
 
 /* --- Questions --- */
@@ -291,11 +261,11 @@ status query_show(const struct question *question, const struct table *rows, boo
 static status note_asked(struct store *store, const char *by, struct error *error)
 {
     for (size_t size; by != NULL && *by != 0; by += size + strspn(by + size, ", ")) {
-        char key[200];
         size = strcspn(by, ", ");
-        snprintf(key, sizeof key, "%.*s", (int)size, by);
-        TRY(query_check_key(store, "by", key, error));
-        TRY(database_run(store->database, "INSERT INTO temp.asked (key) VALUES (?1)", VALUES(value_text(key)), error));
+        char *key = xstrndup(by, size);
+        status result = query_ask_key(store, key, error);
+        free(key);
+        TRY(result);
     }
     return OK;
 }
@@ -309,10 +279,8 @@ static status ask_text(struct store *store, const char *sql, const struct query_
     if (sql == NULL)
         return OK;
     status result = query_rows(store, sql, filter, &table, error);
-    if (result == OK && table_rows(&table) > 0 && table_cell_at(&table, 0, 0)->kind == CELL_TEXT) {
-        *text = strdup(table_cell_at(&table, 0, 0)->text);
-        result = *text != NULL ? OK : error_set(error, ERROR_MEMORY, "%s: out of memory", store_path(store));
-    }
+    if (result == OK && table_rows(&table) > 0 && table_cell_at(&table, 0, 0)->kind == CELL_TEXT)
+        *text = xstrdup(table_cell_at(&table, 0, 0)->text);
     table_free(&table);
     return result;
 }
@@ -329,15 +297,13 @@ static status answer(struct store *store, const struct question *question, const
         return ERROR_ARGUMENT;
     }
     status result = query_rows(store, question->answer, filter, &rows, error);
-    NEXT(result, query_show(question, &rows, filter->published, table, error));
+    NEXT(result, query_show(question, &rows, filter, table, error));
     table_free(&rows);
-    if (result != OK || note == NULL)
-        return result;
-    TRY(ask_text(store, question->note, filter, &text, error));
-    if (text != NULL)
+    NEXT(result, ask_text(store, note != NULL ? question->note : NULL, filter, &text, error));
+    if (result == OK && text != NULL)
         text_add(note, "%s", text);
     free(text);
-    return OK;
+    return result;
 }
 
 status query_ask(struct store *store, const struct questions *questions, const struct question *question,
@@ -370,36 +336,15 @@ status query_named(struct store *store, const char *name, const struct query_fil
 
 status query_unknown(const struct questions *questions, const char *name, struct error *error)
 {
-    const char **names = calloc(questions->count + 1, sizeof *names);
-    struct text known = {0};
+    const char **names = xcalloc(questions->count + 2, sizeof *names);
     size_t count = 0;
-    for (size_t i = 0; names != NULL && i < questions->count; i++) {
-        if (*questions->question[i].title == 0)
-            continue;
-        names[count++] = questions->question[i].name;
-        text_add(&known, "%s%s", count > 1 ? ", " : "", questions->question[i].name);
-    }
-    const char *nearest = names != NULL ? nearest_word(name, names, count) : NULL;
-    error_set(error, ERROR_ARGUMENT, "unknown question \"%.40s\"%s%s%s; expected one of: %s, a file of SQL, or SQL",
-              name, nearest != NULL ? " (did you mean \"" : "", nearest != NULL ? nearest : "",
-              nearest != NULL ? "\"?)" : "", known.data != NULL ? known.data : "those of the list");
-    text_free(&known);
+    for (size_t i = 0; i < questions->count; i++)
+        if (*questions->question[i].title != 0)
+            names[count++] = questions->question[i].name;
+    const char *nearest = nearest_word(name, names, count);
+    names[count++] = "a file of SQL";
+    names[count++] = "or SQL";
+    error_unknown_word_near(error, "query", "question", name, nearest, names, count);
     free(names);
     return ERROR_ARGUMENT;
-}
-
-status query_check_chosen(struct store *store, const struct query_filter *filter, struct error *error)
-{
-    int64_t runs = 0;
-    TRY(query_choose(store, filter, error));
-    TRY(database_integer(store->database, "SELECT count(*) FROM temp.chosen", &runs, error));
-    if (runs == 0)
-        return error_set(error, ERROR_ARGUMENT, "%s: no run is chosen; `mtil query runs` lists those there are",
-                         store_path(store));
-    return OK;
-}
-
-status query_summary(struct store *store, int64_t run, struct table *table, struct error *error)
-{
-    return query_named(store, "end-of-run", &(struct query_filter){.run = run}, table, error);
 }

@@ -19,10 +19,10 @@ status query_check_chosen(struct store *store, const struct query_filter *filter
 status query_rows(struct store *store, const char *sql, const struct query_filter *filter, struct table *table,
                   struct error *error);
 
-/* Such rows as the head of the question shows them; plain: nothing stands out. */
+/* Such rows as the head of the question shows them; filter: NULL, or what they were asked with. */
 struct question;
-status query_show(const struct question *question, const struct table *rows, bool plain, struct table *table,
-                  struct error *error);
+status query_show(const struct question *question, const struct table *rows, const struct query_filter *filter,
+                  struct table *table, struct error *error);
 
 size_t query_column(const struct table *rows, const char *name); /* SIZE_MAX: there is none */
 bool query_same_cell(const struct table_cell *a, const struct table_cell *b);
@@ -30,7 +30,14 @@ void query_copy_cell(struct table *table, const struct table_cell *cell);
 
 #define QUERY_CELLS_LIMIT 10000000 /* of an answer */
 
-/* ERROR_ARGUMENT when no run has the setting; option: the option that names it. */
-status query_check_key(struct store *store, const char *option, const char *key, struct error *error);
+/* Words of --by beside settings: what they stand for, separated by '|'; "*": settings of any kind. */
+enum { QUERY_WORDS = 8 };
+extern const struct query_word {
+    const char *name, *keys;
+} query_words[QUERY_WORDS];
+const struct query_word *query_word_find(const char *name); /* NULL: it is no such word */
+
+/* Adds a setting of --by, or those behind a word, to `asked`. ERROR_ARGUMENT when no run has any. */
+status query_ask_key(struct store *store, const char *key, struct error *error);
 
 #endif

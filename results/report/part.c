@@ -28,7 +28,7 @@ static status lay_out(const struct part *part, const char *value, struct table *
             if (keep[column])
                 query_copy_cell(&kept, table_cell_at(rows, row, wide ? from : column));
         }
-    status result = query_show(question, &kept, false, shown, error);
+    status result = query_show(question, &kept, NULL, shown, error);
     table_free(&kept);
     return result;
 }

@@ -135,7 +135,7 @@ static void query_all(struct store *store)
     questions_close(&questions);
     for (int64_t run = 0; run < 3; run++) {
         struct table table = {0};
-        query_summary(store, run, &table, &error);
+        query_named(store, "end-of-run", &(struct query_filter){.run = run}, &table, &error);
         table_free(&table);
     }
 }

@@ -74,7 +74,7 @@ static status ask_everything(struct store *store, struct error *error)
     questions_close(&questions);
     TRY(asked);
     struct table table = {0};
-    status result = query_summary(store, 1, &table, error);
+    status result = query_named(store, "end-of-run", &(struct query_filter){.run = 1}, &table, error);
     table_free(&table);
     TRY(result);
     struct per_image kept;
