@@ -122,7 +122,8 @@ static status check_known(struct store *store, const struct known *known, const 
     status result = database_each(store->database, known->sql, VALUES(value_text(name)), take_name, &names, error);
     if (result == OK && (names.count > 0 ? strcmp(names.name[0], name) != 0 : expected != NULL)) {
         for (size_t i = 0; known->words && i < QUERY_WORDS; i++)
-            add_name(&names, query_words[i].name);
+            if (strcmp(query_words[i].name, name) != 0)
+                add_name(&names, query_words[i].name);
         const char *const *all = (const char *const *)names.name;
         result =
             error_unknown_word_near(error, store_path(store), known->kind, name, nearest_word(name, all, names.count),
@@ -144,22 +145,18 @@ static status check_name(struct store *store, const char *kind, const char *name
     return name != NULL ? check_known(store, &(struct known){.kind = kind, .sql = sql}, name, error) : OK;
 }
 
-static status check_number(struct store *store, const char *kind, bool given, int64_t number, struct error *error)
-{
-    char name[32];
-    snprintf(name, sizeof name, "%" PRId64, number);
-    return check_name(store, kind, given ? name : NULL, error);
-}
-
 /* A run has a hundred keys, too many for a message. */
 #define KEYS "SELECT DISTINCT key FROM settings ORDER BY key = ?1 DESC, key"
-static const struct known
-    where_keys = {.kind = "setting of --where", .sql = KEYS, .expected = "a key of the suite such as merge.every"},
-    by_keys = {.kind = "setting of --by",
-               .sql = KEYS,
-               .expected = "policy, method, selector, setting, order, model, suite, row, a key of the suite such as "
-                           "merge.every",
-               .words = true};
+static const struct known where_keys = {.kind = "setting of --where",
+                                        .sql = KEYS,
+                                        .expected = "a key of the suite such as merge.every"},
+                          by_keys = {
+                              .kind = "setting of --by",
+                              .sql = KEYS,
+                              .expected =
+                                  "policy, method, selector, setting, order, model, row, a key of the suite such as "
+                                  "merge.every",
+                              .words = true};
 
 status query_ask_key(struct store *store, const char *key, struct error *error)
 {
@@ -184,14 +181,27 @@ static status check_time(struct store *store, const char *option, const char *ti
 {
     int64_t is_time = 1;
     if (time != NULL)
-        TRY(database_ask(store->database,
-                         "SELECT substr(strftime('%Y-%m-%dT%H:%M:%SZ', ?1 || iif(length(?1) = 7, '-01', '')), 1, "
-                         "length(?1)) = ?1",
-                         VALUES(value_text(time)), &is_time, error));
+        TRY(database_ask(
+            store->database,
+            "SELECT substr(strftime('%Y-%m-%dT%H:%M:%SZ', ?1 || iif(length(?1) = 7, '-01', ''), '+0 days'), 1, "
+            "length(?1)) = ?1",
+            VALUES(value_text(time)), &is_time, error));
     return is_time ? OK
                    : error_set(error, ERROR_ARGUMENT,
                                "--%s: expected a time like 2026-01-31 or 2026-01-31T12:00 (UTC), found \"%.40s\"",
                                option, time);
+}
+
+static status check_run(struct store *store, int64_t run, struct error *error)
+{
+    int64_t there = 1;
+    if (run != 0)
+        TRY(database_ask(store->database, "SELECT count(*) FROM runs WHERE run = ?1", VALUES(value_integer(run)),
+                         &there, error));
+    return there ? OK
+                 : error_set(error, ERROR_ARGUMENT,
+                             "%s: there is no run %" PRId64 "; the query `runs` lists those there are",
+                             store_path(store), run);
 }
 
 /* A setting that is asked for; a row has its key, its value, whether a run has it so, and the values that runs have. */
@@ -221,11 +231,13 @@ static status check_where(struct store *store, const struct query_filter *filter
 
 status query_check_filter(struct store *store, const struct query_filter *filter, struct error *error)
 {
+    char seed[32];
+    snprintf(seed, sizeof seed, "%" PRId64, filter->seed);
     TRY(check_time(store, "since", filter->since, error));
     TRY(check_time(store, "before", filter->before, error));
-    TRY(check_number(store, "run", filter->run != 0, filter->run, error));
+    TRY(check_run(store, filter->run, error));
     TRY(check_where(store, filter, error));
-    TRY(check_number(store, "seed", filter->has_seed, filter->seed, error));
+    TRY(check_name(store, "seed", filter->has_seed ? seed : NULL, error));
     TRY(check_name(store, "suite", filter->suite, error));
     TRY(check_name(store, "setting", filter->setting, error));
     TRY(check_name(store, "method", filter->method, error));

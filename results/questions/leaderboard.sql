@@ -1,29 +1,30 @@
 -- title: configurations by their mean over seeds, best Last first
 -- column: suite_hash hidden
+-- column: name of-dataset
 -- column: transfer_sd 2
 -- column: average_sd 2
 -- column: last_sd 2
 -- wide: title value
 WITH
 -- include: settings-asked
+,
+-- include: measured
 , means AS (
-    SELECT suite_hash, min(run) AS run, max(suite) AS suite, max(setting) AS setting, max(method) AS method,
+    SELECT suite_hash, name, min(run) AS run, max(suite) AS suite, max(setting) AS setting, max(method) AS method,
            max(policy) AS policy, max(selector) AS selector, max(selection) AS selection, max(task_order) AS "order",
            max(model) AS model, substr(suite_hash, 1, 8) AS configuration, count(*) AS runs,
            avg(transfer) AS transfer, sd(transfer) AS transfer_sd, avg(average) AS average, sd(average) AS average_sd,
            avg(last) AS last, sd(last) AS last_sd, avg(forgetting) AS forgetting, avg(gain) AS gain
     FROM chosen
-    JOIN metrics USING (run)
+    JOIN measured USING (run)
     WHERE status = 'finished'
     GROUP BY suite_hash
 )
-SELECT suite_hash, shown.key AS title, settings.value AS value, suite, setting, method, policy, selector, selection,
+SELECT suite_hash, name, shown.key AS title, settings.value AS value, suite, setting, method, policy, selector, selection,
        "order", model, configuration, runs, transfer, transfer_sd, average, average_sd, last, last_sd, forgetting, gain
 FROM means
 LEFT JOIN shown ON true
 LEFT JOIN settings ON settings.run = means.run AND settings.key = shown.key
 ORDER BY means.last DESC, suite_hash, place
--- instead:
-SELECT 'leaderboard-of-dataset' WHERE :dataset IS NOT NULL
 -- note:
 -- include: incomplete

@@ -84,3 +84,5 @@ FROM lines
 CROSS JOIN asked
 LEFT JOIN settings ON settings.run = lines.run AND settings.key = asked.key
 ORDER BY part, suite, keys, asked.place
+-- note:
+-- include: no-merges

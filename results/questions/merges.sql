@@ -7,3 +7,5 @@ WHERE :dataset IS NULL OR name = :dataset
 ORDER BY run, task, iteration, encoder, block, position
 -- instead:
 SELECT 'merges-by-setting' WHERE EXISTS (SELECT 1 FROM asked)
+-- note:
+-- include: no-merges

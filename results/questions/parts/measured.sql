@@ -1,0 +1,10 @@
+measured AS ( -- the metrics of each run or, with a dataset, of its task
+    SELECT run, NULL AS name, transfer, average, last, forgetting, backward_transfer, forward_transfer, gain, zero_shot
+    FROM metrics
+    WHERE :dataset IS NULL
+    UNION ALL
+    SELECT run, name, transfer, average, last, forgetting, backward_transfer, forward_transfer, gain, zero_shot
+    FROM task_metrics
+    JOIN tasks USING (run, task)
+    WHERE :dataset IS NOT NULL AND name = :dataset -- the first half spares the work without one
+)
