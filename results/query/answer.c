@@ -239,10 +239,11 @@ status query_show(const struct question *question, const struct table *rows, con
                             .title = query_column(rows, question->wide_title),
                             .value = query_column(rows, question->wide_value),
                             .block = query_column(rows, question->block)};
-    if ((question->wide_title != NULL && (layout.title == SIZE_MAX || layout.value == SIZE_MAX)) ||
-        (question->block != NULL && layout.block == SIZE_MAX))
-        return error_set(error, ERROR_ARGUMENT, "question %s: its answer lacks a column that its head names: %s",
-                         question->name, layout.block == SIZE_MAX ? question->block : question->wide_title);
+    const char *const named[] = {question->wide_title, question->wide_value, question->block};
+    for (size_t i = 0; i < sizeof named / sizeof *named; i++)
+        if (named[i] != NULL && query_column(rows, named[i]) == SIZE_MAX)
+            return error_set(error, ERROR_ARGUMENT, "question %s: its answer lacks a column that its head names: %s",
+                             question->name, named[i]);
     size_t count = table_rows(rows) + 1;
     layout.titles = xcalloc(count, sizeof *layout.titles);
     layout.place = xcalloc(count, sizeof *layout.place);

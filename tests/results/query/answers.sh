@@ -2,6 +2,7 @@
 # Runs the commands of a transcript, and compares what they print with it.
 #   answers.sh answers.txt MTIL WRITE_SAMPLE; with MTIL_RENEW=1 it writes the transcript anew, for a reader to check
 set -u
+export LC_ALL=C
 transcript=$(realpath "$1") mtil=$(realpath "$2") write_sample=$(realpath "$3")
 questions=$(realpath "$(dirname "$0")/../../../results/questions")
 folder=$(mktemp -d) && trap 'rm -rf "$folder"' EXIT && cd "$folder" || exit 1
@@ -9,7 +10,7 @@ folder=$(mktemp -d) && trap 'rm -rf "$folder"' EXIT && cd "$folder" || exit 1
 
 tables='runs settings tasks evaluations expert_events merge_effects expert_counts'
 fresh() { rm -f results.db*; cp sample.db results.db; }
-sql() { "$write_sample" results.db "$*"; }
+sql() { "$write_sample" results.db "PRAGMA synchronous = OFF; BEGIN; $*; COMMIT"; }
 q() { "$mtil" query results.db "$@" | sed '/^─/d; s/ *$//'; }
 rows() { q "$@" --format csv --quiet | sed 1d | wc -l; }
 
@@ -29,14 +30,15 @@ columns() {
 }
 
 # Leaves these runs alone: keep 1,3
-keep() { for table in $tables; do sql "DELETE FROM $table WHERE run NOT IN ($1)"; done; }
+keep() { sql "$(for table in $tables; do echo "DELETE FROM $table WHERE run NOT IN ($1);"; done)"; }
 
 # Another run of the same rows, but for these columns of `runs`: copy 1 7 "seed = 4"
 copy() {
-    for table in $tables; do
-        sql "CREATE TEMP TABLE copied AS SELECT * FROM $table WHERE run = $1; UPDATE copied SET run = $2;" \
-            "$([ $table = runs ] && echo "UPDATE copied SET $3;") INSERT INTO $table SELECT * FROM copied"
-    done
+    sql "$(for table in $tables; do
+        echo "CREATE TEMP TABLE copied AS SELECT * FROM $table WHERE run = $1; UPDATE copied SET run = $2;"
+        [ $table = runs ] && echo "UPDATE copied SET $3;"
+        echo "INSERT INTO $table SELECT * FROM copied; DROP TABLE copied;"
+    done)"
 }
 
 # One run of one task, CIFAR100's test images: SETTING KEY VALUE MODEL; what its row is called beside papers
