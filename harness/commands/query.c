@@ -15,7 +15,7 @@ static const struct option options[] = {
     FILTER_OPTIONS,
     {.name = "by",
      .type = OPTION_TEXT,
-     .help = "settings to show in the leaderboard, or to group merges by: merge.every,training.batch"},
+     .help = "settings to show in the leaderboard, or to group merges by: policy,merge.every"},
     {.name = "baseline", .type = OPTION_TEXT, .help = "row that paper-table compares classifiers with; default: Dense"},
     {.name = "published",
      .type = OPTION_BOOLEAN,

@@ -108,17 +108,20 @@ static bool take_word(struct question_column *column, const char *word)
 static status read_column(const struct reader *reader, char *value, struct error *error)
 {
     struct question *q = reader->question;
-    const char *name = next_word(&value);
-    if (name == NULL)
+    size_t first = q->columns;
+    char *names = next_word(&value);
+    if (names == NULL)
         return damaged(reader, "the name of a column", "", error);
-    GROW(q->column, q->columns);
-    struct question_column *column = &q->column[q->columns++];
-    *column = (struct question_column){.name = xstrdup(name), .about = *question_usual_column(name)};
-    column->about.title = NULL;
+    for (const char *name; (name = strsep(&names, ",")) != NULL; q->columns++) {
+        GROW(q->column, q->columns);
+        q->column[q->columns] = (struct question_column){.name = xstrdup(name), .about = *question_usual_column(name)};
+        q->column[q->columns].about.title = NULL;
+    }
     for (char *word; (word = next_word(&value)) != NULL;)
-        if (!take_word(column, word))
-            return damaged(reader, "once, hidden, of-dataset, left, right, highest, lowest or a number of decimals",
-                           word, error);
+        for (size_t i = first; i < q->columns; i++)
+            if (!take_word(&q->column[i], word))
+                return damaged(reader, "once, hidden, of-dataset, left, right, highest, lowest or a number of decimals",
+                               word, error);
     return OK;
 }
 

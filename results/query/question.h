@@ -2,7 +2,7 @@
  * program; a folder adds a reader's own.
  *
  *     -- title: accuracy on each task after each task, a row per trained task      (none: it only answers for others)
- *     -- column: run once                 a column and how it is shown, any number of such lines:
+ *     -- column: run,seed once            columns and how they are shown, any number of such lines:
  *                                         once (per block, for people), hidden, of-dataset (hidden unless one is
  *                                         asked for), left, right, highest or lowest (stands out), a number: decimals
  *     -- column: * right 1                columns that come out of rows (wide)

@@ -1,7 +1,5 @@
--- column: run once
--- column: block once
--- column: task hidden
--- column: sheet hidden
+-- column: run,block once
+-- column: task,sheet hidden
 -- column: * right 1
 -- block: sheet
 -- wide: expert share

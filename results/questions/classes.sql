@@ -1,8 +1,6 @@
 -- title: accuracy on each class: zero-shot, right after its task, and after the last task tested
 -- column: run once
--- column: zero_shot right 1
--- column: learned right 1
--- column: last right 1
+-- column: zero_shot,learned,last right 1
 WITH tested AS (
     SELECT run, task, name, classes, max(after_task) AS last
     FROM chosen

@@ -1,9 +1,7 @@
 -- title: configurations by their mean over seeds, best Last first
 -- column: suite_hash hidden
 -- column: name of-dataset
--- column: transfer_sd 2
--- column: average_sd 2
--- column: last_sd 2
+-- column: transfer_sd,average_sd,last_sd 2
 -- wide: title value
 WITH
 -- include: settings-asked

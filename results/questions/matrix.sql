@@ -1,9 +1,5 @@
 -- title: accuracy on each task after each task, a row per trained task
--- column: run once
--- column: suite once
--- column: method once
--- column: policy once
--- column: seed once
+-- column: run,suite,method,policy,seed once
 -- column: row hidden
 -- column: * right 1
 -- block: run

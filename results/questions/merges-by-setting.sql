@@ -1,22 +1,8 @@
--- column: part hidden
--- column: keys hidden
+-- column: part,keys hidden
 -- column: runs 0
--- column: merges 1
--- column: followed 1
--- column: use 3
--- column: unused 1
--- column: overwritten 1
--- column: next_use 3
--- column: loss_before 3
--- column: loss_after 3
--- column: distance 3
--- column: transfer 1
--- column: r 2
--- column: r_low 2
--- column: r_high 2
--- column: r_next 2
--- column: r_next_low 2
--- column: r_next_high 2
+-- column: merges,followed,unused,overwritten,transfer 1
+-- column: use,next_use,loss_before,loss_after,distance 3
+-- column: r,r_low,r_high,r_next,r_next_low,r_next_high 2
 -- block: part
 -- wide: title value
 WITH keyed AS MATERIALIZED ( -- the places of a run's settings among all, in the order of their values

@@ -1,8 +1,6 @@
--- column: own hidden
--- column: number hidden
+-- column: own,number hidden
 -- column: * right 1 highest
--- column: "Avg ±" right 1
--- column: "Last ±" right 1
+-- column: "Avg ±,Last ±" right 1
 -- wide: title value
 
 -- The table of class-incremental papers: Avg and Last of all classes seen, means over seeds of finished runs. A single

@@ -1,12 +1,7 @@
--- column: suite once
--- column: dataset once
+-- column: suite,dataset once
 -- column: sheet hidden
--- column: trained_parameters 2
+-- column: "trained_parameters,accuracy ±,pairs,difference,difference ±" 2
 -- column: accuracy 2 highest
--- column: "accuracy ±" 2
--- column: pairs 2
--- column: difference 2
--- column: "difference ±" 2
 -- block: sheet
 
 -- The table of papers that train classifiers: the difference is from the baseline (null: the row Dense) over common seeds. It

@@ -1,8 +1,6 @@
 -- title: methods × datasets, a block for each of Transfer, Average and Last
 -- column: metric once
--- column: block hidden
--- column: own hidden
--- column: number hidden
+-- column: block,own,number hidden
 -- column: * right 1 highest
 -- column: ± right 1
 -- block: block

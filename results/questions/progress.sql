@@ -1,6 +1,4 @@
--- column: task right
--- column: step right
--- column: left right
+-- column: task,step,left right
 -- column: loss 3
 -- column: images/s 0
 

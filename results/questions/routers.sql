@@ -1,6 +1,5 @@
 -- title: the router confusion after the last task: true task × chosen, percent
--- column: run once
--- column: after once
+-- column: run,after once
 -- column: row hidden
 -- column: * right 1
 -- block: run
