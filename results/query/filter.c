@@ -42,7 +42,7 @@ static const char chosen_sql[] =
 static status run_filtered(struct store *store, const char *sql, const struct query_filter *filter, struct error *error)
 {
     const struct named_value values[] = {{":run", value_count(filter->run)},
-                                         {":seed", value_null()},
+                                         {":seed", filter->has_seed ? value_integer(filter->seed) : value_null()},
                                          {":suite", value_text(filter->suite)},
                                          {":setting", value_text(filter->setting)},
                                          {":method", value_text(filter->method)},
@@ -52,8 +52,7 @@ static status run_filtered(struct store *store, const char *sql, const struct qu
                                          {":since", value_text(filter->since)},
                                          {":before", value_text(filter->before)},
                                          {":dataset", value_text(filter->dataset)},
-                                         {":where", value_text(filter->where)},
-                                         {filter->has_seed ? ":seed" : "", value_integer(filter->seed)}};
+                                         {":where", value_text(filter->where)}};
     struct statement *statement;
     bool row;
     TRY(statement_open(&statement, store->database, sql, error));

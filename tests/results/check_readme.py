@@ -118,6 +118,21 @@ def check_python(readme, mtil):
     print("the examples in Python: hold")
 
 
+def check_duckdb(readme, database):
+    """Where DuckDB is installed, and has its extension or gets it."""
+    try:
+        import duckdb
+
+        load, ask = re.search(r"```sql\n(.*)\n(.*)\n```", section(readme, "From other programs")).groups()
+        duckdb.execute(load)
+    except Exception as problem:
+        print(f"DuckDB: skipped, {str(problem).splitlines()[0]}")
+        return
+    rows = database.execute("SELECT policy, avg(last) FROM leaderboard GROUP BY policy ORDER BY policy").fetchall()
+    check_same("DuckDB", ask, rows, duckdb.execute(ask).fetchall())
+    print("DuckDB: the same")
+
+
 def main():
     readme, write_sample, mtil = sys.argv[1:]
     readme = pathlib.Path(readme).read_text()
@@ -134,6 +149,7 @@ def main():
         check_queries(queries, path, database, mtil)
         os.chdir(folder)
         check_python(readme, mtil)
+        check_duckdb(readme, database)
         os.chdir("/")
 
 
