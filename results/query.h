@@ -34,7 +34,7 @@ struct query_filter {
     /* As in comparison_request. */
     bool (*incidental)(const char *key, const char *value);
     const char *baseline; /* row of a suite that classifiers are compared with in the paper's table; NULL: "Dense" */
-    bool published;       /* the paper's table begins with published numbers (results/query/published.h) */
+    bool published;       /* the paper's table begins with published numbers (published_attach) */
 };
 
 /* ERROR_ARGUMENT for a missing run, for a suite, method, seed or other name that no run has (the message names the
@@ -57,5 +57,10 @@ status query_named(struct store *store, const char *name, const struct query_fil
 /* One SELECT (or WITH, VALUES, EXPLAIN). A statement that would write, attach or configure is ERROR_ARGUMENT, also on a
  * store that is open for writing; so is an answer of more than ten million cells. */
 status query_sql(struct store *store, const char *sql, struct table *table, struct error *error);
+
+/* Adds numbers that papers print (results/published/, each row with its source) as tables of the connection, `published` and
+ * `published_matrix`. They are never rows of `runs` or `evaluations`: no metric, leaderboard or comparison counts them, and
+ * the file is not touched. Repeated calls do nothing. */
+status published_attach(struct store *store, struct error *error);
 
 #endif

@@ -7,7 +7,6 @@
 #include "harness/commands/output.h"
 #include "harness/config/settings.h"
 #include "results/query.h"
-#include "results/query/published.h"
 #include "results/query/question.h"
 
 static const struct option options[] = {

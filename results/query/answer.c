@@ -3,11 +3,13 @@
 #include <string.h>
 
 #include "core/alloc.h"
+#include "core/embedded.h"
 #include "core/text.h"
 #include "results/query/internal.h"
-#include "results/query/published.h"
 #include "results/query/question.h"
 #include "results/store/store_internal.h"
+
+EMBEDDED_FILES(published_files);
 
 #define BYTES_LIMIT ((size_t)256 << 20)
 
@@ -257,6 +259,22 @@ status query_show(const struct question *question, const struct table *rows, con
 }
 
 /* --- Questions --- */
+
+status published_attach(struct store *store, struct error *error)
+{
+    if (store->published)
+        return OK;
+    TRY(database_execute(store->database, "SAVEPOINT published", error));
+    status result = OK;
+    for (const struct embedded_file *file = published_files; file->name && result == OK; file++)
+        result = database_execute(store->database, (const char *)file->data, error);
+    if (result != OK) {
+        database_execute(store->database, "ROLLBACK TO published; RELEASE published", NULL);
+        return error_context(error, "published numbers");
+    }
+    store->published = true;
+    return database_execute(store->database, "RELEASE published", error);
+}
 
 /* The settings of --by, each of which some run has. */
 static status note_asked(struct store *store, const char *by, struct error *error)

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "core/alloc.h"
-#include "core/array.h"
 #include "core/text.h"
 #include "results/query/internal.h"
 #include "results/store/live.h"
@@ -89,63 +88,49 @@ const struct query_word *query_word_find(const char *name)
 
 /* --- Whether a filter can choose anything --- */
 
-struct names {
-    char **name;
-    size_t count;
-};
-
-static void add_name(struct names *names, const char *name)
-{
-    GROW(names->name, names->count);
-    names->name[names->count++] = xstrdup(name);
-}
-
-static status take_name(void *names, struct statement *row, struct error *error)
-{
-    (void)error;
-    add_name(names, statement_text(row, 0));
-    return OK;
-}
+enum { NAMES_LIMIT = 64 }; /* that a message lists */
 
 /* Names that runs have. */
 struct known {
-    const char *kind, *sql; /* the name that is looked for, ?1, comes first */
-    const char *expected;   /* of a message; NULL: all of them */
-    bool words;             /* query_words are known, too */
+    const char *kind, *sql;
+    const char *expected; /* of a message; NULL: the names */
+    bool words;           /* query_words are known, too */
 };
 
 static status check_known(struct store *store, const struct known *known, const char *name, struct error *error)
 {
-    struct names names = {0};
-    const char *expected = known->expected;
-    status result = database_each(store->database, known->sql, VALUES(value_text(name)), take_name, &names, error);
-    if (result == OK && (names.count > 0 ? strcmp(names.name[0], name) != 0 : expected != NULL)) {
-        for (size_t i = 0; known->words && i < QUERY_WORDS; i++)
-            if (strcmp(query_words[i].name, name) != 0)
-                add_name(&names, query_words[i].name);
-        const char *const *all = (const char *const *)names.name;
-        result =
-            error_unknown_word_near(error, store_path(store), known->kind, name, nearest_word(name, all, names.count),
-                                    expected ? &expected : all, expected ? 1 : names.count);
-    }
-    for (size_t i = 0; i < names.count; i++)
-        free(names.name[i]);
-    free(names.name);
+    struct table table = {0};
+    status result = query_sql(store, known->sql, &table, error);
+    const char **names = xcalloc(table.count + QUERY_WORDS, sizeof *names), *expected = known->expected;
+    size_t count = 0;
+    bool found = table.count == 0 && expected == NULL;
+    for (size_t i = 0; i < table.count; i++)
+        if (table.cell[i].kind == CELL_TEXT)
+            found |= strcmp(names[count++] = table.cell[i].text, name) == 0;
+    for (size_t i = 0; known->words && i < QUERY_WORDS; i++)
+        if (strcmp(query_words[i].name, name) != 0)
+            names[count++] = query_words[i].name;
+    const char *nearest = nearest_word(name, names, count);
+    size_t listed = expected != NULL ? 1 : count < NAMES_LIMIT ? count : NAMES_LIMIT;
+    if (result == OK && !found)
+        result = error_unknown_word_near(error, store_path(store), known->kind, name, nearest,
+                                         expected != NULL ? &expected : names, listed);
+    free(names);
+    table_free(&table);
     return result;
 }
 
-/* As many names as a message lists. */
 static status check_name(struct store *store, const char *kind, const char *name, struct error *error)
 {
-    char sql[200];
+    char sql[100];
     bool of_task = strcmp(kind, "dataset") == 0;
-    snprintf(sql, sizeof sql, "SELECT DISTINCT CAST(%s AS TEXT) AS name FROM %s ORDER BY name = ?1 DESC, name LIMIT 64",
-             of_task ? "name" : kind, of_task ? "tasks" : "runs");
+    snprintf(sql, sizeof sql, "SELECT DISTINCT CAST(%s AS TEXT) FROM %s ORDER BY 1", of_task ? "name" : kind,
+             of_task ? "tasks" : "runs");
     return name != NULL ? check_known(store, &(struct known){.kind = kind, .sql = sql}, name, error) : OK;
 }
 
 /* A run has a hundred keys, too many for a message. */
-#define KEYS "SELECT DISTINCT key FROM settings ORDER BY key = ?1 DESC, key"
+#define KEYS "SELECT DISTINCT key FROM settings ORDER BY key"
 static const struct known where_keys = {.kind = "setting of --where",
                                         .sql = KEYS,
                                         .expected = "a key of the suite such as merge.every"},
@@ -164,15 +149,12 @@ status query_ask_key(struct store *store, const char *key, struct error *error)
                        : strcmp(word->keys, "*") != 0 ? word->keys
                        : strcmp(key, "row") == 0      ? "run.row"
                                                       : key;
-    int64_t before, after;
-    TRY(database_integer(store->database, "SELECT count(*) FROM temp.asked", &before, error));
     TRY(database_run(store->database,
                      "INSERT INTO temp.asked (key) SELECT word.value "
                      "FROM json_each('[' || replace(json_quote(?1), '|', '\",\"') || ']') AS word "
                      "WHERE EXISTS (SELECT 1 FROM settings WHERE settings.key = word.value)",
                      VALUES(value_text(keys)), error));
-    TRY(database_integer(store->database, "SELECT count(*) FROM temp.asked", &after, error));
-    return after > before ? OK : check_known(store, &by_keys, keys, error);
+    return database_changes(store->database) > 0 ? OK : check_known(store, &by_keys, keys, error);
 }
 
 /* "2026" is no time, so that a seed or a run is not mistaken for one. */

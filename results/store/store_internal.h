@@ -30,7 +30,7 @@ struct store {
     struct database *database;
     struct lock_file locks;
     struct insert insert[STORE_TABLES];
-    bool published; /* results/query/published.h: they are attached */
+    bool published; /* results/query.h: they are attached */
     bool collects;  /* between store_begin and store_commit */
     struct pending pending;
     int64_t held;          /* the run that was started last and has not ended; 0: none */

@@ -4,6 +4,7 @@
 set -u
 export LC_ALL=C
 transcript=$(realpath "$1") mtil=$(realpath "$2") write_sample=$(realpath "$3")
+# shellcheck disable=SC2034 # of the transcripts
 questions=$(realpath "$(dirname "$0")/../../../results/questions")
 folder=$(mktemp -d) && trap 'rm -rf "$folder"' EXIT && cd "$folder" || exit 1
 "$write_sample" sample.db || exit 1

@@ -4,7 +4,6 @@
 #include <jansson.h>
 
 #include "results/query.h"
-#include "results/query/published.h"
 
 static struct table ask(struct store *store, const char *sql)
 {
