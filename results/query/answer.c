@@ -1,4 +1,4 @@
-/* Answers of questions and of SQL as tables. */
+/* Questions: which statements answer, and how their rows are shown. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,89 +10,6 @@
 #include "results/store/store_internal.h"
 
 EMBEDDED_FILES(published_files);
-
-#define BYTES_LIMIT ((size_t)256 << 20)
-
-/* --- Rows as they come --- */
-
-static void add_blob(struct table *table, const uint8_t *data, size_t size)
-{
-    struct text text = {0};
-    text_add(&text, "x'");
-    for (size_t i = 0; i < size; i++)
-        text_add(&text, "%02x", data[i]);
-    text_add(&text, "'");
-    table_add_text(table, text.data);
-    text_free(&text);
-}
-
-static void add_value(struct table *table, const struct value *value)
-{
-    if (value->kind == VALUE_INTEGER)
-        table_add_integer(table, value->integer);
-    else if (value->kind == VALUE_REAL)
-        table_add_real(table, value->real);
-    else if (value->kind == VALUE_TEXT)
-        table_add_text_bytes(table, value->bytes.data, value->bytes.size);
-    else if (value->kind == VALUE_BLOB)
-        add_blob(table, value->bytes.data, value->bytes.size);
-    else
-        table_add_empty(table);
-}
-
-/* What a value takes as text; blobs become hexadecimal. */
-static size_t text_size(const struct value *value)
-{
-    if (value->kind == VALUE_TEXT)
-        return value->bytes.size;
-    return value->kind == VALUE_BLOB ? 2 * value->bytes.size + 3 : 0;
-}
-
-/* Appends the answer of a statement that is bound. */
-static status fill(const struct store *store, struct statement *statement, struct table *table, struct error *error)
-{
-    size_t bytes = 0;
-    for (size_t column = 0; column < statement_columns(statement); column++) {
-        struct table_column about = *question_usual_column(statement_title(statement, column));
-        about.title = statement_title(statement, column);
-        table_add_column(table, &about);
-    }
-    for (bool row;;) {
-        TRY(statement_step(statement, &row, error));
-        for (size_t column = 0; row && column < table->columns; column++) {
-            struct value value = statement_value(statement, column);
-            bytes += text_size(&value);
-            if (table->count >= QUERY_CELLS_LIMIT || bytes > BYTES_LIMIT)
-                return error_set(error, ERROR_ARGUMENT,
-                                 "%s: the answer has more than %d cells or %zu bytes; ask for less, for example with "
-                                 "LIMIT",
-                                 store_path(store), QUERY_CELLS_LIMIT, BYTES_LIMIT);
-            add_value(table, &value);
-        }
-        if (!row)
-            return OK;
-    }
-}
-
-status query_rows(struct store *store, const char *sql, const struct query_filter *filter, struct table *table,
-                  struct error *error)
-{
-    const struct named_value values[] = {{":dataset", value_text(filter->dataset)},
-                                         {":setting", value_text(filter->setting)},
-                                         {":baseline", value_text(filter->baseline)},
-                                         {":published", value_integer(filter->published)}};
-    struct statement *statement;
-    TRY(statement_open_reader(&statement, store->database, sql, error));
-    status result = statement_bind_named(statement, values, sizeof values / sizeof *values, error);
-    NEXT(result, fill(store, statement, table, error));
-    statement_close(statement);
-    return result;
-}
-
-status query_sql(struct store *store, const char *sql, struct table *table, struct error *error)
-{
-    return query_rows(store, sql, &(struct query_filter){0}, table, error);
-}
 
 /* --- Rows as they are shown --- */
 
