@@ -1,11 +1,4 @@
--- After the settings are told. What words of --by stand for: suite keys (*: all), the first one's section.
-CREATE TEMP TABLE dimension (name TEXT, key TEXT, section TEXT);
-INSERT INTO dimension VALUES
-    ('policy', 'merge.policy', 'merge'), ('method', 'method.name', 'method'), ('selector', 'selector.kind', 'selector'),
-    ('setting', 'data.shots', 'data'), ('setting', 'evaluation.label_space', NULL), ('order', 'data.order', 'data'),
-    ('model', 'model.weights', 'model'), ('model', 'model.configuration', NULL), ('model', 'model.vocabulary', NULL),
-    ('model', 'model.heads', NULL), ('model', 'model.activation', NULL), ('suite', '*', NULL), ('row', '*', NULL);
-
+-- After the settings are told. `dimension`: what words of --by stand for, suite keys (*: all), and the first one's section.
 CREATE TEMP VIEW named AS
 SELECT coalesce(dimension.key, asked.key) AS key,
        iif(name IS NULL, substr(asked.key, 1, instr(asked.key, '.') - 1), section) AS section
