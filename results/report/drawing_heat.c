@@ -20,45 +20,12 @@
 enum { NAME_MOST = 40, MIDDLE = 5 /* the shade that takes dark words in either theme */ };
 
 struct grid {
+    const struct drawing *drawing;
     const struct figure *figure;
-    const struct figure_panel *panel;
-    struct figure_range range;
+    struct text *svg;
     double left, column, row, gap;
     size_t letters; /* of a name */
 };
-
-static double longest(const char *const *label, size_t count, size_t letters)
-{
-    double most = 0;
-    for (size_t i = 0; i < count; i++)
-        most = fmax(most, draw_width(label[i], letters));
-    return most;
-}
-
-/* Sets how the cells lie and returns the room below them. */
-static double lay_out(struct grid *grid, double width)
-{
-    const struct figure *figure = grid->figure;
-    double columns = (double)figure->columns, wide = width > 0 ? width : WIDTH;
-    grid->gap = 1;
-    if (figure->kind == FIGURE_CELLS) {
-        grid->left = grid->gap = 0;
-        grid->column = grid->row = wide / columns;
-        return 0;
-    }
-    if (!figure->printed) {
-        grid->left = LEFT;
-        grid->column = (wide - LEFT - RIGHT) / columns;
-        grid->row = 8;
-        return 32;
-    }
-    if (width > 0) /* of a file, which cuts off what leaves it */
-        grid->letters = (size_t)fmin(NAME_MOST, NAMES * width / draw_width("m", 1));
-    grid->left = longest(figure->y_label, figure->rows, grid->letters) + 8;
-    grid->column = width > 0 ? fmin((width - grid->left) / columns, WIDEST) : CELL;
-    grid->row = 20;
-    return longest(figure->x_label, figure->columns, grid->letters) * sin(SLOPE * M_PI / 180) + 32;
-}
 
 static double left_of(const struct grid *grid, double column)
 {
@@ -70,76 +37,74 @@ static double top_of(const struct grid *grid, double row)
     return TOP + row * grid->row;
 }
 
-static void add_cells(struct text *svg, const struct grid *grid, size_t row, size_t first, size_t end)
+static void add_cells(const struct grid *grid, const struct figure_mark *first, const struct figure_mark *last)
 {
-    double left = left_of(grid, (double)first), top = top_of(grid, (double)row);
-    text_add(svg, "M%.5g %.5gH%.5gV%.5gH%.5gz", left, top, left_of(grid, (double)end) - grid->gap,
+    double left = left_of(grid, first->x), top = top_of(grid, first->y);
+    text_add(grid->svg, "M%.5g %.5gH%.5gV%.5gH%.5gz", left, top, left_of(grid, last->x + 1) - grid->gap,
              top + grid->row - grid->gap, left);
 }
 
 /* The number of a cell's shade or colour, −1: it is empty. */
-static int shade_of(const struct grid *grid, size_t row, size_t column)
+static int shade_of(const struct grid *grid, const struct figure_mark *mark)
 {
-    size_t i = row * grid->figure->columns + column;
-    return isnan(grid->panel->value[i])         ? -1
-           : grid->figure->kind == FIGURE_CELLS ? grid->panel->colour[i]
-                                                : html_level(grid->panel->value[i], grid->range.low, grid->range.high);
+    struct figure_range range = grid->drawing->range;
+    return isnan(mark->value)           ? -1
+           : grid->figure->kind->shades ? html_level(mark->value, range.low, range.high)
+                                        : (int)mark->colour;
 }
 
-/* One path per shade, and one rectangle for neighbours without a gap, keep the page small. */
-static void draw_shade(struct text *svg, const struct grid *grid, int shade)
+/* A path per shade, and one rectangle for neighbours without a gap, keep the page small. */
+static void draw_shades(const struct grid *grid, int shades, const char *begin)
 {
-    bool cells = grid->figure->kind == FIGURE_CELLS, any = false;
-    for (size_t row = 0; row < grid->figure->rows; row++)
-        for (size_t first = 0, end; first < grid->figure->columns; first = end) {
-            end = first + 1;
-            if (shade_of(grid, row, first) != shade)
+    const struct figure_mark *mark = grid->drawing->panel->mark;
+    for (int shade = 0; shade < shades; shade++) {
+        bool any = false;
+        for (size_t first = 0, last; first < grid->drawing->panel->marks; first = last + 1) {
+            last = first;
+            if (shade_of(grid, &mark[first]) != shade)
                 continue;
-            while (cells && end < grid->figure->columns && shade_of(grid, row, end) == shade)
-                end++;
-            if (!any) /* crisp edges: no seams between rectangles */
-                text_add(svg,
-                         cells ? "<path class=\"m c%d\" shape-rendering=\"crispEdges\" d=\""
-                               : "<path class=\"h%d\" d=\"",
-                         shade);
+            while (grid->gap == 0 && last + 1 < grid->drawing->panel->marks && mark[last + 1].y == mark[last].y &&
+                   mark[last + 1].x == mark[last].x + 1 && shade_of(grid, &mark[last + 1]) == shade)
+                last++;
+            if (!any)
+                text_add(grid->svg, "<path class=\"%s%d\"%s d=\"", begin, shade,
+                         grid->gap == 0 ? " shape-rendering=\"crispEdges\"" : ""); /* no seams between rectangles */
             any = true;
-            add_cells(svg, grid, row, first, end);
+            add_cells(grid, &mark[first], &mark[last]);
         }
-    text_add(svg, any ? "\"/>\n" : "");
+        text_add(grid->svg, any ? "\"/>\n" : "");
+    }
 }
 
 /* A dot in the middle of a small cell, a frame around one with its value. */
-static void draw_framed(struct text *svg, const struct grid *grid)
+static void draw_framed(const struct grid *grid)
 {
-    const struct figure *figure = grid->figure;
-    if (grid->panel->framed == NULL)
-        return;
-    text_add(svg, "<path class=\"%s\" d=\"", figure->printed ? "box" : "frame");
-    for (size_t i = 0; i < figure->rows * figure->columns; i++) {
-        size_t row = i / figure->columns, column = i % figure->columns;
-        if (grid->panel->framed[i] && figure->printed)
-            add_cells(svg, grid, row, column, column + 1);
-        else if (grid->panel->framed[i])
-            text_add(svg, "M%.4g %.4gh2v2h-2z", left_of(grid, (double)column + 0.5) - grid->gap / 2 - 1,
-                     top_of(grid, (double)row + 0.5) - grid->gap / 2 - 1);
+    bool printed = grid->figure->is[FIGURE_PRINTED], any = false;
+    for (size_t i = 0; i < grid->drawing->panel->marks; i++) {
+        const struct figure_mark *mark = &grid->drawing->panel->mark[i];
+        if (!mark->framed)
+            continue;
+        text_add(grid->svg, any ? "" : "<path class=\"%s\" d=\"", printed ? "box" : "frame");
+        any = true;
+        if (printed)
+            add_cells(grid, mark, mark);
+        else
+            text_add(grid->svg, "M%.4g %.4gh2v2h-2z", left_of(grid, mark->x + 0.5) - grid->gap / 2 - 1,
+                     top_of(grid, mark->y + 0.5) - grid->gap / 2 - 1);
     }
-    text_add(svg, "\"/>\n");
+    text_add(grid->svg, any ? "\"/>\n" : "");
 }
 
 /* Narrow cells have whole numbers, or none. */
-static void draw_values(struct text *svg, const struct grid *grid)
+static void draw_values(const struct grid *grid)
 {
-    const struct figure *figure = grid->figure;
-    for (size_t i = 0; grid->column >= WITH_VALUES && i < figure->rows * figure->columns; i++) {
-        size_t row = i / figure->columns, column = i % figure->columns;
-        int shade = shade_of(grid, row, column);
+    for (size_t i = 0; grid->column >= WITH_VALUES && i < grid->drawing->panel->marks; i++) {
+        const struct figure_mark *mark = &grid->drawing->panel->mark[i];
+        int shade = shade_of(grid, mark);
+        const char *class = shade < MIDDLE ? "tx low" : shade == MIDDLE ? "tx middle" : "tx high";
         if (shade >= 0)
-            draw_number(svg,
-                        shade < MIDDLE    ? "tx low"
-                        : shade == MIDDLE ? "tx middle"
-                                          : "tx high",
-                        left_of(grid, (double)column + 0.5), top_of(grid, (double)row + 0.5) + 3, grid->panel->value[i],
-                        grid->column >= WITH_DECIMALS ? figure->decimals : 0);
+            draw_number(grid->svg, class, left_of(grid, mark->x + 0.5), top_of(grid, mark->y + 0.5) + 3, mark->value,
+                        grid->column >= WITH_DECIMALS ? grid->figure->decimals : 0);
     }
 }
 
@@ -148,46 +113,72 @@ static size_t stride_of(const struct grid *grid, size_t count, double pitch)
 {
     static const size_t strides[] = {1, 2, 5, 10, 20, 50, 100};
     size_t i = 0;
-    while (!grid->figure->printed && i + 1 < sizeof strides / sizeof *strides &&
+    while (!grid->figure->is[FIGURE_PRINTED] && i + 1 < sizeof strides / sizeof *strides &&
            (double)strides[i] * pitch < TICK_EVERY && strides[i] < count)
         i++;
     return strides[i];
 }
 
-static void draw_names(struct text *svg, const struct grid *grid)
+static void draw_names(const struct grid *grid)
 {
-    const struct figure *figure = grid->figure;
-    double bottom = top_of(grid, (double)figure->rows);
-    for (size_t row = 0; row < figure->rows; row += stride_of(grid, figure->rows, grid->row))
-        draw_text(svg, "ty", grid->left - 4, top_of(grid, (double)row + 0.5) + 3, figure->y_label[row], grid->letters);
-    for (size_t column = 0; column < figure->columns; column += stride_of(grid, figure->columns, grid->column)) {
-        double x = left_of(grid, (double)column + 0.5);
-        if (figure->printed)
-            text_add(svg, "<g transform=\"rotate(-%g %.4g %.4g)\">", SLOPE, x, bottom + 10);
-        draw_text(svg, figure->printed ? "ty" : "tx", x, bottom + 12, figure->x_label[column], grid->letters);
-        text_add(svg, figure->printed ? "</g>\n" : "");
+    const struct figure_names *rows = &grid->figure->row, *columns = &grid->figure->column;
+    bool printed = grid->figure->is[FIGURE_PRINTED];
+    double bottom = top_of(grid, (double)rows->count);
+    for (size_t row = 0; row < rows->count; row += stride_of(grid, rows->count, grid->row))
+        draw_text(grid->svg, "ty", grid->left - 4, top_of(grid, (double)row + 0.5) + 3, rows->name[row], grid->letters);
+    for (size_t i = 0; i < columns->count; i += stride_of(grid, columns->count, grid->column)) {
+        double x = left_of(grid, (double)i + 0.5);
+        if (printed)
+            text_add(grid->svg, "<g transform=\"rotate(-%g %.4g %.4g)\">", SLOPE, x, bottom + 10);
+        draw_text(grid->svg, printed ? "ty" : "tx", x, bottom + 12, columns->name[i], grid->letters);
+        text_add(grid->svg, printed ? "</g>\n" : "");
     }
 }
 
-struct drawing_size draw_heat(struct text *svg, const struct figure *figure, const struct figure_panel *panel,
-                              const struct figure_range *range, double width)
+static double longest(const struct figure_names *names, size_t letters)
 {
-    bool cells = figure->kind == FIGURE_CELLS;
-    struct grid grid = {.figure = figure, .panel = panel, .range = *range, .letters = NAME_MOST};
-    double foot = lay_out(&grid, width), right = left_of(&grid, (double)figure->columns);
-    struct drawing_size size = {right + (cells || figure->printed ? 0 : RIGHT),
-                                top_of(&grid, (double)figure->rows) + foot};
-    draw_begin(svg, panel, size.width, size.height);
-    for (int shade = 0; shade < (cells ? REPORT_BEST : HTML_LEVELS); shade++)
-        draw_shade(svg, &grid, shade);
-    if (!cells) {
-        draw_framed(svg, &grid);
-        if (figure->printed)
-            draw_values(svg, &grid);
-        draw_names(svg, &grid);
-        if (figure->x_title != NULL)
-            draw_text(svg, "tx", (grid.left + right) / 2, size.height - 5, figure->x_title, SIZE_MAX);
-    }
-    draw_end(svg);
-    return size;
+    double most = 0;
+    for (size_t i = 0; i < names->count; i++)
+        most = fmax(most, draw_width(names->name[i], letters));
+    return most;
+}
+
+/* Sets how the cells with values lie and returns the room below them. */
+static double lay_out_printed(struct grid *grid, double width)
+{
+    if (width > 0) /* of a file, which cuts off what leaves it */
+        grid->letters = (size_t)fmin(NAME_MOST, NAMES * width / draw_width("m", 1));
+    grid->left = longest(&grid->figure->row, grid->letters) + 8;
+    grid->column = width > 0 ? fmin((width - grid->left) / (double)grid->figure->column.count, WIDEST) : CELL;
+    grid->row = 20;
+    return longest(&grid->figure->column, grid->letters) * sin(SLOPE * M_PI / 180) + 32;
+}
+
+struct drawing_size draw_heat(const struct drawing *drawing)
+{
+    const struct figure *figure = drawing->figure;
+    double columns = (double)figure->column.count, width = drawing->width > 0 ? drawing->width : WIDTH, foot = 32;
+    struct grid grid = {.drawing = drawing, .figure = figure, .svg = drawing->svg, .left = LEFT, .row = 8, .gap = 1};
+    grid.letters = NAME_MOST;
+    grid.column = (width - LEFT - RIGHT) / columns;
+    if (figure->is[FIGURE_PRINTED])
+        foot = lay_out_printed(&grid, drawing->width);
+    double right = left_of(&grid, columns), height = top_of(&grid, (double)figure->row.count) + foot;
+    draw_shades(&grid, HTML_LEVELS, "h");
+    draw_framed(&grid);
+    if (figure->is[FIGURE_PRINTED])
+        draw_values(&grid);
+    draw_names(&grid);
+    if (figure->x_title != NULL)
+        draw_text(grid.svg, "tx", (grid.left + right) / 2, height - 5, figure->x_title, SIZE_MAX);
+    return (struct drawing_size){right + (figure->is[FIGURE_PRINTED] ? 0 : RIGHT), height};
+}
+
+struct drawing_size draw_cells(const struct drawing *drawing)
+{
+    double width = drawing->width > 0 ? drawing->width : WIDTH, side = width / drawing->figure->columns;
+    struct grid grid = {
+        .drawing = drawing, .figure = drawing->figure, .svg = drawing->svg, .column = side, .row = side};
+    draw_shades(&grid, REPORT_BEST, "m c");
+    return (struct drawing_size){width, top_of(&grid, drawing->figure->rows)};
 }

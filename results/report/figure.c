@@ -1,111 +1,151 @@
 #include "results/report/figure.h"
 
 #include <math.h>
+#include <stdio.h>
+#include <string.h>
 
-#define ROOM 0.04 /* of the range, at both ends */
+#include "results/report/drawing.h"
+#include "results/report/html.h"
 
-static void widen(double *low, double *high, double value)
+#define ROOM 0.04       /* of the range, at both ends */
+#define WIDE_LETTER 7.2 /* the mean width of one of a title, in bold */
+
+enum { TITLE_MOST = 36, BAR_NAME_MOST = 40, BAR_END = 24 /* room for a number */ };
+
+const struct figure_kind *draw_kind(const char *word, size_t length)
 {
-    if (isnan(value))
-        return;
-    *low = fmin(*low, value);
-    *high = fmax(*high, value);
+    static const struct figure_kind kinds[] = {
+        {"line", draw_lines, {"x", "y"}, .legend = true},
+        {"heat", draw_heat, {"value", "value"}, .grid = true, .shades = true},
+        {"cells", draw_cells, {"x", "y"}, .grid = true, .legend = true},
+        {"interval", draw_intervals, {"y", "y"}, .wide = true},
+        {"bars", draw_intervals, {"y", "y"}, .wide = true, .bars = true},
+    };
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        if (strlen(kinds[i].word) == length && strncmp(word, kinds[i].word, length) == 0)
+            return &kinds[i];
+    return NULL;
 }
 
-static void panel_range(const struct figure *figure, const struct figure_panel *panel, double *low, double *high)
-{
-    for (size_t s = 0; s < panel->series_count; s++)
-        for (size_t i = 0; i < panel->series[s].points; i++) {
-            const struct figure_series *series = &panel->series[s];
-            widen(low, high, series->y[i]);
-            widen(low, high, series->low ? series->low[i] : (double)NAN);
-            widen(low, high, series->high ? series->high[i] : (double)NAN);
-        }
-    for (size_t i = 0; panel->value != NULL && i < figure->rows * figure->columns; i++)
-        widen(low, high, panel->value[i]);
-    for (size_t i = 0; i < panel->intervals; i++) {
-        widen(low, high, panel->interval[i].mean);
-        widen(low, high, panel->interval[i].low);
-        widen(low, high, panel->interval[i].high);
-    }
-}
+/* --- Ranges and colours --- */
 
-struct figure_range figure_range(const struct figure *figure, size_t panel)
+/* The range of a panel's axis of values, or of its shades. */
+static struct figure_range range_of(const struct figure *figure, size_t panel)
 {
-    double least = INFINITY, most = -INFINITY;
+    struct figure_range range = {INFINITY, -INFINITY};
     for (size_t p = 0; p < figure->panels; p++)
-        if (!figure->own_ranges || p == panel)
-            panel_range(figure, &figure->panel[p], &least, &most);
-    if (figure->zero) {
-        least = fmin(least, 0);
-        most = fmax(most, 0);
-    }
-    if (!(most >= least)) {
-        least = 0;
-        most = 1;
-    }
-    double room = most > least ? (most - least) * ROOM : fmax(fabs(most) * ROOM, 0.5);
-    bool shades = figure->kind == FIGURE_HEAT;
-    struct figure_range range = {.low = !isnan(figure->low) ? figure->low
-                                        : shades            ? least
-                                                            : least - room,
-                                 .high = !isnan(figure->high) ? figure->high
-                                         : shades             ? most
-                                                              : most + room};
+        for (size_t i = 0; (!figure->is[FIGURE_OWN_RANGES] || p == panel) && i < figure->panel[p].marks; i++) {
+            draw_widen(&range, figure->panel[p].mark[i].value);
+            draw_widen(&range, figure->panel[p].mark[i].low);
+            draw_widen(&range, figure->panel[p].mark[i].high);
+        }
+    if (figure->is[FIGURE_ZERO])
+        draw_widen(&range, 0);
+    if (!(range.high >= range.low))
+        range = (struct figure_range){0, 1};
+    double room = range.high > range.low ? (range.high - range.low) * ROOM : fmax(fabs(range.high) * ROOM, 0.5);
+    room = figure->kind->shades ? 0 : room;
+    range.low = isnan(figure->low) ? range.low - room : figure->low;
+    range.high = isnan(figure->high) ? range.high + room : figure->high;
     if (!(range.high > range.low))
         range.high = range.low + 1;
     return range;
 }
 
-struct figure_range figure_range_x(const struct figure *figure)
+void draw_colour_bar(struct text *svg, const struct figure *figure, double x, double y)
 {
-    struct figure_range range = {INFINITY, -INFINITY};
+    struct figure_range range = range_of(figure, 0);
+    const char *name = figure->value_title != NULL ? figure->value_title : "";
+    double left = x + draw_width(name, BAR_NAME_MOST) + (*name != 0 ? 2 * BAR_END : BAR_END);
+    char low[32], high[32];
+    snprintf(low, sizeof low, "%.3g", range.low);
+    snprintf(high, sizeof high, "%.3g", range.high);
+    draw_text(svg, "", x, y + 9, name, BAR_NAME_MOST);
+    draw_text(svg, "ty", left - 4, y + 9, low, SIZE_MAX);
+    for (int level = 0; level < HTML_LEVELS; level++)
+        text_add(svg, "<path class=\"h%d\" d=\"M%.5g %.5gh12v10h-12z\"/>\n", level, left + 12 * level, y);
+    draw_text(svg, "", left + 12 * HTML_LEVELS + 4, y + 9, high, SIZE_MAX);
+}
+
+static bool is_used(const struct figure *figure, size_t colour)
+{
     for (size_t p = 0; p < figure->panels; p++)
-        for (size_t s = 0; s < figure->panel[p].series_count; s++)
-            for (size_t i = 0; i < figure->panel[p].series[s].points; i++)
-                widen(&range.low, &range.high, figure->panel[p].series[s].x[i]);
-    return range.high > range.low ? range : (struct figure_range){0, 1};
-}
-
-size_t figure_ticks(double low, double high, double ticks[FIGURE_TICKS])
-{
-    static const double steps[] = {1, 2, 5, 10};
-    double rough = (high - low) / 6, unit = pow(10, floor(log10(rough))), step = 10 * unit;
-    for (size_t i = sizeof steps / sizeof *steps; i-- > 0;)
-        if (steps[i] * unit >= rough)
-            step = steps[i] * unit;
-    size_t count = 0;
-    for (double at = ceil(low / step - 1e-9); at * step <= high + 1e-9 * step && count < FIGURE_TICKS; at++)
-        ticks[count++] = at * step + 0.0; /* no −0 */
-    return count;
-}
-
-size_t figure_whole_ticks(double low, double high, double ticks[FIGURE_TICKS])
-{
-    size_t count = figure_ticks(low, high, ticks), whole = 0;
-    for (size_t i = 0; i < count; i++)
-        if (ticks[i] == rint(ticks[i]))
-            ticks[whole++] = ticks[i];
-    return whole;
-}
-
-bool figure_uses(const struct figure *figure, size_t colour)
-{
-    for (size_t p = 0; p < figure->panels; p++) {
-        for (size_t s = 0; s < figure->panel[p].series_count; s++)
-            if (figure->panel[p].series[s].colour == colour && figure->panel[p].series[s].points > 0)
+        for (size_t i = 0; i < figure->panel[p].marks; i++)
+            if (figure->panel[p].mark[i].colour == colour &&
+                (!figure->kind->grid || !isnan(figure->panel[p].mark[i].value)))
                 return true;
-        for (size_t i = 0; figure->kind == FIGURE_CELLS && i < figure->rows * figure->columns; i++)
-            if (!isnan(figure->panel[p].value[i]) && figure->panel[p].colour[i] == colour)
-                return true;
-    }
     return false;
 }
 
-bool figure_names(const struct figure *figure)
+/* Lines of one colour need none. */
+const char *draw_legend(const struct figure *figure, size_t colour)
 {
     size_t names = 0;
-    for (size_t i = 0; i < figure->legend_count; i++)
+    for (size_t i = 0; figure->kind->legend && i < REPORT_BEST; i++)
         names += figure->legend[i] != NULL;
-    return names > (figure->kind != FIGURE_CELLS);
+    return names > !figure->kind->grid && is_used(figure, colour) ? figure->legend[colour] : NULL;
+}
+
+/* --- A panel --- */
+
+struct drawing_size draw_panel(struct text *svg, const struct figure *figure, size_t panel, double width)
+{
+    struct text body = {0};
+    const char *title = figure->panel[panel].title;
+    struct drawing drawing = {&body, figure, &figure->panel[panel], range_of(figure, panel), width};
+    struct drawing_size size = figure->kind->draw(&drawing);
+    text_add(svg, "<svg viewBox=\"0 0 %g %g\" width=\"%g\" height=\"%g\" role=\"img\" aria-label=\"", size.width,
+             size.height, size.width, size.height);
+    html_escape(svg, title);
+    text_add(svg, "\">\n");
+    draw_text(svg, "pt", 0, 11, title, (size_t)fmin(size.width / WIDE_LETTER, TITLE_MOST)); /* what fits a narrow one */
+    text_add(svg, "%s</svg>\n", body.size > 0 ? body.data : "");
+    text_free(&body);
+    return size;
+}
+
+/* --- Within the page --- */
+
+/* The words of the page filter configurations, which are colours of lines; those of cells are experts. */
+static void add_legend(struct text *page, const struct figure *figure)
+{
+    bool any = false;
+    for (size_t i = 0; i < REPORT_BEST; i++) {
+        if (draw_legend(figure, i) == NULL)
+            continue;
+        text_add(page, any ? "" : "<p class=\"legend\">");
+        any = true;
+        text_add(page, figure->kind->grid ? "<span>" : "<span data-colour=\"%zu\">", i);
+        text_add(page,
+                 "<svg class=\"key\" viewBox=\"0 0 22 10\" aria-hidden=\"true\"><path class=\"%s c%zu\" d=\"%s\"/>",
+                 figure->kind->grid ? "m" : "line", i, figure->kind->grid ? "M12 0h10v10h-10z" : "M1 5H21");
+        if (figure->is[FIGURE_POINTS])
+            draw_mark(page, i, 11, 5, "", (double)NAN, 0);
+        text_add(page, "</svg>");
+        html_escape(page, figure->legend[i]);
+        text_add(page, "</span> ");
+    }
+    text_add(page, any ? "</p>\n" : "");
+}
+
+void draw_figure(struct text *page, const struct figure *figure, bool with_files)
+{
+    text_add(page, "<figure class=\"drawing %s%s\" id=\"%s\">\n", figure->kind->wide ? "intervals" : "small",
+             figure->is[FIGURE_NOISY] ? " noisy" : "", figure->name);
+    html_paragraph(page, "title", figure->title);
+    add_legend(page, figure);
+    if (figure->kind->shades) {
+        text_add(page, "<p class=\"legend bar panels\"><svg class=\"shades\" viewBox=\"0 0 300 12\" "
+                       "aria-hidden=\"true\">");
+        draw_colour_bar(page, figure, 0, 1);
+        text_add(page, "</svg></p>\n");
+    }
+    text_add(page, "<div class=\"panels%s\">\n", figure->is[FIGURE_PRINTED] ? " single" : "");
+    for (size_t i = 0; i < figure->panels; i++)
+        draw_panel(page, figure, i, 0);
+    text_add(page, "</div>\n<figcaption>");
+    html_escape(page, figure->caption);
+    if (with_files)
+        html_files(page, figure->name);
+    text_add(page, "</figcaption></figure>\n");
 }

@@ -1,97 +1,79 @@
-/* A figure as data: drawn into the page by drawing.c, and into files for papers by picture.c.
+/* A figure: rows of an answer as marks in panels that share their axes.
  *
- *     struct figure figure = {.name = "forgetting", .kind = FIGURE_LINES, .x_title = "after task", …};
- *     TRY(section_figure(call, &figure, error));
+ *     draw_figure(page, &figure, with_files);                  // into the page
+ *     TRY(picture_write("report/figures", &figure, error));    // NAME.svg, NAME-column.svg, NAME.csv, …
  *
- * A figure is a set of panels of one kind that share their axes. Everything is borrowed.
+ * Everything is borrowed.
  */
 #ifndef MTIL_RESULTS_REPORT_FIGURE_H
 #define MTIL_RESULTS_REPORT_FIGURE_H
 
-#include <stdint.h>
-
 #include "core/text.h"
 #include "results/report.h"
+#include "results/table.h"
 
-enum figure_kind {
-    FIGURE_LINES,     /* series over x */
-    FIGURE_HEAT,      /* a value per cell, as shades */
-    FIGURE_INTERVALS, /* a mean and its interval per row */
-    FIGURE_CELLS,     /* a number per cell, as colours */
+/* Words of the line "-- draw: …" (README.md) beside the kind. */
+enum figure_word {
+    FIGURE_ZERO,
+    FIGURE_POINTS,
+    FIGURE_FRACTIONS,
+    FIGURE_NOISY,
+    FIGURE_OWN_RANGES,
+    FIGURE_PRINTED,
+    FIGURE_WRAPPED,
+    FIGURE_WORDS
 };
 
-/* Points in the order of x; low and high are the ends of a band, NULL: none. NAN in y interrupts the line. */
-struct figure_series {
-    size_t colour; /* 0 to REPORT_BEST − 1, and of the legend's entries */
-    size_t points;
-    const double *x, *y, *low, *high;
-};
-
-struct figure_interval {
-    const char *label;
-    size_t colour;
-    double mean, low, high; /* low, high NAN: unknown */
+/* Of a row. A line has a gap where the value is NAN, a cell is empty. */
+struct figure_mark {
+    double x, y;             /* of a point: x; of a cell: its column and row, from 0 */
+    double value, low, high; /* low, high: ends of its band or interval; NAN: none */
+    const char *name;        /* of its series */
+    size_t colour;           /* 0 to REPORT_BEST − 1 */
+    bool begins;             /* a series */
+    bool framed;
 };
 
 struct figure_panel {
     const char *title;
-    const struct figure_series *series; /* FIGURE_LINES */
-    size_t series_count;
-    double mark;                            /* FIGURE_LINES: position of a vertical line; NAN: none */
-    const double *value;                    /* FIGURE_HEAT, FIGURE_CELLS: [rows, columns]; NAN: empty */
-    const uint8_t *colour;                  /* FIGURE_CELLS: likewise, 0 to REPORT_BEST − 1 */
-    const bool *framed;                     /* FIGURE_HEAT: the same, cells with a frame; NULL: none */
-    const struct figure_interval *interval; /* FIGURE_INTERVALS */
-    size_t intervals;
+    double line; /* of lines: position of a vertical one; NAN: none */
+    const struct figure_mark *mark;
+    size_t marks;
+};
+
+struct figure_names {
+    const char **name;
+    size_t count;
 };
 
 struct figure {
+    const struct figure_kind *kind;
+    bool is[FIGURE_WORDS];
     const char *name; /* of its files, unique in the report: letters, digits and "-" */
-    const char *title;
-    const char *caption;
-    enum figure_kind kind;
-    const char *x_title, *y_title; /* of the axes */
-    const char *value_title;       /* FIGURE_HEAT: title of the colour bar */
-    const struct figure_panel *panel;
-    size_t panels;
-    const char **legend; /* names of the colours, NULL: not in use; NULL: none */
-    size_t legend_count;
-    const char **x_label, **y_label; /* FIGURE_HEAT: of columns and rows */
-    size_t columns, rows;            /* FIGURE_HEAT, FIGURE_CELLS: how many */
+    const char *title, *caption;
+    const char *x_title, *y_title;   /* of the axes; NULL: none */
+    const char *value_title;         /* of the colour bar; NULL: none */
+    const char *legend[REPORT_BEST]; /* names of the colours; NULL: not in use */
+    struct figure_names column, row; /* of shades */
+    double columns, rows;            /* of cells: how many */
     double low, high;                /* the axis of values, or the first and last shade; NAN: as the values are */
     int decimals;                    /* of values that are printed */
-    bool printed;                    /* FIGURE_HEAT: values are printed in the cells */
-    bool zero;                       /* FIGURE_INTERVALS: a line at 0 */
-    bool points;                     /* FIGURE_LINES: a mark at each point */
-    bool fractions;                  /* FIGURE_LINES: the horizontal axis has them */
-    bool noisy;                      /* FIGURE_LINES: may be smoothed on the page */
-    bool only_file;                  /* the page shows the same as a table */
-    bool own_ranges;                 /* each panel has its own range of values */
+    struct figure_panel *panel;
+    size_t panels;
+    const struct table *table; /* whose rows [first, end) are drawn */
+    size_t first, end;
 };
 
-/* The range of a panel's axis of values, or of its shades. */
 struct figure_range {
     double low, high;
 };
-struct figure_range figure_range(const struct figure *figure, size_t panel);
 
-/* The range of the horizontal axis of FIGURE_LINES, which all panels share. */
-struct figure_range figure_range_x(const struct figure *figure);
+/* Adds the figure to the page; with_files: names those for papers. */
+void draw_figure(struct text *page, const struct figure *figure, bool with_files);
 
-/* Whether a line of FIGURE_LINES or a cell of FIGURE_CELLS has the colour. */
-bool figure_uses(const struct figure *figure, size_t colour);
-
-/* Whether the figure's colours have to be named: several are, or cells are. */
-bool figure_names(const struct figure *figure);
-
-/* Round numbers within [low, high], a handful; returns how many. */
-enum { FIGURE_TICKS = 8 };
-size_t figure_ticks(double low, double high, double ticks[FIGURE_TICKS]);
-
-/* The same without fractions, for axes that count tasks or iterations. */
-size_t figure_whole_ticks(double low, double high, double ticks[FIGURE_TICKS]);
-
-/* Appends the drawn numbers as blocks of lines, which gnuplot and NumPy read. */
-void figure_data(struct text *data, const struct figure *figure);
+/* Writes the files for papers, in the width of one column (NAME-column) and of two (NAME): SVG, whose words are text in the
+ * viewer's sans-serif, and of it, drawn by cairo, PDF with the glyphs of its words and PNG with 300 dpi. NAME.txt is a
+ * caption, NAME.csv has the rows. The same figure has the same bytes on the same machine. */
+status picture_write(const char *folder, const struct figure *figure, struct error *error);
 
 #endif

@@ -1,317 +1,208 @@
-/* Figures from the rows of an answer, whose columns have these names:
- *     panel     title of a panel; rows of one panel are neighbours (none: one panel)
- *     series    what a line, a mean or a cell is called; colour: its number (none: in the order of the rows)
- *     x, y      of a point, a cell or a mean; low, high: ends of its band or interval; mark: of a vertical line
- *     row, column, value     of a shade, and framed; row may have another name if it is the first column; extra: 1 for
- *               what only the table shows
- */
+/* Figures from the rows of an answer. README.md lists the columns that they read and the words of "-- draw". */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/alloc.h"
+#include "core/array.h"
 #include "results/query/internal.h"
+#include "results/report/drawing.h"
+#include "results/report/folder.h"
 #include "results/report/part.h"
 
-/* A figure that is being built. */
-struct builder {
-    const struct part *part;
-    struct report *report;
-    size_t rows;
-    struct figure figure;
-    struct figure_panel *panel;
-    const char **legend; /* [REPORT_BEST] */
-};
+enum { CELLS_MOST = 100000 /* across or down */ };
 
-static bool starts(const struct builder *b, size_t row, const char *column)
+static bool is_known(const struct part *part, const char *column)
 {
-    size_t at = query_column(b->part->rows, column);
-    return row == b->part->first || (at != SIZE_MAX && !query_same_cell(table_cell_at(b->part->rows, row, at),
-                                                                        table_cell_at(b->part->rows, row - 1, at)));
+    return query_column(part->rows, column) != SIZE_MAX;
 }
 
-static bool is_drawn(const struct builder *b, size_t row)
+/* --- The head --- */
+
+static status read_word(struct figure *figure, const char *word, size_t length, struct error *error)
 {
-    return !(part_real(b->part, row, "extra") > 0);
+    static const char *const flags[FIGURE_WORDS] = {"zero",       "points",  "fractions", "noisy",
+                                                    "own_ranges", "printed", "wrapped"};
+    const struct figure_kind *kind = draw_kind(word, length);
+    size_t flag = 0;
+    while (flag < FIGURE_WORDS && (strlen(flags[flag]) != length || strncmp(word, flags[flag], length) != 0))
+        flag++;
+    if (kind != NULL)
+        figure->kind = kind;
+    else if (flag < FIGURE_WORDS)
+        figure->is[flag] = true;
+    else if (strspn(word, "0123456789") == length)
+        figure->decimals = atoi(word);
+    else
+        return error_set(error, ERROR_ARGUMENT,
+                         "draw: expected words of line|heat|interval|bars|cells|zero|points|fractions|noisy|own_ranges|"
+                         "printed|wrapped, found \"%.*s\"",
+                         (int)length, word);
+    return OK;
 }
 
-/* The panel of the row, a new one where it is the first of it. */
-static struct figure_panel *panel_of(struct builder *b, size_t row)
+static status read_head(struct figure *figure, const struct part *part, struct error *error)
 {
-    if (starts(b, row, "panel")) {
-        double mark = part_real(b->part, row, "mark");
-        b->panel[b->figure.panels++] = (struct figure_panel){.title = part_text(b->part, row, "panel"), .mark = mark};
+    const char *draw = part_says(part, ON_DRAW) != NULL ? part_says(part, ON_DRAW) : "";
+    const char *caption = part_says(part, ON_CAPTION);
+    struct figure_range range = part_range(part);
+    *figure = (struct figure){.name = part_name(part),
+                              .title = part_fill(part, part->question->title),
+                              .caption = caption != NULL ? caption : "",
+                              .x_title = part_says(part, ON_X),
+                              .y_title = part_says(part, ON_Y),
+                              .value_title = part_says(part, ON_VALUE),
+                              .low = range.low,
+                              .high = range.high,
+                              .table = part->rows,
+                              .first = part->first,
+                              .end = part->end};
+    for (const char *word = draw; *word != 0; word += strspn(word, " ")) {
+        size_t length = strcspn(word, " ");
+        TRY(read_word(figure, word, length, error));
+        word += length;
     }
-    return &b->panel[b->figure.panels - 1];
+    if (figure->kind == NULL)
+        return error_set(error, ERROR_ARGUMENT,
+                         "expected \"-- draw: table, line, heat, interval, bars or cells\", found \"%.60s\"", draw);
+    for (size_t i = 0; i < 2; i++)
+        if (!is_known(part, figure->kind->needs[i]))
+            return error_set(error, ERROR_ARGUMENT, "draw: %s needs a column %s", figure->kind->word,
+                             figure->kind->needs[i]);
+    figure->is[FIGURE_ZERO] |= figure->kind->bars;
+    figure->is[FIGURE_PRINTED] |=
+        figure->kind->shades && !is_known(part, "panel"); /* a matrix, which is a table, too */
+    return OK;
+}
+
+/* --- Rows --- */
+
+/* The place of a name among those that came before, behind the last one's if it is there. */
+static double place_of(struct figure_names *names, double last, const char *name)
+{
+    size_t at = (size_t)(last + 1);
+    if (at >= names->count || strcmp(names->name[at], name) != 0)
+        for (at = 0; at < names->count && strcmp(names->name[at], name) != 0;)
+            at++;
+    if (at == names->count) {
+        GROW(names->name, names->count);
+        names->name[names->count++] = name;
+    }
+    return (double)at;
 }
 
 /* Its number if the row has one, or the place of its name in the legend. */
-static size_t colour_of(struct builder *b, size_t row)
+static size_t colour_of(struct figure *figure, double number, const char *name)
 {
-    double number = part_real(b->part, row, "colour");
-    const char *name = part_text(b->part, row, "series");
-    size_t colour = 0;
-    if (number >= 0)
-        colour = (size_t)number % REPORT_BEST;
-    else
-        while (colour + 1 < REPORT_BEST && b->legend[colour] != NULL && strcmp(b->legend[colour], name) != 0)
-            colour++;
-    b->legend[colour] = name;
+    size_t colour = number >= 0 ? (size_t)fmod(number, REPORT_BEST) : 0;
+    while (!(number >= 0) && colour + 1 < REPORT_BEST && figure->legend[colour] != NULL &&
+           strcmp(figure->legend[colour], name) != 0)
+        colour++;
+    figure->legend[colour] = name;
     return colour;
 }
 
-static void *take(struct builder *b, size_t count, size_t size)
+/* The column that names the rows of shades: the first one of the table. */
+static const char *row_column(const struct part *part)
 {
-    return report_take(b->report, count, size);
-}
-
-/* --- Lines --- */
-
-static bool is_known(const struct builder *b, const char *column)
-{
-    return query_column(b->part->rows, column) != SIZE_MAX;
-}
-
-static void fill_lines(struct builder *b)
-{
-    bool band = is_known(b, "low") && is_known(b, "high");
-    double *x = take(b, b->rows, sizeof *x), *y = take(b, b->rows, sizeof *y),
-           *low = band ? take(b, b->rows, sizeof *low) : NULL, *high = band ? take(b, b->rows, sizeof *high) : NULL;
-    struct figure_series *series = take(b, b->rows, sizeof *series), *next = series;
-    if (b->report->failed)
-        return;
-    for (size_t i = 0; i < b->rows; i++) {
-        size_t row = b->part->first + i;
-        bool first = starts(b, row, "panel");
-        struct figure_panel *panel = panel_of(b, row);
-        if (first)
-            panel->series = next;
-        if (first || starts(b, row, "series")) {
-            *next++ = (struct figure_series){.colour = colour_of(b, row),
-                                             .x = x + i,
-                                             .y = y + i,
-                                             .low = band ? low + i : NULL,
-                                             .high = band ? high + i : NULL};
-            panel->series_count++;
-        }
-        next[-1].points++;
-        x[i] = part_real(b->part, row, "x");
-        y[i] = part_real(b->part, row, "y");
-        if (band) {
-            low[i] = part_real(b->part, row, "low");
-            high[i] = part_real(b->part, row, "high");
-        }
-    }
-}
-
-/* --- Means and their intervals --- */
-
-static void fill_intervals(struct builder *b)
-{
-    struct figure_interval *rows = take(b, b->rows, sizeof *rows);
-    for (size_t i = 0; rows != NULL && i < b->rows; i++) {
-        size_t row = b->part->first + i;
-        bool first = starts(b, row, "panel");
-        struct figure_panel *panel = panel_of(b, row);
-        if (first)
-            panel->interval = rows + i;
-        panel->intervals++;
-        rows[i] = (struct figure_interval){.label = part_text(b->part, row, "series"),
-                                           .colour = colour_of(b, row),
-                                           .mean = part_real(b->part, row, "y"),
-                                           .low = part_real(b->part, row, "low"),
-                                           .high = part_real(b->part, row, "high")};
-    }
-}
-
-/* --- Shades --- */
-
-/* The names of a column's cells, each once, in the order of the rows; place [rows]: of each row's. */
-static const char **names_of(struct builder *b, const char *column, size_t *place, size_t *count)
-{
-    size_t capacity = 16;
-    const char **names = take(b, capacity, sizeof *names);
-    for (size_t i = 0; names != NULL && i < b->rows; i++) {
-        if (!is_drawn(b, b->part->first + i))
-            continue;
-        const char *name = part_text(b->part, b->part->first + i, column);
-        size_t at =
-            i > 0 && place[i - 1] + 1 < *count && strcmp(names[place[i - 1] + 1], name) == 0 ? place[i - 1] + 1 : 0;
-        while (at < *count && strcmp(names[at], name) != 0)
-            at++;
-        place[i] = at;
-        if (at < *count)
-            continue;
-        if (*count == capacity) {
-            const char **larger = take(b, 2 * capacity, sizeof *larger);
-            if (larger == NULL)
-                return NULL;
-            memcpy(larger, names, capacity * sizeof *larger);
-            names = larger;
-            capacity *= 2;
-        }
-        names[(*count)++] = name;
-    }
-    return names;
-}
-
-static const char *row_column(const struct builder *b)
-{
-    if (is_known(b, "row"))
-        return "row";
-    static const char *const others[] = {"choice", "panel", "extra", "framed"};
-    for (size_t column = 0; column < b->part->rows->columns; column++) {
-        const char *title = b->part->rows->column[column].title;
-        bool other = false;
-        for (size_t i = 0; i < sizeof others / sizeof *others; i++)
-            other |= strcmp(title, others[i]) == 0;
-        if (!other && part_is_column(b->part, title))
+    for (size_t column = 0; !is_known(part, "row") && column < part->rows->columns; column++) {
+        const char *title = part->rows->column[column].title;
+        if (strcmp(title, "panel") != 0 && part_is_column(part, title))
             return title;
     }
     return "row";
 }
 
-static void fill_shades(struct builder *b)
+static bool differs(const struct part *part, size_t row, size_t before, const char *column)
 {
-    size_t *row_at = take(b, b->rows, sizeof *row_at), *column_at = take(b, b->rows, sizeof *column_at), cells;
-    if (b->report->failed)
-        return;
-    struct figure *f = &b->figure;
-    f->y_label = names_of(b, row_column(b), row_at, &f->rows);
-    f->x_label = names_of(b, "column", column_at, &f->columns);
-    cells = f->rows * f->columns;
-    double *value = NULL;
-    bool *framed = NULL;
-    for (size_t i = 0; i < b->rows && !b->report->failed; i++) {
-        size_t row = b->part->first + i;
-        if (!is_drawn(b, row))
-            continue;
-        if (f->panels == 0 || starts(b, row, "panel")) {
-            value = take(b, cells, sizeof *value);
-            framed = is_known(b, "framed") && is_known(b, "panel") ? take(b, cells, sizeof *framed) : NULL;
-            for (size_t k = 0; value != NULL && k < cells; k++)
-                value[k] = (double)NAN;
-            b->panel[f->panels++] = (struct figure_panel){
-                .title = part_text(b->part, row, "panel"), .value = value, .framed = framed, .mark = (double)NAN};
-        }
-        size_t at = row_at[i] * f->columns + column_at[i];
-        if (value != NULL)
-            value[at] = part_real(b->part, row, "value");
-        if (framed != NULL)
-            framed[at] = part_real(b->part, row, "framed") > 0;
-    }
+    size_t at = query_column(part->rows, column);
+    return before == SIZE_MAX || (at != SIZE_MAX && !query_same_cell(table_cell_at(part->rows, row, at),
+                                                                     table_cell_at(part->rows, before, at)));
 }
 
-/* --- Cells --- */
-
-static void fill_cells(struct builder *b)
+/* Sets where the mark of a row lies, behind that of the row before it; false: nowhere. */
+static bool place(struct figure *figure, const struct part *part, size_t row, struct figure_mark *mark)
 {
-    struct figure *f = &b->figure;
-    for (size_t row = b->part->first; row < b->part->end; row++) {
-        f->columns = (size_t)fmax((double)f->columns, part_real(b->part, row, "x") + 1);
-        f->rows = (size_t)fmax((double)f->rows, part_real(b->part, row, "y") + 1);
+    if (figure->kind->shades) {
+        mark->x = place_of(&figure->column, mark->x, part_text(part, row, "column"));
+        mark->y = place_of(&figure->row, mark->y, part_text(part, row, row_column(part)));
+        mark->framed = part_real(part, row, "framed") > 0 && is_known(part, "panel");
+        return true;
     }
-    double *value = NULL;
-    uint8_t *colour = NULL;
-    for (size_t row = b->part->first; row < b->part->end && !b->report->failed; row++) {
-        if (starts(b, row, "panel")) {
-            value = take(b, f->columns * f->rows, sizeof *value);
-            colour = take(b, f->columns * f->rows, sizeof *colour);
-            for (size_t k = 0; value != NULL && k < f->columns * f->rows; k++)
-                value[k] = (double)NAN;
-            struct figure_panel *panel = panel_of(b, row);
-            panel->value = value;
-            panel->colour = colour;
-        }
-        double x = part_real(b->part, row, "x"), y = part_real(b->part, row, "y");
-        if (!(x >= 0) || !(y >= 0) || value == NULL || colour == NULL)
+    mark->x = part_real(part, row, "x");
+    mark->y = part_real(part, row, "y");
+    if (!figure->kind->grid)
+        return true;
+    if (!(mark->x >= 0 && mark->x < CELLS_MOST && mark->y >= 0 && mark->y < CELLS_MOST))
+        return false;
+    figure->columns = fmax(figure->columns, mark->x + 1);
+    figure->rows = fmax(figure->rows, mark->y + 1);
+    return true;
+}
+
+static void fill(struct figure *figure, const struct part *part, struct figure_mark *next)
+{
+    struct figure_mark mark = {.x = -1, .y = -1};
+    size_t before = SIZE_MAX;
+    for (size_t row = part->first; row < part->end; row++) {
+        if (part_real(part, row, "extra") > 0) /* for the table alone */
             continue;
-        value[(size_t)y * f->columns + (size_t)x] = part_real(b->part, row, "value");
-        colour[(size_t)y * f->columns + (size_t)x] = (uint8_t)colour_of(b, row);
+        bool first = differs(part, row, before, "panel");
+        if (first) {
+            GROW(figure->panel, figure->panels);
+            figure->panel[figure->panels++] = (struct figure_panel){
+                .title = part_text(part, row, "panel"), .line = part_real(part, row, "mark"), .mark = next};
+        }
+        mark.begins = first || differs(part, row, before, "series");
+        before = row;
+        if (mark.begins)
+            mark.name = part_text(part, row, "series");
+        if (!place(figure, part, row, &mark))
+            continue;
+        mark.colour = colour_of(figure, part_real(part, row, "colour"), mark.name);
+        mark.value = part_real(part, row, figure->kind->grid ? "value" : "y");
+        mark.low = part_real(part, row, "low");
+        mark.high = part_real(part, row, "high");
+        *next++ = mark;
+        figure->panel[figure->panels - 1].marks++;
     }
 }
 
 /* --- The figure --- */
 
-static const struct kind {
-    const char *word;
-    enum figure_kind kind;
-    void (*fill)(struct builder *b);
-    const char *needs[3]; /* columns */
-} kinds[] = {
-    {"line", FIGURE_LINES, fill_lines, {"x", "y"}},
-    {"heat", FIGURE_HEAT, fill_shades, {"value"}},
-    {"interval", FIGURE_INTERVALS, fill_intervals, {"y"}},
-    {"cells", FIGURE_CELLS, fill_cells, {"x", "y"}},
-};
-
-/* Of the line "-- draw: line points 1". */
-static status check_words(const struct part *part, struct error *error)
+/* The configurations of the board have their colours in every figure with lines. */
+static status read_legend(struct figure *figure, const struct part *part, struct error *error)
 {
-    static const char known[] = "line|heat|interval|cells|zero|points|fractions|noisy|own_ranges|printed|wrapped";
-    for (const char *at = part_says(part, ON_DRAW); *at != 0; at += strspn(at, " ")) {
-        char word[32];
-        size_t length = strcspn(at, " ");
-        snprintf(word, sizeof word, "%.*s", (int)length, at);
-        if (!text_has_word(known, word) && strspn(word, "0123456789") != length)
-            return error_set(error, ERROR_ARGUMENT, "draw: expected words of %s, found \"%s\"", known, word);
-        at += length;
-    }
+    struct report *report = part->call->report;
+    struct table table = {0};
+    TRY(query_rows(report->store, "SELECT colour, legend FROM configurations WHERE colour IS NOT NULL",
+                   &report->request->filter, &table, error));
+    for (size_t row = 0; row < table_rows(&table); row++)
+        figure->legend[table_cell_at(&table, row, 0)->integer] =
+            report_copy(report, table_cell_at(&table, row, 1)->text);
+    table_free(&table);
     return OK;
-}
-
-static void read_head(struct builder *b)
-{
-    const struct part *part = b->part;
-    struct figure_range range = part_range(part);
-    const char *value = part_says(part, ON_VALUE);
-    b->figure.name = part_name(part);
-    b->figure.title = part_fill(part, part->question->title);
-    b->figure.caption = part_says(part, ON_CAPTION) != NULL ? part_says(part, ON_CAPTION) : "";
-    b->figure.x_title = part_says(part, ON_X);
-    b->figure.y_title = part_says(part, ON_Y);
-    b->figure.value_title = value;
-    b->figure.low = range.low;
-    b->figure.high = range.high;
-    for (int decimals = 0; decimals < 10; decimals++) {
-        char digit[2] = {(char)('0' + decimals), 0};
-        b->figure.decimals = part_has_word(part, digit) ? decimals : b->figure.decimals;
-    }
-    b->figure.zero = part_has_word(part, "zero");
-    b->figure.points = part_has_word(part, "points");
-    b->figure.fractions = part_has_word(part, "fractions");
-    b->figure.noisy = part_has_word(part, "noisy");
-    b->figure.own_ranges = part_has_word(part, "own_ranges");
 }
 
 status part_figure(const struct part *part, struct error *error)
 {
-    struct builder b = {.part = part, .report = part->call->report, .rows = part->end - part->first};
-    const struct kind *kind = NULL;
-    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
-        kind = part_has_word(part, kinds[i].word) ? &kinds[i] : kind;
-    if (kind == NULL)
-        return error_set(error, ERROR_ARGUMENT,
-                         "expected \"-- draw: table, line, heat, interval or cells\", found \"%.60s\"",
-                         part_says(part, ON_DRAW) != NULL ? part_says(part, ON_DRAW) : "");
-    for (size_t i = 0; kind->needs[i] != NULL; i++)
-        if (!is_known(&b, kind->needs[i]))
-            return error_set(error, ERROR_ARGUMENT, "draw: %s needs a column %s", kind->word, kind->needs[i]);
-    TRY(check_words(part, error));
-    b.figure.kind = kind->kind;
-    read_head(&b);
-    b.figure.only_file = kind->kind == FIGURE_HEAT && !is_known(&b, "panel");
-    b.figure.printed = b.figure.only_file || part_has_word(part, "printed");
-    b.panel = take(&b, b.rows, sizeof *b.panel);
-    b.legend = take(&b, REPORT_BEST, sizeof *b.legend);
-    TRY(report_check(b.report, error));
-    if (kind->kind == FIGURE_LINES)
-        memcpy(b.legend, part->call->board->legend, sizeof part->call->board->legend);
-    kind->fill(&b);
-    b.figure.panel = b.panel;
-    if (kind->kind == FIGURE_LINES || kind->kind == FIGURE_CELLS) {
-        b.figure.legend = b.legend;
-        b.figure.legend_count = REPORT_BEST;
-    }
-    TRY(report_check(b.report, error));
-    return section_figure(part->call, &b.figure, error);
+    struct report *report = part->call->report;
+    struct figure figure;
+    TRY(read_head(&figure, part, error));
+    TRY(report_stopped(report, error));
+    if (figure.kind->legend && !figure.kind->grid)
+        TRY(read_legend(&figure, part, error));
+    struct figure_mark *marks = xcalloc(part->end - part->first, sizeof *marks);
+    fill(&figure, part, marks);
+    if (!figure.kind->shades || is_known(part, "panel")) /* else it is a table on the page */
+        draw_figure(part->call->page, &figure, report->request->figures);
+    status result = OK;
+    if (report->request->figures)
+        result = picture_write(report_format(report, "%s/" REPORT_FIGURES, report->folder), &figure, error);
+    report->figures += report->request->figures;
+    free(figure.panel);
+    free(figure.column.name);
+    free(figure.row.name);
+    free(marks);
+    return result;
 }

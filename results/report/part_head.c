@@ -2,8 +2,10 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "core/file.h"
 #include "results/query/internal.h"
 #include "results/report/part.h"
 
@@ -17,27 +19,31 @@ static void add_value(struct text *text, const struct table_cell *cell)
         text_add(text, "%.15g", cell->real);
 }
 
-const char *part_fill(const struct part *part, const char *text)
+/* The text as one of the report's, which is freed with it. */
+static const char *keep(const struct part *part, struct text *text)
+{
+    const char *copy = report_copy(part->call->report, text->size > 0 ? text->data : "");
+    text_free(text);
+    return copy;
+}
+
+const char *part_fill(const struct part *part, const char *line)
 {
     struct text filled = {0};
-    while (*text != 0) {
-        size_t plain = strcspn(text, "{"), length = strcspn(text + plain, "}");
-        text_add_bytes(&filled, text, plain);
-        text += plain;
-        if (*text == 0)
-            break;
-        const char *name = report_format(part->call->report, "%.*s", length > 0 ? (int)length - 1 : 0, text + 1);
-        size_t column = query_column(part->rows, name);
+    for (size_t length; *line != 0; line += length) {
+        size_t column = SIZE_MAX;
+        length = strcspn(line, "{");
+        if (length == 0) {
+            length = strcspn(line, "}");
+            length += line[length] == '}';
+            column = query_column(part->rows, report_format(part->call->report, "%.*s", (int)length - 2, line + 1));
+        }
         if (column != SIZE_MAX)
             add_value(&filled, table_cell_at(part->rows, part->first, column));
         else
-            text_add(&filled, "{%s}", name);
-        text += length + (text[length] == '}');
+            text_add_bytes(&filled, line, length);
     }
-    const char *copy = report_copy(part->call->report, filled.data != NULL ? filled.data : "");
-    part->call->report->failed |= filled.failed;
-    text_free(&filled);
-    return copy;
+    return keep(part, &filled);
 }
 
 const char *part_says(const struct part *part, enum question_key key)
@@ -46,76 +52,64 @@ const char *part_says(const struct part *part, enum question_key key)
     return line != NULL ? part_fill(part, line) : NULL;
 }
 
-static bool is_word(const char *at, const char *line, const char *word)
-{
-    char end = at[strlen(word)];
-    return (at == line || at[-1] == ' ') && (end == 0 || end == ' ');
-}
-
 bool part_has_word(const struct part *part, const char *word)
 {
     const char *line = part_says(part, ON_DRAW);
-    for (const char *at = line; at != NULL && (at = strstr(at, word)) != NULL; at++)
-        if (is_word(at, line, word))
+    for (size_t length; line != NULL && *line != 0; line += length + strspn(line + length, " ")) {
+        length = strcspn(line, " ");
+        if (length == strlen(word) && strncmp(line, word, length) == 0)
             return true;
+    }
     return false;
 }
 
 struct figure_range part_range(const struct part *part)
 {
     struct figure_range range = {(double)NAN, (double)NAN};
-    char word[2][64] = {"", ""};
     const char *line = part_says(part, ON_RANGE);
-    for (size_t i = 0; line != NULL && i < 2; i++) {
-        size_t length = strcspn(line, " ");
-        snprintf(word[i], sizeof word[i], "%.*s", (int)length, line);
-        line += length + (line[length] == ' ');
+    char low[64] = "", high[64] = "";
+    if (line != NULL) {
+        snprintf(low, sizeof low, "%.*s", (int)strcspn(line, " "), line);
+        line += strcspn(line, " ");
+        snprintf(high, sizeof high, "%s", line + (*line != 0));
     }
-    if (!parse_real(word[0], &range.low))
-        range.low = (double)NAN;
-    if (!parse_real(word[1], &range.high))
-        range.high = (double)NAN;
+    parse_real(low, &range.low); /* which leaves what is no number */
+    parse_real(high, &range.high);
     return range;
+}
+
+static const struct table_cell *cell_of(const struct part *part, size_t row, const char *column)
+{
+    static const struct table_cell empty = {.kind = CELL_EMPTY};
+    size_t at = query_column(part->rows, column);
+    return at != SIZE_MAX ? table_cell_at(part->rows, row, at) : &empty;
 }
 
 const char *part_text(const struct part *part, size_t row, const char *column)
 {
-    size_t at = query_column(part->rows, column);
-    const struct table_cell *cell = at != SIZE_MAX ? table_cell_at(part->rows, row, at) : NULL;
+    const struct table_cell *cell = cell_of(part, row, column);
     struct text text = {0};
-    if (cell == NULL || cell->kind == CELL_EMPTY)
-        return "";
     if (cell->kind == CELL_TEXT)
         return cell->text;
     add_value(&text, cell);
-    const char *copy = report_copy(part->call->report, text.failed ? "" : text.data);
-    text_free(&text);
-    return copy;
+    return keep(part, &text);
 }
 
 double part_real(const struct part *part, size_t row, const char *column)
 {
-    size_t at = query_column(part->rows, column);
-    const struct table_cell *cell = at != SIZE_MAX ? table_cell_at(part->rows, row, at) : NULL;
-    if (cell == NULL || (cell->kind != CELL_INTEGER && cell->kind != CELL_REAL))
-        return (double)NAN;
-    return cell->kind == CELL_REAL ? cell->real : (double)cell->integer;
+    const struct table_cell *cell = cell_of(part, row, column);
+    return cell->kind == CELL_REAL ? cell->real : cell->kind == CELL_INTEGER ? (double)cell->integer : (double)NAN;
 }
 
 bool part_is_column(const struct part *part, const char *name)
 {
     const struct question *question = part->question;
-    static const char *const words[] = {"choice", "framed", "extra"};
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-        if (strcmp(name, words[i]) == 0)
-            return false;
-    for (size_t key = 0; key <= QUESTION_KEYS; key++) {
-        const char *line = key < QUESTION_KEYS ? question->shown[key] : question->title;
-        for (const char *at = line; at != NULL && (at = strchr(at, '{')) != NULL; at++)
-            if (strncmp(at + 1, name, strlen(name)) == 0 && at[1 + strlen(name)] == '}')
-                return false;
-    }
-    return true;
+    char *braced = path_format("{%s}", name);
+    bool is = !text_has_word("choice|framed|extra", name) && strstr(question->title, braced) == NULL;
+    for (size_t key = 0; key < QUESTION_KEYS; key++)
+        is &= question->shown[key] == NULL || strstr(question->shown[key], braced) == NULL;
+    free(braced);
+    return is;
 }
 
 const char *part_name(const struct part *part)

@@ -1,5 +1,3 @@
-#include "results/report/picture.h"
-
 #include <cairo-pdf.h>
 #include <librsvg/rsvg.h>
 #include <math.h>
@@ -10,10 +8,15 @@
 
 #include "core/embedded.h"
 #include "core/file.h"
-#include "results/report/figure_drawing.h"
+#include "results/query/internal.h"
+#include "results/report/drawing.h"
 #include "results/report/html.h"
 
 EMBEDDED_FILES(report_files); /* style.css is the first */
+
+/* Points of a column and of both, of a page with two (CVPR's; others differ by a few points). */
+#define COLUMN 234.0
+#define PAGE 495.0
 
 #define MARGIN 6.0
 #define GAP 14.0
@@ -24,18 +27,10 @@ EMBEDDED_FILES(report_files); /* style.css is the first */
 #define KEY 34.0   /* room for a key's mark */
 #define POINT 0.75 /* points for one unit of the drawing: words of 10 have 7.5 points */
 #define DPI 300.0
+#define LEAST 130.0 /* panels are not narrower */
+#define LEAST_WIDE 200.0
 
 enum { NAME_MOST = 60 };
-
-/* The width of a column and of both, of a page with two (CVPR's; others differ by a few points). */
-static const struct width {
-    double points;
-    const char *suffix;
-} widths[PICTURE_WIDTHS] = {[PICTURE_COLUMN] = {234, "-column"}, [PICTURE_PAGE] = {495, ""}};
-
-/* Panels are not narrower than that. */
-static const double least[] = {
-    [FIGURE_LINES] = 130, [FIGURE_HEAT] = 130, [FIGURE_INTERVALS] = 200, [FIGURE_CELLS] = 130};
 
 /* --- The document --- */
 
@@ -56,27 +51,28 @@ static void add_style(struct text *svg)
     text_add(svg, "\n</style>\n");
 }
 
-static void add_legend(struct text *svg, const struct figure *figure, double width, double *top)
+static double add_legend(struct text *svg, const struct figure *figure, double width, double top)
 {
     double x = MARGIN;
-    for (size_t i = 0; figure_names(figure) && i < figure->legend_count; i++) {
-        if (!figure_uses(figure, i))
+    for (size_t i = 0; i < REPORT_BEST; i++) {
+        const char *name = draw_legend(figure, i);
+        double size = name != NULL ? KEY + draw_width(name, NAME_MOST) : 0;
+        if (name == NULL)
             continue;
-        double size = KEY + draw_width(figure->legend[i], NAME_MOST);
         if (x > MARGIN && x + size > width - MARGIN) {
             x = MARGIN;
-            *top += LINE;
+            top += LINE;
         }
-        if (figure->kind == FIGURE_CELLS)
-            text_add(svg, "<path class=\"m c%zu\" d=\"M%.5g %.5gh10v10h-10z\"/>\n", i, x + 10, *top + 3);
+        if (figure->kind->grid)
+            text_add(svg, "<path class=\"m c%zu\" d=\"M%.5g %.5gh10v10h-10z\"/>\n", i, x + 10, top + 3);
         else
-            text_add(svg, "<path class=\"line c%zu\" d=\"M%.5g %.5gh20\"/>\n", i, x, *top + 8);
-        if (figure->points)
-            draw_mark(svg, i, x + 10, *top + 8, "", (double)NAN, 0);
-        draw_text(svg, "tl", x + 25, *top + 12, figure->legend[i], NAME_MOST);
+            text_add(svg, "<path class=\"line c%zu\" d=\"M%.5g %.5gh20\"/>\n", i, x, top + 8);
+        if (figure->is[FIGURE_POINTS])
+            draw_mark(svg, i, x + 10, top + 8, "", (double)NAN, 0);
+        draw_text(svg, "tl", x + 25, top + 12, name, NAME_MOST);
         x += size;
     }
-    *top += x > MARGIN ? LINE : 0;
+    return x > MARGIN ? top + LINE : top;
 }
 
 struct layout {
@@ -85,13 +81,13 @@ struct layout {
 };
 
 /* As many panels beside one another as have room, the rows of equal length if possible. */
-static struct layout lay_out(const struct figure *figure, enum picture_width width)
+static struct layout lay_out(const struct figure *figure, double width)
 {
-    struct layout layout = {.width = widths[width].points / POINT};
+    struct layout layout = {.width = width};
     layout.left = MARGIN + (figure->y_title != NULL ? AXIS : 0);
     double room = layout.width - MARGIN - layout.left;
-    size_t most = (size_t)((room + GAP) / (least[figure->kind] + GAP));
-    most = figure->printed || most == 0 ? 1 : most;
+    size_t most = (size_t)((room + GAP) / ((figure->kind->wide ? LEAST_WIDE : LEAST) + GAP));
+    most = figure->is[FIGURE_PRINTED] || most == 0 ? 1 : most;
     size_t rows = (figure->panels + most - 1) / most;
     layout.across = rows > 0 ? (figure->panels + rows - 1) / rows : 1;
     layout.panel = (room + GAP) / (double)layout.across - GAP;
@@ -118,92 +114,52 @@ static double add_panels(struct text *svg, const struct figure *figure, const st
     return top + size.height;
 }
 
-void picture_svg(struct text *svg, const struct figure *figure, enum picture_width width)
+static void add_document(struct text *svg, const struct figure *figure, double points)
 {
     struct text body = {0};
-    struct layout layout = lay_out(figure, width);
+    struct layout layout = lay_out(figure, points / POINT);
     double top = MARGIN;
-    if (figure->kind == FIGURE_HEAT || figure->kind == FIGURE_CELLS) { /* the others say it on their axes */
+    if (figure->kind->grid) { /* the others say it on their axes */
         draw_text(&body, "pt", MARGIN, MARGIN + 10, figure->title, (size_t)((layout.width - 2 * MARGIN) / LETTER));
         top += TITLE;
     }
-    if (figure->kind == FIGURE_HEAT) {
+    if (figure->kind->shades) {
         draw_colour_bar(&body, figure, MARGIN, top);
-        top += figure->printed ? 0 : LINE; /* the panel of a printed one has no title */
+        top += figure->is[FIGURE_PRINTED] ? 0 : LINE; /* the panel of a printed one has no title */
     }
-    add_legend(&body, figure, layout.width, &top);
+    top = add_legend(&body, figure, layout.width, top);
     double height = add_panels(&body, figure, &layout, top + MARGIN) + MARGIN;
     text_add(svg,
              "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"panels\" font-family=\"sans-serif\" viewBox=\"0 0 %.6g "
              "%.6g\" width=\"%.6gpt\" height=\"%.6gpt\">\n",
              layout.width, height, POINT * layout.width, POINT * height);
     add_style(svg);
-    text_add(svg, "%s</svg>\n", body.failed ? "" : body.data);
-    svg->failed |= body.failed;
+    text_add(svg, "%s</svg>\n", body.data);
     text_free(&body);
 }
 
 /* --- Files --- */
 
-static status write_text(const char *folder, const char *stem, const char *end, struct text *text, struct error *error)
+/* Draws the document onto the surface; scale: its pixels for a point. */
+static void render(RsvgHandle *document, cairo_surface_t *surface, const RsvgRectangle *page, double scale,
+                   GError **problem)
 {
-    char *path = path_format("%s/%s.%s", folder, stem, end);
-    struct file_writer writer;
-    status result = file_writer_open_one_of_many(&writer, path, error);
-    NEXT(result, file_writer_write(&writer, text->data, text->size, error));
-    NEXT(result, file_writer_close(&writer, error));
-    free(path);
-    text_free(text);
-    return result;
-}
-
-/* A file's stem, and what is drawn. */
-struct picture {
-    const char *folder, *stem;
-    RsvgHandle *document;
-    double width, height; /* points */
-};
-
-/* Draws onto the surface; scale: its pixels for a point. */
-static status render(const struct picture *picture, cairo_surface_t *surface, double scale, struct error *error)
-{
-    GError *problem = NULL;
     cairo_t *drawing = cairo_create(surface);
     cairo_set_source_rgb(drawing, 1, 1, 1);
     cairo_paint(drawing); /* to the last pixel, which the document may cover in part */
     cairo_scale(drawing, scale, scale);
-    rsvg_handle_render_document(picture->document, drawing,
-                                &(RsvgRectangle){.width = picture->width, .height = picture->height}, &problem);
+    rsvg_handle_render_document(document, drawing, page, problem);
     cairo_status_t state = cairo_status(drawing);
+    if (*problem == NULL && state != CAIRO_STATUS_SUCCESS)
+        g_set_error_literal(problem, RSVG_ERROR, RSVG_ERROR_FAILED, cairo_status_to_string(state));
     cairo_destroy(drawing);
     cairo_surface_flush(surface);
-    if (problem == NULL && state == CAIRO_STATUS_SUCCESS)
-        return OK;
-    error_set(error, ERROR_MEMORY, "figure %s cannot be drawn: %s", picture->stem,
-              problem != NULL ? problem->message : cairo_status_to_string(state));
-    g_clear_error(&problem);
-    return ERROR_MEMORY;
 }
 
-static cairo_status_t take(void *closure, const unsigned char *bytes, unsigned size)
+static cairo_status_t take(void *text, const unsigned char *bytes, unsigned size)
 {
-    struct text *text = closure;
     text_add_bytes(text, (const char *)bytes, size);
-    return text->failed ? CAIRO_STATUS_NO_MEMORY : CAIRO_STATUS_SUCCESS;
-}
-
-/* Without a date: the same figure, the same bytes. */
-static status write_pdf(const struct picture *picture, struct error *error)
-{
-    struct text file = {0};
-    cairo_surface_t *surface = cairo_pdf_surface_create_for_stream(take, &file, picture->width, picture->height);
-    cairo_pdf_surface_set_metadata(surface, CAIRO_PDF_METADATA_CREATE_DATE, NULL);
-    status result = render(picture, surface, 1, error);
-    cairo_surface_finish(surface);
-    cairo_surface_destroy(surface);
-    NEXT(result, write_text(picture->folder, picture->stem, "pdf", &file, error));
-    text_free(&file);
-    return result;
+    return CAIRO_STATUS_SUCCESS;
 }
 
 static void take_png(png_struct *png, png_byte *bytes, size_t size)
@@ -212,20 +168,12 @@ static void take_png(png_struct *png, png_byte *bytes, size_t size)
 }
 
 /* With its resolution, which cairo does not write. Row filters would take half of the time and make flat colours no smaller. */
-static bool encode(cairo_surface_t *surface, struct text *file)
+static void encode(cairo_surface_t *surface, struct text *file)
 {
     enum { PER_METRE = (int)(DPI / 0.0254 + 0.5) };
     int width = cairo_image_surface_get_width(surface), height = cairo_image_surface_get_height(surface);
     png_struct *png = png_create_write_struct(PNG_LIBPNG_VER_STRING, NULL, NULL, NULL);
-    png_info *info = png != NULL ? png_create_info_struct(png) : NULL;
-    if (info == NULL) {
-        png_destroy_write_struct(&png, NULL);
-        return false;
-    }
-    if (setjmp(png_jmpbuf(png)) != 0) {
-        png_destroy_write_struct(&png, &info);
-        return false;
-    }
+    png_info *info = png_create_info_struct(png);
     png_set_write_fn(png, file, take_png, NULL);
     png_set_IHDR(png, info, (png_uint_32)width, (png_uint_32)height, 8, PNG_COLOR_TYPE_RGB, PNG_INTERLACE_NONE,
                  PNG_COMPRESSION_TYPE_DEFAULT, PNG_FILTER_TYPE_DEFAULT);
@@ -238,60 +186,94 @@ static bool encode(cairo_surface_t *surface, struct text *file)
         png_write_row(png, cairo_image_surface_get_data(surface) + y * cairo_image_surface_get_stride(surface));
     png_write_end(png, info);
     png_destroy_write_struct(&png, &info);
-    return true;
 }
 
-static status write_bitmap(const struct picture *picture, struct error *error)
+/* The PDF has no date: the same figure, the same bytes. */
+static status draw_files(const struct figure *figure, const struct text *svg, struct text *png, struct text *pdf,
+                         struct error *error)
 {
-    struct text file = {0};
-    double scale = DPI / 72;
-    cairo_surface_t *surface = cairo_image_surface_create(CAIRO_FORMAT_RGB24, (int)round(scale * picture->width),
-                                                          (int)round(scale * picture->height));
-    status result = render(picture, surface, scale, error);
-    if (result == OK)
-        file.failed |= !encode(surface, &file);
-    cairo_surface_destroy(surface);
-    NEXT(result, write_text(picture->folder, picture->stem, "png", &file, error));
-    text_free(&file);
+    GError *problem = NULL;
+    RsvgRectangle page = {0};
+    RsvgHandle *document = rsvg_handle_new_from_data((const guint8 *)svg->data, svg->size, &problem);
+    if (document != NULL) {
+        rsvg_handle_set_dpi(document, 72); /* its pixels are points */
+        rsvg_handle_get_intrinsic_size_in_pixels(document, &page.width, &page.height);
+        int width = (int)round(DPI / 72 * page.width), height = (int)round(DPI / 72 * page.height);
+        cairo_surface_t *image = cairo_image_surface_create(CAIRO_FORMAT_RGB24, width, height),
+                        *paper = cairo_pdf_surface_create_for_stream(take, pdf, page.width, page.height);
+        cairo_pdf_surface_set_metadata(paper, CAIRO_PDF_METADATA_CREATE_DATE, NULL);
+        render(document, image, &page, DPI / 72, &problem);
+        if (problem == NULL)
+            render(document, paper, &page, 1, &problem);
+        cairo_surface_finish(paper);
+        if (problem == NULL)
+            encode(image, png);
+        cairo_surface_destroy(paper);
+        cairo_surface_destroy(image);
+        g_object_unref(document);
+    }
+    if (problem == NULL)
+        return OK;
+    error_set(error, ERROR_MEMORY, "figure %s cannot be drawn: %s", figure->name, problem->message);
+    g_clear_error(&problem);
+    return ERROR_MEMORY;
+}
+
+static status write_text(const char *folder, const char *stem, const char *end, const struct text *text,
+                         struct error *error)
+{
+    char *path = path_format("%s/%s%s", folder, stem, end);
+    struct file_writer writer;
+    status result = file_writer_open_one_of_many(&writer, path, error);
+    NEXT(result, file_writer_write(&writer, text->data, text->size, error));
+    NEXT(result, file_writer_close(&writer, error));
+    free(path);
     return result;
 }
 
-static status write_width(const char *folder, const struct figure *figure, enum picture_width width,
+static status write_width(const char *folder, const struct figure *figure, const char *suffix, double points,
                           struct error *error)
 {
-    struct text svg = {0};
-    char *stem = path_format("%s%s", figure->name, widths[width].suffix);
-    picture_svg(&svg, figure, width);
-    struct picture picture = {.folder = folder,
-                              .stem = stem,
-                              .document = rsvg_handle_new_from_data((const guint8 *)svg.data, svg.size, NULL)};
-    status result = write_text(folder, stem, "svg", &svg, error);
-    if (result == OK && picture.document == NULL)
-        result = error_set(error, ERROR_MEMORY, "no memory for figure %s", figure->name);
-    if (result == OK) {
-        rsvg_handle_set_dpi(picture.document, 72); /* its pixels are points */
-        rsvg_handle_get_intrinsic_size_in_pixels(picture.document, &picture.width, &picture.height);
-        result = write_bitmap(&picture, error);
-        NEXT(result, write_pdf(&picture, error));
-    }
-    if (picture.document != NULL)
-        g_object_unref(picture.document);
+    struct text svg = {0}, png = {0}, pdf = {0};
+    char *stem = path_format("%s%s", figure->name, suffix);
+    add_document(&svg, figure, points);
+    status result = draw_files(figure, &svg, &png, &pdf, error);
+    NEXT(result, write_text(folder, stem, ".svg", &svg, error));
+    NEXT(result, write_text(folder, stem, ".png", &png, error));
+    NEXT(result, write_text(folder, stem, ".pdf", &pdf, error));
+    text_free(&svg);
+    text_free(&png);
+    text_free(&pdf);
     free(stem);
+    return result;
+}
+
+/* The rows that are drawn, for whoever draws them in another way. */
+static status write_data(const char *folder, const struct figure *figure, struct error *error)
+{
+    struct text csv = {0};
+    struct table rows = {0};
+    for (size_t i = 0; i < figure->table->columns; i++)
+        table_add_column(&rows, &figure->table->column[i]);
+    for (size_t i = figure->first * rows.columns; i < figure->end * rows.columns; i++)
+        query_copy_cell(&rows, &figure->table->cell[i]);
+    status result = table_render(&rows, TABLE_CSV, false, &csv, error);
+    NEXT(result, write_text(folder, figure->name, ".csv", &csv, error));
+    table_free(&rows);
+    text_free(&csv);
     return result;
 }
 
 status picture_write(const char *folder, const struct figure *figure, struct error *error)
 {
-    struct text data = {0}, caption = {0};
-    figure_data(&data, figure);
+    struct text caption = {0};
     text_add(&caption, "%s. %s%s\n%s\n", figure->title, figure->caption, figure->caption[0] != 0 ? "\n" : "",
-             figure->kind == FIGURE_HEAT ? "Shades: Blues (ColorBrewer), light to dark, also for colour-blind readers."
-                                         : "Colours: Okabe and Ito (2008), also for colour-blind readers.");
-    status result = write_text(folder, figure->name, "dat", &data, error);
-    NEXT(result, write_text(folder, figure->name, "txt", &caption, error));
-    for (enum picture_width width = 0; width < PICTURE_WIDTHS; width++)
-        NEXT(result, write_width(folder, figure, width, error));
+             figure->kind->shades ? "Shades: Blues (ColorBrewer), light to dark, also for colour-blind readers."
+                                  : "Colours: Okabe and Ito (2008), also for colour-blind readers.");
+    status result = write_text(folder, figure->name, ".txt", &caption, error);
     text_free(&caption);
-    text_free(&data);
+    NEXT(result, write_data(folder, figure, error));
+    NEXT(result, write_width(folder, figure, "-column", COLUMN, error));
+    NEXT(result, write_width(folder, figure, "", PAGE, error));
     return result;
 }

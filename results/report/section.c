@@ -1,26 +1,10 @@
 #include "results/report/section.h"
 
-#include "results/report/figure_drawing.h"
-#include "results/report/folder.h"
-#include "results/report/picture.h"
-
 /* --- Names --- */
 
 const char *section_name(const struct section_call *call, const char *what)
 {
     return report_format(call->report, "%s%s", call->prefix, what);
-}
-
-status section_figure(const struct section_call *call, const struct figure *figure, struct error *error)
-{
-    struct report *report = call->report;
-    TRY(report_stopped(report, error));
-    if (!figure->only_file)
-        draw_figure(call->page, figure, report->request->figures);
-    if (!report->request->figures)
-        return OK;
-    report->figures++;
-    return picture_write(report_format(report, "%s/" REPORT_FIGURES, report->folder), figure, error);
 }
 
 const char *section_files(const struct section_call *call, const char *name)

@@ -28,9 +28,6 @@ status section_comparison(const struct section_call *call, struct error *error);
 /* "board2-matrix": a name for a table or a figure's files. */
 const char *section_name(const struct section_call *call, const char *what);
 
-/* Adds the figure to the page and, if files for papers are wanted, to their folder. */
-status section_figure(const struct section_call *call, const struct figure *figure, struct error *error);
-
 /* Stem of a figure's files for html_table; NULL when none are written. */
 const char *section_files(const struct section_call *call, const char *name);
 

@@ -4,10 +4,12 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "core/file.h"
 #include "results/metrics.h"
-#include "results/report/section.h"
+#include "results/report/part.h"
 
 enum { METRICS = 3, FIGURE_ROWS = 12, OPEN_MOST = 9, ROWS_MOST = 600 };
 
@@ -62,61 +64,56 @@ static double real_at(const struct table *table, size_t row, size_t column)
     return cell->kind == CELL_REAL ? cell->real : (double)NAN;
 }
 
-static size_t fill_panel(const struct section_call *call, const struct table *pairs, const char *name,
-                         struct figure_panel *panel, struct figure_interval *rows)
+/* Adds the rows of a panel and returns how many there are, of which the first ones are drawn. */
+static size_t add_panel(const struct section_call *call, const struct table *pairs, const char *name,
+                        struct table *rows)
 {
-    size_t count = 0, shown = 0, metric = find_column(pairs, "metric"), difference = find_column(pairs, "difference");
+    size_t count = 0, metric = find_column(pairs, "metric"), difference = find_column(pairs, "difference");
     for (size_t i = 0; find_column(pairs, "dataset") == SIZE_MAX && i < table_rows(pairs); i++) {
         if (strcmp(table_cell_at(pairs, i, metric)->text, name) != 0 || isnan(real_at(pairs, i, difference)))
             continue;
         if (++count > FIGURE_ROWS)
             continue;
-        rows[shown++] =
-            (struct figure_interval){.label = report_format(call->report, "%s%s − %s", context_prefix(call, pairs, i),
-                                                            table_cell_at(pairs, i, metric - 1)->text,
-                                                            table_cell_at(pairs, i, metric - 2)->text),
-                                     .mean = real_at(pairs, i, difference),
-                                     .low = real_at(pairs, i, find_column(pairs, "low")),
-                                     .high = real_at(pairs, i, find_column(pairs, "high"))};
+        table_add_text(rows, metric_find(name)->title);
+        table_add_text(rows, report_format(call->report, "%s%s − %s", context_prefix(call, pairs, i),
+                                           table_cell_at(pairs, i, metric - 1)->text,
+                                           table_cell_at(pairs, i, metric - 2)->text));
+        table_add_integer(rows, 0);
+        table_add_real(rows, real_at(pairs, i, difference));
+        table_add_real(rows, real_at(pairs, i, find_column(pairs, "low")));
+        table_add_real(rows, real_at(pairs, i, find_column(pairs, "high")));
     }
-    *panel = (struct figure_panel){.title = metric_find(name)->title, .interval = rows, .intervals = shown};
     return count;
 }
 
-static status draw(const struct section_call *call, const struct table *table, struct error *error)
+static status draw(const struct section_call *call, const struct table *pairs, struct error *error)
 {
-    struct figure_panel panels[METRICS];
-    struct figure_interval *rows = report_take(call->report, (size_t)METRICS * FIGURE_ROWS, sizeof *rows);
-    size_t count = 0, shown = 0;
-    TRY(report_check(call->report, error));
+    static const char *const columns[] = {"panel", "series", "colour", "y", "low", "high"};
+    struct table rows = {0};
+    size_t count = 0;
+    for (size_t i = 0; i < sizeof columns / sizeof *columns; i++)
+        table_add_column(&rows, &(struct table_column){.title = columns[i]});
     for (size_t i = 0; i < METRICS; i++) {
-        size_t pairs = fill_panel(call, table, metrics[i], &panels[shown], rows + shown * FIGURE_ROWS);
-        if (pairs == 0) /* Transfer of a single task */
-            continue;
-        count = pairs;
-        shown++;
+        size_t shown = add_panel(call, pairs, metrics[i], &rows);
+        count = shown > 0 ? shown : count; /* Transfer of a single task has none */
     }
-    if (shown == 0)
-        return OK;
     const char *cut =
         count > FIGURE_ROWS ? report_format(call->report, " The first %d of %zu pairs.", FIGURE_ROWS, count) : "";
-    struct figure figure = {
-        .name = section_name(call, "comparison"),
-        .title = report_format(call->report, "Differences by %s", call->report->comparison->by),
-        .caption = report_format(call->report,
-                                 "Mean differences over the seeds that both have, with 95%% intervals (Student); right "
-                                 "of the dotted line the first is better. No interval where there is one seed.%s",
-                                 cut),
-        .kind = FIGURE_INTERVALS,
-        .x_title = "difference, points",
-        .panel = panels,
-        .panels = shown,
-        .low = (double)NAN,
-        .high = (double)NAN,
-        .decimals = 2,
-        .zero = true};
-    TRY(report_check(call->report, error));
-    return section_figure(call, &figure, error);
+    char *caption =
+             path_format("Mean differences over the seeds that both have, with 95%% intervals (Student); right of the "
+                         "dotted line the first is better. No interval where there is one seed.%s",
+                         cut),
+         *title = path_format("Differences by %s", call->report->comparison->by);
+    char name[] = "comparison", words[] = "interval 2 zero", x[] = "difference, points";
+    const struct question question = {
+        .name = name, .title = title, .shown = {[ON_DRAW] = words, [ON_X] = x, [ON_CAPTION] = caption}};
+    status result = OK;
+    if (count > 0)
+        result = part_figure(&(struct part){call, &question, &rows, 0, table_rows(&rows)}, error);
+    table_free(&rows);
+    free(caption);
+    free(title);
+    return result;
 }
 
 static status show_table(const struct section_call *call, enum comparison_part which, const char *name,

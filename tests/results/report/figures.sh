@@ -1,0 +1,63 @@
+#!/usr/bin/env bash
+# Figures for papers: figures.sh MTIL WRITE_SAMPLE_REPORT [renew]. The sections in drawings/ are drawn as the files beside them
+# say, which `renew` writes anew: look at them before you keep them.
+set -euo pipefail
+mtil=$(realpath "$1") write=$(realpath "$2") drawings=$(realpath "$(dirname "$0")")/drawings
+place=$(mktemp -d)
+trap 'rm -rf "$place"' EXIT
+cd "$place"
+fail() { echo "FAILED: $*"; exit 1; }
+
+"$write" results.db 2>/dev/null
+draw() { "$mtil" report results.db --suite other --quiet "$@"; }
+
+# As the files say, without the page's style.
+draw --out one --questions "$drawings"
+for expected in "$drawings"/*.svg "$drawings"/*.csv; do
+    name=$(basename "$expected")
+    sed '/^<style>/,/^<\/style>/d' "one/figures/$name" >drawn
+    [ "${3:-}" != renew ] || cp drawn "$expected"
+    diff "$expected" drawn >&2 || fail "$name is drawn in another way"
+done
+grep -q '>1.6</text>' one/figures/matrix.svg || fail "a wide matrix has decimals"
+grep -q '\.c0 { stroke: #0072b2; }' one/figures/lines.svg || fail "colours of the light theme"
+! grep -E 'var\(|light-dark|<script' one/figures/*.svg || fail "the page's variables, or a name that became an element"
+
+# A name's last letters leave room for the sign of the number beside it: letters of 11 and digits of 10 units are up to 7 and 6.4
+# wide in DejaVu Sans.
+for drawn in one/figures/signs-*-column.svg; do
+    awk -F'"' -v letters="${drawn//[^0-9]/}" '
+        /class="tl"/ { name = $4 + 7 * letters; line = $6 }
+        /class="ty"/ { beside = $6 - line < 11; if (beside) print; exit beside && name >= $4 - 6.4 * 20 }' "$drawn" >>beside ||
+        fail "$drawn"
+done
+[ -s beside ] || fail "no name has room beside its value"
+
+# The same figures have the same bytes.
+draw --out two --questions "$drawings"
+diff -r one/figures two/figures || fail "other bytes"
+
+# Every figure in two widths, with its caption and rows; names that mean harm do none.
+count=$("$mtil" report results.db --out all 2>&1 | sed -n 's/.* \([0-9]*\) figures for papers/\1/p')
+[ "$count" -ge 80 ] && [ "$(find all/figures -type f -size +0 | wc -l)" = $((8 * count)) ] || fail "$count figures"
+for png in all/figures/*.png; do # 11,811 pixels to the metre
+    cmp -s <(tail -c +38 "$png" | head -c 13) <(printf 'pHYs\0\0\x2e\x23\0\0\x2e\x23\1') || fail "$png has no resolution"
+done
+[ "$(head -qc 4 all/figures/*.pdf | sed 's/%PDF//g')" = "" ] || fail "no PDF"
+[ ! -e harm ] || fail "a name was run"
+
+# Heads that are not understood.
+mkdir wrong
+while IFS='|' read -r words said; do
+    printf -- '-- section: 9 Own\n-- draw: %s\nSELECT 1 AS x\n' "$words" >wrong/own.sql
+    ! draw --out none --questions wrong 2>message || fail "$words"
+    grep -qF "$said" message || fail "$words: $(cat message)"
+done <<'EOF'
+lines 1|expected words of line|
+lines 1|found "lines"
+points|expected "-- draw: table, line, heat
+bars|bars needs a column y
+heat|heat needs a column value
+EOF
+[ ! -e none ] || fail "a report after a mistake"
+echo "figures are drawn as before"
