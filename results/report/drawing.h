@@ -23,7 +23,7 @@ typedef struct drawing_size draw_function(const struct drawing *drawing);
 draw_function draw_lines, draw_heat, draw_cells, draw_intervals;
 
 struct figure_kind {
-    const char *word; /* of the line "-- draw: …" */
+    const char *word;
     draw_function *draw;
     const char *needs[2]; /* columns */
     bool wide;            /* a panel takes more room than others */
@@ -32,7 +32,7 @@ struct figure_kind {
     bool shades;          /* colours are values */
     bool bars;            /* values begin at zero */
 };
-const struct figure_kind *draw_kind(const char *word, size_t length); /* NULL: there is none */
+const struct figure_kind *draw_kind(const char *words); /* of the line "-- draw"; NULL: there is none */
 
 /* Draws a panel as an svg element; width 0: as on the page. */
 struct drawing_size draw_panel(struct text *svg, const struct figure *figure, size_t panel, double width);

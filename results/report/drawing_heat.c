@@ -79,7 +79,7 @@ static void draw_shades(const struct grid *grid, int shades, const char *begin)
 /* A dot in the middle of a small cell, a frame around one with its value. */
 static void draw_framed(const struct grid *grid)
 {
-    bool printed = grid->figure->is[FIGURE_PRINTED], any = false;
+    bool printed = grid->figure->printed, any = false;
     for (size_t i = 0; i < grid->drawing->panel->marks; i++) {
         const struct figure_mark *mark = &grid->drawing->panel->mark[i];
         if (!mark->framed)
@@ -113,7 +113,7 @@ static size_t stride_of(const struct grid *grid, size_t count, double pitch)
 {
     static const size_t strides[] = {1, 2, 5, 10, 20, 50, 100};
     size_t i = 0;
-    while (!grid->figure->is[FIGURE_PRINTED] && i + 1 < sizeof strides / sizeof *strides &&
+    while (!grid->figure->printed && i + 1 < sizeof strides / sizeof *strides &&
            (double)strides[i] * pitch < TICK_EVERY && strides[i] < count)
         i++;
     return strides[i];
@@ -122,7 +122,7 @@ static size_t stride_of(const struct grid *grid, size_t count, double pitch)
 static void draw_names(const struct grid *grid)
 {
     const struct figure_names *rows = &grid->figure->row, *columns = &grid->figure->column;
-    bool printed = grid->figure->is[FIGURE_PRINTED];
+    bool printed = grid->figure->printed;
     double bottom = top_of(grid, (double)rows->count);
     for (size_t row = 0; row < rows->count; row += stride_of(grid, rows->count, grid->row))
         draw_text(grid->svg, "ty", grid->left - 4, top_of(grid, (double)row + 0.5) + 3, rows->name[row], grid->letters);
@@ -161,17 +161,17 @@ struct drawing_size draw_heat(const struct drawing *drawing)
     struct grid grid = {.drawing = drawing, .figure = figure, .svg = drawing->svg, .left = LEFT, .row = 8, .gap = 1};
     grid.letters = NAME_MOST;
     grid.column = (width - LEFT - RIGHT) / columns;
-    if (figure->is[FIGURE_PRINTED])
+    if (figure->printed)
         foot = lay_out_printed(&grid, drawing->width);
     double right = left_of(&grid, columns), height = top_of(&grid, (double)figure->row.count) + foot;
     draw_shades(&grid, HTML_LEVELS, "h");
     draw_framed(&grid);
-    if (figure->is[FIGURE_PRINTED])
+    if (figure->printed)
         draw_values(&grid);
     draw_names(&grid);
     if (figure->x_title != NULL)
         draw_text(grid.svg, "tx", (grid.left + right) / 2, height - 5, figure->x_title, SIZE_MAX);
-    return (struct drawing_size){right + (figure->is[FIGURE_PRINTED] ? 0 : RIGHT), height};
+    return (struct drawing_size){right + (figure->printed ? 0 : RIGHT), height};
 }
 
 struct drawing_size draw_cells(const struct drawing *drawing)

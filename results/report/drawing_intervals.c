@@ -74,7 +74,7 @@ static void draw_row(const struct rows *rows, const struct figure_mark *mark, do
     add_value(rows->svg, rows->figure, mark);
     text_add(rows->svg, "</text>\n");
     draw_line(rows->svg, "grid", LEFT, y, rows->right, y);
-    if (rows->figure->is[FIGURE_ZERO] && rows->range.low < 0 && rows->range.high > 0) /* below the words */
+    if (rows->figure->zero && rows->range.low < 0 && rows->range.high > 0) /* below the words */
         draw_line(rows->svg, "mark", place(rows, 0), y - 7, place(rows, 0), y + 9);
     draw_value(rows, mark, y);
 }

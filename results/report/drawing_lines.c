@@ -46,7 +46,7 @@ static void draw_axes(const struct figure *figure, const struct axes *axes)
         draw_line(axes->svg, "grid", LEFT, place_y(axes, ticks[i]), axes->right, place_y(axes, ticks[i]));
         draw_number(axes->svg, "ty", LEFT - 5, place_y(axes, ticks[i]) + 3.5, ticks[i], DECIMALS_ALL);
     }
-    count = draw_ticks(axes->x, figure->is[FIGURE_FRACTIONS], ticks);
+    count = draw_ticks(axes->x, text_has_word(figure->words, "fractions"), ticks);
     long long stride = (long long)ceil((double)count * TICK_APART / (axes->right - LEFT));
     double step = count > 1 ? ticks[1] - ticks[0] : 1;
     for (size_t i = 0; i < count; i++)
@@ -82,13 +82,14 @@ static void draw_band(const struct axes *axes, const struct figure_mark *mark, s
 static void draw_series(const struct drawing *drawing, const struct axes *axes, const struct figure_mark *mark,
                         size_t marks)
 {
+    bool points = text_has_word(drawing->figure->words, "points");
     text_add(axes->svg, "<path class=\"line c%zu\" d=\"", mark->colour);
     for (size_t i = 0; i < marks; i++)
         if (!isnan(mark[i].value))
             add_place(axes, i == 0 || isnan(mark[i - 1].value) ? 'M' : 'L', mark[i].x, mark[i].value);
     text_add(axes->svg, "\"/>\n");
-    for (size_t i = 0; drawing->figure->is[FIGURE_POINTS] && i < marks; i++)
-        if (!isnan(mark[i].value))
+    for (size_t i = 0; i < marks; i++)
+        if (points && !isnan(mark[i].value))
             draw_mark(axes->svg, mark->colour, place_x(axes, mark[i].x), place_y(axes, mark[i].value), mark->name,
                       mark[i].value, drawing->figure->decimals);
 }

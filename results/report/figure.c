@@ -2,7 +2,6 @@
 
 #include <math.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "results/report/drawing.h"
 #include "results/report/html.h"
@@ -12,7 +11,7 @@
 
 enum { TITLE_MOST = 36, BAR_NAME_MOST = 40, BAR_END = 24 /* room for a number */ };
 
-const struct figure_kind *draw_kind(const char *word, size_t length)
+const struct figure_kind *draw_kind(const char *words)
 {
     static const struct figure_kind kinds[] = {
         {"line", draw_lines, {"x", "y"}, .legend = true},
@@ -22,7 +21,7 @@ const struct figure_kind *draw_kind(const char *word, size_t length)
         {"bars", draw_intervals, {"y", "y"}, .wide = true, .bars = true},
     };
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
-        if (strlen(kinds[i].word) == length && strncmp(word, kinds[i].word, length) == 0)
+        if (text_has_word(words, kinds[i].word))
             return &kinds[i];
     return NULL;
 }
@@ -33,13 +32,14 @@ const struct figure_kind *draw_kind(const char *word, size_t length)
 static struct figure_range range_of(const struct figure *figure, size_t panel)
 {
     struct figure_range range = {INFINITY, -INFINITY};
+    bool own = text_has_word(figure->words, "own_ranges");
     for (size_t p = 0; p < figure->panels; p++)
-        for (size_t i = 0; (!figure->is[FIGURE_OWN_RANGES] || p == panel) && i < figure->panel[p].marks; i++) {
+        for (size_t i = 0; (!own || p == panel) && i < figure->panel[p].marks; i++) {
             draw_widen(&range, figure->panel[p].mark[i].value);
             draw_widen(&range, figure->panel[p].mark[i].low);
             draw_widen(&range, figure->panel[p].mark[i].high);
         }
-    if (figure->is[FIGURE_ZERO])
+    if (figure->zero)
         draw_widen(&range, 0);
     if (!(range.high >= range.low))
         range = (struct figure_range){0, 1};
@@ -119,7 +119,7 @@ static void add_legend(struct text *page, const struct figure *figure)
         text_add(page,
                  "<svg class=\"key\" viewBox=\"0 0 22 10\" aria-hidden=\"true\"><path class=\"%s c%zu\" d=\"%s\"/>",
                  figure->kind->grid ? "m" : "line", i, figure->kind->grid ? "M12 0h10v10h-10z" : "M1 5H21");
-        if (figure->is[FIGURE_POINTS])
+        if (text_has_word(figure->words, "points"))
             draw_mark(page, i, 11, 5, "", (double)NAN, 0);
         text_add(page, "</svg>");
         html_escape(page, figure->legend[i]);
@@ -131,8 +131,10 @@ static void add_legend(struct text *page, const struct figure *figure)
 void draw_figure(struct text *page, const struct figure *figure, bool with_files)
 {
     text_add(page, "<figure class=\"drawing %s%s\" id=\"%s\">\n", figure->kind->wide ? "intervals" : "small",
-             figure->is[FIGURE_NOISY] ? " noisy" : "", figure->name);
-    html_paragraph(page, "title", figure->title);
+             text_has_word(figure->words, "noisy") ? " noisy" : "", figure->name);
+    text_add(page, "<p class=\"title\">");
+    html_escape(page, figure->title);
+    text_add(page, "</p>\n");
     add_legend(page, figure);
     if (figure->kind->shades) {
         text_add(page, "<p class=\"legend bar panels\"><svg class=\"shades\" viewBox=\"0 0 300 12\" "
@@ -140,7 +142,7 @@ void draw_figure(struct text *page, const struct figure *figure, bool with_files
         draw_colour_bar(page, figure, 0, 1);
         text_add(page, "</svg></p>\n");
     }
-    text_add(page, "<div class=\"panels%s\">\n", figure->is[FIGURE_PRINTED] ? " single" : "");
+    text_add(page, "<div class=\"panels%s\">\n", figure->printed ? " single" : "");
     for (size_t i = 0; i < figure->panels; i++)
         draw_panel(page, figure, i, 0);
     text_add(page, "</div>\n<figcaption>");

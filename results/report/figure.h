@@ -12,18 +12,6 @@
 #include "results/report.h"
 #include "results/table.h"
 
-/* Words of the line "-- draw: …" (README.md) beside the kind. */
-enum figure_word {
-    FIGURE_ZERO,
-    FIGURE_POINTS,
-    FIGURE_FRACTIONS,
-    FIGURE_NOISY,
-    FIGURE_OWN_RANGES,
-    FIGURE_PRINTED,
-    FIGURE_WRAPPED,
-    FIGURE_WORDS
-};
-
 /* Of a row. A line has a gap where the value is NAN, a cell is empty. */
 struct figure_mark {
     double x, y;             /* of a point: x; of a cell: its column and row, from 0 */
@@ -48,8 +36,9 @@ struct figure_names {
 
 struct figure {
     const struct figure_kind *kind;
-    bool is[FIGURE_WORDS];
-    const char *name; /* of its files, unique in the report: letters, digits and "-" */
+    const char *words;  /* of the line "-- draw" (README.md): "line|points|1" */
+    bool zero, printed; /* the axis of values has a line at 0; shades have their values in them */
+    const char *name;   /* of its files, unique in the report: letters, digits and "-" */
     const char *title, *caption;
     const char *x_title, *y_title;   /* of the axes; NULL: none */
     const char *value_title;         /* of the colour bar; NULL: none */

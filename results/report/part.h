@@ -27,7 +27,8 @@ const char *part_name(const struct part *part); /* of tables, figures and their 
 /* Whether the table has the column: others say how a row is shown. */
 bool part_is_column(const struct part *part, const char *name);
 
-/* Whether the line "draw" has the word. */
+/* The words of the line "draw", as "line|points", and whether it has the word. */
+const char *part_words(const struct part *part);
 bool part_has_word(const struct part *part, const char *word);
 
 /* The two numbers of the line "range"; NAN where there is none. */

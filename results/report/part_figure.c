@@ -1,5 +1,6 @@
 /* Figures from the rows of an answer. README.md lists the columns that they read and the words of "-- draw". */
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,34 +20,28 @@ static bool is_known(const struct part *part, const char *column)
 
 /* --- The head --- */
 
-static status read_word(struct figure *figure, const char *word, size_t length, struct error *error)
+static status check_words(const char *words, struct error *error)
 {
-    static const char *const flags[FIGURE_WORDS] = {"zero",       "points",  "fractions", "noisy",
-                                                    "own_ranges", "printed", "wrapped"};
-    const struct figure_kind *kind = draw_kind(word, length);
-    size_t flag = 0;
-    while (flag < FIGURE_WORDS && (strlen(flags[flag]) != length || strncmp(word, flags[flag], length) != 0))
-        flag++;
-    if (kind != NULL)
-        figure->kind = kind;
-    else if (flag < FIGURE_WORDS)
-        figure->is[flag] = true;
-    else if (strspn(word, "0123456789") == length)
-        figure->decimals = atoi(word);
-    else
-        return error_set(error, ERROR_ARGUMENT,
-                         "draw: expected words of line|heat|interval|bars|cells|zero|points|fractions|noisy|own_ranges|"
-                         "printed|wrapped, found \"%.*s\"",
-                         (int)length, word);
+    static const char known[] = "line|heat|interval|bars|cells|zero|points|fractions|noisy|own_ranges|printed|wrapped";
+    for (size_t length; *words != 0; words += length + (words[length] == '|')) {
+        char word[32];
+        length = strcspn(words, "|");
+        snprintf(word, sizeof word, "%.*s", (int)length, words);
+        if (!text_has_word(known, word) && strspn(word, "0123456789") != length)
+            return error_set(error, ERROR_ARGUMENT, "draw: expected words of %s, found \"%s\"", known, word);
+    }
     return OK;
 }
 
 static status read_head(struct figure *figure, const struct part *part, struct error *error)
 {
-    const char *draw = part_says(part, ON_DRAW) != NULL ? part_says(part, ON_DRAW) : "";
+    const char *words = part_words(part), *number = strpbrk(words, "0123456789");
     const char *caption = part_says(part, ON_CAPTION);
     struct figure_range range = part_range(part);
-    *figure = (struct figure){.name = part_name(part),
+    *figure = (struct figure){.kind = draw_kind(words),
+                              .words = words,
+                              .decimals = number != NULL ? atoi(number) : 0,
+                              .name = part_name(part),
                               .title = part_fill(part, part->question->title),
                               .caption = caption != NULL ? caption : "",
                               .x_title = part_says(part, ON_X),
@@ -57,21 +52,16 @@ static status read_head(struct figure *figure, const struct part *part, struct e
                               .table = part->rows,
                               .first = part->first,
                               .end = part->end};
-    for (const char *word = draw; *word != 0; word += strspn(word, " ")) {
-        size_t length = strcspn(word, " ");
-        TRY(read_word(figure, word, length, error));
-        word += length;
-    }
+    TRY(check_words(words, error));
     if (figure->kind == NULL)
         return error_set(error, ERROR_ARGUMENT,
-                         "expected \"-- draw: table, line, heat, interval, bars or cells\", found \"%.60s\"", draw);
+                         "expected \"-- draw: table, line, heat, interval, bars or cells\", found \"%.60s\"", words);
     for (size_t i = 0; i < 2; i++)
         if (!is_known(part, figure->kind->needs[i]))
             return error_set(error, ERROR_ARGUMENT, "draw: %s needs a column %s", figure->kind->word,
                              figure->kind->needs[i]);
-    figure->is[FIGURE_ZERO] |= figure->kind->bars;
-    figure->is[FIGURE_PRINTED] |=
-        figure->kind->shades && !is_known(part, "panel"); /* a matrix, which is a table, too */
+    figure->zero = figure->kind->bars || text_has_word(words, "zero");
+    figure->printed = text_has_word(words, "printed") || (figure->kind->shades && !is_known(part, "panel"));
     return OK;
 }
 
@@ -121,11 +111,12 @@ static bool differs(const struct part *part, size_t row, size_t before, const ch
 }
 
 /* Sets where the mark of a row lies, behind that of the row before it; false: nowhere. */
-static bool place(struct figure *figure, const struct part *part, size_t row, struct figure_mark *mark)
+static bool place(struct figure *figure, const struct part *part, size_t row, const char *row_name,
+                  struct figure_mark *mark)
 {
     if (figure->kind->shades) {
         mark->x = place_of(&figure->column, mark->x, part_text(part, row, "column"));
-        mark->y = place_of(&figure->row, mark->y, part_text(part, row, row_column(part)));
+        mark->y = place_of(&figure->row, mark->y, part_text(part, row, row_name));
         mark->framed = part_real(part, row, "framed") > 0 && is_known(part, "panel");
         return true;
     }
@@ -143,6 +134,7 @@ static bool place(struct figure *figure, const struct part *part, size_t row, st
 static void fill(struct figure *figure, const struct part *part, struct figure_mark *next)
 {
     struct figure_mark mark = {.x = -1, .y = -1};
+    const char *row_name = row_column(part), *value = figure->kind->grid ? "value" : "y";
     size_t before = SIZE_MAX;
     for (size_t row = part->first; row < part->end; row++) {
         if (part_real(part, row, "extra") > 0) /* for the table alone */
@@ -157,10 +149,10 @@ static void fill(struct figure *figure, const struct part *part, struct figure_m
         before = row;
         if (mark.begins)
             mark.name = part_text(part, row, "series");
-        if (!place(figure, part, row, &mark))
+        if (!place(figure, part, row, row_name, &mark))
             continue;
         mark.colour = colour_of(figure, part_real(part, row, "colour"), mark.name);
-        mark.value = part_real(part, row, figure->kind->grid ? "value" : "y");
+        mark.value = part_real(part, row, value);
         mark.low = part_real(part, row, "low");
         mark.high = part_real(part, row, "high");
         *next++ = mark;
@@ -194,12 +186,13 @@ status part_figure(const struct part *part, struct error *error)
         TRY(read_legend(&figure, part, error));
     struct figure_mark *marks = xcalloc(part->end - part->first, sizeof *marks);
     fill(&figure, part, marks);
-    if (!figure.kind->shades || is_known(part, "panel")) /* else it is a table on the page */
-        draw_figure(part->call->page, &figure, report->request->figures);
     status result = OK;
-    if (report->request->figures)
+    if (figure.panels > 0 && (!figure.kind->shades || is_known(part, "panel"))) /* else the page has a table of it */
+        draw_figure(part->call->page, &figure, report->request->figures);
+    if (figure.panels > 0 && report->request->figures) {
         result = picture_write(report_format(report, "%s/" REPORT_FIGURES, report->folder), &figure, error);
-    report->figures += report->request->figures;
+        report->figures++;
+    }
     free(figure.panel);
     free(figure.column.name);
     free(figure.row.name);

@@ -1,7 +1,6 @@
 /* What the head of a question says, and the values of its answer. */
 #include <inttypes.h>
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -52,30 +51,31 @@ const char *part_says(const struct part *part, enum question_key key)
     return line != NULL ? part_fill(part, line) : NULL;
 }
 
-bool part_has_word(const struct part *part, const char *word)
+const char *part_words(const struct part *part)
 {
     const char *line = part_says(part, ON_DRAW);
-    for (size_t length; line != NULL && *line != 0; line += length + strspn(line + length, " ")) {
-        length = strcspn(line, " ");
-        if (length == strlen(word) && strncmp(line, word, length) == 0)
-            return true;
-    }
-    return false;
+    struct text words = {0};
+    for (size_t i = 0; line != NULL && line[i] != 0; i++)
+        text_add_bytes(&words, line[i] == ' ' ? "|" : &line[i], 1);
+    return keep(part, &words);
+}
+
+bool part_has_word(const struct part *part, const char *word)
+{
+    return text_has_word(part_words(part), word);
 }
 
 struct figure_range part_range(const struct part *part)
 {
-    struct figure_range range = {(double)NAN, (double)NAN};
+    double ends[] = {(double)NAN, (double)NAN};
     const char *line = part_says(part, ON_RANGE);
-    char low[64] = "", high[64] = "";
-    if (line != NULL) {
-        snprintf(low, sizeof low, "%.*s", (int)strcspn(line, " "), line);
-        line += strcspn(line, " ");
-        snprintf(high, sizeof high, "%s", line + (*line != 0));
+    for (size_t i = 0; line != NULL && i < 2; i++) {
+        char *end;
+        double number = strtod(line, &end);
+        ends[i] = end > line ? number : (double)NAN;
+        line = end;
     }
-    parse_real(low, &range.low); /* which leaves what is no number */
-    parse_real(high, &range.high);
-    return range;
+    return (struct figure_range){ends[0], ends[1]};
 }
 
 static const struct table_cell *cell_of(const struct part *part, size_t row, const char *column)

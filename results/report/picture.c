@@ -67,7 +67,7 @@ static double add_legend(struct text *svg, const struct figure *figure, double w
             text_add(svg, "<path class=\"m c%zu\" d=\"M%.5g %.5gh10v10h-10z\"/>\n", i, x + 10, top + 3);
         else
             text_add(svg, "<path class=\"line c%zu\" d=\"M%.5g %.5gh20\"/>\n", i, x, top + 8);
-        if (figure->is[FIGURE_POINTS])
+        if (text_has_word(figure->words, "points"))
             draw_mark(svg, i, x + 10, top + 8, "", (double)NAN, 0);
         draw_text(svg, "tl", x + 25, top + 12, name, NAME_MOST);
         x += size;
@@ -75,35 +75,19 @@ static double add_legend(struct text *svg, const struct figure *figure, double w
     return x > MARGIN ? top + LINE : top;
 }
 
-struct layout {
-    double width, left, panel; /* left: where panels begin; panel: how wide one is */
-    size_t across;
-};
-
-/* As many panels beside one another as have room, the rows of equal length if possible. */
-static struct layout lay_out(const struct figure *figure, double width)
+/* Adds the panels and returns where they end: as many beside one another as have room, the rows of equal length if possible. */
+static double add_panels(struct text *svg, const struct figure *figure, double width, double top)
 {
-    struct layout layout = {.width = width};
-    layout.left = MARGIN + (figure->y_title != NULL ? AXIS : 0);
-    double room = layout.width - MARGIN - layout.left;
-    size_t most = (size_t)((room + GAP) / ((figure->kind->wide ? LEAST_WIDE : LEAST) + GAP));
-    most = figure->is[FIGURE_PRINTED] || most == 0 ? 1 : most;
-    size_t rows = (figure->panels + most - 1) / most;
-    layout.across = rows > 0 ? (figure->panels + rows - 1) / rows : 1;
-    layout.panel = (room + GAP) / (double)layout.across - GAP;
-    return layout;
-}
-
-/* Adds the panels and returns where they end. */
-static double add_panels(struct text *svg, const struct figure *figure, const struct layout *layout, double top)
-{
+    double left = MARGIN + (figure->y_title != NULL ? AXIS : 0), room = width - MARGIN - left;
+    double most = figure->printed ? 1 : floor((room + GAP) / ((figure->kind->wide ? LEAST_WIDE : LEAST) + GAP));
+    size_t across = (size_t)ceil((double)figure->panels / ceil((double)figure->panels / fmax(most, 1)));
+    double panel = (room + GAP) / (double)across - GAP;
     struct drawing_size size = {0};
     for (size_t i = 0; i < figure->panels; i++) {
-        size_t column = i % layout->across;
+        size_t column = i % across;
         top += column == 0 && i > 0 ? size.height + GAP / 2 : 0;
-        text_add(svg, "<g transform=\"translate(%.6g %.6g)\">", layout->left + (double)column * (layout->panel + GAP),
-                 top);
-        size = draw_panel(svg, figure, i, layout->panel);
+        text_add(svg, "<g transform=\"translate(%.6g %.6g)\">", left + (double)column * (panel + GAP), top);
+        size = draw_panel(svg, figure, i, panel);
         text_add(svg, "</g>\n");
         if (column > 0 || figure->y_title == NULL)
             continue;
@@ -117,22 +101,21 @@ static double add_panels(struct text *svg, const struct figure *figure, const st
 static void add_document(struct text *svg, const struct figure *figure, double points)
 {
     struct text body = {0};
-    struct layout layout = lay_out(figure, points / POINT);
-    double top = MARGIN;
+    double width = points / POINT, top = MARGIN;
     if (figure->kind->grid) { /* the others say it on their axes */
-        draw_text(&body, "pt", MARGIN, MARGIN + 10, figure->title, (size_t)((layout.width - 2 * MARGIN) / LETTER));
+        draw_text(&body, "pt", MARGIN, MARGIN + 10, figure->title, (size_t)((width - 2 * MARGIN) / LETTER));
         top += TITLE;
     }
     if (figure->kind->shades) {
         draw_colour_bar(&body, figure, MARGIN, top);
-        top += figure->is[FIGURE_PRINTED] ? 0 : LINE; /* the panel of a printed one has no title */
+        top += figure->printed ? 0 : LINE; /* the panel of a printed one has no title */
     }
-    top = add_legend(&body, figure, layout.width, top);
-    double height = add_panels(&body, figure, &layout, top + MARGIN) + MARGIN;
+    top = add_legend(&body, figure, width, top);
+    double height = add_panels(&body, figure, width, top + MARGIN) + MARGIN;
     text_add(svg,
              "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"panels\" font-family=\"sans-serif\" viewBox=\"0 0 %.6g "
              "%.6g\" width=\"%.6gpt\" height=\"%.6gpt\">\n",
-             layout.width, height, POINT * layout.width, POINT * height);
+             width, height, POINT * width, POINT * height);
     add_style(svg);
     text_add(svg, "%s</svg>\n", body.data);
     text_free(&body);
@@ -234,16 +217,15 @@ static status write_text(const char *folder, const char *stem, const char *end, 
 static status write_width(const char *folder, const struct figure *figure, const char *suffix, double points,
                           struct error *error)
 {
-    struct text svg = {0}, png = {0}, pdf = {0};
+    static const char *const ends[] = {".svg", ".png", ".pdf"};
+    struct text file[3] = {0};
     char *stem = path_format("%s%s", figure->name, suffix);
-    add_document(&svg, figure, points);
-    status result = draw_files(figure, &svg, &png, &pdf, error);
-    NEXT(result, write_text(folder, stem, ".svg", &svg, error));
-    NEXT(result, write_text(folder, stem, ".png", &png, error));
-    NEXT(result, write_text(folder, stem, ".pdf", &pdf, error));
-    text_free(&svg);
-    text_free(&png);
-    text_free(&pdf);
+    add_document(&file[0], figure, points);
+    status result = draw_files(figure, &file[0], &file[1], &file[2], error);
+    for (size_t i = 0; i < 3; i++) {
+        NEXT(result, write_text(folder, stem, ends[i], &file[i], error));
+        text_free(&file[i]);
+    }
     free(stem);
     return result;
 }
