@@ -1,4 +1,4 @@
-#include "results/report/drawing.h"
+#include "results/report/figure.h"
 
 #include <math.h>
 #include <stdlib.h>

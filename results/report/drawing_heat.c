@@ -2,11 +2,10 @@
  * cells in colours, without gaps, as the patches of an image lie. */
 #include <math.h>
 
-#include "results/report/drawing.h"
+#include "results/report/figure.h"
 #include "results/report/html.h"
 
-#define WIDTH 260.0 /* on the page */
-#define CELL 42.0   /* with a value in it */
+#define CELL 42.0 /* with a value in it */
 #define WIDEST 60.0
 #define LEFT 26.0
 #define TOP 20.0
@@ -20,7 +19,7 @@
 enum { NAME_MOST = 40, MIDDLE = 5 /* the shade that takes dark words in either theme */ };
 
 struct grid {
-    const struct drawing *drawing;
+    struct drawing *drawing;
     const struct figure *figure;
     struct text *svg;
     double left, column, row, gap;
@@ -144,41 +143,42 @@ static double longest(const struct figure_names *names, size_t letters)
 }
 
 /* Sets how the cells with values lie and returns the room below them. */
-static double lay_out_printed(struct grid *grid, double width)
+static double lay_out_printed(struct grid *grid, double width, bool file)
 {
-    if (width > 0) /* of a file, which cuts off what leaves it */
+    if (file)
         grid->letters = (size_t)fmin(NAME_MOST, NAMES * width / draw_width("m", 1));
     grid->left = longest(&grid->figure->row, grid->letters) + 8;
-    grid->column = width > 0 ? fmin((width - grid->left) / (double)grid->figure->column.count, WIDEST) : CELL;
+    grid->column = file ? fmin((width - grid->left) / (double)grid->figure->column.count, WIDEST) : CELL;
     grid->row = 20;
     return longest(&grid->figure->column, grid->letters) * sin(SLOPE * M_PI / 180) + 32;
 }
 
-struct drawing_size draw_heat(const struct drawing *drawing)
+void draw_heat(struct drawing *drawing)
 {
     const struct figure *figure = drawing->figure;
-    double columns = (double)figure->column.count, width = drawing->width > 0 ? drawing->width : WIDTH, foot = 32;
+    double columns = (double)figure->column.count, foot = 32;
     struct grid grid = {.drawing = drawing, .figure = figure, .svg = drawing->svg, .left = LEFT, .row = 8, .gap = 1};
     grid.letters = NAME_MOST;
-    grid.column = (width - LEFT - RIGHT) / columns;
+    grid.column = (drawing->width - LEFT - RIGHT) / columns;
     if (figure->printed)
-        foot = lay_out_printed(&grid, drawing->width);
-    double right = left_of(&grid, columns), height = top_of(&grid, (double)figure->row.count) + foot;
+        foot = lay_out_printed(&grid, drawing->width, drawing->file);
+    double right = left_of(&grid, columns);
+    drawing->width = right + (figure->printed ? 0 : RIGHT);
+    drawing->height = top_of(&grid, (double)figure->row.count) + foot;
     draw_shades(&grid, HTML_LEVELS, "h");
     draw_framed(&grid);
     if (figure->printed)
         draw_values(&grid);
     draw_names(&grid);
     if (figure->x_title != NULL)
-        draw_text(grid.svg, "tx", (grid.left + right) / 2, height - 5, figure->x_title, SIZE_MAX);
-    return (struct drawing_size){right + (figure->printed ? 0 : RIGHT), height};
+        draw_text(grid.svg, "tx", (grid.left + right) / 2, drawing->height - 5, figure->x_title, SIZE_MAX);
 }
 
-struct drawing_size draw_cells(const struct drawing *drawing)
+void draw_cells(struct drawing *drawing)
 {
-    double width = drawing->width > 0 ? drawing->width : WIDTH, side = width / drawing->figure->columns;
+    double side = drawing->width / drawing->figure->columns;
     struct grid grid = {
         .drawing = drawing, .figure = drawing->figure, .svg = drawing->svg, .column = side, .row = side};
     draw_shades(&grid, REPORT_BEST, "m c");
-    return (struct drawing_size){width, top_of(&grid, drawing->figure->rows)};
+    drawing->height = top_of(&grid, drawing->figure->rows);
 }

@@ -2,10 +2,9 @@
 #include <math.h>
 #include <stdint.h>
 
-#include "results/report/drawing.h"
+#include "results/report/figure.h"
 #include "results/report/html.h"
 
-#define WIDTH 300.0 /* on the page */
 #define LEFT 6.0
 #define TOP 20.0
 #define ROW 34.0
@@ -49,10 +48,17 @@ static bool fits_a_line(const struct rows *rows, const struct figure_mark *mark)
     return WIDE * taken + GAP <= rows->right - LEFT;
 }
 
-static void draw_value(const struct rows *rows, const struct figure_mark *mark, double y)
+static void draw_row(const struct rows *rows, const struct figure_mark *mark, double top)
 {
-    double low = place(rows, mark->low), high = place(rows, mark->high), zero = place(rows, 0),
-           at = place(rows, mark->value);
+    double y = top + rows->height - 10, low = place(rows, mark->low), high = place(rows, mark->high),
+           zero = place(rows, 0), at = place(rows, mark->value);
+    draw_text(rows->svg, "tl", LEFT, top + 13, mark->name, (size_t)((rows->right - LEFT) / LETTER));
+    text_add(rows->svg, "<text class=\"ty\" x=\"%g\" y=\"%.4g\">", rows->right, y - 11);
+    add_value(rows->svg, rows->figure, mark);
+    text_add(rows->svg, "</text>\n");
+    draw_line(rows->svg, "grid", LEFT, y, rows->right, y);
+    if (rows->figure->zero && rows->range.low < 0 && rows->range.high > 0) /* below the words */
+        draw_line(rows->svg, "mark", zero, y - 7, zero, y + 9);
     if (rows->figure->kind->bars && !isnan(mark->value)) {
         text_add(rows->svg, "<path class=\"m c%zu\" d=\"M%.5g %.5gH%.5gv8H%.5gz\">", mark->colour, zero, y - 4, at,
                  zero);
@@ -66,35 +72,21 @@ static void draw_value(const struct rows *rows, const struct figure_mark *mark, 
         draw_mark(rows->svg, mark->colour, at, y, mark->name, mark->value, rows->figure->decimals);
 }
 
-static void draw_row(const struct rows *rows, const struct figure_mark *mark, double top)
-{
-    double y = top + rows->height - 10;
-    draw_text(rows->svg, "tl", LEFT, top + 13, mark->name, (size_t)((rows->right - LEFT) / LETTER));
-    text_add(rows->svg, "<text class=\"ty\" x=\"%g\" y=\"%.4g\">", rows->right, y - 11);
-    add_value(rows->svg, rows->figure, mark);
-    text_add(rows->svg, "</text>\n");
-    draw_line(rows->svg, "grid", LEFT, y, rows->right, y);
-    if (rows->figure->zero && rows->range.low < 0 && rows->range.high > 0) /* below the words */
-        draw_line(rows->svg, "mark", place(rows, 0), y - 7, place(rows, 0), y + 9);
-    draw_value(rows, mark, y);
-}
-
-struct drawing_size draw_intervals(const struct drawing *drawing)
+void draw_intervals(struct drawing *drawing)
 {
     const struct figure *figure = drawing->figure;
-    double ticks[DRAW_TICKS], width = drawing->width > 0 ? drawing->width : WIDTH;
-    struct rows rows = {drawing->svg, figure, drawing->range, width - LEFT, ROW};
+    struct rows rows = {drawing->svg, figure, drawing->range, drawing->width - LEFT, ROW};
     for (size_t p = 0; p < figure->panels; p++)
         for (size_t i = 0; i < figure->panel[p].marks; i++)
             if (!fits_a_line(&rows, &figure->panel[p].mark[i]))
                 rows.height = ROW + LINE;
     for (size_t i = 0; i < drawing->panel->marks; i++)
         draw_row(&rows, &drawing->panel->mark[i], TOP + (double)i * rows.height);
-    double bottom = TOP + (double)drawing->panel->marks * rows.height;
+    double ticks[DRAW_TICKS], bottom = TOP + (double)drawing->panel->marks * rows.height;
     draw_line(drawing->svg, "axis", LEFT, bottom, rows.right, bottom);
     for (size_t i = 0, count = draw_ticks(drawing->range, true, ticks); i < count; i++)
         draw_tick(drawing->svg, place(&rows, ticks[i]), bottom, ticks[i]);
     if (figure->x_title != NULL)
-        draw_text(drawing->svg, "tx", width / 2, bottom + 30, figure->x_title, SIZE_MAX);
-    return (struct drawing_size){width, bottom + (figure->x_title != NULL ? 36 : 22)};
+        draw_text(drawing->svg, "tx", drawing->width / 2, bottom + 30, figure->x_title, SIZE_MAX);
+    drawing->height = bottom + (figure->x_title != NULL ? 36 : 22);
 }

@@ -1,10 +1,9 @@
 /* Small line charts with bands. */
 #include <math.h>
 
-#include "results/report/drawing.h"
+#include "results/report/figure.h"
 #include "results/report/html.h"
 
-#define WIDTH 260.0 /* on the page */
 #define LEFT 32.0
 #define TOP 22.0
 #define FOOT 34.0
@@ -79,8 +78,7 @@ static void draw_band(const struct axes *axes, const struct figure_mark *mark, s
     }
 }
 
-static void draw_series(const struct drawing *drawing, const struct axes *axes, const struct figure_mark *mark,
-                        size_t marks)
+static void draw_series(struct drawing *drawing, const struct axes *axes, const struct figure_mark *mark, size_t marks)
 {
     bool points = text_has_word(drawing->figure->words, "points");
     text_add(axes->svg, "<path class=\"line c%zu\" d=\"", mark->colour);
@@ -94,11 +92,10 @@ static void draw_series(const struct drawing *drawing, const struct axes *axes, 
                       mark[i].value, drawing->figure->decimals);
 }
 
-struct drawing_size draw_lines(const struct drawing *drawing)
+void draw_lines(struct drawing *drawing)
 {
-    double width = drawing->width > 0 ? drawing->width : WIDTH;
-    struct axes axes = {drawing->svg, range_x(drawing->figure), drawing->range, width - 8,
-                        TOP + fmin(ASPECT * width, HIGH)};
+    struct axes axes = {drawing->svg, range_x(drawing->figure), drawing->range, drawing->width - 8,
+                        TOP + fmin(ASPECT * drawing->width, HIGH)};
     const struct figure_panel *panel = drawing->panel;
     draw_axes(drawing->figure, &axes);
     if (!isnan(panel->line))
@@ -112,5 +109,5 @@ struct drawing_size draw_lines(const struct drawing *drawing)
             else
                 draw_band(&axes, &panel->mark[first], end - first);
         }
-    return (struct drawing_size){width, axes.bottom + FOOT};
+    drawing->height = axes.bottom + FOOT;
 }

@@ -3,7 +3,6 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "results/report/drawing.h"
 #include "results/report/html.h"
 
 #define ROOM 0.04       /* of the range, at both ends */
@@ -11,14 +10,14 @@
 
 enum { TITLE_MOST = 36, BAR_NAME_MOST = 40, BAR_END = 24 /* room for a number */ };
 
-const struct figure_kind *draw_kind(const char *words)
+const struct figure_kind *figure_kind(const char *words)
 {
     static const struct figure_kind kinds[] = {
-        {"line", draw_lines, {"x", "y"}, .legend = true},
-        {"heat", draw_heat, {"value", "value"}, .grid = true, .shades = true},
-        {"cells", draw_cells, {"x", "y"}, .grid = true, .legend = true},
-        {"interval", draw_intervals, {"y", "y"}, .wide = true},
-        {"bars", draw_intervals, {"y", "y"}, .wide = true, .bars = true},
+        {"line", draw_lines, {"x", "y"}, .width = 260, .least = 130, .legend = true},
+        {"heat", draw_heat, {"value", "value"}, .width = 260, .least = 130, .grid = true, .shades = true},
+        {"cells", draw_cells, {"x", "y"}, .width = 260, .least = 130, .grid = true, .legend = true},
+        {"interval", draw_intervals, {"y", "y"}, .width = 300, .least = 200},
+        {"bars", draw_intervals, {"y", "y"}, .width = 300, .least = 200, .bars = true},
     };
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
         if (text_has_word(words, kinds[i].word))
@@ -52,7 +51,7 @@ static struct figure_range range_of(const struct figure *figure, size_t panel)
     return range;
 }
 
-void draw_colour_bar(struct text *svg, const struct figure *figure, double x, double y)
+void figure_colour_bar(struct text *svg, const struct figure *figure, double x, double y)
 {
     struct figure_range range = range_of(figure, 0);
     const char *name = figure->value_title != NULL ? figure->value_title : "";
@@ -78,7 +77,7 @@ static bool is_used(const struct figure *figure, size_t colour)
 }
 
 /* Lines of one colour need none. */
-const char *draw_legend(const struct figure *figure, size_t colour)
+const char *figure_legend(const struct figure *figure, size_t colour)
 {
     size_t names = 0;
     for (size_t i = 0; figure->kind->legend && i < REPORT_BEST; i++)
@@ -88,20 +87,26 @@ const char *draw_legend(const struct figure *figure, size_t colour)
 
 /* --- A panel --- */
 
-struct drawing_size draw_panel(struct text *svg, const struct figure *figure, size_t panel, double width)
+double figure_panel(struct text *svg, const struct figure *figure, size_t panel, double width)
 {
     struct text body = {0};
     const char *title = figure->panel[panel].title;
-    struct drawing drawing = {&body, figure, &figure->panel[panel], range_of(figure, panel), width};
-    struct drawing_size size = figure->kind->draw(&drawing);
-    text_add(svg, "<svg viewBox=\"0 0 %g %g\" width=\"%g\" height=\"%g\" role=\"img\" aria-label=\"", size.width,
-             size.height, size.width, size.height);
+    struct drawing drawing = {.svg = &body,
+                              .figure = figure,
+                              .panel = &figure->panel[panel],
+                              .range = range_of(figure, panel),
+                              .file = width > 0,
+                              .width = width > 0 ? width : figure->kind->width};
+    figure->kind->draw(&drawing);
+    text_add(svg, "<svg viewBox=\"0 0 %g %g\" width=\"%g\" height=\"%g\" role=\"img\" aria-label=\"", drawing.width,
+             drawing.height, drawing.width, drawing.height);
     html_escape(svg, title);
     text_add(svg, "\">\n");
-    draw_text(svg, "pt", 0, 11, title, (size_t)fmin(size.width / WIDE_LETTER, TITLE_MOST)); /* what fits a narrow one */
+    draw_text(svg, "pt", 0, 11, title,
+              (size_t)fmin(drawing.width / WIDE_LETTER, TITLE_MOST)); /* what fits a narrow one */
     text_add(svg, "%s</svg>\n", body.size > 0 ? body.data : "");
     text_free(&body);
-    return size;
+    return drawing.height;
 }
 
 /* --- Within the page --- */
@@ -111,7 +116,7 @@ static void add_legend(struct text *page, const struct figure *figure)
 {
     bool any = false;
     for (size_t i = 0; i < REPORT_BEST; i++) {
-        if (draw_legend(figure, i) == NULL)
+        if (figure_legend(figure, i) == NULL)
             continue;
         text_add(page, any ? "" : "<p class=\"legend\">");
         any = true;
@@ -130,7 +135,7 @@ static void add_legend(struct text *page, const struct figure *figure)
 
 void draw_figure(struct text *page, const struct figure *figure, bool with_files)
 {
-    text_add(page, "<figure class=\"drawing %s%s\" id=\"%s\">\n", figure->kind->wide ? "intervals" : "small",
+    text_add(page, "<figure class=\"drawing %s%s\" id=\"%s\">\n", figure->kind->width > 260 ? "intervals" : "small",
              text_has_word(figure->words, "noisy") ? " noisy" : "", figure->name);
     text_add(page, "<p class=\"title\">");
     html_escape(page, figure->title);
@@ -139,12 +144,12 @@ void draw_figure(struct text *page, const struct figure *figure, bool with_files
     if (figure->kind->shades) {
         text_add(page, "<p class=\"legend bar panels\"><svg class=\"shades\" viewBox=\"0 0 300 12\" "
                        "aria-hidden=\"true\">");
-        draw_colour_bar(page, figure, 0, 1);
+        figure_colour_bar(page, figure, 0, 1);
         text_add(page, "</svg></p>\n");
     }
     text_add(page, "<div class=\"panels%s\">\n", figure->printed ? " single" : "");
     for (size_t i = 0; i < figure->panels; i++)
-        draw_panel(page, figure, i, 0);
+        figure_panel(page, figure, i, 0);
     text_add(page, "</div>\n<figcaption>");
     html_escape(page, figure->caption);
     if (with_files)

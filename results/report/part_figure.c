@@ -7,7 +7,7 @@
 #include "core/alloc.h"
 #include "core/array.h"
 #include "results/query/internal.h"
-#include "results/report/drawing.h"
+#include "results/report/figure.h"
 #include "results/report/folder.h"
 #include "results/report/part.h"
 
@@ -38,7 +38,7 @@ static status read_head(struct figure *figure, const struct part *part, struct e
     const char *words = part_words(part), *number = strpbrk(words, "0123456789");
     const char *caption = part_says(part, ON_CAPTION);
     struct figure_range range = part_range(part);
-    *figure = (struct figure){.kind = draw_kind(words),
+    *figure = (struct figure){.kind = figure_kind(words),
                               .words = words,
                               .decimals = number != NULL ? atoi(number) : 0,
                               .name = part_name(part),

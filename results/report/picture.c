@@ -9,7 +9,7 @@
 #include "core/embedded.h"
 #include "core/file.h"
 #include "results/query/internal.h"
-#include "results/report/drawing.h"
+#include "results/report/figure.h"
 #include "results/report/html.h"
 
 EMBEDDED_FILES(report_files); /* style.css is the first */
@@ -27,8 +27,6 @@ EMBEDDED_FILES(report_files); /* style.css is the first */
 #define KEY 34.0   /* room for a key's mark */
 #define POINT 0.75 /* points for one unit of the drawing: words of 10 have 7.5 points */
 #define DPI 300.0
-#define LEAST 130.0 /* panels are not narrower */
-#define LEAST_WIDE 200.0
 
 enum { NAME_MOST = 60 };
 
@@ -55,7 +53,7 @@ static double add_legend(struct text *svg, const struct figure *figure, double w
 {
     double x = MARGIN;
     for (size_t i = 0; i < REPORT_BEST; i++) {
-        const char *name = draw_legend(figure, i);
+        const char *name = figure_legend(figure, i);
         double size = name != NULL ? KEY + draw_width(name, NAME_MOST) : 0;
         if (name == NULL)
             continue;
@@ -79,23 +77,23 @@ static double add_legend(struct text *svg, const struct figure *figure, double w
 static double add_panels(struct text *svg, const struct figure *figure, double width, double top)
 {
     double left = MARGIN + (figure->y_title != NULL ? AXIS : 0), room = width - MARGIN - left;
-    double most = figure->printed ? 1 : floor((room + GAP) / ((figure->kind->wide ? LEAST_WIDE : LEAST) + GAP));
+    double most = figure->printed ? 1 : floor((room + GAP) / (figure->kind->least + GAP));
     size_t across = (size_t)ceil((double)figure->panels / ceil((double)figure->panels / fmax(most, 1)));
     double panel = (room + GAP) / (double)across - GAP;
-    struct drawing_size size = {0};
+    double height = 0;
     for (size_t i = 0; i < figure->panels; i++) {
         size_t column = i % across;
-        top += column == 0 && i > 0 ? size.height + GAP / 2 : 0;
+        top += column == 0 && i > 0 ? height + GAP / 2 : 0;
         text_add(svg, "<g transform=\"translate(%.6g %.6g)\">", left + (double)column * (panel + GAP), top);
-        size = draw_panel(svg, figure, i, panel);
+        height = figure_panel(svg, figure, i, panel);
         text_add(svg, "</g>\n");
         if (column > 0 || figure->y_title == NULL)
             continue;
-        text_add(svg, "<g transform=\"rotate(-90 %g %.5g)\">", MARGIN + 8, top + size.height / 2);
-        draw_text(svg, "tx", MARGIN + 8, top + size.height / 2, figure->y_title, SIZE_MAX);
+        text_add(svg, "<g transform=\"rotate(-90 %g %.5g)\">", MARGIN + 8, top + height / 2);
+        draw_text(svg, "tx", MARGIN + 8, top + height / 2, figure->y_title, SIZE_MAX);
         text_add(svg, "</g>\n");
     }
-    return top + size.height;
+    return top + height;
 }
 
 static void add_document(struct text *svg, const struct figure *figure, double points)
@@ -107,7 +105,7 @@ static void add_document(struct text *svg, const struct figure *figure, double p
         top += TITLE;
     }
     if (figure->kind->shades) {
-        draw_colour_bar(&body, figure, MARGIN, top);
+        figure_colour_bar(&body, figure, MARGIN, top);
         top += figure->printed ? 0 : LINE; /* the panel of a printed one has no title */
     }
     top = add_legend(&body, figure, width, top);
