@@ -40,7 +40,7 @@ static status read_head(struct figure *figure, const struct part *part, struct e
     struct figure_range range = part_range(part);
     *figure = (struct figure){.kind = figure_kind(words),
                               .words = words,
-                              .decimals = number != NULL ? atoi(number) : 0,
+                              .decimals = number != NULL ? *number - '0' : 0,
                               .name = part_name(part),
                               .title = part_fill(part, part->question->title),
                               .caption = caption != NULL ? caption : "",
