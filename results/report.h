@@ -28,8 +28,6 @@ struct report_request {
     size_t best;           /* configurations to draw for each sequence of tasks; 1 to REPORT_BEST */
     bool figures;          /* files for papers too */
     const char *questions; /* a folder of more sections, as results/sections/ has them; NULL: none */
-    /* As in comparison_request. */
-    bool (*incidental)(const char *key, const char *value);
     bool (*stopped)(void *context); /* whether to end with ERROR_STOPPED; NULL: never */
     void *context;
 };

@@ -156,7 +156,7 @@ static status forget(struct store *store, struct error *error)
     struct table table = {0};
     status result = query_sql(store,
                               "SELECT coalesce(group_concat('DROP ' || type || ' temp.' || name, ';'), '') "
-                              "FROM temp.sqlite_master WHERE name IN ('request', 'only_group', 'note', 'on_board', "
+                              "FROM temp.sqlite_master WHERE name IN ('request', 'only_group', 'note', "
                               "'compared', 'configuration', 'told', 'apart', 'dataset', 'measured', 'metric', 'words', "
                               "'looked', 'bounds', 'imaged', 'discordance', 'shown', 'left_out', 'varied', 'context', "
                               "'observed', 'sample', 'has', 'planned', 'two', 'difference', 'tested', 'pair', "
@@ -205,7 +205,10 @@ static status work(const struct compare *c, struct error *error)
         TRY(compare_images(c, error));
         TRY(run_stage(c, "images-answer.sql", error));
     }
-    return comparison_show(c->result, NULL, 0, error);
+    TRY(database_execute(c->store->database, "INSERT INTO shown SELECT grp, context, context, name FROM configuration",
+                         error));
+    TRY(compare_count(c, "SELECT max(context) FROM shown", &c->result->contexts, error));
+    return compare_count(c, "SELECT count(*) FROM shown", &c->result->groups, error);
 }
 
 status compare_runs(struct store *store, const struct comparison_request *request, struct comparison *comparison,
@@ -222,27 +225,6 @@ status compare_runs(struct store *store, const struct comparison_request *reques
     if (result != OK)
         comparison_free(comparison);
     return result;
-}
-
-status comparison_show(struct comparison *comparison, const int64_t *runs, size_t count, struct error *error)
-{
-    struct store *store = comparison->store;
-    int64_t contexts = 0, groups = 0;
-    TRY(database_execute(store->database, "DELETE FROM shown; DELETE FROM on_board", error));
-    for (size_t i = 0; i < count; i++)
-        TRY(database_run(store->database, "INSERT OR IGNORE INTO on_board VALUES (?1)", VALUES(value_integer(runs[i])),
-                         error));
-    TRY(database_run(
-        store->database,
-        "INSERT INTO shown SELECT grp, context, dense_rank() OVER (ORDER BY context), name FROM "
-        "configuration AS c WHERE ?1 OR EXISTS (SELECT 1 FROM configuration AS earlier JOIN on_board USING "
-        "(run) WHERE earlier.context = c.context AND earlier.grp <= c.grp)",
-        VALUES(value_integer(runs == NULL)), error));
-    TRY(database_integer(store->database, "SELECT coalesce(max(number), 0) FROM shown", &contexts, error));
-    TRY(database_integer(store->database, "SELECT count(*) FROM shown", &groups, error));
-    comparison->contexts = (size_t)contexts;
-    comparison->groups = (size_t)groups;
-    return OK;
 }
 
 void comparison_free(struct comparison *comparison)

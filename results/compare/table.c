@@ -100,9 +100,7 @@ static bool begins_block(struct view *view, char last[static 200])
 static status fill(struct view *view, enum comparison_part part, struct table *table, struct error *error)
 {
     char last[200] = "";
-    size_t most = view->comparison->rows_most;
     TRY(add_columns(view, table, error));
-    TRY(statement_bind(view->rows, VALUES(value_integer(most ? (int64_t)most : -1)), error));
     for (bool row;;) {
         TRY(statement_step(view->rows, &row, error));
         if (!row)

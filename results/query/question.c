@@ -79,6 +79,8 @@ static bool take_word(struct question_column *column, const char *word)
         column->about.once = true;
     else if (strcmp(word, "hidden") == 0)
         column->hidden = true;
+    else if (strcmp(word, "optional") == 0)
+        column->optional = true;
     else if (strcmp(word, "left") == 0)
         column->about.align = ALIGN_LEFT;
     else if (strcmp(word, "right") == 0)
@@ -111,7 +113,7 @@ static status read_column(const struct head *head, char *value, struct error *er
     column->about.title = NULL;
     for (char *word; (word = next_word(&value)) != NULL;)
         if (!take_word(column, word))
-            return damaged(head, "once, hidden, left, right, highest, lowest or a number of decimals", word, error);
+            return damaged(head, "once, hidden, optional, left, right, highest, lowest or a number of decimals", word, error);
     return OK;
 }
 

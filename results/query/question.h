@@ -3,8 +3,8 @@
  *
  *     -- title: accuracy on each task after each task, a row per trained task      (none: it only answers for others)
  *     -- column: run once                 a column and how it is shown, any number of such lines:
- *                                         once (per block, for people), hidden, left, right, highest or lowest (stands
- *                                         out), and a number: decimals
+ *                                         once (per block, for people), hidden, optional (left out of a page where it is
+ *                                         empty), left, right, highest or lowest (stands out), and a number: decimals
  *     -- column: * right 1                columns that come out of rows (wide)
  *     -- block: run                       a new block where this column changes
  *     -- wide: title value                neighbouring rows that differ in these two columns alone are one row
@@ -34,7 +34,7 @@
 struct question_column {
     char *name;
     struct table_column about; /* title NULL: the column's own */
-    bool hidden;
+    bool hidden, optional;
 };
 
 /* Lines of the head that are for a report's page. */

@@ -77,8 +77,6 @@ static void fill_lines(struct builder *b)
     double *x = take(b, b->rows, sizeof *x), *y = take(b, b->rows, sizeof *y),
            *low = band ? take(b, b->rows, sizeof *low) : NULL, *high = band ? take(b, b->rows, sizeof *high) : NULL;
     struct figure_series *series = take(b, b->rows, sizeof *series), *next = series;
-    if (b->report->failed)
-        return;
     for (size_t i = 0; i < b->rows; i++) {
         size_t row = b->part->first + i;
         bool first = starts(b, row, "panel");
@@ -173,15 +171,13 @@ static const char *row_column(const struct builder *b)
 static void fill_shades(struct builder *b)
 {
     size_t *row_at = take(b, b->rows, sizeof *row_at), *column_at = take(b, b->rows, sizeof *column_at), cells;
-    if (b->report->failed)
-        return;
     struct figure *f = &b->figure;
     f->y_label = names_of(b, row_column(b), row_at, &f->rows);
     f->x_label = names_of(b, "column", column_at, &f->columns);
     cells = f->rows * f->columns;
     double *value = NULL;
     bool *framed = NULL;
-    for (size_t i = 0; i < b->rows && !b->report->failed; i++) {
+    for (size_t i = 0; i < b->rows; i++) {
         size_t row = b->part->first + i;
         if (!is_drawn(b, row))
             continue;
@@ -212,7 +208,7 @@ static void fill_cells(struct builder *b)
     }
     double *value = NULL;
     uint8_t *colour = NULL;
-    for (size_t row = b->part->first; row < b->part->end && !b->report->failed; row++) {
+    for (size_t row = b->part->first; row < b->part->end; row++) {
         if (starts(b, row, "panel")) {
             value = take(b, f->columns * f->rows, sizeof *value);
             colour = take(b, f->columns * f->rows, sizeof *colour);
@@ -283,6 +279,18 @@ static void read_head(struct builder *b)
     b->figure.own_ranges = part_has_word(part, "own_ranges");
 }
 
+static status read_legend(struct builder *b, struct error *error)
+{
+    struct table table = {0};
+    status result =
+        report_ask(b->report, "SELECT colour, legend FROM configurations WHERE colour IS NOT NULL", &table, error);
+    for (size_t row = 0; row < table_rows(&table); row++)
+        b->legend[table_cell_at(&table, row, 0)->integer] =
+            report_copy(b->report, table_cell_at(&table, row, 1)->text);
+    table_free(&table);
+    return result;
+}
+
 status part_figure(const struct part *part, struct error *error)
 {
     struct builder b = {.part = part, .report = part->call->report, .rows = part->end - part->first};
@@ -303,15 +311,13 @@ status part_figure(const struct part *part, struct error *error)
     b.figure.printed = b.figure.only_file || part_has_word(part, "printed");
     b.panel = take(&b, b.rows, sizeof *b.panel);
     b.legend = take(&b, REPORT_BEST, sizeof *b.legend);
-    TRY(report_check(b.report, error));
     if (kind->kind == FIGURE_LINES)
-        memcpy(b.legend, part->call->board->legend, sizeof part->call->board->legend);
+        TRY(read_legend(&b, error));
     kind->fill(&b);
     b.figure.panel = b.panel;
     if (kind->kind == FIGURE_LINES || kind->kind == FIGURE_CELLS) {
         b.figure.legend = b.legend;
         b.figure.legend_count = REPORT_BEST;
     }
-    TRY(report_check(b.report, error));
     return section_figure(part->call, &b.figure, error);
 }

@@ -35,7 +35,6 @@ const char *part_fill(const struct part *part, const char *text)
         text += length + (text[length] == '}');
     }
     const char *copy = report_copy(part->call->report, filled.data != NULL ? filled.data : "");
-    part->call->report->failed |= filled.failed;
     text_free(&filled);
     return copy;
 }

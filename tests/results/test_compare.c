@@ -406,11 +406,6 @@ static void contexts_at_a_glance(void **state)
     expect_rows(f, COMPARE_OVERVIEW, 3);                                                /* random has one context */
     expect_numbers(f, COMPARE_OVERVIEW, 2, counts, (const double[]){3, 2, 2, 1, 0}, 5); /* three seeds cannot */
     assert_true(number(f, COMPARE_OVERVIEW, 2, "least") < 0 && number(f, COMPARE_OVERVIEW, 2, "most") > 4);
-    assert_ok(
-        comparison_show(&f->comparison, (const int64_t[]){1}, 1, &error)); /* none's first run, of the first context */
-    table_free(&f->part[COMPARE_PAIRS]);
-    assert_ok(compare_table(&f->comparison, COMPARE_PAIRS, &f->part[COMPARE_PAIRS], &error));
-    assert_int_equal(f->comparison.contexts, 1);
     f->request.filter.dataset = "dtd"; /* of it alone */
     ask(f);
     expect_rows(f, COMPARE_OVERVIEW, 3);

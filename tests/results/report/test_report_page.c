@@ -156,7 +156,7 @@ static const struct saying {
     {SEED, "<td class=\"n\" data-v=\"\">–</td>", SAID},
     {SEED, "Only seed 5.", SAID},
     /* names of the database are text wherever they stand, and nothing is loaded from anywhere */
-    {ALL, "<script>", 1}, /* the page's own */
+    {ALL, "<script nonce=\"", 1}, /* the page's own */
     {ALL, "<script>alert", 0},
     {ALL, "onload=x `touch harm` %s %d \\'", 0},
     {ALL, "\x01", 0},
