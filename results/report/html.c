@@ -5,63 +5,28 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <utf8proc.h>
 
 #include "core/alloc.h"
-
-/* Control characters, and those that turn the writing direction of what follows. */
-static bool is_unwanted(utf8proc_int32_t code)
-{
-    return code < 0x20 || (code >= 0x7f && code < 0xa0) || (code >= 0x202a && code <= 0x202e) ||
-           (code >= 0x2066 && code <= 0x2069);
-}
-
-static void escape_character(struct text *html, const char *bytes, size_t size, utf8proc_int32_t code)
-{
-    switch (code) {
-    case '&':
-        text_add(html, "&amp;");
-        break;
-    case '<':
-        text_add(html, "&lt;");
-        break;
-    case '>':
-        text_add(html, "&gt;");
-        break;
-    case '"':
-        text_add(html, "&quot;");
-        break;
-    case '\'':
-        text_add(html, "&#39;");
-        break;
-    case '\t':
-    case '\n':
-        text_add(html, " ");
-        break;
-    default:
-        if (is_unwanted(code))
-            text_add(html, "\xef\xbf\xbd");
-        else
-            text_add_bytes(html, bytes, size);
-    }
-}
+#include "core/characters.h"
 
 /* breaking: a line may end behind a part of a name such as merge.every. */
 static void escape(struct text *html, const char *string, bool breaking)
 {
-    for (size_t left = strlen(string); left > 0;) {
-        utf8proc_int32_t code;
-        utf8proc_ssize_t size = utf8proc_iterate((const utf8proc_uint8_t *)string, (utf8proc_ssize_t)left, &code);
-        if (size <= 0) {
-            size = 1;
-            code = 0x7f; /* is shown as a replacement */
-        }
-        escape_character(html, string, (size_t)size, code);
-        if (breaking && (code == '.' || code == '_'))
+    static const char marks[] = "&<>\"'";
+    static const char *const entities[] = {"&amp;", "&lt;", "&gt;", "&quot;", "&#39;"};
+    struct text visible = {0};
+    text_add_visible(&visible, string);
+    for (size_t i = 0; i < visible.size; i++) {
+        char character = visible.data[i];
+        const char *mark = strchr(marks, character);
+        if (mark != NULL)
+            text_add(html, "%s", entities[mark - marks]);
+        else
+            text_add_bytes(html, &character, 1);
+        if (breaking && (character == '.' || character == '_'))
             text_add(html, "<wbr>");
-        string += size;
-        left -= (size_t)size;
     }
+    text_free(&visible);
 }
 
 void html_escape(struct text *html, const char *string)

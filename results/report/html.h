@@ -15,7 +15,8 @@
 
 enum { HTML_LEVELS = 9 }; /* shades of a heat map, classes h0 to h8 of style.css */
 
-/* Appends string as text of an element or a quoted attribute: valid UTF-8, no control characters. */
+/* Appends string as text of an element or a quoted attribute: control characters and invalid bytes are shown
+ * as text_add_visible shows them. */
 void html_escape(struct text *html, const char *string);
 
 /* The same between pieces of markup. */
