@@ -1,6 +1,7 @@
 #include "results/report/part.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "results/query/internal.h"
@@ -83,6 +84,22 @@ static status read_frames(const struct part *part, const bool **framed, struct e
     return result;
 }
 
+/* A column has the decimals of the line "draw" where no line is for it, and what stands out of the line "best". */
+static void set_columns(const struct part *part, struct table *table)
+{
+    const char *number = strpbrk(part_says(part, ON_DRAW), "0123456789"), *best = part_says(part, ON_BEST);
+    bool *has_text = report_take(part->call->report, table->columns, sizeof *has_text);
+    for (size_t i = 0; i < table->count; i++)
+        has_text[i % table->columns] |= table->cell[i].kind == CELL_TEXT;
+    for (size_t i = 0; i < table->columns; i++) {
+        struct table_column *column = &table->column[i];
+        if (number != NULL && column->decimals == DECIMALS_ALL && !has_text[i])
+            column->decimals = atoi(number);
+        if (best != NULL && i > 0)
+            column->best = strcmp(best, "lowest") == 0 ? BEST_LOWEST : BEST_HIGHEST;
+    }
+}
+
 static const char *caption_of(const struct part *part)
 {
     const char *caption = part_says(part, ON_CAPTION), *framed = part_says(part, ON_FRAMED);
@@ -101,11 +118,9 @@ static status write_table(const struct part *part, bool with_files, struct error
                                .high = range.high,
                                .wrapped = part_has_word(part, "wrapped"),
                                .with_files = with_files && part->call->report->request->figures};
-    const char *best = part_says(part, ON_BEST);
     TRY(read_frames(part, &shown.framed, error));
     status result = lay_out(part, part->question->wide_value, &table, error);
-    for (size_t column = 1; best != NULL && column < table.columns; column++)
-        table.column[column].best = strcmp(best, "lowest") == 0 ? BEST_LOWEST : BEST_HIGHEST;
+    set_columns(part, &table);
     if (result == OK)
         html_table(part->call->page, &shown);
     table_free(&table);

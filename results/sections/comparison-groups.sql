@@ -1,5 +1,5 @@
 -- section: 25
--- draw: table wrapped
+-- draw: table wrapped 2
 -- name: groups
 -- details: Means of each group
 -- caption: Percent, over finished seeds, with standard deviation and 95% interval (Student).{cut}
@@ -7,10 +7,6 @@
 -- column: grp hidden
 -- column: context optional
 -- column: dataset optional
--- column: mean 2
--- column: sd 2
--- column: low 2
--- column: high 2
 WITH
 -- include: compared
 SELECT grp, number AS context, "by", compared_groups.name AS name, metric.name AS metric, dataset.name AS dataset, n AS seeds,

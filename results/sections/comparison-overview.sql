@@ -1,12 +1,9 @@
 -- section: 21
--- draw: table wrapped
+-- draw: table wrapped 2
 -- name: overview
 -- caption: In how many contexts one is above the other; supported: with p ≤ 0.05 after Holm's correction.
 -- wide: by other
 -- column: place hidden
--- column: difference 2
--- column: least 2
--- column: most 2
 WITH
 -- include: compared
 SELECT overview.place AS place, baseline, compared AS "by", other, metric.name AS metric, contexts, difference, least, most, above,

@@ -10,7 +10,6 @@
 -- value: accuracy, %
 -- range: 0 100
 -- wide: column value
--- column: * 1
 WITH sets AS ( -- of a configuration all its runs (turn -1), and some by themselves
     SELECT number, -1 AS turn, run FROM drawn
     UNION ALL

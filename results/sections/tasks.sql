@@ -1,10 +1,9 @@
 -- section: 30 Tasks Metrics on each task
--- draw: table
+-- draw: table 1
 -- choice: Metric
 -- name: tasks-{metric}
 -- caption: {choice}: {formula}. Percent, means over finished seeds.{cut}
 -- wide: name value
--- column: * 1
 -- best: {best}
 -- range: {low} {high}
 WITH observed AS ( -- task 4096: the mean over tasks
