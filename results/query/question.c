@@ -113,7 +113,8 @@ static status read_column(const struct head *head, char *value, struct error *er
     column->about.title = NULL;
     for (char *word; (word = next_word(&value)) != NULL;)
         if (!take_word(column, word))
-            return damaged(head, "once, hidden, optional, left, right, highest, lowest or a number of decimals", word, error);
+            return damaged(head, "once, hidden, optional, left, right, highest, lowest or a number of decimals", word,
+                           error);
     return OK;
 }
 

@@ -285,8 +285,7 @@ static status read_legend(struct builder *b, struct error *error)
     status result =
         report_ask(b->report, "SELECT colour, legend FROM configurations WHERE colour IS NOT NULL", &table, error);
     for (size_t row = 0; row < table_rows(&table); row++)
-        b->legend[table_cell_at(&table, row, 0)->integer] =
-            report_copy(b->report, table_cell_at(&table, row, 1)->text);
+        b->legend[table_cell_at(&table, row, 0)->integer] = report_copy(b->report, table_cell_at(&table, row, 1)->text);
     table_free(&table);
     return result;
 }
