@@ -61,9 +61,8 @@ struct comparison_request {
 /* The rows are in the store's connection until its next comparison. */
 struct comparison {
     struct store *store;
-    char *by;                /* "policy" */
-    size_t contexts, groups; /* that are shown */
-    size_t rows_most;        /* of a part; 0: all */
+    char *by; /* "policy" */
+    size_t contexts, groups;
 };
 
 /* The caller frees with comparison_free, before the store is closed. ERROR_ARGUMENT for an unknown metric, key or
@@ -71,10 +70,6 @@ struct comparison {
 status compare_runs(struct store *store, const struct comparison_request *request, struct comparison *comparison,
                     struct error *error);
 void comparison_free(struct comparison *comparison);
-
-/* From now on, parts have the groups of contexts with one of these groups' first runs; contexts count from 1. The
- * overview is empty unless all are shown. */
-status comparison_show(struct comparison *comparison, const int64_t *runs, size_t count, struct error *error);
 
 enum comparison_part {
     COMPARE_CONTEXTS, /* their numbers, from 1, and names */

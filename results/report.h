@@ -23,13 +23,11 @@
 struct report_request {
     struct query_filter filter;
     const char *folder;
-    const char *const *by; /* what is compared, as in comparison_request */
-    size_t by_count;       /* 0: nothing is compared */
-    size_t best;           /* configurations to draw for each sequence of tasks; 1 to REPORT_BEST */
-    bool figures;          /* files for papers too */
-    const char *questions; /* a folder of more sections, as results/sections/ has them; NULL: none */
-    /* As in comparison_request. */
-    bool (*incidental)(const char *key, const char *value);
+    const char *const *by;          /* what is compared, as in comparison_request */
+    size_t by_count;                /* 0: nothing is compared */
+    size_t best;                    /* configurations to draw for each sequence of tasks; 1 to REPORT_BEST */
+    bool figures;                   /* files for papers too */
+    const char *questions;          /* a folder of more sections, as results/sections/ has them; NULL: none */
     bool (*stopped)(void *context); /* whether to end with ERROR_STOPPED; NULL: never */
     void *context;
 };

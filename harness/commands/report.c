@@ -61,7 +61,6 @@ static status run(const struct command_call *call, struct error *error)
         .best = (size_t)options_integer(call->options, "best"),
         .figures = options_boolean(call->options, "figures"),
         .questions = options_text(call->options, "questions"),
-        .incidental = settings_incidental,
         .stopped = is_stopped,
         .context = (void *)call->stop,
     };

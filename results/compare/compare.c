@@ -185,8 +185,8 @@ static status forget(struct store *store, struct error *error)
     status result = query_sql(store,
                               "SELECT coalesce(group_concat('DROP ' || type || ' temp.' || name, ';'), '') "
                               "FROM temp.sqlite_master WHERE name LIKE 'answer\\_%' ESCAPE '\\' OR name IN ('request', "
-                              "'only_group', 'note', 'on_board', 'compared', 'configuration', 'told', 'dimension', "
-                              "'named', 'apart', 'dataset', 'measured', 'observed', 'metric', 'words', 'looked', "
+                              "'only_group', 'note', 'compared', 'configuration', 'told', 'dimension', "
+                              "'named_by', 'apart', 'dataset', 'measured', 'observed', 'metric', 'words', 'looked', "
                               "'bounds', 'imaged', 'discordance', 'shown', 'left_out', 'varied', 'context', 'sample', "
                               "'has', 'planned', 'two', 'difference', 'tested', 'pair', 'overview', 'both', "
                               "'both_seed', 'lacking')",
@@ -199,7 +199,7 @@ static status forget(struct store *store, struct error *error)
 static status work(const struct compare *c, struct error *error)
 {
     struct text by = {0};
-    int64_t configurations;
+    int64_t configurations, contexts;
     for (size_t i = 0; i < c->request->by_count; i++)
         text_add(&by, "%s%s", i ? ", " : "", c->request->by[i]);
     c->result->by = by.data;
@@ -229,7 +229,12 @@ static status work(const struct compare *c, struct error *error)
         TRY(run_stage(c, "images-answer.sql", error));
     }
     TRY(run_stage(c, "parts.sql", error));
-    return comparison_show(c->result, NULL, 0, error);
+    TRY(database_execute(c->store->database, "INSERT INTO shown SELECT grp, context, context, name FROM configuration",
+                         error));
+    TRY(database_integer(c->store->database, "SELECT max(context) FROM shown", &contexts, error));
+    c->result->contexts = (size_t)contexts;
+    c->result->groups = (size_t)configurations;
+    return OK;
 }
 
 status compare_runs(struct store *store, const struct comparison_request *request, struct comparison *comparison,
@@ -246,27 +251,6 @@ status compare_runs(struct store *store, const struct comparison_request *reques
     if (result != OK)
         comparison_free(comparison);
     return result;
-}
-
-status comparison_show(struct comparison *comparison, const int64_t *runs, size_t count, struct error *error)
-{
-    struct store *store = comparison->store;
-    int64_t contexts = 0, groups = 0;
-    TRY(database_execute(store->database, "DELETE FROM shown; DELETE FROM on_board", error));
-    for (size_t i = 0; i < count; i++)
-        TRY(database_run(store->database, "INSERT OR IGNORE INTO on_board VALUES (?1)", VALUES(value_integer(runs[i])),
-                         error));
-    TRY(database_run(
-        store->database,
-        "INSERT INTO shown SELECT grp, context, dense_rank() OVER (ORDER BY context), name FROM "
-        "configuration AS c WHERE ?1 OR EXISTS (SELECT 1 FROM configuration AS earlier JOIN on_board USING "
-        "(run) WHERE earlier.context = c.context AND earlier.grp <= c.grp)",
-        VALUES(value_integer(runs == NULL)), error));
-    TRY(database_integer(store->database, "SELECT coalesce(max(number), 0) FROM shown", &contexts, error));
-    TRY(database_integer(store->database, "SELECT count(*) FROM shown", &groups, error));
-    comparison->contexts = (size_t)contexts;
-    comparison->groups = (size_t)groups;
-    return OK;
 }
 
 void comparison_free(struct comparison *comparison)

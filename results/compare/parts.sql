@@ -1,4 +1,4 @@
--- The answer, as views over what comparison_show chose (compare.h).
+-- The answer, as views (compare.h).
 CREATE TEMP VIEW answer_contexts AS
 SELECT DISTINCT number AS context, context.name AS settings
 FROM context
@@ -60,7 +60,6 @@ CREATE TEMP VIEW answer_overview AS
 SELECT baseline, other, name AS metric, contexts, difference, least, most, above, supported_above, below, supported_below
 FROM overview
 JOIN metric ON metric.place = metric
-WHERE (SELECT count(*) FROM shown) = (SELECT count(*) FROM configuration)
 ORDER BY overview.place;
 
 CREATE TEMP VIEW answer_notes AS SELECT note FROM note ORDER BY place;

@@ -2,4 +2,3 @@ CREATE TEMP TABLE request (status TEXT, only_dataset TEXT, detect REAL, draw_see
                            feasible INTEGER);
 CREATE TEMP TABLE only_group (name TEXT);
 CREATE TEMP TABLE note (place INTEGER PRIMARY KEY, note TEXT);
-CREATE TEMP TABLE on_board (run INTEGER PRIMARY KEY); -- whose groups are shown

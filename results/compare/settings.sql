@@ -1,5 +1,5 @@
 -- After the settings are told. `dimension`: what words of --by stand for, suite keys (*: all), and the first one's section.
-CREATE TEMP VIEW named AS
+CREATE TEMP VIEW named_by AS
 SELECT coalesce(dimension.key, asked.key) AS key,
        iif(name IS NULL, substr(asked.key, 1, instr(asked.key, '.') - 1), section) AS section
 FROM asked
@@ -10,13 +10,13 @@ LEFT JOIN dimension ON name = asked.key;
 UPDATE told
 SET idle = NOT content AND (value IS NULL OR is_incidental(key, value)),
     by = key <> 'test images' AND EXISTS (
-        SELECT 1 FROM named
-        WHERE named.key IN ('*', told.key) OR told.key = 'prompts' AND named.key GLOB '*.template'),
+        SELECT 1 FROM named_by
+        WHERE named_by.key IN ('*', told.key) OR told.key = 'prompts' AND named_by.key GLOB '*.template'),
     own = EXISTS (
-        SELECT 1 FROM named
-        WHERE named.section = told.section
-              OR named.key = 'method.name' AND told.section IN ('adapter', 'combine', 'merge', 'selector', 'tasks', 'training')
-              OR named.key = 'merge.policy' AND told.section = 'combine');
+        SELECT 1 FROM named_by
+        WHERE named_by.section = told.section
+              OR named_by.key = 'method.name' AND told.section IN ('adapter', 'combine', 'merge', 'selector', 'tasks', 'training')
+              OR named_by.key = 'merge.policy' AND told.section = 'combine');
 
 -- Each configuration has each key.
 INSERT OR IGNORE INTO told (configuration, key, value, idle, by, own)

@@ -106,8 +106,7 @@ status compare_table(const struct comparison *comparison, enum comparison_part p
     struct view view = {.comparison = comparison, .blocks = part == COMPARE_GROUPS, .table = table};
     struct statement *rows;
     bool row = true;
-    snprintf(sql, sizeof sql, "SELECT * FROM answer_%s LIMIT %lld", views[part],
-             comparison->rows_most ? (long long)comparison->rows_most : -1);
+    snprintf(sql, sizeof sql, "SELECT * FROM answer_%s", views[part]);
     TRY(statement_ask(&rows, comparison->store->database, sql, NO_VALUES, error));
     status result = add_columns(&view, rows, error);
     while (result == OK && (result = statement_step(rows, &row, error)) == OK && row)

@@ -92,6 +92,8 @@ static bool take_word(struct question_column *column, const char *word)
         column->hidden = true;
     else if (strcmp(word, "of-dataset") == 0)
         column->of_dataset = true;
+    else if (strcmp(word, "optional") == 0)
+        column->optional = true;
     else if (strcmp(word, "left") == 0)
         column->about.align = ALIGN_LEFT;
     else if (strcmp(word, "right") == 0)
@@ -105,14 +107,16 @@ static bool take_word(struct question_column *column, const char *word)
     return true;
 }
 
-static status read_column(const struct reader *reader, char *value, struct error *error)
+/* Names, separated by commas, or one within quotes; then words. */
+static status read_columns(const struct reader *reader, char *value, struct error *error)
 {
     struct question *q = reader->question;
+    const char *separator = value[strspn(value, " \t")] == '"' ? "" : ",";
     size_t first = q->columns;
     char *names = next_word(&value);
     if (names == NULL)
         return damaged(reader, "the name of a column", "", error);
-    for (const char *name; (name = strsep(&names, ",")) != NULL; q->columns++) {
+    for (const char *name; (name = strsep(&names, separator)) != NULL; q->columns++) {
         GROW(q->column, q->columns);
         q->column[q->columns] = (struct question_column){.name = xstrdup(name), .about = *question_usual_column(name)};
         q->column[q->columns].about.title = NULL;
@@ -120,8 +124,9 @@ static status read_column(const struct reader *reader, char *value, struct error
     for (char *word; (word = next_word(&value)) != NULL;)
         for (size_t i = first; i < q->columns; i++)
             if (!take_word(&q->column[i], word))
-                return damaged(reader, "once, hidden, of-dataset, left, right, highest, lowest or a number of decimals",
-                               word, error);
+                return damaged(
+                    reader, "once, hidden, of-dataset, optional, left, right, highest, lowest or a number of decimals",
+                    word, error);
     return OK;
 }
 
@@ -151,7 +156,7 @@ static status read_key(const struct reader *reader, char *line, struct error *er
     if (strcmp(line, "title") == 0)
         return set(reader, &q->title, value, error);
     if (strcmp(line, "column") == 0)
-        return read_column(reader, value, error);
+        return read_columns(reader, value, error);
     if (strcmp(line, "expect") == 0) {
         q->expects_none = strcmp(value, "no rows") == 0;
         return q->expects_none ? OK : damaged(reader, "no rows", value, error);

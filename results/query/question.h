@@ -4,7 +4,8 @@
  *     -- title: accuracy on each task after each task, a row per trained task      (none: it only answers for others)
  *     -- column: run,seed once            columns and how they are shown, any number of such lines:
  *                                         once (per block, for people), hidden, of-dataset (hidden unless one is
- *                                         asked for), left, right, highest or lowest (stands out), a number: decimals
+ *                                         asked for), optional (left out of a page where it is empty), left, right,
+ *                                         highest or lowest (stands out), a number: decimals
  *     -- column: * right 1                columns that come out of rows (wide)
  *     -- block: run                       a new block where this column changes
  *     -- wide: title value                neighbouring rows that differ in these two columns alone are one row
@@ -34,7 +35,7 @@
 struct question_column {
     char *name;
     struct table_column about; /* title NULL: the column's own */
-    bool hidden, of_dataset;
+    bool hidden, of_dataset, optional;
 };
 
 /* Lines of the head that are for a report's page. */

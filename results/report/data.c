@@ -1,9 +1,10 @@
 #include "results/report/data.h"
 
-#include <stdarg.h>
-#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "core/alloc.h"
+#include "core/array.h"
 #include "core/embedded.h"
 #include "results/metrics.h"
 #include "results/query/internal.h"
@@ -12,30 +13,25 @@
 
 EMBEDDED_FILES(report_scripts);
 
-enum { BOARDS_MOST = 4, SETTINGS_MOST = 2000 /* configurations whose settings are read */ };
+enum { BOARDS_MOST = 4 };
 
 /* --- Memory --- */
 
 void *report_take(struct report *report, size_t count, size_t size)
 {
-    void *taken = arena_take_zeroed(&report->arena, array_size(count, size));
-    report->failed |= taken == NULL;
-    return taken;
+    GROW(report->memory, report->taken);
+    return report->memory[report->taken++] = xcalloc(count, size);
 }
 
 const char *report_format(struct report *report, const char *format, ...)
 {
-    va_list arguments, again;
+    struct text text = {0};
+    va_list arguments;
     va_start(arguments, format);
-    va_copy(again, arguments);
-    int length = vsnprintf(NULL, 0, format, arguments);
-    char *string = length < 0 ? NULL : report_take(report, (size_t)length + 1, 1);
-    if (string != NULL)
-        vsnprintf(string, (size_t)length + 1, format, again);
-    va_end(again);
+    text_add_list(&text, format, arguments);
     va_end(arguments);
-    report->failed |= string == NULL;
-    return string != NULL ? string : "";
+    GROW(report->memory, report->taken);
+    return report->memory[report->taken++] = text.data;
 }
 
 const char *report_copy(struct report *report, const char *string)
@@ -43,10 +39,18 @@ const char *report_copy(struct report *report, const char *string)
     return report_format(report, "%s", string);
 }
 
-status report_check(const struct report *report, struct error *error)
+void report_release(struct report *report, size_t taken)
 {
-    return report->failed ? error_set(error, ERROR_MEMORY, "%s: out of memory for a report", store_path(report->store))
-                          : OK;
+    while (report->taken > taken)
+        free(report->memory[--report->taken]);
+}
+
+void report_free(struct report *report)
+{
+    contents_end(&report->contents);
+    comparison_free(&report->comparison);
+    report_release(report, 0);
+    free(report->memory);
 }
 
 status report_stopped(const struct report *report, struct error *error)
@@ -57,9 +61,14 @@ status report_stopped(const struct report *report, struct error *error)
     return error_set(error, ERROR_STOPPED, "stopped; nothing was written to %s", request->folder);
 }
 
-/* --- Reading --- */
+/* --- All boards --- */
 
-status report_script(struct report *report, const char *name, struct error *error)
+status report_ask(struct report *report, const char *sql, struct table *rows, struct error *error)
+{
+    return query_rows(report->store, sql, &report->request->filter, rows, error);
+}
+
+static status run_script(struct report *report, const char *name, struct error *error)
 {
     const struct embedded_file *file = report_scripts;
     while (strcmp(file->name, name) != 0)
@@ -67,25 +76,89 @@ status report_script(struct report *report, const char *name, struct error *erro
     return database_execute(report->store->database, (const char *)file->data, error);
 }
 
-static bool is_incidental(const struct report *report, const char *key, const char *value)
+static status load_metric_names(struct database *database, struct error *error)
 {
-    bool (*incidental)(const char *, const char *) = report->request->incidental;
-    return incidental != NULL && !contents_has_key(key) && incidental(key, value);
+    size_t count;
+    const struct metric *metrics = metric_list(&count);
+    TRY(database_execute(
+        database, "CREATE TEMP TABLE metric_names (place INTEGER PRIMARY KEY, metric, title, formula, source, best)",
+        error));
+    for (const struct metric *metric = metrics; metric < metrics + count; metric++)
+        TRY(database_run(database, "INSERT INTO temp.metric_names VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+                         VALUES(value_integer(metric - metrics), value_text(metric->name), value_text(metric->title),
+                                value_text(metric->formula), value_text(metric->source),
+                                value_text(metric->lower_is_better ? "lowest" : "highest")),
+                         error));
+    return OK;
 }
 
-/* The settings and contents of a run. */
-static status add_settings(struct report *report, int64_t run, const char *hash, struct statement *insert,
-                           struct error *error)
+/* The comparison of mtil compare. */
+static status compare(struct report *report, struct error *error)
 {
+    static const char *const metrics[] = {"transfer", "average", "last"};
+    const struct report_request *request = report->request;
+    int64_t complete;
+    TRY(database_integer(report->store->database,
+                         "SELECT EXISTS (SELECT 1 FROM page_members WHERE finished AND last IS NOT NULL)", &complete,
+                         error));
+    if (request->by_count == 0 || !complete)
+        return OK;
+    report->compared = (struct comparison_request){.filter = request->filter,
+                                                   .by = request->by,
+                                                   .by_count = request->by_count,
+                                                   .metrics = metrics,
+                                                   .metric_count = sizeof metrics / sizeof *metrics};
+    return compare_runs(report->store, &report->compared, &report->comparison, error);
+}
+
+status report_load(struct report *report, struct error *error)
+{
+    struct database *database = report->store->database;
+    const struct {
+        const char *sql;
+        int64_t *number;
+    } numbers[] = {
+        {"SELECT count(*) FROM page_members", &report->runs},
+        {"SELECT total(finished) FROM page_members", &report->finished},
+        {"SELECT count(DISTINCT hash) FROM page_members", &report->configurations},
+        {"SELECT max(board) FROM page_configurations", &report->boards},
+    };
+    contents_begin(&report->contents, report->store);
+    TRY(query_choose(report->store, &report->request->filter, error));
+    TRY(run_script(report, "page.sql", error));
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        TRY(database_integer(database, numbers[i].sql, numbers[i].number, error));
+    if (report->boards > BOARDS_MOST) {
+        report->boards_left_out = report->boards - BOARDS_MOST;
+        report->boards = BOARDS_MOST;
+    }
+    TRY(load_metric_names(database, error));
+    TRY(compare(report, error));
+    return database_execute(database, "SAVEPOINT board", error);
+}
+
+/* --- A board --- */
+
+struct settings_reader {
+    struct report *report;
+    struct statement *insert;
+};
+
+/* The settings and contents of a configuration. */
+static status add_settings(void *context, struct statement *row, struct error *error)
+{
+    const struct settings_reader *reader = context;
     struct setting_values values;
-    status result = setting_values_read(&values, report->store, run, error);
-    NEXT(result, contents_add(&report->contents, run, &values, error));
+    struct value number = value_integer(statement_integer(row, 0));
+    int64_t run = statement_integer(row, 1);
+    status result = setting_values_read(&values, reader->report->store, run, error);
+    NEXT(result, contents_add(&reader->report->contents, run, &values, error));
     for (size_t i = 0; result == OK && i < values.count; i++) {
         const struct setting_value *one = &values.value[i];
-        result = statement_run(insert,
-                               VALUES(value_text(hash), value_text(one->key), value_text(one->value),
-                                      value_integer(is_incidental(report, one->key, one->value))),
-                               error);
+        result = statement_run(
+            reader->insert,
+            VALUES(number, value_text(one->key), value_text(one->value), value_integer(contents_has_key(one->key))),
+            error);
     }
     setting_values_free(&values);
     return result;
@@ -93,132 +166,38 @@ static status add_settings(struct report *report, int64_t run, const char *hash,
 
 static status load_settings(struct report *report, struct error *error)
 {
-    struct statement *read, *insert;
+    struct settings_reader reader = {.report = report};
     struct database *database = report->store->database;
-    TRY(statement_open(&read, database,
-                       "SELECT run, hash FROM temp.page_configurations WHERE board <= ?1 ORDER BY number LIMIT ?2",
-                       error));
-    status result = statement_open(&insert, database, "INSERT INTO temp.page_settings VALUES (?1, ?2, ?3, ?4)", error);
-    if (result != OK)
-        insert = NULL;
-    NEXT(result, statement_bind(read, VALUES(value_integer(BOARDS_MOST), value_integer(SETTINGS_MOST)), error));
-    for (bool row; result == OK && (result = statement_step(read, &row, error)) == OK && row;)
-        result = add_settings(report, statement_integer(read, 0), statement_text(read, 1), insert, error);
-    statement_close(insert);
-    statement_close(read);
+    TRY(statement_open(&reader.insert, database,
+                       "INSERT INTO differing VALUES (?1, ?2, ?3, NOT ?4 AND is_incidental(?2, ?3))", error));
+    status result = database_each(database, "SELECT number, run FROM configurations ORDER BY number LIMIT 2000", NULL,
+                                  0, add_settings, &reader, error);
+    statement_close(reader.insert);
     return result;
 }
 
-static status load_metric_names(struct report *report, struct error *error)
-{
-    size_t count;
-    const struct metric *metrics = metric_list(&count);
-    TRY(database_execute(
-        report->store->database,
-        "DROP TABLE IF EXISTS temp.metric_names; CREATE TEMP TABLE metric_names (place INTEGER PRIMARY "
-        "KEY, metric, title, formula, source, best)",
-        error));
-    for (size_t i = 0; i < count; i++)
-        TRY(database_run(report->store->database, "INSERT INTO temp.metric_names VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
-                         VALUES(value_integer((int64_t)i), value_text(metrics[i].name), value_text(metrics[i].title),
-                                value_text(metrics[i].formula), value_text(metrics[i].source),
-                                value_text(metrics[i].lower_is_better ? "lowest" : "highest")),
-                         error));
-    return OK;
-}
-
-static status count(struct report *report, const char *sql, int64_t *number, struct error *error)
-{
-    return database_integer(report->store->database, sql, number, error);
-}
-
-status report_load(struct report *report, struct error *error)
-{
-    int64_t complete;
-    TRY(query_choose(report->store, &report->request->filter, error));
-    TRY(report_script(report, "configurations.sql", error));
-    TRY(count(report, "SELECT count(*) FROM temp.page_members", &report->runs, error));
-    TRY(count(report, "SELECT coalesce(sum(finished), 0) FROM temp.page_members", &report->finished, error));
-    TRY(count(report, "SELECT count(DISTINCT hash) FROM temp.page_members", &report->configurations, error));
-    TRY(count(report, "SELECT coalesce(max(board), 0) FROM temp.page_configurations", &report->boards, error));
-    TRY(count(report, "SELECT EXISTS (SELECT 1 FROM temp.page_members WHERE finished AND last IS NOT NULL)", &complete,
-              error));
-    report->complete = complete != 0;
-    if (report->boards > BOARDS_MOST) {
-        report->boards_left_out = report->boards - BOARDS_MOST;
-        report->boards = BOARDS_MOST;
-    }
-    TRY(load_settings(report, error));
-    return load_metric_names(report, error);
-}
-
-/* --- Boards --- */
-
-static status take_asked(struct report *report, int64_t number, struct error *error)
+static status take_request(struct report *report, int64_t number, struct error *error)
 {
     const struct report_request *request = report->request;
-    TRY(database_execute(report->store->database,
-                         "DROP TABLE IF EXISTS temp.page_board; CREATE TEMP TABLE page_board (board, dataset); "
-                         "CREATE TEMP TABLE IF NOT EXISTS asked (place INTEGER PRIMARY KEY, key TEXT); "
-                         "DELETE FROM temp.asked",
+    struct database *database = report->store->database;
+    TRY(database_execute(database, "CREATE TEMP TABLE page (board, dataset, best, compared); DELETE FROM asked",
                          error));
     for (size_t i = 0; i < request->by_count; i++)
         if (strchr(request->by[i], '.') != NULL) /* others, such as "policy", are part of a configuration's label */
-            TRY(database_run(report->store->database, "INSERT INTO temp.asked (key) VALUES (?1)",
-                             VALUES(value_text(request->by[i])), error));
-    return database_run(report->store->database, "INSERT INTO temp.page_board VALUES (?1, ?2)",
-                        VALUES(value_integer(number), value_text(request->filter.dataset)), error);
+            TRY(database_run(database, "INSERT INTO asked (key) VALUES (?1)", VALUES(value_text(request->by[i])),
+                             error));
+    return database_run(database, "INSERT INTO page VALUES (?1, ?2, ?3, ?4)",
+                        VALUES(value_integer(number), value_text(request->filter.dataset),
+                               value_integer((int64_t)request->best), value_text(report->comparison.by)),
+                        error);
 }
 
-/* Rows of one column of numbers and one of texts. */
-static status read_rows(struct report *report, const char *sql, struct table *table, struct error *error)
+status report_board(struct report *report, int64_t number, struct error *error)
 {
-    return query_rows(report->store, sql, &report->request->filter, table, error);
-}
-
-static status read_title(struct report *report, struct board *board, struct error *error)
-{
-    struct table table = {0};
-    status result =
-        read_rows(report,
-                  "SELECT count(*) || iif(count(*) = 1, ' task: ', ' tasks: ') || group_concat(name, ', ') FILTER "
-                  "(WHERE task < 3) || iif(count(*) > 3, ', …', '') FROM board",
-                  &table, error);
-    board->title = result == OK ? report_copy(report, table_cell_at(&table, 0, 0)->text) : "";
-    table_free(&table);
-    return result;
-}
-
-static status read_legend(struct report *report, struct board *board, struct error *error)
-{
-    struct table table = {0};
-    status result =
-        read_rows(report, "SELECT colour, legend FROM configurations WHERE colour IS NOT NULL", &table, error);
-    for (size_t row = 0; result == OK && row < table_rows(&table); row++)
-        board->legend[table_cell_at(&table, row, 0)->integer] =
-            report_copy(report, table_cell_at(&table, row, 1)->text);
-    table_free(&table);
-    return result;
-}
-
-static status read_runs(struct report *report, struct board *board, struct error *error)
-{
-    struct table table = {0};
-    status result = read_rows(report, "SELECT run FROM members", &table, error);
-    board->run = report_take(report, table_rows(&table) + 1, sizeof *board->run);
-    for (size_t row = 0; result == OK && board->run != NULL && row < table_rows(&table); row++)
-        board->run[board->runs++] = table_cell_at(&table, row, 0)->integer;
-    table_free(&table);
-    return result;
-}
-
-status report_board(struct report *report, int64_t number, struct board *board, struct error *error)
-{
-    *board = (struct board){.number = number};
-    TRY(take_asked(report, number, error));
-    TRY(report_script(report, "board.sql", error));
-    TRY(read_title(report, board, error));
-    TRY(read_legend(report, board, error));
-    TRY(read_runs(report, board, error));
-    return report_check(report, error);
+    struct database *database = report->store->database;
+    TRY(database_execute(database, "ROLLBACK TO board", error));
+    TRY(take_request(report, number, error));
+    TRY(run_script(report, "board.sql", error));
+    TRY(load_settings(report, error));
+    return run_script(report, "labels.sql", error);
 }

@@ -15,11 +15,14 @@
 
 enum { HTML_LEVELS = 9 }; /* shades of a heat map, classes h0 to h8 of style.css */
 
-/* Appends string as text of an element or a quoted attribute: valid UTF-8, no control characters. */
+/* Appends string as text of an element or a quoted attribute: control characters and invalid bytes are shown
+ * as text_add_visible shows them. */
 void html_escape(struct text *html, const char *string);
 
-void html_heading(struct text *html, int level, const char *id, const char *title);
-void html_paragraph(struct text *html, const char *class, const char *text); /* text is escaped */
+/* The same between pieces of markup. */
+void html_element(struct text *html, const char *before, const char *string, const char *behind);
+
+void html_heading(struct text *html, int level, const char *id, const char *title); /* title is escaped */
 
 /* A number as people read it, "−1.2", in the given decimals; "–" for NAN. */
 void html_number(struct text *html, double value, int decimals);
@@ -31,16 +34,14 @@ void html_files(struct text *html, const char *stem);
 int html_level(double value, double low, double high);
 
 struct html_table {
-    const struct table *table;
-    const char *name;    /* of the CSV file, without .csv */
-    const char *caption; /* NULL: none */
-    bool heat;           /* cells of numbers are shaded */
-    double low, high;    /* values of the first and the last shade */
-    bool wrapped;        /* long text is wrapped */
-    size_t heads;        /* columns at the left that do not scroll and are not shaded */
-    size_t foot;         /* rows at the end that are not sorted */
-    const char *files;   /* stem of its files for papers; NULL: none */
-    const bool *framed;  /* [rows, columns], cells with a frame; NULL: none */
+    const struct table *table; /* its first column does not scroll and is not shaded */
+    const char *name;          /* of the CSV file, without .csv, and of its files for papers */
+    const char *caption;       /* NULL: none */
+    bool heat;                 /* cells of numbers are shaded */
+    double low, high;          /* values of the first and the last shade */
+    bool wrapped;              /* long text is wrapped */
+    bool with_files;           /* there are files for papers */
+    const bool *framed;        /* [rows, columns], cells with a frame; NULL: none */
 };
 void html_table(struct text *html, const struct html_table *shown);
 

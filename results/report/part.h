@@ -1,12 +1,24 @@
-/* A part of a section: the answer of one question of results/sections/, as tables and figures.
+/* A part of a section: the answer of one question of results/sections/, as tables, figures and texts.
  *
  *     TRY(part_write(call, question, error));                  // appends to call->page; nothing where there is no answer
  */
 #ifndef MTIL_RESULTS_REPORT_PART_H
 #define MTIL_RESULTS_REPORT_PART_H
 
+#include "core/text.h"
 #include "results/query/question.h"
-#include "results/report/section.h"
+#include "results/report/data.h"
+#include "results/report/figure.h"
+#include "results/table.h"
+
+struct section_call {
+    struct report *report;
+    const char *prefix; /* of names and ids: "" or "board2-" */
+    struct text *page;
+};
+
+/* "board2-matrix": a name for a table or a figure's files. */
+const char *section_name(const struct section_call *call, const char *what);
 
 /* Rows [first, end) of an answer, which one drawing shows. */
 struct part {

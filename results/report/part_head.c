@@ -112,6 +112,11 @@ bool part_is_column(const struct part *part, const char *name)
     return is;
 }
 
+const char *section_name(const struct section_call *call, const char *what)
+{
+    return report_format(call->report, "%s%s", call->prefix, what);
+}
+
 const char *part_name(const struct part *part)
 {
     const char *name = part_says(part, ON_NAME);

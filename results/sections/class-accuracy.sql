@@ -1,11 +1,8 @@
 -- section: 120 Confusion Accuracy on each class, and what it is taken for
--- draw: table wrapped
+-- draw: table wrapped 1
 -- name: class-accuracy
 -- details: Accuracy on each of {classes} classes
 -- caption: Percent of the test images of each class, {of}.
--- column: zero-shot 1
--- column: "right after its task" 1
--- column: "at the end" 1
 WITH
 -- include: recognised
 , tested AS (

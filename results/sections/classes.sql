@@ -1,11 +1,9 @@
 -- section: 80 Classes Which classes which expert serves
--- draw: table
+-- draw: table 1
 -- name: served
 -- caption: {of}: effective number of experts, of {most}, that the test images choose in the last test, all of them and those of
 -- caption: one class (exp of the entropy, for classes of its mean). The same number twice: the choice does not
 -- caption: depend on the class. Images without a router are left out.
--- column: "experts of all images" 1
--- column: "of one class" 1
 WITH
 -- include: served
 , of_classes AS (

@@ -1,9 +1,7 @@
 -- section: 150 Time Time and memory
--- draw: table
+-- draw: table 1
 -- caption: Per run, means over seeds; memory: the greatest of them, of the process on a processor and of the device on a GPU.
 -- caption: Runs side by side slow one another down.{cut}
--- column: "time, s" 1
--- column: "per iteration, ms" 1
 -- column: "images per second" 0
 -- column: "peak memory, MiB" 0
 SELECT label AS configuration, phase, avg(seconds) AS "time, s", avg(1000 * seconds_per_iteration) AS "per iteration, ms",

@@ -1,9 +1,8 @@
 -- section: 101
--- draw: table wrapped
+-- draw: table wrapped 1
 -- name: events
 -- details: Numbers per encoder and task
 -- caption: Per run, means over seeds. A single event is told by mtil query events.
--- column: * right 1
 -- wide: title count
 WITH
 -- include: events

@@ -9,7 +9,6 @@
 -- y: block
 -- value: effective experts
 -- range: 1 {experts}
--- column: * right 1
 -- wide: column value
 WITH blocks AS MATERIALIZED (
     SELECT number, encoder, block, max(expert) + 1 AS experts

@@ -8,7 +8,6 @@
 -- y: block
 -- value: frozen experts
 -- range: 0 {experts}
--- column: * right 1
 -- wide: column value
 WITH
 -- include: frozen

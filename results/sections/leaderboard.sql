@@ -1,14 +1,11 @@
 -- section: 10 Leaderboard Leaderboard
--- draw: table
+-- draw: table 1
 -- caption: Percent, means over finished seeds; bold: the best of a column. ±: half the width of the 95% interval of the mean to its
 -- caption: left (Student), – where one seed has none. Gain: Last less zero-shot CLIP's accuracy.{cut}
 -- wide: key value
 -- column: Transfer 1 highest
--- column: "Transfer ±" 1
 -- column: Average 1 highest
--- column: "Average ±" 1
 -- column: Last 1 highest
--- column: "Last ±" 1
 -- column: Forgetting 1 lowest
 -- column: Gain 1 highest
 SELECT label AS configuration, asked.key AS key, differing.value AS value, configurations.finished AS seeds,

@@ -1,19 +1,10 @@
 -- section: 111
--- draw: table wrapped
+-- draw: table wrapped 2
 -- name: merges
 -- caption: r: correlation of a run's mean use with its Transfer over the runs of the configuration, r next: of the use in the
 -- caption: next task, with Fisher's 95% intervals, which fewer than four runs do not have. Each merge: mtil query merges.
--- column: "use (1: an even share)" 2
 -- column: "merged experts never chosen, %" 1
--- column: "use in the next task" 2
--- column: "distance to sources" 2
 -- column: "Transfer, %" 1
--- column: "r" 2
--- column: "r from" 2
--- column: "r to" 2
--- column: "r next" 2
--- column: "r next from" 2
--- column: "r next to" 2
 WITH
 -- include: merges
 , pairs AS (

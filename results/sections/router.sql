@@ -10,7 +10,6 @@
 -- value: share, %
 -- range: 0 100
 -- wide: column value
--- column: * 1
 WITH parts AS (
     SELECT run, number AS part FROM drawn
 ),

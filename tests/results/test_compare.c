@@ -160,12 +160,6 @@ static void ask(struct fixture *f, char *line)
         read_parts(f);
 }
 
-static void show(struct fixture *f, const char *run)
-{
-    assert_ok(comparison_show(&f->comparison, (const int64_t[]){atoll(run)}, 1, &error));
-    read_parts(f);
-}
-
 /* ROW column=number…: each to a part in 10^9; n/a: an empty cell. */
 static void check_numbers(const struct table *table, char *line)
 {
@@ -219,8 +213,6 @@ static void obey(struct fixture *f, char *line)
         add(f, rest);
     } else if (strcmp(line, "ask") == 0) {
         ask(f, rest);
-    } else if (strcmp(line, "show") == 0) {
-        show(f, rest);
     } else if (strcmp(line, "refused") == 0) {
         if (!strstr(f->error.message, rest))
             fail_msg("expected \"%s\", found \"%s\"", rest, f->error.message);

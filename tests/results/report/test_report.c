@@ -1,4 +1,4 @@
-/* A report's folder: there completely or not at all, and nobody else's. */
+/* A report's folder: there completely or not at all, and nobody else's; figures for papers; sections of one's own. */
 #include "tests/results/check.h"
 
 #include <stdio.h>
@@ -12,155 +12,110 @@
 #include "tests/results/report/sample_report.h"
 #include "tests/results/sample.h"
 
-struct fixture {
-    char *database, *folder, *path;
-    struct store *store;
-};
+static char *database;
+static struct store *store;
 
 static int create(void **state)
 {
-    struct fixture *fixture = calloc(1, sizeof *fixture);
-    fixture->database = sample_path("results.sqlite");
-    fixture->folder = sample_path("report");
-    fixture->path = strdup(getenv("PATH"));
-    assert_ok(store_open(&fixture->store, fixture->database, STORE_WRITE, &error));
-    assert_ok(sample_report_write(fixture->store, &error));
-    *state = fixture;
+    (void)state;
+    database = sample_path("results.sqlite");
+    assert_ok(store_open(&store, database, STORE_WRITE, &error));
+    assert_ok(sample_report_write(store, &error));
+    assert_ok(sample_report_write_single(store, &error));
     return 0;
 }
 
 static int destroy(void **state)
 {
-    struct fixture *fixture = *state;
-    setenv("PATH", fixture->path, 1);
-    store_close(fixture->store);
-    sample_remove(fixture->database);
-    sample_remove(fixture->folder);
-    free(fixture->path);
-    free(fixture);
+    (void)state;
+    store_close(store);
+    sample_remove(database);
     return 0;
 }
 
-static struct report_request request_of(const struct fixture *fixture)
-{
-    return (struct report_request){.folder = fixture->folder, .filter = {.suite = "mini"}, .best = 2};
-}
+/* --- The folder --- */
 
-/* A file or folder beside or in the report's; the caller frees. */
-static char *beside(const struct fixture *fixture, const char *name)
-{
-    char *path =
-        path_format("%.*s%s", (int)(strrchr(fixture->folder, '/') + 1 - fixture->folder), fixture->folder, name);
-    assert_non_null(path);
-    return path;
-}
+#define REPORT "<!DOCTYPE html>\n" REPORT_MARK "\n"
+#define FOLDER "a folder" /* in place of a file's text */
+#define LINK "a link"
 
-static bool is_there(const struct fixture *fixture, const char *name)
-{
-    char *path = beside(fixture, name);
-    bool there = access(path, F_OK) == 0;
-    free(path);
-    return there;
-}
+struct file {
+    const char *name, *text;
+};
 
-static void put(const struct fixture *fixture, const char *name, const char *text)
+static void put(const char *place, const struct file *file)
 {
-    char *path = beside(fixture, name);
-    assert_ok(file_write(path, text, strlen(text), &error));
+    char *path = path_format("%s/%s", place, file->name);
+    if (strcmp(file->text, FOLDER) == 0)
+        assert_ok(directory_create(path, &error));
+    else if (strcmp(file->text, LINK) == 0)
+        assert_int_equal(symlink("elsewhere", path), 0);
+    else
+        assert_ok(file_write(path, file->text, strlen(file->text), &error));
     free(path);
 }
 
-static void make_folder(const struct fixture *fixture, const char *name)
-{
-    char *path = beside(fixture, name);
-    assert_ok(directory_create(path, &error));
-    free(path);
-}
-
-/* Nothing was left beside the report but what is expected: so many names. */
-static void expect_names(const struct fixture *fixture, const char *folder, size_t expected)
+static size_t names_in(const char *place, const char *folder)
 {
     struct directory names;
-    char *path = beside(fixture, folder);
+    char *path = path_format("%s/%s", place, folder);
     assert_ok(directory_list(&names, path, &error));
-    assert_int_equal(names.count, expected);
+    size_t count = names.count;
     directory_free(&names);
     free(path);
+    return count;
 }
 
-static void write_report(const struct fixture *fixture, const struct report_request *request)
+static status write_report(const char *place, const char *folder, struct report_request request, struct error *error)
 {
     struct report_outcome outcome;
-    assert_ok(report_write(fixture->store, request, &outcome, &error));
+    char *path = path_format("%s/%s", place, folder);
+    request.folder = *folder != 0 ? path : "";
+    request.best = request.best != 0 ? request.best : 2;
+    status result = report_write(store, &request, &outcome, error);
+    free(path);
+    return result;
 }
 
-static void refuse_report(const struct fixture *fixture, const char *words)
-{
-    struct report_request request = request_of(fixture);
-    struct report_outcome outcome;
-    assert_fails(report_write(fixture->store, &request, &outcome, &error), ERROR_ARGUMENT, words);
-}
-
-static void a_report_replaces_a_report(void **state)
-{
-    struct fixture *fixture = *state;
-    struct report_request request = request_of(fixture);
-    write_report(fixture, &request);
-    assert_true(is_there(fixture, "report/index.html"));
-    assert_false(is_there(fixture, "report/figures"));
-    make_folder(fixture, "report/figures");
-    put(fixture, "report/figures/old.svg", "<svg/>");
-    write_report(fixture, &request);
-    assert_false(is_there(fixture, "report/figures"));
-    expect_names(fixture, "report", 1);
-    expect_names(fixture, "", 1);
-}
-
-static void an_empty_folder_and_a_new_one_will_do(void **state)
-{
-    struct fixture *fixture = *state;
-    struct report_request request = request_of(fixture);
-    make_folder(fixture, "report");
-    write_report(fixture, &request);
-    char *deep = beside(fixture, "a/b/c//");
-    request.folder = deep;
-    write_report(fixture, &request);
-    assert_true(is_there(fixture, "a/b/c/index.html"));
-    expect_names(fixture, "a/b", 1);
-    free(deep);
-}
-
+/* Only a report is replaced, and nothing is left beside it. */
 static void what_is_no_report_is_left_alone(void **state)
 {
-    struct fixture *fixture = *state;
-    make_folder(fixture, "report");
-    put(fixture, "report/notes.txt", "mine");
-    refuse_report(fixture, "found a folder with \"notes.txt\" in it");
-    put(fixture, "report/index.html", "<!DOCTYPE html>\n" REPORT_MARK "\n");
-    refuse_report(fixture, "notes.txt");
-    assert_true(is_there(fixture, "report/notes.txt"));
-    char *notes = beside(fixture, "report/notes.txt");
-    assert_int_equal(unlink(notes), 0);
-    free(notes);
-    put(fixture, "report/index.html", "<!DOCTYPE html>\n<title>Somebody else's</title>\n");
-    refuse_report(fixture, "another page");
-    expect_names(fixture, "", 1);
-}
-
-static void a_file_or_link_is_no_folder(void **state)
-{
-    struct fixture *fixture = *state;
-    put(fixture, "report", "a file");
-    refuse_report(fixture, "found a file");
-    char *target = beside(fixture, "report");
-    assert_int_equal(unlink(target), 0);
-    assert_int_equal(symlink("elsewhere", target), 0);
-    refuse_report(fixture, "found a link");
-    free(target);
-    struct report_request request = request_of(fixture);
-    struct report_outcome outcome;
-    request.folder = "";
-    assert_fails(report_write(fixture->store, &request, &outcome, &error), ERROR_ARGUMENT, "is empty");
+    (void)state;
+    static const struct {
+        struct file files[3];
+        const char *folder, *refused; /* NULL: written */
+    } cases[] = {
+        {{{0}}, "report", NULL},
+        {{{"report", FOLDER}}, "report", NULL},
+        {{{"report", FOLDER}}, "report//", NULL},
+        {{{"report", FOLDER}, {"report/index.html", REPORT}}, "report", NULL},
+        {{{"report", FOLDER}, {"report/index.html", REPORT}, {"report/figures", FOLDER}}, "report", NULL},
+        {{{"report", FOLDER}, {"report/notes.txt", "mine"}}, "report", "found a folder with \"notes.txt\" in it"},
+        {{{"report", FOLDER}, {"report/index.html", REPORT}, {"report/notes.txt", "mine"}}, "report", "notes.txt"},
+        {{{"report", FOLDER}, {"report/index.html", "<title>Somebody else's</title>\n"}}, "report", "another page"},
+        {{{"report", "a file"}}, "report", "found a file"},
+        {{{"report", LINK}}, "report", "found a link"},
+        {{{0}}, "", "is empty"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char *marker = sample_path("marker"), *place = path_parent(marker);
+        size_t files = 0;
+        while (files < 3 && cases[i].files[files].name != NULL)
+            put(place, &cases[i].files[files++]);
+        struct report_request request = {.filter = {.suite = "mini"}};
+        if (cases[i].refused != NULL) {
+            assert_fails(write_report(place, cases[i].folder, request, &error), ERROR_ARGUMENT, cases[i].refused);
+            assert_int_equal(names_in(place, ""), files > 0);
+            if (files > 1)
+                assert_int_equal(names_in(place, "report"), files - 1);
+        } else {
+            assert_ok(write_report(place, cases[i].folder, request, &error));
+            assert_int_equal(names_in(place, ""), 1);
+            assert_int_equal(names_in(place, "report"), 1); /* the page; figures of before are gone */
+        }
+        free(place);
+        sample_remove(marker);
+    }
 }
 
 static bool stop_at_once(void *context)
@@ -169,74 +124,125 @@ static bool stop_at_once(void *context)
     return true;
 }
 
-static void a_stop_leaves_the_old_report(void **state)
+static void what_cannot_be_written_leaves_the_old_report(void **state)
 {
-    struct fixture *fixture = *state;
-    struct report_request request = request_of(fixture);
-    struct report_outcome outcome;
-    write_report(fixture, &request);
+    (void)state;
+    char *marker = sample_path("marker"), *place = path_parent(marker);
     struct stat before, after;
-    assert_int_equal(stat(fixture->folder, &before), 0);
-    request.stopped = stop_at_once;
-    assert_fails(report_write(fixture->store, &request, &outcome, &error), ERROR_STOPPED, "nothing was written");
-    assert_int_equal(stat(fixture->folder, &after), 0);
+    assert_ok(write_report(place, "report", (struct report_request){.filter = {.suite = "mini"}}, &error));
+    char *report = path_format("%s/report", place);
+    assert_int_equal(stat(report, &before), 0);
+    assert_fails(write_report(place, "report", (struct report_request){.stopped = stop_at_once}, &error), ERROR_STOPPED,
+                 "nothing was written");
+    assert_fails(write_report(place, "report", (struct report_request){.filter = {.policy = "most_usd"}}, &error),
+                 ERROR_ARGUMENT, "most_used");
+    assert_int_equal(stat(report, &after), 0);
     assert_true(before.st_ino == after.st_ino);
-    expect_names(fixture, "", 1);
+    assert_int_equal(names_in(place, ""), 1);
+    free(report);
+    free(place);
+    sample_remove(marker);
 }
 
-static void an_unknown_name_writes_nothing(void **state)
+/* --- Sections of one's own --- */
+
+#define DRAWN                                                                                                          \
+    "-- section: 65 Blocks Merges by block\n-- title: Merges of {%s}\n-- draw: %s\n"                                   \
+    "SELECT 'blocks' AS what, legend AS series, colour, block AS x, count(*) AS y FROM drawn "                         \
+    "JOIN expert_events USING (run) GROUP BY number, block ORDER BY number, block\n"
+
+static void a_section_is_a_file(void **state)
 {
-    struct fixture *fixture = *state;
-    struct report_request request = request_of(fixture);
-    struct report_outcome outcome;
-    request.filter.policy = "most_usd";
-    assert_fails(report_write(fixture->store, &request, &outcome, &error), ERROR_ARGUMENT, "most_used");
-    expect_names(fixture, "", 0);
+    (void)state;
+    static const struct {
+        const char *column, *draw, *expected; /* on the page, or why not */
+        status result;
+    } cases[] = {
+        {"what", "line points", "id=\"blocks\">\n<p class=\"title\">Merges of blocks</p>", OK},
+        {"wat", "line", "question blocks: Merges of {wat}: unknown column \"wat\" (did you mean \"what\"?)",
+         ERROR_ARGUMENT},
+        {"what", "heat", "draw: heat needs a column value", ERROR_ARGUMENT},
+        {"what", "line pionts", "found \"pionts\"", ERROR_ARGUMENT},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char *file = sample_path("blocks.sql"), *place = path_parent(file), *page, sql[600];
+        struct report_request request = {.filter = {.suite = "mini"}, .questions = place};
+        struct bytes html;
+        assert_ok(
+            file_write(file, sql, (size_t)snprintf(sql, sizeof sql, DRAWN, cases[i].column, cases[i].draw), &error));
+        if (cases[i].result == OK) {
+            assert_ok(write_report(place, "report", request, &error));
+            page = path_format("%s/report/index.html", place);
+            assert_ok(file_read(page, FILE_LIMIT, &html, &error));
+            assert_non_null(strstr((const char *)html.data, cases[i].expected));
+            bytes_free(&html);
+            free(page);
+        } else {
+            assert_fails(write_report(place, "report", request, &error), cases[i].result, cases[i].expected);
+        }
+        free(place);
+        sample_remove(file);
+    }
 }
 
-static void a_database_without_runs_makes_a_page(void **state)
+/* --- Figures --- */
+
+static void expect_picture(const char *path)
 {
-    struct fixture *fixture = *state;
-    struct store *empty;
-    struct bytes page;
-    struct report_request request = {.folder = fixture->folder, .best = REPORT_BEST, .figures = true};
-    struct report_outcome outcome;
-    char *database = beside(fixture, "empty.sqlite"), *path = beside(fixture, "report/index.html");
-    assert_ok(store_open(&empty, database, STORE_WRITE, &error));
-    assert_ok(report_write(empty, &request, &outcome, &error));
-    assert_ok(file_read(path, FILE_LIMIT, &page, &error));
-    assert_non_null(strstr((char *)page.data, "There is no run to report on."));
-    assert_int_equal(outcome.runs + outcome.figures, 0);
-    bytes_free(&page);
-    store_close(empty);
-    free(database);
-    free(path);
+    const char *end = strrchr(path, '.');
+    struct bytes bytes;
+    assert_ok(file_read(path, FILE_LIMIT, &bytes, &error));
+    assert_true(bytes.size > 0);
+    if (strcmp(end, ".png") == 0) {
+        assert_memory_equal(bytes.data, "\x89PNG", 4);
+        assert_memory_equal(bytes.data + 37, "pHYs\0\0\x2e\x23\0\0\x2e\x23\1", 13); /* 11,811 to the metre */
+    }
+    if (strcmp(end, ".pdf") == 0)
+        assert_memory_equal(bytes.data, "%PDF", 4);
+    bytes_free(&bytes);
 }
 
-/* A single task has no Transfer to be compared. */
-static void a_single_task_is_drawn(void **state)
+/* Every figure in two widths as SVG, PNG and PDF, its data and its caption; names that mean harm do none. A single task has
+ * no Transfer to be compared; where there is nothing to report on, nothing is drawn. */
+static void every_figure_is_drawn(void **state)
 {
+    (void)state;
     static const char *const by[] = {"policy"};
-    struct fixture *fixture = *state;
-    assert_ok(sample_report_write_single(fixture->store, &error));
-    write_report(fixture, &(struct report_request){.folder = fixture->folder,
-                                                   .filter = {.suite = "single"},
-                                                   .by = by,
-                                                   .by_count = 1,
-                                                   .best = REPORT_BEST,
-                                                   .figures = true});
-    assert_true(is_there(fixture, "report/figures/comparison.svg"));
+    static const struct {
+        struct query_filter filter;
+        size_t least;
+    } cases[] = {{{0}, 21}, {{.suite = "single"}, 5}, {{.since = "2100-01-01"}, 0}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char *marker = sample_path("marker"), *place = path_parent(marker), *folder = path_format("%s/report", place),
+             *figures = path_format("%s/figures", folder);
+        struct report_request request = {
+            .folder = folder, .filter = cases[i].filter, .by = by, .by_count = 1, .best = REPORT_BEST, .figures = true};
+        struct report_outcome outcome;
+        struct directory names;
+        assert_ok(report_write(store, &request, &outcome, &error));
+        assert_ok(directory_list(&names, figures, &error));
+        assert_true(outcome.figures >= cases[i].least && (cases[i].least > 0 || outcome.runs == 0));
+        assert_int_equal(names.count, 8 * outcome.figures); /* and no file "harm" */
+        for (size_t k = 0; k < names.count; k++) {
+            char *path = path_format("%s/%s", figures, names.names[k]);
+            expect_picture(path);
+            free(path);
+        }
+        directory_free(&names);
+        free(figures);
+        free(folder);
+        free(place);
+        sample_remove(marker);
+    }
 }
-
-#define WITH_FIXTURE(test) cmocka_unit_test_setup_teardown(test, create, destroy)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        WITH_FIXTURE(a_report_replaces_a_report),           WITH_FIXTURE(an_empty_folder_and_a_new_one_will_do),
-        WITH_FIXTURE(what_is_no_report_is_left_alone),      WITH_FIXTURE(a_file_or_link_is_no_folder),
-        WITH_FIXTURE(a_stop_leaves_the_old_report),         WITH_FIXTURE(an_unknown_name_writes_nothing),
-        WITH_FIXTURE(a_database_without_runs_makes_a_page), WITH_FIXTURE(a_single_task_is_drawn),
+        cmocka_unit_test(what_is_no_report_is_left_alone),
+        cmocka_unit_test(what_cannot_be_written_leaves_the_old_report),
+        cmocka_unit_test(a_section_is_a_file),
+        cmocka_unit_test(every_figure_is_drawn),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, create, destroy);
 }

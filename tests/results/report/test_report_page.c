@@ -1,13 +1,12 @@
 /* What a page says, read as text. */
 #include "tests/results/check.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "core/file.h"
 #include "results/report.h"
-#include "results/report/data.h"
+#include "results/report/html.h"
 #include "tests/results/report/sample_report.h"
 #include "tests/results/sample.h"
 
@@ -79,104 +78,152 @@ static int destroy(void **state)
     return 0;
 }
 
-static int count_of(const char *text, const char *part)
-{
-    int count = 0;
-    for (const char *at = text; (at = strstr(at, part)) != NULL; at++)
-        count++;
-    return count;
-}
-
 /* --- What pages say --- */
 
 enum { SAID = -1 /* at least once */ };
 
+#define CURVE(colour) "<path class=\"line c" #colour "\" d=\"M1 5H21\"/></svg>"
+
 static const struct saying {
     enum page page;
+    const char *within; /* from there to the end of the figure or table; "": the page */
     const char *part;
     int times;
 } sayings[] = {
-    {MINI, "<p class=\"facts\">11 runs, 11 finished; 3 configurations.", SAID},
-    {MINI, "Only suite mini.", SAID},
+    {MINI, "", "<p class=\"facts\">11 runs, 11 finished; 3 configurations.", SAID},
+    {MINI, "", "Only suite mini.", SAID},
     /* every configuration is called by what sets it apart, and no more; rows of a suite by their names */
-    {MINI, "<th scope=\"row\">most_used · merge.every=20</th>", SAID},
-    {MINI, "<th scope=\"row\">most_used · merge.every=50</th>", SAID},
-    {MINI, "<th scope=\"row\">none</th>", SAID},
-    {MINI, "<th scope=\"row\">merge.every</th><td>20</td><td>20</td><td>50</td>", SAID},
-    {NONE, "<th scope=\"row\">moe_adapters · none</th>", SAID},
-    {NONE, "section-differences", 0},
-    {ROWS, "<th scope=\"row\">Merging</th>", SAID},
-    {ROWS, "<th scope=\"row\">No merging</th>", SAID},
-    {ROWS, ">Merging</text>", SAID},
+    {MINI, "", "<th scope=\"row\">most_used · merge.every=20</th>", SAID},
+    {MINI, "", "<th scope=\"row\">most_used · merge.every=50</th>", SAID},
+    {MINI, "", "<th scope=\"row\">none</th>", SAID},
+    {MINI, "", "<th scope=\"row\">merge.every</th><td>20</td><td>20</td><td>50</td>", SAID},
+    {NONE, "", "<th scope=\"row\">moe_adapters · none</th>", SAID},
+    {NONE, "", "section-differences", 0},
+    {ROWS, "", "<th scope=\"row\">Merging</th>", SAID},
+    {ROWS, "", "<th scope=\"row\">No merging</th>", SAID},
+    {ROWS, "", ">Merging</text>", SAID},
     /* a quarter of a second and 64 images per iteration */
-    {MINI, "<td>train</td>", SAID},
-    {MINI, "<td class=\"n\" data-v=\"250\">250.0</td>", SAID},
-    {MINI, "<td class=\"n\" data-v=\"256\">256</td>", SAID},
-    {MINI, "<td class=\"n\" data-v=\"300\">300</td>", SAID},
-    {MINI, "Training loss over the time that each task was trained", SAID},
+    {MINI, "", "<td>train</td>", SAID},
+    {MINI, "", "<td class=\"n\" data-v=\"250\">250.0</td>", SAID},
+    {MINI, "", "<td class=\"n\" data-v=\"256\">256</td>", SAID},
+    {MINI, "", "<td class=\"n\" data-v=\"300\">300</td>", SAID},
+    {MINI, "", "Training loss over the time that each task was trained", SAID},
     /* each metric is a table, and one of settings has the configurations as rows */
-    {MINI, "data-name=\"tasks-transfer\"", 1},
-    {MINI, "data-name=\"tasks-forgetting\"", 1},
-    {MINI, "data-name=\"tasks-zero_shot\"", 1},
-    {MINI, "data-name=\"merge.every\">merge.<wbr>every</th>", SAID},
-    {MINI, "Lopez-Paz and Ranzato", SAID},
+    {MINI, "", "data-name=\"tasks-transfer\"", 1},
+    {MINI, "", "data-name=\"tasks-forgetting\"", 1},
+    {MINI, "", "data-name=\"tasks-zero_shot\"", 1},
+    {MINI, "", "data-name=\"merge.every\">merge.<wbr>every</th>", SAID},
+    {MINI, "", "Lopez-Paz and Ranzato", SAID},
     /* wrong images are taken for the next class */
-    {MINI, "what the images of each class were taken for", SAID},
-    {MINI, "<th scope=\"row\">apple</th>", SAID},
-    {MINI, "A row per class, by its number", SAID},
-    {MINI, "merged experts never chosen, %", SAID},
-    {MINI, "use in the next task</text>", SAID}, /* in the picture */
-    {MINI, "use in the next task</th>", SAID},
-    {MINI, "Which patches go to which expert", SAID},
-    {MINI, "id=\"patches-2-0\"", 0}, /* nothing is stored of the second task */
+    {MINI, "", "what the images of each class were taken for", SAID},
+    {MINI, "", "<th scope=\"row\">apple</th>", SAID},
+    {MINI, "", "A row per class, by its number", SAID},
+    {MINI, "", "merged experts never chosen, %", SAID},
+    {MINI, "", "use in the next task</text>", SAID}, /* in the picture */
+    {MINI, "", "use in the next task</th>", SAID},
+    {MINI, "", "Which patches go to which expert", SAID},
+    {MINI, "", "id=\"patches-2-0\"", 0}, /* nothing is stored of the second task */
+    /* in block 0 halves, of one rectangle per row; in block 1 a row per expert, the last of which share a colour */
+    {MINI, "id=\"patches-1-0\"", "Experts of patches of aircraft in block 0", SAID},
+    {MINI, "id=\"patches-1-0\"", "</svg>expert 2</span>", SAID},
+    {MINI, "id=\"patches-1-0\"", ">0  zebra 1.png</text>", SAID},
+    {MINI, "id=\"patches-1-0\"", "100  &lt;script&gt;", SAID},
+    {MINI, "id=\"patches-1-0\"", "class=\"m c0\" shape-rendering=\"crispEdges\" d=\"M0 20H130V52.5H0zM0 52.5H130V85H0z",
+     SAID},
+    {MINI, "id=\"patches-1-0\"", "class=\"m c1\" shape-rendering=\"crispEdges\" d=\"M130 20H260V52.5H130z", SAID},
+    {MINI, "id=\"patches-1-0\"", "class=\"m c2\"", 0},
+    {MINI, "id=\"patches-1-1\"", "</svg>the other 3 experts</span>", SAID},
+    {MINI, "id=\"patches-1-1\"", "class=\"m c5\" shape-rendering=\"crispEdges\" d=\"M0 182.5H260V215H0zM0 215H260",
+     SAID},
+    {MINI, "id=\"patches-1-1\"", "expert 5", 0},
+    /* images of a class choose 1, 2, 3 or 4 experts in the blocks, all of them together each of the 12 */
+    {MINI, "data-name=\"served\"",
+     ">image 0</th><td class=\"n\" data-v=\"11.990316084839357\">12.0</td><td class=\"n\" data-v=\"1\"", 1},
+    {MINI, "data-name=\"served\"", ">12.0</td><td class=\"n\" data-v=\"4\">4.0</td></tr>\n</tbody>", 1},
+    /* the policy without a balance loss has no curve; gates are three quarters of the shares */
+    {MINI, "id=\"balance\"", "Balance loss over the iterations of each task", SAID},
+    {MINI, "id=\"balance\"", "</svg>none", 0},
+    {MINI, "id=\"gates-1\"", "Mean gates of each class of aircraft", SAID},
+    {MINI, "id=\"gates-1\"", ">0.75</text>", SAID}, /* the end of the scale */
+    {MINI, "id=\"gates-tasks\"", "Mean gates of each task&#39;s images", SAID},
+    /* means over seeds, the best in bold, where two read the same both, with Student's intervals, which one seed has not; a
+     * column's digits are all there */
+    {MINI, "id=\"leaderboard\"", ">66.8 [66.3, 67.2]<", 1},
+    {MINI, "data-name=\"leaderboard\"", " data-v=\"66.76363636363637\"><b>66.8</b>", 1},
+    {MINI, "data-name=\"leaderboard\"", "<b>42.0</b>", 3},
+    {MINI, "data-name=\"leaderboard\"", ">55.7</b></td><td class=\"n\" data-v=\"0.07421121861258", 1},
+    {MINI, "data-name=\"leaderboard\"", "data-name=\"Last ±\">±</th>", 1},
+    {MINI, "data-name=\"matrix-1\"", "<td class=\"n h5 framed\"", SAID},
+    {SEED, "id=\"leaderboard\"", "[", 0},
+    {ALL, "id=\"board2-leaderboard\"", "none", 0},
+    /* a name has its colour beside others and alone; a second configuration of a policy leaves the colours of others alone */
+    {MINI, "id=\"loss\"", CURVE(0) "moe_adapters · none</span>", 1},
+    {NONE, "id=\"leaderboard\"", "<path class=\"m c0\"", SAID},
+    {MINI, "id=\"loss\"", CURVE(1) "moe_adapters · most_used · merge.every=20</span>", 1},
+    {MINI, "id=\"loss\"", CURVE(2) "moe_adapters · most_used · merge.every=50</span>", 1},
+    {COLOURS, "id=\"loss\"", CURVE(2) "moe_adapters · random</span>", 1},
+    {COLOURS, "id=\"loss\"", CURVE(4) "moe_adapters · coactivated · merge.every=20</span>", 1},
+    {COLOURS, "id=\"loss\"", CURVE(5) "moe_adapters · coactivated · merge.every=50</span>", 1},
+    {RANDOM, "id=\"leaderboard\"", "<path class=\"m c2\"", SAID},
     /* seed by seed "none" has its 6 images of 200 less on each task once learnt: 3 points of Last */
-    {MINI, "Differences by policy", SAID},
-    {MINI, "most_used − none", SAID},
-    {MINI, "Last: most_used is 3.00 points above none", SAID},
-    {MINI, "the others are compared with none", SAID},
-    {MINI, "<td class=\"n\" data-v=\"0.1875\">0.1875</td>", SAID}, /* 3 · 2/2⁵ */
-    {MINI, "they differ in merge.every", SAID},
-    {NONE, "section-comparison", 0},
-    {ALL, "Differences by policy", 1}, /* the other board has nothing to compare */
-    {ALL, "id=\"board1-section-comparison\"", 1},
-    {ALL, "id=\"board2-section-comparison\"", 0},
+    {MINI, "", "Differences by policy", SAID},
+    {MINI, "", "most_used − none", SAID},
+    {MINI, "", "Last: most_used is 3.00 points above none", SAID},
+    {MINI, "", "the others are compared with none", SAID},
+    {MINI, "", "<td class=\"n\" data-v=\"0.1875\">0.1875</td>", SAID}, /* 3 · 2/2⁵ */
+    {MINI, "", "they differ in merge.every", SAID},
+    {NONE, "", "section-comparison", 0},
+    {ALL, "", "Differences by policy", 1}, /* the other board has nothing to compare */
+    {ALL, "", "id=\"board1-section-comparison\"", 1},
+    {ALL, "", "id=\"board2-section-comparison\"", 0},
     /* other tasks stand apart */
-    {ALL, "<h1 id=\"board1-tasks\">11 tasks: aircraft, caltech101, cifar100, …</h1>", 1},
-    {ALL, "<h1 id=\"board2-tasks\">3 tasks: ", 1},
-    {ALL, "<a href=\"#board2-section-matrix\">Matrix</a>", 1},
+    {ALL, "", "<h1 id=\"board1-tasks\">11 tasks: aircraft, caltech101, cifar100, …</h1>", 1},
+    {ALL, "", "<h1 id=\"board2-tasks\">3 tasks: ", 1},
+    {ALL, "", "<a href=\"#board2-section-matrix\">Matrix</a>", 1},
     /* during a sweep what is not finished would be drawn as if it were worse */
-    {ALL, "1 configuration without a finished run is not drawn.", SAID},
-    {OTHER, "No run is finished yet.", SAID},
-    {OTHER, "1 seed, unfinished", SAID},
-    {OTHER, "<td>stopped</td>", SAID},
-    {OTHER, "is not drawn", 0},
-    {BEST, "Drawn is the configuration with the highest Last of 3.", SAID},
-    {BEST, "Accuracy on each task, %, after", 1},
-    {TWO, "Drawn are the 2 configurations with the highest Last of 3.", SAID},
-    {SEED, "<td class=\"n\" data-v=\"\">–</td>", SAID},
-    {SEED, "Only seed 5.", SAID},
+    {ALL, "", "1 configuration without a finished run is not drawn.", SAID},
+    {OTHER, "", "No run is finished yet.", SAID},
+    {OTHER, "", "1 seed, unfinished", SAID},
+    {OTHER, "", "<td>stopped</td>", SAID},
+    {OTHER, "", "is not drawn", 0},
+    {BEST, "", "Drawn is the configuration with the highest Last of 3.", SAID},
+    {BEST, "", "Accuracy on each task, %, after", 1},
+    {TWO, "", "Drawn are the 2 configurations with the highest Last of 3.", SAID},
+    {SEED, "", "<td class=\"n\" data-v=\"\">–</td>", SAID},
+    {SEED, "", "Only seed 5.", SAID},
     /* names of the database are text wherever they stand, and nothing is loaded from anywhere */
-    {ALL, "<script>", 1}, /* the page's own */
-    {ALL, "<script>alert", 0},
-    {ALL, "onload=x `touch harm` %s %d \\'", 0},
-    {ALL, "\x01", 0},
-    {ALL, "http:", 0},
-    {ALL, "https:", 0},
-    {ALL, "src=", 0},
-    {ALL, "@import", 0},
-    {ALL, "url(", 0},
-    {ALL, "&lt;script&gt;alert(1)&lt;/script&gt;&quot;&#39; onload=x", SAID},
-    {ALL, "default-src 'none'", 1},
-    {ALL, "</body>\n</html>\n", 1},
+    {ALL, "", "<script nonce=\"", 1}, /* the page's own */
+    {ALL, "", "<script>alert", 0},
+    {ALL, "", "onload=x `touch harm` %s %d \\'", 0},
+    {ALL, "", "\x01", 0},
+    {ALL, "", "http:", 0},
+    {ALL, "", "https:", 0},
+    {ALL, "", "src=", 0},
+    {ALL, "", "@import", 0},
+    {ALL, "", "url(", 0},
+    {ALL, "", "&lt;script&gt;alert(1)&lt;/script&gt;&quot;&#39; onload=x", SAID},
+    {ALL, "", "system(&#39;touch harm&#39;) # \\x01\\xff&amp;amp;", SAID},
+    {ALL, "", "default-src 'none'", 1},
+    {ALL, "", "</body>\n</html>\n", 1},
 };
+
+static int count_of(const char *text, const char *end, const char *part)
+{
+    int count = 0;
+    for (const char *at = text; (at = strstr(at, part)) != NULL && at < end; at++)
+        count++;
+    return count;
+}
 
 static void pages_say_what_is_there(void **state)
 {
     (void)state;
     for (const struct saying *saying = sayings; saying < sayings + sizeof sayings / sizeof *sayings; saying++) {
-        int times = count_of(pages[saying->page], saying->part);
-        if (saying->times == SAID ? times == 0 : times != saying->times)
-            fail_msg("page %d says %d times: %s", (int)saying->page, times, saying->part);
+        const char *page = pages[saying->page], *begin = strstr(page, saying->within),
+                   *end = *saying->within != 0 && begin != NULL ? strstr(begin, "</figure>") : page + strlen(page);
+        int times = begin != NULL ? count_of(begin, end, saying->part) : -1;
+        if (saying->times == SAID ? times <= 0 : times != saying->times)
+            fail_msg("page %d says %d times %s: %s", (int)saying->page, times, saying->within, saying->part);
     }
 }
 
@@ -187,158 +234,50 @@ static void every_section_is_there_and_linked(void **state)
         "leaderboard",    "comparison", "tasks",   "matrix",          "forgetting",  "frozen",
         "experts",        "classes",    "patches", "events",          "merges",      "router",
         "class-accuracy", "loss",       "costs",   "hyperparameters", "differences", "runs"};
+    const char *page = pages[MINI], *end = page + strlen(page);
     for (size_t i = 0; i < sizeof ids / sizeof *ids; i++) {
         char id[64], link[64];
         snprintf(id, sizeof id, "<h2 id=\"section-%s\">", ids[i]);
         snprintf(link, sizeof link, "<a href=\"#section-%s\">", ids[i]);
-        assert_int_equal(count_of(pages[MINI], id), 1);
-        assert_int_equal(count_of(pages[MINI], link), 1);
+        assert_int_equal(count_of(page, end, id), 1);
+        assert_int_equal(count_of(page, end, link), 1);
     }
 }
 
-/* --- Tables and figures --- */
+/* --- Texts and numbers --- */
 
-/* The part of a page from begin to end; the caller frees. */
-static char *part_of(enum page page, const char *begin, const char *end)
-{
-    const char *at = strstr(pages[page], begin), *last = at != NULL ? strstr(at, end) : NULL;
-    if (last == NULL)
-        fail_msg("page %d has no %s", (int)page, begin);
-    return strndup(at, (size_t)(last - at));
-}
-
-static char *figure_of(enum page page, const char *name)
-{
-    char id[64];
-    snprintf(id, sizeof id, "id=\"%s\">", name);
-    return part_of(page, id, "</figure>");
-}
-
-static void expect_in(const char *text, const char *part, bool there)
-{
-    if ((strstr(text, part) != NULL) != there)
-        fail_msg("%s %s in %s", part, there ? "is not" : "is", text);
-}
-
-/* Images of a class choose 1, 2, 3 or 4 experts in the blocks, all of them together each of the 12. */
-static void experts_of_classes_are_counted(void **state)
+static void nothing_of_a_text_is_markup(void **state)
 {
     (void)state;
-    char *table = part_of(MINI, "data-name=\"served\"", "</table>");
-    for (int block = 0; block < 4; block++) {
-        char name[64], one[32];
-        snprintf(name, sizeof name, "<th scope=\"row\">image %d</th>", block);
-        snprintf(one, sizeof one, ">%d.0</td></tr>", block + 1);
-        const char *row = strstr(table, name), *all = row != NULL ? strstr(row, ">12.0</td>") : NULL,
-                   *of_one = all != NULL ? strstr(all, one) : NULL;
-        assert_true(of_one != NULL && of_one < strstr(row, "</tr>"));
+    static const char *const texts[][2] = {
+        {"plain · text", "plain · text"},
+        {"<b a=\"1\" c='2'>&amp;", "&lt;b a=&quot;1&quot; c=&#39;2&#39;&gt;&amp;amp;"},
+        {"two\nlines\tand\x01 control\x7f", "two\\nlines\\tand\\x01 control\\x7f"},
+        {"\xff\xc3(\xed\xa0\x80", "\\xff\\xc3(\\xed\\xa0\\x80"},
+        {"turned\xe2\x80\xae", "turned\\u202e"}, /* the direction of writing */
+    };
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        struct text html = {0};
+        html_escape(&html, texts[i][0]);
+        assert_string_equal(html.data, texts[i][1]);
+        text_free(&html);
     }
-    free(table);
 }
 
-/* In block 0 halves, of one rectangle per row; in block 1 a row per expert, the last of which share a colour. */
-static void patches_have_the_colours_of_their_experts(void **state)
+static void numbers_are_for_people(void **state)
 {
     (void)state;
-    char *halves = figure_of(MINI, "patches-1-0"), *rows = figure_of(MINI, "patches-1-1");
-    expect_in(halves, "Experts of patches of aircraft in block 0", true);
-    expect_in(halves, "</svg>expert 2</span>", true);
-    expect_in(halves, "</svg>expert 7</span>", true);
-    expect_in(halves, ">0  zebra 1.png</text>", true);
-    expect_in(halves, "100  &lt;script&gt;", true);
-    expect_in(halves, "<path class=\"m c0\" shape-rendering=\"crispEdges\" d=\"M0 20H130V52.5H0zM0 52.5H130V85H0z",
-              true);
-    expect_in(halves, "<path class=\"m c1\" shape-rendering=\"crispEdges\" d=\"M130 20H260V52.5H130z", true);
-    expect_in(halves, "class=\"m c2\"", false);
-    expect_in(rows, "</svg>expert 4</span>", true);
-    expect_in(rows, "</svg>the other 3 experts</span>", true);
-    expect_in(rows, "<path class=\"m c5\" shape-rendering=\"crispEdges\" d=\"M0 182.5H260V215H0zM0 215H260", true);
-    expect_in(rows, "expert 5", false);
-    free(halves);
-    free(rows);
-}
-
-/* The policy without a balance loss has no curve; gates are three quarters of the shares. */
-static void balance_losses_and_gates_are_drawn(void **state)
-{
-    (void)state;
-    char *balance = figure_of(MINI, "balance"), *gates = figure_of(MINI, "gates-1"),
-         *tasks = figure_of(MINI, "gates-tasks");
-    expect_in(balance, "Balance loss over the iterations of each task", true);
-    expect_in(balance, "</svg>none", false); /* the legend */
-    expect_in(gates, "Mean gates of each class of aircraft", true);
-    expect_in(gates, ">0.75</text>", true); /* the end of the scale */
-    expect_in(tasks, "Mean gates of each task&#39;s images", true);
-    free(balance);
-    free(gates);
-    free(tasks);
-}
-
-static double last_of_seed(int64_t seed)
-{
-    double sum = 0;
-    for (int64_t task = 0; task < SAMPLE_REPORT_TASKS; task++)
-        sum += (double)sample_report_correct(seed, SAMPLE_REPORT_TASKS - 1, task);
-    return sum / 2 / SAMPLE_REPORT_TASKS;
-}
-
-/* Student's t of 4 degrees of freedom: 2.776445. */
-static void the_leaderboard_has_means_and_intervals(void **state)
-{
-    (void)state;
-    double mean = 0, squares = 0;
-    for (int64_t seed = 1; seed <= 5; seed++)
-        mean += last_of_seed(seed) / 5;
-    for (int64_t seed = 1; seed <= 5; seed++)
-        squares += pow(last_of_seed(seed) - mean, 2);
-    char cells[128];
-    snprintf(cells, sizeof cells, "[%.1f, %.1f]", mean - 2.776445 * sqrt(squares / 4 / 5),
-             mean + 2.776445 * sqrt(squares / 4 / 5));
-    expect_in(pages[MINI], cells, true);
-    snprintf(cells, sizeof cells, "<b>%.1f</b>", mean);
-    expect_in(pages[MINI], cells, true);
-    char *one = figure_of(SEED, "leaderboard"); /* one seed has no interval */
-    expect_in(one, "[", false);
-    free(one);
-    char *unfinished = figure_of(ALL, "board2-leaderboard");
-    expect_in(unfinished, "none", false);
-    free(unfinished);
-}
-
-/* --- Colours --- */
-
-/* The colour of a mark in a figure: that of the first whose title has the word. */
-static int colour_of(enum page page, const char *name, const char *word)
-{
-    char *figure = figure_of(page, name);
-    int colour = -1;
-    for (const char *at = figure; colour < 0 && (at = strstr(at, "<path class=\"m c")) != NULL;) {
-        const char *title = strstr(at, "<title>"), *end = strstr(at, "</title>"), *found = strstr(title, word);
-        if (found != NULL && found < end)
-            colour = at[strlen("<path class=\"m c")] - '0';
-        at = end;
+    static const struct {
+        double value;
+        int decimals;
+        const char *shown;
+    } numbers[] = {{-3.5, 1, "−3.5"}, {-0.01, 1, "0.0"}, {1e-4, DECIMALS_ALL, "0.0001"}};
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+        struct text html = {0};
+        html_number(&html, numbers[i].value, numbers[i].decimals);
+        assert_string_equal(html.data, numbers[i].shown);
+        text_free(&html);
     }
-    free(figure);
-    return colour;
-}
-
-static void expect_apart(enum page page, const char *figure, enum page alone, const char *name)
-{
-    int colour = colour_of(page, figure, name), first = colour_of(page, figure, "merge.every=20"),
-        second = colour_of(page, figure, "merge.every=50");
-    assert_true(colour >= 0 && first >= 0 && second >= 0);
-    assert_true(colour != first && colour != second && first != second);
-    assert_int_equal(colour, colour_of(alone, figure, name));
-}
-
-/* Beside others or alone; a second configuration of a policy leaves the colours of others alone. */
-static void a_name_has_one_colour(void **state)
-{
-    (void)state;
-    expect_apart(MINI, "leaderboard", NONE, "none");
-    expect_apart(MINI, "events", NONE, "none");
-    expect_apart(COLOURS, "leaderboard", RANDOM, "random");
-    assert_int_equal(colour_of(MINI, "leaderboard", "none"), 0);
 }
 
 int main(void)
@@ -346,11 +285,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(pages_say_what_is_there),
         cmocka_unit_test(every_section_is_there_and_linked),
-        cmocka_unit_test(experts_of_classes_are_counted),
-        cmocka_unit_test(patches_have_the_colours_of_their_experts),
-        cmocka_unit_test(balance_losses_and_gates_are_drawn),
-        cmocka_unit_test(the_leaderboard_has_means_and_intervals),
-        cmocka_unit_test(a_name_has_one_colour),
+        cmocka_unit_test(nothing_of_a_text_is_markup),
+        cmocka_unit_test(numbers_are_for_people),
     };
     return cmocka_run_group_tests(tests, create, destroy);
 }
