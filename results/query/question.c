@@ -107,19 +107,25 @@ static bool take_word(struct question_column *column, const char *word)
     return true;
 }
 
-/* Names, separated by commas, or one within quotes; then words. */
+/* Names, separated by commas, each in quotes if it has a blank or a comma; then words. */
 static status read_columns(const struct reader *reader, char *value, struct error *error)
 {
     struct question *q = reader->question;
-    const char *separator = value[strspn(value, " \t")] == '"' ? "" : ",";
     size_t first = q->columns;
-    char *names = next_word(&value);
-    if (names == NULL)
-        return damaged(reader, "the name of a column", "", error);
-    for (const char *name; (name = strsep(&names, separator)) != NULL; q->columns++) {
+    for (bool more = true; more;) {
+        char *name = value + strspn(value, " \t");
+        bool quoted = *name == '"';
+        name += quoted;
+        char *end = name + strcspn(name, quoted ? "\"" : " \t,");
+        if (end == name)
+            return damaged(reader, "the name of a column", "", error);
+        value = end + (quoted && *end != 0);
+        more = *value == ',';
+        value += *value != 0;
+        *end = 0;
         GROW(q->column, q->columns);
         q->column[q->columns] = (struct question_column){.name = xstrdup(name), .about = *question_usual_column(name)};
-        q->column[q->columns].about.title = NULL;
+        q->column[q->columns++].about.title = NULL;
     }
     for (char *word; (word = next_word(&value)) != NULL;)
         for (size_t i = first; i < q->columns; i++)

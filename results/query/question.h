@@ -2,7 +2,7 @@
  * program; a folder adds a reader's own.
  *
  *     -- title: accuracy on each task after each task, a row per trained task      (none: it only answers for others)
- *     -- column: run,seed once            columns and how they are shown, any number of such lines:
+ *     -- column: run,"data seed" once     columns and how they are shown, any number of such lines:
  *                                         once (per block, for people), hidden, of-dataset (hidden unless one is
  *                                         asked for), optional (left out of a page where it is empty), left, right,
  *                                         highest or lowest (stands out), a number: decimals

@@ -1,6 +1,6 @@
 -- column: own,number hidden
 -- column: * right 1 highest
--- column: "Avg ±,Last ±" right 1
+-- column: "Avg ±","Last ±" right 1
 -- wide: title value
 
 -- The table of class-incremental papers: Avg and Last of all classes seen, means over seeds of finished runs. A single

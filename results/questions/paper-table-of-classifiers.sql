@@ -1,6 +1,6 @@
 -- column: suite,dataset once
 -- column: sheet hidden
--- column: "trained_parameters,accuracy ±,pairs,difference,difference ±" 2
+-- column: trained_parameters,"accuracy ±",pairs,difference,"difference ±" 2
 -- column: accuracy 2 highest
 -- block: sheet
 
