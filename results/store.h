@@ -61,15 +61,14 @@ const char *store_path(const struct store *store); /* borrowed until close */
 status store_check(struct store *store, struct error *error);
 
 /* Rows are kept in memory from here on, until store_commit writes them in one short transaction: hours may lie between
- * the two, and other processes write the same file meanwhile. An error in a row is reported when the row is written. A failed store_commit keeps the rows in memory and leaves none in the
- * file; it also fails when the file, its lock file or rows of the run were removed meanwhile. */
+ * the two, and other processes write the same file meanwhile. An error in a row is reported when the row is written. A
+ * failed store_commit keeps the rows in memory and leaves none in the file; it also fails when the file, its lock file or
+ * rows of the run were removed meanwhile. */
 void store_begin(struct store *store);
 status store_commit(struct store *store, struct error *error); /* harmless without store_begin, like the next one */
 void store_rollback(struct store *store);                      /* forgets the rows */
 
 enum run_status { RUN_RUNNING, RUN_STOPPED, RUN_FINISHED, RUN_FAILED };
-
-const char *run_status_name(enum run_status standing); /* "running", "stopped", "finished", "failed" */
 
 /* Something that a run is computed from: a file, or the images of a split. */
 struct input_row {
@@ -177,7 +176,7 @@ status store_digest_rows(struct store *store, int64_t run, int64_t task, int64_t
                          struct error *error);
 
 /* Adds a row to a table of schema.sql, which says what its columns are; those that are not named are null. Not to be named:
- * `run`, numbers that count rows, `started` and `position`. Strings and bytes are borrowed for the call.
+ * `run`, numbers that count rows, `started` and `position`. Values are borrowed for the call; names are string literals.
  *
  * ERROR_ARGUMENT for a row with the key of an existing one, but: an artifact replaces it, a similarity is left out, and a
  * task, its classes and its labels, which a resumed run describes again, have to be the same. */

@@ -16,7 +16,6 @@
 #include "results/query.h"
 #include "results/query/question.h"
 #include "results/store/database.h"
-#include "results/store/schema.h"
 #include "tests/results/sample.h"
 
 static int create(void **state)
