@@ -197,7 +197,7 @@ status store_read_record(struct store *store, int64_t run, struct run_record *re
     struct statement *row;
     *record = (struct run_record){0};
     TRY(database_row(store->database,
-                     "SELECT suite_text, message, (SELECT total(seconds) FROM timings WHERE timings.run = runs.run), "
+                     "SELECT suite_text, (SELECT total(seconds) FROM timings WHERE timings.run = runs.run), "
                      "(SELECT coalesce(max(peak_bytes), 0) FROM timings WHERE timings.run = runs.run), "
                      "(SELECT value FROM settings WHERE settings.run = runs.run AND key = 'run.threads') "
                      "FROM runs WHERE run = ?1",
@@ -205,10 +205,9 @@ status store_read_record(struct store *store, int64_t run, struct run_record *re
     if (!row)
         return refuse_missing_run(store, run, error);
     *record = (struct run_record){.suite_text = xstrdup(statement_text(row, 0)),
-                                  .message = statement_string(row, 1),
-                                  .seconds = statement_value(row, 2).real,
-                                  .peak_bytes = statement_integer(row, 3),
-                                  .threads = statement_integer(row, 4)};
+                                  .seconds = statement_value(row, 1).real,
+                                  .peak_bytes = statement_integer(row, 2),
+                                  .threads = statement_integer(row, 3)};
     statement_close(row);
     return OK;
 }
@@ -216,6 +215,5 @@ status store_read_record(struct store *store, int64_t run, struct run_record *re
 void run_record_free(struct run_record *record)
 {
     free(record->suite_text);
-    free(record->message);
     *record = (struct run_record){0};
 }

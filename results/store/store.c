@@ -224,16 +224,3 @@ const char *store_path(const struct store *store)
 {
     return database_path(store->database);
 }
-
-static status take_check(void *store, struct statement *row, struct error *error)
-{
-    const char *answer = statement_text(row, 0);
-    return strcmp(answer, "ok") == 0
-               ? OK
-               : error_set(error, ERROR_FORMAT, "%s: the database is damaged: %s", store_path(store), answer);
-}
-
-status store_check(struct store *store, struct error *error)
-{
-    return database_each(store->database, "PRAGMA integrity_check(1)", NO_VALUES, take_check, store, error);
-}

@@ -124,7 +124,7 @@ static void what_a_run_wrote_is_read_back(void **state)
     assert_ok(store_read_record(store, run, &record, &error));
     assert_true(record.seconds == 2.5 * 2 * SAMPLE_TASKS && record.peak_bytes == 0);
     assert_string_equal(record.suite_text, sample_description(3).suite_text);
-    assert_string_equal(record.message, "the disk burnt");
+    assert_int_equal(ask(store, "SELECT count(*) FROM runs WHERE message = 'the disk burnt'"), 1);
     run_record_free(&record);
     assert_int_equal(ask(store, "SELECT count(*) FROM settings WHERE typeof(value) = type"), 3);
 }
@@ -240,7 +240,7 @@ static void a_resumed_run_has_the_rows_of_an_uninterrupted_one(void **state)
         assert_same_run(uninterrupted, sample_finished_run(uninterrupted, 1000 + seed), store,
                         find(store, 1000 + seed, &past));
     }
-    assert_ok(store_check(store, &error));
+    assert_ok(sample_check(store, &error));
     store_close(uninterrupted);
     sample_remove(whole_path);
 }

@@ -111,7 +111,7 @@ static status ask_everything(struct store *store, struct error *error)
     struct per_image kept;
     TRY(store_read_per_image(store, 1, 1, 1, &kept, error));
     per_image_free(&kept);
-    return store_check(store, error);
+    return sample_check(store, error);
 }
 
 static status open_and_ask(const char *path, struct error *error)
@@ -372,7 +372,7 @@ static status write_until_full(struct store *store, int64_t *seed, struct error 
 static bool is_whole(struct store *store, int64_t least)
 {
     struct table table = {0};
-    MUST(store_check(store, &problem) == OK);
+    MUST(sample_check(store, &problem) == OK);
     MUST(query_sql(store,
                    "SELECT count(*), sum(cells) FROM (SELECT count(*) AS cells FROM runs JOIN evaluations USING (run) "
                    "WHERE status = 'finished' GROUP BY run)",
