@@ -191,13 +191,14 @@ void pending_clear(struct store *store)
 status store_add(struct store *store, int64_t run, const char *table, const struct named_value *row, size_t count,
                  struct error *error)
 {
-    struct named_value values[TABLE_COLUMNS] = {{"run", value_count(run)}};
+    struct named_value values[TABLE_COLUMNS];
     size_t number = 0;
     while (number < STORE_TABLES && strcmp(store_tables[number].name, table) != 0)
         number++;
     if (number == STORE_TABLES || count >= TABLE_COLUMNS)
         return error_set(error, ERROR_ARGUMENT, "run %" PRId64 ": there is no table %s of %zu columns", run, table,
                          count);
+    values[0] = (struct named_value){"run", value_count(run)};
     memcpy(values + 1, row, count * sizeof *row);
     if (store->collects) {
         keep_row(store, number, values, count + 1);
