@@ -21,20 +21,6 @@ EMBEDDED_FILES(schema_files); /* the tables, then the views */
 
 /* --- The schema --- */
 
-struct marks {
-    int64_t application, version, objects;
-};
-
-static status read_marks(struct database *database, struct marks *marks, struct error *error)
-{
-    TRY(database_execute(database, "BEGIN", error)); /* one state, though another process may be creating the schema */
-    status result = database_integer(database, "PRAGMA application_id", &marks->application, error);
-    NEXT(result, database_integer(database, "PRAGMA user_version", &marks->version, error));
-    NEXT(result, database_integer(database, "SELECT count(*) FROM sqlite_schema", &marks->objects, error));
-    database_rollback(database);
-    return result;
-}
-
 /* The message names a table of the file, so that its reader recognises the foreign database. */
 static status refuse_foreign(struct database *database, int64_t application, struct error *error)
 {
@@ -51,22 +37,27 @@ static status refuse_foreign(struct database *database, int64_t application, str
 /* *empty: the file has nothing yet. Refuses another program's database, and another schema. */
 static status recognise(struct database *database, bool *empty, struct error *error)
 {
-    struct marks marks;
-    TRY(read_marks(database, &marks, error));
-    *empty = marks.application == 0 && marks.version == 0 && marks.objects == 0;
-    if (marks.application == SCHEMA_BEFORE_RELEASE)
+    int64_t application = 0, version = 0, objects = 0;
+    TRY(database_execute(database, "BEGIN", error)); /* one state, though another process may be creating the schema */
+    status result = database_integer(database, "PRAGMA application_id", &application, error);
+    NEXT(result, database_integer(database, "PRAGMA user_version", &version, error));
+    NEXT(result, database_integer(database, "SELECT count(*) FROM sqlite_schema", &objects, error));
+    database_rollback(database);
+    TRY(result);
+    *empty = application == 0 && version == 0 && objects == 0;
+    if (application == SCHEMA_BEFORE_RELEASE)
         return error_set(error, ERROR_FORMAT,
                          "%s: written by a version of mtil from before its first release; run its suites again, or "
                          "read it with that version",
                          database_path(database));
-    if (!*empty && marks.application != SCHEMA_APPLICATION)
-        return refuse_foreign(database, marks.application, error);
-    if (!*empty && marks.version != SCHEMA_VERSION)
+    if (!*empty && application != SCHEMA_APPLICATION)
+        return refuse_foreign(database, application, error);
+    if (!*empty && version != SCHEMA_VERSION)
         return error_set(
             error, ERROR_FORMAT,
             "%s: expected schema %d, found %" PRId64 ": a newer version of mtil wrote it, or another "
             "program changed PRAGMA user_version; use that version, set it back, or take the file from a backup",
-            database_path(database), SCHEMA_VERSION, marks.version);
+            database_path(database), SCHEMA_VERSION, version);
     return OK;
 }
 

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mount.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -91,6 +92,19 @@ static void files_that_are_no_databases_are_refused(void **state)
     assert_fails(store_open(&store, *state, STORE_READ, &error), ERROR_FORMAT, "an empty file");
     free(folder);
     free(missing);
+}
+
+/* Root may read everything, so it reads as another user here. */
+static void a_file_that_may_not_be_read_is_refused(void **state)
+{
+    struct store *store;
+    char *folder = path_parent(*state);
+    uid_t user = geteuid();
+    assert_true(chmod(folder, 0755) == 0 && chmod(*state, 0) == 0 && (user != 0 || seteuid(65534) == 0));
+    status result = store_open(&store, *state, STORE_READ, &problem);
+    assert_int_equal(seteuid(user), 0);
+    assert_true(result == ERROR_IO && strstr(problem.message, *state));
+    free(folder);
 }
 
 static status ask_everything(struct store *store, struct error *error)
@@ -433,6 +447,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(files_that_are_no_databases_are_refused, create, destroy),
+        cmocka_unit_test_setup_teardown(a_file_that_may_not_be_read_is_refused, create, destroy),
         cmocka_unit_test_setup_teardown(damaged_pages_are_found, create, destroy),
         cmocka_unit_test_setup_teardown(foreign_tables_under_our_name_only_fail, create, destroy),
         cmocka_unit_test_setup_teardown(waiting_for_a_rival_ends, create, destroy),
