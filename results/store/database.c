@@ -131,7 +131,7 @@ struct function {
 static void call_function(sqlite3_context *context, int count, sqlite3_value **argument)
 {
     const struct function *function = sqlite3_user_data(context);
-    const char *value[2];
+    const char *value[2] = {"", ""};
     struct text answer = {0};
     for (int i = 0; i < count; i++)
         value[i] = sqlite3_value_text(argument[i]) ? (const char *)sqlite3_value_text(argument[i]) : "";
