@@ -2,7 +2,6 @@
  *
  *     struct store *store;
  *     TRY(store_open(&store, "results.sqlite", STORE_WRITE, error));
- *     struct run_start start;
  *     TRY(store_run_start(store, &description, &start, error));     // finds or creates the run, and locks it
  *     store_begin(store);
  *     TRY(store_add(store, start.run, "steps", NAMED({"task", value_integer(0)}, {"loss", value_real(1.25)}, …), error));
@@ -38,38 +37,29 @@ enum store_mode {
 };
 
 /* Opens path; the caller closes with store_close. ERROR_FORMAT for a damaged database, one of another program or one
- * with another schema, ERROR_IO when the file cannot be read; each message names the file. */
+ * with another schema, ERROR_IO when the file cannot be read; each message names the file. After a request to stop, reads
+ * and waits for other programs end with ERROR_STOPPED; writes are still done. */
 status store_open(struct store **store, const char *path, enum store_mode mode, struct error *error);
-
-/* The same, with requests to stop: after one, reads and waits for other programs end with ERROR_STOPPED; writes are
- * still done. */
 status store_open_stoppable(struct store **store, const char *path, enum store_mode mode, const struct stop *stop,
                             struct error *error);
-
-/* An empty, private database in memory; messages call it name. */
-status store_open_memory(struct store **store, const char *name, struct error *error);
-
-/* Rolls back uncommitted rows and releases the locks; NULL is allowed. */
-void store_close(struct store *store);
+status store_open_memory(struct store **store, const char *name,
+                         struct error *error); /* empty; messages call it name */
+void store_close(struct store *store);         /* rolls back uncommitted rows and releases the locks; NULL is allowed */
 
 /* How long a write waits for another process's write before it fails with ERROR_BUSY; two minutes by default. */
 void store_set_patience(struct store *store, int milliseconds);
 
 const char *store_path(const struct store *store); /* borrowed until close */
 
-/* Reads the whole file; ERROR_FORMAT when something in it is damaged. */
-status store_check(struct store *store, struct error *error);
-
 /* Rows are kept in memory from here on, until store_commit writes them in one short transaction: hours may lie between
- * the two, and other processes write the same file meanwhile. An error in a row is reported when the row is written. A failed store_commit keeps the rows in memory and leaves none in the
- * file; it also fails when the file, its lock file or rows of the run were removed meanwhile. */
+ * the two, and other processes write the same file meanwhile. An error in a row is reported when the row is written. A
+ * failed store_commit keeps the rows in memory and leaves none in the file; it also fails when the file, its lock file or
+ * rows of the run were removed meanwhile. */
 void store_begin(struct store *store);
 status store_commit(struct store *store, struct error *error); /* harmless without store_begin, like the next one */
 void store_rollback(struct store *store);                      /* forgets the rows */
 
 enum run_status { RUN_RUNNING, RUN_STOPPED, RUN_FINISHED, RUN_FAILED };
-
-const char *run_status_name(enum run_status standing); /* "running", "stopped", "finished", "failed" */
 
 /* Something that a run is computed from: a file, or the images of a split. */
 struct input_row {
@@ -87,8 +77,7 @@ struct setting_row {
     const char *type;  /* "integer", "real", "boolean", "text", "list" */
 };
 
-/* What is known of a run when it starts. All strings but folder are required and borrowed for the
- * call. */
+/* What is known of a run when it starts. All strings but folder are required, and borrowed for the call. */
 struct run_description {
     const char *suite;         /* its name: "mini" */
     const char *suite_text;    /* as resolved, with defaults and overrides */
@@ -118,8 +107,8 @@ struct run_start {
 };
 
 /* Finds the run of (suite_hash, seed) or creates it, marks it running (a finished one stays finished) and locks it
- * until store_run_end or store_close. ERROR_BUSY, which names the process, when another process has locked it; a dead
- * process holds no lock. Not to be called between store_begin and store_commit. */
+ * until store_run_end or store_close. ERROR_BUSY, which names the process, when a living one has locked it. Not to be
+ * called between store_begin and store_commit. */
 status store_run_start(struct store *store, const struct run_description *description, struct run_start *start,
                        struct error *error);
 
@@ -145,6 +134,7 @@ struct unfinished_run {
     struct input_row *inputs;
     size_t input_count;
 };
+
 struct unfinished_runs {
     struct unfinished_run *runs;
     size_t count;
@@ -177,7 +167,7 @@ status store_digest_rows(struct store *store, int64_t run, int64_t task, int64_t
                          struct error *error);
 
 /* Adds a row to a table of schema.sql, which says what its columns are; those that are not named are null. Not to be named:
- * `run`, numbers that count rows, `started` and `position`. Strings and bytes are borrowed for the call.
+ * `run`, numbers that count rows, `started` and `position`. Values are borrowed for the call; names are string literals.
  *
  * ERROR_ARGUMENT for a row with the key of an existing one, but: an artifact replaces it, a similarity is left out, and a
  * task, its classes and its labels, which a resumed run describes again, have to be the same. */
@@ -213,12 +203,12 @@ struct run_matrix {
 status store_read_matrix(struct store *store, int64_t run, struct run_matrix *matrix, struct error *error);
 void run_matrix_free(struct run_matrix *matrix);
 
-/* A run's suite, message and costs. */
+/* A run's suite and costs. */
 struct run_record {
-    char *suite_text, *message; /* as when it was created; why it failed, NULL: it did not */
-    double seconds;             /* of all its phases so far */
-    int64_t threads;            /* its setting run.threads; 0: as many as there are, or unknown */
-    int64_t peak_bytes;         /* 0: unknown */
+    char *suite_text;   /* as when it was created */
+    double seconds;     /* of all its phases so far */
+    int64_t threads;    /* its setting run.threads; 0: as many as there are, or unknown */
+    int64_t peak_bytes; /* 0: unknown */
 };
 /* The caller frees with run_record_free. ERROR_ARGUMENT when there is no such run. */
 status store_read_record(struct store *store, int64_t run, struct run_record *record, struct error *error);

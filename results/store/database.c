@@ -7,36 +7,33 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "core/alloc.h"
 #include "core/file.h"
 #include "core/stop.h"
 #include "core/text.h"
 #include "results/statistics/functions.h"
 #include "results/store/images_table.h"
 
-#define PATIENCE_MS 120000
 #define PAUSE_MS 5
 #define LINGER_MS 400           /* wait of a last write after a request to stop */
 #define STEPS_PER_LOOK 10000    /* of SQLite's machine: less than a millisecond */
 #define VALUE_LIMIT (256 << 20) /* bytes of one text or blob, so that a hostile file cannot ask for more */
 
-/* --- The files beside a running program ---
- * They are opened only through SQLite, because closing a descriptor of them would drop its locks. */
-
 /* The file, or the folder for SQLite's log beside it, exists and is not writable. */
 static bool is_read_only(const char *path)
 {
     char *folder = path_parent(path);
-    bool found =
-        (file_exists(path) && access(path, W_OK) != 0) || (folder && file_exists(folder) && access(folder, W_OK) != 0);
+    bool found = (file_exists(path) && access(path, W_OK) != 0) || (file_exists(folder) && access(folder, W_OK) != 0);
     free(folder);
     return found;
 }
 
-int64_t database_log_size(const char *path)
+/* Of the log beside the file; -1: there is none. A database that was closed has none with rows. */
+static int64_t log_size(const char *path)
 {
     struct stat log;
     char *name = path_format("%s-wal", path);
-    bool there = name && stat(name, &log) == 0;
+    bool there = stat(name, &log) == 0;
     free(name);
     return there ? log.st_size : -1;
 }
@@ -44,11 +41,11 @@ int64_t database_log_size(const char *path)
 /* The log first: a database that is being created has its first page before it has a log. */
 status database_check_log(const char *path, struct error *error)
 {
-    struct stat file;
-    if (database_log_size(path) <= 0)
+    struct stat file = {0};
+    if (log_size(path) <= 0)
         return OK;
     bool there = stat(path, &file) == 0;
-    if (there && file.st_size > 0)
+    if (file.st_size > 0)
         return OK;
     return error_set(error, ERROR_IO,
                      "%s: %s, but %s-wal beside it holds rows of an earlier database; put that "
@@ -136,21 +133,17 @@ static void call_function(sqlite3_context *context, int count, sqlite3_value **a
     const struct function *function = sqlite3_user_data(context);
     const char *value[2] = {"", ""};
     struct text answer = {0};
-    for (int i = 0; i < count && i < 2; i++)
-        value[i] = sqlite3_value_text(argument[i]) != NULL ? (const char *)sqlite3_value_text(argument[i]) : "";
+    for (int i = 0; i < count; i++)
+        value[i] = sqlite3_value_text(argument[i]) ? (const char *)sqlite3_value_text(argument[i]) : "";
     function->call(function->context, value[0], value[1], &answer);
     sqlite3_result_text(context, answer.data, (int)answer.size, SQLITE_TRANSIENT);
-    if (answer.failed)
-        sqlite3_result_error_nomem(context);
     text_free(&answer);
 }
 
 status database_add_function(struct database *database, const char *name, database_function *call, void *context,
                              struct error *error)
 {
-    struct function *function = malloc(sizeof *function);
-    if (function == NULL)
-        return error_set(error, ERROR_MEMORY, "%s: out of memory", database->path);
+    struct function *function = xmalloc(sizeof *function);
     *function = (struct function){call, context};
     int code = sqlite3_create_function_v2(database->handle, name, 2, SQLITE_UTF8 | SQLITE_DIRECTONLY, function,
                                           call_function, NULL, NULL, free);
@@ -201,44 +194,34 @@ static int open_handle(struct database *database, const char *name, int flags)
 }
 
 /* Opens by a URI that tells SQLite that nobody changes the file, so that it needs neither locks nor helper files. */
-static int open_immutable(struct database *database, const char *path, int code)
+static int open_immutable(struct database *database, const char *path)
 {
     struct text uri = {0};
     text_add(&uri, "file:");
     for (const char *at = path; *at; at++)
         text_add(&uri, strchr("%?#", *at) ? "%%%02X" : "%c", (unsigned char)*at);
     text_add(&uri, "?immutable=1");
-    if (!uri.failed)
-        code = open_handle(database, uri.data, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI);
+    int code = open_handle(database, uri.data, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI);
     text_free(&uri);
     return code;
 }
 
-/* A name that SQLite takes for a path, whatever it looks like (":memory:", "file:…"). */
-static char *plain_name(const char *path)
-{
-    return path_format("%s%s", path[0] == '/' ? "" : "./", path);
-}
-
 static status open_file(struct database *database, struct error *error)
 {
-    char *name = plain_name(database->path);
-    if (!name)
-        return error_set(error, ERROR_MEMORY, "%s: out of memory", database->path);
+    const char *path = database->path;
+    char *name = path_format("%s%s", path[0] == '/' ? "" : "./", path); /* a path even if it is ":memory:", "file:…" */
     int code = open_handle(database, name,
                            database->writable ? SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE : SQLITE_OPEN_READONLY);
     bool out_of_reach = (code & 0xff) == SQLITE_CANTOPEN || (code & 0xff) == SQLITE_READONLY;
-    bool readable = out_of_reach && !database->writable && access(name, R_OK) == 0, log = database_log_size(name) > 0;
+    bool readable = out_of_reach && !database->writable && access(name, R_OK) == 0, log = log_size(name) > 0;
     if (readable && !log)
-        code = open_immutable(database, name, code);
+        code = open_immutable(database, name);
     free(name);
-    if (!database->handle)
-        return error_set(error, ERROR_MEMORY, "%s: out of memory", database->path);
     if (readable && log)
         return error_set(error, ERROR_IO,
                          "%s: %s-wal beside it holds rows that are not in it yet, and SQLite reads them only in a "
                          "writable folder; copy both files to one and read the copy",
-                         database->path, database->path);
+                         path, path);
     return code == SQLITE_OK ? OK : database_fail(database, code, error);
 }
 
@@ -276,89 +259,32 @@ static status check_path(const char *path, bool writable, struct error *error)
     return file_check_kind(path, error);
 }
 
-static status create(struct database **created, const char *path, bool writable, const struct stop *stop,
-                     struct error *error)
+/* Makes *opened ready if the file could be opened, else closes it. */
+static status finish_open(struct database **opened, status result, struct error *error)
 {
-    struct database *database = calloc(1, sizeof *database);
-    char *copy = strdup(path);
-    if (!database || !copy) {
-        free(database);
-        free(copy);
-        return error_set(error, ERROR_MEMORY, "%s: out of memory", path);
-    }
-    *database = (struct database){.path = copy, .writable = writable, .patience = PATIENCE_MS, .stop = stop};
-    *created = database;
-    return OK;
-}
-
-bool database_is_sound(const struct database *database)
-{
-    struct database *fresh;
-    sqlite3_stmt *statement = NULL;
-    if (database_open(&fresh, database_full_path(database), false, NULL) != OK)
-        return false;
-    bool sound = sqlite3_prepare_v2(fresh->handle,
-                                    "SELECT quick_check = 'ok' AND EXISTS (SELECT 1 FROM sqlite_schema) "
-                                    "FROM pragma_quick_check(1)",
-                                    -1, &statement, NULL) == SQLITE_OK &&
-                 sqlite3_step(statement) == SQLITE_ROW && sqlite3_column_int(statement, 0);
-    sqlite3_finalize(statement);
-    database_close(fresh);
-    return sound;
-}
-
-static const char *const endings[DATABASE_FILES] = {"", "-wal", "-shm", "-lock"};
-
-/* What shrank was cut, unless VACUUM has made it smaller, or a checkpoint the log. */
-static status check_file(const struct database *database, const char *path, struct stat *was, struct error *error)
-{
-    struct stat now = *was;
-    TRY(file_check_same(path, &now, error));
-    if (now.st_size < was->st_size && !database_is_sound(database))
-        return error_set(error, ERROR_IO,
-                         "%s: was cut from %" PRId64 " to %" PRId64
-                         " bytes while this program used it; put a whole copy in its place, or name another database",
-                         path, (int64_t)was->st_size, (int64_t)now.st_size);
-    *was = now;
-    return OK;
-}
-
-status database_check_files(struct database *database, struct error *error)
-{
-    const char *file = database_full_path(database);
-    status result = OK;
-    for (size_t i = 0; i < DATABASE_FILES && result == OK && file && *file; i++) {
-        char *path = path_format("%s%s", file, endings[i]);
-        result = path ? check_file(database, path, &database->file[i], error)
-                      : error_set(error, ERROR_MEMORY, "%s: out of memory", file);
-        free(path);
-    }
+    NEXT(result, configure(*opened, error));
+    if (result == OK)
+        return OK;
+    database_close(*opened);
+    *opened = NULL;
     return result;
 }
 
-/* Returns result; *opened is the database if it is OK, else the database is closed. */
-static status finish_open(struct database **opened, struct database *database, status result, struct error *error)
+static struct database *make(const char *path, bool writable, const struct stop *stop)
 {
-    if (result == OK)
-        result = configure(database, error);
-    if (result == OK)
-        *opened = database;
-    else
-        database_close(database);
-    return result;
+    struct database *database = xcalloc(1, sizeof *database);
+    *database =
+        (struct database){.path = xstrdup(path), .writable = writable, .patience = DATABASE_PATIENCE, .stop = stop};
+    return database;
 }
 
 status database_open_stoppable(struct database **opened, const char *path, bool writable, const struct stop *stop,
                                struct error *error)
 {
-    struct database *database;
     *opened = NULL;
     TRY(check_path(path, writable, error));
-    TRY(create(&database, path, writable, stop, error));
-    status result = open_file(database, error);
-    if (result == OK && writable)
-        result = database_check_files(database, error);
-    return finish_open(opened, database, result, error);
+    *opened = make(path, writable, stop);
+    return finish_open(opened, open_file(*opened, error), error);
 }
 
 status database_open(struct database **opened, const char *path, bool writable, struct error *error)
@@ -368,28 +294,24 @@ status database_open(struct database **opened, const char *path, bool writable, 
 
 status database_open_memory(struct database **opened, const char *name, struct error *error)
 {
-    struct database *database;
-    *opened = NULL;
-    TRY(create(&database, name, true, NULL, error));
-    int code = open_handle(database, ":memory:", SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE);
-    return finish_open(opened, database, code == SQLITE_OK ? OK : database_fail(database, code, error), error);
+    *opened = make(name, true, NULL);
+    int code = open_handle(*opened, ":memory:", SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE);
+    return finish_open(opened, code == SQLITE_OK ? OK : database_fail(*opened, code, error), error);
 }
 
-/* Moves the log into the file, so that a copy of the file alone is complete. SQLite leaves the log where another
- * process, such as a watching sweep, has the database open; so does a process that cannot wait for the others. */
+/* So that a copy of the file alone is complete, and no empty log is left. A writer moves the log into the file, unless
+ * another process, such as a watching sweep, has the database open. A reader may not delete the empty log that SQLite
+ * made for it; a connection that may write does so as it closes. */
 static void empty_log(struct database *database)
 {
-    sqlite3_busy_timeout(database->handle, LINGER_MS);
-    sqlite3_wal_checkpoint_v2(database->handle, NULL, SQLITE_CHECKPOINT_FULL, NULL, NULL);
-}
-
-/* A reader may not delete the empty log that SQLite made for it. A connection that may write deletes it as it closes,
- * unless another process has the database open. */
-static void leave_no_log(struct database *database)
-{
-    char *path = strdup(database_full_path(database));
-    if (path && database_log_size(path) == 0)
+    const char *opened = database_full_path(database); /* NULL: it could not be */
+    char *path = opened ? xstrdup(opened) : NULL;
+    if (database->writable) {
+        sqlite3_busy_timeout(database->handle, LINGER_MS);
+        sqlite3_wal_checkpoint_v2(database->handle, NULL, SQLITE_CHECKPOINT_FULL, NULL, NULL);
+    } else if (path && log_size(path) == 0) {
         open_handle(database, path, SQLITE_OPEN_READWRITE);
+    }
     free(path);
 }
 
@@ -398,7 +320,7 @@ void database_close(struct database *database)
     if (!database)
         return;
     if (database->handle)
-        (database->writable ? empty_log : leave_no_log)(database);
+        empty_log(database);
     sqlite3_close_v2(database->handle);
     free(database->path);
     free(database);
@@ -414,16 +336,6 @@ const char *database_full_path(const struct database *database)
     return sqlite3_db_filename(database->handle, "main");
 }
 
-bool database_writable(const struct database *database)
-{
-    return database->writable;
-}
-
-int database_patience(const struct database *database)
-{
-    return database->patience;
-}
-
 void database_set_patience(struct database *database, int milliseconds)
 {
     database->patience = milliseconds;
@@ -435,37 +347,10 @@ status database_execute(struct database *database, const char *script, struct er
     return code == SQLITE_OK ? OK : database_fail(database, code, error);
 }
 
-status database_begin(struct database *database, bool *began, struct error *error)
-{
-    *began = sqlite3_get_autocommit(database->handle) != 0;
-    if (!*began)
-        return OK;
-    status result = database_execute(database, "BEGIN IMMEDIATE", error);
-    status same = database_check_files(database, error); /* says more than SQLite */
-    if (same != OK)
-        database_rollback(database);
-    return same != OK ? same : result;
-}
-
-status database_commit(struct database *database, struct error *error)
-{
-    TRY(database_execute(database, "COMMIT", error));
-    return database_check_files(database, error);
-}
-
 void database_rollback(struct database *database)
 {
     if (!sqlite3_get_autocommit(database->handle))
         sqlite3_exec(database->handle, "ROLLBACK", NULL, NULL, NULL);
-}
-
-status database_end(struct database *database, bool began, status result, struct error *error)
-{
-    if (began && result == OK)
-        result = database_commit(database, error);
-    if (began && result != OK)
-        database_rollback(database);
-    return result;
 }
 
 int64_t database_last_row(const struct database *database)

@@ -8,7 +8,7 @@
  *     for (bool row; (result = statement_step(statement, &row, error)) == OK && row;)
  *         use(statement_integer(statement, 0));
  *
- * database.c is the only file that includes sqlite3.h.
+ * database.c and statement.c include sqlite3.h, others do not.
  */
 #ifndef MTIL_RESULTS_STORE_DATABASE_H
 #define MTIL_RESULTS_STORE_DATABASE_H
@@ -39,8 +39,8 @@ void database_close(struct database *database);
 
 const char *database_path(const struct database *database);      /* as given to database_open */
 const char *database_full_path(const struct database *database); /* absolute, links resolved */
-bool database_writable(const struct database *database);
-int database_patience(const struct database *database); /* milliseconds */
+
+enum { DATABASE_PATIENCE = 120000 }; /* milliseconds that a write waits for another program's, unless set */
 void database_set_patience(struct database *database, int milliseconds);
 
 /* A function of two texts ("" for null) for the statements of this connection, with a context that outlives its use. It
@@ -62,9 +62,6 @@ status database_ask(struct database *database, const char *sql, const struct val
 status database_run(struct database *database, const char *sql, const struct value *values, size_t count,
                     struct error *error);
 
-/* Of the log beside the file; -1: there is none. A database that was closed has none with rows. */
-int64_t database_log_size(const char *path);
-
 /* ERROR_IO when the file is missing or empty but has a log of another database beside it, which SQLite would apply or
  * delete. */
 status database_check_log(const char *path, struct error *error);
@@ -78,13 +75,11 @@ bool database_is_sound(const struct database *database);
 
 /* Begins a transaction with the write lock, and checks the files; *began is false if one was open already. */
 status database_begin(struct database *database, bool *began, struct error *error);
-/* Commits and checks the files again. */
-status database_commit(struct database *database, struct error *error);
-void database_rollback(struct database *database);
-
-/* Ends a transaction that database_begin began: commits if result is OK, else rolls back. Returns result or the failure
+/* Ends it if it began: commits and checks the files again if result is OK, else rolls back. Returns result or the failure
  * of the commit. */
 status database_end(struct database *database, bool began, status result, struct error *error);
+
+void database_rollback(struct database *database);
 
 int64_t database_last_row(const struct database *database); /* id of the last inserted row */
 int64_t database_changes(const struct database *database);  /* rows the last statement wrote */
@@ -105,10 +100,6 @@ status statement_bind(struct statement *statement, const struct value *values, s
 status statement_bind_named(struct statement *statement, const struct named_value *values, size_t count,
                             struct error *error);
 
-/* Opens it with its values, or leaves none open. */
-status statement_ask(struct statement **statement, struct database *database, const char *sql,
-                     const struct value *values, size_t count, struct error *error);
-
 /* *row: there is a row to read. After the last one the statement can be bound again. */
 status statement_step(struct statement *statement, bool *row, struct error *error);
 
@@ -122,8 +113,13 @@ struct value statement_value(struct statement *statement, size_t column);
 int64_t statement_integer(struct statement *statement, size_t column);  /* 0 if it is not a number */
 const char *statement_text(struct statement *statement, size_t column); /* "" for null */
 
-/* A copy, NULL for null; the caller frees. */
+/* A copy, NULL for null; the caller frees. statement_copy is the same and never fails. */
+char *statement_string(struct statement *statement, size_t column);
 status statement_copy(struct statement *statement, size_t column, char **text, struct error *error);
+
+/* The first row of an answer, which the caller closes; NULL without one. */
+status database_row(struct database *database, const char *sql, const struct value *values, size_t count,
+                    struct statement **row, struct error *error);
 
 /* Calls take for every row of an answer until it fails. */
 typedef status row_taker(void *context, struct statement *row, struct error *error);

@@ -13,7 +13,7 @@ struct database {
     sqlite3 *handle;
     char *path;
     bool writable;
-    int patience;
+    int patience;                     /* milliseconds */
     struct stat file[DATABASE_FILES]; /* FILE, -wal, -shm, -lock: as of the last check; zeros: not there */
     const struct stop *stop;          /* NULL: nobody asks to */
     bool writes;                      /* the statement that runs is finished in any case */

@@ -1,10 +1,68 @@
+/* The file beside a database, "DATABASE-lock": locks of runs, and what they report. */
 #include "results/store/live.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <jansson.h>
+#include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
+#include "core/file.h"
+#include "core/stop.h"
 #include "results/store/store_internal.h"
+
+#define RETRY_MS 10
+
+status lock_file_open(struct lock_file *locks, const char *database_path, bool writable, struct error *error)
+{
+    *locks = (struct lock_file){.descriptor = -1, .path = path_format("%s-lock", database_path)};
+    if (writable)
+        return file_open_own(AT_FDCWD, locks->path, O_RDWR, &locks->descriptor, error);
+    locks->descriptor = open(locks->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    return OK;
+}
+
+void lock_file_close(struct lock_file *locks)
+{
+    if (locks->descriptor >= 0)
+        close(locks->descriptor);
+    free(locks->path);
+    *locks = (struct lock_file){.descriptor = -1};
+}
+
+/* Returns errno, or 0; F_OFD_GETLK leaves in *type whether another has it. */
+static int control(const struct lock_file *locks, int command, int64_t number, short *type)
+{
+    struct flock range = {.l_type = *type, .l_whence = SEEK_SET, .l_start = number, .l_len = 1};
+    int code;
+    do
+        code = fcntl(locks->descriptor, command, &range);
+    while (code != 0 && errno == EINTR);
+    *type = range.l_type;
+    return code == 0 ? 0 : errno;
+}
+
+status lock_take(struct lock_file *locks, int64_t number, int patience, bool *taken, struct error *error)
+{
+    for (int waited = 0;; waited += RETRY_MS) {
+        int code = control(locks, F_OFD_SETLK, number, &(short){F_WRLCK});
+        *taken = code == 0;
+        if (code != 0 && code != EAGAIN && code != EACCES)
+            return error_errno(error, code, "%s: cannot be locked; does its file system support locks?", locks->path);
+        if (*taken || waited >= patience || stop_requested(locks->stop))
+            return OK;
+        nanosleep(&(struct timespec){.tv_nsec = RETRY_MS * 1000000L}, NULL);
+    }
+}
+
+void lock_give(struct lock_file *locks, int64_t number)
+{
+    control(locks, F_OFD_SETLK, number, &(short){F_UNLCK});
+}
+
+/* --- Reports --- */
 
 /* Where it cannot be written, watchers see nothing new, and the run continues. */
 static void put(const struct store *store, int64_t run, const char text[LIVE_SIZE])
@@ -31,12 +89,13 @@ void live_erase(struct store *store, int64_t run)
     put(store, run, (char[LIVE_SIZE]){0});
 }
 
-/* A store that only reads opens the file on first use. */
+/* A store that only reads opens the file as soon as there is one. */
 static int descriptor_of(struct store *store)
 {
-    if (store->locks.descriptor < 0 && !database_writable(store->database)) {
+    const char *path = database_full_path(store->database);
+    if (store->locks.descriptor < 0 && *path) {
         lock_file_close(&store->locks);
-        lock_file_open(&store->locks, database_full_path(store->database), false, NULL);
+        lock_file_open(&store->locks, path, false, NULL);
     }
     return store->locks.descriptor;
 }
@@ -64,7 +123,8 @@ bool live_read(struct store *store, int64_t run, struct live *live)
 
 bool live_has_process(struct store *store, int64_t run)
 {
-    return descriptor_of(store) >= 0 && lock_is_taken(&store->locks, run);
+    short type = F_WRLCK;
+    return descriptor_of(store) >= 0 && control(&store->locks, F_OFD_GETLK, run, &type) == 0 && type != F_UNLCK;
 }
 
 bool live_is_gone(struct store *store, int64_t run, const char *host)

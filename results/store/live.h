@@ -5,14 +5,11 @@
  *     if (live_read(other, run, &live))                        // another process, at most a second later
  *         use(live.task, live.tasks);
  *
- * A JSON object per run, at a fixed place in the file of the locks (lock.h); in questions it is live(run, host). Writing
+ * A JSON object per run, at a fixed place in the file of the locks; in questions it is live(run, host). Writing
  * never fails; where it is impossible, there is nothing to watch. store_run_end erases the object.
  */
 #ifndef MTIL_RESULTS_STORE_LIVE_H
 #define MTIL_RESULTS_STORE_LIVE_H
-
-#include <stdbool.h>
-#include <stdint.h>
 
 #include "results/store.h"
 

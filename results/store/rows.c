@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/arena.h"
-#include "core/text.h"
+#include "core/alloc.h"
+#include "core/file.h"
 #include "results/store/store_internal.h"
 
 #define TASKS_LIMIT 4096 /* the schema's */
@@ -45,33 +45,32 @@ status store_add_evaluation(struct store *store, int64_t run, const struct evalu
     return database_end(store->database, began, result, error);
 }
 
-static status take_per_image(void *context, struct statement *row, struct error *error)
-{
-    struct value images = statement_value(row, 0), data = statement_value(row, 2);
-    bool predictions = strcmp(statement_text(row, 1), "predictions") == 0;
-    bool blob = data.kind == VALUE_BLOB && images.kind == VALUE_INTEGER && images.integer > 0;
-    return per_image_unpack(context, predictions ? PER_IMAGE_PREDICTIONS : PER_IMAGE_BITS,
-                            blob ? (size_t)images.integer : 0, blob ? data.bytes.data : NULL,
-                            blob ? data.bytes.size : 0, error);
-}
-
 status store_read_per_image(struct store *store, int64_t run, int64_t after_task, int64_t task,
                             struct per_image *per_image, struct error *error)
 {
+    struct statement *row;
     *per_image = (struct per_image){.kind = PER_IMAGE_NONE};
-    return database_each(store->database,
-                         "SELECT images, kind, data FROM evaluations JOIN per_image USING (run, task, after_task) "
-                         "WHERE run = ?1 AND after_task = ?2 AND task = ?3",
-                         VALUES(value_integer(run), value_integer(after_task), value_integer(task)), take_per_image,
-                         per_image, error);
+    TRY(database_row(store->database,
+                     "SELECT images, kind, data FROM evaluations JOIN per_image USING (run, task, after_task) "
+                     "WHERE run = ?1 AND after_task = ?2 AND task = ?3",
+                     VALUES(value_integer(run), value_integer(after_task), value_integer(task)), &row, error));
+    if (!row)
+        return OK;
+    struct value data = statement_value(row, 2);
+    int64_t images = data.kind == VALUE_BLOB ? statement_integer(row, 0) : 0;
+    status result = per_image_unpack(
+        per_image, strcmp(statement_text(row, 1), "predictions") == 0 ? PER_IMAGE_PREDICTIONS : PER_IMAGE_BITS,
+        images > 0 ? (size_t)images : 0, data.bytes.data, images > 0 ? data.bytes.size : 0, error);
+    statement_close(row);
+    return result;
 }
+
+/* --- True classes: 16 bits each, least significant byte first --- */
 
 status store_add_test_labels(struct store *store, int64_t run, int64_t task, const uint16_t *labels, size_t count,
                              struct error *error)
 {
-    uint8_t *bytes = malloc(2 * count + 1);
-    if (!bytes)
-        return error_set(error, ERROR_MEMORY, "%s: out of memory", store_path(store));
+    uint8_t *bytes = xmalloc(2 * count + 1);
     for (size_t i = 0; i < count; i++) {
         bytes[2 * i] = (uint8_t)labels[i];
         bytes[2 * i + 1] = (uint8_t)(labels[i] >> 8);
@@ -84,12 +83,10 @@ status store_add_test_labels(struct store *store, int64_t run, int64_t task, con
 
 status labels_unpack(const struct value *blob, uint16_t **labels, size_t *count, struct error *error)
 {
-    size_t size = blob->kind == VALUE_BLOB ? blob->bytes.size : 0;
     const uint8_t *bytes = blob->bytes.data;
-    *count = size / 2;
-    *labels = malloc(size + 1);
-    if (!*labels)
-        return error_set(error, ERROR_MEMORY, "out of memory for %zu labels", *count);
+    (void)error;
+    *count = blob->kind == VALUE_BLOB ? blob->bytes.size / 2 : 0; /* of at most SQLite's limit */
+    *labels = xmalloc(2 * *count + 1);
     for (size_t i = 0; i < *count; i++)
         (*labels)[i] = (uint16_t)(bytes[2 * i] | bytes[2 * i + 1] << 8);
     return OK;
@@ -116,11 +113,13 @@ static status take_task(void *context, struct statement *row, struct error *erro
 {
     struct run_matrix *read = context;
     int64_t task = statement_integer(row, 0);
+    (void)error;
     if (task < 0 || (size_t)task >= read->matrix.tasks || read->names[task])
         return OK;
     if (read->matrix.images)
         ((int64_t *)read->matrix.images)[task] = statement_integer(row, 2);
-    return statement_copy(row, 1, &read->names[task], error);
+    read->names[task] = statement_string(row, 1);
+    return OK;
 }
 
 /* Columns: after_task, task, percent. */
@@ -138,48 +137,43 @@ static status take_accuracy(void *context, struct statement *row, struct error *
     return OK;
 }
 
-/* Columns: tasks, whether it is class-incremental. Makes room. */
-static status take_size(void *context, struct statement *row, struct error *error)
+static void make_room(struct run_matrix *read, size_t tasks, bool accumulates)
 {
-    struct run_matrix *read = context;
-    int64_t tasks = statement_integer(row, 0);
-    if (tasks < 1 || tasks > TASKS_LIMIT)
-        return error_set(error, ERROR_FORMAT, "expected 1 to %d tasks, found %" PRId64, TASKS_LIMIT, tasks);
-    size_t count = (size_t)tasks, cells = count * (count + 1);
-    double *accuracy = malloc(array_size(cells, sizeof *accuracy));
-    bool accumulates = statement_integer(row, 1) != 0;
-    read->names = calloc(count, sizeof *read->names);
-    read->matrix = (struct accuracy_matrix){.tasks = count,
-                                            .accuracy = accuracy,
-                                            .zero_shot = accuracy ? accuracy + count * count : NULL,
-                                            .images = accumulates ? calloc(count, sizeof(int64_t)) : NULL};
-    for (size_t i = 0; accuracy && i < cells; i++)
+    size_t cells = tasks * (tasks + 1);
+    double *accuracy = xmalloc(cells * sizeof *accuracy);
+    for (size_t i = 0; i < cells; i++)
         accuracy[i] = NAN;
-    return accuracy && read->names && (read->matrix.images || !accumulates)
-               ? OK
-               : error_set(error, ERROR_MEMORY, "out of memory for %zu tasks", count);
+    read->names = xcalloc(tasks, sizeof *read->names);
+    read->matrix = (struct accuracy_matrix){.tasks = tasks,
+                                            .accuracy = accuracy,
+                                            .zero_shot = accuracy + tasks * tasks,
+                                            .images = accumulates ? xcalloc(tasks, sizeof(int64_t)) : NULL};
 }
 
 static status fill_matrix(struct store *store, int64_t run, struct run_matrix *read, struct error *error)
 {
     const struct value of_run[] = {value_integer(run)};
-    if (database_each(store->database, "SELECT tasks, setting = 'class_incremental' FROM runs WHERE run = ?1", of_run,
-                      1, take_size, read, error) != OK)
-        return error_context(error, "%s: run %" PRId64, store_path(store), run);
-    if (!read->names)
-        return refuse_missing_run(store, run, error);
     TRY(database_each(store->database, "SELECT task, name, test_images FROM tasks WHERE run = ?1", of_run, 1, take_task,
                       read, error));
     for (size_t task = 0; task < read->matrix.tasks; task++)
-        if (!read->names[task] && !(read->names[task] = path_format("task %zu", task)))
-            return error_set(error, ERROR_MEMORY, "%s: out of memory", store_path(store));
+        if (!read->names[task])
+            read->names[task] = path_format("task %zu", task);
     return database_each(store->database, "SELECT after_task, task, correct, images FROM evaluations WHERE run = ?1",
                          of_run, 1, take_accuracy, read, error);
 }
 
 status store_read_matrix(struct store *store, int64_t run, struct run_matrix *read, struct error *error)
 {
+    struct statement *row;
     *read = (struct run_matrix){0};
+    TRY(database_row(store->database, "SELECT tasks, setting = 'class_incremental' FROM runs WHERE run = ?1",
+                     VALUES(value_integer(run)), &row, error));
+    if (!row)
+        return refuse_missing_run(store, run, error);
+    int64_t tasks = statement_integer(row, 0), accumulates = statement_integer(row, 1);
+    statement_close(row);
+    TRY(store_check_tasks(store, run, tasks, error));
+    make_room(read, (size_t)tasks, accumulates != 0);
     status result = fill_matrix(store, run, read, error);
     if (result != OK)
         run_matrix_free(read);
@@ -198,36 +192,28 @@ void run_matrix_free(struct run_matrix *matrix)
 
 /* --- The record --- */
 
-static status take_record(void *context, struct statement *row, struct error *error)
-{
-    struct run_record *record = context;
-    *record = (struct run_record){.seconds = statement_value(row, 2).real,
-                                  .peak_bytes = statement_integer(row, 3),
-                                  .threads = statement_integer(row, 4)};
-    TRY(statement_copy(row, 0, &record->suite_text, error));
-    return statement_copy(row, 1, &record->message, error);
-}
-
 status store_read_record(struct store *store, int64_t run, struct run_record *record, struct error *error)
 {
+    struct statement *row;
     *record = (struct run_record){0};
-    status result =
-        database_each(store->database,
-                      "SELECT suite_text, message, (SELECT total(seconds) FROM timings WHERE timings.run = runs.run), "
-                      "(SELECT coalesce(max(peak_bytes), 0) FROM timings WHERE timings.run = runs.run), "
-                      "(SELECT value FROM settings WHERE settings.run = runs.run AND key = 'run.threads') "
-                      "FROM runs WHERE run = ?1",
-                      VALUES(value_integer(run)), take_record, record, error);
-    if (result == OK && !record->suite_text)
-        result = refuse_missing_run(store, run, error);
-    if (result != OK)
-        run_record_free(record);
-    return result;
+    TRY(database_row(store->database,
+                     "SELECT suite_text, (SELECT total(seconds) FROM timings WHERE timings.run = runs.run), "
+                     "(SELECT coalesce(max(peak_bytes), 0) FROM timings WHERE timings.run = runs.run), "
+                     "(SELECT value FROM settings WHERE settings.run = runs.run AND key = 'run.threads') "
+                     "FROM runs WHERE run = ?1",
+                     VALUES(value_integer(run)), &row, error));
+    if (!row)
+        return refuse_missing_run(store, run, error);
+    *record = (struct run_record){.suite_text = xstrdup(statement_text(row, 0)),
+                                  .seconds = statement_value(row, 1).real,
+                                  .peak_bytes = statement_integer(row, 2),
+                                  .threads = statement_integer(row, 3)};
+    statement_close(row);
+    return OK;
 }
 
 void run_record_free(struct run_record *record)
 {
     free(record->suite_text);
-    free(record->message);
     *record = (struct run_record){0};
 }

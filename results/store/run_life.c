@@ -4,33 +4,87 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "results/store/holding.h"
 #include "results/store/live.h"
 #include "results/store/run_rows.h"
-#include "results/store/store_internal.h"
 
 static const char *const status_names[] = {"running", "stopped", "finished", "failed"};
 
-const char *run_status_name(enum run_status standing)
+enum { STATUSES = sizeof status_names / sizeof *status_names };
+
+/* --- Rows that others change ---
+ * Other programs can change or delete rows of the run that a store writes, so it compares their number and digest. */
+
+static status read_held(const struct store *store, struct database *database, struct held_rows *rows,
+                        struct error *error)
 {
-    return status_names[standing];
+    *rows = (struct held_rows){.known = store->held != 0};
+    if (!rows->known)
+        return OK;
+    return run_rows_take(database, "SELECT *", RUN_HELD, (struct value[3]){value_integer(store->held)}, rows, error);
 }
+
+/* Whether a database has the run that is held, as it was written. */
+static status check_held(const struct store *store, struct database *database, bool finished, struct error *error)
+{
+    struct held_rows found;
+    int64_t run;
+    TRY(database_ask(database, "SELECT run FROM runs WHERE run = ?1 AND (status = 'finished' OR NOT ?2)",
+                     VALUES(value_integer(store->held), value_integer(finished)), &run, error));
+    if (run == 0)
+        return error_set(error, ERROR_FORMAT,
+                         "%s: run %" PRId64 " is gone: somebody deleted it while it was written, or the file's content "
+                         "was replaced; give the same command again to start it anew",
+                         store_path(store), store->held);
+    if (!store->rows.known)
+        return OK;
+    TRY(read_held(store, database, &found, error));
+    if (found.count == store->rows.count && found.digest == store->rows.digest)
+        return OK;
+    return error_set(error, ERROR_FORMAT,
+                     "%s: expected the %" PRId64 " rows of run %" PRId64 " as they were written, found %" PRId64
+                     "%s: somebody changed them while it was written; `mtil runs delete` removes what is left, and "
+                     "the same command starts it anew",
+                     store_path(store), store->rows.count, store->held, found.count,
+                     found.count == store->rows.count ? " with other values" : "");
+}
+
+/* Opens the file anew by its path and finds its pages whole and the run finished, with all its rows. */
+static status confirm_end(struct store *store, struct error *error)
+{
+    struct database *fresh;
+    TRY(database_check_files(store->database, error));
+    if (!database_is_sound(store->database))
+        return error_set(error, ERROR_IO,
+                         "%s: is damaged: something other than SQLite wrote to it while this program used it; put a "
+                         "whole copy in its place, or name another database",
+                         store_path(store));
+    TRY(database_open(&fresh, store_path(store), false, error));
+    status result = check_held(store, fresh, true, error);
+    database_close(fresh);
+    return result;
+}
+
+/* --- Transactions --- */
 
 void store_begin(struct store *store)
 {
     store->collects = true;
 }
 
+void store_rollback(struct store *store)
+{
+    store->collects = false;
+    pending_clear(store);
+}
+
 /* *after: the run's rows afterwards, if they were known before. */
 static status write_pending(struct store *store, struct held_rows *after, struct error *error)
 {
-    TRY(holding_check(store, error));
-    for (size_t i = 0; i < store->pending.count; i++) {
-        const struct pending_row *row = store->pending.rows[i];
-        if (rows_insert(store, (size_t)row->kind, row->values, error) != OK)
-            return error_context(error, "run %" PRId64, store->held);
-    }
-    return store->rows.known ? holding_read(store, after, error) : OK;
+    if (store->held)
+        TRY(check_held(store, store->database, false, error));
+    if (pending_write(store, error) != OK)
+        return error_context(error, "run %" PRId64, store->held);
+    return store->rows.known ? read_held(store, store->database, after, error) : OK;
 }
 
 status store_commit(struct store *store, struct error *error)
@@ -42,43 +96,34 @@ status store_commit(struct store *store, struct error *error)
         TRY(database_end(store->database, began, write_pending(store, &after, error), error));
         store->rows = after;
     }
-    store->collects = false;
-    pending_clear(&store->pending);
+    store_rollback(store); /* what is written no longer waits */
     return OK;
 }
 
-void store_rollback(struct store *store)
-{
-    store->collects = false;
-    pending_clear(&store->pending);
-}
-
-struct found_run {
-    int64_t run;
-    enum run_status past;
-};
-
-static status take_found(void *context, struct statement *row, struct error *error)
-{
-    struct found_run *found = context;
-    found->run = statement_integer(row, 0);
-    for (size_t i = 0; i < sizeof status_names / sizeof *status_names; i++)
-        if (strcmp(statement_text(row, 1), status_names[i]) == 0) {
-            found->past = (enum run_status)i;
-            return OK;
-        }
-    return error_set(error, ERROR_FORMAT, "a run has the unknown status \"%.40s\"", statement_text(row, 1));
-}
+/* --- Finding and starting --- */
 
 status store_run_find(struct store *store, const char *suite_hash, int64_t seed, int64_t *run, enum run_status *past,
                       struct error *error)
 {
-    struct found_run found = {.past = *past};
-    status result = database_each(store->database, "SELECT run, status FROM runs WHERE suite_hash = ?1 AND seed = ?2",
-                                  VALUES(value_text(suite_hash), value_integer(seed)), take_found, &found, error);
-    *run = result == OK ? found.run : 0;
-    *past = found.past;
-    return result == ERROR_FORMAT ? error_context(error, "%s", store_path(store)) : result;
+    struct statement *row;
+    size_t standing = 0;
+    status result = OK;
+    *run = 0;
+    TRY(database_row(store->database, "SELECT run, status FROM runs WHERE suite_hash = ?1 AND seed = ?2",
+                     VALUES(value_text(suite_hash), value_integer(seed)), &row, error));
+    if (!row)
+        return OK;
+    while (standing < STATUSES && strcmp(statement_text(row, 1), status_names[standing]) != 0)
+        standing++;
+    if (standing == STATUSES) {
+        result = error_set(error, ERROR_FORMAT, "%s: a run has the unknown status \"%.40s\"", store_path(store),
+                           statement_text(row, 1));
+    } else {
+        *run = statement_integer(row, 0);
+        *past = (enum run_status)standing;
+    }
+    statement_close(row);
+    return result;
 }
 
 int64_t store_run_process(struct store *store, int64_t run)
@@ -104,7 +149,7 @@ static status insert_run(struct store *store, const struct run_description *run,
                         {"program_version", value_text(run->program_version)}, {"seed", value_integer(run->seed)},
                         {"tasks", value_integer(run->tasks)},
                         {"trainable_parameters", value_count(run->trainable_parameters)},
-                        {"status", value_text(run_status_name(RUN_RUNNING))}, {"host", value_text("")},
+                        {"status", value_text(status_names[RUN_RUNNING])}, {"host", value_text("")},
                         {"process", value_integer(0)}, {"folder", value_text(run->folder)}),
                   error));
     *id = database_last_row(store->database);
@@ -113,18 +158,11 @@ static status insert_run(struct store *store, const struct run_description *run,
             store, *id, "settings",
             NAMED({"key", value_text(row->key)}, {"value", value_text(row->value)}, {"type", value_text(row->type)}),
             error));
+    TRY(database_run(store->database,
+                     "UPDATE settings SET value = CASE type WHEN 'integer' THEN CAST(value AS INTEGER) ELSE "
+                     "CAST(value AS REAL) END WHERE run = ?1 AND type IN ('integer', 'real')",
+                     VALUES(value_integer(*id)), error));
     return store_add_inputs(store, *id, run->inputs, run->input_count, error);
-}
-
-static status take_user(void *context, struct statement *row, struct error *error)
-{
-    const struct store *store = context;
-    return error_set(error, ERROR_BUSY,
-                     "%s: in use by another run: run %" PRId64 " (suite %.100s, seed %" PRId64
-                     ") is being written by process %" PRId64
-                     " on %.100s; wait for it, stop it, or name another database",
-                     store_path(store), statement_integer(row, 0), statement_text(row, 1), statement_integer(row, 2),
-                     statement_integer(row, 3), statement_text(row, 4));
 }
 
 /* A finished run stays finished. */
@@ -142,14 +180,24 @@ static status take_over(struct store *store, int64_t run, struct error *error)
 /* Locks the run while its row is being made or looked at. */
 static status lock_run(struct store *store, int64_t run, bool *taken, struct error *error)
 {
+    struct statement *row;
     TRY(lock_take(&store->locks, run, 0, taken, error));
-    return *taken ? OK
-                  : database_each(store->database, "SELECT run, suite, seed, process, host FROM runs WHERE run = ?1",
-                                  VALUES(value_integer(run)), take_user, store, error);
+    if (*taken)
+        return OK;
+    TRY(database_row(store->database, "SELECT suite, seed, process, host FROM runs WHERE run = ?1",
+                     VALUES(value_integer(run)), &row, error));
+    if (!row)
+        return error_set(error, ERROR_BUSY, "%s: run %" PRId64 " is being removed; try again", store_path(store), run);
+    error_set(error, ERROR_BUSY,
+              "%s: in use by another run: run %" PRId64 " (suite %.100s, seed %" PRId64
+              ") is being written by process %" PRId64 " on %.100s; wait for it, stop it, or name another database",
+              store_path(store), run, statement_text(row, 0), statement_integer(row, 1), statement_integer(row, 2),
+              statement_text(row, 3));
+    statement_close(row);
+    return ERROR_BUSY;
 }
 
-/* A known run, or that of the description: inside a transaction, so that no other process finds it between its row and its
- * lock. */
+/* A known run, or that of the description, in a transaction: nobody finds it between its row and its lock. */
 static status open_run(struct store *store, int64_t known, enum run_claim claim,
                        const struct run_description *description, struct run_start *start, bool *taken,
                        struct error *error)
@@ -190,25 +238,26 @@ status store_run_start(struct store *store, const struct run_description *descri
     return store_run_claim(store, 0, RUN_GOES_ON, description, start, error);
 }
 
+/* --- Ending and rewinding --- */
+
 static status record_end(struct store *store, int64_t run, enum run_status end, const char *message,
                          struct error *error)
 {
     if (end == RUN_FINISHED && run == store->held)
-        TRY(holding_check(store, error));
+        TRY(check_held(store, store->database, false, error));
     return database_run(store->database,
                         "UPDATE runs SET finished = iif(status = 'finished', finished, "
                         "strftime('%Y-%m-%dT%H:%M:%SZ', 'now')), status = ?2, message = ?3 WHERE run = ?1",
-                        VALUES(value_integer(run), value_text(run_status_name(end)), value_text(message)), error);
+                        VALUES(value_integer(run), value_text(status_names[end]), value_text(message)), error);
 }
 
 status store_run_end(struct store *store, int64_t run, enum run_status end, const char *message, struct error *error)
 {
     bool began = false;
     status result = database_begin(store->database, &began, error);
-    if (result == OK)
-        result = database_end(store->database, began, record_end(store, run, end, message, error), error);
-    if (result == OK && began && end == RUN_FINISHED && run == store->held) /* else others cannot see it yet */
-        result = holding_confirm(store, error);
+    NEXT(result, database_end(store->database, began, record_end(store, run, end, message, error), error));
+    if (began && end == RUN_FINISHED && run == store->held) /* else others cannot see it yet */
+        NEXT(result, confirm_end(store, error));
     live_erase(store, run);
     lock_give(&store->locks, run);
     if (run == store->held)
@@ -216,43 +265,15 @@ status store_run_end(struct store *store, int64_t run, enum run_status end, cons
     return result;
 }
 
-static status delete_after(struct store *store, int64_t run, int64_t task, int64_t iteration, struct error *error)
-{
-    char sql[256];
-    for (size_t i = 0; i < STORE_TABLES; i++) {
-        if (!store_tables[i].after)
-            continue;
-        snprintf(sql, sizeof sql, "DELETE FROM %s WHERE run = ?1 AND (%s)", store_tables[i].name,
-                 store_tables[i].after);
-        TRY(database_run(store->database, sql,
-                         VALUES(value_integer(run), value_integer(task), value_integer(task < 0 ? -1 : iteration)),
-                         error));
-    }
-    return run == store->held ? holding_read(store, &store->rows, error) : OK;
-}
-
 status store_run_rewind(struct store *store, int64_t run, int64_t task, int64_t iteration, struct error *error)
 {
     bool began;
+    const struct value place[3] = {value_integer(run), value_integer(task), value_integer(task < 0 ? -1 : iteration)};
     TRY(database_begin(store->database, &began, error));
-    return database_end(store->database, began, delete_after(store, run, task, iteration, error), error);
-}
-
-static status digest_before(struct store *store, int64_t run, int64_t task, int64_t iteration, int64_t *digest,
-                            struct error *error)
-{
-    struct held_rows rows = {0};
-    char sql[256];
-    for (size_t i = 0; i < STORE_TABLES; i++) {
-        if (!store_tables[i].after || store_tables[i].local)
-            continue;
-        snprintf(sql, sizeof sql, "SELECT * FROM %s WHERE run = ?1 AND NOT (%s)", store_tables[i].name,
-                 store_tables[i].after);
-        TRY(holding_add(store->database, sql, VALUES(value_integer(run), value_integer(task), value_integer(iteration)),
-                        &rows, error));
-    }
-    *digest = (int64_t)(rows.digest & INT64_MAX);
-    return OK;
+    status result = run_rows_take(store->database, "DELETE", RUN_AFTER, place, NULL, error);
+    if (run == store->held)
+        NEXT(result, read_held(store, store->database, &store->rows, error));
+    return database_end(store->database, began, result, error);
 }
 
 /* In a transaction, which reads even after a request to stop: a stopped run asks before it saves its place. */
@@ -260,6 +281,10 @@ status store_digest_rows(struct store *store, int64_t run, int64_t task, int64_t
                          struct error *error)
 {
     bool began;
+    struct held_rows rows = {0};
+    const struct value place[3] = {value_integer(run), value_integer(task), value_integer(iteration)};
     TRY(database_begin(store->database, &began, error));
-    return database_end(store->database, began, digest_before(store, run, task, iteration, digest, error), error);
+    status result = run_rows_take(store->database, "SELECT *", RUN_BEFORE, place, &rows, error);
+    *digest = (int64_t)(rows.digest & INT64_MAX);
+    return database_end(store->database, began, result, error);
 }

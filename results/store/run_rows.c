@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/digest.h"
 #include "results/store/store_internal.h"
 
 void run_rows_close(struct run_rows *rows)
@@ -28,12 +29,10 @@ static status open_access(struct run_rows *rows, size_t table, struct error *err
 {
     struct table_access *access = &rows->table[table];
     struct statement *sql;
-    bool row;
     if (access->read)
         return OK;
-    TRY(statement_ask(&sql, rows->database, access_sql, VALUES(value_text(store_tables[table].name)), error));
-    status result = statement_step(sql, &row, error);
-    NEXT(result, statement_open(&access->read, rows->database, statement_text(sql, 0), error));
+    TRY(database_row(rows->database, access_sql, VALUES(value_text(store_tables[table].name)), &sql, error));
+    status result = statement_open(&access->read, rows->database, statement_text(sql, 0), error);
     NEXT(result, statement_open(&access->write, rows->database, statement_text(sql, 1), error));
     access->keys = (size_t)statement_integer(sql, 2);
     statement_close(sql);
@@ -141,15 +140,13 @@ status run_rows_compare_table(struct run_rows *first, int64_t first_run, struct 
                               size_t table, struct row_difference *difference, struct error *error)
 {
     bool left, right;
-    struct text *contradiction = &difference->contradiction;
     TRY(begin_reading(first, table, first_run, &left, error));
     TRY(begin_reading(second, table, second_run, &right, error));
     TRY(compare_rows(first, left, second, right, table, difference, error));
-    if (contradiction->size == 0 && difference->only_first.size && difference->only_second.size)
-        text_add(contradiction, "%s is only in %s and %s only in %s", difference->only_first.data, first->name,
-                 difference->only_second.data, second->name);
-    bool failed = contradiction->failed || difference->only_first.failed || difference->only_second.failed;
-    return failed ? error_set(error, ERROR_MEMORY, "%s: out of memory", first->name) : OK;
+    if (difference->contradiction.size == 0 && difference->only_first.size && difference->only_second.size)
+        text_add(&difference->contradiction, "%s is only in %s and %s only in %s", difference->only_first.data,
+                 first->name, difference->only_second.data, second->name);
+    return OK;
 }
 
 status run_rows_compare(struct run_rows *first, int64_t first_run, struct run_rows *second, int64_t second_run,
@@ -168,7 +165,7 @@ void row_difference_free(struct row_difference *difference)
     text_free(&difference->contradiction);
 }
 
-/* --- Copying and erasing --- */
+/* --- Copying --- */
 
 static status copy_table(struct run_rows *source, int64_t run, struct run_rows *target, size_t table, int64_t *number,
                          struct error *error)
@@ -194,12 +191,48 @@ status run_rows_copy(struct run_rows *source, int64_t run, struct run_rows *targ
     return OK;
 }
 
-status run_rows_erase(struct database *database, int64_t run, struct error *error)
+/* --- Digests and deleting --- */
+
+static status add_row(void *context, struct statement *row, struct error *error)
 {
-    char sql[80];
-    for (size_t table = STORE_TABLES; table-- > 0;) {
-        snprintf(sql, sizeof sql, "DELETE FROM %s WHERE run = ?1", store_tables[table].name);
-        TRY(database_run(database, sql, VALUES(value_integer(run)), error));
+    struct held_rows *rows = context;
+    uint64_t digest = 0;
+    (void)error;
+    for (size_t i = 1; i < statement_columns(row); i++) { /* the first is the run */
+        struct value value = statement_value(row, i);
+        bool bytes = value.kind == VALUE_TEXT || value.kind == VALUE_BLOB;
+        digest = digest_quick(bytes ? value.bytes.data : &value.integer,
+                              bytes ? value.bytes.size : sizeof value.integer, digest + value.kind);
+    }
+    rows->count++;
+    rows->digest += digest;
+    return OK;
+}
+
+static bool has_part(const struct store_table *table, enum run_part part)
+{
+    if (part == RUN_HELD)
+        return table->after || table->again == AGAIN_KEEPS;
+    return part == RUN_ALL || (table->after && (part == RUN_AFTER || !table->local));
+}
+
+status run_rows_take(struct database *database, const char *verb, enum run_part part,
+                     const struct value run_and_place[3], struct held_rows *read, struct error *error)
+{
+    for (size_t i = STORE_TABLES; i-- > 0;) { /* each before those that it refers to */
+        const struct store_table *table = &store_tables[i];
+        char sql[256];
+        int size = snprintf(sql, sizeof sql, "%s FROM %s WHERE run = ?1", verb, table->name);
+        if (part == RUN_BEFORE || part == RUN_AFTER)
+            snprintf(sql + size, sizeof sql - (size_t)size, " AND %s (%s)", part == RUN_AFTER ? "" : "NOT",
+                     table->after);
+        if (has_part(table, part))
+            TRY(database_each(database, sql, run_and_place, 3, add_row, read, error));
     }
     return OK;
+}
+
+status run_rows_erase(struct database *database, int64_t run, struct error *error)
+{
+    return run_rows_take(database, "DELETE", RUN_ALL, (struct value[3]){value_integer(run)}, NULL, error);
 }

@@ -1,11 +1,10 @@
-/* The rows of one run in a database, table by table: compares them with another database's, copies and erases them. Of the
- * columns, neither `run` counts, whose number differs between files, nor a row's own number. Internal to results/. */
+/* The rows of one run in a database, table by table: compares them with another database's, copies, deletes and digests
+ * them. `run` does not count, whose number differs between files; nor does, in comparisons, a row's own number. Internal to
+ * results/. */
 #ifndef MTIL_RESULTS_STORE_RUN_ROWS_H
 #define MTIL_RESULTS_STORE_RUN_ROWS_H
 
-#include "core/text.h"
-#include "results/store/database.h"
-#include "results/store/tables.h"
+#include "results/store/store_internal.h"
 
 /* A database and its statements, opened when first used; zero-initialised but for the first two, which are borrowed. */
 struct run_rows {
@@ -34,7 +33,16 @@ status run_rows_compare(struct run_rows *first, int64_t first_run, struct run_ro
 status run_rows_copy(struct run_rows *source, int64_t run, struct run_rows *target, int64_t *number,
                      struct error *error);
 
-/* Within a transaction. */
-status run_rows_erase(struct database *database, int64_t run, struct error *error);
+enum run_part {
+    RUN_ALL,
+    RUN_HELD,   /* tables to which store_commit alone adds and of which store_run_rewind alone removes rows meanwhile */
+    RUN_BEFORE, /* a checkpoint; no tables that depend on the clock or the machine's folders */
+    RUN_AFTER   /* a checkpoint */
+};
+
+/* DELETEs a part of a run or, with the verb "SELECT *", adds its rows to *read. Values: run, task and iteration. */
+status run_rows_take(struct database *database, const char *verb, enum run_part part,
+                     const struct value run_and_place[3], struct held_rows *read, struct error *error);
+status run_rows_erase(struct database *database, int64_t run, struct error *error); /* all of them */
 
 #endif

@@ -1,15 +1,17 @@
-/* Statements of a database: prepared, bound, stepped and read. */
+/* Statements of a database: prepared, bound, stepped and read; and transactions. */
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "core/alloc.h"
+#include "core/file.h"
 
 #include "results/store/database_internal.h"
 
 status statement_open(struct statement **opened, struct database *database, const char *sql, struct error *error)
 {
     *opened = NULL;
-    struct statement *statement = calloc(1, sizeof *statement);
-    if (!statement)
-        return error_set(error, ERROR_MEMORY, "%s: out of memory", database->path);
+    struct statement *statement = xcalloc(1, sizeof *statement);
     statement->database = database;
     const char *rest = "";
     int code = sqlite3_prepare_v3(database->handle, sql, -1, SQLITE_PREPARE_PERSISTENT, &statement->handle, &rest);
@@ -65,33 +67,30 @@ void statement_close(struct statement *statement)
     free(statement);
 }
 
-static int bind_value(sqlite3_stmt *handle, int index, const struct value *value)
+static status bind_value(struct statement *statement, int index, const struct value *value, struct error *error)
 {
-    switch (value->kind) {
-    case VALUE_INTEGER:
-        return sqlite3_bind_int64(handle, index, value->integer);
-    case VALUE_REAL:
-        return sqlite3_bind_double(handle, index, value->real);
-    case VALUE_TEXT:
-        return sqlite3_bind_text64(handle, index, value->bytes.data, value->bytes.size, SQLITE_STATIC, SQLITE_UTF8);
-    case VALUE_BLOB:
-        return sqlite3_bind_blob64(handle, index, value->bytes.size ? value->bytes.data : "", value->bytes.size,
+    sqlite3_stmt *handle = statement->handle;
+    int code = SQLITE_OK;
+    if (value->kind == VALUE_INTEGER)
+        code = sqlite3_bind_int64(handle, index, value->integer);
+    else if (value->kind == VALUE_REAL)
+        code = sqlite3_bind_double(handle, index, value->real);
+    else if (value->kind == VALUE_TEXT)
+        code = sqlite3_bind_text64(handle, index, value->bytes.data, value->bytes.size, SQLITE_STATIC, SQLITE_UTF8);
+    else if (value->kind == VALUE_BLOB)
+        code = sqlite3_bind_blob64(handle, index, value->bytes.size ? value->bytes.data : "", value->bytes.size,
                                    SQLITE_STATIC);
-    case VALUE_NULL:
-        break;
-    }
-    return sqlite3_bind_null(handle, index);
+    else
+        code = sqlite3_bind_null(handle, index);
+    return code == SQLITE_OK ? OK : database_fail(statement->database, code, error);
 }
 
 status statement_bind(struct statement *statement, const struct value *values, size_t count, struct error *error)
 {
     sqlite3_reset(statement->handle);
     size_t parameters = (size_t)sqlite3_bind_parameter_count(statement->handle);
-    for (size_t i = 0; i < count && i < parameters; i++) {
-        int code = bind_value(statement->handle, (int)i + 1, &values[i]);
-        if (code != SQLITE_OK)
-            return database_fail(statement->database, code, error);
-    }
+    for (size_t i = 0; i < count && i < parameters; i++)
+        TRY(bind_value(statement, (int)i + 1, &values[i], error));
     return OK;
 }
 
@@ -101,9 +100,8 @@ status statement_bind_named(struct statement *statement, const struct named_valu
     sqlite3_reset(statement->handle);
     for (size_t i = 0; i < count; i++) {
         int index = sqlite3_bind_parameter_index(statement->handle, values[i].name);
-        int code = index > 0 ? bind_value(statement->handle, index, &values[i].value) : SQLITE_OK;
-        if (code != SQLITE_OK)
-            return database_fail(statement->database, code, error);
+        if (index > 0)
+            TRY(bind_value(statement, index, &values[i].value, error));
     }
     return OK;
 }
@@ -177,11 +175,17 @@ const char *statement_text(struct statement *statement, size_t column)
     return text ? (const char *)text : "";
 }
 
-status statement_copy(struct statement *statement, size_t column, char **text, struct error *error)
+char *statement_string(struct statement *statement, size_t column)
 {
     const unsigned char *found = sqlite3_column_text(statement->handle, (int)column);
-    *text = found ? strdup((const char *)found) : NULL;
-    return found && !*text ? error_set(error, ERROR_MEMORY, "%s: out of memory", statement->database->path) : OK;
+    return found ? xstrdup((const char *)found) : NULL;
+}
+
+status statement_copy(struct statement *statement, size_t column, char **text, struct error *error)
+{
+    (void)error;
+    *text = statement_string(statement, column);
+    return OK;
 }
 
 status statement_run_row(struct statement *statement, int64_t number, struct statement *row, struct error *error)
@@ -194,14 +198,30 @@ status statement_run_row(struct statement *statement, int64_t number, struct sta
                              : database_fail(statement->database, code, error);
 }
 
-status statement_ask(struct statement **statement, struct database *database, const char *sql,
-                     const struct value *values, size_t count, struct error *error)
+/* --- Questions and commands --- */
+
+/* Opens it with its values, or leaves none open. */
+static status ask(struct statement **statement, struct database *database, const char *sql, const struct value *values,
+                  size_t count, struct error *error)
 {
     TRY(statement_open(statement, database, sql, error));
     status result = statement_bind(*statement, values, count, error);
-    if (result != OK) {
-        statement_close(*statement);
-        *statement = NULL;
+    if (result == OK)
+        return OK;
+    statement_close(*statement);
+    *statement = NULL;
+    return result;
+}
+
+status database_row(struct database *database, const char *sql, const struct value *values, size_t count,
+                    struct statement **row, struct error *error)
+{
+    bool found = false;
+    TRY(ask(row, database, sql, values, count, error));
+    status result = statement_step(*row, &found, error);
+    if (!found) {
+        statement_close(*row);
+        *row = NULL;
     }
     return result;
 }
@@ -210,7 +230,7 @@ status database_each(struct database *database, const char *sql, const struct va
                      row_taker *take, void *context, struct error *error)
 {
     struct statement *statement;
-    TRY(statement_ask(&statement, database, sql, values, count, error));
+    TRY(ask(&statement, database, sql, values, count, error));
     status result;
     for (bool row; (result = statement_step(statement, &row, error)) == OK && row;)
         if ((result = take(context, statement, error)) != OK)
@@ -222,15 +242,13 @@ status database_each(struct database *database, const char *sql, const struct va
 status database_ask(struct database *database, const char *sql, const struct value *values, size_t count,
                     int64_t *integer, struct error *error)
 {
-    struct statement *statement;
-    bool row = false;
+    struct statement *row;
     *integer = 0;
-    TRY(statement_ask(&statement, database, sql, values, count, error));
-    status result = statement_step(statement, &row, error);
+    TRY(database_row(database, sql, values, count, &row, error));
     if (row)
-        *integer = statement_integer(statement, 0);
-    statement_close(statement);
-    return result;
+        *integer = statement_integer(row, 0);
+    statement_close(row);
+    return OK;
 }
 
 status database_integer(struct database *database, const char *sql, int64_t *integer, struct error *error)
@@ -245,5 +263,72 @@ status database_run(struct database *database, const char *sql, const struct val
     TRY(statement_open(&statement, database, sql, error));
     status result = statement_run(statement, values, count, error);
     statement_close(statement);
+    return result;
+}
+
+/* --- Transactions ---
+ * The files are opened only through SQLite, because closing a descriptor of them would drop its locks. */
+
+bool database_is_sound(const struct database *database)
+{
+    struct database *fresh;
+    int64_t sound;
+    if (database_open(&fresh, database_full_path(database), false, NULL) != OK)
+        return false;
+    status result = database_integer(fresh,
+                                     "SELECT quick_check = 'ok' AND EXISTS (SELECT 1 FROM sqlite_schema) "
+                                     "FROM pragma_quick_check(1)",
+                                     &sound, NULL);
+    database_close(fresh);
+    return result == OK && sound;
+}
+
+/* What shrank was cut, unless VACUUM has made it smaller, or a checkpoint the log. */
+static status check_file(const struct database *database, const char *path, struct stat *was, struct error *error)
+{
+    struct stat now = *was;
+    TRY(file_check_same(path, &now, error));
+    if (now.st_size < was->st_size && !database_is_sound(database))
+        return error_set(error, ERROR_IO,
+                         "%s: was cut from %" PRId64 " to %" PRId64
+                         " bytes while this program used it; put a whole copy in its place, or name another database",
+                         path, (int64_t)was->st_size, (int64_t)now.st_size);
+    *was = now;
+    return OK;
+}
+
+status database_check_files(struct database *database, struct error *error)
+{
+    static const char *const endings[DATABASE_FILES] = {"", "-wal", "-shm", "-lock"};
+    const char *file = database_full_path(database);
+    status result = OK;
+    for (size_t i = 0; i < DATABASE_FILES && result == OK && *file; i++) {
+        char *path = path_format("%s%s", file, endings[i]);
+        result = check_file(database, path, &database->file[i], error);
+        free(path);
+    }
+    return result;
+}
+
+status database_begin(struct database *database, bool *began, struct error *error)
+{
+    *began = sqlite3_get_autocommit(database->handle) != 0;
+    if (!*began)
+        return OK;
+    status result = database_execute(database, "BEGIN IMMEDIATE", error);
+    status same = database_check_files(database, error); /* says more than SQLite */
+    if (same != OK)
+        database_rollback(database);
+    return same != OK ? same : result;
+}
+
+status database_end(struct database *database, bool began, status result, struct error *error)
+{
+    if (!began)
+        return result;
+    NEXT(result, database_execute(database, "COMMIT", error));
+    NEXT(result, database_check_files(database, error));
+    if (result != OK)
+        database_rollback(database);
     return result;
 }

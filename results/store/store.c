@@ -1,20 +1,124 @@
+/* Opens a results database: recognises or creates its schema, renews its views. */
 #include "results/store.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
-#include <string.h>
 
+#include "core/alloc.h"
+#include "core/digest.h"
+#include "core/embedded.h"
 #include "core/stop.h"
-#include "results/store/schema.h"
 #include "results/store/store_internal.h"
 
-#define SCHEMA_LOCK 0 /* runs count from 1 */
+#define SCHEMA_APPLICATION 0x4d54494c    /* SQLite's application_id: "MTIL" */
+#define SCHEMA_BEFORE_RELEASE 0x6d74696c /* that of files of before the first release */
+#define SCHEMA_LOCK 0                    /* runs count from 1 */
+#define VIEW_START "\nCREATE VIEW "
+
+enum { SCHEMA_VERSION = 1 }; /* SQLite's user_version */
+
+EMBEDDED_FILES(schema_files); /* the tables, then the views */
+
+/* --- The schema --- */
+
+/* The message names a table of the file, so that its reader recognises the foreign database. */
+static status refuse_foreign(struct database *database, int64_t application, struct error *error)
+{
+    struct statement *row;
+    TRY(database_row(database, "SELECT max(name) FROM sqlite_schema WHERE type = 'table'", NO_VALUES, &row, error));
+    error_set(error, ERROR_FORMAT,
+              "%s: expected a results database (application id %#x), found one of another program "
+              "(application id %#" PRIx64 ", table \"%.60s\"); name another file",
+              database_path(database), SCHEMA_APPLICATION, application, statement_text(row, 0));
+    statement_close(row);
+    return ERROR_FORMAT;
+}
+
+/* *empty: the file has nothing yet. Refuses another program's database, and another schema. */
+static status recognise(struct database *database, bool *empty, struct error *error)
+{
+    int64_t application = 0, version = 0, objects = 0;
+    TRY(database_execute(database, "BEGIN", error)); /* one state, though another process may be creating the schema */
+    status result = database_integer(database, "PRAGMA application_id", &application, error);
+    NEXT(result, database_integer(database, "PRAGMA user_version", &version, error));
+    NEXT(result, database_integer(database, "SELECT count(*) FROM sqlite_schema", &objects, error));
+    database_rollback(database);
+    TRY(result);
+    *empty = application == 0 && version == 0 && objects == 0;
+    if (application == SCHEMA_BEFORE_RELEASE)
+        return error_set(error, ERROR_FORMAT,
+                         "%s: written by a version of mtil from before its first release; run its suites again, or "
+                         "read it with that version",
+                         database_path(database));
+    if (!*empty && application != SCHEMA_APPLICATION)
+        return refuse_foreign(database, application, error);
+    if (!*empty && version != SCHEMA_VERSION)
+        return error_set(
+            error, ERROR_FORMAT,
+            "%s: expected schema %d, found %" PRId64 ": a newer version of mtil wrote it, or another "
+            "program changed PRAGMA user_version; use that version, set it back, or take the file from a backup",
+            database_path(database), SCHEMA_VERSION, version);
+    return OK;
+}
+
+/* The tables of an empty file, in one transaction with its version. */
+static status create_tables(struct database *database, struct error *error)
+{
+    int64_t version;
+    struct text script = {0};
+    TRY(database_integer(database, "PRAGMA user_version", &version, error));
+    if (version != 0)
+        return OK;
+    text_add(&script, "%s; PRAGMA application_id = %d; PRAGMA user_version = %d", (const char *)schema_files[0].data,
+             SCHEMA_APPLICATION, SCHEMA_VERSION);
+    status result = database_execute(database, script.data, error);
+    text_free(&script);
+    return result;
+}
+
+/* With drops the views of the file are replaced, else they are hidden on this connection. */
+static void write_views(struct text *script, bool drops)
+{
+    const char *at = (const char *)schema_files[1].data, *next;
+    for (; (next = strstr(at, VIEW_START)); at = next + strlen(VIEW_START)) {
+        const char *name = next + strlen(VIEW_START);
+        text_add(script, "%.*s\n", (int)(next - at), at);
+        if (drops)
+            text_add(script, "DROP VIEW IF EXISTS \"%.*s\";\n", (int)strcspn(name, " "), name);
+        text_add(script, "CREATE %s ", drops ? "VIEW" : "TEMP VIEW");
+    }
+    text_add(script, "%s", at);
+}
+
+/* Replaces the database's views by this program's, if they differ, or hides them on this connection. */
+static status use_views(struct database *database, bool replace, struct error *error)
+{
+    char digest[DIGEST_SIZE];
+    int64_t same;
+    struct text script = {0};
+    digest_text((const char *)schema_files[1].data, digest);
+    TRY(database_ask(database, "SELECT value = ?1 FROM properties WHERE name = 'views'", VALUES(value_text(digest)),
+                     &same, error));
+    if (same)
+        return OK;
+    write_views(&script, replace);
+    if (replace)
+        text_add(&script, ";\nINSERT OR REPLACE INTO properties VALUES ('views', '%s')", digest);
+    status result = database_execute(database, script.data, error);
+    text_free(&script);
+    return result;
+}
 
 static status create_schema(struct store *store, struct error *error)
 {
-    TRY(schema_create(store->database, error));
-    return schema_use_views(store->database, true, error);
+    bool began;
+    TRY(database_begin(store->database, &began, error));
+    status result = create_tables(store->database, error);
+    NEXT(result, use_views(store->database, true, error));
+    return database_end(store->database, began, result, error);
 }
+
+/* --- Opening --- */
 
 /* Changing the journal mode does not wait for others, so processes that open a new file take turns. */
 static status prepare_to_write(struct store *store, const struct stop *stop, struct error *error)
@@ -23,14 +127,14 @@ static status prepare_to_write(struct store *store, const struct stop *stop, str
     TRY(lock_file_open(&store->locks, database_full_path(database), true, error));
     store->locks.stop = stop;
     bool taken;
-    TRY(lock_take(&store->locks, SCHEMA_LOCK, database_patience(database), &taken, error));
+    TRY(lock_take(&store->locks, SCHEMA_LOCK, DATABASE_PATIENCE, &taken, error));
     if (!taken && stop_requested(stop))
         return error_set(error, ERROR_STOPPED, "%s: stopped while another program was opening it",
                          database_path(database));
     if (!taken)
         return error_set(error, ERROR_BUSY,
                          "%s: another program has been opening it for %g seconds; end it or try again",
-                         database_path(database), database_patience(database) / 1000.0);
+                         database_path(database), DATABASE_PATIENCE / 1000.0);
     status result = database_execute(database, "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL", error);
     NEXT(result, create_schema(store, error));
     lock_give(&store->locks, SCHEMA_LOCK);
@@ -40,53 +144,52 @@ static status prepare_to_write(struct store *store, const struct stop *stop, str
 static status open_file(struct store *store, const char *path, enum store_mode mode, const struct stop *stop,
                         struct error *error)
 {
-    int64_t version;
+    bool empty;
     TRY(database_open_stoppable(&store->database, path, mode == STORE_WRITE, stop, error));
-    TRY(schema_recognise(store->database, &version, error));
+    TRY(recognise(store->database, &empty, error));
     if (mode == STORE_WRITE)
         return prepare_to_write(store, stop, error);
-    if (version == 0)
+    if (empty)
         return error_set(error, ERROR_FORMAT, "%s: expected schema %d, found an empty file; `mtil run` fills it", path,
                          SCHEMA_VERSION);
-    return schema_use_views(store->database, false, error);
+    return use_views(store->database, false, error);
 }
 
-static status open_memory(struct store *store, const char *name, struct error *error)
+static struct store *make(void)
 {
-    TRY(database_open_memory(&store->database, name, error));
-    return create_schema(store, error);
-}
-
-static status open_store(struct store **opened, const char *path, bool in_memory, enum store_mode mode,
-                         const struct stop *stop, struct error *error)
-{
-    struct store *store = calloc(1, sizeof *store);
-    *opened = NULL;
-    if (!store)
-        return error_set(error, ERROR_MEMORY, "%s: out of memory", path);
+    struct store *store = xcalloc(1, sizeof *store);
     store->locks.descriptor = -1;
-    status result = in_memory ? open_memory(store, path, error) : open_file(store, path, mode, stop, error);
+    return store;
+}
+
+/* Closes a store that could not be opened. */
+static status finish_open(struct store **opened, status result)
+{
     if (result == OK)
-        *opened = store;
-    else
-        store_close(store);
+        return OK;
+    store_close(*opened);
+    *opened = NULL;
     return result;
 }
 
 status store_open_stoppable(struct store **opened, const char *path, enum store_mode mode, const struct stop *stop,
                             struct error *error)
 {
-    return open_store(opened, path, false, mode, stop, error);
+    *opened = make();
+    return finish_open(opened, open_file(*opened, path, mode, stop, error));
 }
 
 status store_open(struct store **opened, const char *path, enum store_mode mode, struct error *error)
 {
-    return open_store(opened, path, false, mode, NULL, error);
+    return store_open_stoppable(opened, path, mode, NULL, error);
 }
 
 status store_open_memory(struct store **opened, const char *name, struct error *error)
 {
-    return open_store(opened, name, true, STORE_WRITE, NULL, error);
+    *opened = make();
+    status result = database_open_memory(&(*opened)->database, name, error);
+    NEXT(result, create_schema(*opened, error));
+    return finish_open(opened, result);
 }
 
 void store_close(struct store *store)
@@ -94,8 +197,8 @@ void store_close(struct store *store)
     if (!store)
         return;
     for (size_t i = 0; i < STORE_TABLES; i++)
-        insert_close(&store->insert[i]);
-    pending_clear(&store->pending);
+        statement_close(store->insert[i].statement);
+    pending_clear(store);
     if (store->database)
         database_rollback(store->database);
     database_close(store->database);
@@ -111,17 +214,4 @@ void store_set_patience(struct store *store, int milliseconds)
 const char *store_path(const struct store *store)
 {
     return database_path(store->database);
-}
-
-static status take_check(void *store, struct statement *row, struct error *error)
-{
-    const char *answer = statement_text(row, 0);
-    return strcmp(answer, "ok") == 0
-               ? OK
-               : error_set(error, ERROR_FORMAT, "%s: the database is damaged: %s", store_path(store), answer);
-}
-
-status store_check(struct store *store, struct error *error)
-{
-    return database_each(store->database, "PRAGMA integrity_check(1)", NO_VALUES, take_check, store, error);
 }

@@ -5,25 +5,66 @@
 #include "core/text.h"
 #include "results/store.h"
 #include "results/store/database.h"
-#include "results/store/lock.h"
-#include "results/store/pending.h"
-#include "results/store/tables.h"
 
-enum { TABLE_COLUMNS = 32 }; /* of a table, at most */
+/* --- The tables with the rows of a run ---
+ * What schema.sql does not say of them; columns and keys are the schema's. Insert, rewind, digest, erase, join and repeat
+ * read this list. A new table is a table of schema.sql and a line of tables.c. */
 
-/* The statement that adds rows to a table, opened when first used, and the table's columns. */
+enum { STORE_TABLES = 24, TABLE_COLUMNS = 32 /* of a table, at most */ };
+
+/* What a row with the key of an existing one does: fail; nothing; replace it; fail unless it is the same. */
+enum table_again { AGAIN_FAILS, AGAIN_KEEPS, AGAIN_REPLACES, AGAIN_IS_SAME };
+
+struct store_table {
+    const char *name;
+    const char *after; /* SQL of rows after a checkpoint, at iteration ?3 of task ?2; NULL: a rewind keeps all */
+    bool local;        /* depends on the clock, the machine or its folders, or was computed after the run */
+    bool optional;     /* a repetition may have none: they depend on settings that do not change a run */
+    enum table_again again;
+    const char *changed;       /* of AGAIN_IS_SAME: what to do when it is not */
+    const char *computed, *by; /* a column that no row names, and the SQL that computes it of the others (:task) */
+};
+
+/* Each after those that it refers to; the first is `runs`. */
+extern const struct store_table store_tables[STORE_TABLES];
+
+/* "7", "nothing", "12 bytes" */
+void value_describe(const struct value *value, struct text *text);
+
+/* --- Locks between processes ---
+ * A lock is one byte of a small file beside the database, held by the open file (fcntl F_OFD_SETLK): the kernel releases
+ * it when its process ends in any way, and two stores in one process exclude each other, too. The database itself cannot
+ * serve: closing a second descriptor of it would drop SQLite's own locks. The file's content belongs to live.h. */
+
+struct lock_file {
+    int descriptor; /* −1: not open */
+    char *path;
+    const struct stop *stop; /* ends waiting; may be NULL */
+};
+
+/* Of "DATABASE-lock". A reader creates nothing, and a missing file leaves its locks not open. */
+status lock_file_open(struct lock_file *locks, const char *database_path, bool writable, struct error *error);
+void lock_file_close(struct lock_file *locks); /* gives up all; harmless when not open */
+
+/* Waits up to patience milliseconds, or until a request to stop; *taken is whether the lock is held. number ≥ 0; taking
+ * a lock again changes nothing. */
+status lock_take(struct lock_file *locks, int64_t number, int patience, bool *taken, struct error *error);
+void lock_give(struct lock_file *locks, int64_t number);
+
+/* --- The store --- */
+
+/* The statement that adds rows with the same names to a table. */
 struct insert {
     struct statement *statement;
-    size_t columns;
-    char *column[TABLE_COLUMNS];
+    const char *name[TABLE_COLUMNS];
+    size_t count;
 };
-void insert_close(struct insert *insert);
 
-/* The rows of a run, as holding.h reads them. */
+/* Rows of a run, to be compared with what they were. */
 struct held_rows {
     bool known;
     int64_t count;
-    uint64_t digest; /* independent of their order */
+    uint64_t digest; /* independent of their order and of the run's number */
 };
 
 struct store {
@@ -32,16 +73,15 @@ struct store {
     struct insert insert[STORE_TABLES];
     bool published; /* results/query.h: they are attached */
     bool collects;  /* between store_begin and store_commit */
-    struct pending pending;
+    struct pending_row **pending;
+    size_t pending_count;
     int64_t held;          /* the run that was started last and has not ended; 0: none */
     struct held_rows rows; /* of it, after its last commit */
 };
 
-/* Writes a row of store_add at once; [columns of the table]. */
-status rows_insert(struct store *store, size_t table, const struct value *values, struct error *error);
-
-/* "7", "nothing", "12 bytes" */
-void value_describe(const struct value *value, struct text *text);
+/* Rows that wait for store_commit: written, and forgotten. */
+status pending_write(struct store *store, struct error *error);
+void pending_clear(struct store *store);
 
 /* The bytes of test_labels, whatever their number; the caller frees labels. */
 status labels_unpack(const struct value *blob, uint16_t **labels, size_t *count, struct error *error);

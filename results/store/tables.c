@@ -1,10 +1,9 @@
-#include "results/store/tables.h"
-
+/* The list of tables, and the writing of their rows. */
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 
-#include "core/text.h"
+#include "core/alloc.h"
+#include "core/array.h"
 #include "results/store/store_internal.h"
 
 #define NOW "strftime('%Y-%m-%dT%H:%M:%SZ', 'now')"
@@ -14,8 +13,7 @@
 
 const struct store_table store_tables[STORE_TABLES] = {
     {"runs", .local = true, .computed = "started", .by = NOW},
-    {"settings", .local = true, .computed = "value",
-     .by = "CASE ?4 WHEN 'integer' THEN CAST(?3 AS INTEGER) WHEN 'real' THEN CAST(?3 AS REAL) ELSE ?3 END"},
+    {"settings", .local = true},
     {"inputs", .local = true},
     {"sessions", .local = true, .computed = "started", .by = NOW},
     {"tasks", .again = AGAIN_IS_SAME, .changed = "put the data back, or start anew in another database"},
@@ -31,7 +29,8 @@ const struct store_table store_tables[STORE_TABLES] = {
     {"patch_experts", .after = AFTER_TASK, .optional = true},
     {"expert_counts", .after = OF_TASK},
     {"expert_events", .after = AFTER_ITERATION " OR (task = ?2 AND event = 'freeze')", .computed = "position",
-     .by = "(SELECT count(*) FROM expert_events WHERE (run, task, iteration, encoder, block) = (?1, ?2, ?3, ?4, ?5))"},
+     .by = "(SELECT count(*) FROM expert_events WHERE (run, task, iteration, encoder, block) = "
+           "(:run, :task, :iteration, :encoder, :block))"},
     {"merge_effects", .after = "(task, known) > (?2, ?3)", .optional = true},
     {"router_choices", .after = AFTER_TASK},
     {"selector_thresholds", .after = OF_TASK},
@@ -43,11 +42,6 @@ const struct store_table store_tables[STORE_TABLES] = {
     {"timings", .after = AFTER_ITERATION, .local = true},
     {"artifacts", .after = "task >= max(?2, 0)", .local = true, .again = AGAIN_REPLACES},
 };
-
-bool table_is_held(const struct store_table *table)
-{
-    return table->after != NULL || table->again == AGAIN_KEEPS;
-}
 
 void value_describe(const struct value *value, struct text *text)
 {
@@ -72,151 +66,146 @@ void value_describe(const struct value *value, struct text *text)
 
 /* --- Writing rows --- */
 
-/* Without a step, because after a request to stop no read begins, but a run still saves its rows. */
-static status read_columns(struct insert *insert, struct database *database, const char *table, struct error *error)
+static void add_names(struct text *sql, const struct insert *insert, const char *prefix)
 {
-    struct statement *rows;
-    char sql[80];
-    snprintf(sql, sizeof sql, "SELECT * FROM %s", table);
-    TRY(statement_open(&rows, database, sql, error));
-    size_t columns = statement_columns(rows);
-    status result = columns <= TABLE_COLUMNS ? OK
-                                             : error_set(error, ERROR_FORMAT, "%s: more than %d columns in %s",
-                                                         database_path(database), TABLE_COLUMNS, table);
-    for (; result == OK && insert->columns < columns; insert->columns++) {
-        insert->column[insert->columns] = strdup(statement_title(rows, insert->columns));
-        if (!insert->column[insert->columns])
-            result = error_set(error, ERROR_MEMORY, "%s: out of memory", database_path(database));
-    }
-    statement_close(rows);
-    return result;
-}
-
-static void add_columns(struct text *sql, const struct insert *insert, const char *prefix)
-{
-    for (size_t i = 0; i < insert->columns; i++)
-        text_add(sql, "%s%s\"%s\"", i ? ", " : "", prefix, insert->column[i]);
+    for (size_t i = 0; i < insert->count; i++)
+        text_add(sql, "%s%s\"%s\"", i ? ", " : "", prefix, insert->name[i]);
 }
 
 /* A row that is the same changes one row, another one none. */
 static void write_insert(struct text *sql, const struct store_table *table, const struct insert *insert)
 {
-    text_add(sql, "INSERT %sINTO %s VALUES (", table->again == AGAIN_REPLACES ? "OR REPLACE " : "", table->name);
-    for (size_t i = 0; i < insert->columns; i++)
-        if (table->computed && strcmp(insert->column[i], table->computed) == 0)
-            text_add(sql, "%s%s", i ? ", " : "", table->by);
-        else
-            text_add(sql, "%s?%zu", i ? ", " : "", i + 1);
-    text_add(sql, ")%s", table->again == AGAIN_KEEPS ? " ON CONFLICT DO NOTHING" : "");
+    text_add(sql, "INSERT %sINTO %s (", table->again == AGAIN_REPLACES ? "OR REPLACE " : "", table->name);
+    add_names(sql, insert, "");
+    text_add(sql, "%s%s) VALUES (", table->computed ? ", " : "", table->computed ? table->computed : "");
+    for (size_t i = 0; i < insert->count; i++)
+        text_add(sql, "%s:%s", i ? ", " : "", insert->name[i]);
+    text_add(sql, "%s%s)%s", table->by ? ", " : "", table->by ? table->by : "",
+             table->again == AGAIN_KEEPS ? " ON CONFLICT DO NOTHING" : "");
     if (table->again != AGAIN_IS_SAME)
         return;
-    const char *last = insert->column[insert->columns - 1];
+    const char *last = insert->name[insert->count - 1];
     text_add(sql, " ON CONFLICT DO UPDATE SET \"%s\" = \"%s\" WHERE (", last, last);
-    add_columns(sql, insert, "");
+    add_names(sql, insert, "");
     text_add(sql, ") IS (");
-    add_columns(sql, insert, "excluded.");
+    add_names(sql, insert, "excluded.");
     text_add(sql, ")");
 }
 
-/* When the table is first written to. */
-static status open_insert(struct store *store, size_t table, struct error *error)
-{
-    struct insert *insert = &store->insert[table];
-    struct text sql = {0};
-    insert_close(insert);
-    TRY(read_columns(insert, store->database, store_tables[table].name, error));
-    write_insert(&sql, &store_tables[table], insert);
-    status result = sql.failed ? error_set(error, ERROR_MEMORY, "%s: out of memory", database_path(store->database))
-                               : statement_open(&insert->statement, store->database, sql.data, error);
-    text_free(&sql);
-    return result;
-}
-
-void insert_close(struct insert *insert)
-{
-    for (size_t i = 0; i < insert->columns; i++)
-        free(insert->column[i]);
-    statement_close(insert->statement);
-    *insert = (struct insert){0};
-}
-
-static status place_value(const struct insert *insert, const char *table, const struct named_value *named,
-                          struct value *values, struct error *error)
-{
-    for (size_t i = 0; i < insert->columns; i++)
-        if (strcmp(insert->column[i], named->name) == 0) {
-            values[i] = named->value;
-            return OK;
-        }
-    return error_set(error, ERROR_ARGUMENT, "table %s has no column %s", table, named->name);
-}
-
-/* The values of a row in the order of the columns. */
-static status place_values(struct store *store, size_t table, int64_t run, const struct named_value *row, size_t count,
-                           struct value values[TABLE_COLUMNS], struct error *error)
-{
-    struct insert *insert = &store->insert[table];
-    const char *name = store_tables[table].name;
-    if (!insert->statement)
-        TRY(open_insert(store, table, error));
-    memset(values, 0, insert->columns * sizeof *values); /* null */
-    TRY(place_value(insert, name, &(struct named_value){"run", value_count(run)}, values, error));
-    for (size_t i = 0; i < count; i++)
-        TRY(place_value(insert, name, &row[i], values, error));
-    return OK;
-}
-
 /* "tasks: the row (run 1, task 0, …) …" */
-static status refuse_change(const struct store *store, size_t table, const struct value *values, struct error *error)
+static status refuse_change(const struct store *store, const struct store_table *table, const struct named_value *row,
+                            size_t count, struct error *error)
 {
-    const struct insert *insert = &store->insert[table];
-    struct text row = {0};
-    for (size_t i = 0; i < insert->columns; i++) {
-        text_add(&row, "%s%s ", i ? ", " : "", insert->column[i]);
-        value_describe(&values[i], &row);
+    struct text words = {0};
+    for (size_t i = 0; i < count; i++) {
+        text_add(&words, "%s%s ", i ? ", " : "", row[i].name);
+        value_describe(&row[i].value, &words);
     }
     error_set(error, ERROR_ARGUMENT, "%s: %s was recorded with other data than it now has (%s): %s",
-              database_path(store->database), store_tables[table].name, row.data ? row.data : "",
-              store_tables[table].changed);
-    text_free(&row);
+              database_path(store->database), table->name, words.data, table->changed);
+    text_free(&words);
     return ERROR_ARGUMENT;
 }
 
-status rows_insert(struct store *store, size_t table, const struct value *values, struct error *error)
+/* The statement of the row before is used again if the names are the same ones. */
+static status write_row(struct store *store, size_t table, const struct named_value *row, size_t count,
+                        struct error *error)
 {
     struct insert *insert = &store->insert[table];
-    TRY(statement_run(insert->statement, values, insert->columns, error));
-    if (store_tables[table].again == AGAIN_IS_SAME && database_changes(store->database) != 1)
-        return refuse_change(store, table, values, error);
+    struct value values[TABLE_COLUMNS];
+    bool same = insert->count == count;
+    for (size_t i = 0; i < count; i++) {
+        same = same && insert->name[i] == row[i].name;
+        insert->name[i] = row[i].name;
+        values[i] = row[i].value;
+    }
+    if (!same) {
+        struct text sql = {0};
+        statement_close(insert->statement);
+        insert->count = count;
+        write_insert(&sql, &store_tables[table], insert);
+        status result = statement_open(&insert->statement, store->database, sql.data, error);
+        text_free(&sql);
+        if (result != OK)
+            insert->count = 0;
+        TRY(result);
+    }
+    TRY(statement_run(insert->statement, values, count, error));
+    return store_tables[table].again == AGAIN_IS_SAME && database_changes(store->database) != 1
+               ? refuse_change(store, &store_tables[table], row, count, error)
+               : OK;
+}
+
+/* --- Rows that wait ---
+ * Hours may lie between two commits of a run, and a transaction open for so long would keep others from writing. */
+
+struct pending_row {
+    size_t table, count;
+    struct named_value values[]; /* [count]; texts and blobs lie behind them */
+};
+
+static size_t size_of(const struct value *value)
+{
+    return value->kind == VALUE_TEXT || value->kind == VALUE_BLOB ? value->bytes.size : 0;
+}
+
+static void keep_row(struct store *store, size_t table, const struct named_value *row, size_t count)
+{
+    size_t size = sizeof(struct pending_row) + count * sizeof *row;
+    for (size_t i = 0; i < count; i++)
+        size += size_of(&row[i].value) + 1; /* the NUL of a text */
+    struct pending_row *kept = xcalloc(1, size);
+    char *behind = (char *)&kept->values[count];
+    *kept = (struct pending_row){.table = table, .count = count};
+    for (size_t i = 0; i < count; i++) {
+        kept->values[i] = row[i];
+        size = size_of(&row[i].value);
+        if (size > 0)
+            memcpy(behind, row[i].value.bytes.data, size);
+        if (row[i].value.kind == VALUE_TEXT || row[i].value.kind == VALUE_BLOB)
+            kept->values[i].value.bytes.data = behind;
+        behind += size + 1;
+    }
+    GROW(store->pending, store->pending_count);
+    store->pending[store->pending_count++] = kept;
+}
+
+status pending_write(struct store *store, struct error *error)
+{
+    for (size_t i = 0; i < store->pending_count; i++) {
+        const struct pending_row *row = store->pending[i];
+        TRY(write_row(store, row->table, row->values, row->count, error));
+    }
     return OK;
 }
 
-static size_t find_table(const char *name)
+void pending_clear(struct store *store)
 {
-    size_t table = 0;
-    while (table < STORE_TABLES && strcmp(store_tables[table].name, name) != 0)
-        table++;
-    return table;
-}
-
-static status add_row(struct store *store, int64_t run, const char *name, const struct named_value *row, size_t count,
-                      bool collects, struct error *error)
-{
-    struct value values[TABLE_COLUMNS];
-    size_t table = find_table(name);
-    if (table == STORE_TABLES)
-        return error_set(error, ERROR_ARGUMENT, "there is no table %s", name);
-    TRY(place_values(store, table, run, row, count, values, error));
-    if (collects)
-        return pending_add(&store->pending, (int)table, values, store->insert[table].columns, error);
-    store->rows.known = false; /* callers that write single rows check them themselves */
-    return rows_insert(store, table, values, error);
+    for (size_t i = 0; i < store->pending_count; i++)
+        free(store->pending[i]);
+    free(store->pending);
+    store->pending = NULL;
+    store->pending_count = 0;
 }
 
 status store_add(struct store *store, int64_t run, const char *table, const struct named_value *row, size_t count,
                  struct error *error)
 {
-    if (add_row(store, run, table, row, count, store->collects, error) == OK)
+    struct named_value values[TABLE_COLUMNS];
+    size_t number = 0;
+    while (number < STORE_TABLES && strcmp(store_tables[number].name, table) != 0)
+        number++;
+    if (number == STORE_TABLES || count >= TABLE_COLUMNS)
+        return error_set(error, ERROR_ARGUMENT, "run %" PRId64 ": there is no table %s of %zu columns", run, table,
+                         count);
+    values[0] = (struct named_value){"run", value_count(run)};
+    memcpy(values + 1, row, count * sizeof *row);
+    if (store->collects) {
+        keep_row(store, number, values, count + 1);
         return OK;
-    return error_context(error, "run %" PRId64, run);
+    }
+    store->rows.known = false; /* callers that write single rows check them themselves */
+    if (write_row(store, number, values, count + 1, error) != OK)
+        return error_context(error, "run %" PRId64, run);
+    return OK;
 }

@@ -23,23 +23,19 @@ HAVING count(*) = iif(setting = 'class_incremental' AND after_task >= 0, after_t
 -- A row per task whose column of the matrix is complete, in class-incremental runs from its own row on.
 CREATE VIEW task_metrics AS
 SELECT run, task,
-       avg(100.0 * correct / images) FILTER (WHERE after_task BETWEEN 0 AND task - 1) AS transfer,
-       avg(100.0 * correct / images) FILTER (WHERE after_task >= 0) AS average,
-       max(100.0 * correct / images) FILTER (WHERE after_task = tasks - 1) AS last,
-       CASE WHEN task < tasks - 1
-            THEN max(100.0 * correct / images) FILTER (WHERE after_task >= task)
-                 - max(100.0 * correct / images) FILTER (WHERE after_task = tasks - 1) END AS forgetting,
-       CASE WHEN task < tasks - 1
-            THEN max(100.0 * correct / images) FILTER (WHERE after_task = tasks - 1)
-                 - max(100.0 * correct / images) FILTER (WHERE after_task = task) END AS backward_transfer,
-       CASE WHEN task > 0 AND NOT accumulates
-            THEN max(100.0 * correct / images) FILTER (WHERE after_task = task - 1)
-                 - max(100.0 * correct / images) FILTER (WHERE after_task = -1) END AS forward_transfer,
-       max(100.0 * correct / images) FILTER (WHERE after_task = tasks - 1)
-           - max(100.0 * correct / images) FILTER (WHERE after_task = -1) AS gain,
-       max(100.0 * correct / images) FILTER (WHERE after_task = -1) AS zero_shot
+       avg(accuracy) FILTER (WHERE after_task BETWEEN 0 AND task - 1) AS transfer,
+       avg(accuracy) FILTER (WHERE after_task >= 0) AS average,
+       max(accuracy) FILTER (WHERE after_task = tasks - 1) AS last,
+       iif(task < tasks - 1, max(accuracy) FILTER (WHERE after_task >= task)
+                             - max(accuracy) FILTER (WHERE after_task = tasks - 1), NULL) AS forgetting,
+       iif(task < tasks - 1, max(accuracy) FILTER (WHERE after_task = tasks - 1)
+                             - max(accuracy) FILTER (WHERE after_task = task), NULL) AS backward_transfer,
+       iif(task > 0 AND NOT accumulates, max(accuracy) FILTER (WHERE after_task = task - 1)
+                                         - max(accuracy) FILTER (WHERE after_task = -1), NULL) AS forward_transfer,
+       max(accuracy) FILTER (WHERE after_task = tasks - 1) - max(accuracy) FILTER (WHERE after_task = -1) AS gain,
+       max(accuracy) FILTER (WHERE after_task = -1) AS zero_shot
 FROM (SELECT run, tasks, setting = 'class_incremental' AS accumulates FROM runs)
-JOIN evaluations USING (run)
+JOIN (SELECT run, task, after_task, 100.0 * correct / images AS accuracy FROM evaluations) USING (run)
 GROUP BY run, task
 HAVING count(*) FILTER (WHERE after_task BETWEEN 0 AND tasks - 1) = iif(accumulates, tasks - task, tasks);
 
@@ -126,30 +122,27 @@ JOIN tasks USING (run, task);
 
 -- Use of each expert within its block and task; frozen: whether it is frozen after that task.
 CREATE VIEW expert_usage AS
-SELECT expert_counts.run AS run, expert_counts.task AS task, name, expert_counts.encoder AS encoder,
-       expert_counts.block AS block, expert_counts.expert AS expert, count,
-       100.0 * count / nullif(sum(count) OVER (PARTITION BY expert_counts.run, expert_counts.task,
-                                                            expert_counts.encoder, expert_counts.block), 0) AS share,
-       coalesce(frozen_experts.task <= expert_counts.task, 0) AS frozen
-FROM expert_counts
+SELECT counts.run AS run, counts.task AS task, name, counts.encoder AS encoder, counts.block AS block,
+       counts.expert AS expert, count,
+       100.0 * count / nullif(sum(count) OVER (PARTITION BY counts.run, counts.task, counts.encoder, counts.block), 0)
+           AS share,
+       coalesce(frozen_experts.task <= counts.task, 0) AS frozen
+FROM expert_counts AS counts
 JOIN tasks USING (run, task)
-LEFT JOIN frozen_experts ON frozen_experts.run = expert_counts.run AND frozen_experts.encoder = expert_counts.encoder
-                            AND frozen_experts.block = expert_counts.block
-                            AND frozen_experts.expert = expert_counts.expert;
+LEFT JOIN frozen_experts ON (frozen_experts.run, frozen_experts.encoder, frozen_experts.block, frozen_experts.expert) =
+                            (counts.run, counts.encoder, counts.block, counts.expert);
 
 -- Experts by class: share of the class's choices in the block, and the mean gate of the expert over all of these choices, 0
 -- for other experts' choices; class_name is empty where none is stored.
 CREATE VIEW class_usage AS
-SELECT class_experts.run AS run, class_experts.task AS task, tasks.name AS name, after_task, block,
-       class_experts.class AS class, task_classes.name AS class_name, expert, count,
-       100.0 * count / sum(count) OVER (PARTITION BY class_experts.run, class_experts.task, after_task, block,
-                                                     class_experts.class) AS share,
-       gate * count / sum(count) OVER (PARTITION BY class_experts.run, class_experts.task, after_task, block,
-                                                    class_experts.class) AS mean_gate
-FROM class_experts
+SELECT experts.run AS run, experts.task AS task, tasks.name AS name, after_task, block, experts.class AS class,
+       task_classes.name AS class_name, expert, count, 100.0 * count / sum(count) OVER of_class AS share,
+       gate * count / sum(count) OVER of_class AS mean_gate
+FROM class_experts AS experts
 JOIN tasks USING (run, task)
-LEFT JOIN task_classes ON task_classes.run = class_experts.run AND task_classes.task = class_experts.task
-                          AND task_classes.class = class_experts.class;
+LEFT JOIN task_classes ON (task_classes.run, task_classes.task, task_classes.class) =
+                          (experts.run, experts.task, experts.class)
+WINDOW of_class AS (PARTITION BY experts.run, experts.task, after_task, block, experts.class);
 
 -- The expert that each patch of an image chose first; x and y count from the upper left corner.
 CREATE VIEW patch_usage AS

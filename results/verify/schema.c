@@ -1,5 +1,4 @@
 /* Checks tables, views, indices and triggers against this program's own. */
-#include "results/store/schema.h"
 #include "results/verify/internal.h"
 
 /* Behind blanks and comments. */

@@ -185,7 +185,7 @@ static void write_runs(struct store *store, size_t runs, struct written *figures
             must(database_begin(store->database, &began, &error), &error);
         size_t rows = write_run(store, &about, run / SEEDS, bits);
         if (began && (run % RUNS_AT_ONCE == RUNS_AT_ONCE - 1 || run == runs - 1)) {
-            must(database_commit(store->database, &error), &error);
+            must(database_end(store->database, true, OK, &error), &error);
             began = false;
         }
         *(bits ? &figures->own_transactions : &figures->shared) += clock_seconds() - start;

@@ -10,6 +10,7 @@
 #include "core/digest.h"
 #include "core/file.h"
 #include "core/rng.h"
+#include "results/store/store_internal.h"
 
 static const char *const task_names[SAMPLE_TASKS] = {"aircraft", "digits", "textures_&_more", "flowers"};
 
@@ -294,6 +295,14 @@ status sample_write_at_once(struct store *store, int64_t run, int64_t seed, int6
     store_begin(store);
     TRY(sample_write(store, run, seed, task, iteration, stop_task, stop_iteration, error));
     return store_commit(store, error);
+}
+
+status sample_check(struct store *store, struct error *error)
+{
+    int64_t sound;
+    TRY(database_integer(store->database, "SELECT integrity_check = 'ok' FROM pragma_integrity_check(1)", &sound,
+                         error));
+    return sound ? OK : error_set(error, ERROR_FORMAT, "%s: a page is damaged", store_path(store));
 }
 
 static status add_session(struct store *store, int64_t run, struct error *error)

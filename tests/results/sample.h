@@ -43,6 +43,9 @@ status sample_write(struct store *store, int64_t run, int64_t seed, int64_t task
 status sample_write_at_once(struct store *store, int64_t run, int64_t seed, int64_t task, int64_t iteration,
                             int64_t stop_task, int64_t stop_iteration, struct error *error);
 
+/* Reads the whole file; ERROR_FORMAT when something in it is damaged. */
+status sample_check(struct store *store, struct error *error);
+
 /* A finished run; its id. */
 int64_t sample_finished_run(struct store *store, int64_t seed);
 

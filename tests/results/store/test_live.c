@@ -2,7 +2,6 @@
 #include "tests/results/check.h"
 
 #include <stdlib.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "core/file.h"
@@ -97,33 +96,11 @@ static void without_a_report_the_database_answers(void **state)
     close_stores(&s);
 }
 
-static void a_process_that_died_is_gone(void **state)
-{
-    (void)state;
-    struct stores s = open_stores();
-    assert_ok(store_run_end(s.writer, s.run, RUN_FINISHED, NULL, &error));
-    pid_t child = fork();
-    if (child == 0) {
-        struct run_description description = sample_description(2);
-        struct run_start start;
-        struct store *store;
-        if (store_open(&store, s.path, STORE_WRITE, NULL) == OK &&
-            store_run_start(store, &description, &start, NULL) == OK)
-            live_write(store, start.run, &training);
-        _exit(0); /* without a word, as after kill -9 */
-    }
-    assert_true(child > 0 && waitpid(child, NULL, 0) == child);
-    expect(&s, "progress", HEAD "2,sample,most_used,2,2/4,process is gone,5/20,███░░░░░░░ 31%,,1.25,,adapters\n");
-    expect(&s, "counts", "counts\n\"1 gone, 1 finished\"\n");
-    close_stores(&s);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_report_is_read_until_the_run_ends),
         cmocka_unit_test(without_a_report_the_database_answers),
-        cmocka_unit_test(a_process_that_died_is_gone),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

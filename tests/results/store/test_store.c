@@ -1,14 +1,14 @@
+/* Runs and their rows: found, locked, written, read back, rewound; the schema; and what lies beside the file. */
 #include "tests/results/check.h"
 
 #include <math.h>
-#include <signal.h>
+#include <sqlite3.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include "results/store/store_internal.h"
 #include "tests/results/sample.h"
+#include "tests/results/store/same_run.h"
 
 static char *path;
 
@@ -32,6 +32,25 @@ static int destroy(void **state)
     sample_remove(path);
     return 0;
 }
+
+static int64_t ask(struct store *store, const char *sql)
+{
+    int64_t found;
+    assert_ok(database_integer(store->database, sql, &found, &error));
+    return found;
+}
+
+/* As another program would. */
+static void execute(const char *sql)
+{
+    sqlite3 *database;
+    assert_int_equal(sqlite3_open(path, &database), SQLITE_OK);
+    if (sqlite3_exec(database, sql, NULL, NULL, NULL) != SQLITE_OK)
+        fail_msg("%s: %s", sql, sqlite3_errmsg(database));
+    sqlite3_close(database);
+}
+
+/* --- Runs --- */
 
 static struct run_start start_run(struct store *store, int64_t seed)
 {
@@ -79,110 +98,54 @@ static void a_run_has_one_writer(void **state)
     store_close(rival);
 }
 
-/* A process that is killed in the middle of a transaction holds neither its run nor the database. */
-static void a_killed_writer_blocks_nobody(void **state)
-{
-    int ready[2];
-    store_close(*state);
-    assert_int_equal(pipe(ready), 0);
-    pid_t child = fork();
-    if (child == 0) {
-        struct store *store;
-        struct run_start start;
-        struct error error;
-        struct run_description description = sample_description(5);
-        bool fine = store_open(&store, path, STORE_WRITE, &error) == OK &&
-                    store_run_start(store, &description, &start, &error) == OK &&
-                    database_execute(store->database, "BEGIN IMMEDIATE", &error) == OK &&
-                    sample_write(store, start.run, 5, -1, 0, 2, 5, &error) == OK;
-        if (write(ready[1], fine ? "y" : "n", 1) != 1)
-            _exit(1);
-        pause();
-        _exit(0);
-    }
-    char answer = 'n';
-    assert_int_equal(read(ready[0], &answer, 1), 1);
-    assert_int_equal(answer, 'y');
-    kill(child, SIGKILL);
-    waitpid(child, NULL, 0);
-    struct store *store = *state = open_store(STORE_WRITE);
-    struct run_start start = start_run(store, 5);
-    assert_false(start.created);
-    assert_int_equal(start.past, RUN_RUNNING);
-    assert_ok(sample_write(store, start.run, 5, -1, 0, -1, 0, &error));
-    assert_ok(store_check(store, &error));
-    close(ready[0]);
-    close(ready[1]);
-}
+/* --- Rows --- */
 
-static void the_matrix_comes_back(void **state)
+static void what_a_run_wrote_is_read_back(void **state)
 {
     struct store *store = *state;
     int64_t run = sample_finished_run(store, 3);
     struct run_matrix read;
+    struct per_image kept;
+    struct run_record record;
     assert_ok(store_read_matrix(store, run, &read, &error));
     assert_int_equal(read.matrix.tasks, SAMPLE_TASKS);
     assert_string_equal(read.names[1], "digits");
     for (int64_t i = -1; i < SAMPLE_TASKS; i++)
         for (int64_t j = 0; j < SAMPLE_TASKS; j++) {
-            double found =
-                i < 0 ? read.matrix.zero_shot[j] : read.matrix.accuracy[(size_t)i * SAMPLE_TASKS + (size_t)j];
+            double found = i < 0 ? read.matrix.zero_shot[j] : read.matrix.accuracy[i * SAMPLE_TASKS + j];
             assert_true(found == 100.0 * (double)sample_correct(3, i, j) / SAMPLE_IMAGES);
         }
     run_matrix_free(&read);
-    assert_fails(store_read_matrix(store, 99, &read, &error), ERROR_ARGUMENT, "there is no run 99");
+    assert_ok(store_read_per_image(store, run, 2, 1, &kept, &error));
+    assert_true(kept.kind == PER_IMAGE_BITS && kept.images == SAMPLE_IMAGES);
+    assert_int_equal(per_image_correct(&kept), sample_correct(3, 2, 1));
+    per_image_free(&kept);
+    assert_ok(store_run_end(store, run, RUN_FAILED, "the disk burnt", &error));
+    assert_ok(store_read_record(store, run, &record, &error));
+    assert_true(record.seconds == 2.5 * 2 * SAMPLE_TASKS && record.peak_bytes == 0);
+    assert_string_equal(record.suite_text, sample_description(3).suite_text);
+    assert_int_equal(ask(store, "SELECT count(*) FROM runs WHERE message = 'the disk burnt'"), 1);
+    run_record_free(&record);
+    assert_int_equal(ask(store, "SELECT count(*) FROM settings WHERE typeof(value) = type"), 3);
 }
 
-static void the_record_comes_back(void **state)
-{
-    struct store *store = *state;
-    struct run_description description = sample_description(3);
-    struct run_record record;
-    struct run_start start;
-    assert_ok(store_run_start(store, &description, &start, &error));
-    assert_ok(store_read_record(store, start.run, &record, &error));
-    assert_true(record.seconds == 0 && record.peak_bytes == 0 && record.message == NULL);
-    run_record_free(&record);
-    for (int64_t peak = 5000; peak >= 3000; peak -= 2000)
-        assert_ok(store_add(store, start.run, "timings",
-                            NAMED({"task", value_integer(-1)}, {"iteration", value_integer(0)},
-                                  {"phase", value_text("evaluate")}, {"seconds", value_real(1.5)},
-                                  {"peak_bytes", value_integer(peak)}),
-                            &error));
-    assert_ok(store_run_end(store, start.run, RUN_FAILED, "the disk burnt", &error));
-    assert_ok(store_read_record(store, start.run, &record, &error));
-    assert_true(record.seconds == 3 && record.peak_bytes == 5000);
-    assert_string_equal(record.suite_text, description.suite_text);
-    assert_string_equal(record.message, "the disk burnt");
-    run_record_free(&record);
-    assert_fails(store_read_record(store, 99, &record, &error), ERROR_ARGUMENT, "there is no run 99");
-}
-
-static void what_is_missing_is_not_a_number(void **state)
+static void what_is_missing_is_none(void **state)
 {
     struct store *store = *state;
     struct run_start start = start_run(store, 1);
     struct run_matrix read;
+    struct per_image kept;
+    struct run_record record;
     assert_ok(sample_write(store, start.run, 1, -1, 0, 1, 1, &error));
     assert_ok(store_read_matrix(store, start.run, &read, &error));
     assert_false(isnan(read.matrix.accuracy[0]));
     assert_true(isnan(read.matrix.accuracy[SAMPLE_TASKS]));
     assert_true(isnan(metric_mean(metric_find("last"), &read.matrix)));
     run_matrix_free(&read);
-}
-
-static void per_image_results_come_back(void **state)
-{
-    struct store *store = *state;
-    int64_t run = sample_finished_run(store, 1);
-    struct per_image kept;
-    assert_ok(store_read_per_image(store, run, 2, 1, &kept, &error));
-    assert_int_equal(kept.kind, PER_IMAGE_BITS);
-    assert_int_equal(kept.images, SAMPLE_IMAGES);
-    assert_int_equal(per_image_correct(&kept), sample_correct(1, 2, 1));
-    per_image_free(&kept);
-    assert_ok(store_read_per_image(store, run, 2, 99, &kept, &error));
+    assert_ok(store_read_per_image(store, start.run, 2, 1, &kept, &error));
     assert_int_equal(kept.kind, PER_IMAGE_NONE);
+    assert_fails(store_read_matrix(store, 99, &read, &error), ERROR_ARGUMENT, "there is no run 99");
+    assert_fails(store_read_record(store, 99, &record, &error), ERROR_ARGUMENT, "there is no run 99");
 }
 
 static void wrong_rows_are_refused(void **state)
@@ -192,33 +155,30 @@ static void wrong_rows_are_refused(void **state)
     uint8_t right[4] = {1, 1, 0, 0};
     struct per_image kept = {.kind = PER_IMAGE_BITS, .images = 4, .right = right};
     struct evaluation_row row = {.after_task = 4, .task = 0, .correct = 3, .images = 4, .per_image = &kept};
+    struct sample_task task = {
+        .task = 0, .name = "aircraft", .classes = 7, .training_images = 1000, .test_images = 200};
     assert_fails(store_add_evaluation(store, run, &row, &error), ERROR_ARGUMENT, "2 right of 4 images");
     row.per_image = NULL;
     row.correct = 5;
     assert_fails(store_add_evaluation(store, run, &row, &error), ERROR_ARGUMENT, "CHECK");
     assert_fails(sample_add_step(store, run, 0, 1, 0, &error), ERROR_ARGUMENT, "UNIQUE constraint failed: steps");
     assert_fails(sample_add_step(store, 99, 0, 1, 0, &error), ERROR_ARGUMENT, "run 99");
-    struct sample_task task = {
-        .task = 0, .name = "aircraft", .classes = 7, .training_images = 1000, .test_images = 200};
     assert_fails(sample_add_task(store, run, &task, &error), ERROR_ARGUMENT, "recorded with other data");
+    assert_fails(store_add(store, run, "tasks", NAMED({"colour", value_integer(1)}), &error), ERROR_ARGUMENT,
+                 "no column named colour");
+    assert_fails(store_add(store, run, "cars", NAMED({"task", value_integer(1)}), &error), ERROR_ARGUMENT,
+                 "table cars");
     /* a failed statement of its own leaves no transaction behind */
     assert_ok(database_execute(store->database, "BEGIN; COMMIT", &error));
-}
 
-/* Told when it is written; nothing of the transaction is. */
-static void a_wrong_row_among_many_is_told(void **state)
-{
-    struct store *store = *state;
-    struct run_start start = start_run(store, 1);
-    assert_ok(sample_write(store, start.run, 1, -1, 0, 2, 5, &error));
-    store_begin(store);
-    for (int64_t iteration = 6; iteration < 9; iteration++)
-        assert_ok(sample_add_step(store, start.run, 2, iteration, 0, &error));
-    assert_ok(sample_add_step(store, start.run, 2, 7, 0, &error));
+    store_begin(store); /* of many rows none is written */
+    for (int64_t iteration = 21; iteration < 24; iteration++)
+        assert_ok(sample_add_step(store, run, 2, iteration, 0, &error));
+    assert_ok(sample_add_step(store, run, 2, 22, 0, &error));
     assert_fails(store_commit(store, &error), ERROR_ARGUMENT, "UNIQUE constraint failed: steps");
     store_rollback(store);
     assert_ok(store_commit(store, &error)); /* harmless */
-    assert_ok(sample_add_step(store, start.run, 2, 7, 0, &error));
+    assert_ok(sample_add_step(store, run, 2, 22, 0, &error));
 }
 
 /* A run that collects its rows for hours keeps nobody from writing. */
@@ -231,86 +191,207 @@ static void collecting_runs_do_not_wait_for_each_other(void **state)
     store_begin(store);
     assert_ok(sample_write(store, start.run, 1, -1, 0, -1, 0, &error));
     rival_start = start_run(rival, 2);
-    store_begin(rival);
-    assert_ok(sample_write(rival, rival_start.run, 2, -1, 0, -1, 0, &error));
-    assert_ok(store_commit(rival, &error));
+    assert_ok(sample_write_at_once(rival, rival_start.run, 2, -1, 0, -1, 0, &error));
     assert_ok(store_commit(store, &error));
-    struct run_matrix read;
-    for (size_t i = 0; i < 2; i++) {
-        assert_ok(store_read_matrix(store, i == 0 ? start.run : rival_start.run, &read, &error));
-        assert_false(isnan(metric_mean(metric_find("last"), &read.matrix)));
-        run_matrix_free(&read);
-    }
+    assert_int_equal(ask(store, "SELECT count(*) FROM metrics"), 2);
     store_close(rival);
 }
 
-static void rolled_back_rows_are_gone(void **state)
+/* --- Rewinding --- */
+
+struct stop {
+    int64_t task, iteration;                       /* where the run was killed, */
+    int64_t checkpoint_task, checkpoint_iteration; /* where its last checkpoint was */
+};
+
+static int64_t write_stopped_and_resume(struct store *store, int64_t seed, const struct stop *stop)
+{
+    struct run_start start = start_run(store, seed);
+    int64_t task = stop->checkpoint_task, iteration = stop->checkpoint_iteration;
+    assert_ok(sample_write_at_once(store, start.run, seed, -1, 0, stop->task, stop->iteration, &error));
+    assert_ok(store_run_end(store, start.run, RUN_STOPPED, NULL, &error));
+    sample_finished_run(store, 1000 + seed); /* another run's rows in between, to be left alone */
+    start = start_run(store, seed);
+    assert_false(start.created);
+    assert_ok(store_run_rewind(store, start.run, task, iteration, &error));
+    assert_ok(sample_write_at_once(store, start.run, seed, task, iteration, -1, 0, &error));
+    assert_ok(store_run_end(store, start.run, RUN_FINISHED, NULL, &error));
+    return start.run;
+}
+
+static void a_resumed_run_has_the_rows_of_an_uninterrupted_one(void **state)
+{
+    static const struct stop stops[] = {
+        {0, 7, -1, 0},                /* before any checkpoint */
+        {2, 15, 2, 10},               /* a checkpoint within the task */
+        {2, 15, 2, 0},                /* one after each task */
+        {2, 15, 1, 10},               /* an older one */
+        {3, 1, 2, SAMPLE_ITERATIONS}, /* after the last iteration, before the freeze and the evaluations */
+        {-1, 0, 3, 10},               /* killed behind the end */
+        {-1, 0, SAMPLE_TASKS, 0},     /* nothing left to do */
+    };
+    struct store *store = *state, *uninterrupted;
+    char *whole_path = sample_path("results.sqlite");
+    enum run_status past;
+    assert_ok(store_open(&uninterrupted, whole_path, STORE_WRITE, &error));
+    for (size_t i = 0; i < sizeof stops / sizeof *stops; i++) {
+        int64_t seed = 100 + (int64_t)i, run = write_stopped_and_resume(store, seed, &stops[i]);
+        assert_same_run(uninterrupted, sample_finished_run(uninterrupted, seed), store, run);
+        assert_same_run(uninterrupted, sample_finished_run(uninterrupted, 1000 + seed), store,
+                        find(store, 1000 + seed, &past));
+    }
+    assert_ok(sample_check(store, &error));
+    store_close(uninterrupted);
+    sample_remove(whole_path);
+}
+
+static void count_rows(struct store *store, int64_t rows[STORE_TABLES])
+{
+    char sql[256];
+    for (size_t t = 0; t < STORE_TABLES; t++) {
+        snprintf(sql, sizeof sql, "SELECT count(*) FROM %s", store_tables[t].name);
+        rows[t] = ask(store, sql);
+    }
+}
+
+/* After the first task a rewind removes what came after it, all in all everything, and an erased run has nothing. */
+static void every_table_of_the_schema_is_rewound_and_erased(void **state)
 {
     struct store *store = *state;
-    struct run_start start = start_run(store, 1);
-    store_begin(store);
-    assert_ok(sample_write(store, start.run, 1, -1, 0, -1, 0, &error));
-    store_rollback(store);
-    assert_ok(sample_write(store, start.run, 1, -1, 0, -1, 0, &error));
-    store_rollback(store); /* harmless */
+    int64_t run = sample_finished_run(store, 1), digests[3], before[STORE_TABLES], left[STORE_TABLES];
+    assert_int_equal(ask(store, "SELECT count(*) FROM sqlite_schema AS t WHERE type = 'table' AND EXISTS "
+                                "(SELECT 1 FROM pragma_table_info(t.name) WHERE name = 'run')"),
+                     STORE_TABLES);
+    assert_ok(store_digest_rows(store, run, 1, 0, &digests[0], &error));
+    for (size_t i = 0; i < 2; i++) {
+        count_rows(store, before);
+        assert_ok(store_run_rewind(store, run, i == 0 ? 1 : -1, 0, &error));
+        assert_ok(store_digest_rows(store, run, 1, 0, &digests[1 + i], &error));
+        count_rows(store, left);
+        for (size_t t = 0; t < STORE_TABLES; t++)
+            assert_true(!store_tables[t].after    ? left[t] == before[t]
+                        : i == 0 && before[t] > 0 ? left[t] < before[t]
+                                                  : left[t] == 0);
+    }
+    assert_true(digests[0] == digests[1] && digests[0] != 0); /* of what the first rewind left */
+    assert_int_equal(digests[2], 0);
+    assert_ok(run_rows_erase(store->database, run, &error));
+    count_rows(store, left);
+    for (size_t t = 0; t < STORE_TABLES; t++)
+        assert_int_equal(left[t], 0);
+}
+
+/* --- The schema --- */
+
+static void a_new_file_is_a_results_database(void **state)
+{
+    assert_int_equal(ask(*state, "PRAGMA application_id"), 0x4d54494c);
+    assert_int_equal(ask(*state, "PRAGMA user_version"), 1);
+    assert_int_equal(ask(*state, "SELECT count(*) FROM pragma_journal_mode WHERE journal_mode = 'wal'"), 1);
+    assert_int_equal(ask(*state, "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND sql NOT LIKE '%STRICT%'"),
+                     0);
+}
+
+static void other_databases_are_refused_and_left_alone(void **state)
+{
+    static const struct {
+        const char *sql, *words;
+    } others[] = {
+        {"PRAGMA user_version = 999", "found 999: a newer version of mtil"},
+        {"PRAGMA application_id = 0x6d74696c; PRAGMA user_version = 9", "before its first release"},
+        {"PRAGMA application_id = 252006673", "application id 0xf055111"},
+        {"PRAGMA application_id = 0; PRAGMA user_version = 0; CREATE VIEW mine AS SELECT 1", "another program"},
+        {"CREATE TABLE zoo (url TEXT)", ", table \"zoo\")"},
+    };
+    struct stat before, after;
+    store_close(*state);
+    *state = NULL;
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        struct store *store;
+        execute(others[i].sql);
+        assert_int_equal(stat(path, &before), 0);
+        for (enum store_mode mode = STORE_READ; mode <= STORE_WRITE; mode++)
+            assert_fails(store_open(&store, path, mode, &error), ERROR_FORMAT, others[i].words);
+        assert_true(stat(path, &after) == 0 && memcmp(&before.st_mtim, &after.st_mtim, sizeof after.st_mtim) == 0);
+    }
+}
+
+/* Whoever opens for writing brings its views; whoever reads gets its own without touching the file. */
+static void stale_views_are_replaced(void **state)
+{
+    sample_finished_run(*state, 1);
+    store_close(*state);
+    execute("DROP VIEW leaderboard; CREATE VIEW leaderboard AS SELECT 77 AS runs; DROP VIEW matrix;"
+            "UPDATE properties SET value = 'older'; CREATE VIEW mine AS SELECT 1");
+    struct store *reader = open_store(STORE_READ);
+    assert_int_equal(ask(reader, "SELECT count(*) FROM matrix"), SAMPLE_TASKS * (SAMPLE_TASKS + 1));
+    assert_int_equal(ask(reader, "SELECT runs FROM leaderboard"), 1);
+    assert_int_equal(ask(reader, "SELECT runs FROM main.leaderboard"), 77);
+    store_close(reader);
+    *state = open_store(STORE_WRITE);
+    assert_int_equal(ask(*state, "SELECT runs FROM main.leaderboard"), 1);
+    assert_int_equal(ask(*state, "SELECT count(*) FROM mine"), 1); /* a user's own view stays */
+}
+
+/* --- Beside the file --- */
+
+/* The size of the file, or of one beside it; -1: it is not there. */
+static int64_t size_of(const char *database, const char *ending)
+{
+    char name[512];
+    struct stat about;
+    snprintf(name, sizeof name, "%s%s", database, ending);
+    return stat(name, &about) == 0 ? about.st_size : -1;
+}
+
+/* Reads the finished run of seed 1. */
+static void expect_run(const char *database)
+{
+    struct store *reader;
+    enum run_status past = RUN_FAILED;
+    assert_ok(store_open(&reader, database, STORE_READ, &error));
+    assert_true(find(reader, 1, &past) > 0 && past == RUN_FINISHED);
+    store_close(reader);
+}
+
+static char *copy_of(const char *format)
+{
+    char *copy = sample_path("copy.sqlite"), command[2048];
+    snprintf(command, sizeof command, format, path, copy, path, copy);
+    assert_int_equal(system(command), 0);
+    return copy;
 }
 
 /* Another process, as a sweep that looks on, has the database open meanwhile. */
 static void a_copy_of_the_file_alone_has_the_rows(void **state)
 {
-    struct store *reader = open_store(STORE_READ), *copied;
-    enum run_status past = RUN_FAILED;
-    int64_t run = sample_finished_run(*state, 1);
+    struct store *reader = open_store(STORE_READ);
+    sample_finished_run(*state, 1);
     store_close(*state);
-    char *copy = sample_path("copy.sqlite"), command[1024];
-    assert_true(snprintf(command, sizeof command, "cp '%s' '%s'", path, copy) < (int)sizeof command);
-    assert_int_equal(system(command), 0);
-    store_close(reader);
-    assert_ok(store_open(&copied, copy, STORE_READ, &error));
-    assert_true(find(copied, 1, &past) == run && past == RUN_FINISHED);
-    store_close(copied);
-    sample_remove(copy);
     *state = NULL;
+    char *copy = copy_of("cp '%s' '%s'");
+    store_close(reader);
+    expect_run(copy);
+    sample_remove(copy);
 }
 
-/* A log without rows is left where somebody may still write to it. */
-static void a_reader_leaves_no_log(void **state)
+/* A log without rows is left where somebody may still write to it, and one with rows where its writer was killed. */
+static void a_reader_leaves_no_log_but_one_with_rows(void **state)
 {
-    char log[512];
-    enum run_status past = RUN_FAILED;
-    assert_true(snprintf(log, sizeof log, "%s-wal", path) < (int)sizeof log);
     store_close(*state);
     struct store *reader = open_store(STORE_READ);
-    assert_int_equal(access(log, F_OK), 0);
+    assert_int_equal(size_of(path, "-wal"), 0);
     store_close(reader);
-    assert_int_equal(access(log, F_OK), -1);
-    memcpy(strrchr(log, '-'), "-shm", 4);
-    assert_int_equal(access(log, F_OK), -1);
+    assert_true(size_of(path, "-wal") == -1 && size_of(path, "-shm") == -1);
 
     *state = open_store(STORE_WRITE);
     store_close(open_store(STORE_READ));
     sample_finished_run(*state, 1);
-    reader = open_store(STORE_READ);
-    assert_true(find(reader, 1, &past) > 0 && past == RUN_FINISHED);
-    store_close(reader);
-}
-
-/* The rows that a killed writer left in the log are read, and stay there. */
-static void a_reader_leaves_the_log_of_a_killed_writer(void **state)
-{
-    struct store *reader;
-    enum run_status past = RUN_FAILED;
-    int64_t run = sample_finished_run(*state, 1);
-    struct stat before, after;
-    char *copy = sample_path("copy.sqlite"), command[2048], log[1024];
-    assert_true(snprintf(log, sizeof log, "%s-wal", copy) < (int)sizeof log);
-    snprintf(command, sizeof command, "cp '%s' '%s' && cp '%s-wal' '%s'", path, copy, path, log);
-    assert_int_equal(system(command), 0);
-    assert_true(stat(log, &before) == 0 && before.st_size > 0);
-    assert_ok(store_open(&reader, copy, STORE_READ, &error));
-    assert_true(find(reader, 1, &past) == run && past == RUN_FINISHED);
-    store_close(reader);
-    assert_true(stat(log, &after) == 0 && after.st_size == before.st_size);
+    expect_run(path);
+    char *copy = copy_of("cp '%s' '%s' && cp '%s-wal' '%s-wal'");
+    int64_t size = size_of(copy, "-wal");
+    expect_run(copy);
+    assert_true(size > 0 && size_of(copy, "-wal") == size);
     sample_remove(copy);
 }
 
@@ -319,18 +400,17 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_run_is_found_again_by_suite_and_seed, create, destroy),
         cmocka_unit_test_setup_teardown(a_run_has_one_writer, create, destroy),
-        cmocka_unit_test_setup_teardown(a_killed_writer_blocks_nobody, create, destroy),
-        cmocka_unit_test_setup_teardown(the_matrix_comes_back, create, destroy),
-        cmocka_unit_test_setup_teardown(the_record_comes_back, create, destroy),
-        cmocka_unit_test_setup_teardown(what_is_missing_is_not_a_number, create, destroy),
-        cmocka_unit_test_setup_teardown(per_image_results_come_back, create, destroy),
+        cmocka_unit_test_setup_teardown(what_a_run_wrote_is_read_back, create, destroy),
+        cmocka_unit_test_setup_teardown(what_is_missing_is_none, create, destroy),
         cmocka_unit_test_setup_teardown(wrong_rows_are_refused, create, destroy),
-        cmocka_unit_test_setup_teardown(a_wrong_row_among_many_is_told, create, destroy),
         cmocka_unit_test_setup_teardown(collecting_runs_do_not_wait_for_each_other, create, destroy),
-        cmocka_unit_test_setup_teardown(rolled_back_rows_are_gone, create, destroy),
+        cmocka_unit_test_setup_teardown(a_resumed_run_has_the_rows_of_an_uninterrupted_one, create, destroy),
+        cmocka_unit_test_setup_teardown(every_table_of_the_schema_is_rewound_and_erased, create, destroy),
+        cmocka_unit_test_setup_teardown(a_new_file_is_a_results_database, create, destroy),
+        cmocka_unit_test_setup_teardown(other_databases_are_refused_and_left_alone, create, destroy),
+        cmocka_unit_test_setup_teardown(stale_views_are_replaced, create, destroy),
         cmocka_unit_test_setup_teardown(a_copy_of_the_file_alone_has_the_rows, create, destroy),
-        cmocka_unit_test_setup_teardown(a_reader_leaves_no_log, create, destroy),
-        cmocka_unit_test_setup_teardown(a_reader_leaves_the_log_of_a_killed_writer, create, destroy),
+        cmocka_unit_test_setup_teardown(a_reader_leaves_no_log_but_one_with_rows, create, destroy),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

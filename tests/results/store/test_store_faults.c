@@ -1,14 +1,16 @@
-/* Damaged files, read-only media, full disks, rivals: one message each, and a database that is still whole. */
+/* Damaged files, rivals, media that are full or read-only, files and rows that are taken away under a run: one message each,
+ * nothing unnoticed, and a database that is still whole. */
 #include "tests/results/check.h"
 
-#include <signal.h>
+#include <ctype.h>
+#include <fcntl.h>
+#include <sched.h>
 #include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/resource.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "core/file.h"
@@ -16,17 +18,35 @@
 #include "results/query.h"
 #include "results/query/question.h"
 #include "results/store/database.h"
-#include "results/store/schema.h"
 #include "tests/results/sample.h"
+
+static struct error problem; /* of the children, and where its words are compared */
+
+static int create_path(void **state)
+{
+    *state = sample_path("results.db");
+    return 0;
+}
+
+static int create_runs(void **state, int64_t runs)
+{
+    struct store *store;
+    create_path(state);
+    assert_ok(store_open(&store, *state, STORE_WRITE, &error));
+    for (int64_t seed = 1; seed <= runs; seed++)
+        sample_finished_run(store, seed);
+    store_close(store);
+    return 0;
+}
 
 static int create(void **state)
 {
-    struct store *store;
-    *state = sample_path("results.sqlite");
-    assert_ok(store_open(&store, *state, STORE_WRITE, &error));
-    sample_finished_run(store, 1);
-    store_close(store);
-    return 0;
+    return create_runs(state, 1);
+}
+
+static int create_six(void **state)
+{
+    return create_runs(state, 6);
 }
 
 static int destroy(void **state)
@@ -35,31 +55,56 @@ static int destroy(void **state)
     return 0;
 }
 
-static void assert_whole(const char *path)
+/* As another program would. */
+static void execute(const char *path, const char *sql)
 {
-    struct store *store;
-    assert_ok(store_open(&store, path, STORE_READ, &error));
-    assert_ok(store_check(store, &error));
-    store_close(store);
+    sqlite3 *database;
+    assert_int_equal(sqlite3_open(path, &database), SQLITE_OK);
+    if (sqlite3_exec(database, sql, NULL, NULL, NULL) != SQLITE_OK)
+        fail_msg("%s: %s", sql, sqlite3_errmsg(database));
+    assert_int_equal(sqlite3_close(database), SQLITE_OK);
 }
+
+/* In the folder of the file at path. */
+static void shell(const char *path, const char *command)
+{
+    char line[1024], *folder = path_parent(path);
+    snprintf(line, sizeof line, "cd '%s' && %s", folder, command);
+    assert_int_equal(system(line), 0);
+    free(folder);
+}
+
+/* --- Damaged files --- */
 
 static void files_that_are_no_databases_are_refused(void **state)
 {
     struct store *store;
-    char *folder = strdup(*state), *missing = path_format("%s.missing", (char *)*state);
-    *strrchr(folder, '/') = '\0';
+    char *folder = path_parent(*state), *missing = path_format("%s.missing", (char *)*state);
     assert_fails(store_open(&store, missing, STORE_READ, &error), ERROR_IO, "no such file");
     assert_false(file_exists(missing));
     assert_fails(store_open(&store, folder, STORE_WRITE, &error), ERROR_ARGUMENT, "found a folder");
     assert_fails(store_open(&store, "", STORE_WRITE, &error), ERROR_ARGUMENT, "empty");
     assert_fails(store_open(&store, "/nonexistent/results.sqlite", STORE_WRITE, &error), ERROR_IO, "/nonexistent/");
-    assert_ok(file_write(*state, "suite: mini\nseed: 1\n", 20, &error));
+    shell(*state, "echo 'suite: mini' >results.db");
     assert_fails(store_open(&store, *state, STORE_WRITE, &error), ERROR_FORMAT, "found something else");
     assert_fails(store_open(&store, *state, STORE_READ, &error), ERROR_FORMAT, (const char *)*state);
-    assert_ok(file_write(*state, "", 0, &error));
+    shell(*state, ": >results.db");
     assert_fails(store_open(&store, *state, STORE_READ, &error), ERROR_FORMAT, "an empty file");
     free(folder);
     free(missing);
+}
+
+/* Root may read everything, so it reads as another user here. */
+static void a_file_that_may_not_be_read_is_refused(void **state)
+{
+    struct store *store;
+    char *folder = path_parent(*state);
+    uid_t user = geteuid();
+    assert_true(chmod(folder, 0755) == 0 && chmod(*state, 0) == 0 && (user != 0 || seteuid(65534) == 0));
+    status result = store_open(&store, *state, STORE_READ, &problem);
+    assert_int_equal(seteuid(user), 0);
+    assert_true(result == ERROR_IO && strstr(problem.message, *state));
+    free(folder);
 }
 
 static status ask_everything(struct store *store, struct error *error)
@@ -80,7 +125,7 @@ static status ask_everything(struct store *store, struct error *error)
     struct per_image kept;
     TRY(store_read_per_image(store, 1, 1, 1, &kept, error));
     per_image_free(&kept);
-    return store_check(store, error);
+    return sample_check(store, error);
 }
 
 static status open_and_ask(const char *path, struct error *error)
@@ -90,17 +135,6 @@ static status open_and_ask(const char *path, struct error *error)
     status result = ask_everything(store, error);
     store_close(store);
     return result;
-}
-
-static void a_cut_file_is_damaged(void **state)
-{
-    uint64_t size;
-    assert_ok(open_and_ask(*state, &error));
-    assert_ok(file_size(*state, &size, &error));
-    for (uint64_t kept = size - 4096; kept > 0; kept = kept / 2) {
-        assert_int_equal(truncate(*state, (off_t)kept), 0);
-        assert_fails(open_and_ask(*state, &error), ERROR_FORMAT, (const char *)*state);
-    }
 }
 
 /* No damage to any page may do more than fail; most of it is found. */
@@ -113,7 +147,7 @@ static void damaged_pages_are_found(void **state)
     size_t pages = good.size / 4096, trials = 100;
     for (size_t trial = 0; trial < trials; trial++) {
         uint8_t *bad = malloc(good.size);
-        struct error problem = {0};
+        problem = (struct error){0};
         memcpy(bad, good.data, good.size);
         size_t page = trial % pages;
         for (size_t i = 0; i < 64; i++) {
@@ -150,13 +184,9 @@ static void foreign_tables_under_our_name_only_fail(void **state)
     struct bytes good;
     assert_ok(file_read(*state, FILE_LIMIT, &good, &error));
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        sqlite3 *database;
-        struct error problem = {0};
+        problem = (struct error){0};
         assert_ok(file_write(*state, good.data, good.size, &error));
-        assert_int_equal(sqlite3_open(*state, &database), SQLITE_OK);
-        if (sqlite3_exec(database, cases[i].script, NULL, NULL, NULL) != SQLITE_OK)
-            fail_msg("%s: %s", cases[i].script, sqlite3_errmsg(database));
-        sqlite3_close(database);
+        execute(*state, cases[i].script);
         status result = open_and_ask(*state, &problem);
         if (result == OK ? !cases[i].harmless : !problem.message[0])
             fail_msg("%s: %s, \"%s\"", cases[i].script, status_name(result), problem.message);
@@ -164,59 +194,7 @@ static void foreign_tables_under_our_name_only_fail(void **state)
     bytes_free(&good);
 }
 
-/* Runs check in a process of its own and expects it to return 0. */
-static void in_child(int (*check)(const char *path), const char *path)
-{
-    fflush(NULL);
-    pid_t child = fork();
-    if (child == 0)
-        _exit(check(path));
-    int ended;
-    assert_int_equal(waitpid(child, &ended, 0), child);
-    if (!WIFEXITED(ended) || WEXITSTATUS(ended) != 0)
-        fail_msg("the child ended with %d", ended);
-}
-
-static int complain(const char *what, const struct error *error)
-{
-    fprintf(stderr, "%s: %s: %s\n", what, status_name(error->code), error->message);
-    return 1;
-}
-
-/* A process whose files may not grow beyond a limit stands in for a disk without room. */
-static int full_disk(const char *path)
-{
-    struct error error = {0};
-    struct store *store;
-    signal(SIGXFSZ, SIG_IGN);
-    if (store_open(&store, path, STORE_WRITE, &error) != OK)
-        return complain("opening", &error);
-    setrlimit(RLIMIT_FSIZE, &(struct rlimit){400 << 10, 400 << 10});
-    status result = OK;
-    for (int64_t seed = 2; seed < 100 && result == OK; seed++) {
-        struct run_description description = sample_description(seed);
-        struct run_start start;
-        result = store_run_start(store, &description, &start, &error);
-        if (result == OK)
-            result = sample_write_at_once(store, start.run, seed, -1, 0, -1, 0, &error);
-    }
-    store_close(store);
-    return result == ERROR_IO && strstr(error.message, "the disk is full") ? 0 : complain("filling", &error);
-}
-
-static void a_full_disk_loses_only_what_was_not_committed(void **state)
-{
-    in_child(full_disk, *state);
-    assert_whole(*state);
-    struct store *store;
-    struct table table = {0};
-    assert_ok(store_open(&store, *state, STORE_WRITE, &error));
-    assert_ok(query_named(store, "metrics", &(struct query_filter){0}, &table, &error));
-    assert_true(table_rows(&table) >= 1);
-    sample_finished_run(store, 1000); /* there is room again */
-    table_free(&table);
-    store_close(store);
-}
+/* --- Rivals --- */
 
 static void waiting_for_a_rival_ends(void **state)
 {
@@ -240,90 +218,243 @@ static void waiting_for_a_rival_ends(void **state)
     store_close(store);
 }
 
-static status write_own_run(const char *path, int64_t seed, struct error *error)
+/* --- What is taken away --- */
+
+/* A run as the harness writes it, with rows that wait to be committed. */
+static struct store *begin_run(const char *path, int64_t *run)
 {
     struct store *store;
     struct run_start start;
-    struct run_description description = sample_description(seed);
-    TRY(store_open(&store, path, STORE_WRITE, error));
-    status result = store_run_start(store, &description, &start, error);
-    if (result == OK)
-        result = sample_write_at_once(store, start.run, seed, -1, 0, -1, 0, error);
-    if (result == OK)
-        result = store_run_end(store, start.run, RUN_FINISHED, NULL, error);
+    struct run_description description = sample_description(7);
+    assert_ok(store_open(&store, path, STORE_WRITE, &error));
+    assert_ok(store_run_start(store, &description, &start, &error));
+    assert_ok(store_run_rewind(store, start.run, -1, 0, &error));
+    assert_ok(sample_write_at_once(store, start.run, 7, -1, 0, 2, 10, &error));
+    store_begin(store);
+    assert_ok(sample_write(store, start.run, 7, 2, 9, -1, 0, &error));
+    *run = start.run;
+    return store;
+}
+
+#define OF_TASK "run = 7 AND task = 1 AND after_task = 0"
+
+static const struct {
+    const char *command, *words; /* capitals: SQL */
+} losses[] = {
+    {"yes | dd of=results.db bs=4096 seek=4 count=12 conv=notrunc iflag=fullblock status=none", "damaged"},
+    {"rm results.db", "results.db: was deleted or renamed"},
+    {"mv results.db a.db", "results.db: was deleted or renamed"},
+    {"cp results.db a.db && mv a.db results.db", "results.db: was replaced"},
+    {": >results.db", "results.db: was cut from"},
+    {"truncate -s 20480 results.db", " to 20480 bytes"},
+    {"rm results.db-wal", "results.db-wal: was deleted"},
+    {": >results.db-wal", "results.db-wal: was cut from"},
+    {"rm results.db-shm", "results.db-shm: was deleted"},
+    {"rm results.db-lock", "results.db-lock: was deleted"},
+    {"cp results.db-lock a && mv a results.db-lock", "results.db-lock: was replaced"},
+    {"DELETE FROM evaluations WHERE " OF_TASK, "of run 7 as they were written, found "},
+    {"UPDATE evaluations SET correct = correct - 1 WHERE " OF_TASK, " with other values: somebody changed them"},
+    {"UPDATE timings SET seconds = 0 WHERE run = 7", "somebody changed them"},
+    {"DELETE FROM runs WHERE run = 7", "run 7 is gone"},
+};
+
+/* Between the last commit and the end, and before a commit, which does not read anew what it has in memory. */
+static void what_is_lost_fails_the_commit_and_the_end(void **state)
+{
+    shell(*state, "mkdir kept && cp results.db kept");
+    for (size_t i = 1; i < 2 * (sizeof losses / sizeof *losses); i++) {
+        int64_t run;
+        struct store *store = begin_run(*state, &run);
+        assert_int_equal(run, 7);
+        if (i % 2)
+            assert_ok(store_commit(store, &error));
+        (isupper((unsigned char)*losses[i / 2].command) ? execute : shell)(*state, losses[i / 2].command);
+        status result = i % 2 ? store_run_end(store, run, RUN_FINISHED, NULL, &problem) : store_commit(store, &problem);
+        if (result == OK || !strstr(problem.message, losses[i / 2].words))
+            fail_msg("%zu: expected \"%s\", found %s", i, losses[i / 2].words, result ? problem.message : "success");
+        if (i % 2 == 0)
+            assert_true(store_commit(store, NULL) != OK && store_run_end(store, run, RUN_FINISHED, NULL, NULL) != OK);
+        store_close(store);
+        shell(*state, "rm -f results.db* && cp kept/results.db .");
+    }
+}
+
+/* Other programs may write other rows, make the file smaller and empty the log. */
+static void an_undisturbed_run_ends(void **state)
+{
+    int64_t run;
+    struct store *store = begin_run(*state, &run);
+    execute(*state, "UPDATE runs SET message = 1 WHERE seed = 1; VACUUM; PRAGMA wal_checkpoint(TRUNCATE)");
+    assert_ok(store_commit(store, &error));
+    execute(*state, "PRAGMA wal_checkpoint(TRUNCATE)");
+    assert_ok(store_run_end(store, run, RUN_FINISHED, NULL, &error));
     store_close(store);
+}
+
+/* --- Media as the kernel has them ---
+ * Each test has a mount of its own in a child, which nobody else sees; where the kernel refuses that, it is skipped. */
+
+enum { REFUSED = 77, MEDIUM_BYTES = 2 << 20, BALLAST_BYTES = 1 << 20 };
+
+/* In a child, which has no tests to go on with. */
+#define MUST(condition)                                                                                                \
+    do {                                                                                                               \
+        if (!(condition)) {                                                                                            \
+            fprintf(stderr, "%s: %s\n", #condition, problem.message);                                                  \
+            _exit(1);                                                                                                  \
+        }                                                                                                              \
+    } while (0)
+
+static bool fails(status result, const char *words)
+{
+    return result == ERROR_IO && strstr(problem.message, words) != NULL;
+}
+
+static bool write_line(const char *path, const char *line)
+{
+    int file = open(path, O_WRONLY | O_CLOEXEC);
+    bool written = file >= 0 && write(file, line, strlen(line)) == (ssize_t)strlen(line);
+    if (file >= 0)
+        close(file);
+    return written;
+}
+
+/* Who is not root may mount in a namespace where he is. */
+static bool enter_namespace(void)
+{
+    char users[64], groups[64];
+    if (geteuid() == 0)
+        return unshare(CLONE_NEWNS) == 0;
+    snprintf(users, sizeof users, "0 %d 1", (int)geteuid());
+    snprintf(groups, sizeof groups, "0 %d 1", (int)getegid());
+    return unshare(CLONE_NEWUSER | CLONE_NEWNS) == 0 && write_line("/proc/self/setgroups", "deny") &&
+           write_line("/proc/self/uid_map", users) && write_line("/proc/self/gid_map", groups);
+}
+
+static bool mount_medium(const char *folder)
+{
+    char options[64];
+    snprintf(options, sizeof options, "size=%d", MEDIUM_BYTES);
+    return enter_namespace() && mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 &&
+           mount("tmpfs", folder, "tmpfs", 0, options) == 0;
+}
+
+/* Runs check in a process whose folder is a new medium. */
+static void on_medium(void (*check)(char *path), char *path)
+{
+    char *folder = path_parent(path);
+    fflush(NULL);
+    pid_t child = fork();
+    if (child == 0) {
+        if (!mount_medium(folder))
+            _exit(REFUSED);
+        check(path);
+        _exit(0);
+    }
+    int ended;
+    assert_int_equal(waitpid(child, &ended, 0), child);
+    free(folder);
+    if (WIFEXITED(ended) && WEXITSTATUS(ended) == REFUSED) {
+        print_message("skipped: the kernel refuses a mount of one's own\n");
+        skip();
+    }
+    if (!WIFEXITED(ended) || WEXITSTATUS(ended) != 0)
+        fail_msg("the child ended with %d", ended);
+}
+
+/* Begins anew what was begun, as the program does that has no resume file. */
+static status write_run(struct store *store, int64_t seed, struct error *error)
+{
+    struct run_description description = sample_description(seed);
+    struct run_start start;
+    store_rollback(store);
+    TRY(store_run_start(store, &description, &start, error));
+    TRY(store_run_rewind(store, start.run, -1, 0, error));
+    TRY(sample_write_at_once(store, start.run, seed, -1, 0, -1, 0, error));
+    return store_run_end(store, start.run, RUN_FINISHED, NULL, error);
+}
+
+static status write_until_full(struct store *store, int64_t *seed, struct error *error)
+{
+    status result = OK;
+    while (result == OK && *seed < 10000)
+        result = write_run(store, ++*seed, error);
     return result;
 }
 
-#define WRITERS 20
-
-static void twenty_writers_of_a_new_file_lose_nothing(void **state)
+/* Finished runs are there with all their rows: four tasks, each evaluated five times. */
+static bool is_whole(struct store *store, int64_t least)
 {
-    char *path = path_format("%s.shared", (char *)*state);
-    pid_t children[WRITERS];
-    fflush(NULL);
-    for (int i = 0; i < WRITERS; i++) {
-        children[i] = fork();
-        if (children[i] == 0) {
-            struct error error = {0};
-            _exit(write_own_run(path, i, &error) == OK ? 0 : complain("writer", &error));
-        }
-    }
-    for (int i = 0; i < WRITERS; i++) {
-        int ended;
-        waitpid(children[i], &ended, 0);
-        assert_true(WIFEXITED(ended) && WEXITSTATUS(ended) == 0);
-    }
-    struct store *store;
     struct table table = {0};
-    assert_ok(store_open(&store, path, STORE_READ, &error));
-    assert_ok(store_check(store, &error));
-    assert_ok(query_sql(store, "SELECT run FROM steps GROUP BY run HAVING count(*) = 80", &table, &error));
-    assert_int_equal(table_rows(&table), WRITERS);
+    MUST(sample_check(store, &problem) == OK);
+    MUST(query_sql(store,
+                   "SELECT count(*), sum(cells) FROM (SELECT count(*) AS cells FROM runs JOIN evaluations USING (run) "
+                   "WHERE status = 'finished' GROUP BY run)",
+                   &table, &problem) == OK);
+    int64_t runs = table_cell_at(&table, 0, 0)->integer, cells = table_cell_at(&table, 0, 1)->integer;
     table_free(&table);
-    assert_ok(query_named(store, "metrics", &(struct query_filter){0}, &table, &error));
-    assert_int_equal(table_rows(&table), WRITERS);
-    table_free(&table);
-    store_close(store);
-    free(path);
+    return runs >= least && cells == runs * SAMPLE_TASKS * (SAMPLE_TASKS + 1);
 }
 
-/* Whatever the instant, the file stays whole and the run can be written again. */
-static void kills_at_any_instant_leave_a_whole_file(void **state)
+/* What is open goes on as soon as there is room, and so does whoever opens it anew. */
+static void fill_and_empty(char *path)
 {
-    fflush(NULL);
-    for (long trial = 0; trial < 10; trial++) {
-        pid_t child = fork();
-        if (child == 0) {
-            struct error error = {0};
-            for (int64_t seed = 1000000 * (trial + 1);; seed++) /* the file has a run of seed 1 */
-                if (write_own_run(*state, seed, &error) != OK)
-                    _exit(complain("writer", &error));
-        }
-        nanosleep(&(struct timespec){.tv_nsec = (5 + 7 * trial) * 1000000L}, NULL);
-        kill(child, SIGKILL);
-        int ended;
-        waitpid(child, &ended, 0);
-        assert_true(WIFSIGNALED(ended));
-        assert_whole(*state);
-    }
+    static const char zeros[BALLAST_BYTES];
     struct store *store;
-    assert_ok(store_open(&store, *state, STORE_WRITE, &error));
-    sample_finished_run(store, 2);
+    int64_t seed = 0;
+    char *ballast = path_format("%s.ballast", path);
+    MUST(file_write(ballast, zeros, BALLAST_BYTES, &problem) == OK);
+    MUST(store_open(&store, path, STORE_WRITE, &problem) == OK);
+    MUST(fails(write_until_full(store, &seed, &problem), "the disk is full"));
+    int64_t written = seed - 1;
+    MUST(is_whole(store, written));
+    MUST(unlink(ballast) == 0 && write_run(store, seed, &problem) == OK && is_whole(store, written + 1));
+    MUST(fails(write_until_full(store, &seed, &problem), "the disk is full"));
     store_close(store);
+    MUST(store_open(&store, path, STORE_READ, &problem) == OK && is_whole(store, seed - 1));
+}
+
+/* The log of a copy holds what a run that was killed had committed; SQLite has to write beside it to read it. */
+static void read_read_only(char *path)
+{
+    struct store *store;
+    struct table table = {0};
+    char *folder = path_parent(path), *other = path_format("%s/new.db", folder), *copy = path_format("%s/a.db", folder);
+    MUST(store_open(&store, path, STORE_WRITE, &problem) == OK && write_run(store, 1, &problem) == OK);
+    shell(path, "cp results.db a.db && cp results.db-wal a.db-wal");
+    store_close(store);
+    MUST(mount("none", folder, NULL, MS_REMOUNT | MS_RDONLY, NULL) == 0);
+    MUST(fails(store_open(&store, path, STORE_WRITE, &problem), "read-only"));
+    MUST(fails(store_open(&store, other, STORE_WRITE, &problem), other));
+    MUST(store_open(&store, path, STORE_READ, &problem) == OK && is_whole(store, 1));
+    MUST(query_named(store, "leaderboard", &(struct query_filter){0}, &table, &problem) == OK);
+    MUST(table_rows(&table) == 1);
+    store_close(store);
+    MUST(fails(store_open(&store, copy, STORE_READ, &problem), "a.db-wal beside it holds rows"));
+}
+
+static void a_medium_that_fills_up_and_is_emptied(void **state)
+{
+    on_medium(fill_and_empty, *state);
+}
+
+static void a_medium_that_is_mounted_read_only(void **state)
+{
+    on_medium(read_read_only, *state);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(files_that_are_no_databases_are_refused, create, destroy),
-        cmocka_unit_test_setup_teardown(a_cut_file_is_damaged, create, destroy),
+        cmocka_unit_test_setup_teardown(a_file_that_may_not_be_read_is_refused, create, destroy),
         cmocka_unit_test_setup_teardown(damaged_pages_are_found, create, destroy),
         cmocka_unit_test_setup_teardown(foreign_tables_under_our_name_only_fail, create, destroy),
-        cmocka_unit_test_setup_teardown(a_full_disk_loses_only_what_was_not_committed, create, destroy),
         cmocka_unit_test_setup_teardown(waiting_for_a_rival_ends, create, destroy),
-        cmocka_unit_test_setup_teardown(twenty_writers_of_a_new_file_lose_nothing, create, destroy),
-        cmocka_unit_test_setup_teardown(kills_at_any_instant_leave_a_whole_file, create, destroy),
+        cmocka_unit_test_setup_teardown(what_is_lost_fails_the_commit_and_the_end, create_six, destroy),
+        cmocka_unit_test_setup_teardown(an_undisturbed_run_ends, create_six, destroy),
+        cmocka_unit_test_setup_teardown(a_medium_that_fills_up_and_is_emptied, create_path, destroy),
+        cmocka_unit_test_setup_teardown(a_medium_that_is_mounted_read_only, create_path, destroy),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
