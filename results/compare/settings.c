@@ -2,10 +2,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/alloc.h"
+#include "core/array.h"
 #include "core/text.h"
 #include "results/compare/internal.h"
 #include "results/store/contents.h"
-#include "results/store/setting_values.h"
 
 /* The words that name a column of `runs`, and the suite keys behind them, separated by '|'. */
 static const struct dimension {
@@ -66,113 +67,104 @@ static bool is_own(const struct comparison_request *request, const char *key)
     return false;
 }
 
-/* Telling what a configuration has other than the first one, whose values are in first. */
+/* Telling what configurations have other than the first one. */
 struct telling {
     const struct compare *c;
     struct statement *insert;
-    struct setting_values first;
-    struct run_contents contents;
-    int64_t configuration;
-    status result;
-    struct error *error;
 };
 
-static void tell(struct telling *t, int64_t configuration, const char *key, const char *value)
+/* A row of: configuration, key, value, whether it is the content of an input. */
+static status tell(void *context, struct statement *row, struct error *error)
 {
+    const struct telling *t = context;
     const struct comparison_request *request = t->c->request;
-    bool idle =
-        request->filter.incidental && !contents_has_key(key) && (!value || request->filter.incidental(key, value));
-    NEXT(t->result,
-         statement_run(t->insert,
-                       VALUES(value_integer(configuration), value_text(key), value_text(value), value_integer(idle),
-                              value_integer(is_by(request, key)), value_integer(is_own(request, key))),
-                       t->error));
+    const char *key = statement_text(row, 1);
+    struct value value = statement_value(row, 2);
+    bool idle = request->filter.incidental && !statement_integer(row, 3) &&
+                (value.kind == VALUE_NULL || request->filter.incidental(key, statement_text(row, 2)));
+    return statement_run(t->insert,
+                         VALUES(statement_value(row, 0), statement_value(row, 1), value, value_integer(idle),
+                                value_integer(is_by(request, key)), value_integer(is_own(request, key))),
+                         error);
 }
 
-static void tell_difference(void *context, const char *key, const char *first, const char *value)
-{
-    struct telling *t = context;
-    tell(t, 1, key, first);
-    tell(t, t->configuration, key, value);
-}
+static const char differing_sql[] =
+    "SELECT configuration.configuration, keys.key, own.value, keys.content FROM (SELECT key, max(content) AS content "
+    "FROM run_values GROUP BY key HAVING count(*) < (SELECT count(*) FROM configuration) OR min(value) <> max(value)) "
+    "AS keys CROSS JOIN configuration LEFT JOIN run_values AS own ON own.key = keys.key "
+    "AND own.place = configuration.configuration LEFT JOIN run_values AS first ON first.key = keys.key "
+    "AND first.place = 1 WHERE configuration.configuration = 1 OR own.value IS NOT first.value";
 
-static status tell_configuration(struct telling *t, int64_t run, struct error *error)
+struct names {
+    char **name;
+    size_t count;
+};
+
+static status take_name(void *context, struct statement *row, struct error *error)
 {
-    struct setting_values values;
-    status result = setting_values_read(&values, t->c->store, run, error);
-    NEXT(result, contents_add(&t->contents, run, &values, error));
-    if (result == OK && t->configuration > 1)
-        setting_values_compare(&t->first, &values, tell_difference, t);
-    if (result == OK && t->configuration == 1)
-        t->first = values;
-    else
-        setting_values_free(&values);
-    return result == OK ? t->result : result;
+    struct names *names = context;
+    GROW(names->name, names->count);
+    return statement_copy(row, 0, &names->name[names->count++], error);
 }
 
 /* A run has a hundred keys, too many for a message. */
-static status unknown_key(const char *name, const struct setting_values *values, struct error *error)
+static status unknown_key(const struct compare *c, const char *word, struct error *error)
 {
-    const char **names = calloc(DIMENSIONS + values->count, sizeof *names);
-    if (!names)
-        return error_set(error, ERROR_MEMORY, "compare: out of memory");
-    for (size_t i = 0; i < DIMENSIONS + values->count; i++)
-        names[i] = i < DIMENSIONS ? dimensions[i].name : values->value[i - DIMENSIONS].key;
-    const char *nearest = nearest_word(name, names, DIMENSIONS + values->count);
-    error_set(error, ERROR_ARGUMENT,
-              "compare by: no run has a setting \"%.60s\"%s%s%s; expected policy, method, selector, setting, order, "
-              "model, suite, row, or a key of the suite such as merge.every",
-              name, nearest ? " (did you mean \"" : "", nearest ? nearest : "", nearest ? "\"?)" : "");
-    free(names);
-    return ERROR_ARGUMENT;
+    struct names names = {0};
+    for (; names.count < DIMENSIONS; names.count++) {
+        GROW(names.name, names.count);
+        names.name[names.count] = xstrdup(dimensions[names.count].name);
+    }
+    status result = database_each(c->store->database, "SELECT key FROM run_values WHERE place = 1 ORDER BY key",
+                                  NO_VALUES, take_name, &names, error);
+    const char *nearest = nearest_word(word, (const char *const *)names.name, names.count);
+    if (result == OK)
+        result = error_set(
+            error, ERROR_ARGUMENT,
+            "compare by: no run has a setting \"%.60s\"%s%s%s; expected policy, method, selector, setting, order, "
+            "model, suite, row, or a key of the suite such as merge.every",
+            word, nearest ? " (did you mean \"" : "", nearest ? nearest : "", nearest ? "\"?)" : "");
+    for (size_t i = 0; i < names.count; i++)
+        free(names.name[i]);
+    free(names.name);
+    return result;
 }
 
 /* Tells what is compared, and that it is known and decides anything. */
-static status tell_by(struct telling *t, struct error *error)
+static status tell_by(struct telling *t, const char *by, struct error *error)
 {
-    const struct comparison_request *request = t->c->request;
-    for (size_t i = 0; i < request->by_count && t->result == OK; i++) {
-        const char *by = request->by[i];
-        struct statement *values;
-        bool row = true;
-        TRY(database_run(t->c->store->database, "INSERT INTO asked (key) VALUES (?1)", VALUES(value_text(by)), error));
-        if (find_dimension(by))
-            continue;
-        tell(t, 1, by, setting_values_find(&t->first, by));
-        TRY(statement_open(
-            &values, t->c->store->database,
-            "SELECT max(value IS NOT NULL), max(value IS NOT NULL AND NOT idle) FROM told WHERE key = ?1", error));
-        NEXT(t->result, statement_bind(values, VALUES(value_text(by)), error));
-        NEXT(t->result, statement_step(values, &row, error));
-        bool known = row && statement_integer(values, 0), decides = row && statement_integer(values, 1);
-        statement_close(values);
-        if (t->result == OK && !known)
-            return unknown_key(by, &t->first, error);
-        if (t->result == OK && !decides)
-            return error_set(error, ERROR_ARGUMENT,
-                             "compare by %s: it says how a run is computed, not what; expected a setting that decides "
-                             "the numbers",
-                             by);
-    }
-    return t->result;
+    struct database *database = t->c->store->database;
+    int64_t known = 0, decides;
+    TRY(database_run(database, "INSERT INTO asked (key) VALUES (?1)", VALUES(value_text(by)), error));
+    if (find_dimension(by))
+        return OK;
+    TRY(database_each(database,
+                      "SELECT 1, key, value, content FROM (SELECT ?1 AS key) LEFT JOIN (SELECT * FROM run_values "
+                      "WHERE place = 1) USING (key)",
+                      VALUES(value_text(by)), tell, t, error));
+    TRY(database_ask(database, "SELECT max(value IS NOT NULL) FROM told WHERE key = ?1", VALUES(value_text(by)), &known,
+                     error));
+    if (!known)
+        return unknown_key(t->c, by, error);
+    TRY(database_ask(database, "SELECT max(value IS NOT NULL AND NOT idle) FROM told WHERE key = ?1",
+                     VALUES(value_text(by)), &decides, error));
+    return decides
+               ? OK
+               : error_set(error, ERROR_ARGUMENT,
+                           "compare by %s: it says how a run is computed, not what; expected a setting that decides "
+                           "the numbers",
+                           by);
 }
 
 status compare_tell(const struct compare *c, struct error *error)
 {
-    struct telling t = {.c = c, .error = error};
-    struct statement *runs = NULL;
-    contents_begin(&t.contents, c->store);
-    status result = statement_open(&t.insert, c->store->database,
-                                   "INSERT OR IGNORE INTO told VALUES (?1, ?2, ?3, ?4, ?5, ?6)", error);
-    NEXT(result, statement_open(&runs, c->store->database, "SELECT configuration, run FROM configuration", error));
-    for (bool row; result == OK && (result = statement_step(runs, &row, error)) == OK && row;) {
-        t.configuration = statement_integer(runs, 0);
-        result = tell_configuration(&t, statement_integer(runs, 1), error);
-    }
-    NEXT(result, tell_by(&t, error));
-    statement_close(runs);
+    struct telling t = {.c = c};
+    struct database *database = c->store->database;
+    TRY(contents_read(c->store, "SELECT configuration, run FROM configuration", error));
+    TRY(statement_open(&t.insert, database, "INSERT OR IGNORE INTO told VALUES (?1, ?2, ?3, ?4, ?5, ?6)", error));
+    status result = database_each(database, differing_sql, NO_VALUES, tell, &t, error);
+    for (size_t i = 0; i < c->request->by_count; i++)
+        NEXT(result, tell_by(&t, c->request->by[i], error));
     statement_close(t.insert);
-    setting_values_free(&t.first);
-    contents_end(&t.contents);
     return result;
 }

@@ -7,12 +7,12 @@
 #include "core/embedded.h"
 #include "results/metrics.h"
 #include "results/query/internal.h"
-#include "results/store/setting_values.h"
+#include "results/store/contents.h"
 #include "results/store/store_internal.h"
 
 EMBEDDED_FILES(report_scripts);
 
-enum { BOARDS_MOST = 4, SETTINGS_MOST = 2000 /* configurations whose settings are read */ };
+enum { BOARDS_MOST = 4 };
 
 /* --- Memory --- */
 
@@ -67,46 +67,27 @@ status report_script(struct report *report, const char *name, struct error *erro
     return database_execute(report->store->database, (const char *)file->data, error);
 }
 
-static bool is_incidental(const struct report *report, const char *key, const char *value)
+static void is_incidental(void *context, const char *key, const char *value, struct text *answer)
 {
-    bool (*incidental)(const char *, const char *) = report->request->incidental;
-    return incidental != NULL && !contents_has_key(key) && incidental(key, value);
+    const struct report_request *request = context;
+    if (request->incidental != NULL && request->incidental(key, value))
+        text_add(answer, "yes");
 }
 
-/* The settings and contents of a run. */
-static status add_settings(struct report *report, int64_t run, const char *hash, struct statement *insert,
-                           struct error *error)
-{
-    struct setting_values values;
-    status result = setting_values_read(&values, report->store, run, error);
-    NEXT(result, contents_add(&report->contents, run, &values, error));
-    for (size_t i = 0; result == OK && i < values.count; i++) {
-        const struct setting_value *one = &values.value[i];
-        result = statement_run(insert,
-                               VALUES(value_text(hash), value_text(one->key), value_text(one->value),
-                                      value_integer(is_incidental(report, one->key, one->value))),
-                               error);
-    }
-    setting_values_free(&values);
-    return result;
-}
-
+/* The settings and contents of 2000 configurations at most, and of as many boards as are drawn. */
 static status load_settings(struct report *report, struct error *error)
 {
-    struct statement *read, *insert;
     struct database *database = report->store->database;
-    TRY(statement_open(&read, database,
-                       "SELECT run, hash FROM temp.page_configurations WHERE board <= ?1 ORDER BY number LIMIT ?2",
-                       error));
-    status result = statement_open(&insert, database, "INSERT INTO temp.page_settings VALUES (?1, ?2, ?3, ?4)", error);
-    if (result != OK)
-        insert = NULL;
-    NEXT(result, statement_bind(read, VALUES(value_integer(BOARDS_MOST), value_integer(SETTINGS_MOST)), error));
-    for (bool row; result == OK && (result = statement_step(read, &row, error)) == OK && row;)
-        result = add_settings(report, statement_integer(read, 0), statement_text(read, 1), insert, error);
-    statement_close(insert);
-    statement_close(read);
-    return result;
+    TRY(database_add_function(database, "is_incidental", is_incidental, (void *)report->request, error));
+    TRY(contents_read(report->store,
+                      "SELECT 10 * number + board, run FROM temp.page_configurations WHERE board <= 4 "
+                      "ORDER BY number LIMIT 2000",
+                      error));
+    return database_execute(database,
+                            "INSERT INTO temp.page_settings SELECT hash, key, value, content = 0 AND "
+                            "is_incidental(key, value) IS NOT NULL FROM run_values JOIN temp.page_configurations "
+                            "ON place = 10 * number + board",
+                            error);
 }
 
 static status load_metric_names(struct report *report, struct error *error)

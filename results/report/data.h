@@ -28,7 +28,7 @@
 #include "core/text.h"
 #include "results/compare.h"
 #include "results/report.h"
-#include "results/store/contents.h"
+#include "results/store.h"
 #include "results/store/database.h"
 
 struct board {
@@ -43,8 +43,7 @@ struct report {
     struct store *store;
     const struct report_request *request;
     struct arena arena;
-    struct run_contents contents; /* of the runs whose settings are shown */
-    bool failed;                  /* out of memory at some point */
+    bool failed; /* out of memory at some point */
     int64_t runs, finished, configurations, boards, boards_left_out;
     bool complete;                 /* a finished run has all metrics */
     const char *folder;            /* being written */

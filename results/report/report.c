@@ -48,13 +48,11 @@ static status fill_folder(struct report *report, struct error *error)
 static status fill_from_snapshot(struct report *report, struct error *error)
 {
     TRY(arena_create(&report->arena, ADDRESSES, "report", error));
-    contents_begin(&report->contents, report->store);
     status result = database_execute(report->store->database, "BEGIN", error);
     if (result == OK)
         result = query_check_filter(report->store, &report->request->filter, error);
     if (result == OK)
         result = fill_folder(report, error);
-    contents_end(&report->contents);
     database_rollback(report->store->database);
     if (report->comparison != NULL)
         comparison_free(report->comparison);

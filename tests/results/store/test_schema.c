@@ -5,7 +5,6 @@
 
 #include "results/store.h"
 #include "results/store/schema.h"
-#include "results/store/setting_values.h"
 #include "tests/results/sample.h"
 
 static void execute(const char *path, const char *sql)
