@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/alloc.h"
+#include "core/text.h"
 #include "results/store/per_image.h"
 
 enum { IMAGE, TRUTH, RIGHT, PREDICTED, ROUTER, RUN, TASK, AFTER_TASK, ARGUMENTS = 3 };
@@ -36,9 +38,9 @@ static int connect_table(sqlite3 *connection, void *context, int count, const ch
     (void)context, (void)count, (void)argument, (void)message;
     int code = sqlite3_declare_vtab(connection, "CREATE TABLE images (image, truth, \"right\", predicted, router, "
                                                 "run HIDDEN, task HIDDEN, after_task HIDDEN)");
-    struct images_table *made = code == SQLITE_OK ? calloc(1, sizeof *made) : NULL;
-    if (made == NULL)
-        return code == SQLITE_OK ? SQLITE_NOMEM : code;
+    if (code != SQLITE_OK)
+        return code;
+    struct images_table *made = xcalloc(1, sizeof *made);
     made->connection = connection;
     *table = &made->base;
     sqlite3_vtab_config(connection, SQLITE_VTAB_INNOCUOUS);
@@ -72,11 +74,8 @@ static int choose_plan(sqlite3_vtab *table, sqlite3_index_info *plan)
 
 static int open_cursor(sqlite3_vtab *table, sqlite3_vtab_cursor **cursor)
 {
-    struct images_cursor *made = calloc(1, sizeof *made);
     (void)table;
-    if (made == NULL)
-        return SQLITE_NOMEM;
-    *cursor = &made->base;
+    *cursor = xcalloc(1, sizeof(struct images_cursor));
     return SQLITE_OK;
 }
 
@@ -96,9 +95,9 @@ static int close_cursor(sqlite3_vtab_cursor *base)
     return SQLITE_OK;
 }
 
-static size_t label_at(const struct images_cursor *cursor, size_t image)
+static size_t label_at(const uint8_t *labels, size_t image)
 {
-    return (size_t)(cursor->labels[2 * image] | cursor->labels[2 * image + 1] << 8);
+    return (size_t)(labels[2 * image] | labels[2 * image + 1] << 8);
 }
 
 /* Whether all are classes that there are. */
@@ -106,32 +105,32 @@ static bool are_classes(const struct images_cursor *cursor, size_t classes, size
 {
     const struct per_image *images = &cursor->images;
     for (size_t i = 0; i < images->images; i++)
-        if ((cursor->labels != NULL && label_at(cursor, i) >= classes) ||
+        if ((cursor->labels != NULL && label_at(cursor->labels, i) >= classes) ||
             (images->kind == PER_IMAGE_PREDICTIONS && images->predicted[i] >= predictable))
             return false;
     return true;
 }
 
+static enum per_image_kind kind_of(const unsigned char *name)
+{
+    return name != NULL && strcmp((const char *)name, per_image_name(PER_IMAGE_PREDICTIONS)) == 0
+               ? PER_IMAGE_PREDICTIONS
+               : PER_IMAGE_BITS;
+}
+
 /* Columns of row: kind, data, images of the evaluation, labels, classes of the task, classes that may be predicted. */
 static int take(struct images_cursor *cursor, sqlite3_stmt *row)
 {
-    const char *kind = (const char *)sqlite3_column_text(row, 0);
-    bool predictions = kind != NULL && strcmp(kind, per_image_name(PER_IMAGE_PREDICTIONS)) == 0;
     size_t images = (size_t)sqlite3_column_int64(row, 2), size = (size_t)sqlite3_column_bytes(row, 3);
     const void *labels = sqlite3_column_blob(row, 3);
     struct error error;
-    if (per_image_unpack(&cursor->images, predictions ? PER_IMAGE_PREDICTIONS : PER_IMAGE_BITS, images,
-                         sqlite3_column_blob(row, 1), (size_t)sqlite3_column_bytes(row, 1), &error) != OK)
+    if (per_image_unpack(&cursor->images, kind_of(sqlite3_column_text(row, 0)), images, sqlite3_column_blob(row, 1),
+                         (size_t)sqlite3_column_bytes(row, 1), &error) != OK)
         return refuse(cursor, error.message);
-    if (labels != NULL && size != 2 * images)
-        return refuse(cursor, "classes that do not fit its images");
-    if (labels != NULL) {
-        cursor->labels = malloc(size + 1);
-        if (cursor->labels == NULL)
-            return SQLITE_NOMEM;
-        memcpy(cursor->labels, labels, size);
-    }
-    bool sound = are_classes(cursor, (size_t)sqlite3_column_int64(row, 4), (size_t)sqlite3_column_int64(row, 5));
+    bool sound = labels == NULL || size == 2 * images;
+    if (sound && labels != NULL)
+        cursor->labels = memcpy(xmalloc(size), labels, size);
+    sound = sound && are_classes(cursor, (size_t)sqlite3_column_int64(row, 4), (size_t)sqlite3_column_int64(row, 5));
     return sound ? SQLITE_OK : refuse(cursor, "classes that do not fit its images");
 }
 
@@ -181,7 +180,7 @@ static int column(sqlite3_vtab_cursor *base, sqlite3_context *context, int numbe
     if (number == IMAGE)
         sqlite3_result_int64(context, (sqlite3_int64)at);
     else if (number == TRUTH && cursor->labels != NULL)
-        sqlite3_result_int(context, (int)label_at(cursor, at));
+        sqlite3_result_int(context, (int)label_at(cursor->labels, at));
     else if (number == RIGHT)
         sqlite3_result_int(context, images->right[at]);
     else if (number == PREDICTED && images->kind == PER_IMAGE_PREDICTIONS)
@@ -199,6 +198,93 @@ static int row_number(sqlite3_vtab_cursor *base, sqlite3_int64 *number)
     return SQLITE_OK;
 }
 
+/* --- What contradicts something else --- */
+
+static void add_counts(struct text *json, const char *what, size_t images)
+{
+    if (images > 0)
+        text_add(json, ", \"%s\": %zu", what, images);
+}
+
+/* Those of trained tasks, where a router is chosen; −1: none. */
+static void add_routers(struct text *json, const struct per_image *kept, int64_t newest)
+{
+    int64_t routers = newest < 4096 ? newest + 2 : 0;
+    size_t *counts = xcalloc((size_t)routers + 1, sizeof *counts);
+    for (size_t i = 0; i < kept->images; i++)
+        if (kept->router[i] >= -1 && kept->router[i] <= newest && routers > 0)
+            counts[kept->router[i] + 1]++;
+    text_add(json, ", \"routers\": {");
+    for (int64_t i = 0, listed = 0; i < routers; i++)
+        if (counts[i] > 0)
+            text_add(json, "%s\"%lld\": %zu", listed++ > 0 ? ", " : "", (long long)i - 1, counts[i]);
+    text_add(json, "}");
+    free(counts);
+}
+
+/* newest: the last trained task; below 0: no router is chosen. Without one an image has zero-shot CLIP's answer. */
+static void count_predictions(struct text *json, const struct per_image *kept, const struct per_image *zero_shot,
+                              int64_t competing, int64_t newest)
+{
+    size_t outside = 0, untrained = 0, unlike = 0;
+    for (size_t i = 0; i < kept->images; i++) {
+        outside += kept->predicted[i] >= competing;
+        untrained += newest >= 0 && kept->router[i] > newest;
+        unlike += newest >= 0 && kept->router[i] < 0 && zero_shot->images > 0 &&
+                  zero_shot->predicted[i] != kept->predicted[i];
+    }
+    add_counts(json, "classes that no task has", outside);
+    add_counts(json, "images with a router that was not trained", untrained);
+    add_counts(json, "images without a router that differ from zero-shot CLIP", unlike);
+    if (newest >= 0)
+        add_routers(json, kept, newest);
+}
+
+/* Images whose true class is none of the task's, or whose prediction is marked right but differs from it, or marked
+ * wrong but equals it. offset: classes of earlier tasks that are predicted together with these. */
+static void count_labels(struct text *json, const struct per_image *kept, const uint8_t *labels, int64_t classes,
+                         int64_t offset)
+{
+    size_t wrong = 0;
+    for (size_t i = 0; i < kept->images; i++) {
+        int64_t label = (int64_t)label_at(labels, i);
+        bool hit = kept->kind == PER_IMAGE_PREDICTIONS ? kept->predicted[i] == label + offset : kept->right[i];
+        wrong += label >= classes || hit != (kept->right[i] != 0);
+    }
+    add_counts(json, "labels that contradict predictions", wrong);
+}
+
+/* image_counts(kind, data, images, labels, classes, offset, competing, newest, zero_shot): JSON of the right ones, of
+ * contradictions and of routers; null for data that do not fit the images. */
+static void count_images(sqlite3_context *context, int count, sqlite3_value **argument)
+{
+    enum { KIND, DATA, IMAGES, LABELS, CLASSES, OFFSET, COMPETING, NEWEST, ZERO_SHOT };
+    struct per_image kept, zero_shot;
+    struct text json = {0};
+    struct error error;
+    size_t images = (size_t)sqlite3_value_int64(argument[IMAGES]);
+    const uint8_t *labels = sqlite3_value_blob(argument[LABELS]);
+    (void)count;
+    if (per_image_unpack(&kept, kind_of(sqlite3_value_text(argument[KIND])), images, sqlite3_value_blob(argument[DATA]),
+                         (size_t)sqlite3_value_bytes(argument[DATA]), &error) != OK)
+        return;
+    if (per_image_unpack(&zero_shot, PER_IMAGE_PREDICTIONS, images, sqlite3_value_blob(argument[ZERO_SHOT]),
+                         (size_t)sqlite3_value_bytes(argument[ZERO_SHOT]), &error) != OK)
+        zero_shot = (struct per_image){0};
+    text_add(&json, "{\"right\": %zu", per_image_correct(&kept));
+    if (kept.kind == PER_IMAGE_PREDICTIONS)
+        count_predictions(&json, &kept, &zero_shot, sqlite3_value_int64(argument[COMPETING]),
+                          sqlite3_value_int64(argument[NEWEST]));
+    if (labels != NULL && (size_t)sqlite3_value_bytes(argument[LABELS]) == 2 * images)
+        count_labels(&json, &kept, labels, sqlite3_value_int64(argument[CLASSES]),
+                     sqlite3_value_int64(argument[OFFSET]));
+    text_add(&json, "}");
+    sqlite3_result_text(context, json.data, -1, SQLITE_TRANSIENT);
+    text_free(&json);
+    per_image_free(&kept);
+    per_image_free(&zero_shot);
+}
+
 int images_table_register(struct sqlite3 *connection)
 {
     static const sqlite3_module module = {
@@ -213,5 +299,7 @@ int images_table_register(struct sqlite3 *connection)
         .xColumn = column,
         .xRowid = row_number,
     };
-    return sqlite3_create_module_v2(connection, "images", &module, NULL, NULL);
+    int code = sqlite3_create_function_v2(connection, "image_counts", 9, SQLITE_UTF8 | SQLITE_DIRECTONLY, NULL,
+                                          count_images, NULL, NULL, NULL);
+    return code == SQLITE_OK ? sqlite3_create_module_v2(connection, "images", &module, NULL, NULL) : code;
 }
