@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/alloc.h"
 #include "results/store/database_internal.h"
 
 status statement_open(struct statement **opened, struct database *database, const char *sql, struct error *error)
@@ -177,11 +178,17 @@ const char *statement_text(struct statement *statement, size_t column)
     return text ? (const char *)text : "";
 }
 
-status statement_copy(struct statement *statement, size_t column, char **text, struct error *error)
+char *statement_string(struct statement *statement, size_t column)
 {
     const unsigned char *found = sqlite3_column_text(statement->handle, (int)column);
-    *text = found ? strdup((const char *)found) : NULL;
-    return found && !*text ? error_set(error, ERROR_MEMORY, "%s: out of memory", statement->database->path) : OK;
+    return found ? xstrdup((const char *)found) : NULL;
+}
+
+status statement_copy(struct statement *statement, size_t column, char **text, struct error *error)
+{
+    (void)error;
+    *text = statement_string(statement, column);
+    return OK;
 }
 
 status statement_run_row(struct statement *statement, int64_t number, struct statement *row, struct error *error)
@@ -202,6 +209,19 @@ status statement_ask(struct statement **statement, struct database *database, co
     if (result != OK) {
         statement_close(*statement);
         *statement = NULL;
+    }
+    return result;
+}
+
+status database_row(struct database *database, const char *sql, const struct value *values, size_t count,
+                    struct statement **row, struct error *error)
+{
+    bool found = false;
+    TRY(statement_ask(row, database, sql, values, count, error));
+    status result = statement_step(*row, &found, error);
+    if (!found) {
+        statement_close(*row);
+        *row = NULL;
     }
     return result;
 }
