@@ -200,87 +200,75 @@ static int row_number(sqlite3_vtab_cursor *base, sqlite3_int64 *number)
 
 /* --- What contradicts something else --- */
 
-static void add_counts(struct text *json, const char *what, size_t images)
+static void add_count(struct text *json, const char *what, size_t images)
 {
     if (images > 0)
         text_add(json, ", \"%s\": %zu", what, images);
 }
 
-/* Those of trained tasks, where a router is chosen; −1: none. */
-static void add_routers(struct text *json, const struct per_image *kept, int64_t newest)
+/* The images with each router, of which the first is none. */
+static void add_routers(struct text *json, const size_t *sent, size_t routers)
 {
-    int64_t routers = newest < 4096 ? newest + 2 : 0;
-    size_t *counts = xcalloc((size_t)routers + 1, sizeof *counts);
-    for (size_t i = 0; i < kept->images; i++)
-        if (kept->router[i] >= -1 && kept->router[i] <= newest && routers > 0)
-            counts[kept->router[i] + 1]++;
+    const char *comma = "";
     text_add(json, ", \"routers\": {");
-    for (int64_t i = 0, listed = 0; i < routers; i++)
-        if (counts[i] > 0)
-            text_add(json, "%s\"%lld\": %zu", listed++ > 0 ? ", " : "", (long long)i - 1, counts[i]);
+    for (size_t i = 0; i < routers; i++)
+        if (sent[i] > 0) {
+            text_add(json, "%s\"%d\": %zu", comma, (int)i - 1, sent[i]);
+            comma = ", ";
+        }
     text_add(json, "}");
-    free(counts);
 }
 
-/* newest: the last trained task; below 0: no router is chosen. Without one an image has zero-shot CLIP's answer. */
-static void count_predictions(struct text *json, const struct per_image *kept, const struct per_image *zero_shot,
-                              int64_t competing, int64_t newest)
+static bool unpack(struct per_image *images, enum per_image_kind kind, sqlite3_value *count, sqlite3_value *data)
 {
-    size_t outside = 0, untrained = 0, unlike = 0;
-    for (size_t i = 0; i < kept->images; i++) {
-        outside += kept->predicted[i] >= competing;
-        untrained += newest >= 0 && kept->router[i] > newest;
-        unlike += newest >= 0 && kept->router[i] < 0 && zero_shot->images > 0 &&
-                  zero_shot->predicted[i] != kept->predicted[i];
-    }
-    add_counts(json, "classes that no task has", outside);
-    add_counts(json, "images with a router that was not trained", untrained);
-    add_counts(json, "images without a router that differ from zero-shot CLIP", unlike);
-    if (newest >= 0)
-        add_routers(json, kept, newest);
+    struct error error;
+    return per_image_unpack(images, kind, (size_t)sqlite3_value_int64(count), sqlite3_value_blob(data),
+                            (size_t)sqlite3_value_bytes(data), &error) == OK;
 }
 
-/* Images whose true class is none of the task's, or whose prediction is marked right but differs from it, or marked
- * wrong but equals it. offset: classes of earlier tasks that are predicted together with these. */
-static void count_labels(struct text *json, const struct per_image *kept, const uint8_t *labels, int64_t classes,
-                         int64_t offset)
-{
-    size_t wrong = 0;
-    for (size_t i = 0; i < kept->images; i++) {
-        int64_t label = (int64_t)label_at(labels, i);
-        bool hit = kept->kind == PER_IMAGE_PREDICTIONS ? kept->predicted[i] == label + offset : kept->right[i];
-        wrong += label >= classes || hit != (kept->right[i] != 0);
-    }
-    add_counts(json, "labels that contradict predictions", wrong);
-}
-
-/* image_counts(kind, data, images, labels, classes, offset, competing, newest, zero_shot): JSON of the right ones, of
- * contradictions and of routers; null for data that do not fit the images. */
+/* image_counts(kind, data, images, labels, classes, offset, competing, newest, zero_shot): JSON of how many images are
+ * right, contradict something, and have each router; null for data that do not fit the images. offset: classes of earlier
+ * tasks among the competing ones; newest: the last trained task, below 0: no router is chosen. An image without router
+ * has zero-shot CLIP's answer. A label is wrong if it is none of the task's classes, or if its prediction is marked right
+ * but differs from it, or marked wrong but equals it. */
 static void count_images(sqlite3_context *context, int count, sqlite3_value **argument)
 {
-    enum { KIND, DATA, IMAGES, LABELS, CLASSES, OFFSET, COMPETING, NEWEST, ZERO_SHOT };
+    enum { KIND, DATA, IMAGES, LABELS, CLASSES, OFFSET, COMPETING, NEWEST, ZERO_SHOT, TASKS_MOST = 4096 };
     struct per_image kept, zero_shot;
     struct text json = {0};
-    struct error error;
-    size_t images = (size_t)sqlite3_value_int64(argument[IMAGES]);
-    const uint8_t *labels = sqlite3_value_blob(argument[LABELS]);
     (void)count;
-    if (per_image_unpack(&kept, kind_of(sqlite3_value_text(argument[KIND])), images, sqlite3_value_blob(argument[DATA]),
-                         (size_t)sqlite3_value_bytes(argument[DATA]), &error) != OK)
+    if (!unpack(&kept, kind_of(sqlite3_value_text(argument[KIND])), argument[IMAGES], argument[DATA]))
         return;
-    if (per_image_unpack(&zero_shot, PER_IMAGE_PREDICTIONS, images, sqlite3_value_blob(argument[ZERO_SHOT]),
-                         (size_t)sqlite3_value_bytes(argument[ZERO_SHOT]), &error) != OK)
-        zero_shot = (struct per_image){0};
+    bool compared = unpack(&zero_shot, PER_IMAGE_PREDICTIONS, argument[IMAGES], argument[ZERO_SHOT]);
+    const uint8_t *labels = sqlite3_value_blob(argument[LABELS]);
+    if ((size_t)sqlite3_value_bytes(argument[LABELS]) != 2 * kept.images)
+        labels = NULL;
+    int64_t classes = sqlite3_value_int64(argument[CLASSES]), offset = sqlite3_value_int64(argument[OFFSET]),
+            competing = sqlite3_value_int64(argument[COMPETING]), newest = sqlite3_value_int64(argument[NEWEST]);
+    bool predictions = kept.kind == PER_IMAGE_PREDICTIONS, routed = predictions && newest >= 0;
+    size_t routers = routed ? (size_t)(newest < TASKS_MOST ? newest : TASKS_MOST) + 2 : 0;
+    size_t outside = 0, untrained = 0, unlike = 0, wrong = 0, *sent = xcalloc(routers + 1, sizeof *sent);
+    for (size_t i = 0; i < kept.images; i++) {
+        int64_t label = labels != NULL ? (int64_t)label_at(labels, i) : -1, router = routed ? kept.router[i] : -1;
+        outside += predictions && kept.predicted[i] >= competing;
+        untrained += routed && router > newest;
+        unlike += routed && router < 0 && compared && zero_shot.predicted[i] != kept.predicted[i];
+        wrong += label >= 0 &&
+                 (label >= classes || (predictions && (kept.predicted[i] == label + offset) != (kept.right[i] != 0)));
+        if (routed && router >= -1 && (size_t)(router + 1) < routers)
+            sent[router + 1]++;
+    }
     text_add(&json, "{\"right\": %zu", per_image_correct(&kept));
-    if (kept.kind == PER_IMAGE_PREDICTIONS)
-        count_predictions(&json, &kept, &zero_shot, sqlite3_value_int64(argument[COMPETING]),
-                          sqlite3_value_int64(argument[NEWEST]));
-    if (labels != NULL && (size_t)sqlite3_value_bytes(argument[LABELS]) == 2 * images)
-        count_labels(&json, &kept, labels, sqlite3_value_int64(argument[CLASSES]),
-                     sqlite3_value_int64(argument[OFFSET]));
+    add_count(&json, "classes that no task has", outside);
+    add_count(&json, "images with a router that was not trained", untrained);
+    add_count(&json, "images without a router that differ from zero-shot CLIP", unlike);
+    add_count(&json, "labels that contradict predictions", wrong);
+    if (routed)
+        add_routers(&json, sent, routers);
     text_add(&json, "}");
     sqlite3_result_text(context, json.data, -1, SQLITE_TRANSIENT);
     text_free(&json);
+    free(sent);
     per_image_free(&kept);
     per_image_free(&zero_shot);
 }
