@@ -30,14 +30,10 @@ WITH shown AS MATERIALIZED (
                       shown.forward_transfer, shown.gain, shown.zero_shot)
     FROM shown
     LEFT JOIN own_metrics AS own USING (run, task)
-    WHERE max(abs(ifnull(own.transfer, 9e9) - ifnull(shown.transfer, 9e9)),
-              abs(ifnull(own.average, 9e9) - ifnull(shown.average, 9e9)),
-              abs(ifnull(own.last, 9e9) - ifnull(shown.last, 9e9)),
-              abs(ifnull(own.forgetting, 9e9) - ifnull(shown.forgetting, 9e9)),
-              abs(ifnull(own.backward_transfer, 9e9) - ifnull(shown.backward_transfer, 9e9)),
-              abs(ifnull(own.forward_transfer, 9e9) - ifnull(shown.forward_transfer, 9e9)),
-              abs(ifnull(own.gain, 9e9) - ifnull(shown.gain, 9e9)),
-              abs(ifnull(own.zero_shot, 9e9) - ifnull(shown.zero_shot, 9e9))) > 1e-9
+    WHERE (own.transfer, own.average, own.last, own.forgetting, own.backward_transfer, own.forward_transfer, own.gain,
+           own.zero_shot)
+          IS NOT (shown.transfer, shown.average, shown.last, shown.forgetting, shown.backward_transfer,
+                  shown.forward_transfer, shown.gain, shown.zero_shot)
     UNION ALL
     SELECT 'leaderboard', 0, iif(name = '', 'leaderboard', 'task_leaderboard') || ', configuration '
            || substr(suite_hash, 1, 12) || iif(name = '', '', ', ' || name) || ', ',
