@@ -14,6 +14,12 @@ struct verifying {
 void verify_fault(const struct verifying *v, int64_t run, const char *what, const char *where, const char *expected,
                   const char *found);
 
+/* Makes the tables that checks read, and runs the check of the schema, which comes first, because a missing table ends the
+ * checks that read it, or all others. */
+status verify_tables(const struct verifying *v, struct error *error);
+status verify_checks(const struct verifying *v, bool of_schema, struct error *error);
+int64_t verify_check_count(void);
+
 /* What no check can read by SQL alone. They fill temporary tables and add faults of the runs in `wanted`. */
 status verify_schema(const struct verifying *v, struct error *error);
 status verify_suites(const struct verifying *v, struct error *error);
