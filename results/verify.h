@@ -6,8 +6,8 @@
  *     … verification.faults: a row per fault; verification.checked: a row per check …
  *     verification_free(&verification);
  *
- * Nothing is written to the file. A condition between rows is a file of results/checks/; metrics are recomputed by
- * metrics.c, means and variances over seeds by the functions of results/statistics/.
+ * Nothing is written to the file. A condition is a file of results/checks/, each row of whose answer is a fault; metrics
+ * are recomputed by metrics.c, means and variances over seeds by the functions of results/statistics/.
  */
 #ifndef MTIL_RESULTS_VERIFY_H
 #define MTIL_RESULTS_VERIFY_H
@@ -27,7 +27,7 @@ struct verification {
     bool (*incidental)(const char *key, const char *value);
     /* Answered; zero-initialised is empty. */
     struct table faults;  /* run, what, where, expected, found */
-    struct table checked; /* what, checked, faults */
+    struct table checked; /* what, checked, faults (of all) */
     size_t missing_files; /* recorded files that no longer exist; not a fault */
 };
 

@@ -51,7 +51,8 @@ const struct command command_merge_db = {
     .arguments = "OUT IN...",
     .summary = "join results databases, each run once",
     .details = "OUT is created, or added to. A run is identified by its suite and seed; if two files have the\n"
-               "same run, the more complete one is kept. If runs disagree, they are listed and nothing is written.\n",
+               "same run, the more complete one is kept. If runs disagree, they are listed and nothing is written.\n"
+               "Files of runs stay where they are: OUT and IN name the same ones, which mtil runs delete removes.\n",
     .example = "  mtil merge-db all.db node1.db node2.db\n",
     .options = options,
     .least = 2,

@@ -157,8 +157,10 @@ const struct command command_runs_delete = {
     .details =
         "RUN is a number (mtil query DATABASE runs), a list or a range: 3, 1,4 or 5-9. Shows what would be removed\n"
         "and asks first. From a run's folder, only files that runs write are removed, and the folder itself if it\n"
-        "is then empty. A run in progress is not removed. After an interruption, give the same command again. A\n"
-        "removed run starts from the beginning when it is requested again.\n",
+        "is then empty; databases that mtil merge-db joined share these files. A run in progress is not removed. "
+        "After\n"
+        "an interruption, give the same command again. A removed run starts from the beginning when it is requested\n"
+        "again.\n",
     .example = "  mtil runs delete results.db 3\n  mtil runs delete results.db 5-9 --yes\n",
     .options = options,
     .least = 2,

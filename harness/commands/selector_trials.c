@@ -47,11 +47,11 @@ static size_t pick(const struct command_trials *c, bool selectors, const char **
 /* The run's suite; the words may say where things are, not what is computed. */
 static status read_suite(struct command_trials *c, const char **words, struct error *error)
 {
-    const char *text = c->source.suite_text;
+    const char *text = c->source.run.suite_text;
     struct suite *stored = NULL;
     size_t count = pick(c, false, words);
-    TRY(suite_parse(&c->suite, text, strlen(text), c->source.suite, settings_sections, words, count, error));
-    TRY(suite_parse(&stored, text, strlen(text), c->source.suite, settings_sections, NULL, 0, error));
+    TRY(suite_parse(&c->suite, text, strlen(text), c->source.run.suite, settings_sections, words, count, error));
+    TRY(suite_parse(&stored, text, strlen(text), c->source.run.suite, settings_sections, NULL, 0, error));
     bool same = strcmp(suite_settings_hash(stored), suite_settings_hash(c->suite)) == 0;
     suite_destroy(stored);
     return same ? OK
@@ -85,7 +85,7 @@ static status check_inputs(const struct command_trials *c, struct error *error)
     status result = tasks_survey(e, &surveyor, error);
     NEXT(result, inputs_read(&inputs, &surveyor, c->suite, e, error));
     surveyor_close(&surveyor);
-    if (result == OK && strcmp(inputs.hash, c->source.suite_hash) != 0)
+    if (result == OK && strcmp(inputs.hash, c->source.run.suite_hash) != 0)
         result =
             error_set(error, ERROR_ARGUMENT,
                       "run %" PRId64 ": its weights, vocabulary or images are not those that it was computed from; "
@@ -216,7 +216,7 @@ static status work(struct command_trials *c, const char *names, const char **wor
     TRY(store_open(&c->store, call->arguments[0], STORE_WRITE, error));
     TRY(trial_source_read(c->store, c->run, &c->source, error));
     TRY(read_suite(c, words, error));
-    TRY(experiment_open_frozen(&c->experiment, c->suite, (uint64_t)c->source.seed, call->log, error));
+    TRY(experiment_open_frozen(&c->experiment, c->suite, (uint64_t)c->source.run.seed, call->log, error));
     TRY(check_run(c, error));
     c->experiment->stop = call->stop;
     cache_progress_begin(c->experiment->data.cache, &decoding);

@@ -16,3 +16,7 @@ FROM facts JOIN runs USING (run) LEFT JOIN (SELECT * FROM artifacts WHERE kind I
 WHERE status = 'finished' AND trained AND "run.checkpoints" <> 'none'
 GROUP BY run
 HAVING count(kind) < iif("run.checkpoints" = 'all' AND NOT joint, runs.tasks, 1)
+UNION ALL -- as they are now
+SELECT 'files', run, path, iif(state LIKE '% bytes' OR state = 'no file', bytes || ' bytes', digest), state
+FROM kept_files
+WHERE state <> 'missing' AND state IS NOT digest AND (length(digest) = 64 OR length(state) <> 64)

@@ -19,3 +19,14 @@ SELECT 'routers', run, 'rows', 'none: no selector chooses', count(*)
 FROM runs JOIN facts USING (run) JOIN router_choices USING (run)
 WHERE selector = 'none' AND NOT alone
 GROUP BY run
+UNION ALL -- the routers of single images sum to the choices
+SELECT 'routers', run, 'task ' || task || ', after task ' || after_task,
+       coalesce(count, 0) || ' images to router ' || image_routers.router, images
+FROM image_routers JOIN runs USING (run) LEFT JOIN router_choices USING (run, after_task, task, router)
+WHERE selector <> 'none' AND after_task >= 0 AND count IS NOT images
+UNION ALL
+SELECT 'routers', run, 'task ' || task || ', after task ' || after_task, count || ' images to router ' || router, 0
+FROM (SELECT DISTINCT run, after_task, task FROM image_routers)
+JOIN router_choices USING (run, after_task, task)
+LEFT JOIN image_routers USING (run, after_task, task, router)
+WHERE images IS NULL

@@ -15,7 +15,10 @@ FROM (SELECT facts.run AS run, replace(trim("data.order", '[]'), '"', '') AS lis
 JOIN runs USING (run)
 WHERE status = 'finished' AND found <> list
 UNION ALL
-SELECT 'classes', run, 'task ' || task, classes || ' classes', count(*) || ' classes, the last ' || max(class)
-FROM task_classes JOIN tasks USING (run, task)
-GROUP BY run, task
-HAVING count(*) <> classes OR max(class) >= classes
+SELECT 'classes', run, 'task ' || task, classes || ' classes',
+       count(class) || ' classes' || coalesce(', the last ' || max(class), '')
+FROM tasks LEFT JOIN task_classes USING (run, task)
+GROUP BY run, task -- kept of all tasks or none, and where images have predictions
+HAVING (count(class) <> classes OR max(class) >= classes)
+       AND (run IN (SELECT run FROM task_classes) OR EXISTS (SELECT 1 FROM per_image AS kept WHERE kept.run = tasks.run
+                                                             AND kept.task = tasks.task AND kind = 'predictions'))

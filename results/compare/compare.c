@@ -9,6 +9,7 @@
 #include "results/compare/internal.h"
 #include "results/metrics.h"
 #include "results/query/internal.h"
+#include "results/store/contents.h"
 
 EMBEDDED_FILES(compare_stages);
 
@@ -209,7 +210,7 @@ static status work(const struct compare *c, struct error *error)
     TRY(note_request(c, error));
     TRY(check_chosen(c, error));
     TRY(run_stage(c, "runs.sql", error));
-    TRY(compare_tell(c, error));
+    TRY(contents_read(c->store, "SELECT configuration, run FROM configuration", error));
     TRY(list_words(c, error));
     TRY(run_stage(c, "settings.sql", error));
     TRY(check_by(c, error));

@@ -19,9 +19,6 @@ struct compare {
     struct comparison *result;
 };
 
-/* Fills `told`. */
-status compare_tell(const struct compare *c, struct error *error);
-
 /* Fills `measured` with the metrics of runs whose matrix is complete. */
 status compare_measure(const struct compare *c, struct error *error);
 

@@ -1,4 +1,21 @@
--- After the settings are told. `dimension`: what words of --by stand for, suite keys (*: all), and the first one's section.
+-- After `run_values` has the settings and contents of each configuration: keys in which any differs from the first one, and those
+-- that are asked for. `dimension`: what words of --by stand for, suite keys (*: all), and the first one's section.
+INSERT OR IGNORE INTO told (configuration, key, value, content)
+SELECT configuration.configuration, keys.key, own.value, keys.content
+FROM (SELECT key, max(content) AS content
+      FROM run_values
+      GROUP BY key
+      HAVING count(*) < (SELECT count(*) FROM configuration) OR min(value) <> max(value)) AS keys
+CROSS JOIN configuration
+LEFT JOIN run_values AS own ON own.key = keys.key AND own.place = configuration.configuration
+LEFT JOIN run_values AS first ON first.key = keys.key AND first.place = 1
+WHERE configuration.configuration = 1 OR own.value IS NOT first.value;
+
+INSERT OR IGNORE INTO told (configuration, key, value, content)
+SELECT 1, asked.key, value, coalesce(content, 0)
+FROM asked
+LEFT JOIN run_values ON run_values.place = 1 AND run_values.key = asked.key;
+
 CREATE TEMP VIEW named_by AS
 SELECT coalesce(dimension.key, asked.key) AS key,
        iif(name IS NULL, substr(asked.key, 1, instr(asked.key, '.') - 1), section) AS section

@@ -107,7 +107,7 @@ status compare_table(const struct comparison *comparison, enum comparison_part p
     struct statement *rows;
     bool row = true;
     snprintf(sql, sizeof sql, "SELECT * FROM answer_%s", views[part]);
-    TRY(statement_ask(&rows, comparison->store->database, sql, NO_VALUES, error));
+    TRY(statement_open(&rows, comparison->store->database, sql, error));
     status result = add_columns(&view, rows, error);
     while (result == OK && (result = statement_step(rows, &row, error)) == OK && row)
         add_row(&view, rows);

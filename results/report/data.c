@@ -8,7 +8,7 @@
 #include "core/embedded.h"
 #include "results/metrics.h"
 #include "results/query/internal.h"
-#include "results/store/setting_values.h"
+#include "results/store/contents.h"
 #include "results/store/store_internal.h"
 
 EMBEDDED_FILES(report_scripts);
@@ -47,7 +47,6 @@ void report_release(struct report *report, size_t taken)
 
 void report_free(struct report *report)
 {
-    contents_end(&report->contents);
     comparison_free(&report->comparison);
     report_release(report, 0);
     free(report->memory);
@@ -123,7 +122,6 @@ status report_load(struct report *report, struct error *error)
         {"SELECT count(DISTINCT hash) FROM page_members", &report->configurations},
         {"SELECT max(board) FROM page_configurations", &report->boards},
     };
-    contents_begin(&report->contents, report->store);
     TRY(query_choose(report->store, &report->request->filter, error));
     TRY(run_script(report, "page.sql", error));
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
@@ -139,41 +137,14 @@ status report_load(struct report *report, struct error *error)
 
 /* --- A board --- */
 
-struct settings_reader {
-    struct report *report;
-    struct statement *insert;
-};
-
-/* The settings and contents of a configuration. */
-static status add_settings(void *context, struct statement *row, struct error *error)
-{
-    const struct settings_reader *reader = context;
-    struct setting_values values;
-    struct value number = value_integer(statement_integer(row, 0));
-    int64_t run = statement_integer(row, 1);
-    status result = setting_values_read(&values, reader->report->store, run, error);
-    NEXT(result, contents_add(&reader->report->contents, run, &values, error));
-    for (size_t i = 0; result == OK && i < values.count; i++) {
-        const struct setting_value *one = &values.value[i];
-        result = statement_run(
-            reader->insert,
-            VALUES(number, value_text(one->key), value_text(one->value), value_integer(contents_has_key(one->key))),
-            error);
-    }
-    setting_values_free(&values);
-    return result;
-}
-
+/* The settings and contents of the board's configurations. */
 static status load_settings(struct report *report, struct error *error)
 {
-    struct settings_reader reader = {.report = report};
-    struct database *database = report->store->database;
-    TRY(statement_open(&reader.insert, database,
-                       "INSERT INTO differing VALUES (?1, ?2, ?3, NOT ?4 AND is_incidental(?2, ?3))", error));
-    status result = database_each(database, "SELECT number, run FROM configurations ORDER BY number LIMIT 2000", NULL,
-                                  0, add_settings, &reader, error);
-    statement_close(reader.insert);
-    return result;
+    TRY(contents_read(report->store, "SELECT number, run FROM configurations ORDER BY number LIMIT 2000", error));
+    return database_execute(report->store->database,
+                            "INSERT INTO differing SELECT place, key, value, NOT content AND is_incidental(key, value) "
+                            "FROM run_values",
+                            error);
 }
 
 static status take_request(struct report *report, int64_t number, struct error *error)

@@ -28,13 +28,12 @@
 #include "core/text.h"
 #include "results/compare.h"
 #include "results/report.h"
-#include "results/store/contents.h"
+#include "results/store.h"
 #include "results/store/database.h"
 
 struct report {
     struct store *store;
     const struct report_request *request;
-    struct run_contents contents; /* of the runs whose settings are shown */
     int64_t runs, finished, configurations, boards, boards_left_out;
     struct comparison_request compared; /* the connection refers to it */
     struct comparison comparison;       /* store NULL: there is none */

@@ -309,6 +309,20 @@ static void call_holm(sqlite3_context *context, int count, sqlite3_value **argum
     free(values);
 }
 
+/* shortest(value): a real number in the shortest digits that read back as it; anything else as it is. */
+static void call_shortest(sqlite3_context *context, int count, sqlite3_value **argument)
+{
+    struct text digits = {0};
+    (void)count;
+    if (sqlite3_value_type(argument[0]) != SQLITE_FLOAT) {
+        sqlite3_result_value(context, argument[0]);
+        return;
+    }
+    text_add_real(&digits, sqlite3_value_double(argument[0]));
+    sqlite3_result_text(context, digits.data, -1, SQLITE_TRANSIENT);
+    text_free(&digits);
+}
+
 struct lines {
     bool begun;
     struct digest digest;
@@ -367,6 +381,8 @@ int functions_register(struct sqlite3 *connection)
                                           call_scalar, NULL, NULL, NULL);
     if (code == SQLITE_OK)
         code = sqlite3_create_function_v2(connection, "holm", 2, PURE, NULL, call_holm, NULL, NULL, NULL);
+    if (code == SQLITE_OK)
+        code = sqlite3_create_function_v2(connection, "shortest", 1, PURE, NULL, call_shortest, NULL, NULL, NULL);
     if (code == SQLITE_OK)
         code = sqlite3_create_function_v2(connection, "digest", 1, PURE, NULL, NULL, add_line, finish_lines, NULL);
     return code;

@@ -113,9 +113,8 @@ struct value statement_value(struct statement *statement, size_t column);
 int64_t statement_integer(struct statement *statement, size_t column);  /* 0 if it is not a number */
 const char *statement_text(struct statement *statement, size_t column); /* "" for null */
 
-/* A copy, NULL for null; the caller frees. statement_copy is the same and never fails. */
+/* A copy, NULL for null; the caller frees. */
 char *statement_string(struct statement *statement, size_t column);
-status statement_copy(struct statement *statement, size_t column, char **text, struct error *error);
 
 /* The first row of an answer, which the caller closes; NULL without one. */
 status database_row(struct database *database, const char *sql, const struct value *values, size_t count,

@@ -7,29 +7,33 @@
 #include "results/store/run_rows.h"
 #include "results/store/store_internal.h"
 
-static status take_remains(void *context, struct statement *row, struct error *error)
-{
-    struct run_remains *remains = context;
-    remains->seed = statement_integer(row, 2);
-    TRY(statement_copy(row, 0, &remains->suite, error));
-    TRY(statement_copy(row, 1, &remains->status, error));
-    return statement_copy(row, 3, &remains->folder, error);
-}
-
 status erase_describe(struct store *store, int64_t run, struct run_remains *remains, struct error *error)
 {
+    struct statement *row;
     *remains = (struct run_remains){.run = run};
-    TRY(database_each(store->database, "SELECT suite, status, seed, folder FROM runs WHERE run = ?1",
-                      VALUES(value_integer(run)), take_remains, remains, error));
-    if (remains->suite)
-        return OK;
-    return error_set(error, ERROR_ARGUMENT, "%s: there is no run %" PRId64 "; `mtil query runs` lists those there are",
-                     store_path(store), run);
+    TRY(database_row(store->database,
+                     "SELECT seed, suite, suite_text, suite_hash, status, folder FROM runs WHERE run = ?1",
+                     VALUES(value_integer(run)), &row, error));
+    if (!row)
+        return error_set(error, ERROR_ARGUMENT,
+                         "%s: there is no run %" PRId64 "; `mtil query runs` lists those there are", store_path(store),
+                         run);
+    *remains = (struct run_remains){.run = run,
+                                    .seed = statement_integer(row, 0),
+                                    .suite = statement_string(row, 1),
+                                    .suite_text = statement_string(row, 2),
+                                    .suite_hash = statement_string(row, 3),
+                                    .status = statement_string(row, 4),
+                                    .folder = statement_string(row, 5)};
+    statement_close(row);
+    return OK;
 }
 
 void run_remains_free(struct run_remains *remains)
 {
     free(remains->suite);
+    free(remains->suite_text);
+    free(remains->suite_hash);
     free(remains->status);
     free(remains->folder);
     *remains = (struct run_remains){0};

@@ -16,7 +16,7 @@
 
 struct run_remains {
     int64_t run, seed;
-    char *suite, *status;
+    char *suite, *suite_text, *suite_hash, *status;
     char *folder; /* of its files; NULL: unknown */
 };
 

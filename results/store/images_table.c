@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/alloc.h"
+#include "core/text.h"
 #include "results/store/per_image.h"
 
 enum { IMAGE, TRUTH, RIGHT, PREDICTED, ROUTER, RUN, TASK, AFTER_TASK, ARGUMENTS = 3 };
@@ -36,9 +38,9 @@ static int connect_table(sqlite3 *connection, void *context, int count, const ch
     (void)context, (void)count, (void)argument, (void)message;
     int code = sqlite3_declare_vtab(connection, "CREATE TABLE images (image, truth, \"right\", predicted, router, "
                                                 "run HIDDEN, task HIDDEN, after_task HIDDEN)");
-    struct images_table *made = code == SQLITE_OK ? calloc(1, sizeof *made) : NULL;
-    if (made == NULL)
-        return code == SQLITE_OK ? SQLITE_NOMEM : code;
+    if (code != SQLITE_OK)
+        return code;
+    struct images_table *made = xcalloc(1, sizeof *made);
     made->connection = connection;
     *table = &made->base;
     sqlite3_vtab_config(connection, SQLITE_VTAB_INNOCUOUS);
@@ -72,11 +74,8 @@ static int choose_plan(sqlite3_vtab *table, sqlite3_index_info *plan)
 
 static int open_cursor(sqlite3_vtab *table, sqlite3_vtab_cursor **cursor)
 {
-    struct images_cursor *made = calloc(1, sizeof *made);
     (void)table;
-    if (made == NULL)
-        return SQLITE_NOMEM;
-    *cursor = &made->base;
+    *cursor = xcalloc(1, sizeof(struct images_cursor));
     return SQLITE_OK;
 }
 
@@ -96,9 +95,9 @@ static int close_cursor(sqlite3_vtab_cursor *base)
     return SQLITE_OK;
 }
 
-static size_t label_at(const struct images_cursor *cursor, size_t image)
+static size_t label_at(const uint8_t *labels, size_t image)
 {
-    return (size_t)(cursor->labels[2 * image] | cursor->labels[2 * image + 1] << 8);
+    return (size_t)(labels[2 * image] | labels[2 * image + 1] << 8);
 }
 
 /* Whether all are classes that there are. */
@@ -106,32 +105,32 @@ static bool are_classes(const struct images_cursor *cursor, size_t classes, size
 {
     const struct per_image *images = &cursor->images;
     for (size_t i = 0; i < images->images; i++)
-        if ((cursor->labels != NULL && label_at(cursor, i) >= classes) ||
+        if ((cursor->labels != NULL && label_at(cursor->labels, i) >= classes) ||
             (images->kind == PER_IMAGE_PREDICTIONS && images->predicted[i] >= predictable))
             return false;
     return true;
 }
 
+static enum per_image_kind kind_of(const unsigned char *name)
+{
+    return name != NULL && strcmp((const char *)name, per_image_name(PER_IMAGE_PREDICTIONS)) == 0
+               ? PER_IMAGE_PREDICTIONS
+               : PER_IMAGE_BITS;
+}
+
 /* Columns of row: kind, data, images of the evaluation, labels, classes of the task, classes that may be predicted. */
 static int take(struct images_cursor *cursor, sqlite3_stmt *row)
 {
-    const char *kind = (const char *)sqlite3_column_text(row, 0);
-    bool predictions = kind != NULL && strcmp(kind, per_image_name(PER_IMAGE_PREDICTIONS)) == 0;
     size_t images = (size_t)sqlite3_column_int64(row, 2), size = (size_t)sqlite3_column_bytes(row, 3);
     const void *labels = sqlite3_column_blob(row, 3);
     struct error error;
-    if (per_image_unpack(&cursor->images, predictions ? PER_IMAGE_PREDICTIONS : PER_IMAGE_BITS, images,
-                         sqlite3_column_blob(row, 1), (size_t)sqlite3_column_bytes(row, 1), &error) != OK)
+    if (per_image_unpack(&cursor->images, kind_of(sqlite3_column_text(row, 0)), images, sqlite3_column_blob(row, 1),
+                         (size_t)sqlite3_column_bytes(row, 1), &error) != OK)
         return refuse(cursor, error.message);
-    if (labels != NULL && size != 2 * images)
-        return refuse(cursor, "classes that do not fit its images");
-    if (labels != NULL) {
-        cursor->labels = malloc(size + 1);
-        if (cursor->labels == NULL)
-            return SQLITE_NOMEM;
-        memcpy(cursor->labels, labels, size);
-    }
-    bool sound = are_classes(cursor, (size_t)sqlite3_column_int64(row, 4), (size_t)sqlite3_column_int64(row, 5));
+    bool sound = labels == NULL || size == 2 * images;
+    if (sound && labels != NULL)
+        cursor->labels = memcpy(xmalloc(size), labels, size);
+    sound = sound && are_classes(cursor, (size_t)sqlite3_column_int64(row, 4), (size_t)sqlite3_column_int64(row, 5));
     return sound ? SQLITE_OK : refuse(cursor, "classes that do not fit its images");
 }
 
@@ -181,7 +180,7 @@ static int column(sqlite3_vtab_cursor *base, sqlite3_context *context, int numbe
     if (number == IMAGE)
         sqlite3_result_int64(context, (sqlite3_int64)at);
     else if (number == TRUTH && cursor->labels != NULL)
-        sqlite3_result_int(context, (int)label_at(cursor, at));
+        sqlite3_result_int(context, (int)label_at(cursor->labels, at));
     else if (number == RIGHT)
         sqlite3_result_int(context, images->right[at]);
     else if (number == PREDICTED && images->kind == PER_IMAGE_PREDICTIONS)
@@ -199,6 +198,81 @@ static int row_number(sqlite3_vtab_cursor *base, sqlite3_int64 *number)
     return SQLITE_OK;
 }
 
+/* --- What contradicts something else --- */
+
+static void add_count(struct text *json, const char *what, size_t images)
+{
+    if (images > 0)
+        text_add(json, ", \"%s\": %zu", what, images);
+}
+
+/* The images with each router, of which the first is none. */
+static void add_routers(struct text *json, const size_t *sent, size_t routers)
+{
+    const char *comma = "";
+    text_add(json, ", \"routers\": {");
+    for (size_t i = 0; i < routers; i++)
+        if (sent[i] > 0) {
+            text_add(json, "%s\"%d\": %zu", comma, (int)i - 1, sent[i]);
+            comma = ", ";
+        }
+    text_add(json, "}");
+}
+
+static bool unpack(struct per_image *images, enum per_image_kind kind, sqlite3_value *count, sqlite3_value *data)
+{
+    struct error error;
+    return per_image_unpack(images, kind, (size_t)sqlite3_value_int64(count), sqlite3_value_blob(data),
+                            (size_t)sqlite3_value_bytes(data), &error) == OK;
+}
+
+/* image_counts(kind, data, images, labels, classes, offset, competing, newest, zero_shot): JSON of how many images are
+ * right, contradict something, and have each router; null for data that do not fit the images. offset: classes of earlier
+ * tasks among the competing ones; newest: the last trained task, below 0: no router is chosen. An image without router
+ * has zero-shot CLIP's answer. A label is wrong if it is none of the task's classes, or if its prediction is marked right
+ * but differs from it, or marked wrong but equals it. */
+static void count_images(sqlite3_context *context, int count, sqlite3_value **argument)
+{
+    enum { KIND, DATA, IMAGES, LABELS, CLASSES, OFFSET, COMPETING, NEWEST, ZERO_SHOT, TASKS_MOST = 4096 };
+    struct per_image kept, zero_shot;
+    struct text json = {0};
+    (void)count;
+    if (!unpack(&kept, kind_of(sqlite3_value_text(argument[KIND])), argument[IMAGES], argument[DATA]))
+        return;
+    bool compared = unpack(&zero_shot, PER_IMAGE_PREDICTIONS, argument[IMAGES], argument[ZERO_SHOT]);
+    const uint8_t *labels = sqlite3_value_blob(argument[LABELS]);
+    if ((size_t)sqlite3_value_bytes(argument[LABELS]) != 2 * kept.images)
+        labels = NULL;
+    int64_t classes = sqlite3_value_int64(argument[CLASSES]), offset = sqlite3_value_int64(argument[OFFSET]),
+            competing = sqlite3_value_int64(argument[COMPETING]), newest = sqlite3_value_int64(argument[NEWEST]);
+    bool predictions = kept.kind == PER_IMAGE_PREDICTIONS, routed = predictions && newest >= 0;
+    size_t routers = routed ? (size_t)(newest < TASKS_MOST ? newest : TASKS_MOST) + 2 : 0;
+    size_t outside = 0, untrained = 0, unlike = 0, wrong = 0, *sent = xcalloc(routers + 1, sizeof *sent);
+    for (size_t i = 0; i < kept.images; i++) {
+        int64_t label = labels != NULL ? (int64_t)label_at(labels, i) : -1, router = routed ? kept.router[i] : -1;
+        outside += predictions && kept.predicted[i] >= competing;
+        untrained += routed && router > newest;
+        unlike += routed && router < 0 && compared && zero_shot.predicted[i] != kept.predicted[i];
+        wrong += label >= 0 &&
+                 (label >= classes || (predictions && (kept.predicted[i] == label + offset) != (kept.right[i] != 0)));
+        if (routed && router >= -1 && (size_t)(router + 1) < routers)
+            sent[router + 1]++;
+    }
+    text_add(&json, "{\"right\": %zu", per_image_correct(&kept));
+    add_count(&json, "classes that no task has", outside);
+    add_count(&json, "images with a router that was not trained", untrained);
+    add_count(&json, "images without a router that differ from zero-shot CLIP", unlike);
+    add_count(&json, "labels that contradict predictions", wrong);
+    if (routed)
+        add_routers(&json, sent, routers);
+    text_add(&json, "}");
+    sqlite3_result_text(context, json.data, -1, SQLITE_TRANSIENT);
+    text_free(&json);
+    free(sent);
+    per_image_free(&kept);
+    per_image_free(&zero_shot);
+}
+
 int images_table_register(struct sqlite3 *connection)
 {
     static const sqlite3_module module = {
@@ -213,5 +287,7 @@ int images_table_register(struct sqlite3 *connection)
         .xColumn = column,
         .xRowid = row_number,
     };
-    return sqlite3_create_module_v2(connection, "images", &module, NULL, NULL);
+    int code = sqlite3_create_function_v2(connection, "image_counts", 9, SQLITE_UTF8 | SQLITE_DIRECTONLY, NULL,
+                                          count_images, NULL, NULL, NULL);
+    return code == SQLITE_OK ? sqlite3_create_module_v2(connection, "images", &module, NULL, NULL) : code;
 }

@@ -23,9 +23,12 @@ struct origin {
 struct joining {
     const struct join_settings *settings;
     const char *output_name;
+    const char *const *inputs;
+    size_t count;
+    struct join_counts *counts;
     struct store *output;
     struct run_rows target;
-    struct origin *origin; /* of runs that were copied */
+    struct origin *origin; /* of runs that were copied, the last one counts */
     size_t origins;
     size_t conflicts;
     struct text first_conflict;
@@ -44,12 +47,12 @@ struct candidate {
     bool finished;
 };
 
-static struct origin *find_origin(const struct joining *joining, int64_t run)
+static const char *origin_of(const struct joining *joining, int64_t run)
 {
-    for (size_t i = 0; i < joining->origins; i++)
+    for (size_t i = joining->origins; i-- > 0;)
         if (joining->origin[i].run == run)
-            return &joining->origin[i];
-    return NULL;
+            return joining->origin[i].name;
+    return joining->output_name;
 }
 
 /* Copies the run to its number in the output, 0: a new one. */
@@ -57,12 +60,8 @@ static status copy_run(struct joining *joining, struct run_rows *source, int64_t
                        struct error *error)
 {
     TRY(run_rows_copy(source, run, &joining->target, &number, error));
-    struct origin *origin = find_origin(joining, number);
-    if (!origin) {
-        GROW(joining->origin, joining->origins);
-        origin = &joining->origin[joining->origins++];
-    }
-    *origin = (struct origin){number, source->name};
+    GROW(joining->origin, joining->origins);
+    joining->origin[joining->origins++] = (struct origin){number, source->name};
     return OK;
 }
 
@@ -83,87 +82,75 @@ static status complete_run(struct joining *joining, struct run_rows *source, con
     return result;
 }
 
-static status note_conflict(struct joining *joining, const struct candidate *candidate,
-                            const struct row_difference *difference, struct error *error)
+static void note_conflict(struct joining *joining, const struct candidate *candidate,
+                          const struct row_difference *difference)
 {
     struct text words = {0};
     text_add(&words, "suite %.100s, seed %" PRId64 " (configuration %.8s): %s", candidate->suite, candidate->seed,
              candidate->hash, difference->contradiction.data);
-    if (!words.failed)
-        log_warn(joining->settings->log, "%s%s", words.data,
-                 joining->settings->keep_first ? "; the first is kept" : "");
-    if (joining->conflicts++ == 0 && !words.failed)
+    log_warn(joining->settings->log, "%s%s", words.data, joining->settings->keep_first ? "; the first is kept" : "");
+    if (joining->conflicts++ == 0)
         text_add(&joining->first_conflict, "%s", words.data);
-    bool failed = words.failed || joining->first_conflict.failed;
     text_free(&words);
-    return failed ? error_set(error, ERROR_MEMORY, "%s: out of memory", joining->output_name) : OK;
 }
 
-static status join_known(struct joining *joining, struct run_rows *source, const struct candidate *candidate,
-                         int64_t number, bool finished, struct join_counts *counts, struct error *error)
+static status join_known(struct input *input, const struct candidate *candidate, int64_t number, bool finished,
+                         struct error *error)
 {
+    struct joining *joining = input->joining;
     struct row_difference difference = {0};
-    const struct origin *origin = find_origin(joining, number);
-    joining->target.name = origin ? origin->name : joining->output_name;
-    status result = run_rows_compare(&joining->target, number, source, candidate->run, &difference, error);
+    joining->target.name = origin_of(joining, number);
+    status result = run_rows_compare(&joining->target, number, &input->rows, candidate->run, &difference, error);
     bool fuller = difference.only_second.size > 0;
     if (result == OK && difference.contradiction.size > 0) {
-        counts->conflicts++;
-        result = note_conflict(joining, candidate, &difference, error);
+        input->counts->conflicts++;
+        note_conflict(joining, candidate, &difference);
     } else if (result == OK && (fuller || (!difference.only_first.size && candidate->finished && !finished))) {
-        counts->completed++;
-        result = complete_run(joining, source, candidate, number, error);
+        input->counts->completed++;
+        result = complete_run(joining, &input->rows, candidate, number, error);
     } else {
-        counts->known++;
+        input->counts->known++;
     }
     row_difference_free(&difference);
     return result;
 }
 
-static status join_run(struct joining *joining, struct run_rows *source, const struct candidate *candidate,
-                       struct join_counts *counts, struct error *error)
-{
-    int64_t number;
-    enum run_status past = RUN_RUNNING;
-    TRY(store_run_find(joining->output, candidate->hash, candidate->seed, &number, &past, error));
-    counts->runs++;
-    if (number)
-        return join_known(joining, source, candidate, number, past == RUN_FINISHED, counts, error);
-    counts->added++;
-    return copy_run(joining, source, candidate->run, 0, error);
-}
-
-static status take_candidate(void *context, struct statement *row, struct error *error)
+/* A row of: run, seed, suite, suite_hash, whether it is finished. */
+static status join_run(void *context, struct statement *row, struct error *error)
 {
     struct input *input = context;
-    struct candidate candidate = {.run = statement_integer(row, 0),
-                                  .seed = statement_integer(row, 1),
-                                  .suite = statement_text(row, 2),
-                                  .hash = statement_text(row, 3),
-                                  .finished = statement_integer(row, 4) != 0};
-    return join_run(input->joining, &input->rows, &candidate, input->counts, error);
+    struct candidate candidate = {statement_integer(row, 0), statement_integer(row, 1), statement_text(row, 2),
+                                  statement_text(row, 3), statement_integer(row, 4) != 0};
+    int64_t number;
+    enum run_status past = RUN_RUNNING;
+    TRY(store_run_find(input->joining->output, candidate.hash, candidate.seed, &number, &past, error));
+    input->counts->runs++;
+    if (number)
+        return join_known(input, &candidate, number, past == RUN_FINISHED, error);
+    input->counts->added++;
+    return copy_run(input->joining, &input->rows, candidate.run, 0, error);
 }
 
 /* Reads one state of the input, though its runs may continue. */
-static status join_input(struct joining *joining, const char *name, struct join_counts *counts, struct error *error)
+static status join_input(struct joining *joining, size_t i, struct error *error)
 {
     struct store *store;
+    const char *name = joining->inputs[i];
     TRY(store_open_stoppable(&store, name, STORE_READ, joining->settings->stop, error));
-    struct input input = {joining, {.database = store->database, .name = name}, counts};
+    struct input input = {joining, {.database = store->database, .name = name}, &joining->counts[i]};
     status result = database_execute(store->database, "BEGIN", error);
     NEXT(result, database_each(store->database,
                                "SELECT run, seed, suite, suite_hash, status = 'finished' FROM runs ORDER BY run",
-                               NO_VALUES, take_candidate, &input, error));
+                               NO_VALUES, join_run, &input, error));
     run_rows_close(&input.rows);
     store_close(store);
     return result;
 }
 
-static status join_inputs(struct joining *joining, const char *const *inputs, size_t count, struct join_counts *counts,
-                          struct error *error)
+static status join_inputs(struct joining *joining, struct error *error)
 {
-    for (size_t i = 0; i < count; i++)
-        TRY(join_input(joining, inputs[i], &counts[i], error));
+    for (size_t i = 0; i < joining->count; i++)
+        TRY(join_input(joining, i, error));
     if (joining->conflicts == 0 || joining->settings->keep_first)
         return OK;
     return error_set(
@@ -174,78 +161,65 @@ static status join_inputs(struct joining *joining, const char *const *inputs, si
         joining->conflicts == 1 ? "s" : "", joining->first_conflict.data);
 }
 
-/* In one transaction of the output. */
-static status join_into(struct joining *joining, const char *const *inputs, size_t count, struct join_counts *counts,
-                        struct error *error)
+/* In one transaction. */
+static status join_into(struct joining *joining, const char *path, struct error *error)
 {
-    struct database *output = joining->output->database;
     bool began;
+    TRY(store_open_stoppable(&joining->output, path, STORE_WRITE, joining->settings->stop, error));
+    struct database *output = joining->output->database;
     joining->target = (struct run_rows){.database = output, .name = joining->output_name};
     TRY(database_begin(output, &began, error));
-    status result = join_inputs(joining, inputs, count, counts, error);
+    status result = join_inputs(joining, error);
     run_rows_close(&joining->target);
     return database_end(output, began, result, error);
 }
 
-/* Renames a complete database to output, unless a file with that name was created meanwhile. */
-static status name_database(const char *database, const char *output, struct error *error)
+/* Moves the log into the file, which is then complete alone, and gives it its name, unless a file with that name was
+ * created meanwhile. */
+static status name_database(struct joining *joining, const char *path, struct error *error)
 {
-    TRY(file_sync_all(database, error));
-    if (renameat2(AT_FDCWD, database, AT_FDCWD, output, RENAME_NOREPLACE) != 0 &&
-        ((errno != EINVAL && errno != ENOSYS) || rename(database, output) != 0)) /* a file system without the flag */
+    int64_t busy;
+    const char *output = joining->output_name;
+    TRY(database_integer(joining->output->database, "PRAGMA wal_checkpoint(TRUNCATE)", &busy, error));
+    store_close(joining->output);
+    joining->output = NULL;
+    if (busy)
+        return error_set(error, ERROR_BUSY, "%s: another program reads it; end it or try again", path);
+    TRY(file_sync_all(path, error));
+    if (renameat2(AT_FDCWD, path, AT_FDCWD, output, RENAME_NOREPLACE) != 0 &&
+        ((errno != EINVAL && errno != ENOSYS) || rename(path, output) != 0)) /* a file system without the flag */
         return error_errno(error, errno, "%s: cannot be created", output);
     file_sync_name(output);
     return OK;
 }
 
-static status fill_new(struct joining *joining, const char *path, const char *const *inputs, size_t count,
-                       struct join_counts *counts, struct error *error)
-{
-    int64_t busy;
-    status result = store_open_stoppable(&joining->output, path, STORE_WRITE, joining->settings->stop, error);
-    if (result == OK)
-        result = join_into(joining, inputs, count, counts, error);
-    if (result == OK) /* moves the log into the file, which is then complete alone */
-        result = database_integer(joining->output->database, "PRAGMA wal_checkpoint(TRUNCATE)", &busy, error);
-    if (result == OK && busy)
-        result = error_set(error, ERROR_BUSY, "%s: another program reads it; end it or try again", path);
-    store_close(joining->output);
-    joining->output = NULL;
-    return result == OK ? name_database(path, joining->output_name, error) : result;
-}
-
 /* Joins in a new folder, which also takes the files that SQLite keeps beside the database. */
-static status join_new(struct joining *joining, const char *const *inputs, size_t count, struct join_counts *counts,
-                       struct error *error)
+static status join_new(struct joining *joining, struct error *error)
 {
     struct temporary folder;
     TRY(temporary_create_folder(&folder, joining->output_name, error));
     char *path = path_format("%s/database", folder.path);
-    status result = path ? fill_new(joining, path, inputs, count, counts, error)
-                         : error_set(error, ERROR_MEMORY, "%s: out of memory", joining->output_name);
+    status result = join_into(joining, path, error);
+    NEXT(result, name_database(joining, path, error));
+    store_close(joining->output);
+    joining->output = NULL;
     temporary_remove(&folder);
     free(path);
     return result;
 }
 
-static status join_existing(struct joining *joining, const char *const *inputs, size_t count,
-                            struct join_counts *counts, struct error *error)
-{
-    TRY(store_open_stoppable(&joining->output, joining->output_name, STORE_WRITE, joining->settings->stop, error));
-    return join_into(joining, inputs, count, counts, error);
-}
-
 /* Before anything is created. */
-static status check_inputs(const char *output, const char *const *inputs, size_t count, struct error *error)
+static status check_inputs(const struct joining *joining, struct error *error)
 {
     struct stat out, in;
-    bool exists = stat(output, &out) == 0;
-    TRY(database_check_log(output, error));
-    for (size_t i = 0; i < count; i++) {
-        if (exists && stat(inputs[i], &in) == 0 && in.st_dev == out.st_dev && in.st_ino == out.st_ino)
-            return error_set(error, ERROR_ARGUMENT, "%s: is the output and an input as well", inputs[i]);
-        if (!file_exists(inputs[i]))
-            return error_set(error, ERROR_IO, "%s: there is no such file", inputs[i]);
+    bool exists = stat(joining->output_name, &out) == 0;
+    TRY(database_check_log(joining->output_name, error));
+    for (size_t i = 0; i < joining->count; i++) {
+        const char *input = joining->inputs[i];
+        if (exists && stat(input, &in) == 0 && in.st_dev == out.st_dev && in.st_ino == out.st_ino)
+            return error_set(error, ERROR_ARGUMENT, "%s: is the output and an input as well", input);
+        if (!file_exists(input))
+            return error_set(error, ERROR_IO, "%s: there is no such file", input);
     }
     return OK;
 }
@@ -253,14 +227,15 @@ static status check_inputs(const char *output, const char *const *inputs, size_t
 status join_databases(const char *output, const char *const *inputs, size_t count, const struct join_settings *settings,
                       struct join_counts *counts, struct error *error)
 {
-    struct joining joining = {.settings = settings, .output_name = output};
+    struct joining joining = {
+        .settings = settings, .output_name = output, .inputs = inputs, .count = count, .counts = counts};
     memset(counts, 0, count * sizeof *counts);
-    TRY(check_inputs(output, inputs, count, error));
+    TRY(check_inputs(&joining, error));
     char *folder = path_parent(output);
     if (folder)
         temporary_clear(folder);
     free(folder);
-    status result = (file_exists(output) ? join_existing : join_new)(&joining, inputs, count, counts, error);
+    status result = file_exists(output) ? join_into(&joining, output, error) : join_new(&joining, error);
     store_close(joining.output);
     text_free(&joining.first_conflict);
     free(joining.origin);

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/alloc.h"
+
 static const char *const names[] = {"none", "bits", "predictions"};
 
 const char *per_image_name(enum per_image_kind kind)
@@ -53,9 +55,7 @@ status per_image_pack(const struct per_image *per_image, struct bytes *packed, s
     if (size == 0)
         return error_set(error, ERROR_ARGUMENT, "per-image results of kind %s and %zu images cannot be stored",
                          per_image_name(per_image->kind), images);
-    *packed = (struct bytes){.data = calloc(size + 1, 1), .size = size};
-    if (!packed->data)
-        return error_set(error, ERROR_MEMORY, "out of memory for the results of %zu images", images);
+    *packed = (struct bytes){.data = xcalloc(size + 1, 1), .size = size};
     for (size_t i = 0; i < images; i++)
         packed->data[i / 8] |= (uint8_t)((per_image->right[i] != 0) << (i % 8));
     if (per_image->kind == PER_IMAGE_PREDICTIONS)
@@ -72,20 +72,14 @@ status per_image_unpack(struct per_image *per_image, enum per_image_kind kind, s
     if (size != expected || size == 0)
         return error_set(error, ERROR_FORMAT, "per-image results (%s) of %zu images: expected %zu bytes, found %zu",
                          per_image_name(kind), images, expected, size);
-    *per_image = (struct per_image){.kind = kind, .images = images, .right = malloc(images)};
-    if (kind == PER_IMAGE_PREDICTIONS) {
-        per_image->predicted = malloc(images * sizeof *per_image->predicted);
-        per_image->router = malloc(images * sizeof *per_image->router);
-    }
-    if (!per_image->right || (kind == PER_IMAGE_PREDICTIONS && (!per_image->predicted || !per_image->router))) {
-        per_image_free(per_image);
-        return error_set(error, ERROR_MEMORY, "out of memory for the results of %zu images", images);
-    }
+    *per_image = (struct per_image){.kind = kind, .images = images, .right = xmalloc(images)};
     for (size_t i = 0; i < images; i++)
         per_image->right[i] = data[i / 8] >> (i % 8) & 1;
-    if (kind == PER_IMAGE_PREDICTIONS)
-        get_words(get_words(data + bits_size(images), per_image->predicted, images), (uint16_t *)per_image->router,
-                  images);
+    if (kind == PER_IMAGE_BITS)
+        return OK;
+    per_image->predicted = xmalloc(images * sizeof *per_image->predicted);
+    per_image->router = xmalloc(images * sizeof *per_image->router);
+    get_words(get_words(data + bits_size(images), per_image->predicted, images), (uint16_t *)per_image->router, images);
     return OK;
 }
 

@@ -5,13 +5,6 @@
 #include "results/store/run_rows.h"
 #include "results/store/store_internal.h"
 
-static status count_rows(struct store *store, const char *table, int64_t run, int64_t *rows, struct error *error)
-{
-    char sql[80];
-    snprintf(sql, sizeof sql, "SELECT count(*) FROM %s WHERE run = ?1", table);
-    return database_ask(store->database, sql, VALUES(value_integer(run)), rows, error);
-}
-
 static const char *words_of(const struct row_difference *difference)
 {
     const struct text *texts[] = {&difference->contradiction, &difference->only_first, &difference->only_second};
@@ -19,6 +12,13 @@ static const char *words_of(const struct row_difference *difference)
         if (texts[i]->size > 0)
             return texts[i]->data;
     return NULL;
+}
+
+static status count_rows(struct store *store, const char *table, int64_t run, int64_t *rows, struct error *error)
+{
+    char sql[80];
+    snprintf(sql, sizeof sql, "SELECT count(*) FROM %s WHERE run = ?1", table);
+    return database_ask(store->database, sql, VALUES(value_integer(run)), rows, error);
 }
 
 static status compare_table(struct repeat *repeat, struct run_rows *sides, size_t index, struct table *table,
@@ -46,46 +46,37 @@ static status compare_table(struct repeat *repeat, struct run_rows *sides, size_
     return result;
 }
 
-/* Possible causes of a difference, newest session first. Inputs are compared by content, not by path. */
+/* Possible causes of a difference, of the newest session. Inputs are compared by content, not by path. */
 static const char machine_sql[] =
-    "SELECT 0, 'program', program_version FROM runs WHERE run = ?1 UNION ALL "
-    "SELECT 1, 'backend', backend || ' ' || \"precision\" FROM runs WHERE run = ?1 UNION ALL "
-    "SELECT 2, 'host', host FROM runs WHERE run = ?1 UNION ALL "
-    "SELECT 3, name, value FROM (SELECT max(session) AS session FROM sessions WHERE run = ?1) "
-    "JOIN (SELECT session, 'commit' AS name, program_commit AS value FROM sessions UNION ALL "
-    "SELECT session, 'compiler', compiler FROM sessions UNION ALL SELECT session, 'libraries', libraries FROM sessions "
-    "UNION ALL SELECT session, 'CPU', cpu FROM sessions UNION ALL SELECT session, 'GPU', gpu FROM sessions) "
-    "USING (session) UNION ALL "
-    "SELECT 4, kind || iif(task < 0, '', ' of task ' || task), digest FROM inputs WHERE run = ?1 ORDER BY 1, 2";
+    "SELECT json_group_object(name, coalesce(value, '')) FROM (SELECT 'program' AS name, program_version AS value FROM "
+    "runs WHERE "
+    "run = ?1 UNION ALL SELECT 'backend', backend || ' ' || \"precision\" FROM runs WHERE run = ?1 UNION ALL "
+    "SELECT 'host', host FROM runs WHERE run = ?1 UNION ALL SELECT json_extract(part.value, '$[0]'), "
+    "json_extract(part.value, '$[1]') FROM (SELECT * FROM sessions WHERE run = ?1 ORDER BY session DESC LIMIT 1), "
+    "json_each(json_array(json_array('CPU', cpu), json_array('GPU', gpu), json_array('commit', program_commit), "
+    "json_array('compiler', compiler), json_array('libraries', libraries))) AS part UNION ALL "
+    "SELECT * FROM (SELECT kind || iif(task < 0, '', ' of task ' || task), digest FROM inputs WHERE run = ?1 "
+    "ORDER BY 1))";
 
-struct machine_row {
-    const char *name; /* borrowed */
-    struct text value;
-};
+static const char unlike_sql[] =
+    "SELECT group_concat(a.key || ': ' || substr(a.value, 1, 60) || ' then, ' || substr(b.value, 1, 60) || ' now', '; "
+    "') "
+    "FROM json_each(?1) AS a JOIN json_each(?2) AS b ON b.key = a.key AND b.value <> a.value";
 
-/* The value that the other run has under the same name. */
-static status find_value(void *context, struct statement *row, struct error *error)
+static status compare_machines(struct repeat *repeat, struct error *error)
 {
-    struct machine_row *wanted = context;
-    (void)error;
-    if (wanted->value.size == 0 && strcmp(statement_text(row, 1), wanted->name) == 0)
-        text_add(&wanted->value, "%s", statement_text(row, 2));
-    return OK;
-}
-
-static status compare_value(void *context, struct statement *row, struct error *error)
-{
-    struct repeat *repeat = context;
-    struct text *words = &repeat->machines;
-    struct machine_row other = {.name = statement_text(row, 1)};
-    status result = database_each(repeat->second->database, machine_sql, VALUES(value_integer(repeat->second_run)),
-                                  find_value, &other, error);
-    if (result == OK && other.value.data && strcmp(other.value.data, statement_text(row, 2)) != 0)
-        text_add(words, "%s%s: %.60s then, %.60s now", words->size ? "; " : "", other.name, statement_text(row, 2),
-                 other.value.data);
-    bool failed = other.value.failed || words->failed;
-    text_free(&other.value);
-    return result == OK && failed ? error_set(error, ERROR_MEMORY, "out of memory") : result;
+    struct statement *first, *second = NULL, *row = NULL;
+    TRY(database_row(repeat->first->database, machine_sql, VALUES(value_integer(repeat->first_run)), &first, error));
+    status result =
+        database_row(repeat->second->database, machine_sql, VALUES(value_integer(repeat->second_run)), &second, error);
+    NEXT(result, database_row(repeat->first->database, unlike_sql,
+                              VALUES(statement_value(first, 0), statement_value(second, 0)), &row, error));
+    if (result == OK)
+        text_add(&repeat->machines, "%s", statement_text(row, 0));
+    statement_close(first);
+    statement_close(second);
+    statement_close(row);
+    return result;
 }
 
 status repeat_compare(struct repeat *repeat, struct table *table, struct error *error)
@@ -102,7 +93,6 @@ status repeat_compare(struct repeat *repeat, struct table *table, struct error *
             NEXT(result, compare_table(repeat, sides, i, table, error));
     run_rows_close(&sides[0]);
     run_rows_close(&sides[1]);
-    NEXT(result, database_each(repeat->first->database, machine_sql, VALUES(value_integer(repeat->first_run)),
-                               compare_value, repeat, error));
+    NEXT(result, compare_machines(repeat, error));
     return result;
 }

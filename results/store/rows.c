@@ -81,17 +81,6 @@ status store_add_test_labels(struct store *store, int64_t run, int64_t task, con
     return result;
 }
 
-status labels_unpack(const struct value *blob, uint16_t **labels, size_t *count, struct error *error)
-{
-    const uint8_t *bytes = blob->bytes.data;
-    (void)error;
-    *count = blob->kind == VALUE_BLOB ? blob->bytes.size / 2 : 0; /* of at most SQLite's limit */
-    *labels = xmalloc(2 * *count + 1);
-    for (size_t i = 0; i < *count; i++)
-        (*labels)[i] = (uint16_t)(bytes[2 * i] | bytes[2 * i + 1] << 8);
-    return OK;
-}
-
 /* --- The matrix --- */
 
 status store_check_tasks(const struct store *store, int64_t run, int64_t tasks, struct error *error)

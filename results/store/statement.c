@@ -181,13 +181,6 @@ char *statement_string(struct statement *statement, size_t column)
     return found ? xstrdup((const char *)found) : NULL;
 }
 
-status statement_copy(struct statement *statement, size_t column, char **text, struct error *error)
-{
-    (void)error;
-    *text = statement_string(statement, column);
-    return OK;
-}
-
 status statement_run_row(struct statement *statement, int64_t number, struct statement *row, struct error *error)
 {
     int columns = sqlite3_column_count(row->handle), code = SQLITE_OK;

@@ -40,87 +40,77 @@ status store_change_task(struct store *store, int64_t run, int64_t task, int64_t
                         error);
 }
 
-static status take_text(void *text, struct statement *row, struct error *error)
-{
-    return statement_copy(row, 0, text, error);
-}
-
 status store_run_folder(struct store *store, int64_t run, char **folder, struct error *error)
 {
-    *folder = NULL;
-    return database_each(store->database, "SELECT folder FROM runs WHERE run = ?1", VALUES(value_integer(run)),
-                         take_text, folder, error);
+    struct statement *row;
+    TRY(database_row(store->database, "SELECT folder FROM runs WHERE run = ?1", VALUES(value_integer(run)), &row,
+                     error));
+    *folder = row ? statement_string(row, 0) : NULL;
+    statement_close(row);
+    return OK;
 }
 
 /* --- Unfinished runs --- */
 
-static void free_input(const struct input_row *input)
-{
-    free((char *)input->kind);
-    free((char *)input->path);
-    free((char *)input->digest);
-}
-
-static void free_run(struct unfinished_run *run)
-{
-    for (size_t i = 0; i < run->input_count; i++)
-        free_input(&run->inputs[i]);
-    free(run->inputs);
-    free(run->suite_hash);
-    free(run->folder);
-}
-
 void unfinished_runs_free(struct unfinished_runs *found)
 {
-    for (size_t i = 0; i < found->count; i++)
-        free_run(&found->runs[i]);
+    for (struct unfinished_run *run = found->runs; run < found->runs + found->count; run++) {
+        for (size_t i = 0; i < run->input_count; i++) {
+            free((char *)run->inputs[i].kind);
+            free((char *)run->inputs[i].path);
+            free((char *)run->inputs[i].digest);
+        }
+        free(run->inputs);
+        free(run->suite_hash);
+        free(run->folder);
+    }
     free(found->runs);
     *found = (struct unfinished_runs){0};
 }
 
-/* Columns: task, kind, path, files, bytes, digest. */
 static status take_input(void *context, struct statement *row, struct error *error)
 {
     struct unfinished_run *run = context;
+    (void)error;
     GROW(run->inputs, run->input_count);
-    struct input_row *input = &run->inputs[run->input_count++];
-    *input = (struct input_row){
-        .task = statement_integer(row, 0), .files = statement_integer(row, 3), .bytes = statement_integer(row, 4)};
-    TRY(statement_copy(row, 1, (char **)&input->kind, error));
-    TRY(statement_copy(row, 2, (char **)&input->path, error));
-    return statement_copy(row, 5, (char **)&input->digest, error);
+    run->inputs[run->input_count++] = (struct input_row){.task = statement_integer(row, 0),
+                                                         .kind = statement_string(row, 1),
+                                                         .path = statement_string(row, 2),
+                                                         .files = statement_integer(row, 3),
+                                                         .bytes = statement_integer(row, 4),
+                                                         .digest = statement_string(row, 5)};
+    return OK;
 }
 
-/* Columns: run, suite_hash, folder, whether it is evaluated, the first task without a trace of training. */
 static status take_run(void *context, struct statement *row, struct error *error)
 {
     struct unfinished_runs *found = context;
+    (void)error;
     GROW(found->runs, found->count);
-    struct unfinished_run *run = &found->runs[found->count++];
-    *run = (struct unfinished_run){.run = statement_integer(row, 0),
-                                   .evaluated = statement_integer(row, 3) != 0,
-                                   .first_untrained = statement_integer(row, 4)};
-    TRY(statement_copy(row, 1, &run->suite_hash, error));
-    return statement_copy(row, 2, &run->folder, error);
+    found->runs[found->count++] = (struct unfinished_run){.run = statement_integer(row, 0),
+                                                          .suite_hash = statement_string(row, 1),
+                                                          .folder = statement_string(row, 2),
+                                                          .evaluated = statement_integer(row, 3) != 0,
+                                                          .first_untrained = statement_integer(row, 4)};
+    return OK;
 }
-
-static const char unfinished_sql[] =
-    "SELECT run, suite_hash, folder, EXISTS (SELECT 1 FROM evaluations WHERE evaluations.run = runs.run), "
-    "max(coalesce((SELECT max(after_task) + 1 FROM evaluations WHERE evaluations.run = runs.run), 0), "
-    "coalesce((SELECT max(task) + 1 FROM steps WHERE steps.run = runs.run), 0)) "
-    "FROM runs WHERE settings_hash = ?1 AND seed = ?2 AND status <> 'finished' ORDER BY run DESC";
 
 status store_find_unfinished(struct store *store, const char *settings_hash, int64_t seed,
                              struct unfinished_runs *found, struct error *error)
 {
+    static const char sql[] =
+        "SELECT run, suite_hash, folder, EXISTS (SELECT 1 FROM evaluations WHERE evaluations.run = runs.run), "
+        "max(coalesce((SELECT max(after_task) + 1 FROM evaluations WHERE evaluations.run = runs.run), 0), "
+        "coalesce((SELECT max(task) + 1 FROM steps WHERE steps.run = runs.run), 0)) "
+        "FROM runs WHERE settings_hash = ?1 AND seed = ?2 AND status <> 'finished' ORDER BY run DESC";
     *found = (struct unfinished_runs){0};
-    status result = database_each(store->database, unfinished_sql,
-                                  VALUES(value_text(settings_hash), value_integer(seed)), take_run, found, error);
-    for (size_t i = 0; result == OK && i < found->count; i++)
-        result = database_each(store->database,
-                               "SELECT task, kind, path, files, bytes, digest FROM inputs WHERE run = ?1 "
-                               "ORDER BY task, kind",
-                               VALUES(value_integer(found->runs[i].run)), take_input, &found->runs[i], error);
+    status result = database_each(store->database, sql, VALUES(value_text(settings_hash), value_integer(seed)),
+                                  take_run, found, error);
+    for (size_t i = 0; i < found->count; i++)
+        NEXT(result, database_each(store->database,
+                                   "SELECT task, kind, path, files, bytes, digest FROM inputs WHERE run = ?1 "
+                                   "ORDER BY task, kind",
+                                   VALUES(value_integer(found->runs[i].run)), take_input, &found->runs[i], error));
     if (result != OK)
         unfinished_runs_free(found);
     return result;

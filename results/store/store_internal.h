@@ -83,9 +83,6 @@ struct store {
 status pending_write(struct store *store, struct error *error);
 void pending_clear(struct store *store);
 
-/* The bytes of test_labels, whatever their number; the caller frees labels. */
-status labels_unpack(const struct value *blob, uint16_t **labels, size_t *count, struct error *error);
-
 status store_add_inputs(struct store *store, int64_t run, const struct input_row *inputs, size_t count,
                         struct error *error);
 

@@ -1,40 +1,26 @@
 #include "results/store/trials.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
 
 #include "core/array.h"
-#include "results/store/erase.h"
 #include "results/store/store_internal.h"
 
 /* --- What there is to try --- */
 
-static status take_run(void *context, struct statement *row, struct error *error)
-{
-    struct trial_source *source = context;
-    source->seed = statement_integer(row, 0);
-    TRY(statement_copy(row, 1, &source->suite, error));
-    TRY(statement_copy(row, 2, &source->suite_text, error));
-    return statement_copy(row, 3, &source->suite_hash, error);
-}
-
 static status take_adapters(void *context, struct statement *row, struct error *error)
 {
     struct trial_source *source = context;
+    (void)error;
     GROW(source->adapters, source->count);
-    struct trial_adapters *adapters = &source->adapters[source->count++];
-    *adapters = (struct trial_adapters){.after_task = statement_integer(row, 0)};
-    TRY(statement_copy(row, 1, &adapters->path, error));
-    return statement_copy(row, 2, &adapters->digest, error);
+    source->adapters[source->count++] =
+        (struct trial_adapters){statement_integer(row, 0), statement_string(row, 1), statement_string(row, 2)};
+    return OK;
 }
 
 status trial_source_read(struct store *store, int64_t run, struct trial_source *source, struct error *error)
 {
     *source = (struct trial_source){0};
-    TRY(database_each(store->database, "SELECT seed, suite, suite_text, suite_hash FROM runs WHERE run = ?1",
-                      VALUES(value_integer(run)), take_run, source, error));
-    if (source->suite == NULL)
-        return error_set(error, ERROR_ARGUMENT, "%s: there is no run %" PRId64, store_path(store), run);
+    TRY(erase_describe(store, run, &source->run, error));
     TRY(erase_lock(store, run, error));
     return database_each(store->database,
                          "SELECT task, path, coalesce(digest, '') FROM artifacts WHERE run = ?1 AND kind = 'adapters' "
@@ -49,9 +35,7 @@ void trial_source_free(struct trial_source *source)
         free(source->adapters[i].digest);
     }
     free(source->adapters);
-    free(source->suite);
-    free(source->suite_text);
-    free(source->suite_hash);
+    run_remains_free(&source->run);
     *source = (struct trial_source){0};
 }
 

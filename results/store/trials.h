@@ -10,7 +10,7 @@
 #ifndef MTIL_RESULTS_STORE_TRIALS_H
 #define MTIL_RESULTS_STORE_TRIALS_H
 
-#include "results/store.h"
+#include "results/store/erase.h"
 
 /* Adapters that the run saved; after_task −1: after the last task that it reached. */
 struct trial_adapters {
@@ -19,8 +19,7 @@ struct trial_adapters {
 };
 
 struct trial_source {
-    int64_t seed;
-    char *suite, *suite_text, *suite_hash;
+    struct run_remains run;
     struct trial_adapters *adapters; /* by after_task */
     size_t count;
 };

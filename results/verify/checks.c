@@ -1,55 +1,32 @@
-/* Conditions between rows: the questions of results/checks/, each row of whose answers is a fault. For them, temporary
- * tables: facts (a column per setting), plan (plan.sql). */
+/* Conditions between rows: the questions of results/checks/, each row of whose answers is a fault. */
+#include <stdio.h>
+#include <sys/stat.h>
+
+#include "core/digest.h"
 #include "core/embedded.h"
-#include "core/text.h"
 #include "results/query/question.h"
 #include "results/verify/internal.h"
 
 EMBEDDED_FILES(check_files);
 EMBEDDED_FILES(check_tables);
 
-enum { FAULTS_MOST = 1000 }; /* most faults named per check */
+void verify_fault(const struct verifying *v, int64_t run, const char *what, const char *where, const char *expected,
+                  const char *found)
+{
+    struct table *table = &v->verification->faults;
+    if (run > 0)
+        table_add_integer(table, run);
+    else
+        table_add_empty(table);
+    table_add_text(table, what);
+    table_add_text(table, where);
+    table_add_text(table, expected);
+    table_add_text(table, found);
+}
 
-/* The columns of facts behind run, trained, joint (one training on all tasks) and alone (a model per task). */
-static const char *const keys[] = {"method.name",
-                                   "model.weights",
-                                   "data.order",
-                                   "data.order_name",
-                                   "data.split_by",
-                                   "data.parts",
-                                   "data.first",
-                                   "data.shots",
-                                   "evaluation.label_space",
-                                   "evaluation.per_image",
-                                   "selector.kind",
-                                   "selector.decision",
-                                   "selector.threshold",
-                                   "adapter.experts",
-                                   "adapter.top_k",
-                                   "adapter.routing",
-                                   "adapter.capacity",
-                                   "adapter.freeze",
-                                   "adapter.freeze_top_k",
-                                   "merge.policy",
-                                   "merge.schedule",
-                                   "merge.every",
-                                   "merge.analysis",
-                                   "training.iterations",
-                                   "training.epochs",
-                                   "training.batch",
-                                   "training.warmup",
-                                   "training.warmup_epochs",
-                                   "training.learning_rate",
-                                   "training.reference_iterations",
-                                   "training.on_nan",
-                                   "training.loss",
-                                   "run.gpus",
-                                   "run.backend",
-                                   "run.precision",
-                                   "run.seeds",
-                                   "run.log_every",
-                                   "run.checkpoints"};
+/* --- Functions of the checks --- */
 
+/* has_cells(method, 'last' or 'diagonal'): null when it has others. */
 static void has_cells(void *context, const char *method, const char *which, struct text *answer)
 {
     const struct verification *asked = context;
@@ -57,54 +34,99 @@ static void has_cells(void *context, const char *method, const char *which, stru
         text_add(answer, "yes");
 }
 
-static status make_tables(const struct verifying *v, struct error *error)
+/* file_state(path, bytes): "missing", its digest if it has that size, or what it is instead. */
+static void file_state(void *context, const char *path, const char *bytes, struct text *answer)
+{
+    struct stat information;
+    struct error error;
+    char digest[DIGEST_SIZE];
+    int64_t expected = 0;
+    (void)context;
+    if (stat(path, &information) != 0)
+        text_add(answer, "missing");
+    else if (!S_ISREG(information.st_mode))
+        text_add(answer, "no file");
+    else if (!parse_integer(bytes, &expected) || information.st_size != expected)
+        text_add(answer, "%lld bytes", (long long)information.st_size);
+    else
+        text_add(answer, "%s", digest_file(path, digest, &error) == OK ? digest : error.message);
+}
+
+/* --- Tables of the checks --- */
+
+/* The table facts: run, trained, joint (one training on all tasks), alone (a model per task), and a column for each
+ * setting that a check names in double quotes, "adapter.top_k". */
+static void add_settings(const char *sql, struct text *columns)
+{
+    for (const char *at = sql; (at = strchr(at, '"')) != NULL; at++) {
+        size_t length = strspn(at + 1, "abcdefghijklmnopqrstuvwxyz_.");
+        char key[80];
+        if (at[length + 1] != '"' || memchr(at + 1, '.', length) == NULL || length >= sizeof key - 8)
+            continue;
+        snprintf(key, sizeof key, " AS \"%.*s\"", (int)length, at + 1);
+        if (strstr(columns->data, key) == NULL)
+            text_add(columns, ", (SELECT value FROM settings WHERE settings.run = runs.run AND key = '%.*s')%s",
+                     (int)length, at + 1, key);
+    }
+}
+
+status verify_tables(const struct verifying *v, struct error *error)
 {
     struct text sql = {0};
-    TRY(database_add_function(v->store->database, "has_cells", has_cells, v->verification, error));
-    text_add(&sql, "CREATE TEMP TABLE facts (run INTEGER PRIMARY KEY, trained, joint, alone");
-    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
-        text_add(&sql, ", \"%s\"", keys[i]);
-    text_add(&sql, "); INSERT INTO facts SELECT run, trainable_parameters IS NOT NULL, "
-                   "has_cells(method, 'last') IS NOT NULL, has_cells(method, 'diagonal') IS NOT NULL");
-    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
-        text_add(&sql, ", (SELECT value FROM settings WHERE settings.run = runs.run AND key = '%s')", keys[i]);
-    text_add(&sql, " FROM runs; %s", (const char *)check_tables[0].data);
-    status result = sql.failed ? error_set(error, ERROR_MEMORY, "%s: out of memory", store_path(v->store))
-                               : database_execute(v->store->database, sql.data, error);
+    struct database *database = v->store->database;
+    TRY(database_add_function(database, "has_cells", has_cells, v->verification, error));
+    TRY(database_add_function(database, "file_state", file_state, NULL, error));
+    text_add(&sql,
+             "CREATE TEMP TABLE facts AS SELECT run, trainable_parameters IS NOT NULL AS trained, has_cells(method, "
+             "'last') IS NOT NULL AS joint, has_cells(method, 'diagonal') IS NOT NULL AS alone");
+    for (const struct embedded_file *file = check_files; file->name != NULL; file++)
+        add_settings((const char *)file->data, &sql);
+    add_settings((const char *)check_tables[0].data, &sql);
+    text_add(&sql, " FROM runs; CREATE UNIQUE INDEX temp.facts_run ON facts (run); %s",
+             (const char *)check_tables[0].data);
+    status result = database_execute(database, sql.data, error);
     text_free(&sql);
     return result;
 }
 
-static status run_check(const struct verifying *v, const char *sql, struct error *error)
+/* --- Checks --- */
+
+static status take_fault(void *context, struct statement *row, struct error *error)
 {
-    enum { WHAT, RUN, WHERE, EXPECTED, FOUND };
-    struct statement *rows;
-    TRY(statement_open(&rows, v->store->database, sql, error));
-    status result;
-    int named = 0;
-    for (bool row; (result = statement_step(rows, &row, error)) == OK && row && named < FAULTS_MOST;)
-        named += verify_fault(v, &(struct verify_fault){.run = statement_integer(rows, RUN),
-                                                        .what = statement_text(rows, WHAT),
-                                                        .where = statement_text(rows, WHERE),
-                                                        .expected = statement_text(rows, EXPECTED),
-                                                        .found = statement_text(rows, FOUND)});
-    statement_close(rows);
-    return result;
+    (void)error;
+    verify_fault(context, statement_integer(row, 1), statement_text(row, 0), statement_text(row, 2),
+                 statement_text(row, 3), statement_text(row, 4));
+    return OK;
 }
 
-status verify_checks(const struct verifying *v, struct error *error)
+/* Names up to a thousand of its faults. */
+static status run_check(const struct verifying *v, const struct embedded_file *file, struct error *error)
+{
+    struct question check;
+    struct text sql = {0};
+    TRY(question_parse(&check, file->name, file->name, (const char *)file->data, error));
+    text_add(&sql, "SELECT * FROM (%s) %s LIMIT 1000", check.answer,
+             v->verification->count > 0 ? "WHERE run <= 0 OR run IN looked_at" : "");
+    status result = check.expects_none
+                        ? database_each(v->store->database, sql.data, NO_VALUES, take_fault, (void *)v, error)
+                        : error_set(error, ERROR_ARGUMENT, "expected \"-- expect: no rows\"");
+    text_free(&sql);
+    question_free(&check);
+    return result == OK ? OK : error_context(error, "%s", file->name);
+}
+
+status verify_checks(const struct verifying *v, bool of_schema, struct error *error)
+{
+    for (const struct embedded_file *file = check_files; file->name != NULL; file++)
+        if ((strcmp(file->name, "schema.sql") == 0) == of_schema)
+            TRY(run_check(v, file, error));
+    return OK;
+}
+
+int64_t verify_check_count(void)
 {
     int64_t count = 0;
-    TRY(make_tables(v, error));
-    for (const struct embedded_file *file = check_files; file->name != NULL; file++, count++) {
-        struct question check;
-        TRY(question_parse(&check, file->name, file->name, (const char *)file->data, error));
-        status result = check.expects_none ? run_check(v, check.answer, error)
-                                           : error_set(error, ERROR_ARGUMENT, "expected \"-- expect: no rows\"");
-        question_free(&check);
-        if (result != OK)
-            return error_context(error, "%s", file->name);
-    }
-    verify_checked(v, "checks", count);
-    return OK;
+    while (check_files[count].name != NULL)
+        count++;
+    return count;
 }

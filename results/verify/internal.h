@@ -10,26 +10,19 @@ struct verifying {
     struct verification *verification;
 };
 
-/* A fault; run 0: of the whole database. verify_fault is false when the run is not to be checked. */
-struct verify_fault {
-    int64_t run;
-    const char *what, *where, *expected, *found;
-};
-bool verify_fault(const struct verifying *v, const struct verify_fault *fault);
+/* A fault; run 0: of the whole database. */
+void verify_fault(const struct verifying *v, int64_t run, const char *what, const char *where, const char *expected,
+                  const char *found);
 
-/* The same for numbers. */
-void verify_fault_real(const struct verifying *v, int64_t run, const char *what, const char *where, double expected,
-                       double found);
+/* Makes the tables that checks read, and runs the check of the schema, which comes first, because a missing table ends the
+ * checks that read it, or all others. */
+status verify_tables(const struct verifying *v, struct error *error);
+status verify_checks(const struct verifying *v, bool of_schema, struct error *error);
+int64_t verify_check_count(void);
 
-bool verify_wants(const struct verifying *v, int64_t run);
-void verify_checked(const struct verifying *v, const char *what, int64_t checked);
-
-/* In the order in which they are called: verify_checks reads what those before it put into temporary tables. */
+/* What no check can read by SQL alone. They fill temporary tables and add faults of the runs in `looked_at`. */
 status verify_schema(const struct verifying *v, struct error *error);
 status verify_suites(const struct verifying *v, struct error *error);
 status verify_metrics(const struct verifying *v, struct error *error);
-status verify_per_image(const struct verifying *v, struct error *error);
-status verify_checks(const struct verifying *v, struct error *error);
-status verify_artifacts(const struct verifying *v, struct error *error);
 
 #endif

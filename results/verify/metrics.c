@@ -4,12 +4,9 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "core/text.h"
 #include "results/verify/internal.h"
 
 enum { METRICS_MOST = 16, TOGETHER = -1 };
-
-/* --- The cells of a finished run --- */
 
 /* Where classes accumulate, zero-shot CLIP is tested after every task, too. */
 static bool has_cell(const struct accuracy_matrix *matrix, enum verify_cells cells, int64_t after_task, size_t task)
@@ -37,13 +34,10 @@ static void check_cells(const struct verifying *v, int64_t run, const char *meth
             if (expected != isnan(found))
                 continue;
             snprintf(where, sizeof where, "task %zu, after task %" PRId64, task, after_task);
-            verify_fault(v, &(struct verify_fault){run, "matrix", where,
-                                                   expected ? "an accuracy" : "none with this method",
-                                                   expected ? "none" : "an accuracy"});
+            verify_fault(v, run, "matrix", where, expected ? "an accuracy" : "none with this method",
+                         expected ? "none" : "an accuracy");
         }
 }
-
-/* --- Metrics --- */
 
 static bool column_complete(const struct accuracy_matrix *matrix, size_t task)
 {
@@ -79,29 +73,7 @@ static status add_metrics(struct statement *insert, int64_t run, const struct ac
     return complete == matrix->tasks ? add_row(insert, run, matrix, TOGETHER, error) : OK;
 }
 
-static status open_insert(struct statement **insert, const struct verifying *v, struct error *error)
-{
-    size_t count;
-    struct text table = {0}, values = {0};
-    const struct metric *metrics = metric_list(&count);
-    text_add(&table, "CREATE TEMP TABLE own_metrics (run INTEGER, task INTEGER");
-    text_add(&values, "INSERT INTO own_metrics VALUES (?1, ?2");
-    for (size_t i = 0; i < count; i++) {
-        text_add(&table, ", %s", metrics[i].name);
-        text_add(&values, ", ?%zu", i + 3);
-    }
-    text_add(&table, ", PRIMARY KEY (run, task)) WITHOUT ROWID");
-    text_add(&values, ")");
-    status result = table.failed || values.failed
-                        ? error_set(error, ERROR_MEMORY, "%s: out of memory", store_path(v->store))
-                        : database_execute(v->store->database, table.data, error);
-    NEXT(result, statement_open(insert, v->store->database, values.data, error));
-    text_free(&table);
-    text_free(&values);
-    return result;
-}
-
-/* A row of: run, method, whether it is finished. */
+/* A row of: run, method, whether it is finished and its cells are to be checked. */
 static status take_run(const struct verifying *v, struct statement *row, struct statement *insert, struct error *error)
 {
     struct run_matrix matrix;
@@ -117,15 +89,20 @@ static status take_run(const struct verifying *v, struct statement *row, struct 
 status verify_metrics(const struct verifying *v, struct error *error)
 {
     struct statement *runs = NULL, *insert = NULL;
-    int64_t count = 0;
-    status result = open_insert(&insert, v, error);
-    NEXT(result, statement_open(&runs, v->store->database,
-                                "SELECT run, method, status = 'finished' FROM runs ORDER BY run", error));
-    for (bool row; result == OK && (result = statement_step(runs, &row, error)) == OK && row; count++)
+    struct database *database = v->store->database;
+    status result = database_execute(database,
+                                     "CREATE TEMP TABLE own_metrics (run INTEGER, task INTEGER, transfer, average, "
+                                     "last, forgetting, backward_transfer, forward_transfer, gain, zero_shot, "
+                                     "PRIMARY KEY (run, task)) WITHOUT ROWID",
+                                     error);
+    NEXT(result, statement_open(&insert, database,
+                                "INSERT INTO own_metrics VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)", error));
+    NEXT(result,
+         statement_open(&runs, database,
+                        "SELECT run, method, status = 'finished' AND run IN looked_at FROM runs ORDER BY run", error));
+    for (bool row; result == OK && (result = statement_step(runs, &row, error)) == OK && row;)
         result = take_run(v, runs, insert, error);
     statement_close(runs);
     statement_close(insert);
-    if (result == OK)
-        verify_checked(v, "runs", count);
     return result;
 }

@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "core/alloc.h"
 #include "core/digest.h"
 #include "core/text.h"
 #include "results/verify/internal.h"
@@ -93,27 +94,22 @@ static void read_line(const struct verifying *v, struct suite *suite, struct rea
     said->known = unquote(said->value);
 }
 
-static status suite_read(const struct verifying *v, struct suite *suite, const char *text, struct error *error)
+static void suite_read(const struct verifying *v, struct suite *suite, const char *text)
 {
     struct reader reader = {0};
     size_t lines = 1;
     for (const char *at = text; *at != 0; at++)
         lines += *at == '\n';
-    *suite = (struct suite){.text = strdup(text), .said = calloc(lines, sizeof *suite->said)};
-    if (suite->text != NULL && suite->said != NULL)
-        for (char *line = suite->text, *next; *line != 0; line = next) {
-            next = line + strcspn(line, "\n");
-            if (*next != 0)
-                *next++ = 0;
-            read_line(v, suite, &reader, line);
-        }
+    *suite = (struct suite){.text = xstrdup(text), .said = xcalloc(lines, sizeof *suite->said)};
+    for (char *line = suite->text, *next; *line != 0; line = next) {
+        next = line + strcspn(line, "\n");
+        if (*next != 0)
+            *next++ = 0;
+        read_line(v, suite, &reader, line);
+    }
     digest_text(reader.identity.data != NULL ? reader.identity.data : "", suite->hash);
-    bool failed = suite->text == NULL || suite->said == NULL || reader.identity.failed;
     text_free(&reader.identity);
-    if (failed)
-        return error_set(error, ERROR_MEMORY, "%s: out of memory for a suite", store_path(v->store));
     qsort(suite->said, suite->count, sizeof *suite->said, compare_keys);
-    return OK;
 }
 
 /* stored: key, value. */
@@ -136,9 +132,9 @@ static status compare_settings(const struct verifying *v, int64_t run, const str
         const struct said *said = i < suite->count ? &suite->said[i] : NULL;
         int order = said == NULL ? 1 : !row ? -1 : strcmp(said->key, statement_text(stored, 0));
         if (order != 0 || !same_value(stored, said))
-            verify_fault(v, &(struct verify_fault){run, "settings", order <= 0 ? said->key : statement_text(stored, 0),
-                                                   order <= 0 ? said->value : "none, as in suite_text",
-                                                   order >= 0 ? statement_text(stored, 1) : "none"});
+            verify_fault(v, run, "settings", order <= 0 ? said->key : statement_text(stored, 0),
+                         order <= 0 ? said->value : "none, as in suite_text",
+                         order >= 0 ? statement_text(stored, 1) : "none");
         i += order <= 0;
         if (order >= 0)
             TRY(statement_step(stored, &row, error));
@@ -146,48 +142,45 @@ static status compare_settings(const struct verifying *v, int64_t run, const str
     return OK;
 }
 
-/* runs: run, suite_text, settings_hash. */
-static status check_runs(const struct verifying *v, struct statement *runs, struct statement *stored,
-                         struct error *error)
+/* A run with the suite that was read last, or another one. */
+struct suites {
+    const struct verifying *v;
+    struct statement *stored;
+    struct suite last;
+    char *text;
+};
+
+/* A row of: run, suite_text, settings_hash. */
+static status take_run(void *context, struct statement *row, struct error *error)
 {
-    struct suite suite = {0};
-    char *last = NULL;
-    status result;
-    for (bool row; (result = statement_step(runs, &row, error)) == OK && row;) {
-        int64_t run = statement_integer(runs, 0);
-        const char *text = statement_text(runs, 1), *hash = statement_text(runs, 2);
-        if (!verify_wants(v, run))
-            continue;
-        if (last == NULL || strcmp(last, text) != 0) {
-            suite_free(&suite);
-            free(last);
-            last = strdup(text);
-            result = suite_read(v, &suite, text, error);
-        }
-        if (result == OK && strcmp(suite.hash, hash) != 0)
-            verify_fault(v, &(struct verify_fault){run, "identity", "settings_hash", suite.hash, hash});
-        NEXT(result, compare_settings(v, run, &suite, stored, error));
-        if (result != OK)
-            break;
+    struct suites *suites = context;
+    int64_t run = statement_integer(row, 0);
+    const char *text = statement_text(row, 1);
+    if (suites->text == NULL || strcmp(suites->text, text) != 0) {
+        suite_free(&suites->last);
+        free(suites->text);
+        suites->text = xstrdup(text);
+        suite_read(suites->v, &suites->last, text);
     }
-    suite_free(&suite);
-    free(last);
-    return result;
+    if (strcmp(suites->last.hash, statement_text(row, 2)) != 0)
+        verify_fault(suites->v, run, "identity", "settings_hash", suites->last.hash, statement_text(row, 2));
+    return compare_settings(suites->v, run, &suites->last, suites->stored, error);
 }
 
 status verify_suites(const struct verifying *v, struct error *error)
 {
-    struct statement *runs = NULL, *stored = NULL;
+    struct suites suites = {.v = v};
+    struct database *database = v->store->database;
     if (v->verification->incidental == NULL)
         return OK;
-    status result = statement_open(&runs, v->store->database,
-                                   "SELECT run, suite_text, settings_hash FROM runs WHERE EXISTS "
-                                   "(SELECT 1 FROM settings WHERE settings.run = runs.run) ORDER BY run",
-                                   error);
-    NEXT(result, statement_open(&stored, v->store->database,
-                                "SELECT key, value FROM settings WHERE run = ?1 ORDER BY key", error));
-    NEXT(result, check_runs(v, runs, stored, error));
-    statement_close(runs);
-    statement_close(stored);
+    TRY(statement_open(&suites.stored, database, "SELECT key, value FROM settings WHERE run = ?1 ORDER BY key", error));
+    status result =
+        database_each(database,
+                      "SELECT run, suite_text, settings_hash FROM looked_at JOIN runs USING (run) WHERE EXISTS "
+                      "(SELECT 1 FROM settings WHERE settings.run = runs.run) ORDER BY run",
+                      NO_VALUES, take_run, &suites, error);
+    suite_free(&suites.last);
+    free(suites.text);
+    statement_close(suites.stored);
     return result;
 }

@@ -116,6 +116,8 @@ static const struct edit {
     {"UPDATE tasks SET classes = 99 WHERE run = 2 AND task = 1", "classes", "task 1"},
     {"UPDATE tasks SET test_digest = 'x' WHERE run = 2 AND task = 1", "inputs", "task 1, test"},
     {"DELETE FROM task_classes WHERE run = 2 AND task = 1 AND class = 0", "classes", "task 1"},
+    {"DELETE FROM task_classes WHERE run = 2 AND task = 1", "classes", "task 1"},
+    {"DELETE FROM task_classes WHERE run = 2", "classes", "task 0"},
     {"DELETE FROM runs WHERE run = 2", "foreign keys", "tasks"},
     /* the matrix */
     {"DELETE FROM per_image WHERE run = 2; DELETE FROM evaluations WHERE run = 2 AND task = 2 AND "

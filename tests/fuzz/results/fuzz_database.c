@@ -1,6 +1,6 @@
 /* Results databases in which values are not what this program writes: of every four bytes of input, the first three
  * choose a column, one of its values, and what stands in its place from then on. Whatever that is, a database is
- * queried, watched, compared, exported and joined, or refused. */
+ * queried, watched, compared, verified, exported and joined, or refused. */
 #include "tests/fuzz/target.h"
 
 #include <sqlite3.h>
@@ -14,6 +14,7 @@
 #include "results/export/tensorboard.h"
 #include "results/query/question.h"
 #include "results/store/join.h"
+#include "results/verify.h"
 #include "tests/fuzz/input_folder.h"
 #include "tests/results/compare_sample.h"
 
@@ -162,6 +163,19 @@ static void compare_all(struct store *store)
     comparison_free(&comparison);
 }
 
+static bool is_incidental(const char *key, const char *value)
+{
+    return strcmp(key, "run.threads") == 0 && *value != 0;
+}
+
+static void verify_all(struct store *store)
+{
+    struct verification verification = {.incidental = is_incidental};
+    struct error error;
+    verify_database(store, &verification, &error);
+    verification_free(&verification);
+}
+
 static void join(const char *path)
 {
     char *output = path_of("joined.db"), *right = path_of("template.db");
@@ -186,6 +200,7 @@ int fuzz_target(const uint8_t *data, size_t size)
     if (store_open(&store, path, STORE_READ, &error) == OK) {
         query_all(store);
         compare_all(store);
+        verify_all(store);
         tensorboard_export(store, &(struct query_filter){0}, folder, &counts, &error);
         store_close(store);
     }

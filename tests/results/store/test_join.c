@@ -14,9 +14,7 @@
 #include "tests/results/sample.h"
 #include "tests/results/store/same_run.h"
 
-struct scene {
-    char *first, *second, *out; /* in one folder */
-};
+static char *first, *second, *out; /* in one folder */
 
 static void write_runs(const char *path, int64_t from, int64_t to)
 {
@@ -30,23 +28,23 @@ static void write_runs(const char *path, int64_t from, int64_t to)
 /* Seeds 1 and 2 in the first, 2 and 3 in the second. */
 static int create(void **state)
 {
-    struct scene *scene = calloc(1, sizeof *scene);
-    scene->first = sample_path("first.db");
-    scene->second = path_format("%.*ssecond.db", (int)(strrchr(scene->first, '/') - scene->first + 1), scene->first);
-    scene->out = path_format("%.*sout.db", (int)(strrchr(scene->first, '/') - scene->first + 1), scene->first);
-    write_runs(scene->first, 1, 2);
-    write_runs(scene->second, 2, 3);
-    *state = scene;
+    (void)state;
+    first = sample_path("first.db");
+    char *folder = path_parent(first);
+    second = path_format("%s/second.db", folder);
+    out = path_format("%s/out.db", folder);
+    free(folder);
+    write_runs(first, 1, 2);
+    write_runs(second, 2, 3);
     return 0;
 }
 
 static int destroy(void **state)
 {
-    struct scene *scene = *state;
-    free(scene->out);
-    free(scene->second);
-    sample_remove(scene->first);
-    free(scene);
+    (void)state;
+    free(out);
+    free(second);
+    sample_remove(first);
     return 0;
 }
 
@@ -81,23 +79,27 @@ static void assert_same(const char *one, const char *other, int64_t seed)
         assert_true(runs[i] > 0);
     }
     assert_same_run(stores[0], runs[0], stores[1], runs[1]);
-    assert_int_equal(number(one, "SELECT count(DISTINCT run) FROM sessions") > 0,
-                     number(other, "SELECT count(DISTINCT run) FROM sessions") > 0);
     store_close(stores[0]);
     store_close(stores[1]);
 }
 
-static status join(const struct scene *scene, bool keep_first, struct join_counts counts[2], struct error *error)
+static struct join_counts counts[2];
+static struct join_settings settings;
+
+static status join(struct error *error)
 {
-    const char *inputs[] = {scene->first, scene->second};
-    return join_databases(scene->out, inputs, 2, &(struct join_settings){.keep_first = keep_first}, counts, error);
+    return join_databases(out, (const char *[]){first, second}, 2, &settings, counts, error);
 }
 
-/* Only the inputs and what SQLite keeps beside them are in the folder. */
-static void assert_nothing_left(const struct scene *scene)
+static status join_one(const char *to, const char *from, struct error *error)
+{
+    return join_databases(to, &from, 1, &settings, counts, error);
+}
+
+static void assert_nothing_left(void)
 {
     struct directory directory;
-    char *folder = strndup(scene->out, (size_t)(strrchr(scene->out, '/') - scene->out));
+    char *folder = path_parent(out);
     assert_ok(directory_list(&directory, folder, &error));
     for (size_t i = 0; i < directory.count; i++)
         if (strncmp(directory.names[i], "out", 3) == 0)
@@ -106,87 +108,73 @@ static void assert_nothing_left(const struct scene *scene)
     free(folder);
 }
 
-static void assert_whole(const char *path)
+static void assert_whole(void)
 {
     struct store *store;
-    assert_ok(store_open(&store, path, STORE_READ, &error));
+    assert_ok(store_open(&store, out, STORE_READ, &error));
     assert_ok(sample_check(store, &error));
     store_close(store);
-    assert_int_equal(number(path, "SELECT count(*) FROM pragma_foreign_key_check"), 0);
+    assert_int_equal(number(out, "SELECT count(*) FROM pragma_foreign_key_check"), 0);
 }
 
 static void every_run_is_there_once_with_all_its_rows(void **state)
 {
-    const struct scene *scene = *state;
-    struct join_counts counts[2];
-    assert_ok(join(scene, false, counts, &error));
-    char *log = path_format("%s-wal", scene->out);
+    (void)state;
+    assert_ok(join(&error));
+    char *log = path_format("%s-wal", out);
     assert_false(file_exists(log)); /* the file is all there is */
     free(log);
     assert_int_equal(counts[0].added, 2);
     assert_int_equal(counts[1].runs, 2);
     assert_int_equal(counts[1].added, 1);
     assert_int_equal(counts[1].known, 1);
-    assert_int_equal(number(scene->out, "SELECT count(*) FROM runs"), 3);
-    assert_same(scene->first, scene->out, 1);
-    assert_same(scene->first, scene->out, 2);
-    assert_same(scene->second, scene->out, 3);
-    assert_whole(scene->out);
-    assert_ok(join(scene, false, counts, &error)); /* again, into what is there */
+    assert_same(first, out, 1);
+    assert_same(first, out, 2);
+    assert_same(second, out, 3);
+    assert_whole();
+    assert_int_equal(number(out, "SELECT count(DISTINCT run) FROM sessions"), 3);
+    assert_ok(join(&error)); /* again, into what is there */
     assert_int_equal(counts[0].known + counts[1].known, 4);
-    assert_int_equal(number(scene->out, "SELECT count(*) FROM runs"), 3);
-    struct store *store;
-    assert_ok(store_open(&store, scene->out, STORE_WRITE, &error));
-    sample_finished_run(store, 4);
-    store_close(store);
+    write_runs(out, 4, 4);
+    assert_int_equal(number(out, "SELECT count(*) FROM runs"), 4);
 }
 
 /* Seed 9, stopped in its second task, in the first; whole in the second. */
-static void write_stopped(const struct scene *scene)
+static void a_fuller_run_replaces_its_beginning(void **state)
 {
     struct store *store;
     struct run_start start;
     struct run_description description = sample_description(9);
-    assert_ok(store_open(&store, scene->first, STORE_WRITE, &error));
+    (void)state;
+    assert_ok(store_open(&store, first, STORE_WRITE, &error));
     assert_ok(store_run_start(store, &description, &start, &error));
     assert_ok(sample_write(store, start.run, 9, -1, 0, 1, 11, &error));
     assert_ok(store_run_end(store, start.run, RUN_STOPPED, NULL, &error));
     store_close(store);
-    write_runs(scene->second, 9, 9);
-}
-
-static void a_fuller_run_replaces_its_beginning(void **state)
-{
-    const struct scene *scene = *state;
-    struct join_counts counts[2];
-    write_stopped(scene);
-    assert_ok(join(scene, false, counts, &error));
+    write_runs(second, 9, 9);
+    assert_ok(join(&error));
     assert_int_equal(counts[1].completed, 1);
-    assert_same(scene->second, scene->out, 9);
-    assert_whole(scene->out);
-    const char *beginning[] = {scene->first};
-    assert_ok(join_databases(scene->out, beginning, 1, &(struct join_settings){0}, counts, &error));
+    assert_same(second, out, 9);
+    assert_whole();
+    assert_ok(join_one(out, first, &error));
     assert_int_equal(counts[0].known, 3);
-    assert_same(scene->second, scene->out, 9);
+    assert_same(second, out, 9);
 }
 
 static void a_run_that_is_being_written_is_not_replaced(void **state)
 {
-    const struct scene *scene = *state;
     struct store *store;
     struct run_start start;
     struct run_description description = sample_description(3);
-    const char *inputs[] = {scene->second};
-    struct join_counts counts[1];
-    assert_ok(store_open(&store, scene->first, STORE_WRITE, &error));
+    (void)state;
+    assert_ok(store_open(&store, first, STORE_WRITE, &error));
     assert_ok(store_run_start(store, &description, &start, &error));
-    assert_fails(join_databases(scene->first, inputs, 1, &(struct join_settings){0}, counts, &error), ERROR_BUSY,
-                 "seed 3) is being written");
+    assert_fails(join_one(first, second, &error), ERROR_BUSY, "seed 3) is being written");
     assert_ok(store_run_end(store, start.run, RUN_STOPPED, NULL, &error));
-    assert_ok(join_databases(scene->first, inputs, 1, &(struct join_settings){0}, counts, &error));
+    assert_ok(join_one(first, second, &error));
     assert_int_equal(counts[0].completed, 1);
     store_close(store);
-    assert_same(scene->second, scene->first, 3);
+    assert_same(second, first, 3);
 }
 
 static char warning[2048];
@@ -200,99 +188,72 @@ static void keep_warning(void *context, enum log_level level, const char *messag
 
 static void runs_that_disagree_are_named_and_nothing_is_written(void **state)
 {
-    const struct scene *scene = *state;
-    const char *inputs[] = {scene->first, scene->second};
-    struct join_counts counts[2];
-    struct log log = {.write = keep_warning};
-    execute(scene->second, "UPDATE steps SET loss = 0.125 WHERE run = 1 AND task = 1 AND iteration = 7");
-    assert_fails(join(scene, false, counts, &error), ERROR_FORMAT, "1 run disagrees between the files");
-    assert_fails(join(scene, false, counts, &error), ERROR_FORMAT, "suite sample, seed 2 (configuration ");
-    assert_fails(join(scene, false, counts, &error), ERROR_FORMAT, "steps (task 1, iteration 7): loss is ");
-    assert_nothing_left(scene);
-    assert_ok(join_databases(scene->out, inputs, 2, &(struct join_settings){.keep_first = true, .log = &log}, counts,
-                             &error));
+    (void)state;
+    execute(second, "UPDATE steps SET loss = 0.125 WHERE run = 1 AND task = 1 AND iteration = 7");
+    assert_fails(join(&error), ERROR_FORMAT, "1 run disagrees between the files");
+    assert_fails(join(&error), ERROR_FORMAT, "suite sample, seed 2 (configuration ");
+    assert_fails(join(&error), ERROR_FORMAT, "steps (task 1, iteration 7): loss is ");
+    assert_nothing_left();
+    settings = (struct join_settings){.keep_first = true, .log = &(struct log){.write = keep_warning}};
+    assert_ok(join(&error));
+    settings = (struct join_settings){0};
     assert_non_null(strstr(warning, "0.125 in "));
     assert_non_null(strstr(warning, "the first is kept"));
     assert_int_equal(counts[1].conflicts, 1);
-    assert_same(scene->first, scene->out, 2);
-    assert_same(scene->second, scene->out, 3);
-}
-
-static void a_conflict_leaves_the_output_as_it_was(void **state)
-{
-    const struct scene *scene = *state;
-    const char *inputs[] = {scene->second};
-    struct join_counts counts[1];
-    execute(scene->second, "UPDATE per_image SET data = zeroblob(25) WHERE run = 1 AND task = 2 AND after_task = 0");
-    assert_fails(join_databases(scene->first, inputs, 1, &(struct join_settings){0}, counts, &error), ERROR_FORMAT,
-                 "per_image (task 2, after_task 0): data differs");
-    assert_int_equal(number(scene->first, "SELECT count(*) FROM runs"), 2); /* seed 3 was not added either */
-}
-
-static void rows_missing_on_both_sides_are_a_conflict(void **state)
-{
-    const struct scene *scene = *state;
-    struct join_counts counts[2];
-    execute(scene->first, "DELETE FROM steps WHERE run = 2 AND task = 0 AND iteration = 3");
-    execute(scene->second, "DELETE FROM steps WHERE run = 1 AND task = 0 AND iteration = 5");
-    assert_fails(join(scene, false, counts, &error), ERROR_FORMAT, "steps (task 0, iteration 5) is only in ");
+    assert_same(first, out, 2);
+    assert_same(second, out, 3);
+    execute(second, "UPDATE per_image SET data = zeroblob(25) WHERE run = 1 AND task = 2 AND after_task = 0");
+    assert_fails(join_one(first, second, &error), ERROR_FORMAT, "per_image (task 2, after_task 0): data differs");
+    assert_int_equal(number(first, "SELECT count(*) FROM runs"), 2); /* seed 3 was not added either */
+    execute(first, "DELETE FROM steps WHERE run = 2 AND task = 0 AND iteration = 3");
+    execute(second, "DELETE FROM per_image WHERE run = 1 AND task = 1 AND after_task = 0; DELETE FROM per_image "
+                    "WHERE run = 1 AND task = 2 AND after_task = 0; UPDATE steps SET loss = NULL WHERE run = 1");
+    execute(first, "UPDATE steps SET loss = NULL WHERE run = 2");
+    assert_fails(join_one(first, second, &error), ERROR_FORMAT, "per_image (task 1, after_task 0) is only in ");
 }
 
 static void inputs_that_are_no_databases_leave_nothing(void **state)
 {
-    const struct scene *scene = *state;
-    struct join_counts counts[2];
-    const char *same[] = {scene->first};
-    assert_fails(join_databases(scene->first, same, 1, &(struct join_settings){0}, counts, &error), ERROR_ARGUMENT,
-                 "is the output and an input as well");
-    assert_int_equal(truncate(scene->second, 8192), 0);
-    assert_fails(join(scene, false, counts, &error), ERROR_FORMAT, scene->second);
-    assert_nothing_left(scene);
-    assert_ok(file_write(scene->second, "suite: mini\n", 12, &error));
-    assert_fails(join(scene, false, counts, &error), ERROR_FORMAT, "found something else");
-    assert_ok(file_write(scene->second, "", 0, &error));
-    assert_fails(join(scene, false, counts, &error), ERROR_FORMAT, "an empty file");
-    assert_int_equal(unlink(scene->second), 0);
-    assert_fails(join(scene, false, counts, &error), ERROR_IO, "no such file");
-    assert_nothing_left(scene);
-    assert_fails(join_databases("/no/such/folder/out.db", same, 1, &(struct join_settings){0}, counts, &error),
-                 ERROR_IO, "/no/such/folder");
+    (void)state;
+    assert_fails(join_one(first, first, &error), ERROR_ARGUMENT, "is the output and an input as well");
+    assert_int_equal(truncate(second, 8192), 0);
+    assert_fails(join(&error), ERROR_FORMAT, second);
+    assert_ok(file_write(second, "suite: mini\n", 12, &error));
+    assert_fails(join(&error), ERROR_FORMAT, "found something else");
+    assert_int_equal(unlink(second), 0);
+    assert_fails(join(&error), ERROR_IO, "no such file");
+    assert_nothing_left();
+    assert_fails(join_one("/no/such/folder/out.db", first, &error), ERROR_IO, "/no/such/folder");
 }
 
 /* Whatever the instant, there is a whole file or none. */
 static void a_kill_leaves_a_whole_file_or_none(void **state)
 {
-    const struct scene *scene = *state;
+    (void)state;
     fflush(NULL);
     for (long trial = 0; trial < 8; trial++) {
         pid_t child = fork();
-        if (child == 0) {
-            struct join_counts counts[2];
-            struct error error;
-            _exit(join(scene, false, counts, &error) == OK ? 0 : 1);
-        }
+        if (child == 0)
+            _exit(join(NULL) == OK ? 0 : 1);
         nanosleep(&(struct timespec){.tv_nsec = (1 + 3 * trial) * 1000000L}, NULL);
         kill(child, SIGKILL);
         waitpid(child, NULL, 0);
-        if (file_exists(scene->out)) {
-            assert_whole(scene->out);
-            assert_int_equal(number(scene->out, "SELECT count(*) FROM runs"), 3);
-            assert_int_equal(unlink(scene->out), 0);
+        if (file_exists(out)) {
+            assert_whole();
+            assert_int_equal(number(out, "SELECT count(*) FROM runs"), 3);
+            assert_int_equal(unlink(out), 0);
         }
     }
 }
 
+#define TEST(name) cmocka_unit_test_setup_teardown(name, create, destroy)
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(every_run_is_there_once_with_all_its_rows, create, destroy),
-        cmocka_unit_test_setup_teardown(a_fuller_run_replaces_its_beginning, create, destroy),
-        cmocka_unit_test_setup_teardown(a_run_that_is_being_written_is_not_replaced, create, destroy),
-        cmocka_unit_test_setup_teardown(runs_that_disagree_are_named_and_nothing_is_written, create, destroy),
-        cmocka_unit_test_setup_teardown(a_conflict_leaves_the_output_as_it_was, create, destroy),
-        cmocka_unit_test_setup_teardown(rows_missing_on_both_sides_are_a_conflict, create, destroy),
-        cmocka_unit_test_setup_teardown(inputs_that_are_no_databases_leave_nothing, create, destroy),
-        cmocka_unit_test_setup_teardown(a_kill_leaves_a_whole_file_or_none, create, destroy),
+        TEST(every_run_is_there_once_with_all_its_rows),   TEST(a_fuller_run_replaces_its_beginning),
+        TEST(a_run_that_is_being_written_is_not_replaced), TEST(runs_that_disagree_are_named_and_nothing_is_written),
+        TEST(inputs_that_are_no_databases_leave_nothing),  TEST(a_kill_leaves_a_whole_file_or_none),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -31,3 +31,34 @@ SELECT run, max(task), sum(steps + more), sum(steps), warm, iif(joint, NULL, rat
        (SELECT count(*) FROM steps WHERE steps.run = counted.run AND steps.task = max(counted.task))
 FROM counted
 GROUP BY run, iif(joint, -1, task);
+
+-- What contradicts something else in the results per image (results/store/images_table.c); null: data of another size.
+-- Where tasks are told apart among all classes, those of earlier tasks come before a task's own.
+CREATE TEMP TABLE tested AS
+SELECT per_image.run AS run, per_image.task AS task, per_image.after_task AS after_task, correct, images,
+       length(labels) / 2 AS labelled,
+       image_counts(per_image.kind, per_image.data, images, labels, classes,
+                    iif(together, (SELECT total(classes) FROM tasks AS earlier
+                                   WHERE earlier.run = per_image.run AND earlier.task < per_image.task), 0),
+                    iif(together, (SELECT total(classes) FROM tasks AS other WHERE other.run = per_image.run), classes),
+                    iif(selects, per_image.after_task, -1), zero_shot.data) AS counts
+FROM (SELECT run, setting IN ('x_tail', 'class_incremental') AS together,
+             selector <> 'none' AND setting <> 'class_incremental' AS selects
+      FROM looked_at JOIN runs USING (run)) AS runs
+CROSS JOIN per_image USING (run)
+CROSS JOIN evaluations USING (run, task, after_task)
+JOIN tasks USING (run, task)
+LEFT JOIN test_labels USING (run, task)
+LEFT JOIN per_image AS zero_shot ON zero_shot.run = per_image.run AND zero_shot.task = per_image.task
+                                    AND zero_shot.after_task = -1 AND zero_shot.kind = 'predictions'
+                                    AND selects AND per_image.after_task >= 0;
+
+CREATE TEMP TABLE image_routers (run, task, after_task, router INTEGER, images, PRIMARY KEY (run, task, after_task, router))
+WITHOUT ROWID;
+INSERT INTO image_routers
+SELECT run, task, after_task, key, value FROM tested JOIN json_each(counts, '$.routers');
+
+CREATE TEMP TABLE kept_files AS
+SELECT run, path, bytes, digest, file_state(path, bytes) AS state
+FROM looked_at JOIN runs USING (run) JOIN artifacts USING (run)
+WHERE status <> 'running';
