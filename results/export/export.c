@@ -426,10 +426,7 @@ status table_format_parse(const char *name, enum table_format *format, struct er
             return OK;
         }
     }
-    const char *nearest = nearest_word(name, names, FORMS);
-    return error_set(error, ERROR_ARGUMENT,
-                     "unknown format \"%.40s\"%s%s%s: expected table, csv, json, markdown or latex", name,
-                     nearest ? "; did you mean \"" : "", nearest ? nearest : "", nearest ? "\"?" : "");
+    return error_unknown_word(error, "table", "format", name, names, FORMS);
 }
 
 status table_render(const struct table *table, enum table_format format, bool colour, struct text *text,
