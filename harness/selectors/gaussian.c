@@ -32,14 +32,15 @@ static status open_gaussian(struct selector *selector, enum parameters_mode mode
 {
     size_t n = selector->tasks, width = selector->experiment->model.clip->dimensions.embed;
     struct state *s = xcalloc(1, sizeof *s);
-    (void)mode;
+    (void)mode, (void)error;
     selector->state = s;
     s->scatter = xcalloc(width * width, sizeof *s->scatter);
     s->classes = xcalloc(n, sizeof *s->classes);
     s->held_out = xcalloc(n, sizeof *s->held_out);
     s->means = xcalloc(n, sizeof *s->means);
     s->held = xcalloc(n, sizeof *s->held);
-    return prototypes_open(&s->prototypes, selector, true, error);
+    prototypes_open(&s->prototypes, selector, true);
+    return OK;
 }
 
 static void close_gaussian(struct selector *selector)
@@ -109,17 +110,15 @@ static status whiten(struct selector *selector, struct error *error)
     size_t width = s->prototypes.width;
     double *covariance = xmalloc(array_size(width * width, sizeof *covariance)),
            *inverse = xmalloc(array_size(width * width, sizeof *inverse));
+    estimate(s, selector->settings.shrinkage, covariance);
     status result = OK;
-    if (result == OK) {
-        estimate(s, selector->settings.shrinkage, covariance);
-        if (factorise(covariance, width))
-            invert(covariance, width, inverse, s->prototypes.whitening);
-        else
-            result = error_set(error, ERROR_ARGUMENT,
-                               "selector: %.0f images do not determine the covariance of %zu features; raise "
-                               "selector.shrinkage (now at %g)",
-                               s->images, width, selector->settings.shrinkage);
-    }
+    if (factorise(covariance, width))
+        invert(covariance, width, inverse, s->prototypes.whitening);
+    else
+        result = error_set(error, ERROR_ARGUMENT,
+                           "selector: %.0f images do not determine the covariance of %zu features; raise "
+                           "selector.shrinkage (now at %g)",
+                           s->images, width, selector->settings.shrinkage);
     free(inverse);
     free(covariance);
     return result;

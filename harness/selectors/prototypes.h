@@ -19,8 +19,7 @@ struct prototypes {
     double scale;
 };
 
-status prototypes_open(struct prototypes *prototypes, const struct selector *selector, bool whitens,
-                       struct error *error);
+void prototypes_open(struct prototypes *prototypes, const struct selector *selector, bool whitens);
 void prototypes_close(struct prototypes *prototypes); /* of zeros is allowed */
 
 /* Allocates memory for the points of task k and frees the previous ones. */

@@ -64,12 +64,11 @@ status replicas_open(struct experiment *leader, struct error *error)
         log_warn(leader->log,
                  "run.gpus is %zu, but there is no GPU, so the replicas share the cores, which is no faster", size);
     struct replicas *r = xcalloc(1, sizeof *r);
-    *r = (struct replicas){.leader = leader, .size = size, .ranks = calloc(size, sizeof *r->ranks)};
+    *r = (struct replicas){.leader = leader, .size = size, .ranks = xcalloc(size, sizeof *r->ranks)};
     pthread_mutex_init(&r->mutex, NULL);
     pthread_cond_init(&r->moved, NULL);
     leader->replicas = r;
-    status opened =
-        r->ranks != NULL ? open_ranks(r, error) : error_set(error, ERROR_MEMORY, "replicas: no memory for %zu", size);
+    status opened = open_ranks(r, error);
     if (opened != OK) {
         error_context(error, "run.gpus=%zu", size);
         replicas_close(leader);

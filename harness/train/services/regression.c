@@ -41,17 +41,6 @@ static linear_map map_of(const struct regression *r)
     return r->form == REGRESSION_PRIMAL ? rectify : gaussian;
 }
 
-status regression_direct(struct regression *r, const float *random, size_t hidden, struct error *error)
-{
-    r->bases = take(hidden, r->width);
-    if (r->bases == NULL)
-        return no_memory("random directions", hidden, error);
-    r->basis = hidden;
-    for (size_t i = 0; i < hidden * r->width; i++)
-        r->bases[i] = (double)random[i];
-    return OK;
-}
-
 status regression_draw(struct regression *r, size_t hidden, uint64_t seed, struct error *error)
 {
     struct rng rng = rng_make(seed, RNG_DIRECTIONS, 0, 0);

@@ -39,8 +39,6 @@ struct regression {
 
 /* Directions uniform in ±1/√width, as PyTorch initialises a linear layer. */
 status regression_draw(struct regression *regression, size_t hidden, uint64_t seed, struct error *error);
-/* Sets given directions [hidden, width]. */
-status regression_direct(struct regression *regression, const float *random, size_t hidden, struct error *error);
 void regression_free(struct regression *regression);
 
 /* features [n, width], of any norm; labels are numbers among all classes so far, `classes` of them with the new
