@@ -26,9 +26,7 @@ struct block_site {
     const int32_t *router;          /* [B] device, −1: adapters off for that sample */
     const struct step_state *state; /* device */
     size_t first; /* number of the first sample in the whole batch, where GPUs share one; random numbers depend on it */
-    const float *noise;   /* [B, E] given noise instead of drawn; NULL: drawn */
-    float dropout;        /* of embeddings, attention and MLP, in training (struct dropout) */
-    const int32_t *owner; /* [B] given experts instead of a random partition; NULL: drawn */
+    float dropout; /* of embeddings, attention and MLP, in training (struct dropout) */
     const int32_t
         *rows; /* [B · rows_per_sample] device, rows of x [B · L]: the only ones whose output is wanted; NULL: all */
     size_t rows_per_sample;
@@ -96,12 +94,9 @@ status linear_backward_input(struct backend *backend, const struct linear *linea
 status linear_backward_weights(struct backend *backend, const struct linear *linear, struct matrix x, struct matrix dy,
                                struct error *error);
 
-bool block_is_trained(const struct block *block);
-
 /* Dropout of a tower (Dosovitskiy et al. 2021): after the positions are added, after the attention, and after each layer of an
  * MLP. Without dropout, or outside training, nothing happens and out stays as it is: see drops. */
 enum dropout_place { DROPOUT_EMBEDDING, DROPOUT_ATTENTION, DROPOUT_HIDDEN, DROPOUT_MLP };
-bool block_drops(const struct block_site *site);
 status block_drop(const struct block_site *site, enum dropout_place place, const struct tensor *x,
                   const struct tensor *addend, const struct tensor *out, struct error *error);
 

@@ -87,10 +87,8 @@ struct encoding {
     const int32_t *router;          /* device [B]; NULL: no hooks either */
     const struct step_state *state; /* device */
     size_t first;                   /* number of the first sample in the whole batch, where GPUs share one */
-    const float *noise;             /* device [blocks, B, noise_experts], NULL: drawn */
-    size_t noise_experts;
-    float dropout; /* of the tower, in training (block.h) */
-    bool whole;    /* compute every row of the last block, not only those that the features need */
+    float dropout;                  /* of the tower, in training (block.h) */
+    bool whole;                     /* compute every row of the last block, not only those that the features need */
 };
 
 enum { CLIP_BLOCKS_MOST = 64 }; /* a tower's; the largest published CLIP has 48 */

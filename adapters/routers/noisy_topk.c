@@ -61,7 +61,6 @@ static status forward(struct expert_pass *pass, const struct block_site *site, s
                         .noise_value = parameters_weight(tower->parameters, b->noise).value,
                         .router = pass->router,
                         .training = site->training,
-                        .noise = site->noise,
                         .noise_base = expert_numbers(site) + before * s->experts,
                         .state = site->state,
                         .epsilon = s->noise_epsilon,

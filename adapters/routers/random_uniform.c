@@ -66,7 +66,6 @@ static status forward(struct expert_pass *pass, const struct block_site *site, s
 {
     const struct expert_bank *bank = &pass->tower->banks[pass->bank];
     struct partition partition = {.router = pass->router,
-                                  .owner = site->owner,
                                   .base = expert_numbers(site) + before,
                                   .state = site->state,
                                   .dispatch = &pass->routed.dispatch,

@@ -108,7 +108,6 @@ static status forward(struct expert_pass *pass, const struct block_site *site, s
                                 .router = pass->router,
                                 .training = site->training,
                                 .noise_deviation = s->router_noise,
-                                .noise = site->noise,
                                 .noise_base = expert_numbers(site) + before * s->experts,
                                 .state = site->state,
                                 .limit = limit_of(pass, site),

@@ -66,7 +66,7 @@ static status normalised_backward(struct backend *backend, const struct layer_no
     return backend->ops->layer_norm_backward(backend, &operands, error);
 }
 
-bool block_is_trained(const struct block *block)
+static bool is_trained(const struct block *block)
 {
     return block->in_proj.weight.gradient != NULL;
 }
@@ -106,7 +106,7 @@ static status take_statistics(float **statistics, const struct block_site *site,
     return OK;
 }
 
-bool block_drops(const struct block_site *site)
+static bool drops(const struct block_site *site)
 {
     return site->training && site->dropout > 0;
 }
@@ -116,7 +116,7 @@ status block_drop(const struct block_site *site, enum dropout_place place, const
 {
     enum { PLACES = 4, NUMBERS = 40 }; /* bits of a place's numbers */
     uint64_t number = ((uint64_t)site->tower << 16 | site->block) * PLACES + place;
-    if (!block_drops(site))
+    if (!drops(site))
         return OK;
     return site->backend->ops->dropout(
         site->backend,
@@ -134,7 +134,7 @@ static status drop_backward(const struct block_site *site, enum dropout_place pl
                             struct tensor *dx, struct error *error)
 {
     *dx = *dy;
-    if (block_drops(site))
+    if (drops(site))
         TRY(take_like(dx, site, dy, dy->shape[2], "gradient before dropout", error));
     return block_drop(site, place, dy, NULL, dx, error);
 }
@@ -203,7 +203,7 @@ static status attention_half(const struct block_site *site, const struct block *
     TRY(linear_forward(backend, &block->out_proj,
                        &(struct linear_forward){.x = matrix_of(&saved->attended),
                                                 .y = matrix_of(&saved->x_mid),
-                                                .addend = block_drops(site) ? (struct matrix){0} : matrix_of(&stream)},
+                                                .addend = drops(site) ? (struct matrix){0} : matrix_of(&stream)},
                        error));
     TRY(block_drop(site, DROPOUT_ATTENTION, &saved->x_mid, &stream, &saved->x_mid, error));
     arena_release(site->arena, mark);
@@ -247,8 +247,8 @@ status block_forward(const struct block_site *site, const struct block *block, c
     TRY(normalised(site->backend, &block->ln_2, matrix_of(&saved->x_mid), saved->ln_2, matrix_of(&normal), error));
     if (beside)
         TRY(block_mlp(site, block, &normal, site->training ? matrix_of(&saved->hidden) : (struct matrix){0},
-                      block_drops(site) ? NULL : &saved->x_mid, y, error));
-    else if (block_drops(site))
+                      drops(site) ? NULL : &saved->x_mid, y, error));
+    else if (drops(site))
         TRY(site->backend->ops->zero(site->backend, y->data, tensor_bytes(y), error));
     else
         TRY(site->backend->ops->copy(site->backend, y->data, saved->x_mid.data, tensor_bytes(y), error));
@@ -281,7 +281,7 @@ static status mlp_backward(const struct block_site *site, const struct block *bl
                        .backward = true},
         error));
     TRY(block_drop(site, DROPOUT_HIDDEN, &dhidden, NULL, &dhidden, error));
-    if (block_is_trained(block)) {
+    if (is_trained(block)) {
         TRY(take_operand_like(&other, site, &saved->x_mid, block->hidden, "hidden units again", error));
         TRY(backend->ops->activate(
             backend, &(struct activate){.activation = block->activation, .x = hidden, .out = matrix_of(&other)},
@@ -300,7 +300,7 @@ static status take_operand_of(struct tensor *operand, const struct block_site *s
                               struct error *error)
 {
     *operand = *dmid;
-    if (backend_operand_type(site->backend) == TENSOR_F32 || block_drops(site))
+    if (backend_operand_type(site->backend) == TENSOR_F32 || drops(site))
         return OK;
     return take_operand_like(operand, site, dmid, dmid->shape[2], "gradient between the halves", error);
 }
@@ -316,7 +316,7 @@ static status attention_half_backward(const struct block_site *site, const struc
     TRY(take_operand_like(&dqkv, site, &saved->x, 3 * block->width, "gradient of query, key and value", error));
     TRY(drop_backward(site, DROPOUT_ATTENTION, dmid, &dout, error));
     TRY(linear_backward_weights(backend, &block->out_proj, matrix_of(&saved->attended), matrix_of(&dout), error));
-    TRY(linear_backward_input(backend, &block->out_proj, matrix_of(block_drops(site) ? &dout : operand),
+    TRY(linear_backward_input(backend, &block->out_proj, matrix_of(drops(site) ? &dout : operand),
                               matrix_of(&dattended), error));
     dnormal = dattended;
     if (site->rows != NULL) {
@@ -338,7 +338,7 @@ static status attention_half_backward(const struct block_site *site, const struc
                                                                       .lse = saved->lse,
                                                                       .dqkv = dqkv.data},
                                          error));
-    if (block_is_trained(block)) {
+    if (is_trained(block)) {
         TRY(take_operand_like(&normal, site, &saved->x, block->width, "layer norm again", error));
         TRY(normalised(backend, &block->ln_1, matrix_of(&saved->x), NULL, matrix_of(&normal), error));
         TRY(linear_backward_weights(backend, &block->in_proj, matrix_of(&normal), matrix_of(&dqkv), error));
@@ -374,7 +374,7 @@ status block_backward(const struct block_site *site, const struct block *block, 
     struct backend *backend = site->backend;
     struct arena_mark mark = arena_mark(site->arena);
     struct tensor dln2 = {0}, none = {0}, operand, dout, *dmid = dy; /* in the same memory */
-    bool attention = below || block_is_trained(block), hooked = hook != NULL && hook->backward != NULL;
+    bool attention = below || is_trained(block), hooked = hook != NULL && hook->backward != NULL;
     TRY(drop_backward(site, DROPOUT_MLP, dy, &dout, error));
     if (attention) {
         TRY((hooked && !hook->stream_alone ? take_like : take_operand_like)(&dln2, site, dy, block->width,
