@@ -336,14 +336,14 @@ status coders_before(struct selector *selector, struct error *error)
 
 /* --- Files --- */
 
-status coders_keep(struct selector *selector, const struct passage *p, size_t trained, struct error *error)
+status coders_keep(struct selector *selector, const struct serializer *p, size_t trained, struct error *error)
 {
     for (size_t k = 0; k <= selector->tasks; k++) {
         char name[48];
         if (k >= trained && (k < selector->tasks || trained == 0 || !selector->unrelated))
             continue;
         snprintf(name, sizeof name, "selector.%zu.values", k);
-        TRY(passage_weights(p, name, selector->coders[k]->parameters, error));
+        TRY(serializer_weights(p, name, selector->coders[k]->parameters, error));
     }
     return OK;
 }

@@ -240,19 +240,19 @@ static status fit(struct selector *selector, const struct task *task, const stru
     return derive(selector, k + 1, error);
 }
 
-static status keep(struct selector *selector, const struct passage *passage, size_t trained, struct error *error)
+static status keep(struct selector *selector, const struct serializer *serializer, size_t trained, struct error *error)
 {
     struct state *s = selector->state;
     size_t width = s->prototypes.width;
-    TRY(passage_host(passage, "selector.images", SAFETENSOR_F64, 1, &s->images, error));
-    TRY(passage_host(passage, "selector.scatter", SAFETENSOR_F64, width * width, s->scatter, error));
+    TRY(serializer_host(serializer, "selector.images", SAFETENSOR_F64, 1, &s->images, error));
+    TRY(serializer_host(serializer, "selector.scatter", SAFETENSOR_F64, width * width, s->scatter, error));
     TRY(prototypes_keep_rows(
-        &(struct kept_rows){.name = "means", .width = width, .counts = s->classes, .rows = s->means}, passage, trained,
-        error));
-    TRY(prototypes_keep_rows(
-        &(struct kept_rows){.name = "held_out", .width = width, .counts = s->held_out, .rows = s->held}, passage,
+        &(struct kept_rows){.name = "means", .width = width, .counts = s->classes, .rows = s->means}, serializer,
         trained, error));
-    return passage->saving ? OK : derive(selector, trained, error);
+    TRY(prototypes_keep_rows(
+        &(struct kept_rows){.name = "held_out", .width = width, .counts = s->held_out, .rows = s->held}, serializer,
+        trained, error));
+    return serializer->saving ? OK : derive(selector, trained, error);
 }
 
 const struct selector_kind selector_gaussian = {

@@ -191,13 +191,14 @@ status prototypes_read(struct selector *selector, const struct safetensors *file
     return OK;
 }
 
-status prototypes_keep_rows(const struct kept_rows *kept, const struct passage *p, size_t trained, struct error *error)
+status prototypes_keep_rows(const struct kept_rows *kept, const struct serializer *p, size_t trained,
+                            struct error *error)
 {
     for (size_t k = 0; k < trained; k++) {
         char name[64];
         uint64_t count = kept->counts[k];
         snprintf(name, sizeof name, "selector.%zu.%s.count", k, kept->name);
-        TRY(passage_host(p, name, SAFETENSOR_U64, 1, &count, error));
+        TRY(serializer_host(p, name, SAFETENSOR_U64, 1, &count, error));
         if (!p->saving) {
             free(kept->rows[k]);
             kept->counts[k] = count;
@@ -206,7 +207,7 @@ status prototypes_keep_rows(const struct kept_rows *kept, const struct passage *
                 return error_set(error, ERROR_MEMORY, "selector: no memory for %zu rows", kept->counts[k]);
         }
         snprintf(name, sizeof name, "selector.%zu.%s", k, kept->name);
-        TRY(passage_host(p, name, SAFETENSOR_F32, count * kept->width, kept->rows[k], error));
+        TRY(serializer_host(p, name, SAFETENSOR_F32, count * kept->width, kept->rows[k], error));
     }
     return OK;
 }

@@ -42,7 +42,7 @@ struct kept_rows {
     size_t *counts; /* [tasks] */
     float **rows;   /* [tasks] */
 };
-status prototypes_keep_rows(const struct kept_rows *rows, const struct passage *passage, size_t trained,
+status prototypes_keep_rows(const struct kept_rows *rows, const struct serializer *serializer, size_t trained,
                             struct error *error);
 
 #endif

@@ -48,12 +48,12 @@ static status fit(struct selector *selector, const struct task *task, const stru
     return selector_set_threshold(selector, task->index, &held_out, error);
 }
 
-static status keep(struct selector *selector, const struct passage *passage, size_t trained, struct error *error)
+static status keep(struct selector *selector, const struct serializer *serializer, size_t trained, struct error *error)
 {
     struct prototypes *p = selector->state;
     return prototypes_keep_rows(
-        &(struct kept_rows){.name = "prototypes", .width = p->width, .counts = p->counts, .rows = p->points}, passage,
-        trained, error);
+        &(struct kept_rows){.name = "prototypes", .width = p->width, .counts = p->counts, .rows = p->points},
+        serializer, trained, error);
 }
 
 const struct selector_kind selector_text = {.name = "text",

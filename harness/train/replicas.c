@@ -163,15 +163,15 @@ static status copy_state(const struct copying *c, struct experiment *to, struct 
 static status pass_to_ranks(struct replicas *r, struct archive *archive, struct error *error)
 {
     const struct method *method = r->leader->settings.method;
-    struct passage passage = {.archive = archive, .backend = r->leader->model.backend, .saving = true};
-    TRY(passage.backend->ops->bind(passage.backend, error));
-    TRY(method->keep(&r->leader->method, &passage, error));
-    passage.saving = false;
+    struct serializer serializer = {.archive = archive, .backend = r->leader->model.backend, .saving = true};
+    TRY(serializer.backend->ops->bind(serializer.backend, error));
+    TRY(method->keep(&r->leader->method, &serializer, error));
+    serializer.saving = false;
     for (size_t i = 1; i < r->size; i++) {
         struct experiment *e = r->ranks[i].experiment;
-        passage.backend = e->model.backend;
+        serializer.backend = e->model.backend;
         TRY(e->model.backend->ops->bind(e->model.backend, error));
-        TRY(method->keep(&e->method, &passage, error));
+        TRY(method->keep(&e->method, &serializer, error));
     }
     return OK;
 }

@@ -19,7 +19,7 @@
 #define MTIL_HARNESS_TRAIN_SERVICES_REGRESSION_H
 
 #include "core/linear.h"
-#include "harness/run/passage.h"
+#include "harness/run/serializer.h"
 
 enum regression_form { REGRESSION_PRIMAL, REGRESSION_DUAL };
 
@@ -51,7 +51,7 @@ status regression_scores(const struct regression *regression, const float *featu
                          struct error *error);
 
 /* For a method's keep, without the directions. */
-status regression_keep(struct regression *regression, const struct passage *passage, struct error *error);
+status regression_keep(struct regression *regression, const struct serializer *serializer, struct error *error);
 
 /* Peak bytes, bytes between tasks and floating-point operations, for given numbers of rows, classes and tasks. */
 struct regression_cost {
