@@ -100,7 +100,7 @@ struct tower_pass {
     const int32_t *last_rows; /* of the last block's input: the rows that it computes; NULL: all */
     size_t last_positions;    /* rows per sample of the last block's output */
     const int32_t *pool_rows; /* of its output: the row per sample that becomes the features */
-    const int32_t *lengths;   /* of the samples, see struct block_site */
+    const int32_t *lengths;   /* of the samples, see struct block_context */
     struct tensor embedded;   /* image: before ln_pre */
     float *pre_statistics, *final_statistics;
     struct block_saved blocks[CLIP_BLOCKS_MOST];

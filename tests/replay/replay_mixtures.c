@@ -35,7 +35,7 @@ struct replay {
     const char *name;
     struct safetensors *file;
     struct adapters *adapters;
-    struct block_site site;
+    struct block_context context;
     struct given given;
     struct tensor x, gy, y, dx, dln2; /* [1, T, D] */
     float *loss;                      /* device, one value */
@@ -204,12 +204,12 @@ static status open_site(struct replay *r, struct error *error)
     TRY(r->backend->ops->zero(r->backend, state.data, tensor_bytes(&state), error));
     TRY(r->backend->ops->zero(r->backend, loss.data, tensor_bytes(&loss), error));
     r->loss = loss.data;
-    r->site = (struct block_site){.backend = r->backend,
-                                  .arena = &r->arena,
-                                  .tower = TOWER_IMAGE,
-                                  .training = true,
-                                  .router = router.data,
-                                  .state = state.data};
+    r->context = (struct block_context){.backend = r->backend,
+                                        .arena = &r->arena,
+                                        .tower = TOWER_IMAGE,
+                                        .training = true,
+                                        .router = router.data,
+                                        .state = state.data};
     return OK;
 }
 
@@ -253,8 +253,8 @@ static status run_layer(struct replay *r, struct error *error)
     TRY(take_rows(r, &r->y, error));
     TRY(take_rows(r, &r->dx, error));
     TRY(take_rows(r, &r->dln2, error));
-    TRY(hook->forward(hook->state, &r->site, &r->x, &r->x, &r->y, error));
-    TRY(hook->backward(hook->state, &r->site, &r->x, &r->x, &r->gy, &r->dx, &r->dln2, error));
+    TRY(hook->forward(hook->state, &r->context, &r->x, &r->x, &r->y, error));
+    TRY(hook->backward(hook->state, &r->context, &r->x, &r->x, &r->gy, &r->dx, &r->dln2, error));
     return r->backend->ops->weighted_sum(r->backend,
                                          &(struct weighted_sum){.count = 2,
                                                                 .n = tensor_elements(&r->dx),
