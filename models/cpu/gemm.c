@@ -72,7 +72,6 @@ struct gemm_run {
 
 /* Products of few rows at a time read a transposed operand slowly, so a small one is transposed once for all tiles: bᵀ
  * [columns, rows]. */
-
 struct transposition {
     struct matrix from, to;
 };

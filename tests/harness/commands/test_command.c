@@ -121,7 +121,6 @@ static void help_shows_options_defaults_and_example(void **state)
                                         "Example:\n  mtil try it --format csv\n"};
     char *text;
     size_t size;
-    struct error error;
     FILE *stream = open_memstream(&text, &size);
     command_help(&command_try, stream);
     fclose(stream);

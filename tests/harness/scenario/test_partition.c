@@ -11,8 +11,6 @@
 #include "core/rng.h"
 #include "harness/scenario/partition.h"
 
-static struct error error;
-
 /* n items in groups: item i is of group i mod groups; similarities 1000 within a group, 0 between, and noise. */
 static int32_t *planted(size_t n, size_t groups, int32_t noise)
 {

@@ -174,7 +174,6 @@ static void leaps_and_other_work(void **state)
 static void runs_never_go_back(void **state)
 {
     (void)state;
-    struct error error;
     struct tally tally;
     tally_open(&tally, 4);
     tally_expect(&tally, 0, 10, false);
