@@ -4,20 +4,14 @@
 #include <string.h>
 
 #include "adapters/routers/router.h"
+#include "core/alloc.h"
 #include "core/digest.h"
 
-status adapter_identity_create(struct adapter_identity *identity, const struct adapters *adapters, struct error *error)
+void adapter_identity_create(struct adapter_identity *identity, const struct adapters *adapters)
 {
     *identity = (struct adapter_identity){.adapters = adapters};
-    for (int t = 0; t < TOWERS; t++) {
-        identity->changes[t] = calloc(adapters->towers[t].parameters->segments, sizeof *identity->changes[t]);
-        if (identity->changes[t] != NULL)
-            continue;
-        adapter_identity_free(identity);
-        return error_set(error, ERROR_MEMORY, "adapters: no memory for the changes of %zu blocks",
-                         adapters->towers[t].blocks);
-    }
-    return OK;
+    for (int t = 0; t < TOWERS; t++)
+        identity->changes[t] = xcalloc(adapters->towers[t].parameters->segments, sizeof *identity->changes[t]);
 }
 
 void adapter_identity_free(struct adapter_identity *identity)

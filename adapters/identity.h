@@ -2,7 +2,7 @@
  * every update and write. A feature is unchanged while the numbers of its router and experts are.
  *
  *     struct adapter_identity identity;
- *     TRY(adapter_identity_create(&identity, adapters, error));
+ *     adapter_identity_create(&identity, adapters);
  *     TRY(adapter_identity_read(&identity, error));                      // after each task
  *     uint64_t now = adapter_identity_of(&identity, TOWER_IMAGE, router, chosen);
  *     adapter_identity_free(&identity);
@@ -17,7 +17,7 @@ struct adapter_identity {
     uint64_t *changes[TOWERS]; /* of the tower's segments, as parameters_changes */
 };
 
-status adapter_identity_create(struct adapter_identity *identity, const struct adapters *adapters, struct error *error);
+void adapter_identity_create(struct adapter_identity *identity, const struct adapters *adapters);
 void adapter_identity_free(struct adapter_identity *identity); /* all zero is allowed */
 
 /* Reads from the device how often every expert and router has changed. Numbers of different processes cannot be compared,

@@ -290,8 +290,6 @@ static status read_blocks(struct block_choice *blocks, const struct options *o, 
 {
     size_t count;
     const char **words = options_list_items(o, "blocks", &count);
-    if (words == NULL)
-        return error_set(error, ERROR_MEMORY, "suite: no memory for adapter.blocks");
     status result = block_choice_read(blocks, words, count, error);
     free(words);
     return result == OK ? OK : error_context(error, "suite: adapter.blocks");

@@ -61,37 +61,37 @@ bool adapters_statistic(const struct adapters *adapters, enum tower which, size_
     return false;
 }
 
-static status count_pairs(const struct adapter_tower *tower, const struct block_site *site,
+static status count_pairs(const struct adapter_tower *tower, const struct block_context *context,
                           const struct dispatch *first, const struct dispatch *second, int32_t *counts, size_t block,
                           struct error *error)
 {
     size_t experts = tower->adapters->settings.experts;
-    return site->backend->ops->count_pairs(site->backend,
-                                           &(struct count_pairs){.samples = first->samples,
-                                                                 .experts = experts,
-                                                                 .top_k = first->top_k,
-                                                                 .first = first->chosen,
-                                                                 .second = second->chosen,
-                                                                 .counts = counts + block * experts * experts},
-                                           error);
+    return context->backend->ops->count_pairs(context->backend,
+                                              &(struct count_pairs){.samples = first->samples,
+                                                                    .experts = experts,
+                                                                    .top_k = first->top_k,
+                                                                    .first = first->chosen,
+                                                                    .second = second->chosen,
+                                                                    .counts = counts + block * experts * experts},
+                                              error);
 }
 
 /* Rows are spread evenly over samples and positions, because the text tower's first position is the same for every prompt.
  * Where tokens decide, positions past a prompt's end reach neither experts nor probes. */
-static status keep_probes(const struct adapter_tower *tower, const struct block_site *site, size_t bank,
+static status keep_probes(const struct adapter_tower *tower, const struct block_context *context, size_t bank,
                           const struct tensor *input, struct error *error)
 {
-    struct backend *backend = site->backend;
+    struct backend *backend = context->backend;
     struct matrix x = matrix_of(input);
     bool tokens = tower->adapters->settings.routing == ROUTING_PER_TOKEN;
     size_t count = x.rows < PROBES ? x.rows : PROBES;
-    struct arena_mark mark = arena_mark(site->arena);
+    struct arena_mark mark = arena_mark(context->arena);
     struct tensor rows;
-    TRY(tensor_take(&rows, site->arena, TENSOR_I32, "probe rows", 1, &count, error));
+    TRY(tensor_take(&rows, context->arena, TENSOR_I32, "probe rows", 1, &count, error));
     TRY(backend->ops->arange(backend,
                              &(struct arange){.count = count,
                                               .step = (int32_t)(x.rows / count),
-                                              .lengths = tokens ? site->lengths : NULL,
+                                              .lengths = tokens ? context->lengths : NULL,
                                               .positions = input->shape[1],
                                               .out = rows.data},
                              error));
@@ -99,11 +99,11 @@ static status keep_probes(const struct adapter_tower *tower, const struct block_
     TRY(backend->ops->gather_rows(
         backend, &(struct gather_rows){.x = x, .out = matrix_rows(probes, count, tower->width), .rows = rows.data},
         error));
-    arena_release(site->arena, mark);
+    arena_release(context->arena, mark);
     return OK;
 }
 
-status statistics_see(const struct expert_pass *pass, const struct block_site *site, const struct tensor *input,
+status statistics_see(const struct expert_pass *pass, const struct block_context *context, const struct tensor *input,
                       struct error *error)
 {
     const struct adapter_tower *tower = pass->tower;
@@ -111,10 +111,10 @@ status statistics_see(const struct expert_pass *pass, const struct block_site *s
     const struct dispatch *chosen = &pass->routed.dispatch;
     bool first = pass->index == 0 || pass[-1].bank != pass->bank; /* the first block with these experts */
     if (s->pairs != NULL && pass->decider == pass)
-        TRY(count_pairs(tower, site, chosen, chosen, s->pairs, pass->bank, error));
+        TRY(count_pairs(tower, context, chosen, chosen, s->pairs, pass->bank, error));
     if (s->next != NULL && first && pass->index > 0)
-        TRY(count_pairs(tower, site, &pass[-1].routed.dispatch, chosen, s->next, pass->bank - 1, error));
-    return s->probes != NULL && first ? keep_probes(tower, site, pass->bank, input, error) : OK;
+        TRY(count_pairs(tower, context, &pass[-1].routed.dispatch, chosen, s->next, pass->bank - 1, error));
+    return s->probes != NULL && first ? keep_probes(tower, context, pass->bank, input, error) : OK;
 }
 
 status statistics_square(const struct adapter_tower *tower, const struct step_guard *guard, struct error *error)

@@ -33,7 +33,7 @@ struct expert_pass;
 /* Collects from a forward pass in training through a block, after its routing; input [rows, d] is the input of its experts.
  * Where blocks share experts, every decision is counted once, probes are taken in the first block, and the next block is the
  * first of the next run. */
-status statistics_see(const struct expert_pass *pass, const struct block_site *site, const struct tensor *input,
+status statistics_see(const struct expert_pass *pass, const struct block_context *context, const struct tensor *input,
                       struct error *error);
 
 /* Adds the squares of the gradients, unless the step is skipped; to be called before the update. */

@@ -154,14 +154,14 @@ status file_open_own(int folder, const char *path, int flags, int *descriptor, s
 char *path_parent(const char *path)
 {
     const char *slash = strrchr(path, '/');
-    return slash == NULL ? strdup(".") : strndup(path, slash == path ? 1 : (size_t)(slash - path));
+    return slash == NULL ? xstrdup(".") : xstrndup(path, slash == path ? 1 : (size_t)(slash - path));
 }
 
 /* A file system that does not support this is no reason to fail. */
 void file_sync_name(const char *path)
 {
     char *parent = path_parent(path);
-    int folder = parent != NULL ? open(parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+    int folder = open(parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (folder >= 0) {
         fsync(folder);
         close(folder);
@@ -203,8 +203,7 @@ static status open_writer(struct file_writer *writer, const char *path, bool las
 status file_writer_open(struct file_writer *writer, const char *path, struct error *error)
 {
     char *folder = path_parent(path);
-    if (folder != NULL)
-        temporary_clear(folder);
+    temporary_clear(folder);
     free(folder);
     return open_writer(writer, path, true, error);
 }

@@ -78,7 +78,7 @@ status file_sync_all(const char *path, struct error *error);
 /* Waits until path's name is in its folder on the disk. */
 void file_sync_name(const char *path);
 
-/* The folder that contains path; the caller frees; NULL when out of memory. */
+/* The folder that contains path; the caller frees. */
 char *path_parent(const char *path);
 
 bool file_exists(const char *path); /* of any kind */
@@ -94,7 +94,7 @@ struct directory {
 status directory_list(struct directory *directory, const char *path, struct error *error);
 void directory_free(struct directory *directory);
 
-/* "folder/name", which the caller frees; NULL when out of memory. The variadic form takes printf's format. */
+/* "folder/name", which the caller frees. The variadic form takes printf's format. */
 char *path_format(const char *format, ...) PRINTF_LIKE(1, 2);
 
 #endif

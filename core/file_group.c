@@ -5,22 +5,17 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/alloc.h"
 #include "core/array.h"
 #include "core/file.h"
 
-static status out_of_memory(const char *folder, struct error *error)
-{
-    return error_set(error, ERROR_MEMORY, "%s: no memory for the names of files", folder);
-}
-
 status file_group_begin(struct file_group *group, const char *folder, struct error *error)
 {
-    *group = (struct file_group){.folder = strdup(folder), .temporary = {.lock = -1}};
+    *group = (struct file_group){.folder = xstrdup(folder), .temporary = {.lock = -1}};
     TRY(directory_create(folder, error));
     temporary_clear(folder);
     char *target = path_format("%s/files", folder);
-    status result = target != NULL && group->folder != NULL ? temporary_create_folder(&group->temporary, target, error)
-                                                            : out_of_memory(folder, error);
+    status result = temporary_create_folder(&group->temporary, target, error);
     free(target);
     return result;
 }
@@ -35,7 +30,7 @@ status file_group_add(struct file_group *group, const char *name, const void *da
     struct file_writer writer;
     GROW(group->paths, group->count);
     char *path = path_format("%s/%s", group->folder, name), *now = unnamed(group, group->count);
-    status result = path != NULL && now != NULL ? file_check_kind(path, error) : out_of_memory(group->folder, error);
+    status result = file_check_kind(path, error);
     NEXT(result, file_writer_open_one_of_many(&writer, now, error));
     NEXT(result, file_writer_write(&writer, data, size, error));
     NEXT(result, file_writer_close(&writer, error));
@@ -53,8 +48,7 @@ static status put_in_place(const struct file_group *group, size_t index, struct 
 {
     const char *path = group->paths[index];
     char *now = unnamed(group, index), *folder = path_parent(path);
-    status result =
-        now != NULL && folder != NULL ? directory_create(folder, error) : out_of_memory(group->folder, error);
+    status result = directory_create(folder, error);
     if (result == OK && rename(now, path) != 0)
         result = error_errno(error, errno, "%s: cannot get its name; of %zu new files the first %zu have theirs", path,
                              group->count, index);

@@ -67,13 +67,11 @@ static bool find_choice(const char *choices, const char *word, size_t *position)
     return false;
 }
 
-static bool split_list(struct value *value)
+static void split_list(struct value *value)
 {
     static const char separators[] = ", \t\n";
-    value->item_memory = strdup(value->text);
-    value->items = malloc((strlen(value->text) / 2 + 1) * sizeof *value->items);
-    if (value->item_memory == NULL || value->items == NULL)
-        return false;
+    value->item_memory = xstrdup(value->text);
+    value->items = xmalloc((strlen(value->text) / 2 + 1) * sizeof *value->items);
     char *rest, *item = strtok_r(value->item_memory, separators, &rest);
     struct text joined = {0};
     text_add(&joined, "%s", "");
@@ -83,7 +81,6 @@ static bool split_list(struct value *value)
     }
     free(value->text);
     value->text = joined.data;
-    return !joined.failed;
 }
 
 static status wrong_choice(const struct option *option, const char *value, const char *where, struct error *error)
@@ -91,9 +88,8 @@ static status wrong_choice(const struct option *option, const char *value, const
     enum { CHOICES = 32 };
     const char *names[CHOICES];
     size_t count = 0;
-    char *copy = strdup(option->choices), *rest = NULL;
-    for (char *name = copy != NULL ? strtok_r(copy, "|", &rest) : NULL; name != NULL && count < CHOICES;
-         name = strtok_r(NULL, "|", &rest))
+    char *copy = xstrdup(option->choices), *rest = NULL;
+    for (char *name = strtok_r(copy, "|", &rest); name != NULL && count < CHOICES; name = strtok_r(NULL, "|", &rest))
         names[count++] = name;
     const char *nearest = nearest_word(value, names, count);
     error_set(error, ERROR_ARGUMENT, "%s: %s: expected one of %s, found \"%s\"%s%s%s", where, option->name,
@@ -122,15 +118,9 @@ static status wrong_value(const struct option *option, const char *value, const 
     case OPTION_BOOLEAN:
         return error_set(error, ERROR_ARGUMENT, "%s: %s: expected true or false, found \"%s\"", where, option->name,
                          value);
-    case OPTION_CHOICE:
+    default:
         return wrong_choice(option, value, where, error);
-    case OPTION_TEXT:
-    case OPTION_FILE:
-    case OPTION_FOLDER:
-    case OPTION_LIST:
-        break;
     }
-    return error_set(error, ERROR_MEMORY, "%s: %s: no memory for its value", where, option->name);
 }
 
 static bool parse_value(const struct option *option, struct value *value)
@@ -152,7 +142,8 @@ static bool parse_value(const struct option *option, struct value *value)
     case OPTION_CHOICE:
         return find_choice(option->choices, value->text, &value->choice);
     case OPTION_LIST:
-        return split_list(value);
+        split_list(value);
+        return true;
     case OPTION_TEXT:
     case OPTION_FILE:
     case OPTION_FOLDER:
@@ -166,8 +157,8 @@ status options_set(struct options *options, const char *name, const char *text, 
     const struct option *option = options_find(options->table, name);
     if (option == NULL)
         return unknown_option(options, name, where, error);
-    struct value value = {.text = strdup(text), .given = true};
-    if (value.text == NULL || !parse_value(option, &value)) {
+    struct value value = {.text = xstrdup(text), .given = true};
+    if (!parse_value(option, &value)) {
         value_free(&value);
         return wrong_value(option, text, where, error);
     }
@@ -300,8 +291,8 @@ const char *options_list_item(const struct options *options, const char *name, s
 const char **options_list_items(const struct options *options, const char *name, size_t *count)
 {
     *count = options_list_size(options, name);
-    const char **items = calloc(*count + 1, sizeof *items);
-    for (size_t i = 0; items != NULL && i < *count; i++)
+    const char **items = xcalloc(*count + 1, sizeof *items);
+    for (size_t i = 0; i < *count; i++)
         items[i] = options_list_item(options, name, i);
     return items;
 }

@@ -73,7 +73,7 @@ const char *options_text(const struct options *options, const char *name); /* te
 size_t options_choice(const struct options *options, const char *name);    /* the choice's position in choices */
 size_t options_list_size(const struct options *options, const char *name);
 const char *options_list_item(const struct options *options, const char *name, size_t index);
-/* All items of a list in an array that the caller frees, the texts borrowed; NULL when out of memory. */
+/* All items of a list in an array that the caller frees, the texts borrowed. */
 const char **options_list_items(const struct options *options, const char *name, size_t *count);
 bool options_given(const struct options *options, const char *name); /* set, not a default */
 

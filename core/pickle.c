@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/alloc.h"
+
 enum {
     VALUES_MOST = 1 << 22, /* CIFAR-100's training file has 100,000 */
     STACK_MOST = 1 << 16,  /* lists are built in batches of 1000 */
@@ -42,11 +44,6 @@ static status refuse(struct machine *machine, const char *reason)
     return error_set(machine->error, ERROR_FORMAT, "%s: byte %zu: %s", machine->path, machine->position, reason);
 }
 
-static status no_memory(struct machine *machine)
-{
-    return error_set(machine->error, ERROR_MEMORY, "%s: no memory for its values", machine->path);
-}
-
 /* How many values and memo entries there may be: Python writes two bytes or more for each. None and booleans, which take
  * one, are shared; a container that is not empty takes one, and two or more to be put into the memo. */
 static size_t justified(const struct machine *machine)
@@ -64,9 +61,7 @@ static status make_value(struct machine *machine, enum pickle_kind kind, struct 
     if (machine->value_count > justified(machine))
         return refuse(machine, "holds more values than its bytes up to here justify");
     if (pickle->chunks == NULL || pickle->chunks->used == CHUNK) {
-        struct chunk *chunk = malloc(sizeof *chunk);
-        if (chunk == NULL)
-            return no_memory(machine);
+        struct chunk *chunk = xmalloc(sizeof *chunk);
         chunk->next = pickle->chunks;
         chunk->used = 0;
         pickle->chunks = chunk;
@@ -85,10 +80,7 @@ static status make_room(struct machine *machine, struct pickle_value ***items, s
     if (needed > most)
         return refuse(machine, "needs more room than its bytes up to here justify");
     size_t grown = *capacity * 2 > needed ? *capacity * 2 : needed;
-    struct pickle_value **moved = realloc(*items, grown * sizeof *moved);
-    if (moved == NULL)
-        return no_memory(machine);
-    *items = moved;
+    *items = xrealloc(*items, grown * sizeof **items);
     *capacity = grown;
     return OK;
 }
@@ -471,10 +463,8 @@ static status run(struct machine *machine)
 status pickle_parse(struct pickle **pickle, const char *name, const void *bytes, size_t size,
                     const struct pickle_rules *rules, struct error *error)
 {
-    struct pickle *opened = calloc(1, sizeof *opened);
+    struct pickle *opened = xcalloc(1, sizeof *opened);
     *pickle = NULL;
-    if (opened == NULL)
-        return error_set(error, ERROR_MEMORY, "%s: no memory to read it", name);
     opened->booleans[0].kind = opened->booleans[1].kind = PICKLE_INTEGER;
     opened->booleans[1].integer = 1;
     struct machine machine = {

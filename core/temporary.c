@@ -60,7 +60,7 @@ static int create_folder(const char *path)
     if (mkdir(path, 0777) != 0)
         return -1;
     char *name = path_format("%s/" TEMPORARY_LOCK, path);
-    int file = name != NULL ? create_file(name) : -1, number = name != NULL ? errno : ENOMEM;
+    int file = create_file(name), number = errno;
     free(name);
     if (file < 0)
         rmdir(path);
@@ -74,8 +74,6 @@ static status create(struct temporary *temporary, const char *target, int (*make
     *temporary = (struct temporary){.lock = -1};
     for (int i = 0; i < TRIES; i++) {
         char *path = new_name(target);
-        if (path == NULL)
-            return error_set(error, ERROR_MEMORY, "%s: no memory for its name", target);
         int file = make(path), number = errno;
         if (file >= 0 && keep(file)) {
             *temporary = (struct temporary){path, file};
@@ -116,8 +114,7 @@ static void remove_folder(const char *path)
 {
     char *name = path_format("%s/" TEMPORARY_LOCK, path);
     nftw(path, remove_entry, FOLDERS_OPEN, FTW_DEPTH | FTW_PHYS);
-    if (name != NULL)
-        unlink(name);
+    unlink(name);
     rmdir(path);
     free(name);
 }
@@ -176,7 +173,7 @@ static void clear_file(const char *path)
 static void clear_folder(const char *path)
 {
     char *name = path_format("%s/" TEMPORARY_LOCK, path);
-    int file = name != NULL ? take(name) : -1, number = name != NULL ? errno : ENOMEM;
+    int file = take(name), number = errno;
     if (file >= 0) {
         remove_folder(path);
         close(file);
@@ -203,9 +200,10 @@ void temporary_clear(const char *folder)
     DIR *stream = opendir(folder);
     struct dirent *entry;
     while (stream != NULL && (entry = readdir(stream)) != NULL) {
-        char *path = has_mark(entry->d_name) ? path_format("%s/%s", folder, entry->d_name) : NULL;
-        if (path != NULL)
-            clear(path);
+        if (!has_mark(entry->d_name))
+            continue;
+        char *path = path_format("%s/%s", folder, entry->d_name);
+        clear(path);
         free(path);
     }
     if (stream != NULL)

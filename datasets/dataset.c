@@ -74,7 +74,7 @@ static status check_class_names(const struct dataset *dataset, struct error *err
 {
     struct same_names same;
     char *const *names = dataset->classes.items;
-    TRY(same_names_find(&same, (const char *const *)names, dataset->classes.count, error));
+    same_names_find(&same, (const char *const *)names, dataset->classes.count);
     if (same.count == 0)
         return OK;
     if (dataset->names_given)
@@ -239,11 +239,8 @@ status dataset_open(struct dataset **dataset, const char *name, const char *root
     struct options *defaults = NULL;
     *dataset = NULL;
     TRY(dataset_reader_find(&reader, name, error));
-    struct dataset *opened = calloc(1, sizeof *opened);
-    if (opened == NULL || (opened->root = strdup(root != NULL ? root : ".")) == NULL) {
-        free(opened);
-        return error_set(error, ERROR_MEMORY, "no memory for the dataset %s", name);
-    }
+    struct dataset *opened = xcalloc(1, sizeof *opened);
+    opened->root = xstrdup(root != NULL ? root : ".");
     opened->reader = reader;
     opened->log = log;
     status result = options != NULL ? OK : options_create(&defaults, reader->options, error);

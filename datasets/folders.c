@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/alloc.h"
 #include "core/array.h"
 #include "core/file.h"
 #include "datasets/readers/reader.h"
@@ -66,31 +67,27 @@ bool dataset_is_folder(const char *folder)
     return is_dataset(folder) && !has_images(folder);
 }
 
-static status add_name(struct directory *found, const char *name, struct error *error)
+static void add_name(struct directory *found, const char *name)
 {
     GROW(found->names, found->count);
-    found->names[found->count] = strdup(name);
-    return found->names[found->count++] != NULL ? OK : error_set(error, ERROR_MEMORY, "%s: no memory for a name", name);
+    found->names[found->count++] = xstrdup(name);
 }
 
 status dataset_find_folders(const char *root, struct directory *found, struct directory *others, struct error *error)
 {
     struct directory below = {0};
     *found = *others = (struct directory){0};
-    if (is_dataset(root))
-        return add_name(found, ".", error);
+    if (is_dataset(root)) {
+        add_name(found, ".");
+        return OK;
+    }
     TRY(directory_list(&below, root, error));
-    status result = OK;
-    for (size_t i = 0; i < below.count && result == OK; i++) {
+    for (size_t i = 0; i < below.count; i++) {
         char *path = is_claimed(below.names[i]) ? NULL : path_format("%s/%s", root, below.names[i]);
         if (path != NULL && file_is_directory(path))
-            result = add_name(is_dataset(path) ? found : others, below.names[i], error);
+            add_name(is_dataset(path) ? found : others, below.names[i]);
         free(path);
     }
     directory_free(&below);
-    if (result != OK) {
-        directory_free(found);
-        directory_free(others);
-    }
-    return result;
+    return OK;
 }

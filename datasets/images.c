@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/alloc.h"
 #include "core/file.h"
 #include "datasets/readers/image_folder.h"
 
@@ -21,11 +22,8 @@ status dataset_of_images(struct dataset **result, const char *path, struct error
 {
     if (!file_is_directory(path))
         return error_set(error, ERROR_IO, "there is no folder %s; expected one with images in it", path);
-    struct dataset *dataset = calloc(1, sizeof *dataset);
-    if (dataset == NULL || (dataset->root = strdup(path)) == NULL) {
-        free(dataset);
-        return error_set(error, ERROR_MEMORY, "%s: no memory for its list", path);
-    }
+    struct dataset *dataset = xcalloc(1, sizeof *dataset);
+    dataset->root = xstrdup(path);
     dataset->reader = &images_alone;
     dataset->folder = ".";
     status added = add_images(dataset, error);

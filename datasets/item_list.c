@@ -16,15 +16,11 @@ static const struct dataset_reader item_list = {.name = "item list", .source = "
 
 static status fill(struct dataset *list, const struct dataset_place *places, size_t count, struct error *error)
 {
-    struct dataset_place *copy = malloc(count * sizeof *copy);
-    list->root = strdup("");
-    list->sources = calloc(1, sizeof *list->sources);
-    if (list->root == NULL || copy == NULL || list->sources == NULL) {
-        free(copy);
-        return error_set(error, ERROR_MEMORY, "no memory for a list of %zu images", count);
-    }
+    struct dataset_place *copy = xmalloc(count * sizeof *copy);
+    list->root = xstrdup("");
+    list->sources = xcalloc(1, sizeof *list->sources);
     memcpy(copy, places, count * sizeof *copy);
-    *list->sources = (struct raw_images){.owner = copy, .release = free, .name = strdup(item_list.name)};
+    *list->sources = (struct raw_images){.owner = copy, .release = free, .name = xstrdup(item_list.name)};
     list->source_count = 1;
     strings_add(&list->classes, "image", strlen("image"));
     for (size_t i = 0; i < count; i++) {

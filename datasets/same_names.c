@@ -5,6 +5,8 @@
 
 #include <utf8proc.h>
 
+#include "core/alloc.h"
+
 struct name {
     char *text;
     size_t index;
@@ -29,13 +31,13 @@ static void squeeze(char *text)
         end[-1] = 0;
 }
 
-/* The name composed and in lower case; bytes that are not UTF-8 are kept. NULL when out of memory. */
+/* The name composed and in lower case; bytes that are not UTF-8 are kept. */
 static char *normalize(const char *name)
 {
     utf8proc_uint8_t *text = NULL;
     utf8proc_option_t composed = (utf8proc_option_t)(UTF8PROC_NULLTERM | UTF8PROC_STABLE | UTF8PROC_COMPOSE);
     if (utf8proc_map_custom((const utf8proc_uint8_t *)name, 0, &text, composed, plain, NULL) < 0)
-        return strdup(name);
+        return xstrdup(name);
     squeeze((char *)text);
     return (char *)text;
 }
@@ -60,24 +62,15 @@ static void count_same(struct same_names *same, const struct name *names, size_t
     }
 }
 
-status same_names_find(struct same_names *same, const char *const *names, size_t count, struct error *error)
+void same_names_find(struct same_names *same, const char *const *names, size_t count)
 {
     *same = (struct same_names){0};
-    struct name *sorted = calloc(count + 1, sizeof *sorted);
-    status result = sorted != NULL ? OK : ERROR_MEMORY;
-    for (size_t i = 0; result == OK && i < count; i++) {
+    struct name *sorted = xcalloc(count + 1, sizeof *sorted);
+    for (size_t i = 0; i < count; i++)
         sorted[i] = (struct name){normalize(names[i]), i};
-        if (sorted[i].text == NULL)
-            result = ERROR_MEMORY;
-    }
-    if (result == OK) {
-        qsort(sorted, count, sizeof *sorted, compare);
-        count_same(same, sorted, count);
-    } else {
-        error_set(error, result, "no memory to compare %zu class names", count);
-    }
-    for (size_t i = 0; sorted != NULL && i < count; i++)
+    qsort(sorted, count, sizeof *sorted, compare);
+    count_same(same, sorted, count);
+    for (size_t i = 0; i < count; i++)
         free(sorted[i].text);
     free(sorted);
-    return result;
 }

@@ -2,7 +2,7 @@
  * and the Unicode form of accented letters make no difference.
  *
  *     struct same_names same;
- *     TRY(same_names_find(&same, names, count, error));
+ *     same_names_find(&same, names, count);
  *     if (same.count > 0) … names[same.first] and names[same.second] …
  */
 #ifndef MTIL_DATASETS_SAME_NAMES_H
@@ -17,6 +17,6 @@ struct same_names {
     size_t first, second; /* second: the first such name; first: the name that it repeats */
 };
 
-status same_names_find(struct same_names *same, const char *const *names, size_t count, struct error *error);
+void same_names_find(struct same_names *same, const char *const *names, size_t count);
 
 #endif

@@ -80,7 +80,11 @@ static status dispatch(int argc, char **argv, struct stop *stop, struct error *e
     TRY(command_find((const char *const *)argv, (size_t)argc, &command, &used, error));
     struct command_line line = {0};
     TRY(command_parse(command, argc - (int)used + 1, argv + used - 1, &line, error));
-    status result = line.help ? command_help(command, stdout, error) : run_command(command, &line, stop, error);
+    status result = OK;
+    if (line.help)
+        command_help(command, stdout);
+    else
+        result = run_command(command, &line, stop, error);
     command_line_free(&line);
     return result;
 }
@@ -90,7 +94,8 @@ static status print_help(int argc, char **argv, struct error *error)
     const struct command *command;
     size_t used;
     TRY(command_find((const char *const *)argv, (size_t)argc, &command, &used, error));
-    return command_help(command, stdout, error);
+    command_help(command, stdout);
+    return OK;
 }
 
 /* A file that got the descriptor of a closed standard stream would receive printed text. Opens them for reading

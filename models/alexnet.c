@@ -135,14 +135,14 @@ static status load_layer(struct alexnet *net, struct arena *arena, const struct 
     const float *weight, *bias;
     TRY(find(file, l->name, "weight", 4, (size_t[]){l->out, l->in, l->kernel, l->kernel}, &weight, error));
     TRY(find(file, l->name, "bias", 1, &l->out, &bias, error));
-    float *turned = xmalloc(array_size(n, sizeof *turned));
+    float *transposed = xmalloc(array_size(n, sizeof *transposed));
     for (size_t i = 0; i < n; i++) {
         size_t out = i / (window * l->in), k = i / l->in % window, in = i % l->in;
-        turned[i] = weight[(out * l->in + in) * window + k];
+        transposed[i] = weight[(out * l->in + in) * window + k];
     }
     struct convolution *c = &net->convolutions[index];
-    status result = upload(net, arena, turned, n * sizeof *turned, &c->weight, error);
-    free(turned);
+    status result = upload(net, arena, transposed, n * sizeof *transposed, &c->weight, error);
+    free(transposed);
     return result == OK ? upload(net, arena, bias, l->out * sizeof *bias, &c->bias, error) : result;
 }
 

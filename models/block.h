@@ -3,8 +3,8 @@
  *     x = x + attention(ln_1(x));   x = x + mlp(ln_2(x)) [+ hook]
  *
  *     struct block_saved saved;
- *     TRY(block_forward(&site, &block, hook, &x, &y, &saved, error));              // y [B, L, d]
- *     TRY(block_backward(&site, &block, hook, &saved, &dy, &dx, below, error));    // dx [B, L, d]
+ *     TRY(block_forward(&context, &block, hook, &x, &y, &saved, error));              // y [B, L, d]
+ *     TRY(block_backward(&context, &block, hook, &saved, &dy, &dx, below, error));    // dx [B, L, d]
  */
 #ifndef MTIL_MODELS_BLOCK_H
 #define MTIL_MODELS_BLOCK_H
@@ -17,7 +17,7 @@ enum { TOWERS = 2 };
 enum block_place { BESIDE_MLP, REPLACES_MLP };
 
 /* The context of a block's pass: everything that an adapter may depend on besides the values. */
-struct block_site {
+struct block_context {
     struct backend *backend;
     struct arena *arena; /* of the step; also holds the memory that the backward pass needs */
     enum tower tower;
@@ -26,9 +26,7 @@ struct block_site {
     const int32_t *router;          /* [B] device, −1: adapters off for that sample */
     const struct step_state *state; /* device */
     size_t first; /* number of the first sample in the whole batch, where GPUs share one; random numbers depend on it */
-    const float *noise;   /* [B, E] given noise instead of drawn; NULL: drawn */
-    float dropout;        /* of embeddings, attention and MLP, in training (struct dropout) */
-    const int32_t *owner; /* [B] given experts instead of a random partition; NULL: drawn */
+    float dropout; /* of embeddings, attention and MLP, in training (struct dropout) */
     const int32_t
         *rows; /* [B · rows_per_sample] device, rows of x [B · L]: the only ones whose output is wanted; NULL: all */
     size_t rows_per_sample;
@@ -48,11 +46,12 @@ struct block_hook {
     bool stream_alone; /* backward neither reads ln2_x nor adds to dln2, which then have no data */
     /* Called before the first block of a forward pass, with its input: takes memory that must outlast the hook's own block,
      * in evaluation, too. NULL: none. */
-    status (*begin)(void *state, const struct block_site *site, const struct tensor *x, struct error *error);
-    status (*forward)(void *state, const struct block_site *site, const struct tensor *x, const struct tensor *ln2_x,
-                      struct tensor *y, struct error *error);
-    status (*backward)(void *state, const struct block_site *site, const struct tensor *x, const struct tensor *ln2_x,
-                       const struct tensor *dy, struct tensor *dx, struct tensor *dln2, struct error *error);
+    status (*begin)(void *state, const struct block_context *context, const struct tensor *x, struct error *error);
+    status (*forward)(void *state, const struct block_context *context, const struct tensor *x,
+                      const struct tensor *ln2_x, struct tensor *y, struct error *error);
+    status (*backward)(void *state, const struct block_context *context, const struct tensor *x,
+                       const struct tensor *ln2_x, const struct tensor *dy, struct tensor *dx, struct tensor *dln2,
+                       struct error *error);
 };
 
 struct linear {
@@ -73,7 +72,7 @@ struct block {
     struct linear in_proj, out_proj, c_fc, c_proj;
 };
 
-/* What a forward pass keeps for the backward pass. R is L, or the site's rows_per_sample. */
+/* What a forward pass keeps for the backward pass. R is L, or the context's rows_per_sample. */
 struct block_saved {
     struct tensor x, qkv;          /* [B, L, d], [B, L, 3d] */
     struct tensor x_mid, attended; /* [B, R, d] */
@@ -96,29 +95,26 @@ status linear_backward_input(struct backend *backend, const struct linear *linea
 status linear_backward_weights(struct backend *backend, const struct linear *linear, struct matrix x, struct matrix dy,
                                struct error *error);
 
-bool block_is_trained(const struct block *block);
-
 /* Dropout of a tower (Dosovitskiy et al. 2021): after the positions are added, after the attention, and after each layer of an
  * MLP. Without dropout, or outside training, nothing happens and out stays as it is: see drops. */
 enum dropout_place { DROPOUT_EMBEDDING, DROPOUT_ATTENTION, DROPOUT_HIDDEN, DROPOUT_MLP };
-bool block_drops(const struct block_site *site);
-status block_drop(const struct block_site *site, enum dropout_place place, const struct tensor *x,
+status block_drop(const struct block_context *context, enum dropout_place place, const struct tensor *x,
                   const struct tensor *addend, const struct tensor *out, struct error *error);
 
 /* y = addend + c_proj(act(c_fc(x))), x the output of ln_2; addend NULL: none; before receives the hidden units before the
  * activation, unless it has no data. */
-status block_mlp(const struct block_site *site, const struct block *block, const struct tensor *x, struct matrix before,
-                 const struct tensor *addend, struct tensor *y, struct error *error);
+status block_mlp(const struct block_context *context, const struct block *block, const struct tensor *x,
+                 struct matrix before, const struct tensor *addend, struct tensor *y, struct error *error);
 
-/* x [B, L, d] → y [B, R, d]. With site->rows, everything after the attention is computed for those rows alone, as in the
+/* x [B, L, d] → y [B, R, d]. With context->rows, everything after the attention is computed for those rows alone, as in the
  * last block, where the features use one row per sample. Position 0 must be among them where a hook routes by it, and a
  * hook that is whole needs all rows. */
-status block_forward(const struct block_site *site, const struct block *block, const struct block_hook *hook,
+status block_forward(const struct block_context *context, const struct block *block, const struct block_hook *hook,
                      const struct tensor *x, struct tensor *y, struct block_saved *saved, struct error *error);
 
 /* dy [B, R, d] → dx [B, L, d], which may be dy itself where R = L; dy is overwritten. below: something below this block is
  * trained; otherwise dx is unspecified, and a frozen block's halves are skipped. */
-status block_backward(const struct block_site *site, const struct block *block, const struct block_hook *hook,
+status block_backward(const struct block_context *context, const struct block *block, const struct block_hook *hook,
                       const struct block_saved *saved, struct tensor *dy, struct tensor *dx, bool below,
                       struct error *error);
 

@@ -87,10 +87,8 @@ struct encoding {
     const int32_t *router;          /* device [B]; NULL: no hooks either */
     const struct step_state *state; /* device */
     size_t first;                   /* number of the first sample in the whole batch, where GPUs share one */
-    const float *noise;             /* device [blocks, B, noise_experts], NULL: drawn */
-    size_t noise_experts;
-    float dropout; /* of the tower, in training (block.h) */
-    bool whole;    /* compute every row of the last block, not only those that the features need */
+    float dropout;                  /* of the tower, in training (block.h) */
+    bool whole;                     /* compute every row of the last block, not only those that the features need */
 };
 
 enum { CLIP_BLOCKS_MOST = 64 }; /* a tower's; the largest published CLIP has 48 */
@@ -102,7 +100,7 @@ struct tower_pass {
     const int32_t *last_rows; /* of the last block's input: the rows that it computes; NULL: all */
     size_t last_positions;    /* rows per sample of the last block's output */
     const int32_t *pool_rows; /* of its output: the row per sample that becomes the features */
-    const int32_t *lengths;   /* of the samples, see struct block_site */
+    const int32_t *lengths;   /* of the samples, see struct block_context */
     struct tensor embedded;   /* image: before ln_pre */
     float *pre_statistics, *final_statistics;
     struct block_saved blocks[CLIP_BLOCKS_MOST];

@@ -35,22 +35,13 @@ void parameters_destroy(struct parameters *group)
     free(group);
 }
 
-static status grow(struct parameters *group, size_t segments, struct error *error)
+static void grow(struct parameters *group, size_t segments)
 {
-    struct parameter *list = realloc(group->list, array_size(group->count + 1, sizeof *list));
-    if (list == NULL)
-        return error_set(error, ERROR_MEMORY, "parameters: no memory for %zu tensors", group->count + 1);
-    group->list = list;
-    int32_t *flag = realloc(group->host_flag, array_size(group->segments + segments, sizeof *flag));
-    if (flag == NULL)
-        return error_set(error, ERROR_MEMORY, "parameters: no memory for %zu segments", group->segments + segments);
-    group->host_flag = flag;
-    uint32_t *writes = realloc(group->writes, array_size(group->segments + segments, sizeof *writes));
-    if (writes == NULL)
-        return error_set(error, ERROR_MEMORY, "parameters: no memory for %zu segments", group->segments + segments);
-    memset(writes + group->segments, 0, segments * sizeof *writes);
-    group->writes = writes;
-    return OK;
+    size_t grown = group->segments + segments;
+    group->list = xrealloc(group->list, array_size(group->count + 1, sizeof *group->list));
+    group->host_flag = xrealloc(group->host_flag, array_size(grown, sizeof *group->host_flag));
+    group->writes = xrealloc(group->writes, array_size(grown, sizeof *group->writes));
+    memset(group->writes + group->segments, 0, segments * sizeof *group->writes);
 }
 
 status parameters_add(struct parameters *group, const char *name, int rank, const size_t *shape, size_t segments,
@@ -64,7 +55,7 @@ status parameters_add(struct parameters *group, const char *name, int rank, cons
     if (size > SIZE_MAX / 4 || offset > SIZE_MAX / 4)
         return error_set(error, ERROR_MEMORY, "parameters: %s is larger than any memory", name);
     assert(size % segments == 0);
-    TRY(grow(group, segments, error));
+    grow(group, segments);
     struct parameter *p = &group->list[group->count];
     *p = (struct parameter){.name = xstrdup(name),
                             .rank = rank,

@@ -86,16 +86,6 @@ struct matrix matrix_columns(struct matrix matrix, size_t first, size_t count)
     return matrix;
 }
 
-struct tensor tensor_at(const struct tensor *tensor, size_t index)
-{
-    assert(tensor->rank > 1 && index < tensor->shape[0]);
-    struct tensor part = {.type = tensor->type, .rank = tensor->rank - 1, .name = tensor->name};
-    for (int i = 1; i < tensor->rank; i++)
-        part.shape[i - 1] = tensor->shape[i];
-    part.data = tensor->data == NULL ? NULL : (char *)tensor->data + index * tensor_bytes(&part);
-    return part;
-}
-
 size_t not_finite_at(const float *values, size_t n)
 {
     enum { CHUNK = 1024 };

@@ -52,9 +52,6 @@ struct matrix matrix_rows(void *data, size_t rows, size_t columns); /* f32, cont
 /* Columns [first, first + count) of a matrix, sharing its data. */
 struct matrix matrix_columns(struct matrix matrix, size_t first, size_t count);
 
-/* tensor[index] along the first axis, sharing its data. */
-struct tensor tensor_at(const struct tensor *tensor, size_t index);
-
 /* Index of the first of values [n], on the host, that is NaN or infinite; n: there is none. */
 size_t not_finite_at(const float *values, size_t n);
 

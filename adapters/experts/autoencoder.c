@@ -13,26 +13,19 @@ status autoencoder_create(struct autoencoder **result, struct backend *backend, 
     *coder = (struct autoencoder){.backend = backend, .width = width, .code = code};
     size_t index[4] = {0};
     parameters_create(&coder->parameters, backend);
-    status made = OK;
-    if (made == OK)
-        made =
-            parameters_add(coder->parameters, "encoder.0.weight", 2, (size_t[]){code, width}, 1, 0, &index[0], error);
-    if (made == OK)
-        made = parameters_add(coder->parameters, "encoder.0.bias", 1, &code, 1, 0, &index[1], error);
-    if (made == OK)
-        made =
-            parameters_add(coder->parameters, "decoder.0.weight", 2, (size_t[]){width, code}, 1, 0, &index[2], error);
-    if (made == OK)
-        made = parameters_add(coder->parameters, "decoder.0.bias", 1, &width, 1, 0, &index[3], error);
-    if (made == OK)
-        made = parameters_allocate(coder->parameters, arena, mode, error);
+    struct parameters *p = coder->parameters;
+    status made = parameters_add(p, "encoder.0.weight", 2, (size_t[]){code, width}, 1, 0, &index[0], error);
+    NEXT(made, parameters_add(p, "encoder.0.bias", 1, &code, 1, 0, &index[1], error));
+    NEXT(made, parameters_add(p, "decoder.0.weight", 2, (size_t[]){width, code}, 1, 0, &index[2], error));
+    NEXT(made, parameters_add(p, "decoder.0.bias", 1, &width, 1, 0, &index[3], error));
+    NEXT(made, parameters_allocate(p, arena, mode, error));
     if (made != OK) {
         autoencoder_destroy(coder);
         return made;
     }
     struct weight w[4];
     for (size_t i = 0; i < 4; i++)
-        w[i] = parameters_weight(coder->parameters, index[i]);
+        w[i] = parameters_weight(p, index[i]);
     coder->encoder = (struct linear){.weight = w[0], .bias = w[1], .out = code, .in = width, .exact = true};
     coder->decoder = (struct linear){.weight = w[2], .bias = w[3], .out = width, .in = code, .exact = true};
     *result = coder;

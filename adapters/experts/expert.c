@@ -3,9 +3,9 @@
 
 #include <math.h>
 
-uint64_t expert_numbers(const struct block_site *site)
+uint64_t expert_numbers(const struct block_context *context)
 {
-    return ((uint64_t)site->tower << 16 | site->block) << 40;
+    return ((uint64_t)context->tower << 16 | context->block) << 40;
 }
 
 double expert_deviation(const float *values, size_t n)
@@ -31,10 +31,10 @@ void expert_layer_use(struct expert_layer *layer, const struct parameters *group
         layer->parts[i] = parameters_weight(group, parts[i]);
 }
 
-static status take(struct tensor *tensor, const struct block_site *site, enum tensor_type type, const char *name,
+static status take(struct tensor *tensor, const struct block_context *context, enum tensor_type type, const char *name,
                    size_t rows, size_t columns, struct error *error)
 {
-    return tensor_take(tensor, site->arena, type, name, 2, (size_t[]){rows, columns}, error);
+    return tensor_take(tensor, context->arena, type, name, 2, (size_t[]){rows, columns}, error);
 }
 
 static const struct adapter_settings *settings_of(const struct expert_layer *layer)
@@ -47,13 +47,13 @@ static size_t rows_of(const struct expert_layer *layer)
     return layer->dispatch.samples * layer->dispatch.top_k * layer->length;
 }
 
-status expert_dispatch_take(struct dispatch *dispatch, const struct block_site *site, size_t samples, size_t experts,
-                            size_t top_k, struct error *error)
+status expert_dispatch_take(struct dispatch *dispatch, const struct block_context *context, size_t samples,
+                            size_t experts, size_t top_k, struct error *error)
 {
     struct tensor ids, gates, offsets;
-    TRY(take(&ids, site, TENSOR_I32, "dispatch", 4 * samples, top_k, error));
-    TRY(take(&gates, site, TENSOR_F32, "gates", samples, top_k, error));
-    TRY(take(&offsets, site, TENSOR_I32, "offsets", 1, experts + 1, error));
+    TRY(take(&ids, context, TENSOR_I32, "dispatch", 4 * samples, top_k, error));
+    TRY(take(&gates, context, TENSOR_F32, "gates", samples, top_k, error));
+    TRY(take(&offsets, context, TENSOR_I32, "offsets", 1, experts + 1, error));
     int32_t *id = ids.data;
     size_t choices = samples * top_k;
     *dispatch = (struct dispatch){.samples = samples,
@@ -68,27 +68,28 @@ status expert_dispatch_take(struct dispatch *dispatch, const struct block_site *
     return OK;
 }
 
-status expert_layer_take(struct expert_layer *layer, const struct block_site *site, size_t length, struct error *error)
+status expert_layer_take(struct expert_layer *layer, const struct block_context *context, size_t length,
+                         struct error *error)
 {
     layer->length = length;
-    return take(&layer->hidden, site, backend_operand_type(site->backend), "expert hidden units", rows_of(layer),
+    return take(&layer->hidden, context, backend_operand_type(context->backend), "expert hidden units", rows_of(layer),
                 layer->tower->hidden, error);
 }
 
 /* Experts in place of an MLP have the tower's dropout; it has no part in the activation's slope unless that is ReLU's. */
-static float dropout_of(const struct expert_layer *layer, const struct block_site *site)
+static float dropout_of(const struct expert_layer *layer, const struct block_context *context)
 {
-    if (!site->training)
+    if (!context->training)
         return 0;
-    return layer->tower->activation != ACTIVATION_RELU ? site->dropout : settings_of(layer)->dropout;
+    return layer->tower->activation != ACTIVATION_RELU ? context->dropout : settings_of(layer)->dropout;
 }
 
 /* positions: of an image or prompt; the hidden units of samples before this share of a batch come first. */
-static struct expert_stack_operands stack_of(const struct expert_layer *layer, const struct block_site *site,
+static struct expert_stack_operands stack_of(const struct expert_layer *layer, const struct block_context *context,
                                              size_t positions)
 {
     const struct weight *parts = layer->parts;
-    size_t before = site->first * layer->dispatch.top_k * positions;
+    size_t before = context->first * layer->dispatch.top_k * positions;
     return (struct expert_stack_operands){.dispatch = &layer->dispatch,
                                           .rows_per_sample = layer->length,
                                           .width = layer->tower->width,
@@ -100,56 +101,57 @@ static struct expert_stack_operands stack_of(const struct expert_layer *layer, c
                                           .first_bias = parts[1].value,
                                           .second = parts[2].value,
                                           .second_bias = parts[3].value,
-                                          .probability = dropout_of(layer, site),
+                                          .probability = dropout_of(layer, context),
                                           .base = layer->numbers + (uint64_t)before * layer->tower->hidden,
-                                          .state = site->state,
-                                          .arena = site->arena};
+                                          .state = context->state,
+                                          .arena = context->arena};
 }
 
-status expert_layer_forward(struct expert_layer *layer, const struct block_site *site, const struct tensor *x,
+status expert_layer_forward(struct expert_layer *layer, const struct block_context *context, const struct tensor *x,
                             struct tensor *y, struct error *error)
 {
-    return site->backend->ops->experts(site->backend,
-                                       &(struct experts){.stack = stack_of(layer, site, x->shape[1]),
-                                                         .training = site->training,
-                                                         .x_type = x->type,
-                                                         .x = x->data,
-                                                         .weights = layer->weights,
-                                                         .units = layer->hidden.data,
-                                                         .y = y->data},
-                                       error);
+    return context->backend->ops->experts(context->backend,
+                                          &(struct experts){.stack = stack_of(layer, context, x->shape[1]),
+                                                            .training = context->training,
+                                                            .x_type = x->type,
+                                                            .x = x->data,
+                                                            .weights = layer->weights,
+                                                            .units = layer->hidden.data,
+                                                            .y = y->data},
+                                          error);
 }
 
-status expert_layer_backward(struct expert_layer *layer, const struct block_site *site, const struct tensor *x,
+status expert_layer_backward(struct expert_layer *layer, const struct block_context *context, const struct tensor *x,
                              const struct tensor *dy, float *dgates, struct tensor *dhidden, struct error *error)
 {
     const struct weight *parts = layer->parts;
-    TRY(take(dhidden, site, layer->hidden.type, "gradient of the expert hidden units", rows_of(layer),
+    TRY(take(dhidden, context, layer->hidden.type, "gradient of the expert hidden units", rows_of(layer),
              layer->tower->hidden, error));
-    return site->backend->ops->experts_backward(site->backend,
-                                                &(struct experts_backward){.stack = stack_of(layer, site, x->shape[1]),
-                                                                           .constant = layer->constant,
-                                                                           .x_type = x->type,
-                                                                           .dy_type = dy->type,
-                                                                           .x = x->data,
-                                                                           .dy = dy->data,
-                                                                           .units = layer->hidden.data,
-                                                                           .dunits = dhidden->data,
-                                                                           .dgates = dgates,
-                                                                           .dfirst = parts[0].gradient,
-                                                                           .dfirst_bias = parts[1].gradient,
-                                                                           .dsecond = parts[2].gradient,
-                                                                           .dsecond_bias = parts[3].gradient,
-                                                                           .frozen = layer->frozen},
-                                                error);
+    return context->backend->ops->experts_backward(
+        context->backend,
+        &(struct experts_backward){.stack = stack_of(layer, context, x->shape[1]),
+                                   .constant = layer->constant,
+                                   .x_type = x->type,
+                                   .dy_type = dy->type,
+                                   .x = x->data,
+                                   .dy = dy->data,
+                                   .units = layer->hidden.data,
+                                   .dunits = dhidden->data,
+                                   .dgates = dgates,
+                                   .dfirst = parts[0].gradient,
+                                   .dfirst_bias = parts[1].gradient,
+                                   .dsecond = parts[2].gradient,
+                                   .dsecond_bias = parts[3].gradient,
+                                   .frozen = layer->frozen},
+        error);
 }
 
-status expert_layer_backward_input(const struct expert_layer *layer, const struct block_site *site,
+status expert_layer_backward_input(const struct expert_layer *layer, const struct block_context *context,
                                    const struct tensor *dhidden, struct tensor *dx, struct error *error)
 {
-    return site->backend->ops->experts_backward_input(
-        site->backend,
+    return context->backend->ops->experts_backward_input(
+        context->backend,
         &(struct experts_backward_input){
-            .stack = stack_of(layer, site, dx->shape[1]), .dunits = dhidden->data, .dx = dx->data},
+            .stack = stack_of(layer, context, dx->shape[1]), .dunits = dhidden->data, .dx = dx->data},
         error);
 }

@@ -25,19 +25,20 @@ struct expert_layer {
 void expert_layer_use(struct expert_layer *layer, const struct parameters *group, const struct expert_stack *stack);
 
 /* Take memory for a dispatch, which the router fills, and for the hidden units of a layer whose dispatch is filled. */
-status expert_dispatch_take(struct dispatch *dispatch, const struct block_site *site, size_t samples, size_t experts,
-                            size_t top_k, struct error *error);
-status expert_layer_take(struct expert_layer *layer, const struct block_site *site, size_t length, struct error *error);
+status expert_dispatch_take(struct dispatch *dispatch, const struct block_context *context, size_t samples,
+                            size_t experts, size_t top_k, struct error *error);
+status expert_layer_take(struct expert_layer *layer, const struct block_context *context, size_t length,
+                         struct error *error);
 
 /* y += Σ_k g_k ε_k(x); x and y [samples · length, d] */
-status expert_layer_forward(struct expert_layer *layer, const struct block_site *site, const struct tensor *x,
+status expert_layer_forward(struct expert_layer *layer, const struct block_context *context, const struct tensor *x,
                             struct tensor *y, struct error *error);
 
 /* Gradients of the weights, of the gates (dgates [samples, K], set unless they are constant) and of the hidden units. The
  * last are taken from the arena for expert_layer_backward_input, which does dx += … */
-status expert_layer_backward(struct expert_layer *layer, const struct block_site *site, const struct tensor *x,
+status expert_layer_backward(struct expert_layer *layer, const struct block_context *context, const struct tensor *x,
                              const struct tensor *dy, float *dgates, struct tensor *dhidden, struct error *error);
-status expert_layer_backward_input(const struct expert_layer *layer, const struct block_site *site,
+status expert_layer_backward_input(const struct expert_layer *layer, const struct block_context *context,
                                    const struct tensor *dhidden, struct tensor *dx, struct error *error);
 
 enum { ROUTER_ARRAYS = 6 }; /* that a router keeps for its backward pass */
@@ -67,15 +68,15 @@ struct expert_pass {
 size_t expert_decision_users(const struct adapter_tower *tower);
 
 /* Fills the routed layer's dispatch from x [B, L, d]. */
-status router_forward(struct expert_pass *pass, const struct block_site *site, const struct tensor *x,
+status router_forward(struct expert_pass *pass, const struct block_context *context, const struct tensor *x,
                       struct error *error);
 
 /* dgates [samples, K] is the gradient of the gates and is overwritten. dx += … unless it has no data. */
-status router_backward(struct expert_pass *pass, const struct block_site *site, float *dgates, const struct tensor *dx,
-                       struct error *error);
+status router_backward(struct expert_pass *pass, const struct block_context *context, float *dgates,
+                       const struct tensor *dx, struct error *error);
 
 /* The dispatch of a layer with one expert: every sample with a router goes to it, with gate 1. */
-status router_send_all(const struct expert_layer *layer, const struct block_site *site, const struct tensor *x,
+status router_send_all(const struct expert_layer *layer, const struct block_context *context, const struct tensor *x,
                        struct error *error);
 
 /* The hook that runs the pass in its block. */
@@ -87,6 +88,6 @@ double expert_deviation(const float *values, size_t n);
 void expert_add_noise(float *values, size_t n, double deviation, const struct rng *rng, uint64_t base);
 
 /* The first random number of a block. Each block has 2⁴⁰ numbers of its own, the upper half for its shared expert. */
-uint64_t expert_numbers(const struct block_site *site);
+uint64_t expert_numbers(const struct block_context *context);
 
 #endif

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/alloc.h"
 #include "core/text.h"
 
 enum { PROMPTS_MOST = 1 << 22, CODE_MOST = 1 << 16, BATCH_MOST = 1000000 };
@@ -16,16 +17,14 @@ static const char *const decisions[] = {"per_image", "per_batch"};
 
 /* --- Memory --- */
 
-status adapter_names_create(struct adapter_names *names, size_t count, struct error *error)
+void adapter_names_create(struct adapter_names *names, size_t count)
 {
-    *names = (struct adapter_names){.count = count, .items = calloc(count + 1, sizeof *names->items)};
-    return names->items != NULL ? OK : error_set(error, ERROR_MEMORY, "adapters: no memory for %zu names", count);
+    *names = (struct adapter_names){.count = count, .items = xcalloc(count + 1, sizeof *names->items)};
 }
 
-status adapter_card_create(struct adapter_card *card, size_t tasks, struct error *error)
+void adapter_card_create(struct adapter_card *card, size_t tasks)
 {
-    *card = (struct adapter_card){.task_count = tasks, .tasks = calloc(tasks + 1, sizeof *card->tasks)};
-    return card->tasks != NULL ? OK : error_set(error, ERROR_MEMORY, "adapters: no memory for %zu tasks", tasks);
+    *card = (struct adapter_card){.task_count = tasks, .tasks = xcalloc(tasks + 1, sizeof *card->tasks)};
 }
 
 void adapter_card_free(struct adapter_card *card)
@@ -58,7 +57,7 @@ static status read_names(struct adapter_names *names, const json_t *array, const
 {
     if (json_array_size(array) == 0)
         return refuse_task(at, expected, error);
-    TRY(adapter_names_create(names, json_array_size(array), error));
+    adapter_names_create(names, json_array_size(array));
     for (size_t i = 0; i < names->count; i++) {
         names->items[i] = json_string_value(json_array_get(array, i));
         if (names->items[i] == NULL || *names->items[i] == 0)
@@ -103,8 +102,8 @@ static status parse(struct adapter_card *card, const struct safetensors *file, c
     *value = NULL;
     if (text == NULL)
         return OK;
-    if (card->owner == NULL && (card->owner = json_object()) == NULL)
-        return error_set(error, ERROR_MEMORY, "%s: no memory for its metadata", safetensors_path(file));
+    if (card->owner == NULL)
+        card->owner = json_object();
     json_t *parsed = json_loads(text, JSON_REJECT_DUPLICATES, &reason);
     if (parsed == NULL || json_object_set_new(card->owner, key, parsed) != 0)
         return error_set(error, ERROR_FORMAT, "%s: metadata %s: expected JSON, found %.80s: %s", safetensors_path(file),
@@ -124,7 +123,7 @@ static status read_tasks(struct adapter_card *card, const struct safetensors *fi
         return error_set(error, ERROR_FORMAT, "%s: metadata tasks: expected a list of 1 to %d tasks, found %zu",
                          safetensors_path(file), ADAPTER_TASKS_MOST, count);
     void *owner = card->owner;
-    TRY(adapter_card_create(card, count, error));
+    adapter_card_create(card, count);
     card->owner = owner;
     for (size_t k = 0; k < count; k++)
         TRY(read_task(card, json_array_get(list, k), &(struct place){file, k}, error));

@@ -42,8 +42,8 @@ struct adapter_card {
 };
 
 /* Memory for tasks without a name, class or template; adapter_card_free also after a failure. */
-status adapter_card_create(struct adapter_card *card, size_t tasks, struct error *error);
-status adapter_names_create(struct adapter_names *names, size_t count, struct error *error); /* all NULL */
+void adapter_card_create(struct adapter_card *card, size_t tasks);
+void adapter_names_create(struct adapter_names *names, size_t count); /* all NULL */
 void adapter_card_free(struct adapter_card *card);
 
 /* A malformed value is an error that names the file and the key. */

@@ -220,9 +220,8 @@ static status write_all(const struct adapters *adapters, const struct adapter_ex
         tensors[count + i] = extra->tensors[i];
     struct text blocks = {0};
     block_choice_write(&adapters->settings.place.blocks, &blocks);
-    status result = blocks.failed ? error_set(error, ERROR_MEMORY, "%s: no memory for its metadata", path)
-                                  : write_with_metadata(adapters, extra, path, tensors, count + extra->tensor_count,
-                                                        blocks.data, error);
+    status result =
+        write_with_metadata(adapters, extra, path, tensors, count + extra->tensor_count, blocks.data, error);
     text_free(&blocks);
     return result;
 }

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/alloc.h"
 #include "core/array.h"
 
 enum { CODER_TENSORS = 4 };
@@ -27,22 +28,16 @@ static struct selector_tensor_name name_of(size_t coder, size_t parameter)
 
 /* --- Writing --- */
 
-status selector_tensors_add(struct selector_tensors *tensors, const char *name, int rank, const size_t *shape,
-                            float **values, struct error *error)
+float *selector_tensors_add(struct selector_tensors *tensors, const char *name, int rank, const size_t *shape)
 {
     struct safetensor tensor = {.type = SAFETENSOR_F32, .rank = rank};
     memcpy(tensor.shape, shape, (size_t)rank * sizeof *shape);
     GROW(tensors->list, tensors->count);
-    *values = malloc(array_size(safetensor_elements(&tensor) + 1, sizeof **values));
-    tensor.data = *values;
-    tensor.name = strdup(name);
-    if (*values == NULL || tensor.name == NULL) {
-        free(*values);
-        free((char *)(uintptr_t)tensor.name);
-        return error_set(error, ERROR_MEMORY, "selector: no memory to save %s", name);
-    }
+    float *values = xmalloc(array_size(safetensor_elements(&tensor) + 1, sizeof *values));
+    tensor.data = values;
+    tensor.name = xstrdup(name);
     tensors->list[tensors->count++] = tensor;
-    return OK;
+    return values;
 }
 
 static status add_coder(struct selector_tensors *tensors, size_t k, const struct autoencoder *coder,
@@ -50,8 +45,7 @@ static status add_coder(struct selector_tensors *tensors, size_t k, const struct
 {
     for (size_t i = 0; i < CODER_TENSORS; i++) {
         const struct parameter *p = &coder->parameters->list[i];
-        float *values;
-        TRY(selector_tensors_add(tensors, name_of(k, i).text, p->rank, p->shape, &values, error));
+        float *values = selector_tensors_add(tensors, name_of(k, i).text, p->rank, p->shape);
         TRY(parameters_download(coder->parameters, p, values, error));
     }
     return OK;
@@ -65,13 +59,9 @@ status selector_tensors_add_coders(struct selector_tensors *tensors, struct auto
     return OK;
 }
 
-status selector_tensors_add_thresholds(struct selector_tensors *tensors, const float *thresholds, size_t count,
-                                       struct error *error)
+void selector_tensors_add_thresholds(struct selector_tensors *tensors, const float *thresholds, size_t count)
 {
-    float *values;
-    TRY(selector_tensors_add(tensors, thresholds_name, 1, &count, &values, error));
-    memcpy(values, thresholds, count * sizeof *thresholds);
-    return OK;
+    memcpy(selector_tensors_add(tensors, thresholds_name, 1, &count), thresholds, count * sizeof *thresholds);
 }
 
 void selector_tensors_free(struct selector_tensors *tensors)

@@ -3,7 +3,7 @@
  * every selector has selector.thresholds [trained tasks], which may be infinite. adapters/README.md lists the others.
  *
  *     struct selector_tensors tensors = {0};
- *     TRY(selector_tensors_add_thresholds(&tensors, thresholds, trained, error));
+ *     selector_tensors_add_thresholds(&tensors, thresholds, trained);
  *     TRY(selector_tensors_add_coders(&tensors, coders, trained, error));   // … tensors.list to the writer …
  *     selector_tensors_free(&tensors);
  *
@@ -21,13 +21,11 @@ struct selector_tensors {
     struct safetensor *list; /* with names and values of their own */
 };
 
-/* A tensor whose *values [product of shape] the caller fills in. */
-status selector_tensors_add(struct selector_tensors *tensors, const char *name, int rank, const size_t *shape,
-                            float **values, struct error *error);
+/* Returns the tensor's values [product of shape], which the caller fills in. */
+float *selector_tensors_add(struct selector_tensors *tensors, const char *name, int rank, const size_t *shape);
 status selector_tensors_add_coders(struct selector_tensors *tensors, struct autoencoder *const *coders, size_t count,
                                    struct error *error);
-status selector_tensors_add_thresholds(struct selector_tensors *tensors, const float *thresholds, size_t count,
-                                       struct error *error);
+void selector_tensors_add_thresholds(struct selector_tensors *tensors, const float *thresholds, size_t count);
 void selector_tensors_free(struct selector_tensors *tensors); /* also after a failure */
 
 /* A tensor of this shape with finite values, which are borrowed from the file. */

@@ -24,72 +24,73 @@ static status check(const struct adapter_settings *s, struct error *error)
 
 /* Where only some rows of a block are wanted, all tokens are cut into groups, and then tokens that are not wanted are left
  * out. */
-static status choose_among_all(struct expert_pass *pass, const struct block_site *site, int32_t *owner,
+static status choose_among_all(struct expert_pass *pass, const struct block_context *context, int32_t *owner,
                                struct error *error)
 {
     const struct expert_bank *bank = &pass->tower->banks[pass->bank];
-    size_t rows = pass->routed.dispatch.samples, batch = rows / site->rows_per_sample, all = batch * site->positions;
-    struct backend *backend = site->backend;
-    struct arena_mark mark = arena_mark(site->arena);
+    size_t rows = pass->routed.dispatch.samples, batch = rows / context->rows_per_sample,
+           all = batch * context->positions;
+    struct backend *backend = context->backend;
+    struct arena_mark mark = arena_mark(context->arena);
     struct dispatch whole;
     struct tensor routers;
-    TRY(tensor_take(&routers, site->arena, TENSOR_I32, "routers of the tokens", 1, &all, error));
+    TRY(tensor_take(&routers, context->arena, TENSOR_I32, "routers of the tokens", 1, &all, error));
     TRY(backend->ops->spread_positions(backend,
                                        &(struct spread_positions){.batch = batch,
-                                                                  .positions = site->positions,
-                                                                  .lengths = site->lengths,
-                                                                  .value = site->router,
+                                                                  .positions = context->positions,
+                                                                  .lengths = context->lengths,
+                                                                  .value = context->router,
                                                                   .out = routers.data},
                                        error));
-    TRY(expert_dispatch_take(&whole, site, all, pass->routed.dispatch.experts, 1, error));
-    TRY(backend->ops->partition(backend,
-                                &(struct partition){.router = routers.data,
-                                                    .base = expert_numbers(site) + site->first * site->positions,
-                                                    .state = site->state,
-                                                    .dispatch = &whole,
-                                                    .counts = bank->counts,
-                                                    .used = bank->used,
-                                                    .add_used = router_adds_used(pass),
-                                                    .frozen = bank->frozen},
-                                error));
+    TRY(expert_dispatch_take(&whole, context, all, pass->routed.dispatch.experts, 1, error));
+    TRY(backend->ops->partition(
+        backend,
+        &(struct partition){.router = routers.data,
+                            .base = expert_numbers(context) + context->first * context->positions,
+                            .state = context->state,
+                            .dispatch = &whole,
+                            .counts = bank->counts,
+                            .used = bank->used,
+                            .add_used = router_adds_used(pass),
+                            .frozen = bank->frozen},
+        error));
     /* integers, moved as floats of the same width */
     TRY(backend->ops->gather_rows(backend,
                                   &(struct gather_rows){.x = matrix_rows(whole.chosen, all, 1),
                                                         .out = matrix_rows(owner, rows, 1),
-                                                        .rows = site->rows},
+                                                        .rows = context->rows},
                                   error));
-    arena_release(site->arena, mark);
+    arena_release(context->arena, mark);
     return OK;
 }
 
-static status forward(struct expert_pass *pass, const struct block_site *site, size_t before, struct error *error)
+static status forward(struct expert_pass *pass, const struct block_context *context, size_t before, struct error *error)
 {
     const struct expert_bank *bank = &pass->tower->banks[pass->bank];
     struct partition partition = {.router = pass->router,
-                                  .owner = site->owner,
-                                  .base = expert_numbers(site) + before,
-                                  .state = site->state,
+                                  .base = expert_numbers(context) + before,
+                                  .state = context->state,
                                   .dispatch = &pass->routed.dispatch,
                                   .counts = bank->counts,
                                   .used = bank->used,
                                   .add_used = router_adds_used(pass),
                                   .frozen = bank->frozen};
-    if (pass->routed.tokens && site->rows != NULL) {
+    if (pass->routed.tokens && context->rows != NULL) {
         struct tensor owner;
-        TRY(tensor_take(&owner, site->arena, TENSOR_I32, "experts of the rows", 1, &pass->routed.dispatch.samples,
+        TRY(tensor_take(&owner, context->arena, TENSOR_I32, "experts of the rows", 1, &pass->routed.dispatch.samples,
                         error));
-        TRY(choose_among_all(pass, site, owner.data, error));
+        TRY(choose_among_all(pass, context, owner.data, error));
         partition.owner = owner.data;
         partition.counts = partition.used = NULL;
     }
-    return site->backend->ops->partition(site->backend, &partition, error);
+    return context->backend->ops->partition(context->backend, &partition, error);
 }
 
-static status backward(struct expert_pass *pass, const struct block_site *site, float *dgates, float *dx,
+static status backward(struct expert_pass *pass, const struct block_context *context, float *dgates, float *dx,
                        struct error *error)
 {
     (void)pass;
-    (void)site;
+    (void)context;
     (void)dgates;
     (void)dx;
     (void)error;

@@ -20,10 +20,10 @@ const char *balance_kind_name(enum balance_kind kind)
     return names[kind];
 }
 
-bool router_is_balanced(const struct expert_pass *pass, const struct block_site *site)
+bool router_is_balanced(const struct expert_pass *pass, const struct block_context *context)
 {
     const struct adapters *adapters = pass->tower->adapters;
-    return site->training && adapters->settings.balance != BALANCE_NONE && adapters->loss != NULL;
+    return context->training && adapters->settings.balance != BALANCE_NONE && adapters->loss != NULL;
 }
 
 float router_balance_share(const struct expert_pass *pass)
@@ -37,112 +37,112 @@ bool router_adds_used(const struct expert_pass *pass)
     return pass->index > 0 && pass[-1].bank == pass->bank;
 }
 
-status router_take(struct expert_pass *pass, const struct block_site *site, size_t array, const char *name, size_t rows,
-                   size_t columns, struct error *error)
+status router_take(struct expert_pass *pass, const struct block_context *context, size_t array, const char *name,
+                   size_t rows, size_t columns, struct error *error)
 {
     struct tensor memory;
-    TRY(tensor_take(&memory, site->arena, TENSOR_F32, name, 2, (size_t[]){rows, columns}, error));
+    TRY(tensor_take(&memory, context->arena, TENSOR_F32, name, 2, (size_t[]){rows, columns}, error));
     pass->kept[array] = memory.data;
     return OK;
 }
 
 /* Positions past the end of their sample get no router. */
-static status look_at_tokens(struct expert_pass *pass, const struct block_site *site, const struct tensor *x,
+static status look_at_tokens(struct expert_pass *pass, const struct block_context *context, const struct tensor *x,
                              struct error *error)
 {
     struct tensor routers;
     size_t tokens = x->shape[0] * x->shape[1];
-    TRY(tensor_take(&routers, site->arena, TENSOR_I32, "routers of the tokens", 1, &tokens, error));
+    TRY(tensor_take(&routers, context->arena, TENSOR_I32, "routers of the tokens", 1, &tokens, error));
     pass->gate = *x;
     pass->gate.shape[0] = tokens;
     pass->gate.shape[1] = 1;
     pass->gate.shape[2] = pass->tower->width;
     pass->router = routers.data;
-    return site->backend->ops->spread_positions(site->backend,
-                                                &(struct spread_positions){.batch = x->shape[0],
-                                                                           .positions = x->shape[1],
-                                                                           .lengths = site->lengths,
-                                                                           .value = site->router,
-                                                                           .out = routers.data},
-                                                error);
+    return context->backend->ops->spread_positions(context->backend,
+                                                   &(struct spread_positions){.batch = x->shape[0],
+                                                                              .positions = x->shape[1],
+                                                                              .lengths = context->lengths,
+                                                                              .value = context->router,
+                                                                              .out = routers.data},
+                                                   error);
 }
 
 /* The router's input: the first position of each sample, the mean over its positions, or every position. */
-static status look_at(struct expert_pass *pass, const struct block_site *site, const struct tensor *x,
+static status look_at(struct expert_pass *pass, const struct block_context *context, const struct tensor *x,
                       struct error *error)
 {
     if (pass->routed.tokens)
-        return look_at_tokens(pass, site, x, error);
+        return look_at_tokens(pass, context, x, error);
     pass->gate = *x;
-    pass->router = site->router;
+    pass->router = context->router;
     if (pass->tower->adapters->settings.gate_input != GATE_MEAN)
         return OK;
-    TRY(tensor_take(&pass->gate, site->arena, TENSOR_F32, "means that decide", 3,
+    TRY(tensor_take(&pass->gate, context->arena, TENSOR_F32, "means that decide", 3,
                     (size_t[]){x->shape[0], 1, pass->tower->width}, error));
-    return site->backend->ops->mean_positions(site->backend,
-                                              &(struct mean_positions){.batch = x->shape[0],
-                                                                       .positions = x->shape[1],
-                                                                       .width = pass->tower->width,
-                                                                       .lengths = site->lengths,
-                                                                       .x = x->data,
-                                                                       .out = pass->gate.data},
-                                              error);
+    return context->backend->ops->mean_positions(context->backend,
+                                                 &(struct mean_positions){.batch = x->shape[0],
+                                                                          .positions = x->shape[1],
+                                                                          .width = pass->tower->width,
+                                                                          .lengths = context->lengths,
+                                                                          .x = x->data,
+                                                                          .out = pass->gate.data},
+                                                 error);
 }
 
-status router_forward(struct expert_pass *pass, const struct block_site *site, const struct tensor *x,
+status router_forward(struct expert_pass *pass, const struct block_context *context, const struct tensor *x,
                       struct error *error)
 {
-    TRY(look_at(pass, site, x, error));
-    size_t before = site->first * (pass->routed.tokens ? x->shape[1] : 1);
-    return router_kind_of(&pass->tower->adapters->settings)->forward(pass, site, before, error);
+    TRY(look_at(pass, context, x, error));
+    size_t before = context->first * (pass->routed.tokens ? x->shape[1] : 1);
+    return router_kind_of(&pass->tower->adapters->settings)->forward(pass, context, before, error);
 }
 
-static status mean_backward(struct expert_pass *pass, const struct block_site *site, float *dgates,
+static status mean_backward(struct expert_pass *pass, const struct block_context *context, float *dgates,
                             const struct tensor *dx, struct error *error)
 {
-    struct backend *backend = site->backend;
-    struct arena_mark mark = arena_mark(site->arena);
+    struct backend *backend = context->backend;
+    struct arena_mark mark = arena_mark(context->arena);
     struct tensor dgate;
-    TRY(tensor_take(&dgate, site->arena, TENSOR_F32, "gradient of the means", 3, pass->gate.shape, error));
+    TRY(tensor_take(&dgate, context->arena, TENSOR_F32, "gradient of the means", 3, pass->gate.shape, error));
     TRY(backend->ops->zero(backend, dgate.data, tensor_bytes(&dgate), error));
-    TRY(router_kind_of(&pass->tower->adapters->settings)->backward(pass, site, dgates, dgate.data, error));
+    TRY(router_kind_of(&pass->tower->adapters->settings)->backward(pass, context, dgates, dgate.data, error));
     TRY(backend->ops->mean_positions_backward(backend,
                                               &(struct mean_positions_backward){.batch = dx->shape[0],
                                                                                 .positions = dx->shape[1],
                                                                                 .width = pass->tower->width,
-                                                                                .lengths = site->lengths,
+                                                                                .lengths = context->lengths,
                                                                                 .dout = dgate.data,
                                                                                 .dx = dx->data},
                                               error));
-    arena_release(site->arena, mark);
+    arena_release(context->arena, mark);
     return OK;
 }
 
-status router_backward(struct expert_pass *pass, const struct block_site *site, float *dgates, const struct tensor *dx,
-                       struct error *error)
+status router_backward(struct expert_pass *pass, const struct block_context *context, float *dgates,
+                       const struct tensor *dx, struct error *error)
 {
     const struct adapter_settings *s = &pass->tower->adapters->settings;
     if (s->gate_input == GATE_MEAN && dx->data != NULL)
-        return mean_backward(pass, site, dgates, dx, error);
-    return router_kind_of(s)->backward(pass, site, dgates, dx->data, error);
+        return mean_backward(pass, context, dgates, dx, error);
+    return router_kind_of(s)->backward(pass, context, dgates, dx->data, error);
 }
 
 /* Sends every sample to the only expert. */
-status router_send_all(const struct expert_layer *layer, const struct block_site *site, const struct tensor *x,
+status router_send_all(const struct expert_layer *layer, const struct block_context *context, const struct tensor *x,
                        struct error *error)
 {
     const struct adapter_tower *tower = layer->tower;
     struct dispatch dispatch = layer->dispatch;
-    return site->backend->ops->route(site->backend,
-                                     &(struct route){.batch = x->shape[0],
-                                                     .positions = x->shape[1],
-                                                     .width = tower->width,
-                                                     .experts = 1,
-                                                     .top_k = 1,
-                                                     .routers = tower->adapters->settings.tasks,
-                                                     .x = x->data,
-                                                     .routers_value = tower->no_preference,
-                                                     .router = site->router,
-                                                     .dispatch = &dispatch},
-                                     error);
+    return context->backend->ops->route(context->backend,
+                                        &(struct route){.batch = x->shape[0],
+                                                        .positions = x->shape[1],
+                                                        .width = tower->width,
+                                                        .experts = 1,
+                                                        .top_k = 1,
+                                                        .routers = tower->adapters->settings.tasks,
+                                                        .x = x->data,
+                                                        .routers_value = tower->no_preference,
+                                                        .router = context->router,
+                                                        .dispatch = &dispatch},
+                                        error);
 }

@@ -22,9 +22,10 @@ struct router_kind {
     status (*start)(struct adapter_tower *tower, size_t bank, uint64_t seed, struct error *error);
     /* Fills the dispatch of pass->routed from the router's input rows and adds the balance loss. before: samples of the
      * batch that precede this share, by which random numbers are counted. */
-    status (*forward)(struct expert_pass *pass, const struct block_site *site, size_t before, struct error *error);
+    status (*forward)(struct expert_pass *pass, const struct block_context *context, size_t before,
+                      struct error *error);
     /* dgates [samples, K] may be overwritten. dx += the gradient of the router's input rows; NULL: not wanted. */
-    status (*backward)(struct expert_pass *pass, const struct block_site *site, float *dgates, float *dx,
+    status (*backward)(struct expert_pass *pass, const struct block_context *context, float *dgates, float *dx,
                        struct error *error);
 };
 
@@ -43,10 +44,10 @@ const char *balance_kind_name(enum balance_kind kind); /* "cv" */
 
 /* For routers: whether this pass adds a balance loss; its share, times the number of blocks that use the decision;
  * whether an earlier block has the same experts; and memory for an array of the pass. */
-bool router_is_balanced(const struct expert_pass *pass, const struct block_site *site);
+bool router_is_balanced(const struct expert_pass *pass, const struct block_context *context);
 float router_balance_share(const struct expert_pass *pass);
 bool router_adds_used(const struct expert_pass *pass);
-status router_take(struct expert_pass *pass, const struct block_site *site, size_t array, const char *name, size_t rows,
-                   size_t columns, struct error *error);
+status router_take(struct expert_pass *pass, const struct block_context *context, size_t array, const char *name,
+                   size_t rows, size_t columns, struct error *error);
 
 #endif

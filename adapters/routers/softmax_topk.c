@@ -28,22 +28,22 @@ static status start(struct adapter_tower *tower, size_t index, uint64_t seed, st
 }
 
 /* C · K · T / E choices, rounded up; 0: no limit. */
-static size_t limit_of(const struct expert_pass *pass, const struct block_site *site)
+static size_t limit_of(const struct expert_pass *pass, const struct block_context *context)
 {
     const struct adapter_settings *s = &pass->tower->adapters->settings;
     double fair = (double)(pass->routed.dispatch.samples * s->top_k) / (double)s->experts;
-    return site->training ? (size_t)ceil(s->capacity * fair * (1 - 1e-12)) : 0; /* 1.1 · 10 is 11 */
+    return context->training ? (size_t)ceil(s->capacity * fair * (1 - 1e-12)) : 0; /* 1.1 · 10 is 11 */
 }
 
-static status number_first_positions(const struct expert_pass *pass, const struct block_site *site,
+static status number_first_positions(const struct expert_pass *pass, const struct block_context *context,
                                      const int32_t **rows, struct error *error)
 {
     struct tensor numbers;
     size_t samples = pass->routed.dispatch.samples;
-    TRY(tensor_take(&numbers, site->arena, TENSOR_I32, "rows that decide", 1, &samples, error));
+    TRY(tensor_take(&numbers, context->arena, TENSOR_I32, "rows that decide", 1, &samples, error));
     *rows = numbers.data;
-    return site->backend->ops->arange(
-        site->backend, &(struct arange){.count = samples, .step = (int32_t)pass->gate.shape[1], .out = numbers.data},
+    return context->backend->ops->arange(
+        context->backend, &(struct arange){.count = samples, .step = (int32_t)pass->gate.shape[1], .out = numbers.data},
         error);
 }
 
@@ -53,7 +53,7 @@ static struct matrix positions_of(const struct expert_pass *pass, const void *va
 }
 
 /* x [samples, d], without a copy where samples have one position each. */
-static status first_positions(struct expert_pass *pass, const struct block_site *site, const float **x,
+static status first_positions(struct expert_pass *pass, const struct block_context *context, const float **x,
                               struct error *error)
 {
     size_t samples = pass->routed.dispatch.samples, width = pass->tower->width;
@@ -61,43 +61,43 @@ static status first_positions(struct expert_pass *pass, const struct block_site 
     *x = pass->gate.data;
     if (pass->gate.shape[1] == 1)
         return OK;
-    TRY(router_take(pass, site, FIRST_POSITIONS, "first positions", samples, width, error));
+    TRY(router_take(pass, context, FIRST_POSITIONS, "first positions", samples, width, error));
     *x = pass->kept[FIRST_POSITIONS];
-    TRY(number_first_positions(pass, site, &rows, error));
-    return site->backend->ops->gather_rows(
-        site->backend,
+    TRY(number_first_positions(pass, context, &rows, error));
+    return context->backend->ops->gather_rows(
+        context->backend,
         &(struct gather_rows){.x = positions_of(pass, pass->gate.data),
                               .out = matrix_rows(pass->kept[FIRST_POSITIONS], samples, width),
                               .rows = rows},
         error);
 }
 
-static status take_kept(struct expert_pass *pass, const struct block_site *site, struct error *error)
+static status take_kept(struct expert_pass *pass, const struct block_context *context, struct error *error)
 {
     const struct adapter_settings *s = &pass->tower->adapters->settings;
     size_t samples = pass->routed.dispatch.samples;
     pass->kept[BALANCE_SLOPES] = NULL;
     pass->kept[WEIGHTS] = pass->decision.weights; /* a shared decision outlives the pass */
-    TRY(router_take(pass, site, PROBABILITIES, "probabilities of experts", samples, s->experts, error));
+    TRY(router_take(pass, context, PROBABILITIES, "probabilities of experts", samples, s->experts, error));
     if (s->aligned_output != ALIGN_NONE && pass->kept[WEIGHTS] == NULL)
-        TRY(router_take(pass, site, WEIGHTS, "weights of aligned outputs", samples, s->top_k, error));
-    if (router_is_balanced(pass, site))
-        TRY(router_take(pass, site, BALANCE_SLOPES, "gradient of the balance loss", samples, s->experts, error));
+        TRY(router_take(pass, context, WEIGHTS, "weights of aligned outputs", samples, s->top_k, error));
+    if (router_is_balanced(pass, context))
+        TRY(router_take(pass, context, BALANCE_SLOPES, "gradient of the balance loss", samples, s->experts, error));
     pass->routed.weights = pass->kept[WEIGHTS];
     return OK;
 }
 
-static status forward(struct expert_pass *pass, const struct block_site *site, size_t before, struct error *error)
+static status forward(struct expert_pass *pass, const struct block_context *context, size_t before, struct error *error)
 {
     const struct adapter_tower *tower = pass->tower;
     const struct adapters *adapters = tower->adapters;
     const struct adapter_settings *s = &adapters->settings;
     const struct expert_bank *bank = &tower->banks[pass->bank];
     const float *x;
-    TRY(take_kept(pass, site, error));
-    TRY(first_positions(pass, site, &x, error));
-    TRY(site->backend->ops->route_softmax(
-        site->backend,
+    TRY(take_kept(pass, context, error));
+    TRY(first_positions(pass, context, &x, error));
+    TRY(context->backend->ops->route_softmax(
+        context->backend,
         &(struct route_softmax){.samples = pass->routed.dispatch.samples,
                                 .width = tower->width,
                                 .experts = s->experts,
@@ -106,12 +106,11 @@ static status forward(struct expert_pass *pass, const struct block_site *site, s
                                 .x = x,
                                 .routers_value = parameters_weight(tower->parameters, bank->routers).value,
                                 .router = pass->router,
-                                .training = site->training,
+                                .training = context->training,
                                 .noise_deviation = s->router_noise,
-                                .noise = site->noise,
-                                .noise_base = expert_numbers(site) + before * s->experts,
-                                .state = site->state,
-                                .limit = limit_of(pass, site),
+                                .noise_base = expert_numbers(context) + before * s->experts,
+                                .state = context->state,
+                                .limit = limit_of(pass, context),
                                 .dispatch = &pass->routed.dispatch,
                                 .probabilities = pass->kept[PROBABILITIES],
                                 .aligned = s->aligned_output,
@@ -123,8 +122,8 @@ static status forward(struct expert_pass *pass, const struct block_site *site, s
         error));
     if (pass->kept[BALANCE_SLOPES] == NULL)
         return OK;
-    return site->backend->ops->balance_softmax(
-        site->backend,
+    return context->backend->ops->balance_softmax(
+        context->backend,
         &(struct balance_softmax){.kind = s->balance == BALANCE_LOSS_RMOE ? BALANCE_RMOE : BALANCE_WIDENET,
                                   .dispatch = &pass->routed.dispatch,
                                   .probabilities = pass->kept[PROBABILITIES],
@@ -136,14 +135,14 @@ static status forward(struct expert_pass *pass, const struct block_site *site, s
         error);
 }
 
-static status run_backward(struct expert_pass *pass, const struct block_site *site, const float *x, const float *dgates,
-                           float *dx, struct error *error)
+static status run_backward(struct expert_pass *pass, const struct block_context *context, const float *x,
+                           const float *dgates, float *dx, struct error *error)
 {
     const struct adapter_tower *tower = pass->tower;
     const struct adapter_settings *s = &tower->adapters->settings;
     struct weight routers = parameters_weight(tower->parameters, tower->banks[pass->bank].routers);
-    return site->backend->ops->route_softmax_backward(
-        site->backend,
+    return context->backend->ops->route_softmax_backward(
+        context->backend,
         &(struct route_softmax_backward){.samples = pass->routed.dispatch.samples,
                                          .width = tower->width,
                                          .experts = s->experts,
@@ -161,21 +160,21 @@ static status run_backward(struct expert_pass *pass, const struct block_site *si
         error);
 }
 
-static status backward(struct expert_pass *pass, const struct block_site *site, float *dgates, float *dx,
+static status backward(struct expert_pass *pass, const struct block_context *context, float *dgates, float *dx,
                        struct error *error)
 {
-    struct backend *backend = site->backend;
+    struct backend *backend = context->backend;
     struct tensor first;
     const int32_t *rows;
     const size_t shape[] = {pass->routed.dispatch.samples, pass->tower->width};
     if (pass->gate.shape[1] == 1)
-        return run_backward(pass, site, pass->gate.data, dgates, dx, error);
+        return run_backward(pass, context, pass->gate.data, dgates, dx, error);
     if (dx == NULL)
-        return run_backward(pass, site, pass->kept[FIRST_POSITIONS], dgates, NULL, error);
-    TRY(tensor_take(&first, site->arena, TENSOR_F32, "gradient of the first positions", 2, shape, error));
+        return run_backward(pass, context, pass->kept[FIRST_POSITIONS], dgates, NULL, error);
+    TRY(tensor_take(&first, context->arena, TENSOR_F32, "gradient of the first positions", 2, shape, error));
     TRY(backend->ops->zero(backend, first.data, tensor_bytes(&first), error));
-    TRY(run_backward(pass, site, pass->kept[FIRST_POSITIONS], dgates, first.data, error));
-    TRY(number_first_positions(pass, site, &rows, error));
+    TRY(run_backward(pass, context, pass->kept[FIRST_POSITIONS], dgates, first.data, error));
+    TRY(number_first_positions(pass, context, &rows, error));
     return backend->ops->scatter_rows(
         backend, &(struct scatter_rows){.x = matrix_of(&first), .out = positions_of(pass, dx), .rows = rows}, error);
 }

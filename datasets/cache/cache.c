@@ -68,7 +68,7 @@ status cache_create(struct cache **result, const struct cache_settings *settings
     cache->disk =
         (struct cache_disk){.limit = settings->disk_limit, .threads = settings->threads, .log = settings->log};
     if (settings->kind == CACHE_DISK)
-        cache->disk.folder = settings->folder != NULL ? strdup(settings->folder) : cache_folder_default();
+        cache->disk.folder = settings->folder != NULL ? xstrdup(settings->folder) : cache_folder_default();
     if (settings->kind == CACHE_DISK && cache->disk.folder == NULL) {
         free(cache);
         return error_set(error, ERROR_ARGUMENT, "cache: neither XDG_CACHE_HOME nor HOME is set; set cache_folder");
@@ -179,24 +179,17 @@ static void destroy_part(struct cache_part *part)
     free(part);
 }
 
-static status add_part(struct cache *cache, const struct cache_key *key, struct cache_part **added, struct error *error)
+static struct cache_part *add_part(struct cache *cache, const struct cache_key *key)
 {
     size_t count = dataset_size(key->dataset, key->split);
-    struct cache_part *part = calloc(1, sizeof *part);
-    bool in_memory = cache->kind == CACHE_MEMORY;
-    if (part != NULL)
-        *part = (struct cache_part){.cache = cache,
-                                    .of = *key,
-                                    .count = count,
-                                    .kept = in_memory ? calloc(count + 1, sizeof *part->kept) : NULL,
-                                    .next = cache->parts};
-    if (part == NULL || (in_memory && part->kept == NULL)) {
-        free(part);
-        return error_set(error, ERROR_MEMORY, "no memory for a cache of %zu images", count);
-    }
+    struct cache_part *part = xcalloc(1, sizeof *part);
+    *part = (struct cache_part){.cache = cache,
+                                .of = *key,
+                                .count = count,
+                                .kept = cache->kind == CACHE_MEMORY ? xcalloc(count + 1, sizeof *part->kept) : NULL,
+                                .next = cache->parts};
     cache->parts = part;
-    *added = part;
-    return OK;
+    return part;
 }
 
 /* Looks again for a damaged or missing file when the part is not in use. */
@@ -215,7 +208,7 @@ static status open_part(struct cache *cache, const struct cache_key *key, struct
 {
     struct cache_part *part = find_part(cache, key);
     if (part == NULL)
-        TRY(add_part(cache, key, &part, error));
+        part = add_part(cache, key);
     if (cache->kind == CACHE_DISK)
         TRY(open_file(part, error));
     part->users++;

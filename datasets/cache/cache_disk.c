@@ -149,7 +149,7 @@ static status find_place(const struct cache_disk *disk, const struct cache_key *
     strncpy(label->pixels, image_version(), sizeof label->pixels - 1);
     free(root);
     place->path = cache_folder_file(disk->folder, label, identity.list);
-    return place->path != NULL ? OK : error_set(error, ERROR_MEMORY, "no memory for a name");
+    return OK;
 }
 
 static status open_or_make(struct cache_disk *disk, const struct cache_key *key, const struct place *place,

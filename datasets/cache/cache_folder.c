@@ -59,21 +59,16 @@ status cache_folder_list(struct cache_listing *listing, const char *folder, stru
     if (!file_exists(folder))
         return OK;
     TRY(directory_list(&directory, folder, error));
-    status result = OK;
     listing->files = xcalloc(directory.count + 1, sizeof *listing->files);
-    for (size_t i = 0; result == OK && i < directory.count; i++) {
+    for (size_t i = 0; i < directory.count; i++) {
         struct cache_item item = {.path = path_format("%s/%s", folder, directory.names[i])};
-        if (item.path == NULL)
-            result = error_set(error, ERROR_MEMORY, "%s: no memory for a name", folder);
-        else if (describe(&item))
+        if (describe(&item))
             listing->files[listing->count++] = item;
         else
             free(item.path);
     }
     directory_free(&directory);
-    if (result != OK)
-        cache_listing_free(listing);
-    return result;
+    return OK;
 }
 
 void cache_listing_free(struct cache_listing *listing)

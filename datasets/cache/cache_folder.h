@@ -32,7 +32,7 @@ struct cache_listing {
 /* $XDG_CACHE_HOME/mtil, or $HOME/.cache/mtil. The caller frees; NULL when neither is set. */
 char *cache_folder_default(void);
 
-/* The file of a split's images. The caller frees; NULL when out of memory. */
+/* The file of a split's images. The caller frees. */
 char *cache_folder_file(const char *folder, const struct cache_label *label, const char *list);
 
 /* A missing folder counts as empty; foreign files are left out. */

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "core/alloc.h"
 #include "datasets/cache/cache_layout.h"
 
 static status write_at(const struct cache_writer *writer, const void *data, size_t size, uint64_t offset,
@@ -57,16 +58,14 @@ status cache_writer_open(struct cache_writer *writer, const char *path, const st
                          uint64_t room, struct error *error)
 {
     *writer = (struct cache_writer){.file = -1,
-                                    .path = strdup(path),
+                                    .path = xstrdup(path),
                                     .temporary = path_format("%s" CACHE_FILE_UNFINISHED, path),
                                     .label = *label,
                                     .count = count,
-                                    .entries = calloc(count + 1, sizeof *writer->entries),
+                                    .entries = xcalloc(count + 1, sizeof *writer->entries),
                                     .room = room};
     atomic_store(&writer->used, cache_pixels_start(count));
-    status result = writer->path != NULL && writer->temporary != NULL && writer->entries != NULL
-                        ? lock(writer, error)
-                        : error_set(error, ERROR_MEMORY, "%s: no memory for %zu images", path, count);
+    status result = lock(writer, error);
     if (result != OK) {
         release(writer);
         return result;

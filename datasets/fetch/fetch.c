@@ -29,11 +29,6 @@ struct fetch {
     struct temporary unpacked;
 };
 
-static status out_of_memory(const struct fetch *fetch, struct error *error)
-{
-    return error_set(error, ERROR_MEMORY, "%s: no memory for a name", fetch->source->name);
-}
-
 static status lock_downloads(struct fetch *fetch, struct error *error)
 {
     TRY(directory_create(fetch->downloads, error));
@@ -65,8 +60,6 @@ static status download(const struct fetch *fetch, const struct fetch_file *file,
     size_t size = strlen(from);
     char *url = path_format("%.*s/%s/%s", (int)(size > 0 && from[size - 1] == '/' ? size - 1 : size), from,
                             fetch->source->name, file->name);
-    if (url == NULL)
-        return out_of_memory(fetch, error);
     status result = transfer_get(file, (const char *const[]){url, NULL}, fetch->folder, part, fetch->settings, error);
     free(url);
     return result;
@@ -86,8 +79,7 @@ static status unpack_inner(const struct fetch *fetch, const struct fetch_file *f
                            const char *folder, struct error *error)
 {
     char *outer = path_format("%s/outer", fetch->unpacked.path), *inner = path_format("%s/%s", outer, file->inner);
-    status result = outer != NULL && inner != NULL ? unpack_archive(part, outer, fetch->settings, error)
-                                                   : out_of_memory(fetch, error);
+    status result = unpack_archive(part, outer, fetch->settings, error);
     NEXT(result, unpack_archive(inner, folder, fetch->settings, error));
     free(outer);
     free(inner);
@@ -98,8 +90,8 @@ static status place(const struct fetch *fetch, const struct fetch_file *file, co
 {
     int size = (int)strlen(file->name) - (file->kind == FETCH_GZIP ? (int)strlen(".gz") : 0);
     char *folder = path_format("%s/%s", fetch->unpacked.path, file->into),
-         *target = folder != NULL ? path_format("%s/%.*s", folder, size, file->name) : NULL;
-    status result = target != NULL ? directory_create(folder, error) : out_of_memory(fetch, error);
+         *target = path_format("%s/%.*s", folder, size, file->name);
+    status result = directory_create(folder, error);
     if (result == OK && file->kind == FETCH_PLAIN)
         result = copy(part, target, error);
     else if (result == OK && file->kind == FETCH_GZIP)
@@ -119,7 +111,7 @@ static status each_file(const struct fetch *fetch,
     status result = OK;
     for (const struct fetch_file *file = fetch->source->files; file->name != NULL && result == OK; file++) {
         char *part = part_path(fetch, file);
-        result = part != NULL ? act(fetch, file, part, error) : out_of_memory(fetch, error);
+        result = act(fetch, file, part, error);
         free(part);
     }
     return result;
@@ -148,8 +140,6 @@ static status check(const struct fetch *fetch, struct error *error)
 static status move(const struct fetch *fetch, struct error *error)
 {
     char *made = path_format("%s/%s", fetch->unpacked.path, fetch->source->folder);
-    if (made == NULL)
-        return out_of_memory(fetch, error);
     status result = file_sync_all(fetch->root, error);
     if (result == OK && rename(made, fetch->target) != 0)
         result = error_errno(error, errno, "%s: cannot be renamed to %s", made, fetch->target);
@@ -167,7 +157,7 @@ static status fetch_files(struct fetch *fetch, struct error *error)
         log_warn(fetch->settings->log, "%s: %s", fetch->source->name, fetch->source->gone);
     TRY(result);
     char *name = path_format("%s/unpacked", fetch->downloads);
-    result = name != NULL ? temporary_create_folder(&fetch->unpacked, name, error) : out_of_memory(fetch, error);
+    result = temporary_create_folder(&fetch->unpacked, name, error);
     free(name);
     NEXT(result, each_file(fetch, place, error));
     NEXT(result, check(fetch, error));
@@ -188,8 +178,6 @@ static void clear_downloads(const struct fetch *fetch)
 
 static status fetch_absent(struct fetch *fetch, struct error *error)
 {
-    if (fetch->downloads == NULL || fetch->lock_path == NULL || fetch->target == NULL)
-        return out_of_memory(fetch, error);
     bool there = file_exists(fetch->target);
     if (there)
         log_info(fetch->settings->log, "%s: already there and left as it is; mtil data check %s --dataset=%s checks it",

@@ -9,6 +9,7 @@
 
 #include <curl/curl.h>
 
+#include "core/alloc.h"
 #include "core/digest.h"
 #include "core/file.h"
 #include "core/text.h"
@@ -56,10 +57,8 @@ static status check_room(const struct transfer *transfer, struct error *error)
 static status open_part(struct transfer *transfer, int folder, struct error *error)
 {
     TRY(file_open_own(folder, transfer->path, O_RDWR, &transfer->target, error));
-    uint8_t *buffer = malloc(1 << 20);
+    uint8_t *buffer = xmalloc(1 << 20);
     ssize_t got = -1;
-    if (buffer == NULL)
-        return error_set(error, ERROR_MEMORY, "%s: no memory to download it", transfer->path);
     while (transfer->have <= transfer->file->bytes && (got = read(transfer->target, buffer, 1 << 20)) > 0) {
         digest_add(&transfer->digest, buffer, (size_t)got);
         transfer->have += (uint64_t)got;

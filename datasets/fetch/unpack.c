@@ -7,6 +7,7 @@
 #include <archive.h>
 #include <archive_entry.h>
 
+#include "core/alloc.h"
 #include "core/file.h"
 
 enum { BLOCK = 1 << 18 };
@@ -63,9 +64,7 @@ static status unpack_entry(struct unpacking *u, struct archive_entry *entry, con
                          u->path);
     if (target == NULL)
         TRY(check_entry(u, entry, &name, error));
-    char *path = target != NULL ? strdup(target) : path_format("%s/%s", folder, name);
-    if (path == NULL)
-        return error_set(error, ERROR_MEMORY, "%s: no memory for a name", u->path);
+    char *path = target != NULL ? xstrdup(target) : path_format("%s/%s", folder, name);
     archive_entry_copy_pathname(entry, path);
     archive_entry_set_perm(entry, archive_entry_filetype(entry) == AE_IFDIR ? 0755 : 0644);
     status result = archive_read_extract2(u->from, entry, u->to) < ARCHIVE_WARN ? refuse(u, u->from, path, error) : OK;

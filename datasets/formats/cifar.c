@@ -23,12 +23,9 @@ void cifar_release(void *owner)
     free(owned);
 }
 
-static status create_labels(struct cifar *cifar, const char *path, struct error *error)
+static void create_labels(struct cifar *cifar)
 {
-    cifar->labels = malloc((cifar->count + 1) * sizeof *cifar->labels);
-    if (cifar->labels == NULL)
-        return error_set(error, ERROR_MEMORY, "%s: no memory for %zu labels", path, cifar->count);
-    return OK;
+    cifar->labels = xmalloc((cifar->count + 1) * sizeof *cifar->labels);
 }
 
 /* Frees a partial result after a failure. */
@@ -100,7 +97,7 @@ static status take_pickle(struct cifar *cifar, const struct pickle_value *root, 
     if (list == NULL || list->kind != PICKLE_LIST || list->list.count != data.rows)
         return error_set(error, ERROR_FORMAT, "%s: expected \"%s\", a list of %zu labels", path, labels, data.rows);
     *cifar = (struct cifar){.count = data.rows, .stride = CIFAR_PIXELS, .pixels = data.bytes};
-    TRY(create_labels(cifar, path, error));
+    create_labels(cifar);
     for (size_t i = 0; i < cifar->count; i++) {
         const struct pickle_value *label = list->list.items[i];
         if (label->kind != PICKLE_INTEGER || label->integer < 0 || label->integer > INT32_MAX)
@@ -128,7 +125,7 @@ static status take_records(struct cifar *cifar, const struct bytes *file, const 
         return error_set(error, ERROR_FORMAT, "%s: expected records of %zu bytes, found %zu bytes, %zu too many", path,
                          record, file->size, file->size % record);
     *cifar = (struct cifar){.count = file->size / record, .stride = record, .pixels = file->data + label_bytes};
-    TRY(create_labels(cifar, path, error));
+    create_labels(cifar);
     for (size_t i = 0; i < cifar->count; i++)
         cifar->labels[i] = file->data[i * record + label_bytes - 1];
     return OK;

@@ -5,6 +5,7 @@
 
 #include <jansson.h>
 
+#include "core/alloc.h"
 #include "core/characters.h"
 #include "core/file.h"
 
@@ -51,8 +52,8 @@ static status name_class(struct coop_split *split, json_int_t label, const char 
     if (*name == 0 || has_control_character(name))
         return error_set(error, ERROR_FORMAT, "expected a class name, found \"%s\"", name);
     char **known = &split->classes.items[label];
-    if (*known == NULL && (*known = strdup(name)) == NULL)
-        return error_set(error, ERROR_MEMORY, "no memory for a name");
+    if (*known == NULL)
+        *known = xstrdup(name);
     if (strcmp(*known, name) != 0)
         return error_set(error, ERROR_FORMAT,
                          "label %" JSON_INTEGER_FORMAT " is called \"%s\" here and \"%s\" before: a label has one name",

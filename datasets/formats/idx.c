@@ -8,6 +8,7 @@
 
 #include <zlib.h>
 
+#include "core/alloc.h"
 #include "core/file.h"
 
 enum { UNSIGNED_BYTE = 8, GZIP_BEST_RATIO = 1032 };
@@ -95,9 +96,7 @@ static status read_file(struct idx *idx, const char *path, int rank, struct erro
 status idx_read(struct idx *idx, const char *path, int rank, struct error *error)
 {
     *idx = (struct idx){0};
-    char *name = file_exists(path) ? strdup(path) : path_format("%s.gz", path);
-    if (name == NULL)
-        return error_set(error, ERROR_MEMORY, "%s: no memory for its name", path);
+    char *name = file_exists(path) ? xstrdup(path) : path_format("%s.gz", path);
     status result = read_file(idx, name, rank, error);
     free(name);
     if (result != OK)

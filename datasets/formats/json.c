@@ -5,6 +5,7 @@
 
 #include <jansson.h>
 
+#include "core/alloc.h"
 #include "core/characters.h"
 #include "core/file.h"
 
@@ -33,9 +34,7 @@ static status add_lists(struct json_lists *lists, json_t *root, struct error *er
     if (!json_is_object(root))
         return error_set(error, ERROR_FORMAT, "expected an object with a list for each class");
     json_object_foreach(root, key, array) values += json_array_size(array);
-    lists->of = malloc((values + 1) * sizeof *lists->of);
-    if (lists->of == NULL)
-        return error_set(error, ERROR_MEMORY, "no memory for %zu values", values);
+    lists->of = xmalloc((values + 1) * sizeof *lists->of);
     json_object_foreach(root, key, array) TRY(add_values(lists, key, array, error));
     return OK;
 }

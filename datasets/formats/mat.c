@@ -8,6 +8,7 @@
 
 #include <zlib.h>
 
+#include "core/alloc.h"
 #include "core/file.h"
 
 enum { HEADER = 128, FILE_MOST = 1 << 26, UNPACKED_MOST = 1 << 26, ELEMENTS_MOST = 1 << 22, ZLIB_BEST_RATIO = 1032 };
@@ -330,10 +331,8 @@ static status collect_numbers(const struct mat *mat, const char *variable, const
                               struct mat_numbers *numbers, struct error *error)
 {
     struct walk walk;
-    numbers->values = malloc((array->count + 1) * sizeof *numbers->values);
+    numbers->values = xmalloc((array->count + 1) * sizeof *numbers->values);
     numbers->count = array->count;
-    if (numbers->values == NULL)
-        return error_set(error, ERROR_MEMORY, "%s: no memory for %zu numbers", mat->path, array->count);
     if (field == NULL)
         return read_integers(array, array->count, numbers->values)
                    ? OK
@@ -416,12 +415,9 @@ static status check_header(const struct mat *mat, struct error *error)
 
 status mat_open(struct mat **mat, const char *path, struct error *error)
 {
-    struct mat *opened = calloc(1, sizeof *opened);
+    struct mat *opened = xcalloc(1, sizeof *opened);
     *mat = NULL;
-    if (opened == NULL || (opened->path = strdup(path)) == NULL) {
-        free(opened);
-        return error_set(error, ERROR_MEMORY, "%s: no memory to read it", path);
-    }
+    opened->path = xstrdup(path);
     status result = file_read(path, FILE_MOST, &opened->file, error);
     NEXT(result, check_header(opened, error));
     if (result != OK) {

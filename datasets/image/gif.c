@@ -4,6 +4,7 @@
 
 #include <gif_lib.h>
 
+#include "core/alloc.h"
 #include "datasets/image/decode.h"
 
 struct decoder {
@@ -127,9 +128,7 @@ static status decode(GifFileType *gif, struct decoder *decoder, struct image *im
                              largest(gif->SHeight, frame->Top + frame->Height), decoder->file->name, error));
     uint8_t colors[256][3];
     list_colors(gif, colors);
-    GifPixelType *line = malloc((size_t)frame->Width);
-    if (line == NULL)
-        return error_set(error, ERROR_MEMORY, "%s: no memory for a row of pixels", decoder->file->name);
+    GifPixelType *line = xmalloc((size_t)frame->Width);
     int read = read_rows(gif, image, (const uint8_t(*)[3])colors, line);
     free(line);
     if (read == GIF_ERROR)

@@ -10,6 +10,7 @@
 
 #include <jerror.h>
 
+#include "core/alloc.h"
 #include "core/file.h"
 #include "datasets/image/decode.h"
 
@@ -151,8 +152,8 @@ static status decode(struct decoder *decoder, const struct encoded *file, struct
                          file->name, jpeg->image_width, jpeg->image_height, file->size);
     TRY(image_create_claimed(decoder->image, jpeg->image_width, jpeg->image_height, file->name, error));
     jpeg->out_color_space = jpeg->num_components == 4 ? JCS_CMYK : JCS_RGB;
-    if (jpeg->num_components == 4 && (decoder->row = malloc((size_t)decoder->image->width * 4)) == NULL)
-        return error_set(error, ERROR_MEMORY, "%s: no memory for a row of pixels", file->name);
+    if (jpeg->num_components == 4)
+        decoder->row = xmalloc((size_t)decoder->image->width * 4);
     jpeg_start_decompress(jpeg);
     read_rows(decoder);
     /* If later scans refine earlier ones, or codes have no length, missing data cannot be distinguished from a

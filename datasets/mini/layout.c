@@ -30,30 +30,20 @@ int layout_label(const struct layout *layout, size_t item)
 /* "root/words"; the caller frees it. */
 static char *below_root(const struct layout *layout, const char *format, va_list arguments)
 {
-    char *words = NULL;
-    if (vasprintf(&words, format, arguments) < 0)
-        return NULL;
-    char *path = path_format("%s/%s", layout->root, words);
-    free(words);
-    return path;
+    struct text path = {0};
+    text_add(&path, "%s/", layout->root);
+    text_add_list(&path, format, arguments);
+    return path.data;
 }
 
-static status out_of_memory(const struct layout *layout, struct error *error)
-{
-    return error_set(error, ERROR_MEMORY, "%s: no memory left for the list of its files", layout->domain->name);
-}
-
-status layout_picture(struct layout *layout, size_t item, struct error *error, const char *format, ...)
+void layout_picture(struct layout *layout, size_t item, const char *format, ...)
 {
     GROW(layout->pictures, layout->count);
     va_list arguments;
     va_start(arguments, format);
     char *path = below_root(layout, format, arguments);
     va_end(arguments);
-    if (path == NULL)
-        return out_of_memory(layout, error);
     layout->pictures[layout->count++] = (struct layout_picture){path, item};
-    return OK;
 }
 
 status layout_folder(const struct layout *layout, struct error *error, const char *format, ...)
@@ -62,8 +52,6 @@ status layout_folder(const struct layout *layout, struct error *error, const cha
     va_start(arguments, format);
     char *path = below_root(layout, format, arguments);
     va_end(arguments);
-    if (path == NULL)
-        return out_of_memory(layout, error);
     status result = directory_create(path, error);
     free(path);
     return result;
@@ -145,8 +133,7 @@ void layout_free(struct layout *layout)
 status layout_text(const struct layout *layout, const char *path, struct text *text, struct error *error)
 {
     char *whole = path_format("%s/%s", layout->root, path);
-    status result =
-        whole == NULL || text->failed ? out_of_memory(layout, error) : file_write(whole, text->data, text->size, error);
+    status result = file_write(whole, text->data, text->size, error);
     free(whole);
     text_free(text);
     return result;

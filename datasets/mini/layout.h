@@ -23,8 +23,7 @@ size_t layout_items(const struct layout *layout, bool test, size_t *first);
 int layout_label(const struct layout *layout, size_t item);
 
 /* Lists item's picture, to be drawn at a path below the root (formatted as by printf), whose folder must exist. */
-status layout_picture(struct layout *layout, size_t item, struct error *error, const char *format, ...)
-    PRINTF_LIKE(4, 5);
+void layout_picture(struct layout *layout, size_t item, const char *format, ...) PRINTF_LIKE(3, 4);
 status layout_folder(const struct layout *layout, struct error *error, const char *format, ...) PRINTF_LIKE(3, 4);
 
 /* The item of the i-th listed picture, and its whole path, borrowed. */

@@ -58,8 +58,8 @@ status layout_coop_split(const struct layout *layout, struct error *error)
         layout_picture_at(layout, 0, &first);
         char *prefix = path_format("%s/%s/%s%s", layout->root, place->folder, place->images, *place->images ? "/" : ""),
              *path = path_format("%s/%s", place->folder, coop->file);
+        bool here = strncmp(first, prefix, strlen(prefix)) == 0;
         status result = OK;
-        bool here = result == OK && strncmp(first, prefix, strlen(prefix)) == 0;
         if (here)
             result = write_split(layout, path, strlen(prefix), error);
         free(prefix);

@@ -43,7 +43,7 @@ status layout_aircraft(struct layout *layout, struct error *error)
     for (int test = 0; test < SUITE_SPLITS; test++) {
         size_t first, count = layout_items(layout, test, &first);
         for (size_t item = first; item < first + count; item++) {
-            TRY(layout_picture(layout, item, error, "fgvc-aircraft-2013b/data/images/%07zu.jpg", 500000 + 977 * item));
+            layout_picture(layout, item, "fgvc-aircraft-2013b/data/images/%07zu.jpg", 500000 + 977 * item);
             text_add(&layout->list, "%07zu %s\n", 500000 + 977 * item, class_name(layout, item));
         }
         TRY(layout_text(layout,
@@ -69,9 +69,9 @@ static status numbered_files(struct layout *layout, const char *parent, struct e
         if (number == 1)
             TRY(layout_folder(layout, error, "%s/%s", parent, folder));
         if (camel)
-            TRY(layout_picture(layout, item, error, "%s/%s/%s_%zu.jpg", parent, folder, folder, number));
+            layout_picture(layout, item, "%s/%s/%s_%zu.jpg", parent, folder, folder, number);
         else
-            TRY(layout_picture(layout, item, error, "%s/%s/image_%04zu.jpg", parent, folder, number));
+            layout_picture(layout, item, "%s/%s/image_%04zu.jpg", parent, folder, number);
     }
     return OK;
 }
@@ -98,7 +98,7 @@ status layout_dtd(struct layout *layout, struct error *error)
         size_t first, count = layout_items(layout, test, &first);
         for (size_t item = first; item < first + count; item++) {
             const char *name = class_name(layout, item);
-            TRY(layout_picture(layout, item, error, "dtd/dtd/images/%s/%s_%04zu.jpg", name, name, item + 1));
+            layout_picture(layout, item, "dtd/dtd/images/%s/%s_%04zu.jpg", name, name, item + 1);
             text_add(&layout->list, "%s/%s_%04zu.jpg\n", name, name, item + 1);
         }
         TRY(layout_text(layout, test ? "dtd/dtd/labels/test1.txt" : "dtd/dtd/labels/train1.txt", &layout->list, error));
@@ -107,7 +107,7 @@ status layout_dtd(struct layout *layout, struct error *error)
 }
 
 /* {"class": ["class/id", …], …} */
-static status food_list(struct layout *layout, bool test, json_t *lists, struct error *error)
+static void food_list(struct layout *layout, bool test, json_t *lists)
 {
     size_t first, count = layout_items(layout, test, &first);
     for (size_t item = first; item < first + count; item++) {
@@ -115,14 +115,11 @@ static status food_list(struct layout *layout, bool test, json_t *lists, struct 
         json_t *list = json_object_get(lists, name);
         if (list == NULL) {
             list = json_array();
-            if (json_object_set_new(lists, name, list) != 0)
-                return error_set(error, ERROR_MEMORY, "food: no memory left for its lists");
+            json_object_set_new(lists, name, list);
         }
-        if (json_array_append_new(list, json_sprintf("%s/%zu", name, 100000 + 37 * item)) != 0)
-            return error_set(error, ERROR_MEMORY, "food: no memory left for its lists");
-        TRY(layout_picture(layout, item, error, "food-101/images/%s/%zu.jpg", name, 100000 + 37 * item));
+        json_array_append_new(list, json_sprintf("%s/%zu", name, 100000 + 37 * item));
+        layout_picture(layout, item, "food-101/images/%s/%zu.jpg", name, 100000 + 37 * item);
     }
-    return OK;
 }
 
 status layout_food(struct layout *layout, struct error *error)
@@ -133,13 +130,10 @@ status layout_food(struct layout *layout, struct error *error)
     for (int test = 0; test < SUITE_SPLITS; test++) {
         json_t *lists = json_object();
         struct text text = {0};
-        status result = food_list(layout, test, lists, error);
-        char *words = result == OK ? json_dumps(lists, 0) : NULL;
+        food_list(layout, test, lists);
+        char *words = json_dumps(lists, 0);
         json_decref(lists);
-        if (result != OK)
-            return result;
-        text_add(&text, "%s", words != NULL ? words : "");
-        text.failed |= words == NULL;
+        text_add(&text, "%s", words);
         free(words);
         TRY(layout_text(layout, test ? "food-101/meta/test.json" : "food-101/meta/train.json", &text, error));
     }
@@ -159,7 +153,7 @@ status layout_oxford_pet(struct layout *layout, struct error *error)
             underscored(class_name(layout, item), '_', id);
             while (kind < 2 && strstr(id, species[kind]) == NULL)
                 kind++;
-            TRY(layout_picture(layout, item, error, "oxford-iiit-pet/images/%s_%zu.jpg", id, item + 1));
+            layout_picture(layout, item, "oxford-iiit-pet/images/%s_%zu.jpg", id, item + 1);
             text_add(&layout->list, "%s_%zu %d %d %d\n", id, item + 1, label + 1, kind + 1, label + 1);
         }
         TRY(layout_text(layout,
@@ -184,7 +178,7 @@ status layout_sun397(struct layout *layout, struct error *error)
         size_t rest = item;
         for (int place = 15; rest > 0; place--, rest /= 26)
             letters[place] = (char)('a' + rest % 26);
-        TRY(layout_picture(layout, item, error, "SUN397/%c/%s/sun_%s.jpg", name[0], name, letters));
+        layout_picture(layout, item, "SUN397/%c/%s/sun_%s.jpg", name[0], name, letters);
     }
     return OK;
 }

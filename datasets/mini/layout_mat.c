@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/alloc.h"
 #include "core/arena.h"
 #include "datasets/mini/layout.h"
 
@@ -31,8 +32,7 @@ static size_t begin_matrix(struct text *mat, enum class class, size_t columns, c
 static void end_matrix(struct text *mat, size_t begin)
 {
     uint32_t size = (uint32_t)(mat->size - begin - 8);
-    if (!mat->failed)
-        memcpy(mat->data + begin + 4, &size, sizeof size);
+    memcpy(mat->data + begin + 4, &size, sizeof size);
 }
 
 /* Whole numbers, as in the originals, because Python's readers use them as indices. */
@@ -83,18 +83,13 @@ status layout_flowers(struct layout *layout, struct error *error)
     size_t train = (size_t)layout->domain->train, test = (size_t)layout->domain->test,
            valid = (size_t)layout->domain->classes;
     size_t count = train + test + valid;
-    uint16_t *order = calloc(count, sizeof *order), *labels = calloc(count, sizeof *labels);
-    if (order == NULL || labels == NULL) {
-        free(order);
-        free(labels);
-        return error_set(error, ERROR_MEMORY, "flowers: no memory left for %zu labels", count);
-    }
+    uint16_t *order = xcalloc(count, sizeof *order), *labels = xcalloc(count, sizeof *labels);
     status result = layout_folder(layout, error, "flowers-102/jpg");
-    for (size_t item = 0; item < count && result == OK; item++) {
+    for (size_t item = 0; item < count; item++) {
         size_t number = count - item; /* the lists are not sorted in the original either */
         order[item] = (uint16_t)number;
         labels[number - 1] = (uint16_t)(layout_label(layout, item) + 1);
-        result = layout_picture(layout, item, error, "flowers-102/jpg/image_%05zu.jpg", number);
+        layout_picture(layout, item, "flowers-102/jpg/image_%05zu.jpg", number);
     }
     NEXT(result, flowers_lists(layout, order, train, test, valid, error));
     NEXT(result, flowers_labels(layout, labels, count, error));
@@ -152,7 +147,7 @@ status layout_stanford_cars(struct layout *layout, struct error *error)
         TRY(layout_folder(layout, error, "stanford_cars/%s", folder));
         TRY(cars_annotations(layout, annotations[test], test, error));
         for (size_t i = 0; i < count; i++)
-            TRY(layout_picture(layout, first + i, error, "stanford_cars/%s/%05zu.jpg", folder, i + 1));
+            layout_picture(layout, first + i, "stanford_cars/%s/%05zu.jpg", folder, i + 1);
     }
     return OK;
 }

@@ -2,6 +2,7 @@
  * (MNIST/classnames.txt overrides them). */
 #include <stdlib.h>
 
+#include "core/alloc.h"
 #include "core/file.h"
 #include "datasets/formats/idx.h"
 #include "datasets/readers/reader.h"
@@ -21,13 +22,8 @@ static status add_images(struct dataset *dataset, enum split split, const char *
         return error_set(error, ERROR_FORMAT, "%s/%s/%s: %zu images of %zu×%zu pixels, and %zu labels beside them",
                          dataset->root, dataset->folder, name, count, images->sizes[2], images->sizes[1],
                          labels->sizes[0]);
-    int32_t *values = malloc((count + 1) * sizeof *values);
-    struct idx *owner = malloc(sizeof *owner);
-    if (values == NULL || owner == NULL) {
-        free(values);
-        free(owner);
-        return error_set(error, ERROR_MEMORY, "no memory for %zu labels", count);
-    }
+    int32_t *values = xmalloc((count + 1) * sizeof *values);
+    struct idx *owner = xmalloc(sizeof *owner);
     for (size_t i = 0; i < count; i++)
         values[i] = labels->values[i];
     *owner = *images;

@@ -145,11 +145,9 @@ status dataset_split_randomly(struct dataset *dataset, struct dataset_items *ite
                          items->count);
     size_t groups = by_class ? dataset->classes.count : 1, *train = xcalloc(groups + 1, sizeof *train);
     uint32_t *order = xmalloc((items->count + 1) * sizeof *order);
+    split_permutation(seed, items->count, order);
+    count_train(items, by_class, groups, train);
     status result = OK;
-    if (result == OK) {
-        split_permutation(seed, items->count, order);
-        count_train(items, by_class, groups, train);
-    }
     for (size_t i = 0; result == OK && i < items->count; i++) {
         struct dataset_item *item = &items->items[order[i]];
         size_t *left = &train[by_class ? item->label : 0];

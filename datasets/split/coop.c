@@ -75,10 +75,9 @@ status coop_open(struct dataset *dataset, struct error *error)
     TRY(choose_place(dataset, coop, &place, error));
     TRY(dataset_path(dataset, coop->file, path, error));
     TRY(coop_split_read(&split, path, error));
-    status result = OK;
-    for (size_t i = 0; result == OK && i < split.classes.count; i++)
+    for (size_t i = 0; i < split.classes.count; i++)
         dataset_add_class(dataset, split.classes.items[i]);
-    NEXT(result, add_images(dataset, SPLIT_TRAIN, &split.train, place->images, error));
+    status result = add_images(dataset, SPLIT_TRAIN, &split.train, place->images, error);
     NEXT(result, add_images(dataset, SPLIT_TEST, &split.test, place->images, error));
     coop_split_free(&split);
     return result;

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/alloc.h"
 #include "core/rng.h"
 #include "core/text.h"
 #include "datasets/readers/reader.h"
@@ -22,8 +23,8 @@ void dataset_keep_items(struct dataset *dataset, enum split split, const bool *k
 /* Appends a copy of item. */
 static status copy_item(struct dataset_items *items, struct dataset_item item, struct error *error)
 {
-    if (item.file != NULL && (item.file = strdup(item.file)) == NULL)
-        return error_set(error, ERROR_MEMORY, "no memory for a name");
+    if (item.file != NULL)
+        item.file = xstrdup(item.file);
     status result = dataset_add_item(items, item, error);
     if (result != OK)
         free(item.file);
@@ -97,19 +98,13 @@ static status repeat_items(struct dataset_items *items, const uint32_t *times, s
 status dataset_keep_shots(struct dataset *dataset, size_t shots, bool repeat, uint64_t seed, struct error *error)
 {
     struct dataset_items *items = &dataset->items[SPLIT_TRAIN];
-    size_t classes = dataset->classes.count, *starts = calloc(classes + 2, sizeof *starts);
-    uint32_t *by_class = malloc((items->count + 1) * sizeof *by_class),
-             *order = malloc((items->count + 1) * sizeof *order), *times = calloc(items->count + 1, sizeof *times);
-    status result = OK;
-    if (starts != NULL && by_class != NULL && order != NULL && times != NULL) {
-        sort_by_class(items, classes, starts, by_class);
-        draw(shots, repeat, seed, classes, starts, by_class, order, times);
-        warn_of_short_classes(dataset, shots, repeat, starts);
-        result = repeat_items(items, times, error);
-    } else {
-        result = error_set(error, ERROR_MEMORY, "no memory to choose among %zu images of %s", items->count,
-                           dataset->reader->name);
-    }
+    size_t classes = dataset->classes.count, *starts = xcalloc(classes + 2, sizeof *starts);
+    uint32_t *by_class = xmalloc((items->count + 1) * sizeof *by_class),
+             *order = xmalloc((items->count + 1) * sizeof *order), *times = xcalloc(items->count + 1, sizeof *times);
+    sort_by_class(items, classes, starts, by_class);
+    draw(shots, repeat, seed, classes, starts, by_class, order, times);
+    warn_of_short_classes(dataset, shots, repeat, starts);
+    status result = repeat_items(items, times, error);
     free(starts);
     free(by_class);
     free(order);
@@ -158,23 +153,19 @@ static status fill_part(struct dataset *part, const struct dataset *whole, const
 status dataset_select(struct dataset **result, const struct dataset *whole, const size_t *classes, size_t count,
                       struct error *error)
 {
-    struct dataset *part = calloc(1, sizeof *part);
-    int32_t *labels = malloc((whole->classes.count + 1) * sizeof *labels);
+    struct dataset *part = xcalloc(1, sizeof *part);
+    int32_t *labels = xmalloc((whole->classes.count + 1) * sizeof *labels);
     *result = NULL;
-    status filled = OK;
-    if (part == NULL || labels == NULL || (part->root = strdup(whole->root)) == NULL)
-        filled = error_set(error, ERROR_MEMORY, "no memory for a part of %s", whole->reader->name);
-    if (filled == OK) {
-        part->reader = whole->reader;
-        part->folder = whole->folder;
-        part->log = whole->log;
-        part->names_given = whole->names_given;
-        part->skip_unreadable = whole->skip_unreadable;
-        part->sources = whole->sources;
-        part->source_count = whole->source_count;
-        part->whole = whole;
-        filled = fill_part(part, whole, classes, count, labels, error);
-    }
+    part->root = xstrdup(whole->root);
+    part->reader = whole->reader;
+    part->folder = whole->folder;
+    part->log = whole->log;
+    part->names_given = whole->names_given;
+    part->skip_unreadable = whole->skip_unreadable;
+    part->sources = whole->sources;
+    part->source_count = whole->source_count;
+    part->whole = whole;
+    status filled = fill_part(part, whole, classes, count, labels, error);
     free(labels);
     if (filled == OK)
         *result = part;

@@ -214,19 +214,14 @@ static status look_at_all(struct look *look, struct error *error)
     return OK;
 }
 
-static status create_images(struct survey_images *images, const struct dataset *dataset, struct error *error)
+static void create_images(struct survey_images *images, const struct dataset *dataset)
 {
-    bool made = true;
     *images = (struct survey_images){0};
     for (int split = 0; split < SPLITS; split++) {
         size_t count = dataset_size(dataset, (enum split)split);
         images->count += count;
-        images->of[split] = calloc(count + 1, sizeof *images->of[split]);
-        made = made && images->of[split] != NULL;
+        images->of[split] = xcalloc(count + 1, sizeof *images->of[split]);
     }
-    return made ? OK
-                : error_set(error, ERROR_MEMORY, "%s: no memory for the results of %zu images", dataset_name(dataset),
-                            images->count);
 }
 
 static bool has_files(const struct dataset *dataset)
@@ -238,8 +233,9 @@ status survey_images_look(struct survey_images *images, const struct dataset *da
                           const struct survey_settings *settings, struct error *error)
 {
     struct look look = {.images = images, .dataset = dataset, .settings = settings};
-    status result = create_images(images, dataset, error);
-    if (result == OK && settings->folder != NULL && has_files(dataset))
+    status result = OK;
+    create_images(images, dataset);
+    if (settings->folder != NULL && has_files(dataset))
         open_seen(&look);
     NEXT(result, look_at_all(&look, error));
     seen_close(look.seen);

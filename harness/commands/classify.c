@@ -51,7 +51,7 @@ static status run(const struct command_call *call, struct error *error)
 {
     struct suite_words given;
     struct words words;
-    TRY(suite_words_read(&given, call, error));
+    suite_words_read(&given, call);
     gather(&words, &given);
     status result = classify_all(call, &words, error);
     free(words.list);

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/alloc.h"
 #include "core/text.h"
 
 enum { KEY_HELP = 'h', KEY_QUIET = 'q', KEY_VERBOSE = 'v', KEY_OPTION = 256, COMMON = 3 };
@@ -37,7 +38,9 @@ static size_t option_count(const struct command *command)
     return count;
 }
 
-const char *command_value_name(const struct option *option)
+/* The placeholder of an option's value in --help, "N" or "table|csv"; NULL: the option takes none. The value of a
+ * boolean that is true by default is optional. */
+static const char *value_name(const struct option *option)
 {
     switch (option->type) {
     case OPTION_INTEGER:
@@ -60,7 +63,8 @@ const char *command_value_name(const struct option *option)
     return option->fallback != NULL && strcmp(option->fallback, "true") == 0 ? "true|false" : NULL;
 }
 
-void command_add_help(struct text *text, const struct option *option)
+/* "format of the output (default table)" */
+static void add_help(struct text *text, const struct option *option)
 {
     bool shows_default = option->fallback != NULL && *option->fallback != 0 && option->type != OPTION_BOOLEAN;
     text_add(text, "%s%s%s%s", option->help, shows_default ? " (default " : "", shows_default ? option->fallback : "",
@@ -69,31 +73,23 @@ void command_add_help(struct text *text, const struct option *option)
 
 static void parser_free(struct parser *parser)
 {
-    for (size_t i = 0; parser->help != NULL && i < option_count(parser->command); i++)
+    for (size_t i = 0; i < option_count(parser->command); i++)
         text_free(&parser->help[i]);
     free(parser->options);
     free(parser->help);
 }
 
-static status parser_create(struct parser *parser, struct error *error)
+static void parser_create(struct parser *parser)
 {
     size_t count = option_count(parser->command);
-    parser->options = calloc(count + COMMON + 1, sizeof *parser->options);
-    parser->help = calloc(count + 1, sizeof *parser->help);
-    bool failed = parser->options == NULL || parser->help == NULL;
-    for (size_t i = 0; !failed && i < count; i++) {
-        command_add_help(&parser->help[i], &parser->command->options[i]);
-        failed = parser->help[i].failed;
-    }
-    if (failed) {
-        parser_free(parser);
-        return error_set(error, ERROR_MEMORY, "command line: no memory for %zu options", count);
-    }
+    parser->options = xcalloc(count + COMMON + 1, sizeof *parser->options);
+    parser->help = xcalloc(count + 1, sizeof *parser->help);
     for (size_t i = 0; i < count; i++) {
         const struct option *option = &parser->command->options[i];
+        add_help(&parser->help[i], option);
         parser->options[i] = (struct argp_option){.name = option->name,
                                                   .key = KEY_OPTION + (int)i,
-                                                  .arg = command_value_name(option),
+                                                  .arg = value_name(option),
                                                   .flags = option->type == OPTION_BOOLEAN ? OPTION_ARG_OPTIONAL : 0,
                                                   .doc = parser->help[i].data};
     }
@@ -102,7 +98,6 @@ static status parser_create(struct parser *parser, struct error *error)
         parser->options[count + i] =
             (struct argp_option){.name = option->name, .key = option->name[0], .doc = option->help, .group = 1};
     }
-    return OK;
 }
 
 static error_t parse_option(int key, char *argument, struct argp_state *state)
@@ -191,11 +186,8 @@ status command_parse(const struct command *command, int argc, char **argv, struc
     struct parser parser = {.command = command, .line = line, .error = &cause};
     *line = (struct command_line){0};
     TRY(options_create(&line->options, command->options, error));
-    status result = parser_create(&parser, error);
-    if (result != OK) {
-        command_line_free(line);
-        return result;
-    }
+    status result = OK;
+    parser_create(&parser);
     struct argp argp = {.options = parser.options, .parser = parse_option};
     error_t failure = argp_parse(&argp, argc, argv, ARGP_NO_EXIT | ARGP_NO_ERRS | ARGP_NO_HELP, NULL, &parser);
     if (cause.code != OK)
@@ -218,10 +210,10 @@ void command_line_free(struct command_line *line)
     *line = (struct command_line){0};
 }
 
-status command_help(const struct command *command, FILE *out, struct error *error)
+void command_help(const struct command *command, FILE *out)
 {
     struct parser parser = {.command = command};
-    TRY(parser_create(&parser, error));
+    parser_create(&parser);
     char name[64];
     snprintf(name, sizeof name, "mtil %s", command->name);
     struct argp argp = {.options = parser.options, .args_doc = *command->arguments != 0 ? command->arguments : NULL};
@@ -236,7 +228,6 @@ status command_help(const struct command *command, FILE *out, struct error *erro
     /* The example is printed here, because argp would wrap lines that are meant to be copied. */
     fprintf(out, "\nExample:\n%s", command->example);
     parser_free(&parser);
-    return OK;
 }
 
 static status find_in(const struct command *const *table, const char *kind, const char *word,

@@ -53,11 +53,6 @@ extern const struct command *const commands[];
 /* The options of every command besides its own: --quiet, --verbose and --help, or their first letters. */
 extern const struct option command_common_options[];
 
-/* The placeholder of an option's value in --help, "N" or "table|csv"; NULL: the option takes none. The value of a
- * boolean that is true by default is optional. */
-const char *command_value_name(const struct option *option);
-void command_add_help(struct text *text, const struct option *option); /* "format of the output (default table)" */
-
 /* A parsed command line. */
 struct command_line {
     bool help, quiet, verbose;
@@ -73,7 +68,7 @@ status command_parse(const struct command *command, int argc, char **argv, struc
 void command_line_free(struct command_line *line);
 
 /* Prints usage, options and example of a command. */
-status command_help(const struct command *command, FILE *out, struct error *error);
+void command_help(const struct command *command, FILE *out);
 
 /* The command named by the first `used` of count words ("data", "mini"), or an error that lists the commands. */
 status command_find(const char *const *words, size_t count, const struct command **command, size_t *used,

@@ -183,9 +183,7 @@ static status run(const struct command_call *call, struct error *error)
     request.metrics = options_list_items(given, "metric", &request.metric_count);
     request.only = options_list_items(given, "only", &request.only_count);
     struct store *store = NULL;
-    status result = request.by != NULL && request.metrics != NULL && request.only != NULL
-                        ? store_open_stoppable(&store, database, STORE_READ, call->stop, error)
-                        : error_set(error, ERROR_MEMORY, "compare: out of memory");
+    status result = store_open_stoppable(&store, database, STORE_READ, call->stop, error);
     NEXT(result, compare(call, store, &request, error));
     store_close(store);
     free((void *)request.by);

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/alloc.h"
 #include "core/file.h"
 #include "core/threads.h"
 #include "datasets/image/image.h"
@@ -62,10 +63,7 @@ static void decode_job(void *context, size_t job, size_t worker)
     struct error *error = &d->errors[job];
     char *path = path_format("%s/%s", d->inputs->path, d->inputs->names[d->first + job]);
     error->code = OK;
-    if (path == NULL)
-        error_set(error, ERROR_MEMORY, "%s: no memory for a path", d->inputs->path);
-    else
-        decode_image(path, d->resolution, d->pixels + job * d->resolution * d->resolution * 3, error);
+    decode_image(path, d->resolution, d->pixels + job * d->resolution * d->resolution * 3, error);
     free(path);
 }
 
@@ -138,15 +136,13 @@ static status embed_all(struct work *work, struct error *error)
 static status names_as_json(const struct embed_inputs *inputs, char **text, struct error *error)
 {
     json_t *array = json_array();
-    status result = array != NULL ? OK : error_set(error, ERROR_MEMORY, "%s: no memory for its names", inputs->path);
+    status result = OK;
     for (size_t i = 0; result == OK && i < inputs->count; i++)
         if (json_array_append_new(array, json_string(inputs->names[i])) != 0)
             result = error_set(error, ERROR_FORMAT, "%s: name %zu, \"%s\": expected UTF-8; rename the file",
                                inputs->path, i + 1, inputs->names[i]);
     *text = result == OK ? json_dumps(array, JSON_COMPACT) : NULL;
     json_decref(array);
-    if (result == OK && *text == NULL)
-        return error_set(error, ERROR_MEMORY, "%s: no memory for its names", inputs->path);
     return result;
 }
 
@@ -177,22 +173,16 @@ static status write_features(const struct work *work, struct error *error)
 static status make_room(struct work *work, struct error *error)
 {
     size_t r = work->encoder->clip->dimensions.resolution, context = work->encoder->clip->dimensions.context;
-    bool room = true;
     if (work->inputs->images) {
-        work->decoding = calloc(1, sizeof *work->decoding);
-        room = work->decoding != NULL;
-        if (room) {
-            *work->decoding = (struct decoding){
-                .inputs = work->inputs, .resolution = r, .pixels = malloc(array_size(BATCH, r * r * 3))};
-            room = work->decoding->pixels != NULL;
-        }
+        work->decoding = xcalloc(1, sizeof *work->decoding);
+        *work->decoding =
+            (struct decoding){.inputs = work->inputs, .resolution = r, .pixels = xmalloc(array_size(BATCH, r * r * 3))};
     } else {
-        work->tokens = malloc(array_size(BATCH, context * sizeof *work->tokens));
-        room = work->tokens != NULL;
+        work->tokens = xmalloc(array_size(BATCH, context * sizeof *work->tokens));
     }
     work->features =
         malloc(array_size(array_size(work->inputs->count, encoder_width(work->encoder)), sizeof *work->features));
-    if (!room || work->features == NULL)
+    if (work->features == NULL)
         return error_set(error, ERROR_MEMORY, "embed: no memory for %zu features", work->inputs->count);
     return threads_create(&work->threads, (size_t)options_integer(work->call->options, "threads"), error);
 }

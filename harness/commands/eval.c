@@ -240,17 +240,15 @@ struct own_words {
     char *weights, *order;
 };
 
-static status add_own_words(struct own_words *own, const struct evaluation *v, struct error *error)
+static void add_own_words(struct own_words *own, const struct evaluation *v)
 {
     const struct vit_file *about = &v->classifier.about;
     *own = (struct own_words){0};
     if (!v->classifier.is_one)
-        return OK;
+        return;
     const char *task = v->classifier.card.task_count > 0 ? v->classifier.card.tasks[0].name : NULL;
     own->weights = path_format("model.weights=%s", v->weights);
     own->order = task != NULL ? path_format("data.order=%s", task) : NULL;
-    if (own->weights == NULL || (task != NULL && own->order == NULL))
-        return error_set(error, ERROR_MEMORY, "eval: no memory for a word");
     own->list[own->count++] = "head.name=linear";
     own->list[own->count++] = "method.name=supervised";
     own->list[own->count++] = own->weights;
@@ -258,22 +256,19 @@ static status add_own_words(struct own_words *own, const struct evaluation *v, s
         about->settings.pool == POOL_CLASS_TOKEN ? "head.pool=class_token" : "head.pool=mean_patches";
     if (own->order != NULL)
         own->list[own->count++] = own->order;
-    return OK;
 }
 
 /* Loads the suite with these words, then the command line's. */
 static status load_suite(struct evaluation *v, struct suite **suite, struct error *error)
 {
-    struct suite_words words = {0};
+    struct suite_words words;
     struct own_words own;
-    const char **list = NULL;
-    status result = add_own_words(&own, v, error);
-    NEXT(result, suite_words_read(&words, v->call, error));
-    if (result == OK && (list = calloc(own.count + words.count + 1, sizeof *list)) == NULL)
-        result = error_set(error, ERROR_MEMORY, "eval: no memory for %zu words", words.count);
-    for (size_t i = 0; result == OK && i < own.count + words.count; i++)
+    add_own_words(&own, v);
+    suite_words_read(&words, v->call);
+    const char **list = xcalloc(own.count + words.count, sizeof *list);
+    for (size_t i = 0; i < own.count + words.count; i++)
         list[i] = i < own.count ? own.list[i] : words.list[i - own.count];
-    NEXT(result, suite_load(suite, v->call->arguments[0], settings_sections, list, own.count + words.count, error));
+    status result = suite_load(suite, v->call->arguments[0], settings_sections, list, own.count + words.count, error);
     free(list);
     suite_words_free(&words);
     free(own.weights);

@@ -2,8 +2,7 @@
 #include "harness/commands/inputs/filter.h"
 #include "harness/commands/output.h"
 #include "harness/config/settings.h"
-#include "results/export/csv.h"
-#include "results/export/tensorboard.h"
+#include "results/export/files.h"
 
 static const struct option options[] = {
     {.name = "csv", .type = OPTION_TEXT, .help = "folder to write one CSV file per table to"},
@@ -12,22 +11,22 @@ static const struct option options[] = {
     {0},
 };
 
-static status export_csv(const struct command_call *call, struct store *store, const struct query_filter *filter,
-                         const char *folder, struct error *error)
+static status write_csv(const struct command_call *call, struct store *store, const struct query_filter *filter,
+                        const char *folder, struct error *error)
 {
-    struct csv_counts counts;
-    TRY(csv_export(store, filter, folder, &counts, error));
-    log_info(call->log, "%zu files with %zu rows in %s", counts.files, counts.rows, folder);
+    struct export_counts counts;
+    TRY(export_csv(store, filter, folder, &counts, error));
+    log_info(call->log, "%zu files with %zu rows in %s", counts.files, counts.entries, folder);
     return OK;
 }
 
-static status export_tensorboard(const struct command_call *call, struct store *store,
-                                 const struct query_filter *filter, const char *folder, struct error *error)
+static status write_tensorboard(const struct command_call *call, struct store *store, const struct query_filter *filter,
+                                const char *folder, struct error *error)
 {
-    struct tensorboard_counts counts;
-    TRY(tensorboard_export(store, filter, folder, &counts, error));
-    log_info(call->log, "%zu %s with %zu values in %s: tensorboard --logdir %s", counts.runs,
-             counts.runs == 1 ? "run" : "runs", counts.values, folder, folder);
+    struct export_counts counts;
+    TRY(export_tensorboard(store, filter, folder, &counts, error));
+    log_info(call->log, "%zu %s with %zu values in %s: tensorboard --logdir %s", counts.files,
+             counts.files == 1 ? "run" : "runs", counts.entries, folder, folder);
     return OK;
 }
 
@@ -50,9 +49,9 @@ static status run(const struct command_call *call, struct error *error)
     TRY(store_open_stoppable(&store, database, STORE_READ, call->stop, error));
     status result = query_check_filter(store, &filter, error);
     if (csv != NULL)
-        NEXT(result, export_csv(call, store, &filter, csv, error));
+        NEXT(result, write_csv(call, store, &filter, csv, error));
     if (tensorboard != NULL)
-        NEXT(result, export_tensorboard(call, store, &filter, tensorboard, error));
+        NEXT(result, write_tensorboard(call, store, &filter, tensorboard, error));
     store_close(store);
     return result;
 }

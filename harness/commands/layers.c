@@ -75,14 +75,11 @@ static status run(const struct command_call *call, struct error *error)
     enum { OWN = sizeof own / sizeof *own };
     struct suite_words words;
     struct suite *suite = NULL;
-    TRY(suite_words_read(&words, call, error));
+    suite_words_read(&words, call);
     const char **all = xcalloc(OWN + words.count, sizeof *all);
-    status result = OK;
-    if (result == OK) {
-        memcpy(all, words.list, words.count * sizeof *all);
-        memcpy(all + words.count, own, sizeof own);
-        result = suite_load(&suite, call->arguments[0], settings_sections, all, OWN + words.count, error);
-    }
+    memcpy(all, words.list, words.count * sizeof *all);
+    memcpy(all + words.count, own, sizeof own);
+    status result = suite_load(&suite, call->arguments[0], settings_sections, all, OWN + words.count, error);
     NEXT(result, settings_check_seeds(suite, error));
     NEXT(result, score(call, suite, error));
     suite_destroy(suite);

@@ -61,7 +61,6 @@ static void add_options(struct listing *listing, const struct entry *entry)
         struct text key = {0}, text = {0};
         text_add(&key, "%s%s", entry->section, option->name);
         describe_option(option, &text);
-        listing->table.failed |= key.failed || text.failed;
         add_detail(listing, entry->name, key.data, text.data);
         text_free(&key);
         text_free(&text);

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "core/alloc.h"
 #include "harness/commands/output.h"
 #include "models/files/weights_file.h"
 
@@ -37,9 +38,7 @@ static status read_vectors(struct vectors *v, const struct safetensors *file, co
     const struct safetensor *tensor;
     for (; v->blocks < BLOCKS_MOST && (tensor = find(file, v->blocks, part)) != NULL; v->blocks++) {
         size_t width = safetensor_elements(tensor);
-        float *values = v->values[v->blocks] = malloc((width + 1) * sizeof *values);
-        if (values == NULL)
-            return error_set(error, ERROR_MEMORY, "%s: no memory for %s", safetensors_path(file), tensor->name);
+        float *values = v->values[v->blocks] = xmalloc((width + 1) * sizeof *values);
         if (v->blocks > 0 && width != v->width)
             return error_set(error, ERROR_FORMAT, "%s: %s has %zu values, that of block 0 %zu", safetensors_path(file),
                              tensor->name, width, v->width);

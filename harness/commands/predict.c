@@ -86,10 +86,10 @@ static status give_classes(struct work *work, const char *path, const char *temp
                          "command line: --template: expected one {} for the class name, found \"%s\"", template);
     TRY(strings_read_lines(&work->classes, path, error));
     TRY(strings_check_texts(&work->classes, path, "class name", error));
-    TRY(adapter_card_create(&work->given, 1, error));
+    adapter_card_create(&work->given, 1);
     struct adapter_task *task = &work->given.tasks[0];
-    TRY(adapter_names_create(&task->classes, work->classes.count, error));
-    TRY(adapter_names_create(&task->templates, 1, error));
+    adapter_names_create(&task->classes, work->classes.count);
+    adapter_names_create(&task->templates, 1);
     memcpy(task->classes.items, work->classes.items, work->classes.count * sizeof *work->classes.items);
     task->templates.items[0] = template;
     task->name = "";

@@ -68,8 +68,7 @@ static status run(const struct command_call *call, struct error *error)
         return error_set(error, ERROR_ARGUMENT, "command line: report: expected --out FOLDER, the folder to write");
     const char **by = options_list_items(call->options, "by", &request.by_count);
     request.by = by;
-    status result =
-        by != NULL ? write_report(call, &request, error) : error_set(error, ERROR_MEMORY, "report: out of memory");
+    status result = write_report(call, &request, error);
     free((void *)by);
     return result;
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "core/alloc.h"
 #include "core/file.h"
 #include "harness/commands/output.h"
 #include "harness/commands/run_list.h"
@@ -50,14 +51,14 @@ static status make_folder(struct rerun *r, struct error *error)
 {
     const char *parent = getenv("TMPDIR"), *out = options_text(r->call->options, "out");
     char *folder = path_format("%s/mtil-rerun-XXXXXX", parent != NULL && parent[0] != 0 ? parent : "/tmp");
-    if (folder == NULL || mkdtemp(folder) == NULL) {
-        status result = error_set(error, ERROR_IO, "%s: cannot be created", folder != NULL ? folder : "folder");
+    if (mkdtemp(folder) == NULL) {
+        status result = error_set(error, ERROR_IO, "%s: cannot be created", folder);
         free(folder);
         return result;
     }
     r->folder = folder;
-    r->database = out != NULL ? strdup(out) : path_format("%s/results.db", folder);
-    return r->database != NULL ? OK : error_set(error, ERROR_MEMORY, "rerun: no memory for a path");
+    r->database = out != NULL ? xstrdup(out) : path_format("%s/results.db", folder);
+    return OK;
 }
 
 /* The given words, then the places of the repetition; the words must not change what is computed. */
@@ -66,17 +67,15 @@ static status read_suite(struct rerun *r, struct error *error)
     const struct command_call *call = r->call;
     size_t given = call->argument_count - 2, count = given;
     struct suite *stored = NULL;
-    const char **words = malloc((given + 3) * sizeof *words);
+    const char **words = xmalloc((given + 3) * sizeof *words);
     char *own[] = {path_format("run.folder=%s/runs", r->folder), path_format("run.database=%s", r->database),
                    path_format("run.checkpoints=none")};
-    status result =
-        words != NULL && own[0] && own[1] && own[2] ? OK : error_set(error, ERROR_MEMORY, "rerun: no memory");
-    for (size_t i = 0; result == OK && i < given; i++)
+    for (size_t i = 0; i < given; i++)
         words[i] = call->arguments[i + 2];
-    for (size_t i = 0; result == OK && i < sizeof own / sizeof *own; i++)
+    for (size_t i = 0; i < sizeof own / sizeof *own; i++)
         words[count++] = own[i];
     const char *text = r->record.suite_text;
-    NEXT(result, suite_parse(&r->suite, text, strlen(text), r->run.suite, settings_sections, words, count, error));
+    status result = suite_parse(&r->suite, text, strlen(text), r->run.suite, settings_sections, words, count, error);
     NEXT(result, suite_parse(&stored, text, strlen(text), r->run.suite, settings_sections, NULL, 0, error));
     if (result == OK && strcmp(suite_settings_hash(stored), suite_settings_hash(r->suite)) != 0)
         result = error_set(

@@ -221,7 +221,7 @@ status run_suite(const struct command_call *call, const char *const *words, size
 static status run(const struct command_call *call, struct error *error)
 {
     struct suite_words words;
-    TRY(suite_words_read(&words, call, error));
+    suite_words_read(&words, call);
     status result = run_suite(call, words.list, words.count, error);
     suite_words_free(&words);
     return result;

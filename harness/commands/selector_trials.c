@@ -247,7 +247,7 @@ status selector_trials(const struct command_call *call, const char *names, struc
                          "command line: eval --selector: expected DATABASE RUN (mtil query runs has the numbers), "
                          "found %s",
                          call->argument_count > 1 ? call->arguments[1] : "no run");
-    TRY(suite_words_read(&words, call, error));
+    suite_words_read(&words, call);
     status result = with_words(&c, names, error);
     suite_words_free(&words);
     return result;

@@ -45,20 +45,16 @@ static void add_inherited(struct suite_keys *keys, const struct suite_section *s
     }
 }
 
-static status add_parents(struct suite_keys *keys, const struct suite_section *section, struct error *error)
+static void add_parents(struct suite_keys *keys, const struct suite_section *section)
 {
-    char *list = section->inherits != NULL ? strdup(section->inherits) : NULL, *rest = NULL;
-    if (section->inherits != NULL && list == NULL)
-        return error_set(error, ERROR_MEMORY, "keys of suites: no memory");
-    for (char *parent = list != NULL ? strtok_r(list, "|", &rest) : NULL; parent != NULL;
-         parent = strtok_r(NULL, "|", &rest)) {
+    char *list = xstrdup(section->inherits != NULL ? section->inherits : ""), *rest = NULL;
+    for (char *parent = strtok_r(list, "|", &rest); parent != NULL; parent = strtok_r(NULL, "|", &rest)) {
         char *dot = strchr(parent, '.');
         if (dot != NULL)
             *dot++ = 0;
         add_inherited(keys, section, parent, dot);
     }
     free(list);
-    return OK;
 }
 
 static bool has_key(const struct suite_keys *keys, const struct suite_section *section, size_t end, const char *name)
@@ -92,9 +88,8 @@ status suite_keys_read(struct suite_keys *keys, const struct suite_section *sect
     *keys = (struct suite_keys){0};
     status result = OK;
     for (const struct suite_section *section = sections; section->name != NULL; section++) {
-        if (result == OK)
-            add_own(keys, section);
-        NEXT(result, add_parents(keys, section, error));
+        add_own(keys, section);
+        add_parents(keys, section);
         size_t first = keys->count;
         for (size_t i = 0; section->choice != NULL && section->choice(i) != NULL; i++)
             NEXT(result, add_chosen(keys, section, first, section->choice(i), error));

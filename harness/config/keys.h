@@ -34,7 +34,7 @@ void suite_keys_free(struct suite_keys *keys); /* zeros are allowed */
 status suite_key_find(char **key, const struct suite_section *sections, const char *name, struct error *error);
 
 /* The full key closest to a word, "training.learning_rate" for "lr", and its edit distance, 0 for a synonym; NULL: none
- * is close, or no memory. The caller frees. */
+ * is close. The caller frees. */
 char *suite_key_near(const struct suite_section *sections, const char *word, size_t *distance);
 
 #endif

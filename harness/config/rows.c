@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/alloc.h"
 #include "core/array.h"
 #include "harness/config/internal.h"
 
@@ -101,11 +102,10 @@ static status choose(const struct suite_source *source, const struct assignment 
         return error_set(error, ERROR_ARGUMENT, "%s: rows: expected a suite without rows", source->file);
     if (named == NULL)
         return none_named(source, chooser, rows, count, error);
-    const char **names = calloc(count, sizeof *names);
-    for (size_t i = 0; names != NULL && i < count; i++)
+    const char **names = xcalloc(count, sizeof *names);
+    for (size_t i = 0; i < count; i++)
         names[i] = rows[i]->entry;
-    status result = names != NULL ? OK : suite_source_no_memory(source, error);
-    NEXT(result, check_word(where, named->value, names, count, error));
+    status result = check_word(where, named->value, names, count, error);
     for (size_t i = 0; i < source->count; i++) /* of overrides */
         if (source->assignments[i].section == &suite_rows_section)
             NEXT(result, check_word("command line: rows", source->assignments[i].entry, names, count, error));
@@ -117,10 +117,8 @@ static status choose(const struct suite_source *source, const struct assignment 
 status suite_rows_choose(const struct suite_source *source, const char **row, struct error *error)
 {
     size_t count = find_rows(source, NULL);
-    const struct assignment **rows = calloc(count + 1, sizeof *rows);
+    const struct assignment **rows = xcalloc(count + 1, sizeof *rows);
     *row = NULL;
-    if (rows == NULL)
-        return suite_source_no_memory(source, error);
     find_rows(source, rows);
     status result = OK;
     for (size_t i = 0; i < count; i++)
@@ -139,12 +137,10 @@ static status copy_rows(struct suite_rows *rows, const struct suite_source *sour
             continue;
         TRY(check_row(source, assignment, error));
         GROW(rows->names, rows->count);
-        rows->names[rows->count] = strdup(assignment->entry);
-        if (rows->names[rows->count++] == NULL)
-            return suite_source_no_memory(source, error);
+        rows->names[rows->count++] = xstrdup(assignment->entry);
     }
     rows->key = chooser != NULL ? path_format("%s.%s", chooser->name, chooser->row) : NULL;
-    return chooser == NULL || rows->key != NULL ? OK : suite_source_no_memory(source, error);
+    return OK;
 }
 
 status suite_load_rows(struct suite_rows *rows, const char *name_or_path, const struct suite_section *sections,

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <utf8proc.h>
 
+#include "core/alloc.h"
 #include "core/array.h"
 #include "core/text.h"
 #include "harness/config/keys.h"
@@ -76,7 +77,7 @@ const struct assignment *suite_source_find(const struct suite_source *source, co
 
 static char *copy(const char *string)
 {
-    return string != NULL ? strdup(string) : NULL;
+    return string != NULL ? xstrdup(string) : NULL;
 }
 
 /* The assignment's value, or its expansion. */
@@ -87,11 +88,6 @@ static const char *written_out(const struct assignment *assignment)
         return assignment->value;
     const char *stands_for = section->shorthand(assignment->key, assignment->value);
     return stands_for != NULL ? stands_for : assignment->value;
-}
-
-status suite_source_no_memory(const struct suite_source *source, struct error *error)
-{
-    return error_set(error, ERROR_MEMORY, "%s: no memory for its values", source->file);
 }
 
 status suite_source_add(struct suite_source *source, const struct assignment *assignment, struct error *error)
@@ -105,9 +101,6 @@ status suite_source_add(struct suite_source *source, const struct assignment *as
     added->entry = copy(assignment->entry);
     added->key = copy(assignment->key);
     added->value = copy(written_out(assignment));
-    if ((added->entry == NULL) != (assignment->entry == NULL) || (added->key == NULL) != (assignment->key == NULL) ||
-        (added->value == NULL) != (assignment->value == NULL))
-        return suite_source_no_memory(source, error);
     return OK;
 }
 
@@ -180,7 +173,7 @@ static char *inside_brackets(const struct assignment *assignment)
     const char *value = assignment->value;
     size_t length = strlen(value);
     bool bracketed = length > 1 && value[0] == '[' && value[length - 1] == ']';
-    return bracketed && option != NULL && option->type == OPTION_LIST ? strndup(value + 1, length - 2) : NULL;
+    return bracketed && option != NULL && option->type == OPTION_LIST ? xstrndup(value + 1, length - 2) : NULL;
 }
 
 static bool has_key(const struct suite_source *source, size_t first, const struct assignment *assignment,
@@ -218,9 +211,7 @@ static status set_back(struct suite_source *source, size_t first, const struct a
 static status add_path(struct suite_source *source, size_t first, const char *where, const char *path, size_t size,
                        struct assignment *assignment, struct error *error)
 {
-    char *left = strndup(path, size);
-    if (left == NULL)
-        return suite_source_no_memory(source, error);
+    char *left = xstrndup(path, size);
     status result = split_path(source, where, left, assignment, error);
     if (result == OK && strlen(left) + strlen(assignment->key) >= KEY_LENGTH)
         result = error_set(error, ERROR_ARGUMENT, "%s: a key of more than %d characters", where, KEY_LENGTH - 1);
@@ -256,9 +247,8 @@ static status find_whole_key(const struct suite_source *source, const char *name
     *key = NULL;
     if (memchr(name, '.', size) != NULL)
         return OK;
-    char *word = strndup(name, size);
-    status result =
-        word != NULL ? suite_key_find(key, source->sections, word, error) : suite_source_no_memory(source, error);
+    char *word = xstrndup(name, size);
+    status result = suite_key_find(key, source->sections, word, error);
     free(word);
     return result;
 }

@@ -61,7 +61,6 @@ const struct assignment *suite_source_find(const struct suite_source *source, co
 /* Fails: word, at the top level or before the dot of an override, is neither a section nor a key. */
 status suite_source_unknown(const struct suite_source *source, const char *where, const char *word,
                             struct error *error);
-status suite_source_no_memory(const struct suite_source *source, struct error *error);
 
 /* The section called name; NULL: none. */
 const struct suite_section *suite_section_find(const struct suite_section *sections, const char *name);

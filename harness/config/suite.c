@@ -163,9 +163,7 @@ static status resolve(struct suite *suite, const struct suite_source *source, co
 {
     GROW(suite->parts, suite->count);
     struct part *part = &suite->parts[suite->count++];
-    *part = (struct part){.section = section, .entry = entry != NULL ? strdup(entry) : NULL};
-    if (entry != NULL && part->entry == NULL)
-        return error_set(error, ERROR_MEMORY, "%s: no memory for %s", source->file, entry);
+    *part = (struct part){.section = section, .entry = entry != NULL ? xstrdup(entry) : NULL};
     const struct option *chosen;
     TRY(find_chosen(source, part, &chosen, error));
     make_table(suite, part, chosen);
@@ -357,13 +355,9 @@ status suite_parse(struct suite **result, const char *text, size_t size, const c
 {
     struct suite_source source = {.file = file, .sections = sections};
     struct suite *suite = xcalloc(1, sizeof *suite);
-    status outcome = OK;
-    if (outcome == OK) {
-        suite->sections = sections;
-        outcome = read_source(&source, text, size, overrides, override_count, error);
-    }
-    if (outcome == OK)
-        outcome = build(suite, &source, error);
+    suite->sections = sections;
+    status outcome = read_source(&source, text, size, overrides, override_count, error);
+    NEXT(outcome, build(suite, &source, error));
     suite_source_free(&source);
     if (outcome == OK)
         *result = suite;
@@ -396,7 +390,7 @@ static void find_near_shipped(const char *word, size_t *least, char **near)
         struct shipped_suite shipped = suite_library_get(i);
         if (is_nearer(word, shipped.name, least)) {
             free(*near);
-            *near = strdup(shipped.name);
+            *near = xstrdup(shipped.name);
         }
     }
 }

@@ -103,7 +103,7 @@ const char *suite_text(const struct suite *suite);
 
 /* The same as rows, for the table `settings` of a results database. The caller frees with suite_settings_free. */
 struct setting_row; /* results/store.h */
-status suite_settings(const struct suite *suite, struct setting_row **rows, size_t *count, struct error *error);
+void suite_settings(const struct suite *suite, struct setting_row **rows, size_t *count);
 void suite_settings_free(struct setting_row *rows, size_t count);
 
 /* SHA-256 of suite_text without the incidental keys, 64 hexadecimal digits: equal hashes compute the same on the same

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/array.h"
 #include "core/characters.h"
 #include "harness/config/internal.h"
 #include "results/store.h"
@@ -29,7 +30,6 @@ static void write_string(struct text *out, const char *string)
         text_add(&quoted, *p == '"' || *p == '\\' ? "\\%c" : "%c", *p);
     text_add(&quoted, "\"");
     text_add_visible(out, quoted.data); /* YAML has the same escapes */
-    out->failed |= quoted.failed;
     text_free(&quoted);
 }
 
@@ -199,7 +199,7 @@ static struct setting_row make_setting(const struct part *part, const struct opt
         .key = key.data, .value = value.data, .type = is_word(part->options, option) ? "text" : types[option->type]};
 }
 
-status suite_settings(const struct suite *suite, struct setting_row **rows, size_t *count, struct error *error)
+void suite_settings(const struct suite *suite, struct setting_row **rows, size_t *count)
 {
     *rows = NULL;
     *count = 0;
@@ -207,17 +207,9 @@ status suite_settings(const struct suite *suite, struct setting_row **rows, size
         for (size_t j = 0; suite->parts[i].table[j].name != NULL; j++) {
             if (!is_shown(suite, &suite->parts[i], j))
                 continue;
-            struct setting_row *larger = realloc(*rows, (*count + 1) * sizeof *larger);
-            *rows = larger != NULL ? larger : *rows;
-            if (larger != NULL)
-                larger[(*count)++] = make_setting(&suite->parts[i], &suite->parts[i].table[j]);
-            if (larger == NULL || larger[*count - 1].key == NULL || larger[*count - 1].value == NULL) {
-                suite_settings_free(*rows, *count);
-                *rows = NULL;
-                return error_set(error, ERROR_MEMORY, "%s: no memory for the settings", suite->name);
-            }
+            GROW(*rows, *count);
+            (*rows)[(*count)++] = make_setting(&suite->parts[i], &suite->parts[i].table[j]);
         }
-    return OK;
 }
 
 void suite_settings_free(struct setting_row *rows, size_t count)

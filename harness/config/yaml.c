@@ -40,11 +40,16 @@ static bool begins_with_tab(const struct reader *reader, size_t line)
     return at != end && *at == '\t';
 }
 
+static status no_memory(const struct suite_source *source, struct error *error)
+{
+    return error_set(error, ERROR_MEMORY, "%s: no memory to read its YAML", source->file);
+}
+
 static status yaml_problem(struct reader *reader)
 {
     const yaml_parser_t *parser = &reader->parser;
     if (parser->error == YAML_MEMORY_ERROR)
-        return suite_source_no_memory(reader->source, reader->error);
+        return no_memory(reader->source, reader->error);
     const char *problem = parser->problem != NULL ? parser->problem : "not YAML";
     if (parser->error == YAML_READER_ERROR)
         return error_set(reader->error, ERROR_ARGUMENT, "%s: at byte %zu: %s", reader->source->file,
@@ -150,8 +155,6 @@ static status read_value(struct reader *reader, struct assignment *assignment)
         result = read_scalar(reader, &value);
     else
         result = fail_here(reader, "expected a value or a list, found keys; too deep");
-    if (result == OK && value.failed)
-        result = suite_source_no_memory(reader->source, reader->error);
     if (result == OK) {
         assignment->value = value.data;
         result = add_new(reader, assignment);
@@ -252,7 +255,7 @@ status suite_source_read(struct suite_source *source, const char *text, size_t s
     text_skip_mark(&text, &size);
     struct reader reader = {.source = source, .text = text, .size = size, .error = error};
     if (!yaml_parser_initialize(&reader.parser))
-        return suite_source_no_memory(source, error);
+        return no_memory(source, error);
     yaml_parser_set_input_string(&reader.parser, (const unsigned char *)text, size);
     yaml_parser_set_encoding(&reader.parser, YAML_UTF8_ENCODING);
     status result = read_document(&reader);

@@ -39,14 +39,10 @@ status evaluator_create(struct evaluator **result, struct experiment *e, struct 
                                     .selector = selector,
                                     .coders = selector != NULL ? selector->tasks : 0,
                                     .labels.seen = e->data.task_count,
-                                    .sets = calloc(e->data.task_count, sizeof *evaluator->sets)};
-    status made = evaluator->sets != NULL
-                      ? feature_cache_create(&evaluator->cache, e, error)
-                      : error_set(error, ERROR_MEMORY, "evaluation: no memory for %zu tasks", e->data.task_count);
-    if (made == OK)
-        made = evaluator_refresh(evaluator, error);
-    if (made == OK)
-        made = shared_features_open(&evaluator->shared, e, error);
+                                    .sets = xcalloc(e->data.task_count, sizeof *evaluator->sets)};
+    evaluator->cache = feature_cache_create(e);
+    status made = evaluator_refresh(evaluator, error);
+    NEXT(made, shared_features_open(&evaluator->shared, e, error));
     for (size_t j = 0; made == OK && j < e->data.task_count; j++)
         made = create_set(evaluator, &evaluator->sets[j], &e->data.tasks[j], error);
     if (made != OK) {
@@ -377,13 +373,10 @@ static status predict_items(struct evaluator *evaluator, struct test_set *set, c
     struct tensor classes;
     struct encoded_list list;
     take_list(&list, evaluator, set, n, router);
-    status result = OK;
-    if (result == OK) {
-        size_t missing = feature_cache_missing(evaluator->cache, &set->routed, items, n, router, list.list);
-        if (list.tokens)
-            memcpy(list.list, items, (missing = n) * sizeof *items);
-        result = encode_list(&list, missing, stop, error);
-    }
+    size_t missing = feature_cache_missing(evaluator->cache, &set->routed, items, n, router, list.list);
+    if (list.tokens)
+        memcpy(list.list, items, (missing = n) * sizeof *items);
+    status result = encode_list(&list, missing, stop, error);
     NEXT(result,
          label_space_features(&evaluator->labels, set->task->index, router, &e->model.task_memory, &classes, error));
     NEXT(result, predict_features(e, set, set->routed.features, items, n, &classes, false, set->predicted, error));

@@ -6,26 +6,17 @@
 #include "core/alloc.h"
 #include "core/digest.h"
 
-status feature_cache_create(struct feature_cache **result, struct experiment *e, struct error *error)
+struct feature_cache *feature_cache_create(struct experiment *e)
 {
     struct feature_cache *cache = xcalloc(1, sizeof *cache);
     cache->experiment = e;
     cache->keep = e->settings.keep_features && e->model.adapters != NULL && !(e->model.groups & GROUPS_TOWERS);
-    status made = OK;
     if (cache->keep) {
         cache->routers = e->model.adapters->settings.tasks;
-        cache->classes = calloc(array_size(e->data.task_count, cache->routers), sizeof *cache->classes);
-        if (cache->classes == NULL)
-            made = error_set(error, ERROR_MEMORY, "evaluation: no memory for %zu tasks", e->data.task_count);
-        if (made == OK)
-            made = adapter_identity_create(&cache->identity, e->model.adapters, error);
+        cache->classes = xcalloc(array_size(e->data.task_count, cache->routers), sizeof *cache->classes);
+        adapter_identity_create(&cache->identity, e->model.adapters);
     }
-    if (made != OK) {
-        feature_cache_destroy(cache);
-        return made;
-    }
-    *result = cache;
-    return OK;
+    return cache;
 }
 
 void feature_cache_destroy(struct feature_cache *cache)

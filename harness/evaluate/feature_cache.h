@@ -1,6 +1,6 @@
 /* Features computed through adapters, valid until the router or one of the experts they passed through changes.
  *
- *     TRY(feature_cache_create(&cache, experiment, error));
+ *     struct feature_cache *cache = feature_cache_create(experiment);
  *     TRY(feature_cache_refresh(cache, error));                         // after training or merging
  *     TRY(feature_cache_classes(cache, j, router, arena, &classes, error));
  *     size_t missing = feature_cache_missing(cache, &images, items, n, router, list);       // encode these, then
@@ -38,7 +38,7 @@ struct feature_cache {
     size_t images_asked, images_encoded; /* since creation */
 };
 
-status feature_cache_create(struct feature_cache **cache, struct experiment *experiment, struct error *error);
+struct feature_cache *feature_cache_create(struct experiment *experiment);
 void feature_cache_destroy(struct feature_cache *cache); /* NULL is allowed */
 
 /* Reads the current identities of the adapters. To be called after training or merging. */

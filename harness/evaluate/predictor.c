@@ -45,7 +45,7 @@ static status open_parts(struct predictor *p, const struct log *log, struct erro
     TRY(open_adapters(p, error));
     TRY(tasks_open_named(p->e, p->settings.card, error));
     TRY(model_open_head(p->e, error));
-    TRY(feature_cache_create(&p->cache, p->e, error));
+    p->cache = feature_cache_create(p->e);
     p->labels.cache = p->cache;
     p->candidates = xcalloc(p->routers + 1, sizeof *p->candidates);
     return OK;

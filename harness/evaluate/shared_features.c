@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "core/alloc.h"
 #include "core/file.h"
 #include "core/text.h"
 #include "datasets/cache/cache_folder.h"
@@ -77,7 +78,7 @@ status shared_features_open(struct shared_features *shared, struct experiment *e
     const struct cache_settings *cache = &experiment->settings.cache;
     if (cache->kind != CACHE_DISK || !experiment->model.head->of_texts)
         return OK;
-    shared->folder = cache->folder != NULL ? strdup(cache->folder) : cache_folder_default();
+    shared->folder = cache->folder != NULL ? xstrdup(cache->folder) : cache_folder_default();
     return find_origin(shared, error); /* without a folder nothing is shared; the image cache has warned about it */
 }
 

@@ -17,7 +17,7 @@
 static char *copy_metadata(const struct archive *archive, const char *name)
 {
     const char *value = archive_metadata(archive, name);
-    return value != NULL ? strdup(value) : NULL;
+    return value != NULL ? xstrdup(value) : NULL;
 }
 
 static void describe_features(struct shared_file *file)

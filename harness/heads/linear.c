@@ -95,8 +95,8 @@ static struct parameters *parameters(const struct experiment *e)
 static status save(const struct experiment *e, const char *path, struct error *error)
 {
     struct adapter_card card;
-    status result = saved_classes(&card, e, error);
-    NEXT(result, classifier_save(e->model.clip, head_of(e), e->model.adapters, &card, path, error));
+    saved_classes(&card, e);
+    status result = classifier_save(e->model.clip, head_of(e), e->model.adapters, &card, path, error);
     adapter_card_free(&card);
     return result;
 }

@@ -125,15 +125,15 @@ static status end_task(struct method_run *run, const struct task *task, struct e
     return average_start(&s->anchor, group, error);
 }
 
-static status keep(struct method_run *run, const struct passage *passage, struct error *error)
+static status keep(struct method_run *run, const struct serializer *serializer, struct error *error)
 {
     struct state *s = run->state;
     size_t n = weights_of(run)->values_count;
-    TRY(average_keep(&s->anchor, weights_of(run), "ewc.anchor", passage, error));
-    TRY(passage_host(passage, "ewc.counted", SAFETENSOR_I32, 1, &s->counted, error));
+    TRY(average_keep(&s->anchor, weights_of(run), "ewc.anchor", serializer, error));
+    TRY(serializer_host(serializer, "ewc.counted", SAFETENSOR_I32, 1, &s->counted, error));
     if (s->anchor.count > 0)
-        TRY(passage_device(passage, "ewc.fisher", SAFETENSOR_F32, n, s->fisher, error));
-    return s->counted > 0 ? passage_device(passage, "ewc.squares", SAFETENSOR_F32, n, s->squares, error) : OK;
+        TRY(serializer_device(serializer, "ewc.fisher", SAFETENSOR_F32, n, s->fisher, error));
+    return s->counted > 0 ? serializer_device(serializer, "ewc.squares", SAFETENSOR_F32, n, s->squares, error) : OK;
 }
 
 const struct method method_ewc = {.name = "ewc",

@@ -92,11 +92,11 @@ status guided_end_task(struct method_run *run, const struct task *task, struct e
     return OK;
 }
 
-status guided_keep(struct method_run *run, const struct passage *passage, struct error *error)
+status guided_keep(struct method_run *run, const struct serializer *serializer, struct error *error)
 {
     struct guided *g = run->state;
-    TRY(passage_host(passage, "guided.done", SAFETENSOR_I32, 1, &g->done, error));
+    TRY(serializer_host(serializer, "guided.done", SAFETENSOR_I32, 1, &g->done, error));
     if (!g->follows || g->done == 0)
         return OK;
-    return passage_weights(passage, "guided.teacher", g->teacher.clip->parameters, error);
+    return serializer_weights(serializer, "guided.teacher", g->teacher.clip->parameters, error);
 }

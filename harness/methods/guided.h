@@ -57,6 +57,6 @@ status guided_begin_task(struct method_run *run, const struct task *task, bool r
 status guided_loss(struct method_run *run, const struct task *task, const struct batch *batch, struct error *error);
 status guided_after_step(struct method_run *run, const struct task *task, size_t iteration, struct error *error);
 status guided_end_task(struct method_run *run, const struct task *task, struct error *error);
-status guided_keep(struct method_run *run, const struct passage *passage, struct error *error);
+status guided_keep(struct method_run *run, const struct serializer *serializer, struct error *error);
 
 #endif

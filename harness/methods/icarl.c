@@ -89,11 +89,11 @@ static status end_task(struct method_run *run, const struct task *task, struct e
     return guided_end_task(run, task, error);
 }
 
-static status keep(struct method_run *run, const struct passage *passage, struct error *error)
+static status keep(struct method_run *run, const struct serializer *serializer, struct error *error)
 {
     struct state *s = run->state;
-    TRY(exemplars_keep(&s->exemplars, passage, error));
-    return guided_keep(run, passage, error);
+    TRY(exemplars_keep(&s->exemplars, serializer, error));
+    return guided_keep(run, serializer, error);
 }
 
 const struct method method_icarl = {.name = "icarl",

@@ -35,9 +35,9 @@ static status end_task(struct method_run *run, const struct task *task, struct e
     return OK;
 }
 
-static status keep(struct method_run *run, const struct passage *passage, struct error *error)
+static status keep(struct method_run *run, const struct serializer *serializer, struct error *error)
 {
-    return average_keep(run->state, weights_of(run), "l2.start", passage, error);
+    return average_keep(run->state, weights_of(run), "l2.start", serializer, error);
 }
 
 const struct method method_l2 = {.name = "l2",

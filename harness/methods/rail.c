@@ -120,9 +120,9 @@ status rail_end_task(struct method_run *run, const struct task *task, struct err
     return result;
 }
 
-status rail_keep(struct method_run *run, const struct passage *passage, struct error *error)
+status rail_keep(struct method_run *run, const struct serializer *serializer, struct error *error)
 {
-    return regression_keep(&((struct rail *)run->state)->regression, passage, error);
+    return regression_keep(&((struct rail *)run->state)->regression, serializer, error);
 }
 
 /* --- Scores --- */

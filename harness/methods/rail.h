@@ -36,7 +36,7 @@ status rail_end_task(struct method_run *run, const struct task *task, struct err
 status rail_scores(struct method_run *run, const struct task *task, const float *features, size_t n, size_t classes,
                    float *scores, struct error *error);
 void rail_cost(const struct method_run *run, struct method_cost *cost);
-status rail_keep(struct method_run *run, const struct passage *passage, struct error *error);
+status rail_keep(struct method_run *run, const struct serializer *serializer, struct error *error);
 
 /* The scores hook, for columns that are classes first, first + 1, … of all. adapted [n], unless NULL, receives whether
  * the best class of p is learned. */

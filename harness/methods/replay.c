@@ -169,11 +169,11 @@ static status end_task(struct method_run *run, const struct task *task, struct e
     return OK;
 }
 
-static status keep(struct method_run *run, const struct passage *passage, struct error *error)
+static status keep(struct method_run *run, const struct serializer *serializer, struct error *error)
 {
     struct state *s = run->state;
-    TRY(passage_host(passage, "replay.done", SAFETENSOR_I32, 1, &s->done, error));
-    return exemplars_keep(&s->exemplars, passage, error);
+    TRY(serializer_host(serializer, "replay.done", SAFETENSOR_I32, 1, &s->done, error));
+    return exemplars_keep(&s->exemplars, serializer, error);
 }
 
 const struct method method_replay = {

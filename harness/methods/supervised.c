@@ -189,9 +189,9 @@ static status end_task(struct method_run *run, const struct task *task, struct e
     return has_mixtures(run->options) ? merging_end_task(run, task, error) : OK;
 }
 
-static status keep(struct method_run *run, const struct passage *passage, struct error *error)
+static status keep(struct method_run *run, const struct serializer *serializer, struct error *error)
 {
-    return has_mixtures(run->options) ? merging_keep(run, passage, error) : OK;
+    return has_mixtures(run->options) ? merging_keep(run, serializer, error) : OK;
 }
 
 const struct method method_supervised = {.name = "supervised",

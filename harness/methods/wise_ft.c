@@ -19,9 +19,9 @@ static status end_task(struct method_run *run, const struct task *task, struct e
     return average_apply(run->state, weights_of(run), (float)options_real(run->options, "alpha"), error);
 }
 
-static status keep(struct method_run *run, const struct passage *passage, struct error *error)
+static status keep(struct method_run *run, const struct serializer *serializer, struct error *error)
 {
-    return average_keep(run->state, weights_of(run), "wise_ft.start", passage, error);
+    return average_keep(run->state, weights_of(run), "wise_ft.start", serializer, error);
 }
 
 const struct method method_wise_ft = {

@@ -100,12 +100,12 @@ static status end_task(struct method_run *run, const struct task *task, struct e
     return guided_end_task(run, task, error);
 }
 
-static status keep(struct method_run *run, const struct passage *passage, struct error *error)
+static status keep(struct method_run *run, const struct serializer *serializer, struct error *error)
 {
     struct state *s = run->state;
-    TRY(guided_keep(run, passage, error));
-    TRY(average_keep(&s->start, weights_of(run), "zscl.start", passage, error));
-    return average_keep(&s->mean, weights_of(run), "zscl.mean", passage, error);
+    TRY(guided_keep(run, serializer, error));
+    TRY(average_keep(&s->start, weights_of(run), "zscl.start", serializer, error));
+    return average_keep(&s->mean, weights_of(run), "zscl.mean", serializer, error);
 }
 
 const struct method method_zscl = {

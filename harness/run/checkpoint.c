@@ -9,26 +9,26 @@
 #include "core/alloc.h"
 #include "core/file.h"
 #include "core/text.h"
-#include "harness/run/passage.h"
+#include "harness/run/serializer.h"
 #include "harness/scenario/joint.h"
 #include "harness/selectors/selectors.h"
 #include "harness/train/trained.h"
 
-static status pass_array(const struct passage *p, const char *prefix, const char *name, enum safetensor_type type,
+static status pass_array(const struct serializer *p, const char *prefix, const char *name, enum safetensor_type type,
                          size_t count, void *device, struct error *error)
 {
     char full[96];
     snprintf(full, sizeof full, "%s.%s", prefix, name);
-    return passage_device(p, full, type, count, device, error);
+    return serializer_device(p, full, type, count, device, error);
 }
 
 /* The optimizer starts afresh with every task, so its state is only saved within one. */
-static status pass_parameters(const struct passage *p, const char *prefix, struct parameters *group, bool optimizer,
+static status pass_parameters(const struct serializer *p, const char *prefix, struct parameters *group, bool optimizer,
                               struct error *error)
 {
     char values[96];
     snprintf(values, sizeof values, "%s.values", prefix);
-    TRY(passage_weights(p, values, group, error));
+    TRY(serializer_weights(p, values, group, error));
     if (!optimizer)
         return OK;
     TRY(pass_array(p, prefix, "first_moment", SAFETENSOR_F32, group->values_count, group->first_moment, error));
@@ -39,7 +39,7 @@ static status pass_parameters(const struct passage *p, const char *prefix, struc
 }
 
 /* The state of adapters besides their weights. */
-static status pass_adapters(const struct passage *p, struct adapters *adapters, struct error *error)
+static status pass_adapters(const struct serializer *p, struct adapters *adapters, struct error *error)
 {
     static const char *const names[TOWERS] = {"image", "text"};
     for (int t = 0; t < TOWERS; t++) {
@@ -60,17 +60,17 @@ static status pass_adapters(const struct passage *p, struct adapters *adapters, 
     return OK;
 }
 
-static status pass_selector(const struct passage *p, struct selector *selector, size_t trained, struct error *error)
+static status pass_selector(const struct serializer *p, struct selector *selector, size_t trained, struct error *error)
 {
     size_t tasks = selector->experiment->data.task_count;
     selector->trained = trained;
     selector->prepared = trained > 0;
     TRY(selector->kind->keep(selector, p, trained, error));
-    return passage_host(p, "selector.thresholds", SAFETENSOR_F32, tasks, selector->thresholds, error);
+    return serializer_host(p, "selector.thresholds", SAFETENSOR_F32, tasks, selector->thresholds, error);
 }
 
 /* Nothing where every task is done: what is left is to record the run's end. */
-static status pass_all(const struct passage *p, struct experiment *e, struct selector *selector,
+static status pass_all(const struct serializer *p, struct experiment *e, struct selector *selector,
                        const struct checkpoint_place *place, struct error *error)
 {
     const struct method *method = e->settings.method;
@@ -123,7 +123,7 @@ status checkpoint_take(struct checkpoint_snapshot **snapshot, const struct exper
     make_labels(&taken->labels, experiment, place);
     archive_create(&taken->archive);
     status result = OK;
-    struct passage p = {.archive = taken->archive, .backend = experiment->model.backend, .saving = true};
+    struct serializer p = {.archive = taken->archive, .backend = experiment->model.backend, .saving = true};
     NEXT(result, pass_all(&p, (struct experiment *)experiment, (struct selector *)selector, place, error));
     if (result != OK) {
         checkpoint_snapshot_free(taken);
@@ -216,7 +216,7 @@ status checkpoint_load(struct experiment *e, struct selector *selector, const ch
     if (archive_open(&archive, path, error) != OK)
         return error_context(error, "cannot resume; delete the file to start this run afresh");
     status result = read_labels(archive, e, path, place, error);
-    struct passage p = {.archive = archive, .backend = e->model.backend};
+    struct serializer p = {.archive = archive, .backend = e->model.backend};
     if (result == OK)
         result = pass_all(&p, e, selector, place, error);
     archive_close(archive);

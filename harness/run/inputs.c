@@ -26,7 +26,7 @@ struct reading {
 
 /* --- Rows --- */
 
-/* An absolute path, independent of the working directory. NULL when out of memory. */
+/* An absolute path, independent of the working directory. */
 static char *absolute(const char *path)
 {
     char *here = path[0] != '/' ? getcwd(NULL, 0) : NULL;

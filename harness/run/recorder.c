@@ -31,15 +31,10 @@ status record_start(struct recorder *r, const struct inputs *inputs, const struc
 {
     struct experiment *e = r->experiment;
     char *model = experiment_model_name(e), *folder = run_folder(e);
-    if (model == NULL || folder == NULL) {
-        free(model);
-        free(folder);
-        return error_set(error, ERROR_MEMORY, "results: no memory for a name");
-    }
     const struct settings *s = &e->settings;
     struct setting_row *settings;
     size_t setting_count;
-    status result = suite_settings(e->suite, &settings, &setting_count, error);
+    suite_settings(e->suite, &settings, &setting_count);
     struct run_description description = {
         .suite = suite_name(e->suite),
         .suite_text = suite_text(e->suite),
@@ -64,10 +59,9 @@ status record_start(struct recorder *r, const struct inputs *inputs, const struc
         .tasks = (int64_t)e->data.task_count,
         .trainable_parameters = (int64_t)trained_values(e),
     };
-    if (result == OK)
-        result = continuation->run != 0
-                     ? store_run_claim(r->store, continuation->run, continuation->claim, &description, start, error)
-                     : store_run_start(r->store, &description, start, error);
+    status result = continuation->run != 0
+                        ? store_run_claim(r->store, continuation->run, continuation->claim, &description, start, error)
+                        : store_run_start(r->store, &description, start, error);
     suite_settings_free(settings, setting_count);
     free(model);
     free(folder);
@@ -176,18 +170,14 @@ status record_session(const struct recorder *r, struct error *error)
         name_gpus(r->experiment, &gpus, &gpu);
     char host[256] = "";
     gethostname(host, sizeof host - 1);
-    bool failed = command.failed || libraries.failed || cpu.failed || gpu.failed;
     status result =
-        failed
-            ? error_set(error, ERROR_MEMORY, "results: no memory to describe the program")
-            : store_add(r->store, r->run, "sessions",
-                        NAMED({"host", value_text(host)}, {"program_version", value_text(MTIL_VERSION)},
-                              {"program_commit", value_text(*program_commit() ? program_commit() : NULL)},
-                              {"command_line", value_text(command.data)}, {"compiler", value_text(program_compiler())},
-                              {"libraries", value_text(libraries.data)}, {"cpu", value_text(cpu.data)},
-                              {"gpu", value_text(gpu.data)},
-                              {"driver", value_text(gpus.count > 0 ? gpus.versions : NULL)}),
-                        error);
+        store_add(r->store, r->run, "sessions",
+                  NAMED({"host", value_text(host)}, {"program_version", value_text(MTIL_VERSION)},
+                        {"program_commit", value_text(*program_commit() ? program_commit() : NULL)},
+                        {"command_line", value_text(command.data)}, {"compiler", value_text(program_compiler())},
+                        {"libraries", value_text(libraries.data)}, {"cpu", value_text(cpu.data)},
+                        {"gpu", value_text(gpu.data)}, {"driver", value_text(gpus.count > 0 ? gpus.versions : NULL)}),
+                  error);
     text_free(&command);
     text_free(&libraries);
     text_free(&cpu);
@@ -342,8 +332,6 @@ static status record_merge(const struct recorder *r, size_t task, size_t iterati
     bool done = change->kind == CHANGE_MERGE;
     struct text mixture = {0};
     add_mixture(&mixture, merge);
-    if (mixture.failed)
-        return error_set(error, ERROR_MEMORY, "results: no memory for a mixture");
     status result =
         store_add(r->store, r->run, "expert_events",
                   NAMED({"task", value_integer((int64_t)task)}, {"iteration", value_integer((int64_t)iteration)},

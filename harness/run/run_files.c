@@ -86,8 +86,8 @@ status run_files_find(struct run_files *files, const char *folder, int64_t seed,
 /* The run's folder, and the suite's folder if that is empty then. */
 static void remove_folders(const struct run_files *files)
 {
-    char *parent = strdup(files->folder);
-    if (rmdir(files->folder) == 0 && parent != NULL) {
+    char *parent = xstrdup(files->folder);
+    if (rmdir(files->folder) == 0) {
         *strrchr(parent, '/') = 0;
         rmdir(parent);
     }

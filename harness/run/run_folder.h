@@ -5,7 +5,7 @@
 #include "harness/run/experiment.h"
 
 /* The folder of a new run, FOLDER/SUITE-HASH/seedN; and the paths of the resume file and of the scores of blocks in a
- * folder. The caller frees; NULL when out of memory. */
+ * folder. The caller frees. */
 char *run_folder(const struct experiment *experiment);
 char *run_resume_file(const char *folder);
 char *run_scores_file(const char *folder);

@@ -11,29 +11,26 @@
 
 /* --- Writing --- */
 
-static status describe_task(struct adapter_task *description, const struct task *task, bool trained,
-                            struct error *error)
+static void describe_task(struct adapter_task *description, const struct task *task, bool trained)
 {
     const struct dataset *dataset = task->dataset;
     description->name = task->settings.name;
     description->trained = trained;
-    TRY(adapter_names_create(&description->classes, dataset_classes(dataset), error));
-    TRY(adapter_names_create(&description->templates, dataset_templates(dataset), error));
+    adapter_names_create(&description->classes, dataset_classes(dataset));
+    adapter_names_create(&description->templates, dataset_templates(dataset));
     for (size_t c = 0; c < description->classes.count; c++)
         description->classes.items[c] = dataset_class_name(dataset, c);
     for (size_t t = 0; t < description->templates.count; t++)
         description->templates.items[t] = dataset_template(dataset, t);
-    return OK;
 }
 
-static status describe(struct adapter_card *card, const struct experiment *e, const struct selector *selector,
-                       size_t task, struct error *error)
+static void describe(struct adapter_card *card, const struct experiment *e, const struct selector *selector,
+                     size_t task)
 {
-    TRY(adapter_card_create(card, e->data.task_count, error));
+    adapter_card_create(card, e->data.task_count);
     card->one_router = e->model.adapters->settings.tasks < e->data.task_count;
     for (size_t k = 0; k < e->data.task_count; k++)
-        TRY(describe_task(&card->tasks[k], &e->data.tasks[k], e->settings.method->alone ? k == task : k <= task,
-                          error));
+        describe_task(&card->tasks[k], &e->data.tasks[k], e->settings.method->alone ? k == task : k <= task);
     if (selector != NULL) {
         card->selector = selector->kind->name;
         card->code = selector->coders != NULL ? selector->code : 0;
@@ -41,7 +38,6 @@ static status describe(struct adapter_card *card, const struct experiment *e, co
         card->per_batch = selector->decision == DECIDE_PER_BATCH;
         card->decision_batch = selector->decision_batch;
     }
-    return OK;
 }
 
 static status add_selector(struct selector_tensors *tensors, const struct selector *selector, struct error *error)
@@ -49,7 +45,8 @@ static status add_selector(struct selector_tensors *tensors, const struct select
     if (selector == NULL)
         return OK;
     TRY(selector->kind->write(selector, tensors, error));
-    return selector_tensors_add_thresholds(tensors, selector->thresholds, selector->trained, error);
+    selector_tensors_add_thresholds(tensors, selector->thresholds, selector->trained);
+    return OK;
 }
 
 static status write_described(const struct experiment *e, const struct selector *selector,
@@ -77,21 +74,19 @@ status saved_adapters_write(const struct experiment *e, const struct selector *s
     struct adapter_card card = {0};
     char digest[CLIP_DIGEST_SIZE], *model = experiment_model_name(e);
     status result = clip_digest(e->model.clip, digest, error);
-    if (result == OK)
-        result = describe(&card, e, selector, task, error);
+    describe(&card, e, selector, task);
     card.model = model;
     card.model_digest = digest;
-    if (result == OK)
-        result = write_described(e, selector, &card, path, error);
+    NEXT(result, write_described(e, selector, &card, path, error));
     adapter_card_free(&card);
     free(model);
     return result;
 }
 
-status saved_classes(struct adapter_card *card, const struct experiment *e, struct error *error)
+void saved_classes(struct adapter_card *card, const struct experiment *e)
 {
-    TRY(adapter_card_create(card, 1, error));
-    return describe_task(&card->tasks[0], &e->data.tasks[0], true, error);
+    adapter_card_create(card, 1);
+    describe_task(&card->tasks[0], &e->data.tasks[0], true);
 }
 
 /* --- Reading --- */

@@ -19,9 +19,8 @@
 status saved_adapters_write(const struct experiment *experiment, const struct selector *selector, size_t task,
                             const char *path, struct error *error);
 
-/* The dataset of a classifier for the metadata of its weights: name and classes. adapter_card_free also after a
- * failure. */
-status saved_classes(struct adapter_card *card, const struct experiment *experiment, struct error *error);
+/* The dataset of a classifier for the metadata of its weights: name and classes. */
+void saved_classes(struct adapter_card *card, const struct experiment *experiment);
 
 struct saved_adapters {
     struct safetensors *file;

@@ -286,8 +286,6 @@ static status save_weights(struct run *r, size_t task, struct error *error)
     const char *kind = adapters ? "adapters" : "weights";
     char *path = keep == CHECKPOINTS_ALL ? path_format("%s/task%02zu.%s.safetensors", r->folder, task, kind)
                                          : path_format("%s/%s.safetensors", r->folder, kind);
-    if (path == NULL)
-        return error_set(error, ERROR_MEMORY, "checkpoint: no memory for a path");
     status result = adapters ? saved_adapters_write(r->e, r->selector, task, path, error)
                              : r->e->model.head->save(r->e, path, error);
     if (result == OK)
@@ -335,8 +333,8 @@ static status choose_folder(struct run *r, struct error *error)
         free(r->folder);
         r->folder = run_folder(r->e);
     }
-    r->resume = r->folder != NULL ? run_resume_file(r->folder) : NULL;
-    return r->resume != NULL ? OK : error_set(error, ERROR_MEMORY, "run: no memory for a path");
+    r->resume = run_resume_file(r->folder);
+    return OK;
 }
 
 /* Before whatever looks at the adapters. */

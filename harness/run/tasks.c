@@ -189,27 +189,25 @@ static status open_tasks(struct experiment *e, struct error *error)
 }
 
 /* Tasks that share a label space, as X-TAIL's, may share names: the published protocol keeps their classes apart. */
-static status report_shared_names(const struct experiment *e, struct error *error)
+static void report_shared_names(const struct experiment *e)
 {
     size_t count = 0;
     struct same_names same;
     const char **names = xmalloc(array_size(e->data.class_count, sizeof *names));
     const struct task **of = xmalloc(array_size(e->data.class_count, sizeof(const struct task *)));
-    status result = OK;
-    for (size_t k = 0; result == OK && k < e->data.task_count; k++)
+    for (size_t k = 0; k < e->data.task_count; k++)
         for (size_t c = 0; c < dataset_classes(e->data.tasks[k].dataset); c++) {
             of[count] = &e->data.tasks[k];
             names[count++] = dataset_class_name(e->data.tasks[k].dataset, c);
         }
-    NEXT(result, same_names_find(&same, names, count, error));
-    if (result == OK && same.count > 0)
+    same_names_find(&same, names, count);
+    if (same.count > 0)
         log_info(e->log,
                  "%zu of %zu classes have the name of an earlier one, as \"%s\" of %s and %s; they stay separate "
                  "classes, as in the published protocol",
                  same.count, count, names[same.second], of[same.first]->settings.name, of[same.second]->settings.name);
     free(names);
     free(of);
-    return result;
 }
 
 status tasks_open(struct experiment *e, struct error *error)
@@ -217,7 +215,7 @@ status tasks_open(struct experiment *e, struct error *error)
     TRY(open_tasks(e, error));
     TRY(number_classes(e, error));
     if (e->settings.label_space != LABEL_SPACE_TASK && e->data.cut == NULL)
-        TRY(report_shared_names(e, error));
+        report_shared_names(e);
     return e->settings.method->joint ? joint_open(e, error) : OK;
 }
 

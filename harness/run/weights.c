@@ -73,13 +73,10 @@ status weights_stamp(struct file_stamp *stamp, const char *path, struct error *e
     return result;
 }
 
-/* path may be NULL: no memory for it. */
 static status look_at(const char *path, const char *key, const char *expected, struct file_stamp *stamp,
                       struct error *error)
 {
     struct file_stamp unasked;
-    if (path == NULL)
-        return error_set(error, ERROR_MEMORY, "%s: no memory for a path", key);
     if (!file_exists(path) && errno == ENOENT) /* opening it says what else is wrong */
         return error_set(error, ERROR_IO, "%s: there is no file %s; expected %s", key, path, expected);
     return weights_stamp(stamp != NULL ? stamp : &unasked, path, error);

@@ -14,7 +14,7 @@
 #include "models/tokenizer.h"
 #include "models/vit.h"
 
-/* The caller frees; NULL when out of memory. "mini" is looked for in weights/ beside the executable, then
+/* The caller frees. "mini" is looked for in weights/ beside the executable, then
  * where make install puts it. */
 char *weights_path(const char *name);
 char *vocabulary_path(const char *name);

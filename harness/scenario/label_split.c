@@ -85,35 +85,31 @@ static status check_sizes(const struct task *whole, size_t tasks, struct error *
     return OK;
 }
 
-static status cut_by_labels(struct label_split *split, const struct split_settings *s, const int32_t *cosines,
-                            struct error *error)
+static void cut_by_labels(struct label_split *split, const struct split_settings *s, const int32_t *cosines)
 {
     struct class_partition partition = {
         .similarity = cosines, .n = split->classes, .parts = split->tasks, .goal = s->goal, .seed = s->seed};
-    TRY(partition_cut(&partition, split->task_of, error));
+    partition_cut(&partition, split->task_of);
     size_t count = 0;
     for (size_t t = 0; t < split->tasks; t++)
         for (size_t c = 0; c < split->classes; c++)
             if (split->task_of[c] == t)
                 split->order[count++] = (uint32_t)c;
-    return OK;
 }
 
 static status fill(struct label_split *split, struct experiment *e, const struct task *whole, struct error *error)
 {
     const struct split_settings *s = &e->settings.split;
-    int32_t *cosines = malloc(array_size(split->classes, split->classes * sizeof *cosines));
-    split->task_of = malloc(array_size(split->classes, sizeof *split->task_of));
-    split->order = malloc(array_size(split->classes, sizeof *split->order));
-    split->cosines = calloc(split->tasks * split->tasks, sizeof *split->cosines);
-    status result = OK;
-    if (cosines == NULL || split->task_of == NULL || split->order == NULL || split->cosines == NULL)
-        result =
-            error_set(error, ERROR_MEMORY, "%s: no memory to cut %zu classes", whole->settings.name, split->classes);
-    NEXT(result, measure(e, whole, cosines, error));
-    NEXT(result, s->cut == CUT_BY_LABELS ? cut_by_labels(split, s, cosines, error)
-                                         : class_order_cut(suite_options(e->suite, "data"), whole->settings.name,
-                                                           split->classes, split->order, split->task_of, error));
+    int32_t *cosines = xmalloc(array_size(split->classes, split->classes * sizeof *cosines));
+    split->task_of = xmalloc(array_size(split->classes, sizeof *split->task_of));
+    split->order = xmalloc(array_size(split->classes, sizeof *split->order));
+    split->cosines = xcalloc(split->tasks * split->tasks, sizeof *split->cosines);
+    status result = measure(e, whole, cosines, error);
+    if (result == OK && s->cut == CUT_BY_LABELS)
+        cut_by_labels(split, s, cosines);
+    else
+        NEXT(result, class_order_cut(suite_options(e->suite, "data"), whole->settings.name, split->classes,
+                                     split->order, split->task_of, error));
     if (result == OK)
         average(split, cosines);
     free(cosines);

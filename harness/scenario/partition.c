@@ -167,34 +167,28 @@ static void number_by_first_item(uint32_t *part_of, size_t n, size_t parts, size
     }
 }
 
-static status cut_for_one_goal(const struct class_partition *partition, uint32_t *part_of, struct error *error)
+static void cut_for_one_goal(const struct class_partition *partition, uint32_t *part_of)
 {
     size_t n = partition->n, parts = partition->parts;
     struct cut cut = {.partition = partition, .sign = partition->goal == PARTITION_APART ? -1 : 1};
-    cut.part_of = malloc(n * sizeof *cut.part_of);
-    cut.sizes = calloc(parts, sizeof *cut.sizes);
-    cut.sums = calloc(n * parts, sizeof *cut.sums);
-    cut.to_seeds = malloc(n * sizeof *cut.to_seeds);
-    status result = OK;
-    if (cut.part_of == NULL || cut.sizes == NULL || cut.sums == NULL || cut.to_seeds == NULL) {
-        result = error_set(error, ERROR_MEMORY, "no memory to cut %zu items into %zu parts", n, parts);
-    } else if (partition->goal == PARTITION_RANDOM) {
+    cut.part_of = xmalloc(n * sizeof *cut.part_of);
+    cut.sizes = xcalloc(parts, sizeof *cut.sizes);
+    cut.sums = xcalloc(n * parts, sizeof *cut.sums);
+    cut.to_seeds = xmalloc(n * sizeof *cut.to_seeds);
+    if (partition->goal == PARTITION_RANDOM)
         cut_randomly(partition, cut.part_of, part_of);
-    } else {
+    else
         cut_best_of_starts(&cut, part_of);
-    }
-    if (result == OK)
-        number_by_first_item(part_of, n, parts, cut.sizes);
+    number_by_first_item(part_of, n, parts, cut.sizes);
     free(cut.part_of);
     free(cut.sizes);
     free(cut.sums);
     free(cut.to_seeds);
-    return result;
 }
 
 /* Cuts the items of parts from `kept` on anew, apart. items, rest_of [n] and similarity [n, n] are scratch space. */
-static status cut_rest_apart(const struct class_partition *partition, size_t kept, uint32_t *part_of, uint32_t *items,
-                             uint32_t *rest_of, int32_t *similar, struct error *error)
+static void cut_rest_apart(const struct class_partition *partition, size_t kept, uint32_t *part_of, uint32_t *items,
+                           uint32_t *rest_of, int32_t *similar)
 {
     struct class_partition rest = {
         .similarity = similar, .parts = partition->parts - kept, .goal = PARTITION_APART, .seed = partition->seed};
@@ -203,27 +197,25 @@ static status cut_rest_apart(const struct class_partition *partition, size_t kep
             items[rest.n++] = (uint32_t)i;
     for (size_t i = 0; i < rest.n * rest.n; i++)
         similar[i] = partition->similarity[items[i / rest.n] * partition->n + items[i % rest.n]];
-    TRY(cut_for_one_goal(&rest, rest_of, error));
+    cut_for_one_goal(&rest, rest_of);
     for (size_t i = 0; i < rest.n; i++)
         part_of[items[i]] = (uint32_t)kept + rest_of[i];
-    return OK;
 }
 
-static status cut_mixed(const struct class_partition *partition, uint32_t *part_of, struct error *error)
+static void cut_mixed(const struct class_partition *partition, uint32_t *part_of)
 {
     size_t n = partition->n;
     struct class_partition together = *partition;
     uint32_t *items = xmalloc(2 * n * sizeof *items);
     int32_t *similar = xmalloc(n * n * sizeof *similar);
     together.goal = PARTITION_TOGETHER;
-    status result = cut_for_one_goal(&together, part_of, error);
-    NEXT(result, cut_rest_apart(partition, (partition->parts + 1) / 2, part_of, items, items + n, similar, error));
+    cut_for_one_goal(&together, part_of);
+    cut_rest_apart(partition, (partition->parts + 1) / 2, part_of, items, items + n, similar);
     free(similar);
     free(items);
-    return result;
 }
 
-status partition_cut(const struct class_partition *partition, uint32_t *part_of, struct error *error)
+void partition_cut(const struct class_partition *partition, uint32_t *part_of)
 {
-    return (partition->goal == PARTITION_MIXED ? cut_mixed : cut_for_one_goal)(partition, part_of, error);
+    (partition->goal == PARTITION_MIXED ? cut_mixed : cut_for_one_goal)(partition, part_of);
 }

@@ -1,7 +1,7 @@
 /* Cuts items into parts of equal size whose items are as similar, or as different, as possible.
  *
  *     struct class_partition partition = {.similarity = s, .n = 100, .parts = 10, .goal = PARTITION_TOGETHER, .seed = 1};
- *     TRY(partition_cut(&partition, part_of, error));                            // part_of[i] < 10
+ *     partition_cut(&partition, part_of);                            // part_of[i] < 10
  *
  * Raises (lowers) the mean similarity within parts by exchanging pairs between parts, as in Kernighan and Lin, "An
  * efficient heuristic procedure for partitioning graphs" (1970), from several starts, in which seeds far from one
@@ -27,6 +27,6 @@ struct class_partition {
 
 /* part_of [n]: sizes differ by at most one; parts are numbered by their first item. PARTITION_MIXED: the first half of the
  * parts of PARTITION_TOGETHER, and then the items of the others apart. */
-status partition_cut(const struct class_partition *partition, uint32_t *part_of, struct error *error);
+void partition_cut(const struct class_partition *partition, uint32_t *part_of);
 
 #endif

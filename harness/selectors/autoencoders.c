@@ -97,19 +97,16 @@ static void close_source(struct source *source)
     free(source->rows);
 }
 
-static status open_source(struct source *source, const struct selector *selector, const struct selector_images *images,
-                          size_t batch, struct error *error)
+static void open_source(struct source *source, const struct selector *selector, const struct selector_images *images,
+                        size_t batch)
 {
     bool pixels = selector->kind->features == FEATURES_PIXELS;
     *source = (struct source){
         .selector = selector,
         .images = images,
-        .rows = malloc(array_size(pixels ? 1 : batch, width_of(selector) * sizeof *source->rows)),
-        .items = malloc(array_size(pixels ? images->n : 1, sizeof *source->items)),
+        .rows = xmalloc(array_size(pixels ? 1 : batch, width_of(selector) * sizeof *source->rows)),
+        .items = xmalloc(array_size(pixels ? images->n : 1, sizeof *source->items)),
     };
-    return source->rows != NULL && source->items != NULL
-               ? OK
-               : error_set(error, ERROR_MEMORY, "selector: no memory for a batch");
 }
 
 static size_t place_of(const uint32_t *order, size_t i)
@@ -176,7 +173,8 @@ status coders_errors(struct selector *selector, size_t k, const struct selector_
     struct experiment *e = selector->experiment;
     size_t batch = selector->kind->features == FEATURES_PIXELS ? experiment_evaluation_batch(e) : ROWS;
     struct source source;
-    status result = open_source(&source, selector, images, batch, error);
+    status result = OK;
+    open_source(&source, selector, images, batch);
     for (size_t first = 0; result == OK && first < images->n; first += batch) {
         size_t count = images->n - first < batch ? images->n - first : batch;
         struct tensor tensor;
@@ -266,12 +264,12 @@ static status learn(struct selector *selector, const struct subject *subject, co
     struct parameters *learner = state->learner->parameters, *kept = selector->coders[subject->coder]->parameters;
     struct source source;
     uint32_t *order = xmalloc(array_size(n + 1, sizeof *order));
-    status result = open_source(&source, selector, images, selector->settings.batch, error);
-    NEXT(result, autoencoder_initialize(state->learner, selector->experiment->seed, (uint32_t)subject->number, error));
+    open_source(&source, selector, images, selector->settings.batch);
+    status result =
+        autoencoder_initialize(state->learner, selector->experiment->seed, (uint32_t)subject->number, error);
     NEXT(result, parameters_reset(learner, error));
     NEXT(result, learn_steps(selector, subject, &source, n, order, error));
-    if (order != NULL)
-        close_source(&source);
+    close_source(&source);
     free(order);
     NEXT(result, check_learner(selector, subject, error));
     NEXT(result, backend->ops->copy(backend, parameters_write_all(kept), learner->values,
@@ -338,14 +336,14 @@ status coders_before(struct selector *selector, struct error *error)
 
 /* --- Files --- */
 
-status coders_keep(struct selector *selector, const struct passage *p, size_t trained, struct error *error)
+status coders_keep(struct selector *selector, const struct serializer *p, size_t trained, struct error *error)
 {
     for (size_t k = 0; k <= selector->tasks; k++) {
         char name[48];
         if (k >= trained && (k < selector->tasks || trained == 0 || !selector->unrelated))
             continue;
         snprintf(name, sizeof name, "selector.%zu.values", k);
-        TRY(passage_weights(p, name, selector->coders[k]->parameters, error));
+        TRY(serializer_weights(p, name, selector->coders[k]->parameters, error));
     }
     return OK;
 }

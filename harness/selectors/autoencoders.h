@@ -18,7 +18,7 @@ status coders_fit(struct selector *selector, const struct task *task, const stru
                   struct error *error);
 status coders_errors(struct selector *selector, size_t k, const struct selector_images *images, float *errors,
                      struct error *error);
-status coders_keep(struct selector *selector, const struct passage *passage, size_t trained, struct error *error);
+status coders_keep(struct selector *selector, const struct serializer *serializer, size_t trained, struct error *error);
 status coders_write(const struct selector *selector, struct selector_tensors *tensors, struct error *error);
 status coders_read(struct selector *selector, const struct safetensors *file, struct error *error);
 

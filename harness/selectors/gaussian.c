@@ -32,14 +32,15 @@ static status open_gaussian(struct selector *selector, enum parameters_mode mode
 {
     size_t n = selector->tasks, width = selector->experiment->model.clip->dimensions.embed;
     struct state *s = xcalloc(1, sizeof *s);
-    (void)mode;
+    (void)mode, (void)error;
     selector->state = s;
     s->scatter = xcalloc(width * width, sizeof *s->scatter);
     s->classes = xcalloc(n, sizeof *s->classes);
     s->held_out = xcalloc(n, sizeof *s->held_out);
     s->means = xcalloc(n, sizeof *s->means);
     s->held = xcalloc(n, sizeof *s->held);
-    return prototypes_open(&s->prototypes, selector, true, error);
+    prototypes_open(&s->prototypes, selector, true);
+    return OK;
 }
 
 static void close_gaussian(struct selector *selector)
@@ -109,17 +110,15 @@ static status whiten(struct selector *selector, struct error *error)
     size_t width = s->prototypes.width;
     double *covariance = xmalloc(array_size(width * width, sizeof *covariance)),
            *inverse = xmalloc(array_size(width * width, sizeof *inverse));
+    estimate(s, selector->settings.shrinkage, covariance);
     status result = OK;
-    if (result == OK) {
-        estimate(s, selector->settings.shrinkage, covariance);
-        if (factorise(covariance, width))
-            invert(covariance, width, inverse, s->prototypes.whitening);
-        else
-            result = error_set(error, ERROR_ARGUMENT,
-                               "selector: %.0f images do not determine the covariance of %zu features; raise "
-                               "selector.shrinkage (now at %g)",
-                               s->images, width, selector->settings.shrinkage);
-    }
+    if (factorise(covariance, width))
+        invert(covariance, width, inverse, s->prototypes.whitening);
+    else
+        result = error_set(error, ERROR_ARGUMENT,
+                           "selector: %.0f images do not determine the covariance of %zu features; raise "
+                           "selector.shrinkage (now at %g)",
+                           s->images, width, selector->settings.shrinkage);
     free(inverse);
     free(covariance);
     return result;
@@ -241,19 +240,19 @@ static status fit(struct selector *selector, const struct task *task, const stru
     return derive(selector, k + 1, error);
 }
 
-static status keep(struct selector *selector, const struct passage *passage, size_t trained, struct error *error)
+static status keep(struct selector *selector, const struct serializer *serializer, size_t trained, struct error *error)
 {
     struct state *s = selector->state;
     size_t width = s->prototypes.width;
-    TRY(passage_host(passage, "selector.images", SAFETENSOR_F64, 1, &s->images, error));
-    TRY(passage_host(passage, "selector.scatter", SAFETENSOR_F64, width * width, s->scatter, error));
+    TRY(serializer_host(serializer, "selector.images", SAFETENSOR_F64, 1, &s->images, error));
+    TRY(serializer_host(serializer, "selector.scatter", SAFETENSOR_F64, width * width, s->scatter, error));
     TRY(prototypes_keep_rows(
-        &(struct kept_rows){.name = "means", .width = width, .counts = s->classes, .rows = s->means}, passage, trained,
-        error));
-    TRY(prototypes_keep_rows(
-        &(struct kept_rows){.name = "held_out", .width = width, .counts = s->held_out, .rows = s->held}, passage,
+        &(struct kept_rows){.name = "means", .width = width, .counts = s->classes, .rows = s->means}, serializer,
         trained, error));
-    return passage->saving ? OK : derive(selector, trained, error);
+    TRY(prototypes_keep_rows(
+        &(struct kept_rows){.name = "held_out", .width = width, .counts = s->held_out, .rows = s->held}, serializer,
+        trained, error));
+    return serializer->saving ? OK : derive(selector, trained, error);
 }
 
 const struct selector_kind selector_gaussian = {

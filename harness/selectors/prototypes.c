@@ -8,21 +8,18 @@
 
 /* --- State --- */
 
-status prototypes_open(struct prototypes *p, const struct selector *selector, bool whitens, struct error *error)
+void prototypes_open(struct prototypes *p, const struct selector *selector, bool whitens)
 {
     *p = (struct prototypes){.width = selector->experiment->model.clip->dimensions.embed,
                              .tasks = selector->tasks,
-                             .counts = calloc(selector->tasks, sizeof *p->counts),
-                             .points = calloc(selector->tasks, sizeof *p->points),
+                             .counts = xcalloc(selector->tasks, sizeof *p->counts),
+                             .points = xcalloc(selector->tasks, sizeof *p->points),
                              .whitens = whitens,
                              .scale = 1};
     if (whitens) {
-        p->whitening = calloc(p->width * p->width, sizeof *p->whitening);
-        p->mean = calloc(p->width, sizeof *p->mean);
+        p->whitening = xcalloc(p->width * p->width, sizeof *p->whitening);
+        p->mean = xcalloc(p->width, sizeof *p->mean);
     }
-    return p->counts != NULL && p->points != NULL && (!whitens || (p->whitening != NULL && p->mean != NULL))
-               ? OK
-               : error_set(error, ERROR_MEMORY, "selector: no memory for the prototypes of %zu tasks", p->tasks);
 }
 
 void prototypes_close(struct prototypes *p)
@@ -140,27 +137,27 @@ status prototypes_errors(struct selector *selector, size_t k, const struct selec
 
 /* --- Files --- */
 
-static status write_array(struct selector_tensors *tensors, const char *name, int rank, const size_t *shape,
-                          const float *values, struct error *error)
+static void write_array(struct selector_tensors *tensors, const char *name, int rank, const size_t *shape,
+                        const float *values)
 {
-    float *copy;
-    TRY(selector_tensors_add(tensors, name, rank, shape, &copy, error));
+    float *copy = selector_tensors_add(tensors, name, rank, shape);
     memcpy(copy, values, shape[0] * (rank > 1 ? shape[1] : 1) * sizeof *copy);
-    return OK;
 }
 
 status prototypes_write(const struct selector *selector, struct selector_tensors *tensors, struct error *error)
 {
+    (void)error;
     const struct prototypes *p = selector->state;
     for (size_t k = 0; k < selector->trained; k++) {
         char name[48];
         snprintf(name, sizeof name, "selector.%zu.prototypes", k);
-        TRY(write_array(tensors, name, 2, (size_t[]){p->counts[k], p->width}, p->points[k], error));
+        write_array(tensors, name, 2, (size_t[]){p->counts[k], p->width}, p->points[k]);
     }
     if (!p->whitens)
         return OK;
-    TRY(write_array(tensors, "selector.mean", 1, &p->width, p->mean, error));
-    return write_array(tensors, "selector.whitening", 2, (size_t[]){p->width, p->width}, p->whitening, error);
+    write_array(tensors, "selector.mean", 1, &p->width, p->mean);
+    write_array(tensors, "selector.whitening", 2, (size_t[]){p->width, p->width}, p->whitening);
+    return OK;
 }
 
 static status read_points(struct prototypes *p, size_t k, const struct safetensors *file, struct error *error)
@@ -194,13 +191,14 @@ status prototypes_read(struct selector *selector, const struct safetensors *file
     return OK;
 }
 
-status prototypes_keep_rows(const struct kept_rows *kept, const struct passage *p, size_t trained, struct error *error)
+status prototypes_keep_rows(const struct kept_rows *kept, const struct serializer *p, size_t trained,
+                            struct error *error)
 {
     for (size_t k = 0; k < trained; k++) {
         char name[64];
         uint64_t count = kept->counts[k];
         snprintf(name, sizeof name, "selector.%zu.%s.count", k, kept->name);
-        TRY(passage_host(p, name, SAFETENSOR_U64, 1, &count, error));
+        TRY(serializer_host(p, name, SAFETENSOR_U64, 1, &count, error));
         if (!p->saving) {
             free(kept->rows[k]);
             kept->counts[k] = count;
@@ -209,7 +207,7 @@ status prototypes_keep_rows(const struct kept_rows *kept, const struct passage *
                 return error_set(error, ERROR_MEMORY, "selector: no memory for %zu rows", kept->counts[k]);
         }
         snprintf(name, sizeof name, "selector.%zu.%s", k, kept->name);
-        TRY(passage_host(p, name, SAFETENSOR_F32, count * kept->width, kept->rows[k], error));
+        TRY(serializer_host(p, name, SAFETENSOR_F32, count * kept->width, kept->rows[k], error));
     }
     return OK;
 }

@@ -19,8 +19,7 @@ struct prototypes {
     double scale;
 };
 
-status prototypes_open(struct prototypes *prototypes, const struct selector *selector, bool whitens,
-                       struct error *error);
+void prototypes_open(struct prototypes *prototypes, const struct selector *selector, bool whitens);
 void prototypes_close(struct prototypes *prototypes); /* of zeros is allowed */
 
 /* Allocates memory for the points of task k and frees the previous ones. */
@@ -43,7 +42,7 @@ struct kept_rows {
     size_t *counts; /* [tasks] */
     float **rows;   /* [tasks] */
 };
-status prototypes_keep_rows(const struct kept_rows *rows, const struct passage *passage, size_t trained,
+status prototypes_keep_rows(const struct kept_rows *rows, const struct serializer *serializer, size_t trained,
                             struct error *error);
 
 #endif

@@ -183,7 +183,7 @@ static status train_on(struct selector *selector, const struct task *task, struc
           *features = xmalloc(array_size(whole ? images->n : 1, d->embed * sizeof *features));
     int32_t *labels = xmalloc(array_size(images->n, sizeof *labels));
     status result = OK;
-    for (size_t i = 0; result == OK && i < images->n; i++)
+    for (size_t i = 0; i < images->n; i++)
         labels[i] = dataset_label(task->dataset, SPLIT_TRAIN, images->items[i]);
     if (frozen)
         NEXT(result, frozen_features(e, task->dataset, SPLIT_TRAIN, images->items, images->n, means,

@@ -2,7 +2,7 @@
 #ifndef MTIL_HARNESS_SELECTORS_SELECTORS_H
 #define MTIL_HARNESS_SELECTORS_SELECTORS_H
 
-#include "harness/run/passage.h"
+#include "harness/run/serializer.h"
 #include "harness/selectors/selector.h"
 
 /* SELECTORS in selector_options.h */
@@ -46,7 +46,7 @@ struct selector_kind {
 
     /* The state after `trained` tasks: in a resume file, and in a file of adapters, whose arrays are checked before
      * they are used. */
-    status (*keep)(struct selector *selector, const struct passage *passage, size_t trained, struct error *error);
+    status (*keep)(struct selector *selector, const struct serializer *serializer, size_t trained, struct error *error);
     status (*write)(const struct selector *selector, struct selector_tensors *tensors, struct error *error);
     status (*read)(struct selector *selector, const struct safetensors *file, struct error *error);
 };

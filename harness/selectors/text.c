@@ -16,9 +16,9 @@ static size_t most(const struct selector_settings *settings)
 static status open_text(struct selector *selector, enum parameters_mode mode, struct error *error)
 {
     struct prototypes *p = xcalloc(1, sizeof *p);
-    (void)mode;
+    (void)mode, (void)error;
     selector->state = p;
-    TRY(prototypes_open(p, selector, false, error));
+    prototypes_open(p, selector, false);
     p->scale = 0.5; /* ‖x − p‖² / 2 = 1 − x · p on the sphere */
     return OK;
 }
@@ -48,12 +48,12 @@ static status fit(struct selector *selector, const struct task *task, const stru
     return selector_set_threshold(selector, task->index, &held_out, error);
 }
 
-static status keep(struct selector *selector, const struct passage *passage, size_t trained, struct error *error)
+static status keep(struct selector *selector, const struct serializer *serializer, size_t trained, struct error *error)
 {
     struct prototypes *p = selector->state;
     return prototypes_keep_rows(
-        &(struct kept_rows){.name = "prototypes", .width = p->width, .counts = p->counts, .rows = p->points}, passage,
-        trained, error);
+        &(struct kept_rows){.name = "prototypes", .width = p->width, .counts = p->counts, .rows = p->points},
+        serializer, trained, error);
 }
 
 const struct selector_kind selector_text = {.name = "text",

@@ -9,7 +9,8 @@
 #include "results/store/join.h"
 #include "results/store/live.h"
 
-char *sweep_part_database(const struct sweep *sweep, size_t run)
+/* FOLDER/databases/RUN.db; the caller frees. */
+static char *part_database(const struct sweep *sweep, size_t run)
 {
     return path_format("%s/databases/%zu.db", sweep->folder, run);
 }
@@ -51,7 +52,7 @@ static status look_into(struct sweep *sweep, size_t index, struct store *store, 
 static status look_at(struct sweep *sweep, size_t index, enum sweep_parts parts, struct error *error)
 {
     struct store *store;
-    char *path = sweep_part_database(sweep, index);
+    char *path = part_database(sweep, index);
     status result = OK;
     if (file_exists(path)) {
         if (store_open(&store, path, STORE_READ, NULL) == OK) {
@@ -95,13 +96,10 @@ status sweep_parts_collect(const struct sweep *sweep, const struct log *log, str
     size_t count = 0;
     char **paths = xcalloc(sweep->run_count, sizeof *paths);
     status result = OK;
-    for (size_t i = 0; result == OK && i < sweep->run_count; i++) {
-        if (sweep->runs[i].standing != SWEEP_FINISHED || sweep->runs[i].row != 0)
-            continue;
-        paths[count] = sweep_part_database(sweep, i);
-        count++;
-    }
-    if (result == OK && count > 0)
+    for (size_t i = 0; i < sweep->run_count; i++)
+        if (sweep->runs[i].standing == SWEEP_FINISHED && sweep->runs[i].row == 0)
+            paths[count++] = part_database(sweep, i);
+    if (count > 0)
         result = join(sweep, (const char *const *)paths, count, log, error);
     for (size_t i = 0; i < count; i++)
         free(paths[i]);

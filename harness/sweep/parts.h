@@ -1,6 +1,5 @@
 /* Runs of a sweep that write one database each, which are then joined into the sweep's.
  *
- *     char *path = sweep_part_database(sweep, run);                  // FOLDER/databases/RUN.db; the caller frees
  *     TRY(sweep_parts_look(sweep, PARTS_GO_ON, error));              // after sweep_look
  *     TRY(sweep_parts_collect(sweep, log, error));                   // finished runs, into sweep->database
  */
@@ -14,8 +13,6 @@ enum sweep_parts {
     PARTS_GO_ON, /* unfinished runs are resumed in their own databases, which hold their state */
     PARTS_END    /* runs start or resume in the sweep's database; their own count only if finished or running */
 };
-
-char *sweep_part_database(const struct sweep *sweep, size_t run); /* NULL: no memory */
 
 /* Sets the state of runs that are not finished in the sweep's database. A finished run without a row there is to be
  * collected. With PARTS_GO_ON, `failure` is the last line of the log of a run that is neither finished nor running. */

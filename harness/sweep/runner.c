@@ -10,6 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "core/alloc.h"
 #include "core/file.h"
 #include "core/text.h"
 #include "harness/exit_status.h"
@@ -49,7 +50,7 @@ static struct sweep_run *run_of(const struct pool *pool, const struct slot *slot
 static void fail(struct pool *pool, struct sweep_run *run, const char *reason)
 {
     tally_end(&pool->tally, (size_t)(run - pool->runner->sweep->runs));
-    run->failure = strdup(reason);
+    run->failure = xstrdup(reason);
     log_warn(pool->runner->log, "%s failed: %s", run->label, reason);
 }
 
@@ -347,13 +348,11 @@ static void expect_runs(struct pool *pool)
 static status run_all(struct pool *pool, struct error *error)
 {
     const struct sweep_runner *runner = pool->runner;
-    pool->slots = calloc(runner->placement.jobs, sizeof *pool->slots);
-    pool->tries = calloc(runner->sweep->run_count, sizeof *pool->tries);
-    pool->taken = calloc(runner->sweep->run_count, sizeof *pool->taken);
-    status result = tally_open(&pool->tally, runner->sweep->run_count, error);
-    if (result == OK && (pool->slots == NULL || pool->tries == NULL || pool->taken == NULL))
-        result = error_set(error, ERROR_MEMORY, "sweep: no memory for %zu runs", runner->sweep->run_count);
-    NEXT(result, store_open(&pool->store, runner->sweep->database, STORE_READ, error));
+    pool->slots = xcalloc(runner->placement.jobs, sizeof *pool->slots);
+    pool->tries = xcalloc(runner->sweep->run_count, sizeof *pool->tries);
+    pool->taken = xcalloc(runner->sweep->run_count, sizeof *pool->taken);
+    tally_open(&pool->tally, runner->sweep->run_count);
+    status result = store_open(&pool->store, runner->sweep->database, STORE_READ, error);
     if (result == OK) {
         expect_runs(pool);
         store_set_patience(pool->store, PATIENCE_MS); /* read the states again under the lock */

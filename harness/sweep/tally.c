@@ -3,15 +3,16 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "core/alloc.h"
+
 struct tally_run {
     double amount, first, share; /* first: done before the first report; share: of the rest */
     bool heard;
 };
 
-status tally_open(struct tally *tally, size_t runs, struct error *error)
+void tally_open(struct tally *tally, size_t runs)
 {
-    *tally = (struct tally){.runs = calloc(runs, sizeof *tally->runs)};
-    return tally->runs != NULL ? OK : error_set(error, ERROR_MEMORY, "sweep: no memory for %zu runs", runs);
+    *tally = (struct tally){.runs = xcalloc(runs, sizeof *tally->runs)};
 }
 
 void tally_close(struct tally *tally)

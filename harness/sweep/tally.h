@@ -1,7 +1,7 @@
 /* The progress of a sweep's runs, in amounts of work that never decrease, whatever runs report.
  *
  *     struct tally tally;
- *     TRY(tally_open(&tally, sweep->run_count, error));
+ *     tally_open(&tally, sweep->run_count);
  *     tally_expect(&tally, run, seconds, false);      // a run to be done; true: it has begun before
  *     tally_hear(&tally, run, 0.4);                   // it reports the share of its work that is done
  *     tally_end(&tally, run);                         // the run has ended
@@ -21,7 +21,7 @@ struct tally {
     struct progress_work work; /* of one kind */
 };
 
-status tally_open(struct tally *tally, size_t runs, struct error *error);
+void tally_open(struct tally *tally, size_t runs);
 void tally_close(struct tally *tally);
 
 void tally_expect(struct tally *tally, size_t run, double amount, bool begun);

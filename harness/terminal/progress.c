@@ -124,7 +124,7 @@ static int fitting_bytes(const struct text *line, int columns)
 
 static void show(struct progress *progress, double now)
 {
-    if (progress->line.failed || progress->line.data == NULL)
+    if (progress->line.data == NULL)
         return;
     progress->shown = now;
     if (progress->style == PROGRESS_PLAIN) {

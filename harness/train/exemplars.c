@@ -125,30 +125,30 @@ static void make_room(struct exemplars *e, size_t tasks, const int32_t *counts)
     }
 }
 
-static status keep_lists(struct exemplars *e, const struct passage *passage, size_t tasks, int32_t *counts,
+static status keep_lists(struct exemplars *e, const struct serializer *serializer, size_t tasks, int32_t *counts,
                          struct error *error)
 {
-    for (size_t t = 0; passage->saving && t < tasks; t++)
+    for (size_t t = 0; serializer->saving && t < tasks; t++)
         counts[t] = (int32_t)e->of_task[t].count;
-    TRY(passage_host(passage, "exemplars.counts", SAFETENSOR_I32, tasks, counts, error));
+    TRY(serializer_host(serializer, "exemplars.counts", SAFETENSOR_I32, tasks, counts, error));
     for (size_t t = 0; t < tasks; t++)
         if (counts[t] < 0)
             return error_set(error, ERROR_FORMAT, "resume file: expected a number of exemplars, found %d", counts[t]);
-    if (!passage->saving)
+    if (!serializer->saving)
         make_room(e, tasks, counts);
     for (size_t t = 0; t < tasks; t++) {
         char name[64];
         snprintf(name, sizeof name, "exemplars.%zu", t);
         if (counts[t] > 0)
-            TRY(passage_host(passage, name, SAFETENSOR_I32, (size_t)counts[t], e->of_task[t].items, error));
+            TRY(serializer_host(serializer, name, SAFETENSOR_I32, (size_t)counts[t], e->of_task[t].items, error));
     }
     return OK;
 }
 
-status exemplars_keep(struct exemplars *e, const struct passage *passage, struct error *error)
+status exemplars_keep(struct exemplars *e, const struct serializer *serializer, struct error *error)
 {
     int32_t tasks = (int32_t)e->tasks;
-    TRY(passage_host(passage, "exemplars.tasks", SAFETENSOR_I32, 1, &tasks, error));
+    TRY(serializer_host(serializer, "exemplars.tasks", SAFETENSOR_I32, 1, &tasks, error));
     if (tasks < 0)
         return error_set(error, ERROR_FORMAT, "resume file: expected a number of tasks with exemplars, found %d",
                          tasks);
@@ -157,7 +157,7 @@ status exemplars_keep(struct exemplars *e, const struct passage *passage, struct
         return OK;
     }
     int32_t *counts = xcalloc((size_t)tasks, sizeof *counts);
-    status result = keep_lists(e, passage, (size_t)tasks, counts, error);
+    status result = keep_lists(e, serializer, (size_t)tasks, counts, error);
     free(counts);
     return result;
 }

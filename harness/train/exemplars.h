@@ -13,7 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "harness/run/passage.h"
+#include "harness/run/serializer.h"
 
 struct exemplars {
     size_t capacity; /* images of all tasks together */
@@ -40,7 +40,7 @@ size_t exemplars_count(const struct exemplars *exemplars);
 void exemplars_at(const struct exemplars *exemplars, size_t i, size_t *task, uint32_t *item);
 
 /* For a method's keep. */
-status exemplars_keep(struct exemplars *exemplars, const struct passage *passage, struct error *error);
+status exemplars_keep(struct exemplars *exemplars, const struct serializer *serializer, struct error *error);
 void exemplars_free(struct exemplars *exemplars); /* keeps capacity */
 
 #endif

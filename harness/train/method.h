@@ -22,7 +22,7 @@
 #include "core/option.h"
 #include "core/status.h"
 #include "harness/run/file_digest.h"
-#include "harness/run/passage.h"
+#include "harness/run/serializer.h"
 #include "harness/train/groups.h"
 
 struct arena;
@@ -97,7 +97,7 @@ struct method {
                      float *scores, struct error *error);
     void (*cost)(const struct method_run *run, struct method_cost *cost); /* for estimates, of an open method */
     /* Saves, restores and copies to other ranks the state that must survive a stop. */
-    status (*keep)(struct method_run *run, const struct passage *passage, struct error *error);
+    status (*keep)(struct method_run *run, const struct serializer *serializer, struct error *error);
 };
 
 #endif

@@ -64,12 +64,11 @@ status replicas_open(struct experiment *leader, struct error *error)
         log_warn(leader->log,
                  "run.gpus is %zu, but there is no GPU, so the replicas share the cores, which is no faster", size);
     struct replicas *r = xcalloc(1, sizeof *r);
-    *r = (struct replicas){.leader = leader, .size = size, .ranks = calloc(size, sizeof *r->ranks)};
+    *r = (struct replicas){.leader = leader, .size = size, .ranks = xcalloc(size, sizeof *r->ranks)};
     pthread_mutex_init(&r->mutex, NULL);
     pthread_cond_init(&r->moved, NULL);
     leader->replicas = r;
-    status opened =
-        r->ranks != NULL ? open_ranks(r, error) : error_set(error, ERROR_MEMORY, "replicas: no memory for %zu", size);
+    status opened = open_ranks(r, error);
     if (opened != OK) {
         error_context(error, "run.gpus=%zu", size);
         replicas_close(leader);
@@ -164,15 +163,15 @@ static status copy_state(const struct copying *c, struct experiment *to, struct 
 static status pass_to_ranks(struct replicas *r, struct archive *archive, struct error *error)
 {
     const struct method *method = r->leader->settings.method;
-    struct passage passage = {.archive = archive, .backend = r->leader->model.backend, .saving = true};
-    TRY(passage.backend->ops->bind(passage.backend, error));
-    TRY(method->keep(&r->leader->method, &passage, error));
-    passage.saving = false;
+    struct serializer serializer = {.archive = archive, .backend = r->leader->model.backend, .saving = true};
+    TRY(serializer.backend->ops->bind(serializer.backend, error));
+    TRY(method->keep(&r->leader->method, &serializer, error));
+    serializer.saving = false;
     for (size_t i = 1; i < r->size; i++) {
         struct experiment *e = r->ranks[i].experiment;
-        passage.backend = e->model.backend;
+        serializer.backend = e->model.backend;
         TRY(e->model.backend->ops->bind(e->model.backend, error));
-        TRY(method->keep(&e->method, &passage, error));
+        TRY(method->keep(&e->method, &serializer, error));
     }
     return OK;
 }

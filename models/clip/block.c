@@ -66,120 +66,122 @@ static status normalised_backward(struct backend *backend, const struct layer_no
     return backend->ops->layer_norm_backward(backend, &operands, error);
 }
 
-bool block_is_trained(const struct block *block)
+static bool is_trained(const struct block *block)
 {
     return block->in_proj.weight.gradient != NULL;
 }
 
-static status take(struct tensor *tensor, const struct block_site *site, const struct tensor *x, size_t positions,
+static status take(struct tensor *tensor, const struct block_context *context, const struct tensor *x, size_t positions,
                    size_t width, const char *name, struct error *error)
 {
-    return tensor_take(tensor, site->arena, TENSOR_F32, name, 3, (size_t[]){x->shape[0], positions, width}, error);
+    return tensor_take(tensor, context->arena, TENSOR_F32, name, 3, (size_t[]){x->shape[0], positions, width}, error);
 }
 
 /* Takes a tensor that only products, and the operations between two of them, read. */
-static status take_operand(struct tensor *tensor, const struct block_site *site, const struct tensor *x,
+static status take_operand(struct tensor *tensor, const struct block_context *context, const struct tensor *x,
                            size_t positions, size_t width, const char *name, struct error *error)
 {
-    return tensor_take(tensor, site->arena, backend_operand_type(site->backend), name, 3,
+    return tensor_take(tensor, context->arena, backend_operand_type(context->backend), name, 3,
                        (size_t[]){x->shape[0], positions, width}, error);
 }
 
-static status take_operand_like(struct tensor *tensor, const struct block_site *site, const struct tensor *x,
+static status take_operand_like(struct tensor *tensor, const struct block_context *context, const struct tensor *x,
                                 size_t width, const char *name, struct error *error)
 {
-    return take_operand(tensor, site, x, x->shape[1], width, name, error);
+    return take_operand(tensor, context, x, x->shape[1], width, name, error);
 }
 
-static status take_like(struct tensor *tensor, const struct block_site *site, const struct tensor *x, size_t width,
-                        const char *name, struct error *error)
+static status take_like(struct tensor *tensor, const struct block_context *context, const struct tensor *x,
+                        size_t width, const char *name, struct error *error)
 {
-    return take(tensor, site, x, x->shape[1], width, name, error);
+    return take(tensor, context, x, x->shape[1], width, name, error);
 }
 
-static status take_statistics(float **statistics, const struct block_site *site, const struct tensor *x,
+static status take_statistics(float **statistics, const struct block_context *context, const struct tensor *x,
                               size_t positions, struct error *error)
 {
     struct tensor tensor;
-    TRY(take(&tensor, site, x, positions, 2, "layer norm statistics", error));
+    TRY(take(&tensor, context, x, positions, 2, "layer norm statistics", error));
     *statistics = tensor.data;
     return OK;
 }
 
-bool block_drops(const struct block_site *site)
+static bool drops(const struct block_context *context)
 {
-    return site->training && site->dropout > 0;
+    return context->training && context->dropout > 0;
 }
 
-status block_drop(const struct block_site *site, enum dropout_place place, const struct tensor *x,
+status block_drop(const struct block_context *context, enum dropout_place place, const struct tensor *x,
                   const struct tensor *addend, const struct tensor *out, struct error *error)
 {
     enum { PLACES = 4, NUMBERS = 40 }; /* bits of a place's numbers */
-    uint64_t number = ((uint64_t)site->tower << 16 | site->block) * PLACES + place;
-    if (!block_drops(site))
+    uint64_t number = ((uint64_t)context->tower << 16 | context->block) * PLACES + place;
+    if (!drops(context))
         return OK;
-    return site->backend->ops->dropout(
-        site->backend,
+    return context->backend->ops->dropout(
+        context->backend,
         &(struct dropout){.x = matrix_of(x),
                           .addend = addend != NULL ? matrix_of(addend) : (struct matrix){0},
                           .out = matrix_of(out),
-                          .probability = site->dropout,
-                          .base = (number << NUMBERS) + site->first * (tensor_elements(x) / x->shape[0]),
-                          .state = site->state},
+                          .probability = context->dropout,
+                          .base = (number << NUMBERS) + context->first * (tensor_elements(x) / x->shape[0]),
+                          .state = context->state},
         error);
 }
 
 /* The gradient of what dropout got: dy itself where there is none. */
-static status drop_backward(const struct block_site *site, enum dropout_place place, const struct tensor *dy,
+static status drop_backward(const struct block_context *context, enum dropout_place place, const struct tensor *dy,
                             struct tensor *dx, struct error *error)
 {
     *dx = *dy;
-    if (block_drops(site))
-        TRY(take_like(dx, site, dy, dy->shape[2], "gradient before dropout", error));
-    return block_drop(site, place, dy, NULL, dx, error);
+    if (drops(context))
+        TRY(take_like(dx, context, dy, dy->shape[2], "gradient before dropout", error));
+    return block_drop(context, place, dy, NULL, dx, error);
 }
 
-static status take_saved(const struct block_site *site, const struct block *block, bool mlp, const struct tensor *x,
-                         struct block_saved *saved, struct error *error)
+static status take_saved(const struct block_context *context, const struct block *block, bool mlp,
+                         const struct tensor *x, struct block_saved *saved, struct error *error)
 {
-    size_t d = block->width, positions = site->rows != NULL ? site->rows_per_sample : x->shape[1];
+    size_t d = block->width, positions = context->rows != NULL ? context->rows_per_sample : x->shape[1];
     saved->x = *x;
-    TRY(take(&saved->x_mid, site, x, positions, d, "residual stream", error));
-    TRY(take_operand(&saved->attended, site, x, positions, d, "attention", error));
+    TRY(take(&saved->x_mid, context, x, positions, d, "residual stream", error));
+    TRY(take_operand(&saved->attended, context, x, positions, d, "attention", error));
     if (mlp)
-        TRY(take_operand(&saved->hidden, site, x, positions, block->hidden, "hidden units", error));
-    TRY(take_operand_like(&saved->qkv, site, x, 3 * d, "query, key and value", error));
-    TRY(take_statistics(&saved->ln_1, site, x, x->shape[1], error));
-    TRY(take_statistics(&saved->ln_2, site, x, positions, error));
+        TRY(take_operand(&saved->hidden, context, x, positions, block->hidden, "hidden units", error));
+    TRY(take_operand_like(&saved->qkv, context, x, 3 * d, "query, key and value", error));
+    TRY(take_statistics(&saved->ln_1, context, x, x->shape[1], error));
+    TRY(take_statistics(&saved->ln_2, context, x, positions, error));
     struct tensor lse;
-    TRY(take(&lse, site, x, positions, block->heads, "sums of the softmax", error));
+    TRY(take(&lse, context, x, positions, block->heads, "sums of the softmax", error));
     saved->lse = lse.data;
     return OK;
 }
 
-static status gather(const struct block_site *site, const struct tensor *from, const struct tensor *to,
+static status gather(const struct block_context *context, const struct tensor *from, const struct tensor *to,
                      struct error *error)
 {
-    return site->backend->ops->gather_rows(
-        site->backend, &(struct gather_rows){.x = matrix_of(from), .out = matrix_of(to), .rows = site->rows}, error);
+    return context->backend->ops->gather_rows(
+        context->backend, &(struct gather_rows){.x = matrix_of(from), .out = matrix_of(to), .rows = context->rows},
+        error);
 }
 
-static status scatter(const struct block_site *site, const struct tensor *from, const struct tensor *to,
+static status scatter(const struct block_context *context, const struct tensor *from, const struct tensor *to,
                       struct error *error)
 {
-    TRY(site->backend->ops->zero(site->backend, to->data, tensor_bytes(to), error));
-    return site->backend->ops->scatter_rows(
-        site->backend, &(struct scatter_rows){.x = matrix_of(from), .out = matrix_of(to), .rows = site->rows}, error);
+    TRY(context->backend->ops->zero(context->backend, to->data, tensor_bytes(to), error));
+    return context->backend->ops->scatter_rows(
+        context->backend, &(struct scatter_rows){.x = matrix_of(from), .out = matrix_of(to), .rows = context->rows},
+        error);
 }
 
 /* x_mid = x + dropout(attention(ln_1(x)), at the rows that are wanted */
-static status attention_half(const struct block_site *site, const struct block *block, const struct tensor *x,
+static status attention_half(const struct block_context *context, const struct block *block, const struct tensor *x,
                              struct block_saved *saved, struct error *error)
 {
-    struct backend *backend = site->backend;
-    struct arena_mark mark = arena_mark(site->arena);
+    struct backend *backend = context->backend;
+    struct arena_mark mark = arena_mark(context->arena);
     struct tensor normal, stream = *x;
-    TRY(take_operand_like(&normal, site, x, block->width, "layer norm", error));
+    TRY(take_operand_like(&normal, context, x, block->width, "layer norm", error));
     TRY(normalised(backend, &block->ln_1, matrix_of(x), saved->ln_1, matrix_of(&normal), error));
     TRY(linear_forward(backend, &block->in_proj,
                        &(struct linear_forward){.x = matrix_of(&normal), .y = matrix_of(&saved->qkv)}, error));
@@ -190,85 +192,85 @@ static status attention_half(const struct block_site *site, const struct block *
                                                     .heads = block->heads,
                                                     .causal = block->causal,
                                                     .type = saved->qkv.type,
-                                                    .rows = site->rows,
-                                                    .rows_per_sample = site->rows_per_sample,
+                                                    .rows = context->rows,
+                                                    .rows_per_sample = context->rows_per_sample,
                                                     .qkv = saved->qkv.data,
                                                     .out = saved->attended.data,
-                                                    .lse = site->training ? saved->lse : NULL},
+                                                    .lse = context->training ? saved->lse : NULL},
                                 error));
-    if (site->rows != NULL) {
-        TRY(take_like(&stream, site, &saved->x_mid, block->width, "residual stream", error));
-        TRY(gather(site, x, &stream, error));
+    if (context->rows != NULL) {
+        TRY(take_like(&stream, context, &saved->x_mid, block->width, "residual stream", error));
+        TRY(gather(context, x, &stream, error));
     }
     TRY(linear_forward(backend, &block->out_proj,
                        &(struct linear_forward){.x = matrix_of(&saved->attended),
                                                 .y = matrix_of(&saved->x_mid),
-                                                .addend = block_drops(site) ? (struct matrix){0} : matrix_of(&stream)},
+                                                .addend = drops(context) ? (struct matrix){0} : matrix_of(&stream)},
                        error));
-    TRY(block_drop(site, DROPOUT_ATTENTION, &saved->x_mid, &stream, &saved->x_mid, error));
-    arena_release(site->arena, mark);
+    TRY(block_drop(context, DROPOUT_ATTENTION, &saved->x_mid, &stream, &saved->x_mid, error));
+    arena_release(context->arena, mark);
     return OK;
 }
 
-status block_mlp(const struct block_site *site, const struct block *block, const struct tensor *normal,
+status block_mlp(const struct block_context *context, const struct block *block, const struct tensor *normal,
                  struct matrix before, const struct tensor *addend, struct tensor *y, struct error *error)
 {
-    struct arena_mark mark = arena_mark(site->arena);
+    struct arena_mark mark = arena_mark(context->arena);
     struct tensor active;
-    TRY(take_operand_like(&active, site, normal, block->hidden, "activation", error));
+    TRY(take_operand_like(&active, context, normal, block->hidden, "activation", error));
     TRY(linear_forward(
-        site->backend, &block->c_fc,
+        context->backend, &block->c_fc,
         &(struct linear_forward){
             .x = matrix_of(normal), .y = matrix_of(&active), .activation = block->activation, .before = before},
         error));
-    TRY(block_drop(site, DROPOUT_HIDDEN, &active, NULL, &active, error));
-    TRY(linear_forward(site->backend, &block->c_proj,
+    TRY(block_drop(context, DROPOUT_HIDDEN, &active, NULL, &active, error));
+    TRY(linear_forward(context->backend, &block->c_proj,
                        &(struct linear_forward){.x = matrix_of(&active),
                                                 .y = matrix_of(y),
                                                 .addend = addend != NULL ? matrix_of(addend) : (struct matrix){0}},
                        error));
-    arena_release(site->arena, mark);
+    arena_release(context->arena, mark);
     return OK;
 }
 
-status block_forward(const struct block_site *site, const struct block *block, const struct block_hook *hook,
+status block_forward(const struct block_context *context, const struct block *block, const struct block_hook *hook,
                      const struct tensor *x, struct tensor *y, struct block_saved *saved, struct error *error)
 {
     struct block_saved unused;
-    struct arena_mark mark = arena_mark(site->arena);
+    struct arena_mark mark = arena_mark(context->arena);
     bool beside = hook == NULL || hook->place == BESIDE_MLP;
     if (saved == NULL)
         saved = &unused;
-    TRY(take_saved(site, block, beside, x, saved, error));
-    struct arena_mark kept = arena_mark(site->arena);
+    TRY(take_saved(context, block, beside, x, saved, error));
+    struct arena_mark kept = arena_mark(context->arena);
     struct tensor normal;
-    TRY(attention_half(site, block, x, saved, error));
-    TRY(take_operand_like(&normal, site, &saved->x_mid, block->width, "layer norm", error));
-    TRY(normalised(site->backend, &block->ln_2, matrix_of(&saved->x_mid), saved->ln_2, matrix_of(&normal), error));
+    TRY(attention_half(context, block, x, saved, error));
+    TRY(take_operand_like(&normal, context, &saved->x_mid, block->width, "layer norm", error));
+    TRY(normalised(context->backend, &block->ln_2, matrix_of(&saved->x_mid), saved->ln_2, matrix_of(&normal), error));
     if (beside)
-        TRY(block_mlp(site, block, &normal, site->training ? matrix_of(&saved->hidden) : (struct matrix){0},
-                      block_drops(site) ? NULL : &saved->x_mid, y, error));
-    else if (block_drops(site))
-        TRY(site->backend->ops->zero(site->backend, y->data, tensor_bytes(y), error));
+        TRY(block_mlp(context, block, &normal, context->training ? matrix_of(&saved->hidden) : (struct matrix){0},
+                      drops(context) ? NULL : &saved->x_mid, y, error));
+    else if (drops(context))
+        TRY(context->backend->ops->zero(context->backend, y->data, tensor_bytes(y), error));
     else
-        TRY(site->backend->ops->copy(site->backend, y->data, saved->x_mid.data, tensor_bytes(y), error));
+        TRY(context->backend->ops->copy(context->backend, y->data, saved->x_mid.data, tensor_bytes(y), error));
     if (hook != NULL)
-        TRY(hook->forward(hook->state, site, &saved->x_mid, &normal, y, error));
-    TRY(block_drop(site, DROPOUT_MLP, y, &saved->x_mid, y, error));
-    if (!site->training)
-        arena_release(site->arena, mark);
+        TRY(hook->forward(hook->state, context, &saved->x_mid, &normal, y, error));
+    TRY(block_drop(context, DROPOUT_MLP, y, &saved->x_mid, y, error));
+    if (!context->training)
+        arena_release(context->arena, mark);
     else if (hook == NULL)
-        arena_release(site->arena, kept);
+        arena_release(context->arena, kept);
     return OK;
 }
 
 /* Back through c_proj, the activation and c_fc: dln2 = the gradient of ln_2's output. */
-static status mlp_backward(const struct block_site *site, const struct block *block, const struct block_saved *saved,
-                           struct matrix dy, struct matrix dln2, struct error *error)
+static status mlp_backward(const struct block_context *context, const struct block *block,
+                           const struct block_saved *saved, struct matrix dy, struct matrix dln2, struct error *error)
 {
-    struct backend *backend = site->backend;
+    struct backend *backend = context->backend;
     struct tensor dhidden, other;
-    TRY(take_operand_like(&dhidden, site, &saved->x_mid, block->hidden, "gradient of the hidden units", error));
+    TRY(take_operand_like(&dhidden, context, &saved->x_mid, block->hidden, "gradient of the hidden units", error));
     struct matrix hidden = matrix_of(&saved->hidden), dh = matrix_of(&dhidden);
     TRY(backend->ops->gemm(
         backend,
@@ -280,15 +282,15 @@ static status mlp_backward(const struct block_site *site, const struct block *bl
                        .frozen_b = block->c_proj.weight.frozen,
                        .backward = true},
         error));
-    TRY(block_drop(site, DROPOUT_HIDDEN, &dhidden, NULL, &dhidden, error));
-    if (block_is_trained(block)) {
-        TRY(take_operand_like(&other, site, &saved->x_mid, block->hidden, "hidden units again", error));
+    TRY(block_drop(context, DROPOUT_HIDDEN, &dhidden, NULL, &dhidden, error));
+    if (is_trained(block)) {
+        TRY(take_operand_like(&other, context, &saved->x_mid, block->hidden, "hidden units again", error));
         TRY(backend->ops->activate(
             backend, &(struct activate){.activation = block->activation, .x = hidden, .out = matrix_of(&other)},
             error));
-        TRY(block_drop(site, DROPOUT_HIDDEN, &other, NULL, &other, error));
+        TRY(block_drop(context, DROPOUT_HIDDEN, &other, NULL, &other, error));
         TRY(linear_backward_weights(backend, &block->c_proj, matrix_of(&other), dy, error));
-        TRY(take_operand_like(&other, site, &saved->x_mid, block->width, "layer norm again", error));
+        TRY(take_operand_like(&other, context, &saved->x_mid, block->width, "layer norm again", error));
         TRY(normalised(backend, &block->ln_2, matrix_of(&saved->x_mid), NULL, matrix_of(&other), error));
         TRY(linear_backward_weights(backend, &block->c_fc, matrix_of(&other), dh, error));
     }
@@ -296,32 +298,32 @@ static status mlp_backward(const struct block_site *site, const struct block *bl
 }
 
 /* dmid, the gradient between the halves, as an operand of products: itself in f32. */
-static status take_operand_of(struct tensor *operand, const struct block_site *site, const struct tensor *dmid,
+static status take_operand_of(struct tensor *operand, const struct block_context *context, const struct tensor *dmid,
                               struct error *error)
 {
     *operand = *dmid;
-    if (backend_operand_type(site->backend) == TENSOR_F32 || block_drops(site))
+    if (backend_operand_type(context->backend) == TENSOR_F32 || drops(context))
         return OK;
-    return take_operand_like(operand, site, dmid, dmid->shape[2], "gradient between the halves", error);
+    return take_operand_like(operand, context, dmid, dmid->shape[2], "gradient between the halves", error);
 }
 
 /* dx = the attention's gradient through ln_1 + dmid, from dmid at the rows that were wanted */
-static status attention_half_backward(const struct block_site *site, const struct block *block,
+static status attention_half_backward(const struct block_context *context, const struct block *block,
                                       const struct block_saved *saved, const struct tensor *dmid,
                                       const struct tensor *operand, struct tensor *dx, struct error *error)
 {
-    struct backend *backend = site->backend;
+    struct backend *backend = context->backend;
     struct tensor dattended, dqkv, dnormal, normal, dout;
-    TRY(take_operand_like(&dattended, site, &saved->x_mid, block->width, "gradient of the attention", error));
-    TRY(take_operand_like(&dqkv, site, &saved->x, 3 * block->width, "gradient of query, key and value", error));
-    TRY(drop_backward(site, DROPOUT_ATTENTION, dmid, &dout, error));
+    TRY(take_operand_like(&dattended, context, &saved->x_mid, block->width, "gradient of the attention", error));
+    TRY(take_operand_like(&dqkv, context, &saved->x, 3 * block->width, "gradient of query, key and value", error));
+    TRY(drop_backward(context, DROPOUT_ATTENTION, dmid, &dout, error));
     TRY(linear_backward_weights(backend, &block->out_proj, matrix_of(&saved->attended), matrix_of(&dout), error));
-    TRY(linear_backward_input(backend, &block->out_proj, matrix_of(block_drops(site) ? &dout : operand),
+    TRY(linear_backward_input(backend, &block->out_proj, matrix_of(drops(context) ? &dout : operand),
                               matrix_of(&dattended), error));
     dnormal = dattended;
-    if (site->rows != NULL) {
-        TRY(take_operand_like(&dnormal, site, &saved->x, block->width, "gradient of ln_1", error));
-        TRY(scatter(site, dmid, dx, error));
+    if (context->rows != NULL) {
+        TRY(take_operand_like(&dnormal, context, &saved->x, block->width, "gradient of ln_1", error));
+        TRY(scatter(context, dmid, dx, error));
     }
     TRY(backend->ops->attention_backward(backend,
                                          &(struct attention_backward){.batch = saved->x.shape[0],
@@ -330,16 +332,16 @@ static status attention_half_backward(const struct block_site *site, const struc
                                                                       .heads = block->heads,
                                                                       .causal = block->causal,
                                                                       .type = saved->qkv.type,
-                                                                      .rows = site->rows,
-                                                                      .rows_per_sample = site->rows_per_sample,
+                                                                      .rows = context->rows,
+                                                                      .rows_per_sample = context->rows_per_sample,
                                                                       .qkv = saved->qkv.data,
                                                                       .out = saved->attended.data,
                                                                       .dout = dattended.data,
                                                                       .lse = saved->lse,
                                                                       .dqkv = dqkv.data},
                                          error));
-    if (block_is_trained(block)) {
-        TRY(take_operand_like(&normal, site, &saved->x, block->width, "layer norm again", error));
+    if (is_trained(block)) {
+        TRY(take_operand_like(&normal, context, &saved->x, block->width, "layer norm again", error));
         TRY(normalised(backend, &block->ln_1, matrix_of(&saved->x), NULL, matrix_of(&normal), error));
         TRY(linear_backward_weights(backend, &block->in_proj, matrix_of(&normal), matrix_of(&dqkv), error));
     }
@@ -348,46 +350,46 @@ static status attention_half_backward(const struct block_site *site, const struc
                                (struct layer_norm_backward){.x = matrix_of(&saved->x),
                                                             .dy = matrix_of(&dnormal),
                                                             .dx = matrix_of(dx),
-                                                            .addend = matrix_of(site->rows != NULL ? dx : dmid),
+                                                            .addend = matrix_of(context->rows != NULL ? dx : dmid),
                                                             .statistics = saved->ln_1},
                                error);
 }
 
 /* The hook's share: adds to dmid, and to dln2 where it reads the norm. Without data neither is wanted. */
-static status hook_backward(const struct block_site *site, const struct block *block, const struct block_hook *hook,
-                            const struct block_saved *saved, const struct tensor *dout, struct tensor *dmid,
-                            struct tensor *dln2, struct error *error)
+static status hook_backward(const struct block_context *context, const struct block *block,
+                            const struct block_hook *hook, const struct block_saved *saved, const struct tensor *dout,
+                            struct tensor *dmid, struct tensor *dln2, struct error *error)
 {
     struct tensor normal = {0}, none = {0};
     if (!hook->stream_alone) {
-        TRY(take_operand_like(&normal, site, dout, block->width, "layer norm again", error));
-        TRY(normalised(site->backend, &block->ln_2, matrix_of(&saved->x_mid), NULL, matrix_of(&normal), error));
+        TRY(take_operand_like(&normal, context, dout, block->width, "layer norm again", error));
+        TRY(normalised(context->backend, &block->ln_2, matrix_of(&saved->x_mid), NULL, matrix_of(&normal), error));
     }
-    return hook->backward(hook->state, site, &saved->x_mid, &normal, dout, dmid, hook->stream_alone ? &none : dln2,
+    return hook->backward(hook->state, context, &saved->x_mid, &normal, dout, dmid, hook->stream_alone ? &none : dln2,
                           error);
 }
 
-status block_backward(const struct block_site *site, const struct block *block, const struct block_hook *hook,
+status block_backward(const struct block_context *context, const struct block *block, const struct block_hook *hook,
                       const struct block_saved *saved, struct tensor *dy, struct tensor *dx, bool below,
                       struct error *error)
 {
-    struct backend *backend = site->backend;
-    struct arena_mark mark = arena_mark(site->arena);
+    struct backend *backend = context->backend;
+    struct arena_mark mark = arena_mark(context->arena);
     struct tensor dln2 = {0}, none = {0}, operand, dout, *dmid = dy; /* in the same memory */
-    bool attention = below || block_is_trained(block), hooked = hook != NULL && hook->backward != NULL;
-    TRY(drop_backward(site, DROPOUT_MLP, dy, &dout, error));
+    bool attention = below || is_trained(block), hooked = hook != NULL && hook->backward != NULL;
+    TRY(drop_backward(context, DROPOUT_MLP, dy, &dout, error));
     if (attention) {
-        TRY((hooked && !hook->stream_alone ? take_like : take_operand_like)(&dln2, site, dy, block->width,
+        TRY((hooked && !hook->stream_alone ? take_like : take_operand_like)(&dln2, context, dy, block->width,
                                                                             "gradient of ln_2", error));
         if (hook == NULL || hook->place == BESIDE_MLP)
-            TRY(mlp_backward(site, block, saved, matrix_of(&dout), matrix_of(&dln2), error));
+            TRY(mlp_backward(context, block, saved, matrix_of(&dout), matrix_of(&dln2), error));
         else
             TRY(backend->ops->zero(backend, dln2.data, tensor_bytes(&dln2), error));
     }
     if (hooked)
-        TRY(hook_backward(site, block, hook, saved, &dout, attention ? dmid : &none, &dln2, error));
+        TRY(hook_backward(context, block, hook, saved, &dout, attention ? dmid : &none, &dln2, error));
     if (attention) {
-        TRY(take_operand_of(&operand, site, dmid, error));
+        TRY(take_operand_of(&operand, context, dmid, error));
         TRY(normalised_backward(backend, &block->ln_2,
                                 (struct layer_norm_backward){.x = matrix_of(&saved->x_mid),
                                                              .dy = matrix_of(&dln2),
@@ -397,8 +399,8 @@ status block_backward(const struct block_site *site, const struct block *block, 
                                                                                                    : (struct matrix){0},
                                                              .statistics = saved->ln_2},
                                 error));
-        TRY(attention_half_backward(site, block, saved, dmid, &operand, dx, error));
+        TRY(attention_half_backward(context, block, saved, dmid, &operand, dx, error));
     }
-    arena_release(site->arena, mark);
+    arena_release(context->arena, mark);
     return OK;
 }

@@ -57,12 +57,6 @@ double cost_image_experts(const struct clip_dimensions *n, size_t images, const 
            image_units(n, images, used_units(e, TOWER_IMAGE) - replaced_units(n, e, TOWER_IMAGE));
 }
 
-double cost_text_experts(const struct clip_dimensions *n, size_t texts, size_t positions, const struct cost_experts *e)
-{
-    return (double)e->blocks[TOWER_TEXT] *
-           text_units(n, texts, positions, used_units(e, TOWER_TEXT) - replaced_units(n, e, TOWER_TEXT));
-}
-
 /* The share of a tower's blocks that are above its first block with experts. */
 static double above_first(size_t blocks, const struct cost_experts *e, enum tower tower)
 {

@@ -23,8 +23,6 @@ double cost_texts(const struct clip_dimensions *dimensions, size_t texts, size_t
 
 /* What experts add to the products of one forward pass; below zero where they replace larger MLPs. */
 double cost_image_experts(const struct clip_dimensions *dimensions, size_t images, const struct cost_experts *experts);
-double cost_text_experts(const struct clip_dimensions *dimensions, size_t texts, size_t positions,
-                         const struct cost_experts *experts);
 
 /* A training step of the adapters: both forward passes, the gradient of every activation above the first block's
  * attention, and the experts' weights. */

@@ -101,24 +101,23 @@ static const struct block_hook *hook_at(const struct encoding *encoding, size_t 
     return has ? &encoding->hooks[block] : NULL;
 }
 
-static struct block_site site_of(const struct clip *clip, const struct encoding *encoding,
-                                 const struct tower_pass *pass, size_t block, size_t experts_noise)
+static struct block_context context_of(const struct clip *clip, const struct encoding *encoding,
+                                       const struct tower_pass *pass, size_t block)
 {
     bool last = block + 1 == clip->towers[pass->tower].count;
-    return (struct block_site){.backend = clip->backend,
-                               .arena = encoding->arena,
-                               .tower = pass->tower,
-                               .block = block,
-                               .training = encoding->training,
-                               .router = encoding->router,
-                               .state = encoding->state,
-                               .first = encoding->first,
-                               .dropout = encoding->dropout,
-                               .noise = encoding->noise != NULL ? encoding->noise + block * experts_noise : NULL,
-                               .rows = last ? pass->last_rows : NULL,
-                               .rows_per_sample = pass->last_positions,
-                               .positions = pass->positions,
-                               .lengths = pass->lengths};
+    return (struct block_context){.backend = clip->backend,
+                                  .arena = encoding->arena,
+                                  .tower = pass->tower,
+                                  .block = block,
+                                  .training = encoding->training,
+                                  .router = encoding->router,
+                                  .state = encoding->state,
+                                  .first = encoding->first,
+                                  .dropout = encoding->dropout,
+                                  .rows = last ? pass->last_rows : NULL,
+                                  .rows_per_sample = pass->last_positions,
+                                  .positions = pass->positions,
+                                  .lengths = pass->lengths};
 }
 
 static status begin_hooks(const struct clip *clip, const struct encoding *encoding, const struct tower_pass *pass,
@@ -126,9 +125,9 @@ static status begin_hooks(const struct clip *clip, const struct encoding *encodi
 {
     for (size_t i = 0; i < clip->towers[pass->tower].count; i++) {
         const struct block_hook *hook = hook_at(encoding, i);
-        struct block_site site = site_of(clip, encoding, pass, i, 0);
+        struct block_context context = context_of(clip, encoding, pass, i);
         if (hook != NULL && hook->begin != NULL)
-            TRY(hook->begin(hook->state, &site, x, error));
+            TRY(hook->begin(hook->state, &context, x, error));
     }
     return OK;
 }
@@ -141,16 +140,16 @@ static status run_blocks(struct clip *clip, const struct encoding *encoding, str
     struct tensor spare = {0};
     if (!encoding->training)
         TRY(take_stream(&spare, encoding, pass, width, error));
-    struct block_site embedded = site_of(clip, encoding, pass, 0, 0);
+    struct block_context embedded = context_of(clip, encoding, pass, 0);
     TRY(block_drop(&embedded, DROPOUT_EMBEDDING, &x, NULL, &x, error));
     TRY(begin_hooks(clip, encoding, pass, &x, error));
     for (size_t i = 0; i < count; i++) {
-        struct block_site site = site_of(clip, encoding, pass, i, pass->batch * encoding->noise_experts);
+        struct block_context context = context_of(clip, encoding, pass, i);
         struct tensor y = spare;
-        if (encoding->training || site.rows != NULL)
-            TRY(take_positions(&y, encoding, pass, site.rows != NULL ? pass->last_positions : pass->positions, width,
+        if (encoding->training || context.rows != NULL)
+            TRY(take_positions(&y, encoding, pass, context.rows != NULL ? pass->last_positions : pass->positions, width,
                                error));
-        TRY(block_forward(&site, &clip->towers[pass->tower].blocks[i], hook_at(encoding, i), &x, &y,
+        TRY(block_forward(&context, &clip->towers[pass->tower].blocks[i], hook_at(encoding, i), &x, &y,
                           encoding->training ? &pass->blocks[i] : NULL, error));
         spare = x;
         x = y;
@@ -378,12 +377,12 @@ status clip_encode_backward(struct clip *clip, const struct encoding *encoding, 
     TRY(take_stream(&dx, encoding, pass, width, error));
     TRY(pool_backward(clip, encoding, pass, dfeatures, &dy, error));
     for (size_t i = count; i-- > 0 && i >= lowest;) {
-        struct block_site site = site_of(clip, encoding, pass, i, 0);
+        struct block_context context = context_of(clip, encoding, pass, i);
         bool below = weights_trained || i > lowest;
-        TRY(block_backward(&site, &blocks[i], hook_at(encoding, i), &pass->blocks[i], &dy, &dx, below, error));
+        TRY(block_backward(&context, &blocks[i], hook_at(encoding, i), &pass->blocks[i], &dy, &dx, below, error));
         dy = dx;
     }
-    struct block_site embedded = site_of(clip, encoding, pass, 0, 0);
+    struct block_context embedded = context_of(clip, encoding, pass, 0);
     TRY(block_drop(&embedded, DROPOUT_EMBEDDING, &dy, NULL, &dy, error));
     if (weights_trained)
         TRY(pass->tower == TOWER_IMAGE ? image_embedding_backward(clip, encoding, pass, &dy, error)

@@ -231,8 +231,8 @@ static void multiply_turned(const struct attention_run *run, const struct room *
         struct matrix a = bf16_rows(a_turned + column * run->depth, columns, run->depth);
         multiply(run, room, a, right, run->positions, room->scores, run->depth);
         for (size_t i = 0; i < columns; i += BF16_SIDE)
-            run->cpu->vector->turn(run->side, (const uint32_t *)room->scores + i * run->depth, run->depth,
-                                   (uint32_t *)room->gradients + i, BLOCK);
+            run->cpu->vector->transpose(run->side, (const uint32_t *)room->scores + i * run->depth, run->depth,
+                                        (uint32_t *)room->gradients + i, BLOCK);
         store_columns(run, out, column, columns, room->gradients, BLOCK);
     }
 }

@@ -35,11 +35,11 @@ static void read_depths(const struct cpu *cpu, struct matrix m, size_t depth, si
 }
 
 /* Packs aᵀ: pairs of a's rows, transposed block by block. */
-static void pack_left_turned(const struct cpu *cpu, struct matrix a, size_t first, size_t count, uint16_t *to,
-                             size_t stride)
+static void pack_left_transposed(const struct cpu *cpu, struct matrix a, size_t first, size_t count, uint16_t *to,
+                                 size_t stride)
 {
     uint16_t rows[2][CHUNK];
-    uint32_t pairs[CHUNK / SIDE][SIDE][SIDE], turned[SIDE][SIDE];
+    uint32_t pairs[CHUNK / SIDE][SIDE][SIDE], transposed[SIDE][SIDE];
     for (size_t from = 0; from < count; from += CHUNK) {
         size_t n = smaller(count - from, CHUNK), padded = bf16_padded(n, SIDE);
         for (size_t k = 0; k < a.rows; k += DEPTH) {
@@ -49,8 +49,8 @@ static void pack_left_turned(const struct cpu *cpu, struct matrix a, size_t firs
             }
             for (size_t i = 0; i < n; i++) {
                 if (i % SIDE == 0)
-                    cpu->vector->turn(SIDE, pairs[i / SIDE][0], SIDE, turned[0], SIDE);
-                memcpy(to + (from + i) * stride + k, turned[i % SIDE], sizeof turned[0]);
+                    cpu->vector->transpose(SIDE, pairs[i / SIDE][0], SIDE, transposed[0], SIDE);
+                memcpy(to + (from + i) * stride + k, transposed[i % SIDE], sizeof transposed[0]);
             }
         }
     }
@@ -60,14 +60,14 @@ void bf16_pack_left(const struct cpu *cpu, struct matrix a, bool transpose, size
                     size_t stride)
 {
     if (transpose)
-        pack_left_turned(cpu, a, first, count, to, stride);
+        pack_left_transposed(cpu, a, first, count, to, stride);
     else
         for (size_t i = 0; i < count; i++)
             read_row(cpu, a, first + i, 0, a.columns, bf16_padded(a.columns, DEPTH), to + i * stride);
 }
 
 /* Packs a strip of bᵀ: 16 of b's rows, transposed. */
-static void pack_strip_turned(const struct cpu *cpu, struct matrix b, size_t strip, uint32_t *to)
+static void pack_strip_transposed(const struct cpu *cpu, struct matrix b, size_t strip, uint32_t *to)
 {
     union {
         uint16_t values[SIDE][CHUNK];
@@ -80,7 +80,7 @@ static void pack_strip_turned(const struct cpu *cpu, struct matrix b, size_t str
         size_t n = smaller(b.columns - k, CHUNK), padded = bf16_padded(n, DEPTH);
         for (size_t i = 0; i < count; i++)
             read_row(cpu, b, first + i, k, n, padded, rows.values[i]);
-        cpu->vector->turn(padded / 2, rows.pairs[0], CHUNK / 2, to + k / 2 * SIDE, SIDE);
+        cpu->vector->transpose(padded / 2, rows.pairs[0], CHUNK / 2, to + k / 2 * SIDE, SIDE);
     }
 }
 
@@ -106,5 +106,5 @@ void bf16_pack_right(const struct cpu *cpu, struct matrix b, bool transpose, siz
         return;
     }
     for (size_t s = first; s < last; s++)
-        pack_strip_turned(cpu, b, s, to + s * bf16_padded(b.columns, DEPTH) / 2 * SIDE);
+        pack_strip_transposed(cpu, b, s, to + s * bf16_padded(b.columns, DEPTH) / 2 * SIDE);
 }

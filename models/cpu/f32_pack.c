@@ -21,12 +21,12 @@ void f32_pack_left(struct matrix a, size_t first, size_t count, float *panels)
 }
 
 /* Packs 16 columns of a strip of bᵀ: rows of b, transposed, and zeros where there are none. */
-static void turn_half(const struct cpu *cpu, struct matrix b, size_t first, float *to)
+static void transpose_half(const struct cpu *cpu, struct matrix b, size_t first, float *to)
 {
     size_t count = first < b.rows ? smaller(b.rows - first, SIDE) : 0,
-           turned = count == SIDE ? b.columns / SIDE * SIDE : 0;
-    cpu->vector->turn(turned, (const uint32_t *)row_of(b, first), b.stride, (uint32_t *)to, STRIP);
-    for (size_t k = turned; k < b.columns; k++)
+           transposed = count == SIDE ? b.columns / SIDE * SIDE : 0;
+    cpu->vector->transpose(transposed, (const uint32_t *)row_of(b, first), b.stride, (uint32_t *)to, STRIP);
+    for (size_t k = transposed; k < b.columns; k++)
         for (size_t i = 0; i < SIDE; i++)
             to[k * STRIP + i] = i < count ? row_of(b, first + i)[k] : 0;
 }
@@ -51,7 +51,7 @@ void f32_pack_right(const struct cpu *cpu, struct matrix b, bool transpose, size
     }
     for (size_t s = first; s < last; s++)
         for (size_t half = 0; half < STRIP; half += SIDE)
-            turn_half(cpu, b, s * STRIP + half, strips + s * STRIP * b.columns + half);
+            transpose_half(cpu, b, s * STRIP + half, strips + s * STRIP * b.columns + half);
 }
 
 static size_t values_of(size_t m, size_t n, size_t k)

@@ -8,7 +8,7 @@ static size_t divide_up(size_t a, size_t b)
     return (a + b - 1) / b;
 }
 
-/* Operands up to this size count as small: they are transposed where that helps (see turn_operand). */
+/* Operands up to this size count as small: they are transposed where that helps (see transpose_operand). */
 enum { SMALL_OPERAND = 1 << 19 };
 
 /* No tile depends on the number of threads. The rows of a batch come in tiles of a height that depends on op(b) alone,
@@ -70,32 +70,31 @@ struct gemm_run {
     struct matrix last_a, last_out; /* the last row tile at full height; data is NULL where nothing is missing */
 };
 
-/* Products of few rows at a time read a transposed operand slowly, so a small one is turned once for all tiles: bᵀ
+/* Products of few rows at a time read a transposed operand slowly, so a small one is transposed once for all tiles: bᵀ
  * [columns, rows]. */
-
-struct turn {
+struct transposition {
     struct matrix from, to;
 };
 
-static void turn_rows(struct cpu *cpu, const void *operation, size_t first, size_t last)
+static void transpose_rows(struct cpu *cpu, const void *operation, size_t first, size_t last)
 {
     (void)cpu;
     enum { SIDE = 16 };
-    const struct turn *turn = operation;
-    for (size_t i = first * SIDE; i < last * SIDE && i < turn->from.rows; i += SIDE)
-        for (size_t j = 0; j < turn->from.columns; j++)
-            for (size_t k = i; k < i + SIDE && k < turn->from.rows; k++)
-                row_of(turn->to, j)[k] = row_of(turn->from, k)[j];
+    const struct transposition *work = operation;
+    for (size_t i = first * SIDE; i < last * SIDE && i < work->from.rows; i += SIDE)
+        for (size_t j = 0; j < work->from.columns; j++)
+            for (size_t k = i; k < i + SIDE && k < work->from.rows; k++)
+                row_of(work->to, j)[k] = row_of(work->from, k)[j];
 }
 
-static status turn_operand(struct cpu *cpu, struct gemm *g, struct error *error)
+static status transpose_operand(struct cpu *cpu, struct gemm *g, struct error *error)
 {
     if (!g->transpose_b || g->b.rows * g->b.columns > SMALL_OPERAND)
         return OK;
-    struct turn turn = {g->b, matrix_rows(NULL, g->b.columns, g->b.rows)};
-    TRY(cpu_scratch(cpu, g->b.rows * g->b.columns * sizeof(float), &turn.to.data, error));
-    cpu_run_rows(cpu, (g->b.rows + 15) / 16, 16 * g->b.columns, turn_rows, &turn);
-    g->b = turn.to;
+    struct transposition work = {g->b, matrix_rows(NULL, g->b.columns, g->b.rows)};
+    TRY(cpu_scratch(cpu, g->b.rows * g->b.columns * sizeof(float), &work.to.data, error));
+    cpu_run_rows(cpu, (g->b.rows + 15) / 16, 16 * g->b.columns, transpose_rows, &work);
+    g->b = work.to;
     g->transpose_b = false;
     return OK;
 }
@@ -192,7 +191,7 @@ status cpu_gemm(struct backend *backend, const struct gemm *operation, struct er
         return cpu_gemm_f32(cpu, operation, error);
     struct arena_mark mark = arena_mark(&cpu->scratch);
     struct gemm g = *operation;
-    TRY(turn_operand(cpu, &g, error));
+    TRY(transpose_operand(cpu, &g, error));
     struct gemm_run run = {.cpu = cpu,
                            .gemm = &g,
                            .tiling = tiling_of(&g),

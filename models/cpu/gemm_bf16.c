@@ -204,7 +204,7 @@ struct grouped_run {
     size_t count, jobs_count, depth;
     size_t m, n; /* rows and columns of a group's product in GROUPED_WEIGHTS */
     struct left left;
-    uint16_t *turned;
+    uint16_t *transposed;
     uint32_t *right;
     float *rooms;
 };
@@ -316,7 +316,7 @@ static void pack_group_left(void *context, size_t job, size_t worker)
     const struct group *group = &run->groups[run->jobs[job].group];
     size_t depth = bf16_padded(group->rows, BF16_DEPTH), from = run->jobs[job].piece * TILE_ROWS;
     bf16_pack_left(run->cpu, rows_of_group(run->gemm->a, group), true, from, smaller(run->m - from, TILE_ROWS),
-                   run->turned + group->depth * run->m + from * depth, depth);
+                   run->transposed + group->depth * run->m + from * depth, depth);
 }
 
 static void pack_group_right(void *context, size_t job, size_t worker)
@@ -351,7 +351,7 @@ static void multiply_group_weights(void *context, size_t job, size_t worker)
             &(struct bf16_product){.m = rows,
                                    .n = bf16_padded(columns, BF16_SIDE),
                                    .k = depth,
-                                   .a = run->turned + group->depth * run->m + row * depth,
+                                   .a = run->transposed + group->depth * run->m + row * depth,
                                    .lda = depth,
                                    .b = run->right + group->depth / 2 * padded + column * (depth / 2),
                                    .c = c,
@@ -368,7 +368,7 @@ static status multiply_weights(struct grouped_run *run, struct error *error)
     struct cpu *cpu = run->cpu;
     run->m = run->gemm->a.columns;
     run->n = run->gemm->b.columns;
-    TRY(take(cpu, run->depth * run->m, sizeof *run->turned, &run->turned, error));
+    TRY(take(cpu, run->depth * run->m, sizeof *run->transposed, &run->transposed, error));
     TRY(take(cpu, run->depth / 2 * bf16_padded(run->n, BF16_SIDE), sizeof *run->right, &run->right, error));
     TRY(list_jobs(run, run->n, error));
     threads_run(cpu->threads, run->jobs_count, pack_group_right, run);

@@ -513,7 +513,7 @@ typedef uint32_t words __attribute__((vector_size(GROUP_WORDS * sizeof(uint32_t)
             }                                                                                                          \
     } while (0)
 
-static void turn(size_t n, const uint32_t *restrict x, size_t x_stride, uint32_t *restrict y, size_t y_stride)
+static void transpose(size_t n, const uint32_t *restrict x, size_t x_stride, uint32_t *restrict y, size_t y_stride)
 {
     for (size_t j = 0; j < n; j += GROUP_WORDS) {
         words row[GROUP_WORDS];
@@ -553,7 +553,7 @@ const struct vector_kernels VECTOR_TABLE = {
     .add_noise = add_noise,
     .widen = widen,
     .pair = pair,
-    .turn = turn,
+    .transpose = transpose,
 #if defined(__AVX512F__)
     .multiply = f32_multiply_avx512,
 #elif defined(__AVX2__)

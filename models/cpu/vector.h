@@ -61,7 +61,7 @@ struct vector_kernels {
      * b[j]; n is a multiple of 16 */
     void (*pair)(size_t n, const uint16_t *a, const uint16_t *b, uint32_t *y, size_t stride);
     /* y[j, i] = x[i, j] of 16 rows of n words, n a multiple of 16; strides in words */
-    void (*turn)(size_t n, const uint32_t *x, size_t x_stride, uint32_t *y, size_t y_stride);
+    void (*transpose)(size_t n, const uint32_t *x, size_t x_stride, uint32_t *y, size_t y_stride);
     void (*multiply)(const struct f32_product *product); /* f32.h; NULL: none, oneDNN multiplies */
 };
 

@@ -1,6 +1,7 @@
 /* Frozen weights are packed once and read until their parameters change or are released (struct backend, renew). */
 #include <stdlib.h>
 
+#include "core/alloc.h"
 #include "models/cpu/cpu.h"
 
 struct packed_weight {
@@ -26,12 +27,8 @@ const uint32_t *cpu_weights_find(const struct cpu_weights *weights, struct matri
 uint32_t *cpu_weights_add(struct cpu_weights *weights, struct matrix b, bool transpose, size_t pairs)
 {
     if (weights->count == weights->capacity) {
-        size_t capacity = weights->capacity > 0 ? 2 * weights->capacity : 64;
-        struct packed_weight *list = realloc(weights->list, capacity * sizeof *list);
-        if (list == NULL)
-            return NULL;
-        weights->list = list;
-        weights->capacity = capacity;
+        weights->capacity = weights->capacity > 0 ? 2 * weights->capacity : 64;
+        weights->list = xrealloc(weights->list, weights->capacity * sizeof *weights->list);
     }
     uint32_t *memory = aligned_alloc(64, bf16_padded(array_size(pairs, sizeof *memory), 64));
     if (memory != NULL)

@@ -118,8 +118,6 @@ static status read_config(struct claims *claims, char *path, bool must_be_clip, 
 
 static status read_if_there(struct claims *claims, char *path, bool must_be_clip, bool *there, struct error *error)
 {
-    if (path == NULL)
-        return error_set(error, ERROR_MEMORY, "%s: no memory for a path", clip_file_path(claims->file));
     *there = file_exists(path);
     if (*there)
         return read_config(claims, path, must_be_clip, error);

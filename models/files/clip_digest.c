@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/alloc.h"
 #include "core/digest.h"
 
 enum { PART = 1 << 20 }; /* values read at a time */
@@ -28,8 +29,8 @@ status clip_digest(const struct clip *clip, char digest[CLIP_DIGEST_SIZE], struc
     const uint64_t untold[] = {(uint64_t)clip->activation, d->image_heads,
                                d->text_heads}; /* not shown by any tensor's shape */
     uint64_t sum = digest_quick(untold, sizeof untold, 0);
-    float *values = malloc(PART * sizeof *values);
-    status result = values != NULL ? OK : error_set(error, ERROR_MEMORY, "model: no memory to read its weights");
+    float *values = xmalloc(PART * sizeof *values);
+    status result = OK;
     for (size_t i = 0; result == OK && i < clip->parameters->count; i++) {
         const struct parameter *p = &clip->parameters->list[i];
         sum = digest_quick(p->name, strlen(p->name), sum);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/alloc.h"
 #include "core/arena.h"
 #include "core/text.h"
 #include "models/files/safetensors.h"
@@ -304,12 +305,9 @@ static status resolve(struct clip_file *file, struct error *error)
     TRY(check_dimensions(file, error));
     TRY(infer_hidden(file, error));
     file->count = clip_tensors(&file->dimensions);
-    file->sources = calloc(file->count, sizeof *file->sources);
-    bool *used = calloc(safetensors_count(file->file), sizeof *used);
-    status result = OK;
-    if (file->sources == NULL || used == NULL)
-        result = error_set(error, ERROR_MEMORY, "%s: no memory for %zu tensors", path_of(file), file->count);
-    NEXT(result, resolve_all(file, used, error));
+    file->sources = xcalloc(file->count, sizeof *file->sources);
+    bool *used = xcalloc(safetensors_count(file->file), sizeof *used);
+    status result = resolve_all(file, used, error);
     NEXT(result, check_unknown(file, used, error));
     free(used);
     return result;
@@ -318,11 +316,7 @@ static status resolve(struct clip_file *file, struct error *error)
 /* Takes ownership of tensors, also on failure. */
 static status open_tensors(struct clip_file **file, struct safetensors *tensors, struct error *error)
 {
-    struct clip_file *opened = calloc(1, sizeof *opened);
-    if (opened == NULL) {
-        safetensors_close(tensors);
-        return error_set(error, ERROR_MEMORY, "no memory to open the weights");
-    }
+    struct clip_file *opened = xcalloc(1, sizeof *opened);
     opened->file = tensors;
     status result = resolve(opened, error);
     if (result != OK) {
@@ -386,11 +380,6 @@ bool clip_file_is_openai_archive(const struct clip_file *file)
 {
     return !file->huggingface && find(file, "input_resolution") != NULL && find(file, "context_length") != NULL &&
            find(file, "vocab_size") != NULL;
-}
-
-const char *clip_file_naming(const struct clip_file *file)
-{
-    return file->huggingface ? "huggingface" : "openai";
 }
 
 /* ---- reading ---- */

@@ -35,7 +35,6 @@ const char *clip_file_metadata(const struct clip_file *file, const char *key); /
 
 /* Whether the file has the three sizes that only OpenAI's own archives record beside the weights. */
 bool clip_file_is_openai_archive(const struct clip_file *file);
-const char *clip_file_naming(const struct clip_file *file); /* "openai" or "huggingface" */
 
 /* The tensor with OpenAI's name and this shape, as floats (F16 and BF16 are widened; q, k, v are stacked; projections transposed).
  * NaN or infinity in it is an error. */

@@ -9,6 +9,7 @@
 
 #include <jansson.h>
 
+#include "core/alloc.h"
 #include "core/file.h"
 #include "models/files/safetensors_digest.h"
 #include "models/tensor.h"
@@ -302,25 +303,18 @@ static status parse(struct safetensors *file, const uint8_t *bytes, size_t size,
     size_t length;
     TRY(read_header(file, bytes, size, &length, error));
     size_t most = json_object_size(file->header) + 1;
-    struct entry *entries = calloc(most, sizeof *entries);
-    file->tensors = calloc(most, sizeof *file->tensors);
-    status result = OK;
-    if (entries == NULL || file->tensors == NULL)
-        result = error_set(error, ERROR_MEMORY, "%s: no memory for %zu tensors", file->path, most);
+    struct entry *entries = xcalloc(most, sizeof *entries);
+    file->tensors = xcalloc(most, sizeof *file->tensors);
     size_t start = LENGTH_BYTES + length;
-    NEXT(result, read_entries(file, entries, data ? bytes + start : NULL, size - start, error));
+    status result = read_entries(file, entries, data ? bytes + start : NULL, size - start, error);
     free(entries);
     return result == OK && data ? verify(file, error) : result;
 }
 
-static status create(struct safetensors **file, const char *path, struct error *error)
+static void create(struct safetensors **file, const char *path)
 {
-    *file = calloc(1, sizeof **file);
-    if (*file != NULL && ((*file)->path = strdup(path)) != NULL)
-        return OK;
-    safetensors_close(*file);
-    *file = NULL;
-    return error_set(error, ERROR_MEMORY, "%s: no memory to open it", path);
+    *file = xcalloc(1, sizeof **file);
+    (*file)->path = xstrdup(path);
 }
 
 /* Leaves nothing behind a failure. */
@@ -336,13 +330,13 @@ static status finish(struct safetensors **file, status result)
 status safetensors_open_memory(struct safetensors **file, const char *name, const void *bytes, size_t size,
                                struct error *error)
 {
-    TRY(create(file, name, error));
+    create(file, name);
     return finish(file, parse(*file, bytes, size, true, error));
 }
 
 status safetensors_open(struct safetensors **file, const char *path, struct error *error)
 {
-    TRY(create(file, path, error));
+    create(file, path);
     status result = file_read(path, SIZE_MAX, &(*file)->bytes, error);
     NEXT(result, parse(*file, (*file)->bytes.data, (*file)->bytes.size, true, error));
     return finish(file, result);
@@ -356,9 +350,7 @@ static status read_beginning(struct safetensors *file, int descriptor, uint64_t 
     if (length > HEADER_LIMIT || length + LENGTH_BYTES > size) /* parse says what is wrong */
         length = 0;
     file->bytes.size = size < LENGTH_BYTES ? (size_t)size : LENGTH_BYTES + (size_t)length;
-    file->bytes.data = malloc(file->bytes.size + 1);
-    if (file->bytes.data == NULL)
-        return error_set(error, ERROR_MEMORY, "%s: no memory for its header", file->path);
+    file->bytes.data = xmalloc(file->bytes.size + 1);
     TRY(file_read_at(descriptor, file->path, file->bytes.data, file->bytes.size, 0, error));
     return parse(file, file->bytes.data, (size_t)size, false, error);
 }
@@ -368,40 +360,35 @@ status safetensors_open_header(struct safetensors **file, const char *path, stru
     int descriptor;
     uint64_t size;
     TRY(file_open(path, &descriptor, &size, error));
-    status result = create(file, path, error);
-    NEXT(result, finish(file, read_beginning(*file, descriptor, size, error)));
+    create(file, path);
+    status result = finish(file, read_beginning(*file, descriptor, size, error));
     close(descriptor);
     return result;
 }
 
-static status fill_adopted(struct safetensors *file, const struct safetensor *tensors, size_t count,
-                           const struct safetensors_metadata *metadata, size_t metadata_count, struct error *error)
+static void fill_adopted(struct safetensors *file, const struct safetensor *tensors, size_t count,
+                         const struct safetensors_metadata *metadata, size_t metadata_count)
 {
     json_t *object = json_object();
     file->header = json_object();
-    file->tensors = calloc(count + 1, sizeof *file->tensors);
-    if (file->tensors == NULL || json_object_set_new(file->header, "__metadata__", object) != 0)
-        return error_set(error, ERROR_MEMORY, "%s: no memory for %zu tensors", file->path, count);
+    file->tensors = xcalloc(count + 1, sizeof *file->tensors);
+    json_object_set_new(file->header, "__metadata__", object);
     for (size_t i = 0; i < metadata_count; i++)
         json_object_set_new(object, metadata[i].key, json_string(metadata[i].value));
     for (size_t i = 0; i < count; i++)
         file->tensors[i] = tensors[i];
     file->count = count;
     qsort(file->tensors, count, sizeof *file->tensors, compare_names);
-    return OK;
 }
 
-status safetensors_adopt(struct safetensors **file, const char *path, const struct safetensor *tensors, size_t count,
-                         const struct safetensors_metadata *metadata, size_t metadata_count, void *owner,
-                         void (*release)(void *owner), struct error *error)
+void safetensors_adopt(struct safetensors **file, const char *path, const struct safetensor *tensors, size_t count,
+                       const struct safetensors_metadata *metadata, size_t metadata_count, void *owner,
+                       void (*release)(void *owner))
 {
-    if (create(file, path, error) != OK) {
-        release(owner);
-        return ERROR_MEMORY;
-    }
+    create(file, path);
     (*file)->owner = owner;
     (*file)->release = release;
-    return finish(file, fill_adopted(*file, tensors, count, metadata, metadata_count, error));
+    fill_adopted(*file, tensors, count, metadata, metadata_count);
 }
 
 void safetensors_close(struct safetensors *file)

@@ -63,10 +63,10 @@ status safetensors_open_header(struct safetensors **file, const char *path, stru
 void safetensors_close(struct safetensors *file); /* NULL is allowed */
 
 /* Wraps tensors of another format in a struct safetensors. tensors [count] and metadata (NULL: none) are copied; names and
- * data belong to owner, which safetensors_close passes to release, as does a failure here. */
-status safetensors_adopt(struct safetensors **file, const char *path, const struct safetensor *tensors, size_t count,
-                         const struct safetensors_metadata *metadata, size_t metadata_count, void *owner,
-                         void (*release)(void *owner), struct error *error);
+ * data belong to owner, which safetensors_close passes to release. */
+void safetensors_adopt(struct safetensors **file, const char *path, const struct safetensor *tensors, size_t count,
+                       const struct safetensors_metadata *metadata, size_t metadata_count, void *owner,
+                       void (*release)(void *owner));
 
 size_t safetensors_count(const struct safetensors *file);
 const struct safetensor *safetensors_at(const struct safetensors *file, size_t index);       /* sorted by name */

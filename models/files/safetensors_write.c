@@ -82,8 +82,6 @@ static status build_header(char **text, const char *path, const struct safetenso
         add_digest(header, tensors, count);
     *text = result == OK ? json_dumps(header, JSON_COMPACT) : NULL;
     json_decref(header);
-    if (result == OK && *text == NULL)
-        return error_set(error, ERROR_MEMORY, "%s: no memory for its header", path);
     return result;
 }
 

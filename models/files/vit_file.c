@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/alloc.h"
 #include "core/text.h"
 #include "models/files/safetensors.h"
 #include "models/files/vit_names.h"
@@ -301,9 +302,7 @@ static status read_group(const struct source *source, const struct vit_settings 
 static status read_vit(const struct source *source, struct clip *vit, struct error *error)
 {
     struct vit_settings settings = vit_settings_of(vit);
-    bool *used = calloc(safetensors_count(source->file), sizeof *used);
-    if (used == NULL)
-        return error_set(error, ERROR_MEMORY, "%s: no memory", source->path);
+    bool *used = xcalloc(safetensors_count(source->file), sizeof *used);
     status result = read_group(source, &settings, vit->parameters, used, error);
     for (size_t i = 0; result == OK && i < safetensors_count(source->file); i++) {
         const struct safetensor *tensor = safetensors_at(source->file, i);
@@ -393,9 +392,7 @@ static status read_head(const struct source *source, struct linear_head **head, 
     const struct safetensor *weight;
     TRY(find_sized(source, "head.weight", 2, &weight, error));
     TRY(linear_head_create(head, backend, arena, weight->shape[1], weight->shape[0], mode, error));
-    bool *used = calloc(safetensors_count(source->file), sizeof *used);
-    if (used == NULL)
-        return error_set(error, ERROR_MEMORY, "%s: no memory", source->path);
+    bool *used = xcalloc(safetensors_count(source->file), sizeof *used);
     status result = read_group(source, &(struct vit_settings){0}, (*head)->parameters, used, error);
     free(used);
     return result;

@@ -46,18 +46,17 @@ static bool is_listed(const struct weights_shards *shards, const char *path)
 static status add_path(struct weights_shards *shards, const char *index, const char *name, struct error *error)
 {
     char *path = beside(index, name);
-    status result = path != NULL ? OK : error_set(error, ERROR_MEMORY, "%s: no memory for a path", index);
-    if (result == OK && is_listed(shards, path)) {
+    status result = OK;
+    if (is_listed(shards, path)) {
         free(path);
         return OK;
     }
-    if (result == OK && shards->count == SHARDS_MOST)
+    if (shards->count == SHARDS_MOST)
         result = error_set(error, ERROR_FORMAT, "%s: names more than %d files", index, SHARDS_MOST);
-    if (result == OK)
+    if (result == OK) {
         GROW(shards->paths, shards->count);
-    if (result == OK)
         shards->paths[shards->count++] = path;
-    else
+    } else
         free(path);
     return result;
 }
@@ -152,9 +151,7 @@ static status open_all(struct opened *opened, const struct weights_shards *shard
                        status (*open)(struct safetensors **file, const char *path, struct error *error),
                        struct error *error)
 {
-    opened->files = calloc(shards->count, sizeof *opened->files);
-    if (opened->files == NULL)
-        return error_set(error, ERROR_MEMORY, "weights: no memory for %zu files", shards->count);
+    opened->files = xcalloc(shards->count, sizeof *opened->files);
     for (; opened->count < shards->count; opened->count++)
         TRY(open(&opened->files[opened->count], shards->paths[opened->count], error));
     return OK;
@@ -165,11 +162,10 @@ static status join(struct safetensors **file, const struct weights_shards *shard
                    const char *path, struct error *error)
 {
     size_t named = json_object_size(shards->map);
-    struct safetensor *list = calloc(named, sizeof *list);
-    status result = list != NULL ? list_tensors(shards, opened, path, list, error)
-                                 : error_set(error, ERROR_MEMORY, "%s: no memory for %zu tensors", path, named);
+    struct safetensor *list = xcalloc(named, sizeof *list);
+    status result = list_tensors(shards, opened, path, list, error);
     if (result == OK)
-        result = safetensors_adopt(file, path, list, named, NULL, 0, opened, release, error);
+        safetensors_adopt(file, path, list, named, NULL, 0, opened, release);
     else
         release(opened);
     free(list);

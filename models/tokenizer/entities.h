@@ -19,7 +19,7 @@ enum entities_rule {
     ENTITIES_AS_FTFY /* only references that end in a semicolon; names in capitals ("&EACUTE;") count as well */
 };
 
-/* Adds text, which is UTF-8, to out with its references decoded once. Failure shows in out->failed. */
+/* Adds text, which is UTF-8, to out with its references decoded once. */
 void entities_decode(struct text *out, const char *text, size_t size, enum entities_rule rule);
 
 /* The meaning of a C1 control code (0x80–0x9f) in Windows-1252; the five codes without a meaning stay. */

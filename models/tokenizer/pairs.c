@@ -2,6 +2,8 @@
 
 #include <stdlib.h>
 
+#include "core/alloc.h"
+
 enum { FIRST_CAPACITY = 1024 };
 
 /* The pair's slot, or the free one where it belongs; capacity is above 0 and never full. */
@@ -14,25 +16,22 @@ static struct pair *locate(const struct pairs *pairs, uint32_t left, uint32_t ri
     return &pairs->slots[slot];
 }
 
-static bool grow(struct pairs *pairs)
+static void grow(struct pairs *pairs)
 {
     struct pairs grown = {.capacity = pairs->capacity == 0 ? FIRST_CAPACITY : 2 * pairs->capacity,
                           .count = pairs->count};
-    grown.slots = calloc(grown.capacity, sizeof *grown.slots);
-    if (grown.slots == NULL)
-        return false;
+    grown.slots = xcalloc(grown.capacity, sizeof *grown.slots);
     for (size_t i = 0; i < pairs->capacity; i++)
         if (pairs->slots[i].used)
             *locate(&grown, pairs->slots[i].left, pairs->slots[i].right) = pairs->slots[i];
     free(pairs->slots);
     *pairs = grown;
-    return true;
 }
 
 uint64_t *pairs_at(struct pairs *pairs, uint32_t left, uint32_t right)
 {
-    if (2 * pairs->count >= pairs->capacity && !grow(pairs))
-        return NULL;
+    if (2 * pairs->count >= pairs->capacity)
+        grow(pairs);
     struct pair *slot = locate(pairs, left, right);
     if (!slot->used) {
         *slot = (struct pair){left, right, 0, true};

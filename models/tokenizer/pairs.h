@@ -1,7 +1,7 @@
 /* A hash table from pairs of symbols to a number.
  *
  *     struct pairs pairs = {0};
- *     uint64_t *value = pairs_at(&pairs, left, right);      // NULL: out of memory; a new pair starts with 0
+ *     uint64_t *value = pairs_at(&pairs, left, right);      // a new pair starts with 0
  *     const uint64_t *found = pairs_find(&pairs, left, right);
  *     pairs_free(&pairs);
  *

@@ -166,11 +166,7 @@ static status put_text(struct output *output, const struct tokenizer *tokenizer,
     struct piece piece;
     struct word word;
     TRY(split_begin(&split, &tokenizer->splitter, clean->data, clean->size, error));
-    uint64_t *scratch = malloc((clean->size + 1) * (sizeof *word.merges + sizeof *word.symbols));
-    if (scratch == NULL) {
-        split_end(&split);
-        return error_set(error, ERROR_MEMORY, "no memory to merge a text of %zu bytes", clean->size);
-    }
+    uint64_t *scratch = xmalloc((clean->size + 1) * (sizeof *word.merges + sizeof *word.symbols));
     word = (struct word){.merges = scratch, .symbols = (uint32_t *)(scratch + clean->size + 1)};
     while (split_next(&split, &piece))
         put_piece(output, &tokenizer->vocabulary, &word, &piece);

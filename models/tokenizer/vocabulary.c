@@ -62,9 +62,9 @@ static status loader_create(struct loader *loader, struct vocabulary *vocabulary
 {
     *loader = (struct loader){.vocabulary = vocabulary, .path = path, .capacity = capacity, .pool_size = pool_size};
     *vocabulary = (struct vocabulary){0};
-    vocabulary->ids = malloc(array_size(capacity, sizeof *vocabulary->ids));
-    loader->pool = malloc(pool_size);
-    if (vocabulary->ids == NULL || loader->pool == NULL || hcreate_r(2 * capacity, &loader->names) == 0)
+    vocabulary->ids = xmalloc(array_size(capacity, sizeof *vocabulary->ids));
+    loader->pool = xmalloc(pool_size);
+    if (hcreate_r(2 * capacity, &loader->names) == 0)
         return error_set(error, ERROR_MEMORY, "%s: no memory for %zu symbols", path, capacity);
     return OK;
 }
@@ -150,10 +150,7 @@ static status read_merge(struct loader *loader, char *line, size_t rank, bool id
         if (!find_symbol(loader, names[i], &parts[i]))
             return error_set(error, ERROR_FORMAT, "'%.64s' is no known symbol; the file is damaged", names[i]);
     TRY(merged_symbol(loader, line, right, rank, ids_given, &merged, error));
-    uint64_t *merge = pairs_at(&loader->vocabulary->merges, parts[0], parts[1]);
-    if (merge == NULL)
-        return error_set(error, ERROR_MEMORY, "no memory for its merges");
-    *merge = (uint64_t)rank << 32 | merged;
+    *pairs_at(&loader->vocabulary->merges, parts[0], parts[1]) = (uint64_t)rank << 32 | merged;
     return OK;
 }
 
@@ -224,10 +221,7 @@ static status inflate_all(z_stream *stream, const char *name, struct bytes *text
     size_t capacity = (size_t)4 << 20;
     int result = Z_OK;
     while (result == Z_OK) {
-        uint8_t *grown = realloc(text->data, capacity + 1);
-        if (grown == NULL)
-            return error_set(error, ERROR_MEMORY, "%s: no memory to unpack it", name);
-        text->data = grown;
+        text->data = xrealloc(text->data, capacity + 1);
         stream->next_out = text->data + text->size;
         stream->avail_out = (uInt)(capacity - text->size);
         result = inflate(stream, Z_NO_FLUSH);

@@ -215,7 +215,7 @@ static void a_selector_comes_back_under_clear_names(void **state)
     open_coders(&d, coders, 1);
     open_coders(&d, others, 2);
     must(selector_tensors_add_coders(&tensors, coders, CODERS, &error));
-    must(selector_tensors_add_thresholds(&tensors, thresholds, CODERS, &error));
+    selector_tensors_add_thresholds(&tensors, thresholds, CODERS);
     must(safetensors_write(path, tensors.list, tensors.count, NULL, 0, &error));
     selector_tensors_free(&tensors);
     struct safetensors *file = open_file();
@@ -258,7 +258,7 @@ static void damaged_selectors_are_refused(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct selector_tensors tensors = {0};
         must(selector_tensors_add_coders(&tensors, coders, CODERS, &error));
-        must(selector_tensors_add_thresholds(&tensors, (const float[CODERS]){0.1f, 0.2f}, CODERS, &error));
+        selector_tensors_add_thresholds(&tensors, (const float[CODERS]){0.1f, 0.2f}, CODERS);
         *(float *)(uintptr_t)tensors.list[cases[i].tensor].data = cases[i].value;
         must(safetensors_write(path, tensors.list, tensors.count, NULL, 0, &error));
         selector_tensors_free(&tensors);

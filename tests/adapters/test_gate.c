@@ -21,9 +21,9 @@ struct check {
     float first[SMALL_PROMPTS * LONGEST * 128]; /* what entered the first block */
 };
 
-static size_t own_positions(const struct block_site *site, const struct tensor *x, size_t b)
+static size_t own_positions(const struct block_context *context, const struct tensor *x, size_t b)
 {
-    return site->tower == TOWER_TEXT ? (size_t)lengths[b] : x->shape[1];
+    return context->tower == TOWER_TEXT ? (size_t)lengths[b] : x->shape[1];
 }
 
 static bool decides_by_token(const struct check *c)
@@ -32,11 +32,11 @@ static bool decides_by_token(const struct check *c)
 }
 
 /* What token l of sample b is decided by. */
-static void gate_of(const struct check *c, const struct block_site *site, const struct tensor *shape, const float *x,
-                    size_t b, size_t l, double *gate)
+static void gate_of(const struct check *c, const struct block_context *context, const struct tensor *shape,
+                    const float *x, size_t b, size_t l, double *gate)
 {
     size_t positions = shape->shape[1], width = shape->shape[2],
-           own = c->adapters->settings.gate_input == GATE_MEAN ? own_positions(site, shape, b) : 1;
+           own = c->adapters->settings.gate_input == GATE_MEAN ? own_positions(context, shape, b) : 1;
     const float *rows = x + (b * positions + (decides_by_token(c) ? l : 0)) * width;
     memset(gate, 0, width * sizeof *gate);
     for (size_t j = 0; j < own; j++)
@@ -97,43 +97,43 @@ static void add_mixture(const struct check *c, const struct expert_bank *bank, c
         add_expert(c, bank, group, chosen[k], (double)s->scale * exp(z[chosen[k]] - largest) / total, width, x, y);
 }
 
-static status checked_forward(void *state, const struct block_site *site, const struct tensor *x,
+static status checked_forward(void *state, const struct block_context *context, const struct tensor *x,
                               const struct tensor *ln2_x, struct tensor *y, struct error *failure)
 {
     struct check *c = state;
     struct device *d = &c->s->d;
-    const struct adapter_tower *tower = &c->adapters->towers[site->tower];
+    const struct adapter_tower *tower = &c->adapters->towers[context->tower];
     struct arena_mark mark = arena_mark(&d->host);
     size_t n = tensor_elements(y), positions = x->shape[1], width = x->shape[2];
-    assert_int_equal(positions, site->tower == TOWER_TEXT ? LONGEST : 10); /* the last block, too, is whole */
+    assert_int_equal(positions, context->tower == TOWER_TEXT ? LONGEST : 10); /* the last block, too, is whole */
     const float *input = from_device(d, x->data, n * sizeof *input),
                 *before = from_device(d, y->data, n * sizeof *before);
     double *expected = doubles(d, before, n), gate[256];
-    bool decides = site->block == 0 || tower->decisions == 2;
-    if (site->block == 0)
+    bool decides = context->block == 0 || tower->decisions == 2;
+    if (context->block == 0)
         memcpy(c->first, input, n * sizeof *input);
     for (size_t b = 0; b < x->shape[0]; b++)
-        for (size_t l = 0; l < (decides_by_token(c) ? own_positions(site, x, b) : positions); l++) {
+        for (size_t l = 0; l < (decides_by_token(c) ? own_positions(context, x, b) : positions); l++) {
             size_t at = (b * positions + l) * width;
             struct arena_mark row = arena_mark(&d->host);
-            gate_of(c, site, x, decides ? input : c->first, b, l, gate);
-            add_mixture(c, &tower->banks[site->block * tower->blocks / 2], tower->parameters, gate, width, input + at,
-                        expected + at);
+            gate_of(c, context, x, decides ? input : c->first, b, l, gate);
+            add_mixture(c, &tower->banks[context->block * tower->blocks / 2], tower->parameters, gate, width,
+                        input + at, expected + at);
             arena_release(&d->host, row);
         }
-    const struct block_hook *inner = &c->inner[site->block];
-    status result = inner->forward(inner->state, site, x, ln2_x, y, failure);
+    const struct block_hook *inner = &c->inner[context->block];
+    status result = inner->forward(inner->state, context, x, ln2_x, y, failure);
     expect_close(d, "what the experts add", y->data, expected, n, 1e-4);
     arena_release(&d->host, mark);
     c->blocks_seen++;
     return result;
 }
 
-static status begin(void *state, const struct block_site *site, const struct tensor *x, struct error *failure)
+static status begin(void *state, const struct block_context *context, const struct tensor *x, struct error *failure)
 {
     const struct check *c = state;
-    const struct block_hook *inner = &c->inner[site->block];
-    return inner->begin(inner->state, site, x, failure);
+    const struct block_hook *inner = &c->inner[context->block];
+    return inner->begin(inner->state, context, x, failure);
 }
 
 static void check_forward(const struct adapter_settings *settings)

@@ -142,7 +142,7 @@ static struct suite *configure(struct run_description *about, size_t configurati
     size_t count;
     const char *const words[] = {policy, every, images, "adapter.routers=one", "selector.kind=none", "seed=1..10"};
     must(suite_load(&suite, "mtil", settings_sections, words, sizeof words / sizeof *words, &error), &error);
-    must(suite_settings(suite, &settings, &count, &error), &error);
+    suite_settings(suite, &settings, &count);
     snprintf(identity, sizeof identity, "settings %s\n", suite_settings_hash(suite)); /* and no inputs */
     digest_text(identity, hash);
     *about = (struct run_description){.suite = suite_name(suite),

@@ -93,6 +93,7 @@ status fixture_open(struct fixture *fixture, const char *folder, const struct ba
     *fixture = (struct fixture){.folder = folder, .report = report};
     TRY(load_config(fixture, error));
     TRY(backend_open(&fixture->backend, backend, error));
+    given_begin(&fixture->given, fixture->backend);
     if (fixture->backend->precision == PRECISION_BF16) {
         report->values_outside = BF16_VALUES_OUTSIDE;
         report->decisions_outside = BF16_DECISIONS_OUTSIDE;
@@ -109,6 +110,7 @@ void fixture_close(struct fixture *fixture)
     if (fixture->backend != NULL) {
         fixture->backend->ops->arena_destroy(fixture->backend, &fixture->model);
         fixture->backend->ops->arena_destroy(fixture->backend, &fixture->step);
+        given_end(&fixture->given);
         backend_close(fixture->backend);
     }
     json_decref(fixture->config);
@@ -167,9 +169,8 @@ status fixture_encode(struct fixture *fixture, struct replay_pass *pass, const f
             (struct encoding){.arena = &fixture->step,
                               .training = training,
                               .hooks = task >= 0 ? adapters_hooks(fixture->adapters, (enum tower)t) : NULL,
-                              .state = fixture->state,
-                              .noise = noise != NULL ? noise[t] : NULL,
-                              .noise_experts = fixture->adapters->settings.experts};
+                              .state = fixture->state};
+        fixture->given.noise[t] = noise != NULL ? noise[t] : NULL;
         TRY(upload_router(fixture, batches[t], task, &pass->encoding[t].router, error));
     }
     struct tensor batch = {0};

@@ -6,12 +6,14 @@
 
 #include "adapters/files/adapter_file.h"
 #include "models/clip.h"
+#include "tests/replay/given.h"
 #include "tests/replay/report.h"
 
 struct fixture {
     const char *folder;
     json_t *config, *tolerances;
     struct backend *backend;
+    struct given given;
     struct arena model, step;
     struct clip *clip;
     struct adapters *adapters;

@@ -15,6 +15,7 @@
 #include "adapters/statistics.h"
 #include "core/file.h"
 #include "models/files/safetensors.h"
+#include "tests/replay/given.h"
 #include "tests/replay/report.h"
 
 #define RELATIVE 2e-5
@@ -34,7 +35,8 @@ struct replay {
     const char *name;
     struct safetensors *file;
     struct adapters *adapters;
-    struct block_site site;
+    struct block_context context;
+    struct given given;
     struct tensor x, gy, y, dx, dln2; /* [1, T, D] */
     float *loss;                      /* device, one value */
 };
@@ -202,12 +204,12 @@ static status open_site(struct replay *r, struct error *error)
     TRY(r->backend->ops->zero(r->backend, state.data, tensor_bytes(&state), error));
     TRY(r->backend->ops->zero(r->backend, loss.data, tensor_bytes(&loss), error));
     r->loss = loss.data;
-    r->site = (struct block_site){.backend = r->backend,
-                                  .arena = &r->arena,
-                                  .tower = TOWER_IMAGE,
-                                  .training = true,
-                                  .router = router.data,
-                                  .state = state.data};
+    r->context = (struct block_context){.backend = r->backend,
+                                        .arena = &r->arena,
+                                        .tower = TOWER_IMAGE,
+                                        .training = true,
+                                        .router = router.data,
+                                        .state = state.data};
     return OK;
 }
 
@@ -251,8 +253,8 @@ static status run_layer(struct replay *r, struct error *error)
     TRY(take_rows(r, &r->y, error));
     TRY(take_rows(r, &r->dx, error));
     TRY(take_rows(r, &r->dln2, error));
-    TRY(hook->forward(hook->state, &r->site, &r->x, &r->x, &r->y, error));
-    TRY(hook->backward(hook->state, &r->site, &r->x, &r->x, &r->gy, &r->dx, &r->dln2, error));
+    TRY(hook->forward(hook->state, &r->context, &r->x, &r->x, &r->y, error));
+    TRY(hook->backward(hook->state, &r->context, &r->x, &r->x, &r->gy, &r->dx, &r->dln2, error));
     return r->backend->ops->weighted_sum(r->backend,
                                          &(struct weighted_sum){.count = 2,
                                                                 .n = tensor_elements(&r->dx),
@@ -334,7 +336,7 @@ static status replay_ewa(struct replay *r, struct error *error)
     void *owner;
     TRY(open_layer(r, (struct adapter_settings){.router = &router_random_uniform, .top_k = 1}, NULL, error));
     TRY(upload(r, "owner", SAFETENSOR_I32, 1, &r->n.tokens, &owner, error));
-    r->site.owner = owner;
+    r->given.owner = owner;
     TRY(run_layer(r, error));
     TRY(compare_rows(r, "y", &r->y, error));
     TRY(compare_rows(r, "gx", &r->dx, error));
@@ -378,7 +380,7 @@ static status replay_widenet(struct replay *r, struct error *error)
     settings.balance_weight = (float)weight;
     TRY(open_layer(r, settings, "wf", error));
     TRY(upload(r, "noise", SAFETENSOR_F32, 2, shape, &noise, error));
-    r->site.noise = noise;
+    r->given.noise[TOWER_IMAGE] = noise;
     TRY(run_layer(r, error));
     TRY(compare_rows(r, "y", &r->y, error));
     TRY(compare_device(r, "prob", r->adapters->towers[TOWER_IMAGE].passes[0].kept[SOFTMAX_PROBABILITIES], 2, shape,
@@ -462,6 +464,8 @@ static status replay_file(struct replay *r, const struct layer *layer, const cha
     char *path = path_format("%s/%s", r->folder, file);
     status result = path != NULL ? OK : error_set(error, ERROR_MEMORY, "no memory for a path");
     r->name = layer->name;
+    r->given.noise[TOWER_IMAGE] = NULL;
+    r->given.owner = NULL;
     NEXT(result, safetensors_open(&r->file, path, error));
     NEXT(result, check_names(r, layer, error));
     NEXT(result, layer->replay(r, error));
@@ -510,8 +514,10 @@ static status replay(const char *folder, const struct backend_settings *settings
     status result = backend_open(&r.backend, settings, error);
     NEXT(result, r.backend->ops->arena_create(r.backend, &r.arena, 0, "replay", error));
     if (result == OK) {
+        given_begin(&r.given, r.backend);
         result = replay_files(&r, error);
         adapters_destroy(r.adapters);
+        given_end(&r.given);
         r.backend->ops->arena_destroy(r.backend, &r.arena);
     }
     *good = report_finish(&r.report);

@@ -192,8 +192,12 @@ static status replay_form(struct recorded_rail *r, enum regression_form form, st
                            .gamma = number(config, "gamma"),
                            .pool = r->pool};
     status result = OK;
-    if (primal)
-        result = regression_direct(&g, safetensors_find(r->data, "random")->data, r->hidden, error);
+    if (primal) {
+        const float *recorded = safetensors_find(r->data, "random")->data;
+        result = regression_draw(&g, r->hidden, 0, error);
+        for (size_t i = 0; result == OK && i < r->hidden * g.width; i++)
+            g.bases[i] = (double)recorded[i];
+    }
     for (size_t t = 0; result == OK && t < json_array_size(json_object_get(config, "classes")); t++)
         result = replay_task(r, &g, t, error);
     regression_free(&g);

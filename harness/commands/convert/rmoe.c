@@ -170,14 +170,13 @@ static status check_files(const char *dense, const char *out, struct error *erro
     struct file_stamp read, written;
     char *path = weights_path(dense);
     status result = OK;
-    bool both = result == OK && file_exists(path) && file_exists(out);
-    if (both)
+    if (file_exists(path) && file_exists(out)) {
         result = file_stamp_read(&read, path, error);
-    if (both)
         NEXT(result, file_stamp_read(&written, out, error));
-    if (both && result == OK && file_stamp_same(&read, &written))
-        result = error_set(error, ERROR_ARGUMENT,
-                           "command line: convert rmoe: DENSE and OUT are both %s; name another file for OUT", out);
+        if (result == OK && file_stamp_same(&read, &written))
+            result = error_set(error, ERROR_ARGUMENT,
+                               "command line: convert rmoe: DENSE and OUT are both %s; name another file for OUT", out);
+    }
     free(path);
     return result;
 }

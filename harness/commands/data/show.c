@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/alloc.h"
 #include "core/file.h"
 #include "core/rng.h"
 #include "harness/commands/inputs/dataset_choice.h"
@@ -61,12 +62,8 @@ static status draw_items(struct showing *showing, struct error *error)
                          options_text(showing->call->options, "part"));
     showing->count = (size_t)options_integer(showing->call->options, "count");
     showing->count = showing->count < all ? showing->count : all;
-    showing->items = malloc(all * sizeof *showing->items);
-    struct place *places = malloc(showing->count * sizeof *places);
-    if (showing->items == NULL || places == NULL) {
-        free(places);
-        return error_set(error, ERROR_MEMORY, "no memory to choose from %zu images", all);
-    }
+    showing->items = xmalloc(all * sizeof *showing->items);
+    struct place *places = xmalloc(showing->count * sizeof *places);
     struct rng rng = rng_make((uint64_t)options_integer(showing->call->options, "seed"), RNG_ORDER, 0, 0);
     rng_permutation(&rng, all, showing->items);
     for (size_t i = 0; i < showing->count; i++)
@@ -117,9 +114,8 @@ static status show_items(struct showing *showing, struct error *error)
 static status write_page(const struct showing *showing, struct error *error)
 {
     const char *given = options_text(showing->call->options, "out");
-    char *path = given != NULL ? strdup(given) : path_format("%s.png", dataset_name(showing->dataset));
-    status result = path != NULL ? image_write_png(path, &showing->sheet.page, error)
-                                 : error_set(error, ERROR_MEMORY, "no memory for a name");
+    char *path = given != NULL ? xstrdup(given) : path_format("%s.png", dataset_name(showing->dataset));
+    status result = image_write_png(path, &showing->sheet.page, error);
     if (result == OK)
         log_info(showing->call->log, "%s: %zu of %zu images", path, showing->count,
                  dataset_size(showing->dataset, showing->part));

@@ -11,7 +11,6 @@ static void add_name(struct table *table, const struct suite_key *key)
     struct text name = {0};
     text_add(&name, "%s.%s%s", key->section->name, key->section->each_of != NULL ? "NAME." : "", key->option->name);
     table_add_text(table, name.data);
-    table->failed |= name.failed;
     text_free(&name);
 }
 
@@ -23,7 +22,6 @@ static void add_default(struct table *table, const struct suite_key *key)
     else if (key->option->fallback != NULL)
         text_add(&text, "%s", *key->option->fallback != 0 ? key->option->fallback : "\"\"");
     table_add_text(table, text.data);
-    table->failed |= text.failed;
     text_free(&text);
 }
 
@@ -33,7 +31,6 @@ static void add_with(struct table *table, const struct suite_key *key)
     if (key->with.size > 0)
         text_add(&text, "%s: %s", key->section->chooser, key->with.data);
     table_add_text(table, text.data);
-    table->failed |= text.failed;
     text_free(&text);
 }
 
@@ -47,7 +44,6 @@ static void add_key(struct table *table, const struct suite_key *key)
     add_default(table, key);
     add_with(table, key);
     table_add_text(table, key->option->help);
-    table->failed |= range.failed;
     text_free(&range);
 }
 

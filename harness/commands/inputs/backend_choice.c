@@ -2,33 +2,29 @@
 
 #include <stdlib.h>
 
+#include "core/alloc.h"
 #include "core/file.h"
 
 static const char *const names[BACKEND_CHOICES] = {"backend", "precision", "device", "gpus"};
 
-static bool add_choices(struct suite_words *words, const struct options *given)
+static void add_choices(struct suite_words *words, const struct options *given)
 {
     for (size_t i = 0; i < BACKEND_CHOICES; i++) {
         if (options_find(options_table(given), names[i]) == NULL || !options_given(given, names[i]))
             continue;
         words->made[i] = path_format("run.%s=%s", names[i], options_as_text(given, names[i]));
-        if (words->made[i] == NULL)
-            return false;
         words->list[words->count++] = words->made[i];
     }
-    return true;
 }
 
-status suite_words_read(struct suite_words *words, const struct command_call *call, struct error *error)
+void suite_words_read(struct suite_words *words, const struct command_call *call)
 {
     size_t arguments = call->argument_count - 1;
-    *words = (struct suite_words){.list = calloc(arguments + BACKEND_CHOICES, sizeof *words->list), .count = arguments};
-    for (size_t i = 0; words->list != NULL && i < arguments; i++)
+    *words =
+        (struct suite_words){.list = xcalloc(arguments + BACKEND_CHOICES, sizeof *words->list), .count = arguments};
+    for (size_t i = 0; i < arguments; i++)
         words->list[i] = call->arguments[i + 1];
-    if (words->list != NULL && add_choices(words, call->options))
-        return OK;
-    suite_words_free(words);
-    return error_set(error, ERROR_MEMORY, "command line: no memory for %zu words", arguments);
+    add_choices(words, call->options);
 }
 
 void suite_words_free(struct suite_words *words)

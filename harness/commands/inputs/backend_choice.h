@@ -3,7 +3,7 @@
  *
  *     static const struct option options[] = {BACKEND_OPTIONS(NULL, NULL, NULL), {0}};
  *     struct suite_words words;
- *     TRY(suite_words_read(&words, call, error));
+ *     suite_words_read(&words, call);
  *     TRY(suite_load(&suite, call->arguments[0], settings_sections, words.list, words.count, error));
  *     suite_words_free(&words);
  */
@@ -22,7 +22,7 @@ struct suite_words {
 };
 
 /* The caller frees; suites do not borrow from the words. */
-status suite_words_read(struct suite_words *words, const struct command_call *call, struct error *error);
+void suite_words_read(struct suite_words *words, const struct command_call *call);
 void suite_words_free(struct suite_words *words);
 
 #endif

@@ -20,18 +20,14 @@ static status list_images(struct embed_inputs *inputs, struct error *error)
     struct directory directory;
     TRY(directory_list(&directory, inputs->path, error));
     inputs->names = directory.names;
-    bool failed = false;
     for (size_t i = 0; i < directory.count; i++) {
         char *path = path_format("%s/%s", inputs->path, directory.names[i]);
-        failed = failed || path == NULL;
-        if (path == NULL || file_is_directory(path))
+        if (file_is_directory(path))
             free(directory.names[i]);
         else
             inputs->names[inputs->count++] = directory.names[i];
         free(path);
     }
-    if (failed)
-        return error_set(error, ERROR_MEMORY, "%s: no memory for a path", inputs->path);
     if (inputs->count == 0)
         return error_set(error, ERROR_ARGUMENT, "%s: expected image files, found none (sub-folders are not searched)",
                          inputs->path);

@@ -111,11 +111,11 @@ static int compare_names(const void *a, const void *b)
 static void mark_folders(struct level *level, const struct stop *stop)
 {
     for (size_t i = 0; i < level->names.count && !stop_requested(stop); i++) {
-        char *path = path_format("%s/%s", level->folder, level->names.names[i]),
-             *marked = path != NULL && file_is_directory(path) ? path_format("%s/", level->names.names[i]) : NULL;
-        if (marked != NULL) {
-            free(level->names.names[i]);
-            level->names.names[i] = marked;
+        char **name = &level->names.names[i], *path = path_format("%s/%s", level->folder, *name);
+        if (file_is_directory(path)) {
+            char *marked = path_format("%s/", *name);
+            free(*name);
+            *name = marked;
         }
         free(path);
     }

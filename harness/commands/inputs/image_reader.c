@@ -71,9 +71,9 @@ static status next_path(struct image_reader *reader, struct image_slot *slot, bo
     if (path == NULL)
         return OK;
     free(slot->path);
-    slot->path = strdup(path);
-    *found = slot->path != NULL;
-    return *found ? OK : error_set(error, ERROR_MEMORY, "%s: no memory for its name", path);
+    slot->path = xstrdup(path);
+    *found = true;
+    return OK;
 }
 
 /* Removes those of `count` new slots that could not be read. */

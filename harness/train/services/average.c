@@ -42,12 +42,12 @@ status average_apply(struct average *average, struct parameters *group, float al
 }
 
 status average_keep(struct average *average, const struct parameters *group, const char *name,
-                    const struct passage *passage, struct error *error)
+                    const struct serializer *serializer, struct error *error)
 {
     char count[64];
     snprintf(count, sizeof count, "%s.count", name);
-    TRY(passage_host(passage, count, SAFETENSOR_I32, 1, &average->count, error));
+    TRY(serializer_host(serializer, count, SAFETENSOR_I32, 1, &average->count, error));
     if (average->count == 0)
         return OK;
-    return passage_device(passage, name, SAFETENSOR_F32, group->values_count, average->values, error);
+    return serializer_device(serializer, name, SAFETENSOR_F32, group->values_count, average->values, error);
 }

@@ -12,7 +12,7 @@
 #ifndef MTIL_HARNESS_TRAIN_SERVICES_AVERAGE_H
 #define MTIL_HARNESS_TRAIN_SERVICES_AVERAGE_H
 
-#include "harness/run/passage.h"
+#include "harness/run/serializer.h"
 #include "models/parameters.h"
 
 struct average {
@@ -29,6 +29,6 @@ status average_apply(struct average *average, struct parameters *group, float al
 
 /* For a method's keep. */
 status average_keep(struct average *average, const struct parameters *group, const char *name,
-                    const struct passage *passage, struct error *error);
+                    const struct serializer *serializer, struct error *error);
 
 #endif

@@ -45,8 +45,8 @@ status loss_mean_take(const struct loss_mean *mean, const struct experiment *e, 
     return loss_mean_clear(mean, e, error);
 }
 
-status loss_mean_keep(const struct loss_mean *mean, const char *name, const struct passage *passage,
+status loss_mean_keep(const struct loss_mean *mean, const char *name, const struct serializer *serializer,
                       struct error *error)
 {
-    return passage_device(passage, name, SAFETENSOR_F32, SUMS, mean->sums, error);
+    return serializer_device(serializer, name, SAFETENSOR_F32, SUMS, mean->sums, error);
 }

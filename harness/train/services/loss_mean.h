@@ -20,7 +20,7 @@ status loss_mean_take(const struct loss_mean *mean, const struct experiment *e, 
 status loss_mean_clear(const struct loss_mean *mean, const struct experiment *e, struct error *error);
 
 /* For a method's keep. */
-status loss_mean_keep(const struct loss_mean *mean, const char *name, const struct passage *passage,
+status loss_mean_keep(const struct loss_mean *mean, const char *name, const struct serializer *serializer,
                       struct error *error);
 
 #endif

@@ -257,24 +257,24 @@ status merge_effects_add(struct merge_effects *m, const struct experiment *e, si
 
 /* --- Keeping --- */
 
-static status keep_device(struct merge_effects *m, const struct passage *passage, struct error *error)
+static status keep_device(struct merge_effects *m, const struct serializer *serializer, struct error *error)
 {
-    TRY(passage_device(passage, "effects.losses", SAFETENSOR_F32, EFFECT_WINDOW, m->losses, error));
-    TRY(passage_device(passage, "effects.after", SAFETENSOR_F32, EFFECT_WINDOW * EFFECT_WINDOW, m->after, error));
-    TRY(passage_device(passage, "effects.image", SAFETENSOR_I32, EFFECT_WINDOW * m->marks[TOWER_IMAGE],
-                       m->counts[TOWER_IMAGE], error));
-    return passage_device(passage, "effects.text", SAFETENSOR_I32, EFFECT_WINDOW * m->marks[TOWER_TEXT],
-                          m->counts[TOWER_TEXT], error);
+    TRY(serializer_device(serializer, "effects.losses", SAFETENSOR_F32, EFFECT_WINDOW, m->losses, error));
+    TRY(serializer_device(serializer, "effects.after", SAFETENSOR_F32, EFFECT_WINDOW * EFFECT_WINDOW, m->after, error));
+    TRY(serializer_device(serializer, "effects.image", SAFETENSOR_I32, EFFECT_WINDOW * m->marks[TOWER_IMAGE],
+                          m->counts[TOWER_IMAGE], error));
+    return serializer_device(serializer, "effects.text", SAFETENSOR_I32, EFFECT_WINDOW * m->marks[TOWER_TEXT],
+                             m->counts[TOWER_TEXT], error);
 }
 
-status merge_effects_keep(struct merge_effects *m, const struct passage *passage, struct error *error)
+status merge_effects_keep(struct merge_effects *m, const struct serializer *serializer, struct error *error)
 {
-    if (m == NULL || (!passage->saving && !archive_has(passage->archive, "effects.watched")))
+    if (m == NULL || (!serializer->saving && !archive_has(serializer->archive, "effects.watched")))
         return OK;
     uint64_t count = m->count;
-    TRY(passage_host(passage, "effects.count", SAFETENSOR_U64, 1, &count, error));
-    for (m->count = passage->saving ? count : 0; m->count < count; m->count++)
+    TRY(serializer_host(serializer, "effects.count", SAFETENSOR_U64, 1, &count, error));
+    for (m->count = serializer->saving ? count : 0; m->count < count; m->count++)
         GROW(m->watched, m->count);
-    TRY(passage_host(passage, "effects.watched", SAFETENSOR_U8, count * sizeof *m->watched, m->watched, error));
-    return keep_device(m, passage, error);
+    TRY(serializer_host(serializer, "effects.watched", SAFETENSOR_U8, count * sizeof *m->watched, m->watched, error));
+    return keep_device(m, serializer, error);
 }

@@ -37,6 +37,6 @@ status merge_effects_end_task(struct merge_effects *effects, struct experiment *
 
 /* For a method's keep. An archive of a session with merge.analysis=no has none; restoring from it leaves no merges to
  * measure. */
-status merge_effects_keep(struct merge_effects *effects, const struct passage *passage, struct error *error);
+status merge_effects_keep(struct merge_effects *effects, const struct serializer *serializer, struct error *error);
 
 #endif

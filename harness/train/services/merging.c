@@ -179,17 +179,17 @@ status merging_end_task(struct method_run *run, const struct task *task, struct 
     return adapters_freeze(e->model.adapters, &e->settings.freeze, call.rng, &e->changes, error);
 }
 
-status merging_keep(struct method_run *run, const struct passage *passage, struct error *error)
+status merging_keep(struct method_run *run, const struct serializer *serializer, struct error *error)
 {
     enum { DOUBLES = sizeof(struct schedule_state) / sizeof(double) };
     const struct merge_plan *plan = &run->experiment->settings.merge;
     struct merging *state = run->state;
     if (plan->schedule->needs_loss) {
-        TRY(passage_host(passage, "schedule.state", SAFETENSOR_F64, DOUBLES, &state->schedule, error));
-        TRY(loss_mean_keep(&state->loss, "schedule.loss", passage, error));
+        TRY(serializer_host(serializer, "schedule.state", SAFETENSOR_F64, DOUBLES, &state->schedule, error));
+        TRY(loss_mean_keep(&state->loss, "schedule.loss", serializer, error));
     }
-    TRY(merge_effects_keep(state->effects, passage, error));
+    TRY(merge_effects_keep(state->effects, serializer, error));
     if (plan->policy->state_size == 0)
         return OK;
-    return passage_host(passage, "merge.state", SAFETENSOR_U8, plan->policy->state_size, state->policy, error);
+    return serializer_host(serializer, "merge.state", SAFETENSOR_U8, plan->policy->state_size, state->policy, error);
 }

@@ -21,6 +21,6 @@ void merging_close(struct method_run *run);
 status merging_begin_task(struct method_run *run, const struct task *task, bool resumed, struct error *error);
 status merging_after_step(struct method_run *run, const struct task *task, size_t iteration, struct error *error);
 status merging_end_task(struct method_run *run, const struct task *task, struct error *error);
-status merging_keep(struct method_run *run, const struct passage *passage, struct error *error);
+status merging_keep(struct method_run *run, const struct serializer *serializer, struct error *error);
 
 #endif

@@ -41,17 +41,6 @@ static linear_map map_of(const struct regression *r)
     return r->form == REGRESSION_PRIMAL ? rectify : gaussian;
 }
 
-status regression_direct(struct regression *r, const float *random, size_t hidden, struct error *error)
-{
-    r->bases = take(hidden, r->width);
-    if (r->bases == NULL)
-        return no_memory("random directions", hidden, error);
-    r->basis = hidden;
-    for (size_t i = 0; i < hidden * r->width; i++)
-        r->bases[i] = (double)random[i];
-    return OK;
-}
-
 status regression_draw(struct regression *r, size_t hidden, uint64_t seed, struct error *error)
 {
     struct rng rng = rng_make(seed, RNG_DIRECTIONS, 0, 0);
@@ -238,36 +227,38 @@ void regression_free(struct regression *r)
 
 /* --- State --- */
 
-static status keep_primal(struct regression *r, const struct passage *passage, size_t classes, struct error *error)
+static status keep_primal(struct regression *r, const struct serializer *serializer, size_t classes,
+                          struct error *error)
 {
-    if (!passage->saving && r->gram == NULL)
+    if (!serializer->saving && r->gram == NULL)
         TRY(symmetric_create(&r->gram, r->basis, error));
     TRY(more_classes(r, classes, error));
-    TRY(passage_host(passage, "regression.gram", SAFETENSOR_F64, symmetric_values(r->basis), r->gram->values, error));
-    return passage_host(passage, "regression.products", SAFETENSOR_F64, classes * r->basis, r->products, error);
+    TRY(serializer_host(serializer, "regression.gram", SAFETENSOR_F64, symmetric_values(r->basis), r->gram->values,
+                        error));
+    return serializer_host(serializer, "regression.products", SAFETENSOR_F64, classes * r->basis, r->products, error);
 }
 
-static status keep_dual(struct regression *r, const struct passage *passage, size_t classes, struct error *error)
+static status keep_dual(struct regression *r, const struct serializer *serializer, size_t classes, struct error *error)
 {
     int64_t rows = (int64_t)r->basis;
-    TRY(passage_host(passage, "regression.rows", SAFETENSOR_I64, 1, &rows, error));
-    if (!passage->saving) {
+    TRY(serializer_host(serializer, "regression.rows", SAFETENSOR_I64, 1, &rows, error));
+    if (!serializer->saving) {
         r->basis = 0;
         TRY(more_rows(r, (size_t)rows, error));
         r->basis = (size_t)rows;
         r->classes = classes;
     }
-    TRY(passage_host(passage, "regression.features", SAFETENSOR_F64, r->basis * r->width, r->bases, error));
-    return passage_host(passage, "regression.labels", SAFETENSOR_I32, r->basis, r->labels, error);
+    TRY(serializer_host(serializer, "regression.features", SAFETENSOR_F64, r->basis * r->width, r->bases, error));
+    return serializer_host(serializer, "regression.labels", SAFETENSOR_I32, r->basis, r->labels, error);
 }
 
-status regression_keep(struct regression *r, const struct passage *passage, struct error *error)
+status regression_keep(struct regression *r, const struct serializer *serializer, struct error *error)
 {
     int32_t classes = (int32_t)r->classes;
-    TRY(passage_host(passage, "regression.classes", SAFETENSOR_I32, 1, &classes, error));
+    TRY(serializer_host(serializer, "regression.classes", SAFETENSOR_I32, 1, &classes, error));
     if (classes == 0)
         return OK;
-    return (r->form == REGRESSION_PRIMAL ? keep_primal : keep_dual)(r, passage, (size_t)classes, error);
+    return (r->form == REGRESSION_PRIMAL ? keep_primal : keep_dual)(r, serializer, (size_t)classes, error);
 }
 
 struct regression_cost regression_cost(enum regression_form form, size_t width, size_t hidden, size_t rows,

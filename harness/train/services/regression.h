@@ -19,7 +19,7 @@
 #define MTIL_HARNESS_TRAIN_SERVICES_REGRESSION_H
 
 #include "core/linear.h"
-#include "harness/run/passage.h"
+#include "harness/run/serializer.h"
 
 enum regression_form { REGRESSION_PRIMAL, REGRESSION_DUAL };
 
@@ -39,8 +39,6 @@ struct regression {
 
 /* Directions uniform in ±1/√width, as PyTorch initialises a linear layer. */
 status regression_draw(struct regression *regression, size_t hidden, uint64_t seed, struct error *error);
-/* Sets given directions [hidden, width]. */
-status regression_direct(struct regression *regression, const float *random, size_t hidden, struct error *error);
 void regression_free(struct regression *regression);
 
 /* features [n, width], of any norm; labels are numbers among all classes so far, `classes` of them with the new
@@ -53,7 +51,7 @@ status regression_scores(const struct regression *regression, const float *featu
                          struct error *error);
 
 /* For a method's keep, without the directions. */
-status regression_keep(struct regression *regression, const struct passage *passage, struct error *error);
+status regression_keep(struct regression *regression, const struct serializer *serializer, struct error *error);
 
 /* Peak bytes, bytes between tasks and floating-point operations, for given numbers of rows, classes and tasks. */
 struct regression_cost {

@@ -80,10 +80,23 @@ static status find_folder(struct torch_archive *archive, const char *const *name
                      archive->path, count, count > 0 ? names[0] : "", advice);
 }
 
+static zip_int64_t locate(const struct torch_archive *archive, const char *name)
+{
+    char *whole = path_format("%s%s", archive->folder, name);
+    zip_int64_t index = zip_name_locate(archive->zip, whole, ZIP_FL_ENC_RAW);
+    free(whole);
+    return index;
+}
+
+static bool has_entry(const struct torch_archive *archive, const char *name)
+{
+    return locate(archive, name) >= 0;
+}
+
 static status check_byte_order(struct torch_archive *archive, struct error *error)
 {
     struct bytes order;
-    if (!torch_archive_has(archive, "byteorder"))
+    if (!has_entry(archive, "byteorder"))
         return OK;
     TRY(torch_archive_read(archive, "byteorder", &order, error));
     bool little = order.size == 6 && memcmp(order.data, "little", 6) == 0;
@@ -98,9 +111,7 @@ static status check_byte_order(struct torch_archive *archive, struct error *erro
 static status look_around(struct torch_archive *archive, struct error *error)
 {
     size_t count = (size_t)zip_get_num_entries(archive->zip, 0);
-    const char **names = calloc(count + 1, sizeof *names);
-    if (names == NULL)
-        return error_set(error, ERROR_MEMORY, "%s: no memory for %zu entries", archive->path, count);
+    const char **names = xcalloc(count + 1, sizeof *names);
     status result = check_names(archive, names, count, error);
     NEXT(result, find_folder(archive, names, count, error));
     free(names);
@@ -121,16 +132,11 @@ static status open_zip(struct torch_archive *archive, zip_source_t *source, zip_
     return look_around(archive, error);
 }
 
-static status create(struct torch_archive **archive, const char *path, uint64_t size, struct error *error)
+static void create(struct torch_archive **archive, const char *path, uint64_t size)
 {
-    *archive = calloc(1, sizeof **archive);
-    if (*archive != NULL && ((*archive)->path = strdup(path)) != NULL) {
-        (*archive)->size = size;
-        return OK;
-    }
-    torch_archive_close(*archive);
-    *archive = NULL;
-    return error_set(error, ERROR_MEMORY, "%s: no memory to open it", path);
+    *archive = xcalloc(1, sizeof **archive);
+    (*archive)->path = xstrdup(path);
+    (*archive)->size = size;
 }
 
 static status finish(struct torch_archive **archive, status result)
@@ -149,7 +155,7 @@ status torch_archive_open(struct torch_archive **archive, const char *path, stru
     *archive = NULL;
     TRY(file_check_kind(path, error));
     TRY(file_size(path, &size, error));
-    TRY(create(archive, path, size, error));
+    create(archive, path, size);
     zip_error_init(&problem);
     status result = open_zip(*archive, zip_source_file_create(path, 0, -1, &problem), &problem, error);
     zip_error_fini(&problem);
@@ -160,7 +166,7 @@ status torch_archive_open_memory(struct torch_archive **archive, const char *nam
                                  struct error *error)
 {
     zip_error_t problem;
-    TRY(create(archive, name, size, error));
+    create(archive, name, size);
     zip_error_init(&problem);
     status result = open_zip(*archive, zip_source_buffer_create(bytes, size, 0, &problem), &problem, error);
     zip_error_fini(&problem);
@@ -179,19 +185,6 @@ void torch_archive_close(struct torch_archive *archive)
 }
 
 /* ---- entries ---- */
-
-static zip_int64_t locate(const struct torch_archive *archive, const char *name)
-{
-    char *whole = path_format("%s%s", archive->folder, name);
-    zip_int64_t index = whole != NULL ? zip_name_locate(archive->zip, whole, ZIP_FL_ENC_RAW) : -1;
-    free(whole);
-    return index;
-}
-
-bool torch_archive_has(const struct torch_archive *archive, const char *name)
-{
-    return locate(archive, name) >= 0;
-}
 
 static status check_entry(struct torch_archive *archive, const char *name, zip_int64_t index, size_t *size,
                           struct error *error)

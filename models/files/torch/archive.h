@@ -23,7 +23,6 @@ void torch_archive_close(struct torch_archive *archive); /* NULL is allowed */
 
 const char *torch_archive_path(const struct torch_archive *archive);
 uint64_t torch_archive_bytes(const struct torch_archive *archive); /* of the whole file */
-bool torch_archive_has(const struct torch_archive *archive, const char *name);
 
 /* The caller frees with bytes_free; the data is aligned for every type. ERROR_FORMAT names an entry that is absent, damaged,
  * compressed or encrypted. */

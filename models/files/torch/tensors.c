@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/alloc.h"
 #include "core/array.h"
 #include "core/characters.h"
 
@@ -200,9 +201,7 @@ static status add_tensor(struct search *search, const char *name, const struct p
             shape_text(found.tensor.rank, found.tensor.stride).text, found.tensor.offset, found.storage.elements);
     found.tensor.contiguous = is_contiguous(&found.tensor);
     GROW(search->list, search->count);
-    found.tensor.name = strdup(name);
-    if (found.tensor.name == NULL)
-        return error_set(search->error, ERROR_MEMORY, "%s: no memory for a name", search->path);
+    found.tensor.name = xstrdup(name);
     search->list[search->count++] = found;
     return OK;
 }
@@ -311,9 +310,7 @@ static status share(struct torch_tensors *tensors, struct search *search)
         struct torch_storage *last = &tensors->storages[tensors->storage_count];
         if (i == 0 || compare_keys(found - 1, found) != 0) {
             last[0] = found->storage;
-            last[0].key = strndup(found->storage.key, found->key_size);
-            if (last[0].key == NULL)
-                return error_set(search->error, ERROR_MEMORY, "%s: no memory for a name", search->path);
+            last[0].key = xstrndup(found->storage.key, found->key_size);
             tensors->storage_count++;
         } else if (last[-1].type != found->storage.type || last[-1].elements != found->storage.elements) {
             return error_set(search->error, ERROR_FORMAT,
@@ -327,10 +324,8 @@ static status share(struct torch_tensors *tensors, struct search *search)
 
 static status take_found(struct torch_tensors *tensors, struct search *search)
 {
-    tensors->list = calloc(search->count + 1, sizeof *tensors->list);
-    tensors->storages = calloc(search->count + 1, sizeof *tensors->storages);
-    if (tensors->list == NULL || tensors->storages == NULL)
-        return error_set(search->error, ERROR_MEMORY, "%s: no memory for %zu tensors", search->path, search->count);
+    tensors->list = xcalloc(search->count + 1, sizeof *tensors->list);
+    tensors->storages = xcalloc(search->count + 1, sizeof *tensors->storages);
     TRY(share(tensors, search));
     for (size_t i = 0; i < search->count; i++) {
         tensors->list[i] = search->list[i].tensor;
@@ -349,7 +344,7 @@ static status take_found(struct torch_tensors *tensors, struct search *search)
 
 static char *text_of(const struct pickle_value *value)
 {
-    return value->kind == PICKLE_STRING ? strndup((const char *)value->string.bytes, value->string.size) : NULL;
+    return value->kind == PICKLE_STRING ? xstrndup((const char *)value->string.bytes, value->string.size) : NULL;
 }
 
 static status take_metadata(struct torch_tensors *tensors, const struct pickle_value *root, const char *path,
@@ -358,9 +353,7 @@ static status take_metadata(struct torch_tensors *tensors, const struct pickle_v
     const struct pickle_value *dict = pickle_find(root, TORCH_METADATA);
     if (dict == NULL || dict->kind != PICKLE_DICT)
         return OK;
-    tensors->metadata = calloc(dict->list.count / 2 + 1, sizeof *tensors->metadata);
-    if (tensors->metadata == NULL)
-        return error_set(error, ERROR_MEMORY, "%s: no memory for its metadata", path);
+    tensors->metadata = xcalloc(dict->list.count / 2 + 1, sizeof *tensors->metadata);
     for (size_t i = 0; i + 1 < dict->list.count; i += 2) {
         struct safetensors_metadata *entry = &tensors->metadata[tensors->metadata_count++];
         entry->key = text_of(dict->list.items[i]);

@@ -93,11 +93,8 @@ static status read_values(struct torch_archive *archive, struct content *content
 {
     const struct torch_tensors *tensors = &content->tensors;
     uint64_t copied = 0;
-    content->storages = calloc(tensors->storage_count, sizeof *content->storages);
-    content->copies = calloc(tensors->count, sizeof *content->copies);
-    if (content->storages == NULL || content->copies == NULL)
-        return error_set(error, ERROR_MEMORY, "%s: no memory for %zu tensors", torch_archive_path(archive),
-                         tensors->count);
+    content->storages = xcalloc(tensors->storage_count, sizeof *content->storages);
+    content->copies = xcalloc(tensors->count, sizeof *content->copies);
     for (size_t i = 0; i < tensors->storage_count; i++)
         TRY(read_storage(archive, &tensors->storages[i], &content->storages[i], error));
     for (size_t i = 0; i < tensors->count; i++)
@@ -134,16 +131,15 @@ static status build(struct safetensors **file, struct torch_archive *archive, st
     const struct torch_tensors *tensors = &content->tensors;
     struct safetensor *list = NULL;
     status result = find_tensors(archive, &content->tensors, error);
-    if (result == OK && (list = calloc(tensors->count, sizeof *list)) == NULL)
-        result = error_set(error, ERROR_MEMORY, "%s: no memory for %zu tensors", torch_archive_path(archive),
-                           tensors->count);
-    if (result == OK)
+    if (result == OK) {
+        list = xcalloc(tensors->count, sizeof *list);
         describe(list, tensors);
+    }
     if (data)
         NEXT(result, read_values(archive, content, list, error));
     if (result == OK)
-        result = safetensors_adopt(file, torch_archive_path(archive), list, tensors->count, tensors->metadata,
-                                   tensors->metadata_count, content, release, error);
+        safetensors_adopt(file, torch_archive_path(archive), list, tensors->count, tensors->metadata,
+                          tensors->metadata_count, content, release);
     else
         release(content);
     free(list);

@@ -11,7 +11,7 @@
 
 #include "core/file.h"
 #include "results/compare.h"
-#include "results/export/tensorboard.h"
+#include "results/export/files.h"
 #include "results/query/question.h"
 #include "results/store/join.h"
 #include "results/verify.h"
@@ -191,7 +191,7 @@ static void join(const char *path)
 int fuzz_target(const uint8_t *data, size_t size)
 {
     struct store *store;
-    struct tensorboard_counts counts;
+    struct export_counts counts;
     struct error error;
     if (sound.data == NULL)
         make_template();
@@ -201,7 +201,7 @@ int fuzz_target(const uint8_t *data, size_t size)
         query_all(store);
         compare_all(store);
         verify_all(store);
-        tensorboard_export(store, &(struct query_filter){0}, folder, &counts, &error);
+        export_tensorboard(store, &(struct query_filter){0}, folder, &counts, &error);
         store_close(store);
     }
     if (size > 0 && data[size - 1] % 4 == 0)

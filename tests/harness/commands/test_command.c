@@ -121,9 +121,8 @@ static void help_shows_options_defaults_and_example(void **state)
                                         "Example:\n  mtil try it --format csv\n"};
     char *text;
     size_t size;
-    struct error error;
     FILE *stream = open_memstream(&text, &size);
-    assert_int_equal(command_help(&command_try, stream, &error), OK);
+    command_help(&command_try, stream);
     fclose(stream);
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
         if (strstr(text, parts[i]) == NULL)

@@ -127,13 +127,13 @@ static status swap(struct method_run *run, struct error *failure)
     return OK;
 }
 
-static status keep(struct method_run *run, const struct passage *passage, struct error *failure)
+static status keep(struct method_run *run, const struct serializer *serializer, struct error *failure)
 {
     struct state *state = run->state;
-    TRY(passage_host(passage, "anchored.updates", SAFETENSOR_I32, 1, &state->updates, failure));
-    TRY(passage_host(passage, "anchored.steps", SAFETENSOR_I32, 1, &state->steps, failure));
-    return passage_device(passage, "anchored.anchor", SAFETENSOR_F32, weights(run)->values_count, state->anchor,
-                          failure);
+    TRY(serializer_host(serializer, "anchored.updates", SAFETENSOR_I32, 1, &state->updates, failure));
+    TRY(serializer_host(serializer, "anchored.steps", SAFETENSOR_I32, 1, &state->steps, failure));
+    return serializer_device(serializer, "anchored.anchor", SAFETENSOR_F32, weights(run)->values_count, state->anchor,
+                             failure);
 }
 
 static const struct method anchored = {.name = "anchored",

@@ -258,8 +258,8 @@ static size_t kept(struct small_run *run, int32_t counts[SMALL_RUN_TASKS], int32
     struct archive *archive;
     int32_t tasks;
     archive_create(&archive);
-    struct passage passage = {.archive = archive, .backend = e->model.backend, .saving = true};
-    must(e->settings.method->keep(&e->method, &passage, &error));
+    struct serializer serializer = {.archive = archive, .backend = e->model.backend, .saving = true};
+    must(e->settings.method->keep(&e->method, &serializer, &error));
     must(archive_get(archive, "exemplars.tasks", SAFETENSOR_I32, 1, &tasks, &error));
     must(archive_get(archive, "exemplars.counts", SAFETENSOR_I32, (size_t)tasks, counts, &error));
     for (int32_t t = 0; t < tasks; t++) {

@@ -129,8 +129,11 @@ static void open_regression(struct regression *r, const struct world *w, enum re
                             struct threads *pool)
 {
     *r = (struct regression){.form = form, .width = WIDTH, .ridge = ridge, .gamma = gamma_of_kernel, .pool = pool};
-    if (form == REGRESSION_PRIMAL)
-        must(regression_direct(r, w->random, HIDDEN, &error));
+    if (form == REGRESSION_DUAL)
+        return;
+    must(regression_draw(r, HIDDEN, 0, &error)); /* and the world's own directions in place of these */
+    for (size_t i = 0; i < HIDDEN * WIDTH; i++)
+        r->bases[i] = (double)w->random[i];
 }
 
 /* Learned in two tasks, with three classes and then five. */

@@ -115,10 +115,10 @@ static void block_like_plain_loops(struct device *d, const void *parameters)
         size_t n = (size_t)BATCH * POSITIONS * block->width;
         struct operand x = draw(d, n, 1.0f), y = blank(d, n);
         struct block_saved saved;
-        struct block_site site = {.backend = d->backend, .arena = &m.step, .tower = (enum tower)t};
+        struct block_context context = {.backend = d->backend, .arena = &m.step, .tower = (enum tower)t};
         struct tensor from = {.data = x.device, .rank = 3, .shape = {BATCH, POSITIONS, block->width}}, to = from;
         to.data = y.device;
-        must(block_forward(&site, block, NULL, &from, &to, &saved, &error));
+        must(block_forward(&context, block, NULL, &from, &to, &saved, &error));
         expect_close(d, "block", y.device, plain_block(&m, block, x.host, ACTIVATION_GELU), n, rounded(d, 1e-5));
     }
     close_model(&m);

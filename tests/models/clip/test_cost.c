@@ -67,7 +67,6 @@ static void operations_by_hand(void **state)
     near(cost_images(n, 1), products, 1e-12);
     near(cost_images(n, 7), 7 * products, 1e-12);
     near(cost_image_experts(n, 3, LORA(n, 2, 8)), 2 * (3 * 10) * 2 * (2 * 2 * 64.0 * 8), 1e-12);
-    near(cost_text_experts(n, 5, 4, LORA(n, 1, 8)), 2 * (5 * 4) * (2 * 2 * 128.0 * 8), 1e-12);
 }
 
 /* As timm counts vit_tiny_patch16_224: 1.26 GMACs, its head left out. */
@@ -136,7 +135,7 @@ static void experts_in_the_place_of_the_mlp(void **state)
                               two = {.top_k = 2, .hidden = {256, 512}, .blocks = {2, 2}, .replace_mlp = true};
     double image = 2 * (3 * 10) * (2 * 2 * 64.0 * 256), text = 2 * (5 * 4) * (2 * 2 * 128.0 * 512);
     assert_true(cost_image_experts(n, 3, &one) == 0);
-    near(cost_text_experts(n, 5, 4, &two), text, 1e-12);
+    near(cost_image_experts(n, 3, &two), image, 1e-12);
     near(cost_adapter_step(n, 3, 5, 4, &one) - cost_adapter_step(n, 3, 5, 4, &none), image + text, 1e-9);
     assert_int_equal(cost_step_bytes(n, 3, 5, 4, &one, PRECISION_F32),
                      cost_step_bytes(n, 3, 5, 4, &none, PRECISION_F32));
@@ -156,7 +155,6 @@ static void experts_in_some_blocks(void **state)
                               nowhere = {.top_k = 2, .hidden = {256, 512}, .replace_mlp = true};
     double dense = cost_images(n, 3) + cost_texts(n, 5, 4), units = (3 * 10) * (2 * 2 * 64.0 * 256);
     near(cost_image_experts(n, 3, &last), cost_image_experts(n, 3, &all) / 2, 1e-12);
-    assert_true(cost_text_experts(n, 5, 4, &last) == 0);
     near(cost_adapter_step(n, 3, 5, 4, &nowhere), dense, 1e-12);
     near(cost_adapter_step(n, 3, 5, 4, &last), dense + (3 * 2 - 2) * units, 1e-12);
     assert_int_equal(cost_step_bytes(n, 3, 5, 4, &last, PRECISION_F32) -

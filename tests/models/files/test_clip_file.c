@@ -151,14 +151,13 @@ static void write_set(const struct fixture *fixture, const struct set *set)
     assert_int_equal(safetensors_write(fixture->path, set->tensors, set->count, NULL, 0, &error), OK);
 }
 
-static void assert_same_model(const struct fixture *fixture, const char *naming)
+static void assert_same_model(const struct fixture *fixture)
 {
     struct clip_file *file;
     struct error error;
     if (clip_file_open(&file, fixture->path, &error) != OK)
         fail_msg("%s", error.message);
     const struct clip_dimensions *dimensions = clip_file_dimensions(file);
-    assert_string_equal(clip_file_naming(file), naming);
     assert_memory_equal(dimensions, clip_file_dimensions(fixture->original), sizeof *dimensions);
     for (size_t i = 0; i < clip_tensors(dimensions); i++) {
         struct clip_tensor tensor = clip_tensor_at(dimensions, i);
@@ -223,9 +222,9 @@ static void both_namings_give_the_same_model(void **state)
 {
     struct fixture *fixture = require(state);
     write_set(fixture, &fixture->openai);
-    assert_same_model(fixture, "openai");
+    assert_same_model(fixture);
     write_set(fixture, &fixture->huggingface);
-    assert_same_model(fixture, "huggingface");
+    assert_same_model(fixture);
 }
 
 static void must(status result, const struct error *error)
@@ -308,7 +307,7 @@ static void wrappers_and_harmless_extras_are_seen_through(void **state)
     set_add(&set, "module.text_model.embeddings.position_ids", 2, (size_t[]){1, 2}, (float[]){0, 1});
     set_add(&set, "input_resolution", 0, NULL, (float[]){16});
     write_set(fixture, &set);
-    assert_same_model(fixture, "huggingface");
+    assert_same_model(fixture);
     set_free(&set);
 }
 
