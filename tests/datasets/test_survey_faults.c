@@ -75,7 +75,8 @@ static void damaged_files_are_made_anew(void **state)
 static void a_file_of_something_else_is_told(void **state)
 {
     struct album *album = *state;
-    scratch_write_text(&album->scratch, "cache/mtil/" SEEN_FILE, "This is no database, however many words it may have.");
+    scratch_write_text(&album->scratch, "cache/mtil/" SEEN_FILE,
+                       "This is no database, however many words it may have.");
     assert_int_equal(decodes(album), IMAGES);
     assert_int_equal(album->warnings, 1);
     assert_non_null(strstr(album->warning, SEEN_FILE));
