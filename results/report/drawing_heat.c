@@ -71,7 +71,8 @@ static void draw_shades(const struct grid *grid, int shades, const char *begin)
             any = true;
             add_cells(grid, &mark[first], &mark[last]);
         }
-        text_add(grid->svg, any ? "\"/>\n" : "");
+        if (any)
+            text_add(grid->svg, "\"/>\n");
     }
 }
 
@@ -83,7 +84,8 @@ static void draw_framed(const struct grid *grid)
         const struct figure_mark *mark = &grid->drawing->panel->mark[i];
         if (!mark->framed)
             continue;
-        text_add(grid->svg, any ? "" : "<path class=\"%s\" d=\"", printed ? "box" : "frame");
+        if (!any)
+            text_add(grid->svg, "<path class=\"%s\" d=\"", printed ? "box" : "frame");
         any = true;
         if (printed)
             add_cells(grid, mark, mark);
@@ -91,7 +93,8 @@ static void draw_framed(const struct grid *grid)
             text_add(grid->svg, "M%.4g %.4gh2v2h-2z", left_of(grid, mark->x + 0.5) - grid->gap / 2 - 1,
                      top_of(grid, mark->y + 0.5) - grid->gap / 2 - 1);
     }
-    text_add(grid->svg, any ? "\"/>\n" : "");
+    if (any)
+        text_add(grid->svg, "\"/>\n");
 }
 
 /* Narrow cells have whole numbers, or none. */

@@ -74,7 +74,7 @@ static void set_columns(const struct part *part, struct table *table)
     for (size_t i = 0; i < table->columns; i++) {
         struct table_column *column = &table->column[i];
         if (number != NULL && column->decimals == DECIMALS_ALL && !has_text[i])
-            column->decimals = atoi(number);
+            column->decimals = (int)strtol(number, NULL, 10);
         if (best != NULL && i > 0)
             column->best = strcmp(best, "lowest") == 0 ? BEST_LOWEST : BEST_HIGHEST;
     }
