@@ -79,6 +79,7 @@ struct expert_pass; /* what a forward pass keeps for its backward pass */
 /* Device memory, NULL unless it was asked for: adapters/statistics.h. */
 struct adapter_statistics {
     int32_t *pairs, *next;    /* [blocks, E, E] */
+    int32_t *earlier;         /* [blocks, E] */
     float *probes;            /* [blocks, PROBES, d] */
     float *squared_gradients; /* like the tower's parameters */
 };

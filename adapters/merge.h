@@ -41,11 +41,12 @@ struct merge_list {
 
 /* Statistics that are collected only when a policy or a combiner asks for them (adapters/statistics.h). */
 enum merge_needs {
-    NEEDS_PAIR_COUNTS = 1,       /* which experts are chosen together */
-    NEEDS_NEXT_COUNTS = 2,       /* which experts of the next block follow */
-    NEEDS_PROBES = 4,            /* inputs of the blocks */
-    NEEDS_SIMILARITY = 8,        /* of the experts' outputs on the probes */
-    NEEDS_SQUARED_GRADIENTS = 16 /* of every weight, summed over all steps so far */
+    NEEDS_PAIR_COUNTS = 1,        /* which experts are chosen together */
+    NEEDS_NEXT_COUNTS = 2,        /* which experts of the next block follow */
+    NEEDS_PROBES = 4,             /* inputs of the blocks */
+    NEEDS_SIMILARITY = 8,         /* of the experts' outputs on the probes */
+    NEEDS_SQUARED_GRADIENTS = 16, /* of every weight, summed over all steps so far */
+    NEEDS_EARLIER_COUNTS = 32     /* selection counts of the tasks before this one */
 };
 
 /* A tower as a policy sees it, on the host. Counts are since the task began; statistics that the policy does not need are
@@ -54,8 +55,9 @@ struct merge_view {
     enum tower tower;
     size_t blocks, experts;
     const int32_t *counts, *frozen; /* [blocks, E] */
-    const int32_t *pairs; /* [blocks, E, E] samples that chose both; on the diagonal, samples that chose the expert */
-    const int32_t *next;  /* [blocks − 1, E, E] samples that chose e here and f in the next block */
+    const int32_t *pairs;   /* [blocks, E, E] samples that chose both; on the diagonal, samples that chose the expert */
+    const int32_t *earlier; /* [blocks, E] counts of all tasks before this one */
+    const int32_t *next;    /* [blocks − 1, E, E] samples that chose e here and f in the next block */
     const float *similarity; /* [blocks, E, E] mean cosine of two experts' outputs */
 };
 
@@ -141,7 +143,7 @@ struct merge_plan {
     bool analysis; /* whether to record the effects of merges; no result depends on it */
     float noise;   /* standard deviation of the noise on a merged tensor, as a share of the tensor's own; 0: none */
 };
-unsigned merge_needs(const struct merge_plan *plan); /* enum merge_needs of both */
+unsigned merge_needs(const struct merge_plan *plan); /* enum merge_needs of policy, target and combiner */
 
 /* Plans and carries out the merges of both towers, image first; appends an event for every merge and skip. */
 status adapters_merge(struct adapters *adapters, const struct merge_plan *plan, const struct merge_call *call,
@@ -150,17 +152,25 @@ status adapters_merge(struct adapters *adapters, const struct merge_plan *plan, 
 /* For policies that leave their target to the suite: entries of their options, and their needs. least_used: the
  * least used expert that is not frozen (ties: the lowest index), and a skip where it is one of the sources; random_free:
  * a random one that is neither a source nor frozen; least_used_any: the least used, frozen or not (Park, Algorithm 1,
- * line 20, to the letter), which stays frozen if it was, as no line thaws an expert; noise: the least used, which becomes
- * what the combiner makes of the sources plus noise. A skip where there is none. */
-enum merge_target { TARGET_LEAST_USED, TARGET_LEAST_USED_ANY, TARGET_RANDOM_FREE, TARGET_NOISE };
+ * line 20, to the letter), which stays frozen if it was, as no line thaws an expert; least_used_ever: the least used since
+ * the run began, of those that are not frozen, so that what served an earlier task is kept; noise: the least used, which
+ * becomes what the combiner makes of the sources plus noise. A skip where there is none. */
+enum merge_target {
+    TARGET_LEAST_USED,
+    TARGET_LEAST_USED_ANY,
+    TARGET_LEAST_USED_EVER,
+    TARGET_RANDOM_FREE,
+    TARGET_NOISE
+};
 #define MERGE_TARGET_OPTIONS                                                                                           \
     {.name = "target",                                                                                                 \
      .type = OPTION_CHOICE,                                                                                            \
-     .choices = "least_used|least_used_any|random_free|noise",                                                         \
+     .choices = "least_used|least_used_any|least_used_ever|random_free|noise",                                         \
      .fallback = "least_used",                                                                                         \
      .help =                                                                                                           \
-         "expert that is replaced: the least used that is not frozen, the least used of all, a random one that is "    \
-         "neither source nor frozen, or the least used with noise added to the merged weights"},                       \
+         "expert that is replaced: the one that the task used least of those that are not frozen, or of all "          \
+         "(least_used_any), the one that all tasks so far used least (least_used_ever), a random one that is neither " \
+         "source nor frozen, or the least used with noise added to the merged weights"},                               \
     {                                                                                                                  \
         .name = "noise", .type = OPTION_REAL, .minimum = 0, .maximum = 10, .fallback = "0.01",                         \
         .help = "standard deviation of the noise of target: noise, as a share of the standard deviation of each "      \

@@ -20,7 +20,9 @@ static status take_tower(struct adapter_tower *tower, unsigned needs, struct are
 {
     struct backend *backend = tower->adapters->backend;
     struct adapter_statistics *s = &tower->statistics;
-    size_t square = tower->adapters->settings.experts * tower->adapters->settings.experts;
+    size_t experts = tower->adapters->settings.experts, square = experts * experts;
+    if (needs & NEEDS_EARLIER_COUNTS)
+        TRY(take(arena, backend, TENSOR_I32, "earlier counts", tower->blocks * experts, (void **)&s->earlier, error));
     if (needs & NEEDS_PAIR_COUNTS)
         TRY(take(arena, backend, TENSOR_I32, "pair counts", tower->blocks * square, (void **)&s->pairs, error));
     if (needs & NEEDS_NEXT_COUNTS)
@@ -46,10 +48,11 @@ bool adapters_statistic(const struct adapters *adapters, enum tower which, size_
 {
     const struct adapter_tower *tower = &adapters->towers[which];
     const struct adapter_statistics *s = &tower->statistics;
-    size_t square = tower->blocks * adapters->settings.experts * adapters->settings.experts;
+    size_t marks = tower->blocks * adapters->settings.experts, square = marks * adapters->settings.experts;
     const struct statistic all[] = {
-        {.name = "pairs", .data = s->pairs, .n = square, .integers = true},
-        {.name = "next", .data = s->next, .n = square, .integers = true},
+        {.name = "pairs", .data = s->pairs, .n = square, .integers = true, .of_task = true},
+        {.name = "next", .data = s->next, .n = square, .integers = true, .of_task = true},
+        {.name = "earlier", .data = s->earlier, .n = marks, .integers = true},
         {.name = "probes", .data = s->probes, .n = tower->blocks * PROBES * tower->width, .of_leader = true},
         {.name = "squared_gradients", .data = s->squared_gradients, .n = tower->parameters->values_count},
     };
@@ -59,6 +62,22 @@ bool adapters_statistic(const struct adapters *adapters, enum tower which, size_
             return true;
         }
     return false;
+}
+
+status statistics_begin_task(const struct adapter_tower *tower, struct error *error)
+{
+    struct backend *backend = tower->adapters->backend;
+    size_t n = tower->blocks * tower->adapters->settings.experts, bytes = n * sizeof(int32_t);
+    if (tower->statistics.earlier == NULL)
+        return OK;
+    int32_t *counts = xmalloc(array_size(2, bytes)), *earlier = counts + n;
+    status result = backend->ops->download(backend, counts, tower->banks[0].counts, bytes, error);
+    NEXT(result, backend->ops->download(backend, earlier, tower->statistics.earlier, bytes, error));
+    for (size_t i = 0; result == OK && i < n; i++)
+        earlier[i] += counts[i];
+    NEXT(result, backend->ops->upload(backend, tower->statistics.earlier, earlier, bytes, error));
+    free(counts);
+    return result;
 }
 
 static status count_pairs(const struct adapter_tower *tower, const struct block_context *context,

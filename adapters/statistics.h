@@ -4,8 +4,8 @@
  *     ... forward passes in training and adapters_step collect ...
  *     adapters->towers[t].statistics.pairs …
  *
- * Pair counts and next counts begin anew with every task, as selection counts do; squared gradients are summed over all
- * tasks; probes are those of the last step.
+ * Pair counts and next counts begin anew with every task, as selection counts do; earlier counts are the selection counts
+ * of all tasks before the present one; squared gradients are summed over all tasks; probes are those of the last step.
  */
 #ifndef MTIL_ADAPTERS_STATISTICS_H
 #define MTIL_ADAPTERS_STATISTICS_H
@@ -23,10 +23,14 @@ struct statistic {
     const char *name; /* "pairs" */
     void *data;       /* device */
     size_t n;         /* values of four bytes */
-    bool integers;    /* int32_t that add up over GPUs; else floats */
+    bool integers;    /* int32_t; else floats */
+    bool of_task;     /* integers that begin anew with every task and add up over GPUs */
     bool of_leader;   /* every GPU has its own, and those of the first are used */
 };
 bool adapters_statistic(const struct adapters *adapters, enum tower tower, size_t index, struct statistic *statistic);
+
+/* Adds the selection counts of the task that ends to the earlier ones; to be called before they begin anew. */
+status statistics_begin_task(const struct adapter_tower *tower, struct error *error);
 
 struct expert_pass;
 

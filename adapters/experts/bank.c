@@ -371,6 +371,7 @@ status adapters_begin_task(struct adapters *adapters, size_t task, struct error 
                          tasks);
     for (int t = 0; t < TOWERS; t++) {
         struct adapter_tower *tower = &adapters->towers[t];
+        TRY(statistics_begin_task(tower, error));
         TRY(parameters_reset(tower->parameters, error));
         TRY(backend->ops->zero(backend, tower->parameters->flags, tower->parameters->flags_count * sizeof(int32_t),
                                error));
@@ -383,7 +384,7 @@ status adapters_begin_task(struct adapters *adapters, size_t task, struct error 
         }
         struct statistic statistic;
         for (size_t i = 0; adapters_statistic(adapters, (enum tower)t, i, &statistic); i++)
-            if (statistic.integers)
+            if (statistic.of_task)
                 TRY(backend->ops->zero(backend, statistic.data, statistic.n * sizeof(int32_t), error));
     }
     return OK;

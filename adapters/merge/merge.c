@@ -39,13 +39,19 @@ static status look_at(struct adapters *adapters, enum tower which, unsigned need
     const struct adapter_statistics *statistics = &tower->statistics;
     struct backend *backend = adapters->backend;
     size_t experts = adapters->settings.experts, marks = tower->blocks * experts, square = marks * experts;
-    bool pairs = needs & NEEDS_PAIR_COUNTS, next = needs & NEEDS_NEXT_COUNTS, similarity = needs & NEEDS_SIMILARITY;
-    size_t values = 2 * marks + (pairs + next + similarity) * square;
+    bool pairs = needs & NEEDS_PAIR_COUNTS, next = needs & NEEDS_NEXT_COUNTS, similarity = needs & NEEDS_SIMILARITY,
+         earlier = needs & NEEDS_EARLIER_COUNTS;
+    size_t values = (2 + earlier) * marks + (pairs + next + similarity) * square;
     *memory = xmalloc(array_size(values, sizeof **memory));
     int32_t *more = *memory + 2 * marks;
     *view = (struct merge_view){
         .tower = which, .blocks = tower->blocks, .experts = experts, .counts = *memory, .frozen = *memory + marks};
     TRY(adapters_read_marks(adapters, which, *memory, error));
+    if (earlier) {
+        view->earlier = more;
+        TRY(backend->ops->download(backend, more, statistics->earlier, marks * sizeof *more, error));
+        more += marks;
+    }
     if (pairs) {
         view->pairs = more;
         TRY(backend->ops->download(backend, more, statistics->pairs, square * sizeof *more, error));
@@ -238,9 +244,16 @@ static status carry_out(struct adapters *adapters, const struct merge_view *view
     return blur(&adapters->towers[view->tower], view->tower, merge, plan->noise, &call->rng, error);
 }
 
+static unsigned policy_needs(const struct merge_policy *policy, const struct options *options)
+{
+    bool ever = options != NULL && policy->options != NULL && options_find(policy->options, "target") != NULL &&
+                options_choice(options, "target") == TARGET_LEAST_USED_EVER;
+    return policy->needs | (ever ? NEEDS_EARLIER_COUNTS : 0);
+}
+
 unsigned merge_needs(const struct merge_plan *plan)
 {
-    return plan->policy->needs | (plan->combiner != NULL ? plan->combiner->needs : 0);
+    return policy_needs(plan->policy, plan->policy_options) | (plan->combiner != NULL ? plan->combiner->needs : 0);
 }
 
 static status carry_out_list(struct adapters *adapters, const struct merge_view *view, const struct merge_plan *plan,
@@ -268,7 +281,7 @@ status adapters_merge(struct adapters *adapters, const struct merge_plan *plan, 
         struct merge_list list = {0};
         struct merge_view view;
         int32_t *memory = NULL;
-        status result = look_at(adapters, (enum tower)t, plan->policy->needs, &view, &memory, error);
+        status result = look_at(adapters, (enum tower)t, policy_needs(plan->policy, call->options), &view, &memory, error);
         if (result == OK)
             plan->policy->plan(&view, call, &list);
         NEXT(result, carry_out_list(adapters, &view, plan, call, &list, events, error));

@@ -40,14 +40,20 @@ static bool is_source(const struct merge *merge, size_t expert)
     return false;
 }
 
-static void onto_least_used(const struct merge_view *view, bool any, struct merge *merge)
+static void onto_least_used(const struct merge_view *view, enum merge_target target, struct merge *merge)
 {
     const int32_t *counts = view->counts + merge->block * view->experts,
-                  *frozen = view->frozen + merge->block * view->experts;
+                  *frozen = view->frozen + merge->block * view->experts,
+                  *earlier = target == TARGET_LEAST_USED_EVER ? view->earlier + merge->block * view->experts : NULL;
+    int64_t least = INT64_MAX;
     merge->target = -1;
-    for (size_t e = 0; e < view->experts; e++)
-        if ((any || !frozen[e]) && (merge->target < 0 || counts[e] < counts[merge->target]))
-            merge->target = (int)e;
+    for (size_t e = 0; e < view->experts; e++) {
+        int64_t count = counts[e] + (earlier != NULL ? (int64_t)earlier[e] : 0);
+        if ((frozen[e] && target != TARGET_LEAST_USED_ANY) || count >= least)
+            continue;
+        least = count;
+        merge->target = (int)e;
+    }
     merge->skip = merge->target < 0 ? MERGE_NO_FREE_EXPERT : MERGE_DONE;
     if (merge->target >= 0 && is_source(merge, (size_t)merge->target))
         merge->skip = MERGE_TARGET_IS_SOURCE;
@@ -85,7 +91,7 @@ void merge_choose_target(const struct merge_view *view, const struct merge_call 
     if (target == TARGET_RANDOM_FREE)
         merge_onto_random_free(view, &call->rng, merge);
     else
-        onto_least_used(view, target == TARGET_LEAST_USED_ANY, merge);
+        onto_least_used(view, (enum merge_target)target, merge);
 }
 
 /* Finds the best pair; false: no pair has a score above `above`. */

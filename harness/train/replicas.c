@@ -314,7 +314,7 @@ static status clear_statistics(struct experiment *e, enum tower tower, struct er
 {
     struct statistic s;
     for (size_t i = 0; adapters_statistic(e->model.adapters, tower, i, &s); i++)
-        if (s.integers)
+        if (s.of_task)
             TRY(e->model.backend->ops->zero(e->model.backend, s.data, s.n * sizeof(float), error));
     return OK;
 }
@@ -363,7 +363,7 @@ static status reduce_statistics(struct experiment *e, enum tower tower, struct e
     if (e->work.rank > 0)
         TRY(clear_leaders(e, tower, error));
     for (size_t i = 0; adapters_statistic(e->model.adapters, tower, i, &s); i++)
-        if (s.integers || s.of_leader)
+        if (s.of_task || s.of_leader)
             TRY(reduce(e, s.integers ? SUM_INTEGERS : SUM_FLOATS, s.data, s.n, error));
     return OK;
 }

@@ -3,6 +3,7 @@
 #include "adapters/merge.h"
 
 #include "adapters/merge/combine.h"
+#include "adapters/statistics.h"
 #include "tests/adapters/small_adapters.h"
 
 #include <stdlib.h>
@@ -277,6 +278,44 @@ static void frozen_sets_only_grow(void **state)
     small_adapters_close(&s, adapters);
 }
 
+/* The same counts in the present task, after tasks that used others. */
+static int target_of(struct adapters *adapters, const char *target)
+{
+    struct options *options;
+    struct expert_changes changes = {0};
+    struct merge_plan plan = {.policy = policy_called("most_used")};
+    must(options_create(&options, plan.policy->options, &error));
+    must(options_set(options, "target", target, "test", &error));
+    must(adapters_merge(adapters, &plan, &(struct merge_call){.moment = MERGE_AFTER_STEP, .options = options}, &changes,
+                        &error));
+    plan.policy_options = options;
+    assert_int_equal(merge_needs(&plan) == NEEDS_EARLIER_COUNTS, strcmp(target, "least_used_ever") == 0);
+    assert_int_equal(changes.changes[1].kind, CHANGE_MERGE);
+    int found = changes.changes[1].merge.target;
+    expert_changes_free(&changes);
+    options_destroy(options);
+    return found;
+}
+
+static void use_by_earlier_tasks_protects(void **state)
+{
+    (void)state;
+    struct small s;
+    struct adapters *adapters = small_adapters_open(&s, 1, NULL);
+    must(adapters_collect(adapters, NEEDS_EARLIER_COUNTS, &s.d.memory, &error));
+    must(adapters_begin_task(adapters, 0, &error));
+    must(adapters_write_counts(adapters, TOWER_IMAGE, 1, (const int32_t[]){7, 0, 2, 1, 9}, &error));
+    must(adapters_begin_task(adapters, 1, &error));
+    must(adapters_write_counts(adapters, TOWER_IMAGE, 1, (const int32_t[]){0, 9, 0, 4, 2}, &error));
+    must(adapters_begin_task(adapters, 2, &error));
+    must(adapters_write_counts(adapters, TOWER_IMAGE, 1, (const int32_t[]){0, 9, 3, 9, 1}, &error));
+    assert_int_equal(target_of(adapters, "least_used"), 0);
+    assert_int_equal(target_of(adapters, "least_used_ever"), 2); /* 7, 18, 5, 14, 12 in all */
+    must(adapters_write_frozen(adapters, TOWER_IMAGE, 1, (const int32_t[]){0, 0, 1, 0, 0}, &error));
+    assert_int_equal(target_of(adapters, "least_used_ever"), 0);
+    small_adapters_close(&s, adapters);
+}
+
 static void highest_counts_break_ties_low(void **state)
 {
     (void)state;
@@ -288,9 +327,10 @@ static void highest_counts_break_ties_low(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(most_used_takes_the_extremes), cmocka_unit_test(nothing_to_merge),
-        cmocka_unit_test(policies_are_found_by_name),   cmocka_unit_test(merged_expert_is_the_mean_and_moments_follow),
-        cmocka_unit_test(frozen_sets_only_grow),        cmocka_unit_test(highest_counts_break_ties_low),
+        cmocka_unit_test(most_used_takes_the_extremes),  cmocka_unit_test(nothing_to_merge),
+        cmocka_unit_test(policies_are_found_by_name),    cmocka_unit_test(merged_expert_is_the_mean_and_moments_follow),
+        cmocka_unit_test(frozen_sets_only_grow),         cmocka_unit_test(highest_counts_break_ties_low),
+        cmocka_unit_test(use_by_earlier_tasks_protects),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -192,7 +192,7 @@ static void keys_are_listed_with_type_range_and_default(void **state)
     expect_answer("list keys data --format csv", "\ndata.first,whole number,0 to 65535,0,split_by: order,");
     expect_answer("list keys --format csv", "\ntasks.NAME.batch,whole number,1 to 65536,training.batch,,");
     expect_answer("list keys --format csv",
-                  "\nmerge.target,choice,least_used|least_used_any|random_free|noise,least_used,");
+                  "\nmerge.target,choice,least_used|least_used_any|least_used_ever|random_free|noise,least_used,");
     expect_answer("list keys --format csv", "\nselector.alexnet,file,,,,");
     expect_error("list keys mereg", 2, "did you mean \"merge\"?");
 }

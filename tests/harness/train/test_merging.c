@@ -141,6 +141,7 @@ static void other_choices_survive_a_stop_and_two_devices(void **state)
         const char *policy, *overrides[3];
     } cases[] = {
         {"most_used", {"merge.target=random_free"}},
+        {"most_used", {"merge.target=least_used_ever"}},
         {"most_used", {"merge.target=noise", "adapter.freeze=random"}},
         {"most_used", {"merge.schedule=warmup_decay", "adapter.freeze=share"}},
         {"most_used",
