@@ -154,7 +154,7 @@ void bf16_quick_gelu_backward_avx512(size_t n, const float *x, const float *dy, 
 
 float bf16_softmax_avx512(size_t n, size_t padded, float scale, float *x, uint16_t *p)
 {
-    enum { NAN_OR_INFINITE = 0x99 };
+    enum { NAN_OR_INFINITE = 0x89, MINUS_INFINITE = 0x10 };
     __m512 highest = _mm512_set1_ps(-INFINITY), sum = _mm512_setzero_ps();
     __mmask16 strange = 0;
     for (size_t i = 0; i < n; i += SIDE) {
@@ -163,12 +163,13 @@ float bf16_softmax_avx512(size_t n, size_t padded, float scale, float *x, uint16
         strange |= _mm512_mask_fpclass_ps_mask(some, v, NAN_OR_INFINITE);
         highest = _mm512_mask_max_ps(highest, some, highest, v);
     }
-    __m512 most = _mm512_set1_ps(strange ? NAN : _mm512_reduce_max_ps(highest)),
-           factor = _mm512_set1_ps(scale * LOG2_E);
+    float top = _mm512_reduce_max_ps(highest);
+    strange |= top == -INFINITY; /* nothing else is seen */
+    __m512 most = _mm512_set1_ps(strange ? NAN : top), factor = _mm512_set1_ps(scale * LOG2_E);
     for (size_t i = 0; i < padded; i += SIDE) {
-        __mmask16 some = below(n, i);
-        __m512 difference = _mm512_sub_ps(_mm512_maskz_loadu_ps(some, x + i), most),
-               e = _mm512_maskz_mov_ps(some, exp2_of(_mm512_mul_ps(difference, factor)));
+        __m512 v = _mm512_maskz_loadu_ps(below(n, i), x + i);
+        __mmask16 some = below(n, i) & (__mmask16)~_mm512_fpclass_ps_mask(v, MINUS_INFINITE);
+        __m512 e = _mm512_maskz_mov_ps(some, exp2_of(_mm512_mul_ps(_mm512_sub_ps(v, most), factor)));
         _mm512_storeu_ps(x + i, e);
         sum = _mm512_add_ps(sum, e);
     }

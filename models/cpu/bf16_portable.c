@@ -73,13 +73,11 @@ static void quick_gelu_backward(size_t n, const float *x, const float *dy, float
 
 static float softmax(size_t n, size_t padded, float scale, float *x, uint16_t *p)
 {
-    float highest = x[0], sum = 0, strange = 0;
-    for (size_t i = 0; i < n; i++) {
+    float highest = -INFINITY, sum = 0;
+    for (size_t i = 0; i < n; i++)
         highest = fmaxf(highest, x[i]);
-        strange += 0 * x[i]; /* NaN where x is not finite */
-    }
     for (size_t i = 0; i < n; i++) {
-        x[i] = expf(scale * (x[i] - highest)) + strange;
+        x[i] = expf(scale * (x[i] - highest));
         sum += x[i];
     }
     for (size_t i = 0; i < n; i++) {

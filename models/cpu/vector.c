@@ -28,6 +28,7 @@ static inline uint32_t bits_of(float x)
 }
 
 enum { INFINITE_BITS = 0x7f800000 };
+static const uint32_t MINUS_INFINITE_BITS = 0xff800000u;
 
 static bool all_finite(size_t n, const float *x)
 {
@@ -330,10 +331,36 @@ static float maximum(size_t n, const float *x)
     return lanes[0];
 }
 
+/* Of scores that are not all finite: −∞ has the weight 0; beside NaN or ∞, or of −∞ alone, all weights are NaN. */
+static void softmax_of_infinite(size_t n, float factor, const float *x, float *y)
+{
+    const float *highest = NULL;
+    float total = 0;
+    for (size_t i = 0; i < n; i++) {
+        if (bits_of(x[i]) == MINUS_INFINITE_BITS)
+            continue;
+        if (highest == NULL || !all_finite(1, &x[i]) || x[i] > *highest)
+            highest = &x[i];
+        if (!all_finite(1, highest))
+            break;
+    }
+    if (highest == NULL || !all_finite(1, highest)) {
+        make_nan(n, y);
+        return;
+    }
+    float most = *highest * factor;
+    for (size_t i = 0; i < n; i++) {
+        y[i] = bits_of(x[i]) == MINUS_INFINITE_BITS ? 0.0f : fast_exp(x[i] * factor - most);
+        total += y[i];
+    }
+    for (size_t i = 0; i < n; i++)
+        y[i] /= total;
+}
+
 static void softmax(size_t n, float factor, const float *x, float *y)
 {
     if (!all_finite(n, x)) {
-        make_nan(n, y);
+        softmax_of_infinite(n, factor, x, y);
         return;
     }
     float highest = maximum(n, x) * factor, total;

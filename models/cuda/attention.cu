@@ -230,7 +230,7 @@ static __device__ inline void finish_query(const struct heads *h, const struct s
 {
     struct slice<float> out = result_of<float>(h, h->out, head);
     unsigned int row = first + own_group() + (unsigned int)r * GROUPS;
-    float inverse = s->l[r] > 0 ? 1.0f / s->l[r] : 0.0f;
+    float inverse = 1.0f / s->l[r]; /* ∞, and out NaN, where all scores are −∞ */
     if (row >= h->queries)
         return;
     for (int v = 0; v < ROOM / LANES; v += 2) {

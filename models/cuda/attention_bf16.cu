@@ -103,24 +103,28 @@ static __device__ inline uint32_t take_infinite(uint32_t *pair)
     return ones;
 }
 
-/* l = NaN of rows that see a key with such a value, of 16 keys; `found`: by lanes as b of a product, keys 2t and 2t + 1 in the
- * lowest bits of its halves, those 8 further in the next ones */
-static __device__ inline void add_infinite(struct two_rows *l, uint32_t found, const float scores[2][4])
+/* l = NaN of rows that see a key with such a value, of 16 keys from `begin`; `found`: by lanes as b of a product, keys 2t and
+ * 2t + 1 in the lowest bits of its halves, those 8 further in the next ones; limit: as in a strip */
+static __device__ inline void add_infinite(struct two_rows *l, uint32_t found, const unsigned int limit[2],
+                                           unsigned int begin)
 {
     for (unsigned int step = 4; step < WARP; step *= 2)
         found |= __shfl_xor_sync(0xffffffffu, found, (int)step);
     for (unsigned int i = 0; found != 0 && i < 8; i++)
-        if (found >> (i % 2 * 16 + i / 4) & 1 && scores[i / 4][i % 4] != -INFINITY)
+        if (found >> (i % 2 * 16 + i / 4) & 1 && begin + i / 4 * TILE + lane() % 4 * 2 + i % 2 < limit[i % 4 / 2])
             (i % 4 < 2 ? l->upper : l->lower) = NAN;
 }
 
-/* result += p v with p = exp(scale s − m), and l += the sums of p in this lane; from tile `clear` on, some rows do not see
- * some keys, whose values must not reach them as 0 times infinity: a row that sees such a value there is NaN as a whole. */
+/* result += p v with p = exp(scale s − m), and l += the sums of p in this lane, over a piece that begins at key `begin`; where
+ * some rows do not see some keys, values must not reach them as 0 times infinity: a row that sees such a value there is NaN as
+ * a whole. */
 template <int ROOM, int TILES>
 static __device__ inline void weigh(float (*result)[4], struct two_rows *l, const float (*scores)[4], struct two_rows m,
-                                    float scale, unsigned int clear, unsigned int tiles,
+                                    float scale, const struct strip<ROOM> *s, unsigned int begin,
                                     const struct head_row<ROOM> *values)
 {
+    unsigned int tiles = s->seen > begin ? (s->seen - begin + TILE - 1) / TILE : 0;
+    unsigned int clear = s->clear > begin ? (s->clear - begin) / TILE : 0;
 #pragma unroll
     for (unsigned int t = 0; t < TILES; t += 2)
         if (t < tiles) {
@@ -141,7 +145,7 @@ static __device__ inline void weigh(float (*result)[4], struct two_rows *l, cons
                 mma_m16n8k16(result[2 * j + 1], p, b + 2);
             }
             if (t + 2 > clear)
-                add_infinite(l, found, &scores[t]);
+                add_infinite(l, found, s->limit, begin + t * TILE);
         }
 }
 
@@ -191,8 +195,7 @@ static __global__ void __launch_bounds__(most_warps(TILES) * WARP, blocks_at_onc
         begin_strip(&s, &h, head, first);
         score<ROOM, TILES>(scores, &s, keys + own * d.keys, 0);
         struct two_rows m = scaled_by(highest<TILES>(scores, {-INFINITY, -INFINITY}), scale), l = {0, 0};
-        weigh<ROOM, TILES>(result, &l, scores, m, scale, s.clear / TILE, (s.seen + TILE - 1) / TILE,
-                           values + own * d.keys);
+        weigh<ROOM, TILES>(result, &l, scores, m, scale, &s, 0, values + own * d.keys);
         end_strip<ROOM>(result, &h, head, first, m, l);
     }
 }
@@ -233,9 +236,7 @@ static __global__ void __launch_bounds__(most_warps(PIECE_TILES) * WARP, blocks_
     for (unsigned int begin = 0; begin < end; begin += PIECE) {
         load_piece<ROOM>(&h, head, begin, keys, values);
         score<ROOM, PIECE_TILES>(scores, &s, keys, begin);
-        unsigned int tiles = s.seen > begin ? (s.seen - begin + TILE - 1) / TILE : 0;
-        unsigned int clear = s.clear > begin ? (s.clear - begin) / TILE : 0;
-        weigh<ROOM, PIECE_TILES>(result, &l, scores, m, scale, clear, tiles, values);
+        weigh<ROOM, PIECE_TILES>(result, &l, scores, m, scale, &s, begin, values);
     }
     end_strip<ROOM>(result, &h, head, s.first, m, l);
 }

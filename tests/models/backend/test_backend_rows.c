@@ -571,6 +571,24 @@ static bool is_key_touched(const struct strange *s, size_t key)
     return touched;
 }
 
+/* Whether a touched query's result, or its gradient, is NaN: not where the value is a key that the query gives a score of −∞, and
+ * so a weight of 0, and it sees another one. */
+static bool is_loud(const struct strange *s, const float *qkv, size_t query)
+{
+    const float *row = qkv + ((s->c->batch - 1) * s->c->positions + query) * 3 * s->c->width;
+    bool alone = s->c->causal && query == 0;
+    return is_touched(s, query) && (s->part != KEY || isnan(s->value) || alone || row[1] * s->value > 0);
+}
+
+/* Whether a loud query sees a key. */
+static bool is_key_loud(const struct strange *s, const float *qkv, size_t key)
+{
+    bool loud = false;
+    for (size_t i = 0; i < s->c->positions; i++)
+        loud = loud || (is_loud(s, qkv, i) && sees(s, i, key));
+    return loud;
+}
+
 /* A row as before; of one that is touched all but the first head, which shows it where it has to. */
 static void check_row(const struct strange *s, const char *what, size_t position, bool touched, bool shows,
                       const float *found, const float *before)
@@ -604,17 +622,21 @@ static void check_strange(struct device *d, const struct strange *s, float *qkv,
     *place = kept;
     const float *out = operand_from_device(d, done.out, c->batch * queries * c->width),
                 *dqkv = operand_from_device(d, done.dqkv, 3 * n);
-    bool shows = !isinf(s->value) || s->part >= VALUE; /* an infinite key may have a weight of 0 */
     for (size_t i = 0; i < c->batch * queries; i++) {
         size_t row = c->chosen > 0 ? (size_t)s->rows[i] : i, position = row % c->positions;
         bool touched = row / c->positions == c->batch - 1 && s->part != DOUT && is_touched(s, position);
-        check_row(s, "out", position, touched, shows, out + i * c->width, before[0] + i * c->width);
+        bool loud = touched && is_loud(s, qkv, position);
+        check_row(s, "out", position, touched, loud, out + i * c->width, before[0] + i * c->width);
+        if (!loud && !isfinite(out[i * c->width + 1]))
+            fail_msg("out of position %zu is not finite, although %g in part %zu of position %zu has no weight",
+                     position, (double)s->value, s->part, s->position);
     }
     for (size_t i = 0; i < 3 * c->batch * c->positions; i++) {
         size_t position = i / 3 % c->positions, part = i % 3;
         bool touched = i / 3 / c->positions == c->batch - 1 &&
                        (part == QUERY ? is_touched(s, position) : is_key_touched(s, position));
-        check_row(s, gradients[part], position, touched, shows && !(part == VALUE && s->part == VALUE),
+        bool loud = touched && (part == QUERY ? is_loud(s, qkv, position) : is_key_loud(s, qkv, position));
+        check_row(s, gradients[part], position, touched, loud && !(part == VALUE && s->part == VALUE),
                   dqkv + i * c->width, before[1] + i * c->width);
     }
 }
@@ -650,6 +672,43 @@ static void attention_does_not_know_what_it_does_not_see(void **state)
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         on_device(attends_to_strange, &cases[i]);
+}
+
+/* The last query and the second key are finite, but their product is −∞: it has the weight 0. Where other products have such
+ * factors (the first column of dq and dk), results are as large as those. */
+static void attends_without_weight(struct device *d, const void *parameters)
+{
+    const struct attention_case *c = parameters;
+    size_t n = c->batch * c->positions * c->width;
+    struct operand qkv = draw_operand(d, 3 * n, 1.0f), dout = draw_operand(d, n, 1.0f);
+    for (size_t i = 0; i < 2 * c->batch * c->positions; i++)
+        qkv.host[(i / 2 * 3 + i % 2) * c->width] = 0;
+    qkv.host[(c->positions - 1) * 3 * c->width] = 1e30f;
+    qkv.host[(3 + 1) * c->width] = -1e30f;
+    struct attended done = attend(d, c, NULL, operand_to_device(d, qkv.host, 3 * n), dout.device);
+    double *expected = doubles(d, NULL, n), *gradient = doubles(d, NULL, 3 * n);
+    struct reference_attention reference = {c->batch, c->positions, c->width, c->heads, c->causal, qkv.host, dout.host};
+    reference_attention(expected, &reference);
+    reference_attention_backward(gradient, &reference);
+    float *found = operand_from_device(d, done.dqkv, 3 * n);
+    for (size_t i = 0; i < 2 * c->batch * c->positions; i++) {
+        assert_true(isfinite(found[(i / 2 * 3 + i % 2) * c->width]));
+        found[(i / 2 * 3 + i % 2) * c->width] = 0;
+        gradient[(i / 2 * 3 + i % 2) * c->width] = 0;
+    }
+    expect_close_operand(d, "attention with a score of -infinity", done.out, expected, n, 5e-6);
+    expect_close_operand(d, "its gradient", operand_to_device(d, found, 3 * n), gradient, 3 * n, 5e-6);
+}
+
+static void attention_gives_minus_infinity_no_weight(void **state)
+{
+    (void)state;
+    static const struct attention_case cases[] = {
+        {1, 2, 128, 2, true, 1, 0}, {2, 39, 128, 2, true, 1, 0},   {1, 77, 128, 2, false, 1, 0},
+        {1, 3, 128, 2, true, 1, 0}, {1, 197, 128, 2, false, 1, 0}, {1, 230, 160, 2, true, 1, 0},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        on_device(attends_without_weight, &cases[i]);
 }
 
 /* Queries and keys of the first `columns` are so large that their products are infinite; values are as ever. */
@@ -734,6 +793,7 @@ int main(void)
         cmocka_unit_test(attention_of_all_lengths),
         cmocka_unit_test(attention_does_not_know_what_follows),
         cmocka_unit_test(overflows_are_not_hidden),
+        cmocka_unit_test(attention_gives_minus_infinity_no_weight),
         cmocka_unit_test(attention_does_not_hide_overflows),
         cmocka_unit_test(attention_does_not_know_what_it_does_not_see),
     };
