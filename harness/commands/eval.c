@@ -11,9 +11,9 @@
 #include "harness/commands/selector_trials.h"
 #include "harness/evaluate/evaluator.h"
 #include "harness/heads/heads.h"
+#include "harness/heads/weights.h"
 #include "harness/run/opening.h"
 #include "harness/run/tasks_survey.h"
-#include "harness/run/weights.h"
 #include "harness/terminal/cache_progress.h"
 #include "models/backend_options.h"
 

@@ -12,11 +12,11 @@
 #include "harness/commands/inputs/backend_choice.h"
 #include "harness/commands/output.h"
 #include "harness/config/keys.h"
+#include "harness/heads/trained.h"
 #include "harness/run/estimate.h"
 #include "harness/run/opening.h"
 #include "harness/run/sequence.h"
 #include "harness/scenario/label_split.h"
-#include "harness/train/trained.h"
 #include "models/backend_options.h"
 #include "results/query.h"
 

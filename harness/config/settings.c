@@ -12,8 +12,8 @@
 #include "harness/config/settings_training.h"
 #include "harness/config/settings_used.h"
 #include "harness/heads/heads.h"
+#include "harness/heads/model_choice.h"
 #include "harness/methods/methods.h"
-#include "harness/run/model_choice.h"
 #include "harness/selectors/selectors.h"
 #include "models/backend_options.h"
 

@@ -4,8 +4,8 @@
 
 #include "adapters/options.h"
 #include "harness/methods/methods.h"
+#include "harness/scenario/task_settings.h"
 #include "harness/selectors/selector_options.h"
-#include "harness/train/task_settings.h"
 #include "results/store/per_image.h"
 
 /* The head that all runs had before there was a choice is not written down. */

@@ -6,7 +6,7 @@
 
 #include "adapters/routers/router.h"
 #include "core/alloc.h"
-#include "harness/evaluate/routing.h"
+#include "harness/heads/routing.h"
 #include "harness/selectors/selectors.h"
 #include "harness/train/guard.h"
 #include "harness/train/image_pass.h"

@@ -8,7 +8,7 @@
 
 #include "core/alloc.h"
 #include "harness/evaluate/label_space.h"
-#include "harness/evaluate/routing.h"
+#include "harness/heads/routing.h"
 #include "harness/run/tasks.h"
 #include "harness/selectors/selectors.h"
 
@@ -125,7 +125,7 @@ static status upload_images(struct experiment *e, const uint8_t *pixels, const u
     return OK;
 }
 
-/* Computes frozen features as harness/selectors/frozen_features.c does for a run. */
+/* Computes frozen features as harness/train/frozen_features.c does for a run. */
 static status encode_frozen(const struct predictor *p, const uint8_t *pixels, size_t n, float *frozen, float *means,
                             struct error *error)
 {

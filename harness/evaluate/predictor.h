@@ -13,7 +13,7 @@
 #ifndef MTIL_HARNESS_EVALUATE_PREDICTOR_H
 #define MTIL_HARNESS_EVALUATE_PREDICTOR_H
 
-#include "harness/run/saved_adapters.h"
+#include "harness/selectors/saved_adapters.h"
 
 struct predictor_settings {
     struct settings model;                 /* see experiment_open_model */

@@ -13,9 +13,9 @@
 #include "datasets/cache/cache_folder.h"
 #include "datasets/image/image.h"
 #include "harness/evaluate/shared_files.h"
-#include "harness/run/archive.h"
-#include "harness/run/weights.h"
-#include "harness/selectors/frozen_features.h"
+#include "harness/heads/weights.h"
+#include "harness/train/archive.h"
+#include "harness/train/frozen_features.h"
 
 /* --- Origin of the numbers --- */
 

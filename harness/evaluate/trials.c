@@ -7,7 +7,7 @@
 #include "adapters/files/adapter_file.h"
 #include "core/alloc.h"
 #include "harness/evaluate/evaluator.h"
-#include "harness/run/saved_adapters.h"
+#include "harness/selectors/saved_adapters.h"
 #include "harness/selectors/selectors.h"
 
 struct trial {

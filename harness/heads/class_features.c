@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "core/alloc.h"
-#include "harness/evaluate/routing.h"
+#include "harness/heads/routing.h"
 #include "harness/train/guard.h"
 
 size_t class_prompts(const struct task *task)

@@ -3,8 +3,8 @@
 #include <stdlib.h>
 
 #include "adapters/files/adapter_file.h"
-#include "harness/run/model_choice.h"
-#include "harness/run/weights.h"
+#include "harness/heads/model_choice.h"
+#include "harness/heads/weights.h"
 
 status image_tower_look(struct vit_file *found, bool *is_vit, const struct settings *s, struct error *error)
 {

@@ -8,9 +8,9 @@
 #include "core/alloc.h"
 #include "harness/heads/heads.h"
 #include "harness/heads/image_tower.h"
+#include "harness/heads/weights.h"
 #include "harness/run/experiment.h"
-#include "harness/run/saved_adapters.h"
-#include "harness/run/weights.h"
+#include "harness/selectors/saved_adapters.h"
 #include "models/vit.h"
 
 static const struct option options[] = {

@@ -7,9 +7,9 @@
 #include "core/alloc.h"
 #include "harness/heads/class_features.h"
 #include "harness/heads/heads.h"
-#include "harness/run/model_choice.h"
-#include "harness/run/weights.h"
-#include "harness/train/trained.h"
+#include "harness/heads/model_choice.h"
+#include "harness/heads/trained.h"
+#include "harness/heads/weights.h"
 #include "models/class_head.h"
 
 static status check(const struct settings *s, struct error *error)

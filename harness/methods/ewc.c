@@ -12,9 +12,9 @@
  *
  * The penalty is added in before_update, where the gradients are summed over the GPUs and still the cross-entropy's alone.
  */
+#include "harness/heads/trained.h"
 #include "harness/methods/start.h"
 #include "harness/train/services/penalty.h"
-#include "harness/train/trained.h"
 
 static const struct option options[] = {
     {.name = "lambda",

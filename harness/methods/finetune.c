@@ -1,7 +1,7 @@
 /* Every task alone, from the initial weights of the run: the upper bound in the tables. */
+#include "harness/heads/trained.h"
 #include "harness/methods/methods.h"
 #include "harness/run/model_opening.h"
-#include "harness/train/trained.h"
 
 static status begin_task(struct method_run *run, const struct task *task, bool resumed, struct error *error)
 {

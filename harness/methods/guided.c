@@ -1,8 +1,8 @@
 #include "harness/methods/guided.h"
 
+#include "harness/heads/trained.h"
 #include "harness/train/replicas.h"
 #include "harness/train/services/distillation.h"
-#include "harness/train/trained.h"
 #include "harness/train/trainer.h"
 
 status guided_open(struct method_run *run, const char *folder, struct error *error)

@@ -14,9 +14,9 @@
 
 #include "core/alloc.h"
 #include "core/array.h"
+#include "harness/heads/trained.h"
 #include "harness/methods/guided.h"
 #include "harness/train/services/herding.h"
-#include "harness/train/trained.h"
 #include "harness/train/trainer.h"
 
 static const struct option options[] = {GUIDED_OPTIONS,

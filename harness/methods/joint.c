@@ -4,9 +4,9 @@
  *
  * All prompts are encoded in every iteration, which costs time and memory in proportion to the number of classes. Adapters
  * have one router for all tasks. */
+#include "harness/heads/trained.h"
 #include "harness/methods/methods.h"
 #include "harness/run/experiment.h"
-#include "harness/train/trained.h"
 
 static status begin_task(struct method_run *run, const struct task *task, bool resumed, struct error *error)
 {

@@ -7,7 +7,7 @@
 
 #include "core/alloc.h"
 #include "core/arena.h"
-#include "harness/selectors/frozen_features.h"
+#include "harness/train/frozen_features.h"
 #include "models/clip/cost.h"
 
 /* Number of the task's first class among those of all tasks. */

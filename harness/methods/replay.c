@@ -11,11 +11,11 @@
 
 #include "core/alloc.h"
 #include "core/array.h"
+#include "harness/heads/trained.h"
 #include "harness/methods/methods.h"
 #include "harness/run/experiment.h"
 #include "harness/train/batches.h"
 #include "harness/train/services/herding.h"
-#include "harness/train/trained.h"
 #include "harness/train/trainer.h"
 
 static const struct option options[] = {{.name = "exemplars",

@@ -1,6 +1,6 @@
 #include "harness/methods/start.h"
 
-#include "harness/train/trained.h"
+#include "harness/heads/trained.h"
 
 struct parameters *weights_of(const struct method_run *run)
 {

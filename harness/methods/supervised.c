@@ -6,10 +6,10 @@
 
 #include "adapters/experts/kind.h"
 #include "adapters/freeze.h"
+#include "harness/heads/trained.h"
 #include "harness/methods/methods.h"
 #include "harness/run/experiment.h"
 #include "harness/train/services/merging.h"
-#include "harness/train/trained.h"
 
 enum { TRAIN_WEIGHTS, TRAIN_HEAD };
 enum { FFN_DENSE };

@@ -9,10 +9,10 @@
 #include "core/alloc.h"
 #include "core/file.h"
 #include "core/text.h"
-#include "harness/run/serializer.h"
+#include "harness/heads/trained.h"
 #include "harness/scenario/joint.h"
 #include "harness/selectors/selectors.h"
-#include "harness/train/trained.h"
+#include "harness/train/serializer.h"
 
 static status pass_array(const struct serializer *p, const char *prefix, const char *name, enum safetensor_type type,
                          size_t count, void *device, struct error *error)

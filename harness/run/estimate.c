@@ -4,9 +4,9 @@
 
 #include "core/clock.h"
 #include "core/threads.h"
+#include "harness/heads/trained.h"
 #include "harness/run/workload.h"
 #include "harness/scenario/joint.h"
-#include "harness/train/trained.h"
 #include "models/clip/cost.h"
 
 /* --- The machine --- */

@@ -1,6 +1,6 @@
 #include "harness/run/experiment.h"
 
-#include "harness/run/weights.h"
+#include "harness/heads/weights.h"
 
 status experiment_choose_groups(struct experiment *e, unsigned groups, struct error *error)
 {

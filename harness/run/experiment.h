@@ -5,8 +5,8 @@
 #define MTIL_HARNESS_RUN_EXPERIMENT_H
 
 #include "harness/config/settings.h"
-#include "harness/run/data.h"
-#include "harness/run/model.h"
+#include "harness/heads/model.h"
+#include "harness/scenario/data.h"
 #include "harness/terminal/progress.h"
 #include "harness/terminal/stop.h"
 #include "harness/train/method.h"

@@ -11,8 +11,8 @@
 #include "core/text.h"
 #include "harness/heads/heads.h"
 #include "harness/heads/image_tower.h"
+#include "harness/heads/weights.h"
 #include "harness/run/tasks.h"
-#include "harness/run/weights.h"
 #include "harness/train/method_run.h"
 #include "models/files/weights_shards.h"
 

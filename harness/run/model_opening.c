@@ -4,7 +4,7 @@
 
 #include "core/alloc.h"
 #include "harness/heads/heads.h"
-#include "harness/run/weights.h"
+#include "harness/heads/weights.h"
 #include "harness/train/guard.h"
 #include "harness/train/method_run.h"
 

@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "core/alloc.h"
-#include "harness/selectors/frozen_features.h"
 #include "harness/train/batches.h"
+#include "harness/train/frozen_features.h"
 #include "harness/train/guard.h"
 #include "models/alexnet.h"
 

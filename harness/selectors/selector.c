@@ -7,7 +7,7 @@
 #include "core/alloc.h"
 #include "core/registry.h"
 #include "harness/selectors/autoencoders.h"
-#include "harness/selectors/frozen_features.h"
+#include "harness/train/frozen_features.h"
 
 #define ENTRY(name) &selector_##name,
 static const struct selector_kind *const kinds[] = {SELECTORS(ENTRY)};

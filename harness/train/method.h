@@ -19,11 +19,11 @@
 #include <stddef.h>
 
 #include "core/digest.h"
+#include "core/file_digest.h"
 #include "core/option.h"
 #include "core/status.h"
-#include "harness/run/file_digest.h"
-#include "harness/run/serializer.h"
-#include "harness/train/groups.h"
+#include "harness/heads/groups.h"
+#include "harness/train/serializer.h"
 
 struct arena;
 struct batch;

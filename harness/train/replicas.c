@@ -6,8 +6,8 @@
 
 #include "adapters/statistics.h"
 #include "core/alloc.h"
+#include "harness/heads/trained.h"
 #include "harness/run/model_opening.h"
-#include "harness/train/trained.h"
 #include "harness/train/training.h"
 
 struct rank {

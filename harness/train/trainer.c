@@ -2,11 +2,11 @@
 
 #include <math.h>
 
+#include "harness/heads/trained.h"
 #include "harness/train/batches.h"
 #include "harness/train/guard.h"
 #include "harness/train/repeated.h"
 #include "harness/train/replicas.h"
-#include "harness/train/trained.h"
 #include "models/clip/cost.h"
 #include "models/schedule.h"
 

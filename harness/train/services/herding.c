@@ -4,7 +4,7 @@
 
 #include "core/alloc.h"
 #include "core/array.h"
-#include "harness/selectors/frozen_features.h"
+#include "harness/train/frozen_features.h"
 
 static void add_picks(struct exemplars *exemplars, const float *features, size_t n, size_t width)
 {

@@ -6,10 +6,10 @@
 
 #include "core/file.h"
 #include "harness/evaluate/evaluator.h"
+#include "harness/heads/trained.h"
 #include "harness/run/sequence.h"
 #include "harness/train/guard.h"
 #include "harness/train/replicas.h"
-#include "harness/train/trained.h"
 #include "harness/train/trainer.h"
 #include "models/linear_head.h"
 #include "results/store/database.h"

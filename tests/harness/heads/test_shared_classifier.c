@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "core/file.h"
-#include "harness/train/trained.h"
+#include "harness/heads/trained.h"
 #include "models/files/safetensors.h"
 #include "tests/harness/whole_run.h"
 

@@ -7,9 +7,9 @@
 #include "harness/evaluate/evaluator.h"
 #include "harness/heads/class_features.h"
 #include "harness/run/checkpoint.h"
-#include "harness/run/saved_adapters.h"
-#include "harness/selectors/frozen_features.h"
+#include "harness/selectors/saved_adapters.h"
 #include "harness/selectors/selectors.h"
+#include "harness/train/frozen_features.h"
 #include "tests/harness/small_run.h"
 #include "tests/models/alexnet_file.h"
 

@@ -2,8 +2,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "harness/selectors/frozen_features.h"
 #include "harness/selectors/selectors.h"
+#include "harness/train/frozen_features.h"
 #include "tests/harness/small_run.h"
 
 static void every_selector_has_a_formula(void **state)

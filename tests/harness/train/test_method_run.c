@@ -4,11 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "harness/heads/trained.h"
 #include "harness/run/checkpoint.h"
 #include "harness/run/sequence.h"
 #include "harness/train/method_run.h"
 #include "harness/train/replicas.h"
-#include "harness/train/trained.h"
 #include "harness/train/trainer.h"
 #include "tests/harness/small_run.h"
 

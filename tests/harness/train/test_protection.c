@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "harness/methods/guided.h"
-#include "harness/selectors/frozen_features.h"
 #include "harness/train/exemplars.h"
+#include "harness/train/frozen_features.h"
 #include "harness/train/trainer.h"
 #include "tests/harness/small_run.h"
 

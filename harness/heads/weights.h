@@ -4,12 +4,12 @@
  *     TRY(weights_load(&clip, backend, &arena, "mini", PARAMETERS_FROZEN, NULL, NULL, error));
  *     TRY(vocabulary_open(&tokenizer, "mini", clip, "mini", NULL, error));
  */
-#ifndef MTIL_HARNESS_RUN_WEIGHTS_H
-#define MTIL_HARNESS_RUN_WEIGHTS_H
+#ifndef MTIL_HARNESS_HEADS_WEIGHTS_H
+#define MTIL_HARNESS_HEADS_WEIGHTS_H
 
 #include "adapters/adapter.h"
+#include "core/file_digest.h"
 #include "core/log.h"
-#include "harness/run/file_digest.h"
 #include "models/clip.h"
 #include "models/tokenizer.h"
 #include "models/vit.h"

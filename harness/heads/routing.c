@@ -1,4 +1,4 @@
-#include "harness/evaluate/routing.h"
+#include "harness/heads/routing.h"
 #include "core/alloc.h"
 
 #include <stdlib.h>

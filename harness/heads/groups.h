@@ -1,7 +1,7 @@
 /* The groups of parameters that a method can train. trained.h walks over those of an experiment.
  */
-#ifndef MTIL_HARNESS_TRAIN_GROUPS_H
-#define MTIL_HARNESS_TRAIN_GROUPS_H
+#ifndef MTIL_HARNESS_HEADS_GROUPS_H
+#define MTIL_HARNESS_HEADS_GROUPS_H
 
 #include "core/option.h"
 

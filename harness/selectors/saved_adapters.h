@@ -9,8 +9,8 @@
  *         TRY(selector_open(&selector, experiment, saved.file, &saved.card, error));
  *     saved_adapters_close(&saved);
  */
-#ifndef MTIL_HARNESS_RUN_SAVED_ADAPTERS_H
-#define MTIL_HARNESS_RUN_SAVED_ADAPTERS_H
+#ifndef MTIL_HARNESS_SELECTORS_SAVED_ADAPTERS_H
+#define MTIL_HARNESS_SELECTORS_SAVED_ADAPTERS_H
 
 #include "core/text.h"
 #include "harness/selectors/selector.h"

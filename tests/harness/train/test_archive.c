@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "core/file.h"
-#include "harness/run/archive.h"
+#include "harness/train/archive.h"
 #include "tests/datasets/scratch.h"
 
 static struct error error;

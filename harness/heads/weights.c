@@ -1,4 +1,4 @@
-#include "harness/run/weights.h"
+#include "harness/heads/weights.h"
 
 #include <errno.h>
 #include <limits.h>

@@ -1,4 +1,4 @@
-#include "harness/run/file_digest.h"
+#include "core/file_digest.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,4 +1,4 @@
-#include "harness/run/serializer.h"
+#include "harness/train/serializer.h"
 
 status serializer_host(const struct serializer *p, const char *name, enum safetensor_type type, size_t count,
                        void *values, struct error *error)

@@ -7,10 +7,10 @@
  *         return serializer_device(serializer, "mean.values", SAFETENSOR_F32, state->n, state->mean, error);
  *     }
  */
-#ifndef MTIL_HARNESS_RUN_SERIALIZER_H
-#define MTIL_HARNESS_RUN_SERIALIZER_H
+#ifndef MTIL_HARNESS_TRAIN_SERIALIZER_H
+#define MTIL_HARNESS_TRAIN_SERIALIZER_H
 
-#include "harness/run/archive.h"
+#include "harness/train/archive.h"
 #include "models/parameters.h"
 
 struct serializer {

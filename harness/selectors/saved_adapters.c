@@ -1,4 +1,4 @@
-#include "harness/run/saved_adapters.h"
+#include "harness/selectors/saved_adapters.h"
 
 #include <stdlib.h>
 #include <string.h>

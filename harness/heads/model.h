@@ -1,10 +1,10 @@
 /* A model on a device, with the memory for computing with it. model_opening.h opens one. */
-#ifndef MTIL_HARNESS_RUN_MODEL_H
-#define MTIL_HARNESS_RUN_MODEL_H
+#ifndef MTIL_HARNESS_HEADS_MODEL_H
+#define MTIL_HARNESS_HEADS_MODEL_H
 
 #include "adapters/adapter.h"
+#include "core/file_digest.h"
 #include "harness/heads/head.h"
-#include "harness/run/file_digest.h"
 #include "models/clip.h"
 #include "models/tokenizer.h"
 

@@ -1,10 +1,10 @@
 /* The data of a run: its tasks, and the cache of their images. */
-#ifndef MTIL_HARNESS_RUN_DATA_H
-#define MTIL_HARNESS_RUN_DATA_H
+#ifndef MTIL_HARNESS_SCENARIO_DATA_H
+#define MTIL_HARNESS_SCENARIO_DATA_H
 
 #include "datasets/cache/cache.h"
 #include "datasets/survey.h"
-#include "harness/train/task_settings.h"
+#include "harness/scenario/task_settings.h"
 
 struct task {
     size_t index;

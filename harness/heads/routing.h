@@ -7,8 +7,8 @@
  *     routing_end(&routing);
  *     TRY(routing_chosen(&routing, chosen, error));                     // host [count, decisions, …]
  */
-#ifndef MTIL_HARNESS_EVALUATE_ROUTING_H
-#define MTIL_HARNESS_EVALUATE_ROUTING_H
+#ifndef MTIL_HARNESS_HEADS_ROUTING_H
+#define MTIL_HARNESS_HEADS_ROUTING_H
 
 #include "harness/run/experiment.h"
 

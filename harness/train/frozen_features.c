@@ -1,4 +1,4 @@
-#include "harness/selectors/frozen_features.h"
+#include "harness/train/frozen_features.h"
 
 #include <string.h>
 

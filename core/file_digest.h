@@ -5,8 +5,8 @@
  *     TRY(file_digest_read(&digest, path, &(struct file_digest_settings){.folder = folder}, error));
  *     … digest.hash, digest.bytes …
  */
-#ifndef MTIL_HARNESS_RUN_FILE_DIGEST_H
-#define MTIL_HARNESS_RUN_FILE_DIGEST_H
+#ifndef MTIL_CORE_FILE_DIGEST_H
+#define MTIL_CORE_FILE_DIGEST_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,6 +1,6 @@
 /* The keys of a suite for the training of a task. */
-#ifndef MTIL_HARNESS_TRAIN_TASK_SETTINGS_H
-#define MTIL_HARNESS_TRAIN_TASK_SETTINGS_H
+#ifndef MTIL_HARNESS_SCENARIO_TASK_SETTINGS_H
+#define MTIL_HARNESS_SCENARIO_TASK_SETTINGS_H
 
 #include "core/option.h"
 #include "datasets/augment/augment.h"

@@ -1,4 +1,4 @@
-#include "harness/train/trained.h"
+#include "harness/heads/trained.h"
 
 bool trained_group_at(const struct experiment *e, size_t index, struct trained_group *group)
 {

@@ -1,4 +1,4 @@
-#include "harness/train/groups.h"
+#include "harness/heads/groups.h"
 
 unsigned groups_none(const struct options *options)
 {

@@ -2,8 +2,8 @@
  *
  *     TRY(model_choice_read(&stated, options, "--heads", "--activation", error));
  */
-#ifndef MTIL_HARNESS_RUN_MODEL_CHOICE_H
-#define MTIL_HARNESS_RUN_MODEL_CHOICE_H
+#ifndef MTIL_HARNESS_HEADS_MODEL_CHOICE_H
+#define MTIL_HARNESS_HEADS_MODEL_CHOICE_H
 
 #include "core/option.h"
 #include "models/files/clip_config.h"

@@ -8,8 +8,8 @@
  *     TRY(archive_open(&archive, path, error));
  *     TRY(archive_get(archive, "selector.thresholds", SAFETENSOR_F32, n, thresholds, error));
  */
-#ifndef MTIL_HARNESS_RUN_ARCHIVE_H
-#define MTIL_HARNESS_RUN_ARCHIVE_H
+#ifndef MTIL_HARNESS_TRAIN_ARCHIVE_H
+#define MTIL_HARNESS_TRAIN_ARCHIVE_H
 
 #include "models/backend.h"
 #include "models/files/safetensors.h"

@@ -5,8 +5,8 @@
  *     for (size_t i = 0; trained_group_at(e, i, &group); i++)
  *         TRY(parameters_reset(group.parameters, error));
  */
-#ifndef MTIL_HARNESS_TRAIN_TRAINED_H
-#define MTIL_HARNESS_TRAIN_TRAINED_H
+#ifndef MTIL_HARNESS_HEADS_TRAINED_H
+#define MTIL_HARNESS_HEADS_TRAINED_H
 
 #include "harness/run/experiment.h"
 

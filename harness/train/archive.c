@@ -1,4 +1,4 @@
-#include "harness/run/archive.h"
+#include "harness/train/archive.h"
 
 #include <stdlib.h>
 #include <string.h>

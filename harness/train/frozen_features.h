@@ -2,8 +2,8 @@
  *
  *     TRY(frozen_features(e, dataset, SPLIT_TRAIN, items, n, means, NULL, stop, error));
  */
-#ifndef MTIL_HARNESS_SELECTORS_FROZEN_FEATURES_H
-#define MTIL_HARNESS_SELECTORS_FROZEN_FEATURES_H
+#ifndef MTIL_HARNESS_TRAIN_FROZEN_FEATURES_H
+#define MTIL_HARNESS_TRAIN_FROZEN_FEATURES_H
 
 #include "harness/run/experiment.h"
 

@@ -1,4 +1,4 @@
-#include "harness/train/task_settings.h"
+#include "harness/scenario/task_settings.h"
 
 #include "models/optimizers/optimizer.h"
 

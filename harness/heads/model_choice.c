@@ -1,4 +1,4 @@
-#include "harness/run/model_choice.h"
+#include "harness/heads/model_choice.h"
 
 #include <string.h>
 
