@@ -6,41 +6,38 @@
 
 static status keep_choices(struct routing *routing, size_t per_sample, struct error *error)
 {
-    struct adapters *adapters = routing->experiment->model.adapters;
+    struct adapters *adapters = routing->model->adapters;
     size_t shape[] = {adapters->towers[routing->tower].decisions, routing->count, per_sample};
-    TRY(tensor_take(&routing->choices, &routing->experiment->model.step_memory, TENSOR_I32, "chosen experts", 3, shape,
-                    error));
-    TRY(tensor_take(&routing->gates, &routing->experiment->model.step_memory, TENSOR_F32, "gates", 3, shape, error));
+    TRY(tensor_take(&routing->choices, &routing->model->step_memory, TENSOR_I32, "chosen experts", 3, shape, error));
+    TRY(tensor_take(&routing->gates, &routing->model->step_memory, TENSOR_F32, "gates", 3, shape, error));
     adapters_keep_choices(adapters, routing->tower, routing->choices.data, routing->gates.data);
     return OK;
 }
 
-status routing_begin(struct routing *routing, struct experiment *e, enum tower tower, size_t count, int router,
+status routing_begin(struct routing *routing, struct model *model, enum tower tower, size_t count, int router,
                      struct encoding *encoding, struct error *error)
 {
-    *routing = (struct routing){.experiment = e, .tower = tower, .count = count};
-    *encoding = (struct encoding){.arena = &e->model.step_memory, .state = e->model.state};
-    if (router < 0 || !adapters_in_tower(e->model.adapters, tower))
+    *routing = (struct routing){.model = model, .tower = tower, .count = count};
+    *encoding = (struct encoding){.arena = &model->step_memory, .state = model->state};
+    if (router < 0 || !adapters_in_tower(model->adapters, tower))
         return OK;
     routing->routed = true;
-    if (adapters_choices(e->model.adapters, tower) > 0)
-        TRY(keep_choices(routing, e->model.adapters->settings.top_k, error));
-    TRY(experiment_fill(e, &e->model.step_memory, count, router, &encoding->router, error));
-    encoding->hooks = adapters_hooks(e->model.adapters, tower);
+    if (adapters_choices(model->adapters, tower) > 0)
+        TRY(keep_choices(routing, model->adapters->settings.top_k, error));
+    TRY(model_fill(model, &model->step_memory, count, router, &encoding->router, error));
+    encoding->hooks = adapters_hooks(model->adapters, tower);
     return OK;
 }
 
 status routing_see_tokens(struct routing *routing, size_t positions, struct error *error)
 {
-    return routing->routed
-               ? keep_choices(routing, positions * routing->experiment->model.adapters->settings.top_k, error)
-               : OK;
+    return routing->routed ? keep_choices(routing, positions * routing->model->adapters->settings.top_k, error) : OK;
 }
 
 void routing_end(struct routing *routing)
 {
     if (routing->choices.data != NULL)
-        adapters_keep_choices(routing->experiment->model.adapters, routing->tower, NULL, NULL);
+        adapters_keep_choices(routing->model->adapters, routing->tower, NULL, NULL);
 }
 
 void routing_by_sample(const void *by_decision, size_t decisions, size_t count, size_t bytes, void *by_sample)
@@ -54,7 +51,7 @@ void routing_by_sample(const void *by_decision, size_t decisions, size_t count, 
 status routing_chosen(const struct routing *routing, int32_t *chosen, struct error *error)
 {
     const struct tensor *kept = &routing->choices;
-    struct backend *backend = routing->experiment->model.backend;
+    struct backend *backend = routing->model->backend;
     if (kept->data == NULL)
         return OK;
     char *by_decision = xmalloc(tensor_bytes(kept));

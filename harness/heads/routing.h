@@ -10,10 +10,10 @@
 #ifndef MTIL_HARNESS_HEADS_ROUTING_H
 #define MTIL_HARNESS_HEADS_ROUTING_H
 
-#include "harness/run/experiment.h"
+#include "harness/heads/model.h"
 
 struct routing {
-    struct experiment *experiment;
+    struct model *model;
     enum tower tower;
     size_t count;
     bool routed; /* samples have a router, and the tower has adapters */
@@ -22,7 +22,7 @@ struct routing {
 };
 
 /* Sets hooks and routers of the encoding, the routers in the step arena; −1: no adapters. */
-status routing_begin(struct routing *routing, struct experiment *experiment, enum tower tower, size_t count, int router,
+status routing_begin(struct routing *routing, struct model *model, enum tower tower, size_t count, int router,
                      struct encoding *encoding, struct error *error);
 
 /* Keeps the choices of all tokens, where tokens choose experts, so that they can be counted. No effect without a

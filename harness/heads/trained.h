@@ -2,13 +2,13 @@
  * iterate over the groups and do not depend on the method.
  *
  *     struct trained_group group;
- *     for (size_t i = 0; trained_group_at(e, i, &group); i++)
+ *     for (size_t i = 0; trained_group_at(model, i, &group); i++)
  *         TRY(parameters_reset(group.parameters, error));
  */
 #ifndef MTIL_HARNESS_HEADS_TRAINED_H
 #define MTIL_HARNESS_HEADS_TRAINED_H
 
-#include "harness/run/experiment.h"
+#include "harness/heads/model.h"
 
 struct trained_group {
     const char *name; /* of its arrays in a resume file */
@@ -16,17 +16,16 @@ struct trained_group {
 };
 
 /* The groups that the experiment trains, in a fixed order. False past the last one. */
-bool trained_group_at(const struct experiment *experiment, size_t index, struct trained_group *group);
+bool trained_group_at(const struct model *model, size_t index, struct trained_group *group);
 
 /* The encoding of a training step with a tower: with adapters and the samples' routers if adapters are trained, with
  * gradients if anything of the tower is trained. Each tower has an arena of its own. */
-void trained_encoding(struct experiment *experiment, enum tower tower, const int32_t *routers,
-                      struct encoding *encoding);
+void trained_encoding(struct model *model, enum tower tower, const int32_t *routers, struct encoding *encoding);
 
 /* Values that an update can change. */
-size_t trained_values(const struct experiment *experiment);
+size_t trained_values(const struct model *model);
 
 /* A fresh optimizer for all of them. */
-status trained_groups_reset(const struct experiment *experiment, struct error *error);
+status trained_groups_reset(const struct model *model, struct error *error);
 
 #endif

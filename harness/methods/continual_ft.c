@@ -2,12 +2,11 @@
  * only. */
 #include "harness/heads/trained.h"
 #include "harness/methods/methods.h"
-#include "harness/run/experiment.h"
 
 static status begin_task(struct method_run *run, const struct task *task, bool resumed, struct error *error)
 {
     (void)task;
-    return resumed ? OK : trained_groups_reset(run->experiment, error);
+    return resumed ? OK : trained_groups_reset(run->model, error);
 }
 
 const struct method method_continual_ft = {.name = "continual_ft",

@@ -21,7 +21,7 @@ static const struct option options[] = {GUIDED_OPTIONS,
 
 static status draw(struct reference_texts *texts, const struct method_run *run, size_t task, struct error *error)
 {
-    return reference_texts_draw(texts, run->experiment, task, (size_t)options_integer(run->options, "sentences"),
+    return reference_texts_draw(texts, run, task, (size_t)options_integer(run->options, "sentences"),
                                 (size_t)options_integer(run->options, "words"), error);
 }
 

@@ -2,6 +2,7 @@
 #ifndef MTIL_HARNESS_SCENARIO_DATA_H
 #define MTIL_HARNESS_SCENARIO_DATA_H
 
+#include "adapters/files/adapter_card.h"
 #include "datasets/cache/cache.h"
 #include "datasets/survey.h"
 #include "harness/scenario/task_settings.h"
@@ -26,6 +27,10 @@ struct data {
     struct task whole;
     struct task joint;   /* all tasks together (harness/scenario/joint.h); dataset NULL: they are trained one by one */
     struct cache *cache; /* of their decoded images */
+    const struct recorded *recorded; /* replaces datasets and texts in replays (train/recorded.h); NULL: nothing does */
 };
+
+/* Its dataset for the metadata of a file: the name, the classes and the templates, which are borrowed. */
+void task_describe(struct adapter_task *description, const struct task *task, bool trained);
 
 #endif

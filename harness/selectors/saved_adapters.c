@@ -6,31 +6,19 @@
 #include "adapters/files/adapter_file.h"
 #include "core/alloc.h"
 #include "harness/selectors/selectors.h"
+#include "harness/train/method.h"
 #include "models/files/clip_digest.h"
 #include "models/files/weights_file.h"
 
 /* --- Writing --- */
 
-static void describe_task(struct adapter_task *description, const struct task *task, bool trained)
+static void describe(struct adapter_card *card, const struct model *model, const struct data *data,
+                     const struct selector *selector, size_t task)
 {
-    const struct dataset *dataset = task->dataset;
-    description->name = task->settings.name;
-    description->trained = trained;
-    adapter_names_create(&description->classes, dataset_classes(dataset));
-    adapter_names_create(&description->templates, dataset_templates(dataset));
-    for (size_t c = 0; c < description->classes.count; c++)
-        description->classes.items[c] = dataset_class_name(dataset, c);
-    for (size_t t = 0; t < description->templates.count; t++)
-        description->templates.items[t] = dataset_template(dataset, t);
-}
-
-static void describe(struct adapter_card *card, const struct experiment *e, const struct selector *selector,
-                     size_t task)
-{
-    adapter_card_create(card, e->data.task_count);
-    card->one_router = e->model.adapters->settings.tasks < e->data.task_count;
-    for (size_t k = 0; k < e->data.task_count; k++)
-        describe_task(&card->tasks[k], &e->data.tasks[k], e->settings.method->alone ? k == task : k <= task);
+    adapter_card_create(card, data->task_count);
+    card->one_router = model->adapters->settings.tasks < data->task_count;
+    for (size_t k = 0; k < data->task_count; k++)
+        task_describe(&card->tasks[k], &data->tasks[k], model->settings.method->alone ? k == task : k <= task);
     if (selector != NULL) {
         card->selector = selector->kind->name;
         card->code = selector->coders != NULL ? selector->code : 0;
@@ -49,7 +37,7 @@ static status add_selector(struct selector_tensors *tensors, const struct select
     return OK;
 }
 
-static status write_described(const struct experiment *e, const struct selector *selector,
+static status write_described(const struct model *model, const struct selector *selector,
                               const struct adapter_card *card, const char *path, struct error *error)
 {
     struct adapter_card_metadata metadata;
@@ -57,7 +45,7 @@ static status write_described(const struct experiment *e, const struct selector 
     TRY(adapter_card_metadata(&metadata, card, error));
     status result = add_selector(&tensors, selector, error);
     if (result == OK)
-        result = adapters_save(e->model.adapters,
+        result = adapters_save(model->adapters,
                                &(struct adapter_extra){.tensors = tensors.list,
                                                        .tensor_count = tensors.count,
                                                        .metadata = metadata.list,
@@ -68,25 +56,19 @@ static status write_described(const struct experiment *e, const struct selector 
     return result;
 }
 
-status saved_adapters_write(const struct experiment *e, const struct selector *selector, size_t task, const char *path,
-                            struct error *error)
+status saved_adapters_write(const struct model *model, const struct data *data, const struct selector *selector,
+                            size_t task, const char *path, struct error *error)
 {
     struct adapter_card card = {0};
-    char digest[CLIP_DIGEST_SIZE], *model = experiment_model_name(e);
-    status result = clip_digest(e->model.clip, digest, error);
-    describe(&card, e, selector, task);
-    card.model = model;
+    char digest[CLIP_DIGEST_SIZE], *name = model_name(model);
+    status result = clip_digest(model->clip, digest, error);
+    describe(&card, model, data, selector, task);
+    card.model = name;
     card.model_digest = digest;
-    NEXT(result, write_described(e, selector, &card, path, error));
+    NEXT(result, write_described(model, selector, &card, path, error));
     adapter_card_free(&card);
-    free(model);
+    free(name);
     return result;
-}
-
-void saved_classes(struct adapter_card *card, const struct experiment *e)
-{
-    adapter_card_create(card, 1);
-    describe_task(&card->tasks[0], &e->data.tasks[0], true);
 }
 
 /* --- Reading --- */

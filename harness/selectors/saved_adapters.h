@@ -1,12 +1,12 @@
 /* The adapters file of a run: experts and routers, the tasks they were trained for, and the selector.
  *
- *     TRY(saved_adapters_write(experiment, selector, task, path, error));        // after the task
+ *     TRY(saved_adapters_write(model, data, selector, task, path, error));        // after the task
  *
  *     struct saved_adapters saved;
  *     TRY(saved_adapters_open(&saved, path, error));
  *     TRY(saved_adapters_load(&saved, clip, &arena, routers, count, &adapters, error));
  *     if (saved.card.selector != NULL)
- *         TRY(selector_open(&selector, experiment, saved.file, &saved.card, error));
+ *         TRY(selector_open(&selector, model, data, saved.file, &saved.card, error));
  *     saved_adapters_close(&saved);
  */
 #ifndef MTIL_HARNESS_SELECTORS_SAVED_ADAPTERS_H
@@ -16,11 +16,8 @@
 #include "harness/selectors/selector.h"
 
 /* Tasks up to `task` are trained; for a method that trains every task alone, only this one. selector NULL: none. */
-status saved_adapters_write(const struct experiment *experiment, const struct selector *selector, size_t task,
-                            const char *path, struct error *error);
-
-/* The dataset of a classifier for the metadata of its weights: name and classes. */
-void saved_classes(struct adapter_card *card, const struct experiment *experiment);
+status saved_adapters_write(const struct model *model, const struct data *data, const struct selector *selector,
+                            size_t task, const char *path, struct error *error);
 
 struct saved_adapters {
     struct safetensors *file;

@@ -6,7 +6,7 @@
 #include "harness/train/image_pass.h"
 
 struct frozen {
-    struct experiment *experiment;
+    struct model *model;
     const struct loader_settings *images;
     float *means, *features; /* [n, width] and, unless NULL, [n, embed] */
 };
@@ -14,12 +14,12 @@ struct frozen {
 static status encode(void *context, const struct batch *batch, struct image_results *results, struct error *error)
 {
     const struct frozen *frozen = context;
-    struct experiment *e = frozen->experiment;
-    struct encoding encoding = {.arena = &e->model.step_memory, .whole = true};
+    struct model *model = frozen->model;
+    struct encoding encoding = {.arena = &model->step_memory, .whole = true};
     struct tower_pass pass;
     struct tensor output, mean;
-    TRY(clip_encode_images(e->model.clip, &encoding, &batch->images, &pass, &output, error));
-    TRY(clip_mean_patches(e->model.clip, &e->model.step_memory, &pass, &mean, error));
+    TRY(clip_encode_images(model->clip, &encoding, &batch->images, &pass, &output, error));
+    TRY(clip_mean_patches(model->clip, &model->step_memory, &pass, &mean, error));
     results->list[results->count++] = mean;
     if (frozen->features != NULL)
         results->list[results->count++] = output;
@@ -29,8 +29,7 @@ static status encode(void *context, const struct batch *batch, struct image_resu
 static status keep(void *context, size_t first, size_t count, const void *results, struct error *error)
 {
     const struct frozen *frozen = context;
-    size_t width = frozen->experiment->model.clip->dimensions.image_width,
-           embed = frozen->experiment->model.clip->dimensions.embed;
+    size_t width = frozen->model->clip->dimensions.image_width, embed = frozen->model->clip->dimensions.embed;
     const float *means = results, *features = means + count * width;
     struct guarded_images images = {.dataset = frozen->images->dataset,
                                     .split = frozen->images->split,
@@ -50,21 +49,23 @@ static status keep(void *context, size_t first, size_t count, const void *result
     return OK;
 }
 
-status frozen_features(struct experiment *e, const struct dataset *dataset, enum split split, const uint32_t *items,
-                       size_t n, float *means, float *features, const struct stop *stop, struct error *error)
+status frozen_features(struct model *model, const struct data *data, const struct dataset *dataset, enum split split,
+                       const uint32_t *items, size_t n, float *means, float *features, const struct stop *stop,
+                       struct error *error)
 {
     struct loader_settings settings = {.dataset = dataset,
                                        .split = split,
                                        .items = items,
                                        .item_count = n,
-                                       .resolution = (int)e->model.clip->dimensions.resolution,
-                                       .batch = experiment_evaluation_batch(e),
+                                       .resolution = (int)model->clip->dimensions.resolution,
+                                       .batch = model->evaluation_batch,
                                        /* Training images are read once, test images for every row of the accuracy
                                         * matrix. */
-                                       .cache = split == SPLIT_TEST ? e->data.cache : NULL};
-    const struct clip_dimensions *d = &e->model.clip->dimensions;
-    struct frozen frozen = {.experiment = e, .images = &settings, .means = means, .features = features};
-    return image_pass_run(&(struct image_pass){.experiment = e,
+                                       .cache = split == SPLIT_TEST ? data->cache : NULL};
+    const struct clip_dimensions *d = &model->clip->dimensions;
+    struct frozen frozen = {.model = model, .images = &settings, .means = means, .features = features};
+    return image_pass_run(&(struct image_pass){.model = model,
+                                               .data = data,
                                                .images = &settings,
                                                .count = n,
                                                .bytes = (d->image_width + d->embed) * sizeof *means,

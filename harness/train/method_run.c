@@ -5,6 +5,7 @@
 
 #include "core/alloc.h"
 #include "datasets/dataset.h"
+#include "harness/train/guard.h"
 
 static bool identify_folder(char content[DIGEST_SIZE], const char *path)
 {
@@ -44,23 +45,31 @@ bool method_input_same(const struct method_run *run, const struct option *option
     return true;
 }
 
-status method_open(struct experiment *e, struct error *error)
+status method_open(struct method_run *run, struct model *model, struct data *data, struct error *error)
 {
-    const struct method *method = e->settings.method;
-    e->method = (struct method_run){.experiment = e,
-                                    .options = e->settings.method_options,
-                                    .memory = &e->model.memory,
-                                    .task_memory = &e->model.task_memory,
-                                    .step_memory = &e->model.step_memory,
-                                    .state = xcalloc(1, method->state_size + 1)};
-    note_inputs(&e->method, method->options);
-    return method->open != NULL ? method->open(&e->method, error) : OK;
+    const struct method *method = model->settings.method;
+    *run = (struct method_run){.model = model,
+                               .data = data,
+                               .options = model->settings.method_options,
+                               .memory = &model->memory,
+                               .task_memory = &model->task_memory,
+                               .step_memory = &model->step_memory,
+                               .state = xcalloc(1, method->state_size + 1)};
+    TRY(guard_create(model, error));
+    note_inputs(run, method->options);
+    return method->open != NULL ? method->open(run, error) : OK;
 }
 
-void method_close(struct experiment *e)
+void method_close(struct method_run *run)
 {
-    if (e->method.state != NULL && e->settings.method->close != NULL)
-        e->settings.method->close(&e->method);
-    free(e->method.state);
-    e->method = (struct method_run){0};
+    struct error ignored;
+    if (run->model == NULL)
+        return;
+    run->model->backend->ops->bind(run->model->backend, &ignored);
+    if (run->model->settings.method->close != NULL)
+        run->model->settings.method->close(run);
+    free(run->state);
+    expert_changes_free(&run->changes);
+    free(run->effects.effects);
+    *run = (struct method_run){0};
 }

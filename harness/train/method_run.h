@@ -1,12 +1,13 @@
-/* The method of an experiment, opened and closed. */
+/* The method of a run on one rank, opened and closed. */
 #ifndef MTIL_HARNESS_TRAIN_METHOD_RUN_H
 #define MTIL_HARNESS_TRAIN_METHOD_RUN_H
 
-#include "harness/run/experiment.h"
+#include "harness/train/method.h"
 
-/* Opens the experiment's method_run, whose hooks are called by trainer, checkpoint and replicas. */
-status method_open(struct experiment *experiment, struct error *error);
-void method_close(struct experiment *experiment); /* opened or not */
+/* Opens the method of the model's settings, whose hooks are called by trainer, checkpoint and replicas, and the memory of
+ * guard.h. After a failure, method_close; before the model. */
+status method_open(struct method_run *run, struct model *model, struct data *data, struct error *error);
+void method_close(struct method_run *run); /* opened or not */
 
 /* Whether the file (in the state that was digested) or the folder that an option names is unchanged since the method
  * read it. */

@@ -1,6 +1,6 @@
 /* The training of one task: batches, loss, optimizer, merges (README.md).
  *
- *     struct training training = {.experiment = e, .task = task, .first = 0, .after = record, .context = recorder};
+ *     struct training training = {.run = run, .task = task, .first = 0, .after = record, .context = recorder};
  *     TRY(train_task(&training, error));
  */
 #ifndef MTIL_HARNESS_TRAIN_TRAINER_H

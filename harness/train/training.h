@@ -2,7 +2,7 @@
 #ifndef MTIL_HARNESS_TRAIN_TRAINING_H
 #define MTIL_HARNESS_TRAIN_TRAINING_H
 
-#include "harness/run/experiment.h"
+#include "harness/train/method.h"
 
 /* After each iteration (counted from 1). loss is NAN unless wants_loss asked for it, because reading it waits for
  * the device. */
@@ -13,7 +13,7 @@ struct step_report {
 };
 
 struct training {
-    struct experiment *experiment;
+    struct method_run *run;
     const struct task *task;
     size_t first; /* iterations already done; above 0 when a task is resumed */
     const struct stop *stop;
