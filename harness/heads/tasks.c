@@ -129,7 +129,7 @@ static status open_dataset(const struct opening *o, struct task *task, struct er
 static status open_task(const struct opening *o, struct task *task, size_t index, const char *name, struct error *error)
 {
     task->index = index;
-    settings_of_task(&task->settings, o->suite, name);
+    task->settings = task_settings_of(o->suite, name);
     if (o->model->groups == GROUPS_NONE)
         task->settings.iterations = task->settings.epochs = 0;
     TRY(open_dataset(o, task, error));

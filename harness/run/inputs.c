@@ -13,6 +13,7 @@
 #include "harness/heads/image_tower.h"
 #include "harness/heads/tasks.h"
 #include "harness/heads/weights.h"
+#include "harness/selectors/selector_options.h"
 #include "harness/train/method_run.h"
 #include "models/files/weights_shards.h"
 
@@ -276,7 +277,7 @@ static status add_dataset(const struct reading *r, size_t k, size_t count, struc
 {
     bool cut = r->settings->split.cut != CUT_NONE;
     struct task_settings s;
-    settings_of_task(&s, r->suite, options_list_item(suite_options(r->suite, "data"), "order", k));
+    s = task_settings_of(r->suite, options_list_item(suite_options(r->suite, "data"), "order", k));
     if (r->run != NULL && !cut && r->settings->shots == 0) {
         add_survey(r, (int64_t)k, r->run->data.tasks[k].dataset, &r->run->data.tasks[k].survey);
         return OK;

@@ -5,6 +5,7 @@
 
 #include "core/alloc.h"
 #include "harness/heads/tasks.h"
+#include "harness/selectors/selector_options.h"
 #include "harness/train/method_run.h"
 #include "harness/train/replicas.h"
 

@@ -8,6 +8,7 @@
 #ifndef MTIL_HARNESS_RUN_RUN_H
 #define MTIL_HARNESS_RUN_RUN_H
 
+#include "harness/run/settings.h"
 #include "harness/train/method.h"
 
 struct run {

@@ -165,13 +165,14 @@ status training_check(const char *section, const struct options *options, bool o
                      section, fault);
 }
 
-struct task_settings task_settings_of(const char *name, const char *data_root, const struct options *o)
+struct task_settings task_settings_of(const struct suite *suite, const char *name)
 {
+    const struct options *o = suite_entry(suite, "tasks", name);
     const char *reader = options_text(o, "reader"), *root = options_text(o, "root");
     struct task_settings settings = training_settings_of(o);
     settings.name = name;
     settings.reader = reader != NULL ? reader : name;
     settings.template = options_text(o, "template");
-    settings.root = root != NULL ? root : data_root;
+    settings.root = root != NULL ? root : options_text(suite_options(suite, "data"), "root");
     return settings;
 }

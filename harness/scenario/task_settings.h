@@ -2,8 +2,8 @@
 #ifndef MTIL_HARNESS_SCENARIO_TASK_SETTINGS_H
 #define MTIL_HARNESS_SCENARIO_TASK_SETTINGS_H
 
-#include "core/option.h"
 #include "datasets/augment/augment.h"
+#include "harness/config/suite.h"
 #include "models/parameters.h"
 
 /* What to do with a training step whose loss or gradients are not finite. */
@@ -38,7 +38,7 @@ struct task_settings training_settings_of(const struct options *options);
 status training_check(const char *section, const struct options *options, bool of_texts, size_t gpus,
                       struct error *error);
 
-/* options: the task's entry. root: data.root, for tasks without their own. All borrowed. */
-struct task_settings task_settings_of(const char *name, const char *root, const struct options *options);
+/* The settings of a task of the suite, from which strings are borrowed. */
+struct task_settings task_settings_of(const struct suite *suite, const char *name);
 
 #endif

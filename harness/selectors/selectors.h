@@ -3,6 +3,7 @@
 #define MTIL_HARNESS_SELECTORS_SELECTORS_H
 
 #include "harness/selectors/selector.h"
+#include "harness/selectors/selector_options.h"
 #include "harness/train/serializer.h"
 
 /* SELECTORS in selector_options.h */

@@ -1,4 +1,4 @@
-#include "harness/config/settings_used.h"
+#include "harness/run/settings_used.h"
 
 #include <string.h>
 

@@ -2,10 +2,10 @@
  *
  *     TRY(settings_read_training(s, suite, error)); // after method and head are known
  */
-#ifndef MTIL_HARNESS_CONFIG_SETTINGS_TRAINING_H
-#define MTIL_HARNESS_CONFIG_SETTINGS_TRAINING_H
+#ifndef MTIL_HARNESS_RUN_SETTINGS_TRAINING_H
+#define MTIL_HARNESS_RUN_SETTINGS_TRAINING_H
 
-#include "harness/config/settings.h"
+#include "harness/run/settings.h"
 
 /* Fills in one_moment. Refuses a value that nothing reads beside the others: two runs that compute the same would have two
  * identities. */

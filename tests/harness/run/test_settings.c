@@ -13,9 +13,9 @@
 #include "adapters/routers/router.h"
 #include "core/text.h"
 #include "harness/config/library.h"
-#include "harness/config/settings.h"
 #include "harness/heads/heads.h"
 #include "harness/methods/methods.h"
+#include "harness/run/settings.h"
 #include "harness/selectors/selectors.h"
 #include "models/optimizers/optimizer.h"
 #include "results/store.h"
@@ -80,7 +80,7 @@ static void defaults(void **state)
     assert_int_equal(s.checkpoints, CHECKPOINTS_LAST);
     assert_int_equal(s.stated.config.activation, ACTIVATION_NONE);
     assert_int_equal(s.stated.config.image_heads, 0);
-    settings_of_task(&task, suite, "dtd");
+    task = task_settings_of(suite, "dtd");
     assert_string_equal(task.reader, "dtd");
     assert_string_equal(task.root, "here");
     assert_int_equal(task.iterations, 1000);
@@ -107,9 +107,9 @@ static void tasks_inherit_and_override(void **state)
     struct settings s;
     struct task_settings dtd, again, mnist;
     assert_int_equal(read_suite(&suite, &s, yaml, (const char *const[]){"tasks.mnist.warmup=3", NULL}), OK);
-    settings_of_task(&dtd, suite, "dtd");
-    settings_of_task(&again, suite, "again");
-    settings_of_task(&mnist, suite, "mnist");
+    dtd = task_settings_of(suite, "dtd");
+    again = task_settings_of(suite, "again");
+    mnist = task_settings_of(suite, "mnist");
     assert_true(dtd.rate == 0.25 && again.rate == 0.25 && mnist.rate == 0.5);
     assert_true(dtd.iterations == 50 && mnist.iterations == 50 && dtd.batch == 7 && again.batch == 7);
     assert_int_equal(again.iterations, 21); /* the reference's one step more, on a schedule of 20 */
@@ -133,8 +133,8 @@ static void epochs_become_iterations(void **state)
     struct settings s;
     struct task_settings dtd, mnist;
     assert_int_equal(read_suite(&suite, &s, yaml, NULL), OK);
-    settings_of_task(&dtd, suite, "dtd");
-    settings_of_task(&mnist, suite, "mnist");
+    dtd = task_settings_of(suite, "dtd");
+    mnist = task_settings_of(suite, "mnist");
     task_settings_count(&dtd, 50000);
     task_settings_count(&mnist, 50000);
     assert_true(dtd.iterations == 300 * 391 && dtd.schedule_end == 300 * 391 && dtd.warmup == 30 * 391);
@@ -314,13 +314,13 @@ static void templates_for_all_or_one(void **state)
     static const char yaml[] = "data: {order: [dtd, mnist, food], template: \"a {}\"}\n"
                                "tasks: {mnist: {template: \"the number {}\"}}\n";
     assert_int_equal(read_suite(&suite, &s, yaml, NULL), OK);
-    settings_of_task(&task, suite, "dtd");
+    task = task_settings_of(suite, "dtd");
     assert_string_equal(task.template, "a {}");
-    settings_of_task(&task, suite, "mnist");
+    task = task_settings_of(suite, "mnist");
     assert_string_equal(task.template, "the number {}");
     suite_destroy(suite);
     assert_int_equal(read_suite(&suite, &s, "data: {order: [dtd]}\n", NULL), OK);
-    settings_of_task(&task, suite, "dtd");
+    task = task_settings_of(suite, "dtd");
     assert_null(task.template);
     suite_destroy(suite);
 }
@@ -797,7 +797,7 @@ static void details_need_what_they_are_of(void **state)
                    (const char *const[]){"tasks.dtd.randaugment is 2", "autoaugment cifar10", NULL});
     const char *const one[] = {"tasks.dtd.randaugment=2", NULL}, *const others[] = {"tasks.dtd.randaugment=0", NULL};
     assert_int_equal(read_suite(&suite, &s, "training: {randaugment_magnitude: 15}\n", one), OK);
-    settings_of_task(&task, suite, "dtd");
+    task = task_settings_of(suite, "dtd");
     assert_int_equal(task.augmentation.magnitude, 15);
     suite_destroy(suite);
     assert_int_equal(read_suite(&suite, &s, "training: {randaugment: 2, randaugment_magnitude: 15}\n", others), OK);
@@ -837,21 +837,21 @@ static void tasks_choose_their_optimizer(void **state)
     const char *const own[] = {"tasks.dtd.optimizer=sgd", NULL};
     assert_int_equal(read_suite(&suite, &s, "training: {momentum: 0.5, weight_decay: 0.1}\n", own), OK);
     assert_false(s.one_moment);
-    settings_of_task(&task, suite, "dtd");
+    task = task_settings_of(suite, "dtd");
     assert_ptr_equal(task.rule.optimizer, &optimizer_sgd);
     assert_true(task.rule.momentum == 0.5 && task.rule.weight_decay == 0.1);
-    settings_of_task(&task, suite, "mnist");
+    task = task_settings_of(suite, "mnist");
     assert_ptr_equal(task.rule.optimizer, &optimizer_adamw);
     assert_true(task.rule.beta1 == 0.9 && task.rule.beta2 == 0.999 && task.rule.epsilon == 1e-8);
     suite_destroy(suite);
     assert_int_equal(read_suite(&suite, &s, "training: {optimizer: sgd}\n", NULL), OK);
     assert_true(s.one_moment);
-    settings_of_task(&task, suite, "mnist");
+    task = task_settings_of(suite, "mnist");
     assert_true(task.rule.momentum == 0.9);
     suite_destroy(suite);
     assert_int_equal(read_suite(&suite, &s, "training: {optimizer: lamb}\n", NULL), OK);
     assert_false(s.one_moment);
-    settings_of_task(&task, suite, "dtd");
+    task = task_settings_of(suite, "dtd");
     assert_ptr_equal(task.rule.optimizer, &optimizer_lamb);
     assert_true(task.rule.epsilon == 1e-6);
     suite_destroy(suite);
@@ -1041,7 +1041,7 @@ static void x_tail_as_published(void **state)
         for (size_t k = 0; k < s.task_count; k++) {
             const char *name = options_list_item(suite_options(suite, "data"), "order", k);
             struct task_settings task;
-            settings_of_task(&task, suite, name);
+            task = task_settings_of(suite, name);
             assert_string_equal(task.template, x_tail_prompt(name));
             assert_string_not_equal(name, "cifar100");
             assert_string_equal(options_text(suite_entry(suite, "tasks", name), "split"),
@@ -1131,7 +1131,7 @@ static void few_shot_as_published(void **state)
     assert_int_equal(s.shots, 5);
     assert_true(s.selector.rate == 0.003);
     for (size_t i = 0; i < sizeof expected / sizeof *expected; i++) {
-        settings_of_task(&task, suite, expected[i].task);
+        task = task_settings_of(suite, expected[i].task);
         assert_true(task.rate == expected[i].rate);
         assert_true(task.augmentation.one_crop);
         assert_int_equal(task.iterations, 500);
@@ -1158,7 +1158,7 @@ static void class_incremental_as_published(void **state)
         struct task_settings task;
         assert_int_equal(suite_load(&suite, expected[of].suite, settings_sections, &rows[i % 2], 1, &error), OK);
         assert_int_equal(settings_read(&s, suite, &error), OK);
-        settings_of_task(&task, suite, expected[of].order);
+        task = task_settings_of(suite, expected[of].order);
         assert_string_equal(s.order, expected[of].order);
         assert_string_equal(s.setting, "class_incremental");
         assert_int_equal(s.task_count, expected[of].tasks);

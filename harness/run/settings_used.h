@@ -2,8 +2,8 @@
  *
  *     {.name = "merge", .options = merge_options, .used = settings_uses_merge}
  */
-#ifndef MTIL_HARNESS_CONFIG_SETTINGS_USED_H
-#define MTIL_HARNESS_CONFIG_SETTINGS_USED_H
+#ifndef MTIL_HARNESS_RUN_SETTINGS_USED_H
+#define MTIL_HARNESS_RUN_SETTINGS_USED_H
 
 #include "harness/config/suite.h"
 

@@ -1,4 +1,4 @@
-#include "harness/config/settings.h"
+#include "harness/run/settings.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -8,12 +8,12 @@
 #include "adapters/merge/combine.h"
 #include "core/text.h"
 #include "datasets/dataset.h"
-#include "harness/config/settings_data.h"
-#include "harness/config/settings_training.h"
-#include "harness/config/settings_used.h"
 #include "harness/heads/heads.h"
 #include "harness/heads/model_choice.h"
 #include "harness/methods/methods.h"
+#include "harness/run/settings_data.h"
+#include "harness/run/settings_training.h"
+#include "harness/run/settings_used.h"
 #include "harness/selectors/selectors.h"
 #include "models/backend_options.h"
 
@@ -408,12 +408,6 @@ bool settings_select(const struct settings *s)
     return s->selector.kind->route != ROUTE_ONE && method_uses(s->method, s->method_options, "selector");
 }
 
-void settings_of_task(struct task_settings *task, const struct suite *suite, const char *name)
-{
-    const char *root = options_text(suite_options(suite, "data"), "root");
-    *task = task_settings_of(name, root, suite_entry(suite, "tasks", name));
-}
-
 /* Epochs are not counted before the images are. */
 bool settings_warn(const struct suite *suite, const struct log *log)
 {
@@ -426,7 +420,7 @@ bool settings_warn(const struct suite *suite, const struct log *log)
         settings.method->groups(settings.method_options) == GROUPS_NONE)
         return false;
     for (size_t k = 0; k < options_list_size(order, "order"); k++) {
-        settings_of_task(&task, suite, options_list_item(order, "order", k));
+        task = task_settings_of(suite, options_list_item(order, "order", k));
         if (task.warmup_epochs > 0)
             task.warmup = task.warmup_epochs;
         if (task.epochs > 0)

@@ -1,4 +1,4 @@
-#include "harness/config/settings_training.h"
+#include "harness/run/settings_training.h"
 
 #include <stdio.h>
 #include <stdlib.h>

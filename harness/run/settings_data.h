@@ -4,10 +4,10 @@
  *     {.name = "data", .options = settings_data_options, .shorthand = settings_data_shorthand,
  *      .chooser = "split_by", .chosen = settings_split_keys}
  */
-#ifndef MTIL_HARNESS_CONFIG_SETTINGS_DATA_H
-#define MTIL_HARNESS_CONFIG_SETTINGS_DATA_H
+#ifndef MTIL_HARNESS_RUN_SETTINGS_DATA_H
+#define MTIL_HARNESS_RUN_SETTINGS_DATA_H
 
-#include "harness/config/settings.h"
+#include "harness/run/settings.h"
 
 extern const struct option settings_data_options[], settings_evaluation_options[];
 

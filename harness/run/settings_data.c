@@ -1,4 +1,4 @@
-#include "harness/config/settings_data.h"
+#include "harness/run/settings_data.h"
 
 #include <string.h>
 
@@ -6,6 +6,7 @@
 #include "datasets/dataset.h"
 #include "harness/scenario/class_order.h"
 #include "harness/scenario/order.h"
+#include "harness/scenario/partition.h"
 
 const struct option settings_evaluation_options[] = {
     {.name = "per_image",
@@ -145,7 +146,7 @@ const char *settings_data_shorthand(const char *key, const char *value)
 
 static struct split_settings read_split(const struct options *o)
 {
-    struct split_settings split = {.cut = (enum cut)options_choice(o, "split_by")};
+    struct split_settings split = {.cut = (enum cut_kind)options_choice(o, "split_by")};
     if (split.cut != CUT_NONE)
         split.parts = (size_t)options_integer(o, "parts");
     if (split.cut == CUT_BY_LABELS) {
