@@ -147,9 +147,8 @@ static status compute_classes(struct feature_cache *cache, struct cached_classes
     if (classes->features == NULL)
         TRY(take_classes(cache, classes, task, error));
     result = model->head->classes(model, task, router, arena, classes->chosen, features, error);
-    if (result == OK)
-        result = model->backend->ops->download(model->backend, classes->features, features->data,
-                                               tensor_bytes(features), error);
+    NEXT(result, model->backend->ops->download(model->backend, classes->features, features->data,
+                                               tensor_bytes(features), error));
     if (result != OK) { /* an incomplete set is not usable */
         free(classes->chosen);
         free(classes->features);

@@ -72,6 +72,9 @@ status model_open(struct model *model, struct error *error)
 
 void model_close(struct model *model)
 {
+    struct error ignored;
+    if (model->backend != NULL)
+        model->backend->ops->bind(model->backend, &ignored);
     if (model->head != NULL && model->head->close != NULL)
         model->head->close(model);
     adapters_destroy(model->adapters);

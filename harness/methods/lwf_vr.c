@@ -38,8 +38,7 @@ static status begin_task(struct method_run *run, const struct task *task, bool r
 {
     struct reference_texts texts = {0};
     status result = draw(&texts, run, task->index, error);
-    if (result == OK)
-        result = guided_begin_task(run, task, resumed, texts.tokens, texts.count, error);
+    NEXT(result, guided_begin_task(run, task, resumed, texts.tokens, texts.count, error));
     reference_texts_free(&texts);
     return result;
 }

@@ -217,8 +217,7 @@ status checkpoint_load(struct run *run, struct selector *selector, const char *p
         return error_context(error, "cannot resume; delete the file to start this run afresh");
     status result = read_labels(archive, run, path, place, error);
     struct serializer p = {.archive = archive, .backend = run->model.backend};
-    if (result == OK)
-        result = pass_all(&p, run, selector, place, error);
+    NEXT(result, pass_all(&p, run, selector, place, error));
     archive_close(archive);
     return result;
 }

@@ -14,7 +14,6 @@
 #include "harness/heads/tasks.h"
 #include "harness/heads/weights.h"
 #include "harness/selectors/selector_options.h"
-#include "harness/train/method_run.h"
 #include "models/files/weights_shards.h"
 
 struct reading {
@@ -168,8 +167,7 @@ static status add_folder(const struct reading *r, const char *kind, const char *
     struct dataset *dataset = NULL;
     struct survey survey;
     status result = dataset_of_images(&dataset, path, error);
-    if (result == OK)
-        result = surveyor_look(r->surveyor, &survey, dataset, &(struct surveyor_subject){.name = kind}, error);
+    NEXT(result, surveyor_look(r->surveyor, &survey, dataset, &(struct surveyor_subject){.name = kind}, error));
     if (result == OK) {
         const struct survey_split *found = &survey.splits[SPLIT_TRAIN];
         struct input_row row = {.task = -1,
@@ -206,8 +204,7 @@ static status add_method(const struct reading *r, struct error *error)
             continue;
         status result = option->type == OPTION_FILE ? add_file(r, option->name, path, NULL, error)
                                                     : add_folder(r, option->name, path, error);
-        if (result == OK)
-            result = check_method_input(r, option, path, error);
+        NEXT(result, check_method_input(r, option, path, error));
         if (result != OK)
             return result == ERROR_STOPPED ? result : error_context(error, "method.%s", option->name);
     }
@@ -264,8 +261,7 @@ static status survey_again(const struct reading *r, int64_t task, const struct t
     struct dataset *dataset = NULL;
     struct survey survey;
     status result = tasks_open_dataset(&dataset, r->suite, s, NULL, error);
-    if (result == OK)
-        result = surveyor_look(r->surveyor, &survey, dataset, subject, error);
+    NEXT(result, surveyor_look(r->surveyor, &survey, dataset, subject, error));
     if (result == OK)
         add_survey(r, task, dataset, &survey);
     dataset_close(dataset);

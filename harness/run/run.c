@@ -6,7 +6,6 @@
 #include "core/alloc.h"
 #include "harness/heads/tasks.h"
 #include "harness/selectors/selector_options.h"
-#include "harness/train/method_run.h"
 #include "harness/train/replicas.h"
 
 static status open_cache(struct run *run, struct error *error)

@@ -11,9 +11,7 @@
 #include "harness/heads/heads.h"
 #include "harness/heads/model_choice.h"
 #include "harness/methods/methods.h"
-#include "harness/run/settings_data.h"
-#include "harness/run/settings_training.h"
-#include "harness/run/settings_used.h"
+#include "harness/run/settings_internal.h"
 #include "harness/selectors/selectors.h"
 #include "models/backend_options.h"
 

@@ -1,4 +1,4 @@
-#include "harness/run/settings_training.h"
+#include "harness/run/settings_internal.h"
 
 #include <stdio.h>
 #include <stdlib.h>

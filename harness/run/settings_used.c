@@ -1,4 +1,4 @@
-#include "harness/run/settings_used.h"
+#include "harness/run/settings_internal.h"
 
 #include <string.h>
 

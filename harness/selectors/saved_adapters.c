@@ -44,13 +44,12 @@ static status write_described(const struct model *model, const struct selector *
     struct selector_tensors tensors = {0};
     TRY(adapter_card_metadata(&metadata, card, error));
     status result = add_selector(&tensors, selector, error);
-    if (result == OK)
-        result = adapters_save(model->adapters,
+    NEXT(result, adapters_save(model->adapters,
                                &(struct adapter_extra){.tensors = tensors.list,
                                                        .tensor_count = tensors.count,
                                                        .metadata = metadata.list,
                                                        .metadata_count = metadata.count},
-                               path, error);
+                               path, error));
     selector_tensors_free(&tensors);
     adapter_card_metadata_free(&metadata);
     return result;

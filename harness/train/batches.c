@@ -66,8 +66,7 @@ status batches_open(struct batches **result, struct model *model, const struct d
         return OK;
     }
     status opened = open_queue(b, settings->batch, error);
-    if (opened == OK)
-        opened = open_loader(b, error);
+    NEXT(opened, open_loader(b, error));
     if (opened != OK) {
         batches_close(b);
         return opened;

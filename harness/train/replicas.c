@@ -7,8 +7,7 @@
 #include "adapters/statistics.h"
 #include "core/alloc.h"
 #include "harness/heads/trained.h"
-#include "harness/train/method_run.h"
-#include "harness/train/training.h"
+#include "harness/train/trainer.h"
 
 struct rank {
     struct replicas *replicas;
@@ -210,8 +209,7 @@ static status copy_to_ranks(struct replicas *r, struct error *error)
         result = copy_state(&c, &r->ranks[i].model, r->leader->model, error);
     }
     free(c.chunk);
-    if (result == OK)
-        result = copy_kept(r, error);
+    NEXT(result, copy_kept(r, error));
     TRY(result);
     return c.from->ops->bind(c.from, error);
 }

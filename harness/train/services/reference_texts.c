@@ -62,8 +62,7 @@ status reference_texts_read(struct reference_texts *texts, const struct method_r
     if (run->data->recorded != NULL)
         return copy_recorded(texts, run, 0, error);
     status result = strings_read_lines(&lines, path, error);
-    if (result == OK)
-        result = encode_lines(texts, run->model, &lines, path, error);
+    NEXT(result, encode_lines(texts, run->model, &lines, path, error));
     strings_free(&lines);
     return result;
 }

@@ -8,7 +8,7 @@
 #include "adapters/statistics.h"
 #include "harness/methods/methods.h"
 #include "harness/run/checkpoint.h"
-#include "harness/train/method_run.h"
+#include "harness/train/method.h"
 #include "harness/train/replicas.h"
 #include "harness/train/services/loss_mean.h"
 #include "harness/train/trainer.h"

@@ -7,7 +7,7 @@
 #include "harness/heads/trained.h"
 #include "harness/run/checkpoint.h"
 #include "harness/run/sequence.h"
-#include "harness/train/method_run.h"
+#include "harness/train/method.h"
 #include "harness/train/replicas.h"
 #include "harness/train/trainer.h"
 #include "tests/harness/small_run.h"

@@ -9,7 +9,7 @@
 #include "harness/run/image_watch.h"
 #include "harness/run/run.h"
 #include "harness/train/batches.h"
-#include "harness/train/method_run.h"
+#include "harness/train/method.h"
 #include "harness/train/services/reference_images.h"
 #include "harness/train/services/reference_texts.h"
 #include "harness/train/trainer.h"

@@ -1,4 +1,4 @@
-#include "harness/train/method_run.h"
+#include "harness/train/method.h"
 
 #include <stdlib.h>
 #include <string.h>
