@@ -339,8 +339,8 @@ static status keep_predictions(struct test_set *set, const int32_t *best, const 
     return OK;
 }
 
-/* predicted[item] of n items (NULL: items 0 … n − 1) from features [images of the set, embed]; method, unless NULL: by its
- * own scores */
+/* predicted[item] of n items (NULL: items 0 … n − 1) from features [images of the set, embed]; method, unless NULL: by
+ * its own scores */
 static status predict_features(struct model *model, struct test_set *set, const float *features, const uint32_t *items,
                                size_t n, const struct tensor *classes, struct method_run *method, uint16_t *predicted,
                                struct error *error)

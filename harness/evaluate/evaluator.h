@@ -1,6 +1,7 @@
 /* Test accuracies: one row of the accuracy matrix after each task, computing only what can have changed.
  *
- *     TRY(evaluator_create(&evaluator, model, data, method, selector, error));  // selector NULL: the data names the task
+ *     TRY(evaluator_create(&evaluator, model, data, method, selector, error));
+ *                                                            // selector NULL: the data names the task
  *     TRY(evaluator_zero_shot(evaluator, j, stop, error));       // features of zero-shot CLIP, kept
  *     TRY(evaluator_refresh(evaluator, error));                  // after training
  *     evaluator_see(evaluator, checkpoint + 1);                  // how many tasks are trained

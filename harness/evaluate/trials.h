@@ -1,7 +1,8 @@
 /* Tries a selector on the adapters that a run saved: trains it on frozen features, task after task, and evaluates after
  * each task whose adapters were saved. The run is not changed; rows go to the tables of results/store/trials.h.
  *
- *     struct trials trials = {.model = model, .data = data, .store = store, .run = run, .source = &source, .progress = p, .stop = stop};
+ *     struct trials trials = {.model = model, .data = data, .store = store, .run = run, .source = &source, .progress = p,
+ *                             .stop = stop};
  *     TRY(trials_run(&trials, &settings, error));                // a selector's settings; once for each
  *
  * The model is frozen, of the run's suite and seed.

@@ -1,6 +1,6 @@
 /* Class features of a task's dataset: the prompts of all templates, each normalised, their mean normalised again.
  *
- *     TRY(class_features(experiment, task, router, &experiment->per_task, NULL, &features, error));
+ *     TRY(class_features(model, task, router, &model->task_memory, NULL, &features, error));
  */
 #ifndef MTIL_HARNESS_HEADS_CLASS_FEATURES_H
 #define MTIL_HARNESS_HEADS_CLASS_FEATURES_H

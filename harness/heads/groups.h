@@ -1,5 +1,4 @@
-/* The groups of parameters that a method can train. trained.h walks over those of an experiment.
- */
+/* The groups of parameters that a method can train. trained.h walks over those of a model. */
 #ifndef MTIL_HARNESS_HEADS_GROUPS_H
 #define MTIL_HARNESS_HEADS_GROUPS_H
 

@@ -3,15 +3,15 @@
  * nothing.
  *
  *     const struct head *head = model->head;
- *     TRY(head->load(model, mode, error));                                        // the weights of the towers
- *     TRY(head->open_task(model, task, error));                                   // once per task, on the host
- *     TRY(head->open(model, mode, error));                                        // the head's own weights, once tasks are known
- *     TRY(head->begin_task(model, task, router, &task_arena, &classes, error));   // training: once per task, on the device
- *     TRY(head->encode(model, &classes, &batch, error));                          // every iteration: the classes,
- *     TRY(head->loss(model, &classes, &batch, error));                            // features to dfeatures,
- *     TRY(head->backward(model, &batch, error));                                  // and the gradients of the classes
- *     TRY(head->classes(model, task, router, &arena, NULL, &rows, error));        // evaluation: [classes, width]
- *     TRY(head->scores(model, &features, &rows, &scores, error));                 // [images, classes]
+ *     TRY(head->load(model, mode, error));                                    // the weights of the towers
+ *     TRY(head->open_task(model, task, error));                               // per task, on the host
+ *     TRY(head->open(model, classes, mode, error));                           // its own weights, after the tasks
+ *     TRY(head->begin_task(model, task, router, &task_arena, &classes, error));// training: per task, on the device
+ *     TRY(head->encode(model, &classes, &batch, error));                      // every iteration: the classes,
+ *     TRY(head->loss(model, &classes, &batch, error));                        // features to dfeatures,
+ *     TRY(head->backward(model, &batch, error));                              // and the gradients of the classes
+ *     TRY(head->classes(model, task, router, &arena, NULL, &rows, error));    // evaluation: [classes, width]
+ *     TRY(head->scores(model, &features, &rows, &scores, error));             // [images, classes]
  *
  * In evaluation a class is a row of numbers, so that the rows of several tasks can be joined and kept: evaluate/label_space.h,
  * evaluate/feature_cache.h.

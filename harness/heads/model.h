@@ -71,8 +71,8 @@ void model_close(struct model *model); /* the tokenizer stays */
  * every task alone. */
 status model_restart(struct model *model, struct error *error);
 
-/* Chooses evaluation_batch: run.evaluation_batch, or as many test images as half of the free device memory holds, a power
- * of two of at most 512; 64 on the CPU. */
+/* Chooses evaluation_batch: run.evaluation_batch, or as many test images as half of the free device memory holds, a
+ * power of two of at most 512; 64 on the CPU. */
 void model_choose_batch(struct model *model);
 
 /* Sets learning rate, task and step for the operations of a step. */

@@ -1,7 +1,7 @@
 /* Encodes with one router for every sample, and reports the experts that the samples chose.
  *
  *     struct routing routing;
- *     TRY(routing_begin(&routing, experiment, TOWER_IMAGE, count, router, &encoding, error));
+ *     TRY(routing_begin(&routing, model, TOWER_IMAGE, count, router, &encoding, error));
  *     TRY(routing_see_tokens(&routing, 197, error));                    // only to report the choices of tokens
  *     TRY(clip_encode_images(clip, &encoding, …));
  *     routing_end(&routing);

@@ -1,4 +1,4 @@
-/* The groups of parameters that an experiment trains. Optimizer, guard, resume files, replicas and memory estimates
+/* The groups of parameters that are trained. Optimizer, guard, resume files, replicas and memory estimates
  * iterate over the groups and do not depend on the method.
  *
  *     struct trained_group group;
@@ -15,7 +15,7 @@ struct trained_group {
     struct parameters *parameters;
 };
 
-/* The groups that the experiment trains, in a fixed order. False past the last one. */
+/* The groups that are trained, in a fixed order. False past the last one. */
 bool trained_group_at(const struct model *model, size_t index, struct trained_group *group);
 
 /* The encoding of a training step with a tower: with adapters and the samples' routers if adapters are trained, with
