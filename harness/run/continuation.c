@@ -69,7 +69,7 @@ static status refuse(const struct store *store, const struct unfinished_run *pas
     bool trained = strcmp(changes->expected->kind, "train") == 0;
     error_set(error, ERROR_FORMAT,
               "%s changed since run %" PRId64 " of %s %s: expected the digest %.*s, found %.*s%s; put the old "
-              "contents back to resume the past, or start it again: mtil runs delete %s %" PRId64
+              "contents back to resume the run, or start it again: mtil runs delete %s %" PRId64
               ", or name another database with run.database",
               what != NULL ? what : changes->expected->path, past->run, store_path(store),
               trained ? "trained on them" : "began", DIGITS, changes->expected->digest, DIGITS, changes->found->digest,
