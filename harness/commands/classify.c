@@ -5,7 +5,7 @@
 #include "core/file.h"
 #include "harness/commands/inputs/backend_choice.h"
 #include "harness/commands/run.h"
-#include "harness/config/settings.h"
+#include "harness/run/settings.h"
 
 /* The words for the run of one dataset: defaults that the command line may replace, the command line's words, the
  * dataset. */

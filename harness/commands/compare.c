@@ -6,7 +6,7 @@
 
 #include "harness/commands/inputs/filter.h"
 #include "harness/commands/output.h"
-#include "harness/config/settings.h"
+#include "harness/run/settings.h"
 
 static const struct option options[] = {
     {.name = "by",

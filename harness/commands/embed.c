@@ -10,8 +10,8 @@
 #include "harness/commands/command.h"
 #include "harness/commands/inputs/adapter_choice.h"
 #include "harness/commands/inputs/embed_inputs.h"
-#include "harness/run/model_choice.h"
-#include "harness/run/weights.h"
+#include "harness/heads/model_choice.h"
+#include "harness/heads/weights.h"
 #include "models/backend_options.h"
 #include "models/files/safetensors.h"
 

@@ -11,9 +11,9 @@
 #include "harness/commands/selector_trials.h"
 #include "harness/evaluate/evaluator.h"
 #include "harness/heads/heads.h"
-#include "harness/run/opening.h"
+#include "harness/heads/weights.h"
+#include "harness/run/run.h"
 #include "harness/run/tasks_survey.h"
-#include "harness/run/weights.h"
 #include "harness/terminal/cache_progress.h"
 #include "models/backend_options.h"
 
@@ -37,7 +37,7 @@ static const struct option options[] = {
 
 struct evaluation {
     const struct command_call *call;
-    struct experiment *experiment;
+    struct run *run;
     struct evaluator *evaluator;
     struct selector *selector; /* --router auto; otherwise NULL */
     struct adapter_choice choice;
@@ -63,14 +63,14 @@ static status own_router(const struct evaluation *v, const char *task, int *rout
 
 static status choose_routers(struct evaluation *v, struct error *error)
 {
-    const struct experiment *e = v->experiment;
-    v->routers = xcalloc(e->data.task_count, sizeof *v->routers);
-    for (size_t j = 0; j < e->data.task_count; j++) {
+    const struct run *run = v->run;
+    v->routers = xcalloc(run->data.task_count, sizeof *v->routers);
+    for (size_t j = 0; j < run->data.task_count; j++) {
         v->routers[j] = v->choice.router == ROUTER_POSITION ? (int)j
                         : v->choice.router == ROUTER_AUTO   ? ROUTER_NONE
                                                             : v->choice.router;
         if (v->choice.router == ROUTER_OWN)
-            TRY(own_router(v, e->data.tasks[j].settings.name, &v->routers[j], error));
+            TRY(own_router(v, run->data.tasks[j].settings.name, &v->routers[j], error));
     }
     return OK;
 }
@@ -79,7 +79,7 @@ static status choose_routers(struct evaluation *v, struct error *error)
 static void log_decision(const struct evaluation *v)
 {
     static const char *const names[] = {"per_image", "per_batch"};
-    const struct selector_settings *s = &v->experiment->settings.selector;
+    const struct selector_settings *s = &v->run->model.settings.selector;
     const struct selector *saved = v->selector;
     if (s->decision != saved->decision || s->decision_batch != saved->decision_batch)
         log_info(v->call->log, "the adapters' selector decides %s (decision_batch %zu), as in their run",
@@ -88,14 +88,14 @@ static void log_decision(const struct evaluation *v)
 
 static status open_adapters(struct evaluation *v, struct error *error)
 {
-    struct experiment *e = v->experiment;
+    struct run *run = v->run;
     const struct saved_adapters *saved = &v->choice.saved;
     TRY(choose_routers(v, error));
-    TRY(saved_adapters_load(saved, e->model.clip, &e->model.memory, v->routers, e->data.task_count, &e->model.adapters,
-                            error));
+    TRY(saved_adapters_load(saved, run->model.clip, &run->model.memory, v->routers, run->data.task_count,
+                            &run->model.adapters, error));
     if (v->choice.router != ROUTER_AUTO)
         return OK;
-    TRY(selector_open(&v->selector, e, saved->file, &saved->card, error));
+    TRY(selector_open(&v->selector, &run->model, &run->data, saved->file, &saved->card, error));
     log_decision(v);
     return OK;
 }
@@ -104,18 +104,18 @@ static status open_adapters(struct evaluation *v, struct error *error)
 static status open_weights(struct evaluation *v, struct error *error)
 {
     char *path = weights_path(v->weights);
-    status result = clip_reload(v->experiment->model.clip, path, error);
+    status result = clip_reload(v->run->model.clip, path, error);
     free(path);
     return result == OK ? evaluator_refresh(v->evaluator, error) : result;
 }
 
 static void report(const struct evaluation *v, const char *activity, size_t j)
 {
-    const struct experiment *e = v->experiment;
+    const struct run *run = v->run;
     progress_report(v->call->progress, &(struct progress_state){.activity = activity,
-                                                                .subject = e->data.tasks[j].settings.name,
+                                                                .subject = run->data.tasks[j].settings.name,
                                                                 .step = j + 1,
-                                                                .steps = e->data.task_count});
+                                                                .steps = run->data.task_count});
 }
 
 /* A classifier has no answer before it is trained. */
@@ -123,7 +123,7 @@ static status zero_shot_row(struct evaluation *v, struct error *error)
 {
     if (v->classifier.is_one)
         return OK;
-    for (size_t j = 0; j < v->experiment->data.task_count; j++) {
+    for (size_t j = 0; j < v->run->data.task_count; j++) {
         report(v, "zero-shot", j);
         TRY(evaluator_zero_shot(v->evaluator, j, v->call->stop, error));
         v->zero_shot[j] = v->evaluator->sets[j].correct;
@@ -134,7 +134,7 @@ static status zero_shot_row(struct evaluation *v, struct error *error)
 static status evaluate_task(struct evaluation *v, size_t j, struct error *error)
 {
     report(v, "evaluate", j);
-    if (v->experiment->model.adapters != NULL && v->classifier.is_one)
+    if (v->run->model.adapters != NULL && v->classifier.is_one)
         return evaluator_with_router(v->evaluator, j, 0, v->call->stop, error);
     if (v->weights != NULL)
         return evaluator_without_adapters(v->evaluator, j, v->call->stop, error);
@@ -151,7 +151,7 @@ static double percent(size_t correct, size_t images)
 static void add_averages(const struct evaluation *v, struct table *table)
 {
     double accuracy = 0, zero_shot = 0;
-    size_t tasks = v->experiment->data.task_count;
+    size_t tasks = v->run->data.task_count;
     for (size_t j = 0; j < tasks; j++) {
         const struct test_set *set = &v->evaluator->sets[j];
         accuracy += percent(set->correct, set->n) / (double)tasks;
@@ -173,7 +173,7 @@ static status show(const struct evaluation *v, struct error *error)
     table_add_column(&table, &(struct table_column){.title = "accuracy", .decimals = 2});
     if (!v->classifier.is_one)
         table_add_column(&table, &(struct table_column){.title = "zero-shot", .decimals = 2});
-    for (size_t j = 0; j < v->experiment->data.task_count; j++) {
+    for (size_t j = 0; j < v->run->data.task_count; j++) {
         const struct test_set *set = &v->evaluator->sets[j];
         table_add_text(&table, set->task->settings.name);
         table_add_integer(&table, (int64_t)set->n);
@@ -193,7 +193,7 @@ static status show(const struct evaluation *v, struct error *error)
 static status check_classes(const struct evaluation *v, struct error *error)
 {
     const struct adapter_card *card = &v->classifier.card;
-    const struct task *task = &v->experiment->data.tasks[0];
+    const struct task *task = &v->run->data.tasks[0];
     for (size_t c = 0; card->task_count > 0 && c < card->tasks[0].classes.count; c++) {
         const char *name = dataset_class_name(task->dataset, c), *own = card->tasks[0].classes.items[c];
         if (strcmp(name, own) != 0)
@@ -208,14 +208,14 @@ static status evaluate(struct evaluation *v, struct error *error)
 {
     if (v->classifier.is_one)
         TRY(check_classes(v, error));
-    v->zero_shot = xcalloc(v->experiment->data.task_count, sizeof *v->zero_shot);
+    v->zero_shot = xcalloc(v->run->data.task_count, sizeof *v->zero_shot);
     if (v->choice.file != NULL)
         TRY(open_adapters(v, error));
-    TRY(evaluator_create(&v->evaluator, v->experiment, v->selector, error));
+    TRY(evaluator_create(&v->evaluator, &v->run->model, &v->run->data, NULL, v->selector, error));
     TRY(zero_shot_row(v, error));
     if (v->weights != NULL && !v->classifier.is_one)
         TRY(open_weights(v, error));
-    for (size_t j = 0; j < v->experiment->data.task_count; j++)
+    for (size_t j = 0; j < v->run->data.task_count; j++)
         TRY(evaluate_task(v, j, error));
     progress_end(v->call->progress);
     return show(v, error);
@@ -282,17 +282,17 @@ static status evaluate_suite(struct evaluation *v, struct error *error)
     struct suite *suite;
     TRY(load_suite(v, &suite, error));
     status result = check_head(v, suite, error);
-    NEXT(result, experiment_open_frozen(&v->experiment, suite, 0, call->log, error));
+    NEXT(result, run_open_frozen(&v->run, suite, 0, call->log, error));
     if (result == OK) {
-        log_info(call->log, "computing on %s", v->experiment->model.backend->description);
+        log_info(call->log, "computing on %s", v->run->model.backend->description);
         struct cache_progress decoding = {call->progress, call->stop};
-        cache_progress_begin(v->experiment->data.cache, &decoding);
-        result = tasks_leave_out_unreadable(v->experiment, call->progress, call->stop, error);
+        cache_progress_begin(v->run->data.cache, &decoding);
+        result = tasks_leave_out_unreadable(v->run, call->progress, call->stop, error);
         NEXT(result, evaluate(v, error));
         progress_end(call->progress);
         evaluator_destroy(v->evaluator);
         selector_destroy(v->selector);
-        experiment_close(v->experiment);
+        run_close(v->run);
         free(v->zero_shot);
         free(v->routers);
     }

@@ -1,7 +1,7 @@
 /* mtil export: writes runs in the formats of other programs. */
 #include "harness/commands/inputs/filter.h"
 #include "harness/commands/output.h"
-#include "harness/config/settings.h"
+#include "harness/run/settings.h"
 #include "results/export/files.h"
 
 static const struct option options[] = {

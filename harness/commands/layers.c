@@ -7,19 +7,19 @@
 #include "harness/commands/output.h"
 #include "harness/commands/run.h"
 #include "harness/run/layer_choice.h"
-#include "harness/run/opening.h"
+#include "harness/run/run.h"
 #include "models/backend_options.h"
 
 static const struct option options[] = {OUTPUT_FORMAT_OPTION, BACKEND_OPTIONS(NULL, NULL, NULL), {0}};
 
-static void add_columns(struct table *table, const struct experiment *e)
+static void add_columns(struct table *table, const struct run *run)
 {
     static const char *const titles[] = {"tower", "rank", "block", "score"};
     for (size_t i = 0; i < sizeof titles / sizeof *titles; i++)
         table_add_column(table, &(struct table_column){.title = titles[i], .decimals = 4, .once = i == 0});
-    for (size_t k = 0; e->data.task_count > 1 && k < e->data.task_count; k++)
+    for (size_t k = 0; run->data.task_count > 1 && k < run->data.task_count; k++)
         table_add_column(table, &(struct table_column){
-                                    .title = e->data.tasks[k].settings.name, .decimals = 4, .best = BEST_HIGHEST});
+                                    .title = run->data.tasks[k].settings.name, .decimals = 4, .best = BEST_HIGHEST});
 }
 
 static void add_block(struct table *table, const struct layer_scores *scores, enum tower tower, size_t block)
@@ -33,11 +33,11 @@ static void add_block(struct table *table, const struct layer_scores *scores, en
 }
 
 /* A block of rows per tower, the best first. */
-static status show(const struct command_call *call, const struct experiment *e, const struct layer_scores *scores,
+static status show(const struct command_call *call, const struct run *run, const struct layer_scores *scores,
                    struct error *error)
 {
     struct table table = {0};
-    add_columns(&table, e);
+    add_columns(&table, run);
     for (int t = 0; t < TOWERS; t++) {
         if (scores->blocks[t] > 0 && table_rows(&table) > 0)
             table_begin_block(&table);
@@ -53,17 +53,17 @@ static status show(const struct command_call *call, const struct experiment *e, 
 
 static status score(const struct command_call *call, const struct suite *suite, struct error *error)
 {
-    struct experiment *e;
+    struct run *run;
     struct layer_scores scores = {0};
     uint64_t seed;
     TRY(settings_seed(suite, 0, &seed, error));
-    TRY(experiment_open(&e, suite, seed, call->log, error));
-    e->stop = call->stop;
-    status result = layer_choice_score(e, call->progress, &scores, error);
+    TRY(run_open(&run, suite, seed, call->log, error));
+    run->model.stop = call->stop;
+    status result = layer_choice_score(run, call->progress, &scores, error);
     progress_end(call->progress);
-    NEXT(result, show(call, e, &scores, error));
+    NEXT(result, show(call, run, &scores, error));
     layer_scores_free(&scores);
-    experiment_close(e);
+    run_close(run);
     return result;
 }
 

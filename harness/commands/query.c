@@ -5,7 +5,7 @@
 #include "core/file.h"
 #include "harness/commands/inputs/filter.h"
 #include "harness/commands/output.h"
-#include "harness/config/settings.h"
+#include "harness/run/settings.h"
 #include "results/query.h"
 #include "results/query/question.h"
 

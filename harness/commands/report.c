@@ -5,7 +5,7 @@
 
 #include "harness/commands/command.h"
 #include "harness/commands/inputs/filter.h"
-#include "harness/config/settings.h"
+#include "harness/run/settings.h"
 
 static const struct option options[] = {
     {.name = "out", .type = OPTION_TEXT, .help = "folder to write; required"},

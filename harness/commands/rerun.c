@@ -9,7 +9,7 @@
 #include "core/file.h"
 #include "harness/commands/output.h"
 #include "harness/commands/run_list.h"
-#include "harness/run/opening.h"
+#include "harness/run/run.h"
 #include "harness/run/sequence.h"
 #include "results/store/erase.h"
 #include "results/store/repeat.h"
@@ -107,18 +107,17 @@ static status read_run(struct rerun *r, struct error *error)
 }
 
 /* An ordinary run, in a database of its own. */
-static status repeat(struct rerun *r, int64_t *run, struct error *error)
+static status repeat(struct rerun *r, int64_t *id, struct error *error)
 {
     const struct command_call *call = r->call;
-    struct experiment *e;
+    struct run *run;
     TRY(store_open(&r->repetition, r->database, STORE_WRITE, error));
-    TRY(experiment_open(&e, r->suite, (uint64_t)r->run.seed, call->log, error));
-    struct sequence sequence = {
-        .experiment = e, .store = r->repetition, .progress = call->progress, .stop = call->stop};
+    TRY(run_open(&run, r->suite, (uint64_t)r->run.seed, call->log, error));
+    struct sequence sequence = {.run = run, .store = r->repetition, .progress = call->progress, .stop = call->stop};
     status result = sequence_run(&sequence, error);
     progress_end(call->progress);
-    *run = sequence.run;
-    experiment_close(e);
+    *id = sequence.id;
+    run_close(run);
     if (result == OK && sequence.finished_before)
         result = error_set(error, ERROR_ARGUMENT, "%s: already has this run; name another database", r->database);
     return result;

@@ -12,11 +12,11 @@
 #include "harness/commands/inputs/backend_choice.h"
 #include "harness/commands/output.h"
 #include "harness/config/keys.h"
+#include "harness/heads/trained.h"
 #include "harness/run/estimate.h"
-#include "harness/run/opening.h"
+#include "harness/run/run.h"
 #include "harness/run/sequence.h"
 #include "harness/scenario/label_split.h"
-#include "harness/train/trained.h"
 #include "models/backend_options.h"
 #include "results/query.h"
 
@@ -39,25 +39,25 @@ static status show_summary(const struct command_call *call, struct store *store,
     return result;
 }
 
-static void show_start(const struct command_call *call, const struct experiment *e)
+static void show_start(const struct command_call *call, const struct run *run)
 {
-    log_info(call->log, "%s, seed %llu: %s on %s", suite_name(e->suite), (unsigned long long)e->seed,
-             e->settings.method->name, e->model.backend->description);
-    if (e->data.cut != NULL)
+    log_info(call->log, "%s, seed %llu: %s on %s", suite_name(run->suite), (unsigned long long)run->model.seed,
+             run->model.settings.method->name, run->model.backend->description);
+    if (run->data.cut != NULL)
         log_info(call->log, "%s in %zu tasks: mean cosine of class names %.4f within tasks, %.4f between",
-                 e->data.whole.settings.name, e->data.task_count, e->data.cut->within, e->data.cut->between);
+                 run->data.whole.settings.name, run->data.task_count, run->data.cut->within, run->data.cut->between);
 }
 
 /* Logs the files that mtil predict and eval take. */
-static status show_files(const struct command_call *call, const struct experiment *e, const struct sequence *sequence,
+static status show_files(const struct command_call *call, const struct run *run, const struct sequence *sequence,
                          struct error *error)
 {
-    unsigned groups = e->model.groups;
+    unsigned groups = run->model.groups;
     bool adapters = groups & GROUP_ADAPTERS && !(groups & GROUPS_TOWERS);
     char *folder;
-    if (groups == GROUPS_NONE || e->settings.checkpoints == CHECKPOINTS_NONE)
+    if (groups == GROUPS_NONE || run->model.settings.checkpoints == CHECKPOINTS_NONE)
         return OK;
-    TRY(store_run_folder(sequence->store, sequence->run, &folder, error));
+    TRY(store_run_folder(sequence->store, sequence->id, &folder, error));
     if (folder != NULL)
         log_info(call->log, "the %s lie in %s", adapters ? "adapters" : "weights", folder);
     free(folder);
@@ -72,14 +72,14 @@ static status open_store(const struct command_call *call, const struct suite *su
 }
 
 /* *store: opened unless it is, when there is something to write. */
-static status run_opened(const struct command_call *call, struct experiment *e, double start, struct store **store,
+static status run_opened(const struct command_call *call, struct run *run, double start, struct store **store,
                          struct error *error)
 {
     if (stop_requested(call->stop))
         return error_set(error, ERROR_STOPPED, "stopped before the run started");
-    TRY(open_store(call, e->suite, store, error));
-    show_start(call, e);
-    struct sequence sequence = {.experiment = e,
+    TRY(open_store(call, run->suite, store, error));
+    show_start(call, run);
+    struct sequence sequence = {.run = run,
                                 .store = *store,
                                 .progress = call->progress,
                                 .stop = call->stop,
@@ -89,12 +89,13 @@ static status run_opened(const struct command_call *call, struct experiment *e, 
     stop_release(call->stop);
     progress_end(call->progress);
     if (result == OK && sequence.iterations > 0)
-        log_info(call->log, "%zu trainable parameters, %.1f MiB, %.3f s per iteration", trained_values(e),
-                 (double)trained_values(e) * 4.0 / (1 << 20), sequence.training_seconds / (double)sequence.iterations);
+        log_info(call->log, "%zu trainable parameters, %.1f MiB, %.3f s per iteration", trained_values(&run->model),
+                 (double)trained_values(&run->model) * 4.0 / (1 << 20),
+                 sequence.training_seconds / (double)sequence.iterations);
     if (result == OK && sequence.finished_before)
-        log_info(call->log, "seed %llu had already finished; its results:", (unsigned long long)e->seed);
-    NEXT(result, show_summary(call, *store, sequence.run, error));
-    NEXT(result, show_files(call, e, &sequence, error));
+        log_info(call->log, "seed %llu had already finished; its results:", (unsigned long long)run->model.seed);
+    NEXT(result, show_summary(call, *store, sequence.id, error));
+    NEXT(result, show_files(call, run, &sequence, error));
     if (result == ERROR_STOPPED)
         error_context(error, "the same command resumes the run");
     return result;
@@ -103,11 +104,11 @@ static status run_opened(const struct command_call *call, struct experiment *e, 
 static status run_seed(const struct command_call *call, const struct suite *suite, struct store **store, uint64_t seed,
                        struct error *error)
 {
-    struct experiment *e;
+    struct run *run;
     double start = clock_seconds();
-    TRY(experiment_open(&e, suite, seed, call->log, error));
-    status result = run_opened(call, e, start, store, error);
-    experiment_close(e);
+    TRY(run_open(&run, suite, seed, call->log, error));
+    status result = run_opened(call, run, start, store, error);
+    run_close(run);
     return result;
 }
 
@@ -136,15 +137,15 @@ static void show_settings_alone(const struct command_call *call, const struct su
 }
 
 /* Classes taken from the wrong folders are seen here before they are trained. */
-static void show_tasks(const struct experiment *e, FILE *out)
+static void show_tasks(const struct run *run, FILE *out)
 {
     enum { NAMED = 3 };
-    for (size_t k = 0; k < e->data.task_count; k++) {
-        const struct dataset *dataset = e->data.tasks[k].dataset;
+    for (size_t k = 0; k < run->data.task_count; k++) {
+        const struct dataset *dataset = run->data.tasks[k].dataset;
         size_t classes = dataset_classes(dataset);
         struct text line = {0};
         text_add(&line, "# ");
-        text_add_visible(&line, e->data.tasks[k].settings.name);
+        text_add_visible(&line, run->data.tasks[k].settings.name);
         text_add(&line, ": %zu images to train on, %zu to test on, %zu class%s: ", dataset_size(dataset, SPLIT_TRAIN),
                  dataset_size(dataset, SPLIT_TEST), classes, classes == 1 ? "" : "es");
         for (size_t c = 0; c < classes && c < NAMED; c++) {
@@ -158,13 +159,13 @@ static void show_tasks(const struct experiment *e, FILE *out)
 
 static status dry_run(const struct command_call *call, const struct suite *suite, struct error *error)
 {
-    struct experiment *e;
+    struct run *run;
     struct settings settings;
     struct error missing;
     uint64_t seed;
     TRY(settings_seed(suite, 0, &seed, error));
     TRY(settings_read(&settings, suite, error));
-    status opened = experiment_open(&e, suite, seed, call->log, &missing);
+    status opened = run_open(&run, suite, seed, call->log, &missing);
     if (opened == ERROR_IO) {
         show_settings_alone(call, suite, &missing);
         return OK;
@@ -173,18 +174,18 @@ static status dry_run(const struct command_call *call, const struct suite *suite
         return error_set(error, opened, "%s", missing.message);
     struct estimate estimate;
     struct machine_rates rates = {0};
-    status result = estimate_run(e, &estimate, error);
-    NEXT(result, machine_rates_measure(e, &rates, error));
+    status result = estimate_run(run, &estimate, error);
+    NEXT(result, machine_rates_measure(run, &rates, error));
     if (result == OK) {
         fputs(suite_text(suite), call->out);
         fputs("\n", call->out);
-        if (e->data.cut != NULL)
-            label_split_print(e->data.cut, e->data.whole.dataset, call->out);
-        show_tasks(e, call->out);
-        fprintf(call->out, "# %zu trained parameters\n", trained_values(e));
+        if (run->data.cut != NULL)
+            label_split_print(run->data.cut, run->data.whole.dataset, call->out);
+        show_tasks(run, call->out);
+        fprintf(call->out, "# %zu trained parameters\n", trained_values(&run->model));
         estimate_print(&estimate, &rates, settings_seeds(suite), call->out);
     }
-    experiment_close(e);
+    run_close(run);
     return result;
 }
 

@@ -8,10 +8,10 @@
 #include "core/text.h"
 #include "harness/commands/inputs/backend_choice.h"
 #include "harness/commands/output.h"
-#include "harness/config/settings.h"
 #include "harness/evaluate/trials.h"
 #include "harness/run/inputs.h"
-#include "harness/run/opening.h"
+#include "harness/run/run.h"
+#include "harness/run/settings.h"
 #include "harness/run/tasks_survey.h"
 #include "harness/selectors/selectors.h"
 #include "harness/terminal/cache_progress.h"
@@ -23,10 +23,10 @@ struct command_trials {
     const struct command_call *call;
     const struct suite_words *words; /* of which the first is the run */
     struct store *store;
-    int64_t run;
+    int64_t id; /* of the run in the store */
     struct trial_source source;
     struct suite *suite; /* the run's */
-    struct experiment *experiment;
+    struct run *run;
 };
 
 static bool is_selectors(const char *word)
@@ -62,35 +62,35 @@ static status read_suite(struct command_trials *c, const char **words, struct er
 
 static status check_run(const struct command_trials *c, struct error *error)
 {
-    const struct settings *s = &c->experiment->settings;
+    const struct settings *s = &c->run->model.settings;
     if (!settings_select(s))
         return error_set(error, ERROR_ARGUMENT,
                          "run %" PRId64 ": expected one in which a selector chooses among routers, found method %s "
                          "and selector %s",
-                         c->run, options_text(s->method_options, "name"), s->selector.kind->name);
+                         c->id, options_text(s->method_options, "name"), s->selector.kind->name);
     return s->label_space != LABEL_SPACE_SEEN
                ? OK
                : error_set(error, ERROR_ARGUMENT,
-                           "run %" PRId64 ": class-incremental, where later tasks have no answers to compare", c->run);
+                           "run %" PRId64 ": class-incremental, where later tasks have no answers to compare", c->id);
 }
 
 /* Weights and images must be those of the run. */
 static status check_inputs(const struct command_trials *c, struct error *error)
 {
     const struct command_call *call = c->call;
-    struct experiment *e = c->experiment;
+    struct run *run = c->run;
     struct surveyor surveyor;
     struct inputs inputs = {0};
-    TRY(surveyor_open(&surveyor, &e->settings, call->log, call->progress, call->stop, error));
-    status result = tasks_survey(e, &surveyor, error);
-    NEXT(result, inputs_read(&inputs, &surveyor, c->suite, e, error));
+    TRY(surveyor_open(&surveyor, &run->model.settings, call->log, call->progress, call->stop, error));
+    status result = tasks_survey(run, &surveyor, error);
+    NEXT(result, inputs_read(&inputs, &surveyor, c->suite, run, error));
     surveyor_close(&surveyor);
     if (result == OK && strcmp(inputs.hash, c->source.run.suite_hash) != 0)
         result =
             error_set(error, ERROR_ARGUMENT,
                       "run %" PRId64 ": its weights, vocabulary or images are not those that it was computed from; "
                       "`mtil query inputs` shows them",
-                      c->run);
+                      c->id);
     inputs_free(&inputs);
     return result;
 }
@@ -105,7 +105,7 @@ static status digest_folder(const struct command_trials *c, const char *path, ch
     struct survey survey;
     struct dataset *dataset;
     TRY(dataset_of_images(&dataset, path, error));
-    status result = surveyor_open(&surveyor, &c->experiment->settings, call->log, call->progress, call->stop, error);
+    status result = surveyor_open(&surveyor, &c->run->model.settings, call->log, call->progress, call->stop, error);
     if (result == OK) {
         result = surveyor_look(&surveyor, &survey, dataset, &(struct surveyor_subject){.name = "unrelated"}, error);
         surveyor_close(&surveyor);
@@ -141,9 +141,10 @@ static status try_settings(struct command_trials *c, const struct suite *suite, 
 {
     const struct options *options = suite_options(suite, "selector");
     struct selector_settings settings = selector_settings_of(options);
-    struct trials trials = {.experiment = c->experiment,
+    struct trials trials = {.model = &c->run->model,
+                            .data = &c->run->data,
                             .store = c->store,
-                            .run = c->run,
+                            .run = c->id,
                             .source = &c->source,
                             .progress = c->call->progress,
                             .stop = c->call->stop};
@@ -154,7 +155,7 @@ static status try_settings(struct command_trials *c, const struct suite *suite, 
         result = error_set(error, ERROR_ARGUMENT,
                            "command line: --selector none: expected one that chooses; run %" PRId64 " has a router per "
                            "task",
-                           c->run);
+                           c->id);
     NEXT(result, write_keys(c, options, settings.kind->features == FEATURES_PIXELS, &keys, error));
     NEXT(result, trials_run(&trials, &settings, keys.data, error));
     text_free(&keys);
@@ -202,7 +203,7 @@ static status try_all(struct command_trials *c, const char *names, const char **
 static status show(const struct command_trials *c, struct error *error)
 {
     struct table table = {0};
-    struct query_filter filter = {.run = c->run};
+    struct query_filter filter = {.run = c->id};
     status result = query_named(c->store, "selector", &filter, &table, error);
     NEXT(result, output_table(c->call, &table, error));
     table_free(&table);
@@ -214,15 +215,15 @@ static status work(struct command_trials *c, const char *names, const char **wor
     const struct command_call *call = c->call;
     struct cache_progress decoding = {call->progress, call->stop};
     TRY(store_open(&c->store, call->arguments[0], STORE_WRITE, error));
-    TRY(trial_source_read(c->store, c->run, &c->source, error));
+    TRY(trial_source_read(c->store, c->id, &c->source, error));
     TRY(read_suite(c, words, error));
-    TRY(experiment_open_frozen(&c->experiment, c->suite, (uint64_t)c->source.run.seed, call->log, error));
+    TRY(run_open_frozen(&c->run, c->suite, (uint64_t)c->source.run.seed, call->log, error));
     TRY(check_run(c, error));
-    c->experiment->stop = call->stop;
-    cache_progress_begin(c->experiment->data.cache, &decoding);
+    c->run->model.stop = call->stop;
+    cache_progress_begin(c->run->data.cache, &decoding);
     status result = check_inputs(c, error);
     NEXT(result, try_all(c, names, words, error));
-    cache_progress_end(c->experiment->data.cache);
+    cache_progress_end(c->run->data.cache);
     return result == OK ? show(c, error) : result;
 }
 
@@ -230,7 +231,7 @@ static status with_words(struct command_trials *c, const char *names, struct err
 {
     const char **room = xcalloc(c->words->count + 1, sizeof *room);
     status result = work(c, names, room, error);
-    experiment_close(c->experiment);
+    run_close(c->run);
     suite_destroy(c->suite);
     trial_source_free(&c->source);
     store_close(c->store);
@@ -242,7 +243,7 @@ status selector_trials(const struct command_call *call, const char *names, struc
 {
     struct suite_words words;
     struct command_trials c = {.call = call, .words = &words};
-    if (call->argument_count < 2 || !parse_integer(call->arguments[1], &c.run) || c.run <= 0)
+    if (call->argument_count < 2 || !parse_integer(call->arguments[1], &c.id) || c.id <= 0)
         return error_set(error, ERROR_ARGUMENT,
                          "command line: eval --selector: expected DATABASE RUN (mtil query runs has the numbers), "
                          "found %s",

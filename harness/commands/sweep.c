@@ -8,7 +8,7 @@
 #include "core/text.h"
 #include "harness/commands/inputs/backend_choice.h"
 #include "harness/commands/output.h"
-#include "harness/config/settings.h"
+#include "harness/run/settings.h"
 #include "harness/sweep/cost.h"
 #include "harness/sweep/parts.h"
 #include "harness/sweep/runner.h"

@@ -5,9 +5,9 @@
 #include "core/file.h"
 #include "harness/commands/output.h"
 #include "harness/commands/run_list.h"
-#include "harness/config/settings.h"
 #include "harness/heads/heads.h"
 #include "harness/methods/methods.h"
+#include "harness/run/settings.h"
 #include "harness/train/method.h"
 #include "results/verify.h"
 

@@ -3,7 +3,7 @@
 
 #include "core/characters.h"
 #include "harness/commands/command.h"
-#include "harness/config/settings.h"
+#include "harness/run/settings.h"
 #include "harness/terminal/screen.h"
 #include "results/query.h"
 

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "core/alloc.h"
-#include "harness/run/weights.h"
+#include "harness/heads/weights.h"
 
 static status open_adapters(struct encoder *encoder, const struct encoder_settings *settings, struct error *error)
 {

@@ -11,7 +11,7 @@
 #ifndef MTIL_HARNESS_EVALUATE_ENCODER_H
 #define MTIL_HARNESS_EVALUATE_ENCODER_H
 
-#include "harness/run/saved_adapters.h"
+#include "harness/selectors/saved_adapters.h"
 #include "models/clip.h"
 #include "models/tokenizer.h"
 

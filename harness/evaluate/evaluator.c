@@ -6,7 +6,7 @@
 
 #include "adapters/routers/router.h"
 #include "core/alloc.h"
-#include "harness/evaluate/routing.h"
+#include "harness/heads/routing.h"
 #include "harness/selectors/selectors.h"
 #include "harness/train/guard.h"
 #include "harness/train/image_pass.h"
@@ -14,37 +14,40 @@
 static status create_set(struct evaluator *evaluator, struct test_set *set, const struct task *task,
                          struct error *error)
 {
-    const struct clip_dimensions *n = &evaluator->experiment->model.clip->dimensions;
+    const struct clip_dimensions *n = &evaluator->model->clip->dimensions;
     size_t images = dataset_size(task->dataset, SPLIT_TEST);
-    *set = (struct test_set){.task = task,
-                             .n = images,
-                             .labels = xcalloc(images, sizeof *set->labels),
-                             .means = xmalloc(array_size(images, n->image_width * sizeof *set->means)),
-                             .features = xmalloc(array_size(images, experiment_feature_width(evaluator->experiment) *
-                                                                        sizeof *set->features)),
-                             .zero_shot = xcalloc(images, sizeof *set->zero_shot),
-                             .errors = xcalloc(evaluator->coders + 1, sizeof *set->errors),
-                             .predicted = xcalloc(images, sizeof *set->predicted),
-                             .router = xcalloc(images, sizeof *set->router),
-                             .right = xcalloc(images, 1)};
+    *set = (struct test_set){
+        .task = task,
+        .n = images,
+        .labels = xcalloc(images, sizeof *set->labels),
+        .means = xmalloc(array_size(images, n->image_width * sizeof *set->means)),
+        .features = xmalloc(array_size(images, model_feature_width(evaluator->model) * sizeof *set->features)),
+        .zero_shot = xcalloc(images, sizeof *set->zero_shot),
+        .errors = xcalloc(evaluator->coders + 1, sizeof *set->errors),
+        .predicted = xcalloc(images, sizeof *set->predicted),
+        .router = xcalloc(images, sizeof *set->router),
+        .right = xcalloc(images, 1)};
     for (size_t i = 0; i < images; i++)
         set->labels[i] = (int32_t)task->first_class + dataset_label(task->dataset, SPLIT_TEST, i);
     return cached_images_create(&set->routed, evaluator->cache, images, error);
 }
 
-status evaluator_create(struct evaluator **result, struct experiment *e, struct selector *selector, struct error *error)
+status evaluator_create(struct evaluator **result, struct model *model, const struct data *data,
+                        struct method_run *method, struct selector *selector, struct error *error)
 {
     struct evaluator *evaluator = xcalloc(1, sizeof *evaluator);
-    *evaluator = (struct evaluator){.experiment = e,
+    *evaluator = (struct evaluator){.model = model,
+                                    .data = data,
+                                    .method = method,
                                     .selector = selector,
                                     .coders = selector != NULL ? selector->tasks : 0,
-                                    .labels.seen = e->data.task_count,
-                                    .sets = xcalloc(e->data.task_count, sizeof *evaluator->sets)};
-    evaluator->cache = feature_cache_create(e);
+                                    .labels.seen = data->task_count,
+                                    .sets = xcalloc(data->task_count, sizeof *evaluator->sets)};
+    evaluator->cache = feature_cache_create(model, data);
     status made = evaluator_refresh(evaluator, error);
-    NEXT(made, shared_features_open(&evaluator->shared, e, error));
-    for (size_t j = 0; made == OK && j < e->data.task_count; j++)
-        made = create_set(evaluator, &evaluator->sets[j], &e->data.tasks[j], error);
+    NEXT(made, shared_features_open(&evaluator->shared, model, data, error));
+    for (size_t j = 0; made == OK && j < data->task_count; j++)
+        made = create_set(evaluator, &evaluator->sets[j], &data->tasks[j], error);
     if (made != OK) {
         evaluator_destroy(evaluator);
         return made;
@@ -57,7 +60,7 @@ void evaluator_destroy(struct evaluator *evaluator)
 {
     if (evaluator == NULL)
         return;
-    for (size_t j = 0; evaluator->sets != NULL && j < evaluator->experiment->data.task_count; j++) {
+    for (size_t j = 0; evaluator->sets != NULL && j < evaluator->data->task_count; j++) {
         struct test_set *set = &evaluator->sets[j];
         for (size_t k = 0; set->errors != NULL && k <= evaluator->coders; k++)
             free(set->errors[k]);
@@ -99,26 +102,26 @@ void evaluator_count_experts(struct evaluator *evaluator, bool counts)
 
 /* --- Experts --- */
 
-static size_t patch_side(const struct experiment *e)
+static size_t patch_side(const struct model *model)
 {
-    return e->model.clip->dimensions.resolution / e->model.clip->dimensions.patch;
+    return model->clip->dimensions.resolution / model->clip->dimensions.patch;
 }
 
 /* Prepares counting before an evaluation with routers. */
 static void begin_experts(const struct evaluator *evaluator, struct test_set *set)
 {
-    const struct experiment *e = evaluator->experiment;
-    const struct adapters *adapters = e->model.adapters;
+    const struct model *model = evaluator->model;
+    const struct adapters *adapters = model->adapters;
     class_experts_free(&set->experts);
     patch_experts_free(&set->patches);
     if (!evaluator->counts_experts || adapters == NULL || !adapters_in_tower(adapters, TOWER_IMAGE) ||
         router_kind_of(&adapters->settings)->averages)
         return;
     const struct patch_experts shape = {.of = set->n,
-                                        .images = e->settings.patch_images,
+                                        .images = model->settings.patch_images,
                                         .blocks = adapters->towers[TOWER_IMAGE].decisions,
                                         .top_k = adapters->settings.top_k,
-                                        .side = patch_side(e)};
+                                        .side = patch_side(model)};
     if (shape.images > 0 && adapters->settings.routing == ROUTING_PER_TOKEN)
         patch_experts_create(&set->patches, &shape);
     class_experts_create(&set->experts, shape.blocks, dataset_classes(set->task->dataset), adapters->settings.experts);
@@ -127,7 +130,7 @@ static void begin_experts(const struct evaluator *evaluator, struct test_set *se
 /* Whether experts chosen by tokens are counted; these choices are not cached. */
 static bool counts_tokens(const struct evaluator *evaluator, const struct test_set *set)
 {
-    return set->experts.counts != NULL && evaluator->experiment->model.adapters->settings.routing == ROUTING_PER_TOKEN;
+    return set->experts.counts != NULL && evaluator->model->adapters->settings.routing == ROUTING_PER_TOKEN;
 }
 
 static void count_experts(struct test_set *set, size_t item, const int32_t *chosen, const float *gates, size_t choices)
@@ -170,37 +173,37 @@ static int32_t best_of(const float *scores, size_t classes)
 }
 
 /* Predicts by the method's own scores; features: of the same images on the host. */
-static status predict_scored(struct experiment *e, const struct task *task, const float *features,
+static status predict_scored(struct method_run *method, const struct task *task, const float *features,
                              const struct tensor *images, const struct tensor *classes, int32_t *best,
                              struct error *error)
 {
+    struct model *model = method->model;
     struct tensor cosines;
     size_t n = images->shape[0], columns = classes->shape[0];
-    TRY(e->model.head->scores(e, images, classes, &cosines, error));
+    TRY(model->head->scores(model, images, classes, &cosines, error));
     float *scores = xmalloc(tensor_bytes(&cosines));
-    status result =
-        e->model.backend->ops->download(e->model.backend, scores, cosines.data, tensor_bytes(&cosines), error);
-    NEXT(result, e->settings.method->scores(&e->method, task, features, n, columns, scores, error));
+    status result = model->backend->ops->download(model->backend, scores, cosines.data, tensor_bytes(&cosines), error);
+    NEXT(result, model->settings.method->scores(method, task, features, n, columns, scores, error));
     for (size_t i = 0; result == OK && i < n; i++)
         best[i] = best_of(scores + i * columns, columns);
     free(scores);
     return result;
 }
 
-static status predict(struct experiment *e, const struct tensor *images, const struct tensor *classes, int32_t *best,
+static status predict(struct model *model, const struct tensor *images, const struct tensor *classes, int32_t *best,
                       struct error *error)
 {
     struct tensor scores, predicted;
-    TRY(e->model.head->scores(e, images, classes, &scores, error));
-    TRY(tensor_take(&predicted, &e->model.step_memory, TENSOR_I32, "predictions", 1, images->shape, error));
-    TRY(e->model.backend->ops->argmax(e->model.backend,
-                                      &(struct argmax){.x = matrix_of(&scores), .out = predicted.data}, error));
-    return e->model.backend->ops->download(e->model.backend, best, predicted.data, tensor_bytes(&predicted), error);
+    TRY(model->head->scores(model, images, classes, &scores, error));
+    TRY(tensor_take(&predicted, &model->step_memory, TENSOR_I32, "predictions", 1, images->shape, error));
+    TRY(model->backend->ops->argmax(model->backend, &(struct argmax){.x = matrix_of(&scores), .out = predicted.data},
+                                    error));
+    return model->backend->ops->download(model->backend, best, predicted.data, tensor_bytes(&predicted), error);
 }
 
-static size_t image_positions(const struct experiment *e)
+static size_t image_positions(const struct model *model)
 {
-    return 1 + patch_side(e) * patch_side(e);
+    return 1 + patch_side(model) * patch_side(model);
 }
 
 /* The images of a set whose features through a router are computed. */
@@ -218,14 +221,14 @@ struct encoded_list {
 static void take_list(struct encoded_list *list, struct evaluator *evaluator, struct test_set *set, size_t n,
                       int router)
 {
-    const struct experiment *e = evaluator->experiment;
-    const struct adapters *adapters = e->model.adapters;
-    size_t batch = experiment_evaluation_batch(e);
+    const struct model *model = evaluator->model;
+    const struct adapters *adapters = model->adapters;
+    size_t batch = model->evaluation_batch;
     *list = (struct encoded_list){
         .evaluator = evaluator, .set = set, .router = router, .tokens = counts_tokens(evaluator, set)};
     if (router >= 0 && (list->tokens || set->routed.choices > 0)) {
         list->blocks = adapters->towers[TOWER_IMAGE].decisions;
-        list->chosen = adapters->settings.top_k * (list->tokens ? image_positions(e) : 1);
+        list->chosen = adapters->settings.top_k * (list->tokens ? image_positions(model) : 1);
     }
     size_t choices = list->blocks * list->chosen;
     list->list = xmalloc(array_size(n, sizeof *list->list));
@@ -243,14 +246,14 @@ static void free_list(struct encoded_list *list)
 static status encode_batch(void *context, const struct batch *batch, struct image_results *results, struct error *error)
 {
     const struct encoded_list *list = context;
-    struct experiment *e = list->evaluator->experiment;
+    struct model *model = list->evaluator->model;
     struct routing routing;
     struct encoding encoding;
     struct tower_pass pass;
     struct tensor encoded;
-    TRY(routing_begin(&routing, e, TOWER_IMAGE, batch->count, list->router, &encoding, error));
-    TRY(list->tokens ? routing_see_tokens(&routing, image_positions(e), error) : OK);
-    status result = clip_encode_images(e->model.clip, &encoding, &batch->images, &pass, &encoded, error);
+    TRY(routing_begin(&routing, model, TOWER_IMAGE, batch->count, list->router, &encoding, error));
+    TRY(list->tokens ? routing_see_tokens(&routing, image_positions(model), error) : OK);
+    status result = clip_encode_images(model->clip, &encoding, &batch->images, &pass, &encoded, error);
     routing_end(&routing);
     TRY(result);
     results->list[results->count++] = encoded;
@@ -291,17 +294,18 @@ static status keep_batch(void *context, size_t first, size_t count, const void *
 
 static status encode_list(struct encoded_list *list, size_t n, const struct stop *stop, struct error *error)
 {
-    struct experiment *e = list->evaluator->experiment;
+    struct model *model = list->evaluator->model;
     const struct task *task = list->set->task;
     size_t choices = list->blocks * list->chosen;
     struct loader_settings images = {.dataset = task->dataset,
                                      .split = SPLIT_TEST,
                                      .items = list->list,
                                      .item_count = n,
-                                     .resolution = (int)e->model.clip->dimensions.resolution,
-                                     .batch = experiment_evaluation_batch(e),
-                                     .cache = e->data.cache};
-    return image_pass_run(&(struct image_pass){.experiment = e,
+                                     .resolution = (int)model->clip->dimensions.resolution,
+                                     .batch = model->evaluation_batch,
+                                     .cache = list->evaluator->data->cache};
+    return image_pass_run(&(struct image_pass){.model = model,
+                                               .data = list->evaluator->data,
                                                .images = &images,
                                                .count = n,
                                                .bytes = list->set->routed.embed * sizeof(float) +
@@ -335,14 +339,14 @@ static status keep_predictions(struct test_set *set, const int32_t *best, const 
     return OK;
 }
 
-/* predicted[item] of n items (NULL: items 0 … n − 1) from features [images of the set, embed]; scored: by the method's
- * own scores */
-static status predict_features(struct experiment *e, struct test_set *set, const float *features, const uint32_t *items,
-                               size_t n, const struct tensor *classes, bool scored, uint16_t *predicted,
+/* predicted[item] of n items (NULL: items 0 … n − 1) from features [images of the set, embed]; method, unless NULL: by
+ * its own scores */
+static status predict_features(struct model *model, struct test_set *set, const float *features, const uint32_t *items,
+                               size_t n, const struct tensor *classes, struct method_run *method, uint16_t *predicted,
                                struct error *error)
 {
     enum { ROWS = 1024 };
-    size_t embed = experiment_feature_width(e);
+    size_t embed = model_feature_width(model);
     int32_t best[ROWS];
     float *rows = xmalloc(array_size(ROWS, embed * sizeof *rows));
     status result = OK;
@@ -352,12 +356,11 @@ static status predict_features(struct experiment *e, struct test_set *set, const
         for (size_t i = 0; i < count; i++)
             memcpy(rows + i * embed, features + (items != NULL ? items[first + i] : first + i) * embed,
                    embed * sizeof *rows);
-        arena_reset(&e->model.step_memory);
-        result =
-            tensor_take(&images, &e->model.step_memory, TENSOR_F32, "features", 2, (size_t[]){count, embed}, error);
-        NEXT(result, e->model.backend->ops->upload(e->model.backend, images.data, rows, tensor_bytes(&images), error));
-        NEXT(result, scored ? predict_scored(e, set->task, rows, &images, classes, best, error)
-                            : predict(e, &images, classes, best, error));
+        arena_reset(&model->step_memory);
+        result = tensor_take(&images, &model->step_memory, TENSOR_F32, "features", 2, (size_t[]){count, embed}, error);
+        NEXT(result, model->backend->ops->upload(model->backend, images.data, rows, tensor_bytes(&images), error));
+        NEXT(result, method != NULL ? predict_scored(method, set->task, rows, &images, classes, best, error)
+                                    : predict(model, &images, classes, best, error));
         NEXT(result, keep_predictions(set, best, items, first, count, predicted, error));
     }
     free(rows);
@@ -368,8 +371,8 @@ static status predict_features(struct experiment *e, struct test_set *set, const
 static status predict_items(struct evaluator *evaluator, struct test_set *set, const uint32_t *items, size_t n,
                             int router, const struct stop *stop, struct error *error)
 {
-    struct experiment *e = evaluator->experiment;
-    struct arena_mark mark = arena_mark(&e->model.task_memory);
+    struct model *model = evaluator->model;
+    struct arena_mark mark = arena_mark(&model->task_memory);
     struct tensor classes;
     struct encoded_list list;
     take_list(&list, evaluator, set, n, router);
@@ -378,10 +381,10 @@ static status predict_items(struct evaluator *evaluator, struct test_set *set, c
         memcpy(list.list, items, (missing = n) * sizeof *items);
     status result = encode_list(&list, missing, stop, error);
     NEXT(result,
-         label_space_features(&evaluator->labels, set->task->index, router, &e->model.task_memory, &classes, error));
-    NEXT(result, predict_features(e, set, set->routed.features, items, n, &classes, false, set->predicted, error));
+         label_space_features(&evaluator->labels, set->task->index, router, &model->task_memory, &classes, error));
+    NEXT(result, predict_features(model, set, set->routed.features, items, n, &classes, NULL, set->predicted, error));
     free_list(&list);
-    arena_release(&e->model.task_memory, mark);
+    arena_release(&model->task_memory, mark);
     return result;
 }
 
@@ -404,25 +407,25 @@ static void count_right(struct test_set *set)
 static status zero_shot_predictions(struct evaluator *evaluator, struct test_set *set, const uint32_t *items, size_t n,
                                     uint16_t *predicted, struct error *error)
 {
-    struct experiment *e = evaluator->experiment;
-    struct arena_mark mark = arena_mark(&e->model.task_memory);
+    struct model *model = evaluator->model;
+    struct arena_mark mark = arena_mark(&model->task_memory);
     struct tensor classes;
-    TRY(label_space_features(&evaluator->labels, set->task->index, -1, &e->model.task_memory, &classes, error));
-    TRY(predict_features(e, set, set->features, items, n, &classes, false, predicted, error));
-    arena_release(&e->model.task_memory, mark);
+    TRY(label_space_features(&evaluator->labels, set->task->index, -1, &model->task_memory, &classes, error));
+    TRY(predict_features(model, set, set->features, items, n, &classes, NULL, predicted, error));
+    arena_release(&model->task_memory, mark);
     return OK;
 }
 
 /* A method with scores of its own learns on frozen features. */
 static status scored_predictions(struct evaluator *evaluator, struct test_set *set, struct error *error)
 {
-    struct experiment *e = evaluator->experiment;
-    struct arena_mark mark = arena_mark(&e->model.task_memory);
+    struct model *model = evaluator->model;
+    struct arena_mark mark = arena_mark(&model->task_memory);
     struct tensor classes;
     give_router(set, -1);
-    TRY(label_space_features(&evaluator->labels, set->task->index, -1, &e->model.task_memory, &classes, error));
-    TRY(predict_features(e, set, set->features, NULL, set->n, &classes, true, set->predicted, error));
-    arena_release(&e->model.task_memory, mark);
+    TRY(label_space_features(&evaluator->labels, set->task->index, -1, &model->task_memory, &classes, error));
+    TRY(predict_features(model, set, set->features, NULL, set->n, &classes, evaluator->method, set->predicted, error));
+    arena_release(&model->task_memory, mark);
     count_right(set);
     return OK;
 }
@@ -470,10 +473,10 @@ static status choose_routers(struct evaluator *evaluator, size_t checkpoint, siz
 {
     struct test_set *set = &evaluator->sets[j];
     struct selector *selector = evaluator->selector;
-    const struct experiment *e = evaluator->experiment;
+    const struct model *model = evaluator->model;
     if (selector == NULL) { /* the data names the task, or there is one router; without any, zero-shot CLIP */
-        bool has = j <= checkpoint || e->settings.selector.kind->route == ROUTE_ONE;
-        give_router(set, has ? adapters_router(&e->model.adapters->settings, j) : -1);
+        bool has = j <= checkpoint || model->settings.selector.kind->route == ROUTE_ONE;
+        give_router(set, has ? adapters_router(&model->adapters->settings, j) : -1);
         return OK;
     }
     TRY(take_errors(selector, set, stop, error));
@@ -486,7 +489,7 @@ static status answer_without_router(struct evaluator *evaluator, struct test_set
                                     struct error *error)
 {
     evaluator->cache->images_asked += n;
-    if (evaluator->experiment->settings.label_space == LABEL_SPACE_SEEN)
+    if (evaluator->model->settings.label_space == LABEL_SPACE_SEEN)
         return zero_shot_predictions(evaluator, set, items, n, set->predicted, error);
     for (size_t i = 0; i < n; i++)
         set->predicted[items[i]] = set->zero_shot[items[i]];
@@ -499,8 +502,8 @@ static status predict_routed(struct evaluator *evaluator, struct test_set *set, 
                              struct error *error)
 {
     uint32_t *items = xmalloc(array_size(set->n, sizeof *items));
-    const struct experiment *e = evaluator->experiment;
-    int routers = e->model.adapters != NULL ? (int)e->model.adapters->settings.tasks : 0;
+    const struct model *model = evaluator->model;
+    int routers = model->adapters != NULL ? (int)model->adapters->settings.tasks : 0;
     begin_experts(evaluator, set);
     status result = OK;
     for (int r = -1; result == OK && r < routers; r++) {
@@ -508,7 +511,7 @@ static status predict_routed(struct evaluator *evaluator, struct test_set *set, 
         for (size_t i = 0; i < set->n; i++)
             if (set->router[i] == r)
                 items[count++] = (uint32_t)i;
-        if (r < 0 && e->settings.keep_features) {
+        if (r < 0 && model->settings.keep_features) {
             result = answer_without_router(evaluator, set, items, count, error);
         } else if (count > 0) {
             result = predict_items(evaluator, set, items, count, r, stop, error);
@@ -538,10 +541,10 @@ status evaluator_without_adapters(struct evaluator *evaluator, size_t j, const s
 status evaluator_task(struct evaluator *evaluator, size_t checkpoint, size_t j, const struct stop *stop,
                       struct error *error)
 {
-    const struct experiment *e = evaluator->experiment;
-    if (e->settings.method->scores != NULL && e->method.state != NULL)
+    const struct model *model = evaluator->model;
+    if (evaluator->method != NULL && model->settings.method->scores != NULL)
         return scored_predictions(evaluator, &evaluator->sets[j], error);
-    if (e->model.adapters == NULL)
+    if (model->adapters == NULL)
         return evaluator_without_adapters(evaluator, j, stop, error);
     TRY(choose_routers(evaluator, checkpoint, j, stop, error));
     return predict_routed(evaluator, &evaluator->sets[j], stop, error);

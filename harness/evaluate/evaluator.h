@@ -1,6 +1,7 @@
 /* Test accuracies: one row of the accuracy matrix after each task, computing only what can have changed.
  *
- *     TRY(evaluator_create(&evaluator, experiment, selector, error));  // selector NULL: the data names the task
+ *     TRY(evaluator_create(&evaluator, model, data, method, selector, error));
+ *                                                            // selector NULL: the data names the task
  *     TRY(evaluator_zero_shot(evaluator, j, stop, error));       // features of zero-shot CLIP, kept
  *     TRY(evaluator_refresh(evaluator, error));                  // after training
  *     evaluator_see(evaluator, checkpoint + 1);                  // how many tasks are trained
@@ -15,6 +16,7 @@
 #include "harness/evaluate/patch_experts.h"
 #include "harness/evaluate/shared_features.h"
 #include "harness/selectors/selector.h"
+#include "harness/train/method.h"
 
 /* The test images of a task, in order. Host memory. */
 struct test_set {
@@ -36,7 +38,9 @@ struct test_set {
 };
 
 struct evaluator {
-    struct experiment *experiment;
+    struct model *model;
+    const struct data *data;
+    struct method_run *method; /* open; may replace the scores. NULL: nothing is trained */
     struct selector *selector;
     size_t coders; /* tasks of the selector; one more for errors of unrelated images */
     struct feature_cache *cache;
@@ -46,8 +50,8 @@ struct evaluator {
     bool counts_experts;
 };
 
-status evaluator_create(struct evaluator **evaluator, struct experiment *experiment, struct selector *selector,
-                        struct error *error);
+status evaluator_create(struct evaluator **evaluator, struct model *model, const struct data *data,
+                        struct method_run *method, struct selector *selector, struct error *error);
 void evaluator_destroy(struct evaluator *evaluator); /* NULL is allowed */
 
 /* To be called after the model was trained, merged or loaded. Features whose router and experts are unchanged stay

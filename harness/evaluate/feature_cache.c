@@ -6,15 +6,16 @@
 #include "core/alloc.h"
 #include "core/digest.h"
 
-struct feature_cache *feature_cache_create(struct experiment *e)
+struct feature_cache *feature_cache_create(struct model *model, const struct data *data)
 {
     struct feature_cache *cache = xcalloc(1, sizeof *cache);
-    cache->experiment = e;
-    cache->keep = e->settings.keep_features && e->model.adapters != NULL && !(e->model.groups & GROUPS_TOWERS);
+    cache->model = model;
+    cache->data = data;
+    cache->keep = model->settings.keep_features && model->adapters != NULL && !(model->groups & GROUPS_TOWERS);
     if (cache->keep) {
-        cache->routers = e->model.adapters->settings.tasks;
-        cache->classes = xcalloc(array_size(e->data.task_count, cache->routers), sizeof *cache->classes);
-        adapter_identity_create(&cache->identity, e->model.adapters);
+        cache->routers = model->adapters->settings.tasks;
+        cache->classes = xcalloc(array_size(data->task_count, cache->routers), sizeof *cache->classes);
+        adapter_identity_create(&cache->identity, model->adapters);
     }
     return cache;
 }
@@ -23,7 +24,7 @@ void feature_cache_destroy(struct feature_cache *cache)
 {
     if (cache == NULL)
         return;
-    for (size_t i = 0; cache->classes != NULL && i < cache->experiment->data.task_count * cache->routers; i++) {
+    for (size_t i = 0; cache->classes != NULL && i < cache->data->task_count * cache->routers; i++) {
         free(cache->classes[i].chosen);
         free(cache->classes[i].features);
     }
@@ -42,8 +43,8 @@ status feature_cache_refresh(struct feature_cache *cache, struct error *error)
 status cached_images_create(struct cached_images *images, const struct feature_cache *cache, size_t n,
                             struct error *error)
 {
-    *images = (struct cached_images){.n = n, .embed = experiment_feature_width(cache->experiment)};
-    const struct adapters *adapters = cache->experiment->model.adapters;
+    *images = (struct cached_images){.n = n, .embed = model_feature_width(cache->model)};
+    const struct adapters *adapters = cache->model->adapters;
     images->choices = adapters != NULL ? adapters_choices(adapters, TOWER_IMAGE) : 0;
     images->features = malloc(array_size(n, images->embed * sizeof *images->features));
     images->chosen = malloc(array_size(n, images->choices * sizeof *images->chosen + 1));
@@ -113,7 +114,7 @@ void feature_cache_store(struct feature_cache *cache, struct cached_images *imag
 static uint64_t classes_identity(const struct feature_cache *cache, const struct task *task, int router,
                                  const int32_t *chosen)
 {
-    const struct model *model = &cache->experiment->model;
+    const struct model *model = cache->model;
     size_t texts = model->head->encoded(task), choices = adapters_choices(model->adapters, TOWER_TEXT);
     uint64_t digest = 0;
     for (size_t p = 0; p < texts; p++) {
@@ -126,9 +127,9 @@ static uint64_t classes_identity(const struct feature_cache *cache, const struct
 static status take_classes(const struct feature_cache *cache, struct cached_classes *classes, const struct task *task,
                            struct error *error)
 {
-    const struct experiment *e = cache->experiment;
-    size_t choices = adapters_choices(e->model.adapters, TOWER_TEXT), width = e->model.head->width(e);
-    classes->chosen = malloc(array_size(e->model.head->encoded(task), choices * sizeof *classes->chosen + 1));
+    const struct model *model = cache->model;
+    size_t choices = adapters_choices(model->adapters, TOWER_TEXT), width = model->head->width(model);
+    classes->chosen = malloc(array_size(model->head->encoded(task), choices * sizeof *classes->chosen + 1));
     classes->features = malloc(array_size(dataset_classes(task->dataset), width * sizeof *classes->features));
     if (classes->chosen != NULL && classes->features != NULL)
         return OK;
@@ -141,14 +142,13 @@ static status take_classes(const struct feature_cache *cache, struct cached_clas
 static status compute_classes(struct feature_cache *cache, struct cached_classes *classes, const struct task *task,
                               int router, struct arena *arena, struct tensor *features, struct error *error)
 {
-    struct experiment *e = cache->experiment;
+    struct model *model = cache->model;
     status result = OK;
     if (classes->features == NULL)
         TRY(take_classes(cache, classes, task, error));
-    result = e->model.head->classes(e, task, router, arena, classes->chosen, features, error);
-    if (result == OK)
-        result = e->model.backend->ops->download(e->model.backend, classes->features, features->data,
-                                                 tensor_bytes(features), error);
+    result = model->head->classes(model, task, router, arena, classes->chosen, features, error);
+    NEXT(result, model->backend->ops->download(model->backend, classes->features, features->data,
+                                               tensor_bytes(features), error));
     if (result != OK) { /* an incomplete set is not usable */
         free(classes->chosen);
         free(classes->features);
@@ -162,15 +162,15 @@ static status compute_classes(struct feature_cache *cache, struct cached_classes
 status feature_cache_classes(struct feature_cache *cache, size_t j, int router, struct arena *arena,
                              struct tensor *features, struct error *error)
 {
-    struct experiment *e = cache->experiment;
-    const struct task *task = &e->data.tasks[j];
-    if (!cache->keep || router < 0 || e->model.head->encoded(task) == 0)
-        return e->model.head->classes(e, task, router, arena, NULL, features, error);
+    struct model *model = cache->model;
+    const struct task *task = &cache->data->tasks[j];
+    if (!cache->keep || router < 0 || model->head->encoded(task) == 0)
+        return model->head->classes(model, task, router, arena, NULL, features, error);
     struct cached_classes *classes = &cache->classes[j * cache->routers + (size_t)router];
     if (classes->features == NULL || classes->identity != classes_identity(cache, task, router, classes->chosen))
         return compute_classes(cache, classes, task, router, arena, features, error);
     TRY(tensor_take(features, arena, TENSOR_F32, "class features", 2,
-                    (size_t[]){dataset_classes(task->dataset), e->model.head->width(e)}, error));
-    return e->model.backend->ops->upload(e->model.backend, features->data, classes->features, tensor_bytes(features),
-                                         error);
+                    (size_t[]){dataset_classes(task->dataset), model->head->width(model)}, error));
+    return model->backend->ops->upload(model->backend, features->data, classes->features, tensor_bytes(features),
+                                       error);
 }

@@ -1,6 +1,6 @@
 /* Features computed through adapters, valid until the router or one of the experts they passed through changes.
  *
- *     struct feature_cache *cache = feature_cache_create(experiment);
+ *     struct feature_cache *cache = feature_cache_create(model, data);
  *     TRY(feature_cache_refresh(cache, error));                         // after training or merging
  *     TRY(feature_cache_classes(cache, j, router, arena, &classes, error));
  *     size_t missing = feature_cache_missing(cache, &images, items, n, router, list);       // encode these, then
@@ -10,7 +10,7 @@
 #define MTIL_HARNESS_EVALUATE_FEATURE_CACHE_H
 
 #include "adapters/identity.h"
-#include "harness/run/experiment.h"
+#include "harness/heads/model.h"
 
 /* The features of a set of images, each through its last router. Host memory. */
 struct cached_images {
@@ -30,7 +30,8 @@ struct cached_classes {
 };
 
 struct feature_cache {
-    struct experiment *experiment;
+    struct model *model;
+    const struct data *data;
     bool keep; /* false: nothing is cached */
     struct adapter_identity identity;
     struct cached_classes *classes; /* [tasks, routers] */
@@ -38,7 +39,7 @@ struct feature_cache {
     size_t images_asked, images_encoded; /* since creation */
 };
 
-struct feature_cache *feature_cache_create(struct experiment *experiment);
+struct feature_cache *feature_cache_create(struct model *model, const struct data *data);
 void feature_cache_destroy(struct feature_cache *cache); /* NULL is allowed */
 
 /* Reads the current identities of the adapters. To be called after training or merging. */

@@ -6,14 +6,15 @@
 static status join(struct label_space *space, size_t tasks, int router, struct arena *arena, const struct tensor *joint,
                    struct error *error)
 {
-    struct experiment *e = space->cache->experiment;
-    size_t width = e->model.head->width(e);
+    struct model *model = space->cache->model;
+    const struct data *data = space->cache->data;
+    size_t width = model->head->width(model);
     for (size_t t = 0; t < tasks; t++) {
         struct arena_mark mark = arena_mark(arena);
         struct tensor classes;
         TRY(feature_cache_classes(space->cache, t, router, arena, &classes, error));
-        TRY(e->model.backend->ops->copy(e->model.backend, (float *)joint->data + e->data.tasks[t].first_class * width,
-                                        classes.data, tensor_bytes(&classes), error));
+        TRY(model->backend->ops->copy(model->backend, (float *)joint->data + data->tasks[t].first_class * width,
+                                      classes.data, tensor_bytes(&classes), error));
         arena_release(arena, mark);
     }
     return OK;
@@ -22,14 +23,14 @@ static status join(struct label_space *space, size_t tasks, int router, struct a
 /* Without adapters the features are the same for all tasks until the weights change. The copy only saves time. */
 static status keep(struct label_space *space, size_t tasks, const struct tensor *joint, struct error *error)
 {
-    const struct experiment *e = space->cache->experiment;
+    const struct model *model = space->cache->model;
     label_space_refresh(space);
     space->joint = malloc(tensor_bytes(joint));
     if (space->joint == NULL)
         return OK;
     space->joint_tasks = tasks;
     status result =
-        e->model.backend->ops->download(e->model.backend, space->joint, joint->data, tensor_bytes(joint), error);
+        model->backend->ops->download(model->backend, space->joint, joint->data, tensor_bytes(joint), error);
     if (result != OK)
         label_space_refresh(space);
     return result;
@@ -39,13 +40,13 @@ static status keep(struct label_space *space, size_t tasks, const struct tensor 
 static status features_of(struct label_space *space, size_t tasks, int router, struct arena *arena,
                           struct tensor *features, struct error *error)
 {
-    struct experiment *e = space->cache->experiment;
-    size_t classes = tasks < e->data.task_count ? e->data.tasks[tasks].first_class : e->data.class_count;
+    struct model *model = space->cache->model;
+    const struct data *data = space->cache->data;
+    size_t classes = tasks < data->task_count ? data->tasks[tasks].first_class : data->class_count;
     TRY(tensor_take(features, arena, TENSOR_F32, "class features of several tasks", 2,
-                    (size_t[]){classes, e->model.head->width(e)}, error));
+                    (size_t[]){classes, model->head->width(model)}, error));
     if (router < 0 && tasks <= space->joint_tasks)
-        return e->model.backend->ops->upload(e->model.backend, features->data, space->joint, tensor_bytes(features),
-                                             error);
+        return model->backend->ops->upload(model->backend, features->data, space->joint, tensor_bytes(features), error);
     TRY(join(space, tasks, router, arena, features, error));
     return router < 0 ? keep(space, tasks, features, error) : OK;
 }
@@ -53,13 +54,13 @@ static status features_of(struct label_space *space, size_t tasks, int router, s
 status label_space_all(struct label_space *space, int router, struct arena *arena, struct tensor *features,
                        struct error *error)
 {
-    return features_of(space, space->cache->experiment->data.task_count, router, arena, features, error);
+    return features_of(space, space->cache->data->task_count, router, arena, features, error);
 }
 
 status label_space_features(struct label_space *space, size_t j, int router, struct arena *arena,
                             struct tensor *features, struct error *error)
 {
-    enum label_space_kind kind = space->cache->experiment->settings.label_space;
+    enum label_space_kind kind = space->cache->model->settings.label_space;
     if (kind == LABEL_SPACE_TASK)
         return feature_cache_classes(space->cache, j, router, arena, features, error);
     return kind == LABEL_SPACE_ALL ? label_space_all(space, router, arena, features, error)

@@ -3,11 +3,11 @@
  * two classes.
  *
  *     struct label_space space = {.cache = cache, .seen = tasks};
- *     TRY(label_space_features(&space, j, router, &e->per_task, &classes, error));      // [classes, embed]
+ *     TRY(label_space_features(&space, j, router, &model->task_memory, &classes, error));      // [classes, embed]
  *     label_space_refresh(&space);                                                      // the model has changed
  *     label_space_free(&space);
  *
- * Task j's class c is row e->tasks[j].first_class + c.
+ * Task j's class c is row data->tasks[j].first_class + c.
  */
 #ifndef MTIL_HARNESS_EVALUATE_LABEL_SPACE_H
 #define MTIL_HARNESS_EVALUATE_LABEL_SPACE_H

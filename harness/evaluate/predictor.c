@@ -1,6 +1,4 @@
 #include "harness/evaluate/predictor.h"
-#include "harness/run/model_opening.h"
-#include "harness/run/opening.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -8,13 +6,14 @@
 
 #include "core/alloc.h"
 #include "harness/evaluate/label_space.h"
-#include "harness/evaluate/routing.h"
-#include "harness/run/tasks.h"
+#include "harness/heads/routing.h"
+#include "harness/heads/tasks.h"
 #include "harness/selectors/selectors.h"
 
 struct predictor {
     struct predictor_settings settings;
-    struct experiment *e;
+    struct model model;
+    struct data data;
     struct selector *selector;   /* NULL: the router is given */
     struct feature_cache *cache; /* caches nothing */
     struct label_space labels;
@@ -28,24 +27,26 @@ static status open_adapters(struct predictor *p, struct error *error)
 {
     const struct saved_adapters *saved = p->settings.adapters;
     if (saved == NULL) { /* a classifier's file has its own */
-        p->routers = p->e->model.adapters != NULL ? p->e->model.adapters->settings.tasks : 0;
+        p->routers = p->model.adapters != NULL ? p->model.adapters->settings.tasks : 0;
         p->settings.router = p->routers > 0 ? 0 : ROUTER_NONE;
         return OK;
     }
-    TRY(saved_adapters_load(saved, p->e->model.clip, &p->e->model.memory, &p->settings.router, 1, &p->e->model.adapters,
-                            error));
-    p->routers = p->e->model.adapters->settings.tasks;
-    return p->settings.selects ? selector_open(&p->selector, p->e, saved->file, &saved->card, error) : OK;
+    TRY(saved_adapters_load(saved, p->model.clip, &p->model.memory, &p->settings.router, 1, &p->model.adapters, error));
+    p->routers = p->model.adapters->settings.tasks;
+    return p->settings.selects ? selector_open(&p->selector, &p->model, &p->data, saved->file, &saved->card, error)
+                               : OK;
 }
 
 static status open_parts(struct predictor *p, const struct log *log, struct error *error)
 {
-    TRY(experiment_open_model(&p->e, &p->settings.model, log, error));
-    p->e->stop = p->settings.stop;
+    p->model = (struct model){.settings = p->settings.model, .log = log, .stop = p->settings.stop};
+    TRY(model_open(&p->model, error));
+    model_choose_batch(&p->model);
+    TRY(model_open_tokenizer(&p->model, error));
     TRY(open_adapters(p, error));
-    TRY(tasks_open_named(p->e, p->settings.card, error));
-    TRY(model_open_head(p->e, error));
-    p->cache = feature_cache_create(p->e);
+    TRY(tasks_open_named(&p->data, &p->model, p->settings.card, error));
+    TRY(model_open_head(&p->model, p->data.class_count, error));
+    p->cache = feature_cache_create(&p->model, &p->data);
     p->labels.cache = p->cache;
     p->candidates = xcalloc(p->routers + 1, sizeof *p->candidates);
     return OK;
@@ -74,25 +75,26 @@ void predictor_close(struct predictor *p)
     label_space_free(&p->labels);
     feature_cache_destroy(p->cache);
     selector_destroy(p->selector);
-    experiment_close(p->e);
+    tasks_close(&p->data, &p->model);
+    tokenizer_close(p->model.tokenizer);
+    model_close(&p->model);
     free(p);
 }
 
 size_t predictor_resolution(const struct predictor *p)
 {
-    return p->e->model.clip->dimensions.resolution;
+    return p->model.clip->dimensions.resolution;
 }
 
 size_t predictor_batch(const struct predictor *p)
 {
-    size_t batch = experiment_evaluation_batch(p->e),
-           together = p->selector != NULL ? selector_together(p->selector) : 1;
+    size_t batch = p->model.evaluation_batch, together = p->selector != NULL ? selector_together(p->selector) : 1;
     return together < batch ? batch / together * together : together;
 }
 
 const char *predictor_device(const struct predictor *p)
 {
-    return p->e->model.backend->description;
+    return p->model.backend->description;
 }
 
 /* --- Features --- */
@@ -114,52 +116,52 @@ static status stopped(const struct predictor *p, struct error *error)
 }
 
 /* The listed images (NULL: 0 … n − 1) in the step's arena. */
-static status upload_images(struct experiment *e, const uint8_t *pixels, const uint32_t *items, size_t n,
+static status upload_images(struct model *model, const uint8_t *pixels, const uint32_t *items, size_t n,
                             struct tensor *images, struct error *error)
 {
-    size_t r = e->model.clip->dimensions.resolution, bytes = r * r * 3;
-    TRY(tensor_take(images, &e->model.step_memory, TENSOR_U8, "images", 4, (size_t[]){n, r, r, 3}, error));
+    size_t r = model->clip->dimensions.resolution, bytes = r * r * 3;
+    TRY(tensor_take(images, &model->step_memory, TENSOR_U8, "images", 4, (size_t[]){n, r, r, 3}, error));
     for (size_t i = 0; i < n; i++)
-        TRY(e->model.backend->ops->upload(e->model.backend, (uint8_t *)images->data + i * bytes,
-                                          pixels + (items != NULL ? items[i] : i) * bytes, bytes, error));
+        TRY(model->backend->ops->upload(model->backend, (uint8_t *)images->data + i * bytes,
+                                        pixels + (items != NULL ? items[i] : i) * bytes, bytes, error));
     return OK;
 }
 
-/* Computes frozen features as harness/selectors/frozen_features.c does for a run. */
-static status encode_frozen(const struct predictor *p, const uint8_t *pixels, size_t n, float *frozen, float *means,
+/* Computes frozen features as harness/train/frozen_features.c does for a run. */
+static status encode_frozen(struct predictor *p, const uint8_t *pixels, size_t n, float *frozen, float *means,
                             struct error *error)
 {
-    struct experiment *e = p->e;
-    struct encoding encoding = {.arena = &e->model.step_memory, .whole = means != NULL};
+    struct model *model = &p->model;
+    struct encoding encoding = {.arena = &model->step_memory, .whole = means != NULL};
     struct tensor batch = {0};
     struct tower_pass pass;
     struct tensor output, mean;
-    arena_reset(&e->model.step_memory);
-    TRY(upload_images(e, pixels, NULL, n, &batch, error));
-    TRY(clip_encode_images(e->model.clip, &encoding, &batch, &pass, &output, error));
-    TRY(e->model.backend->ops->download(e->model.backend, frozen, output.data, tensor_bytes(&output), error));
+    arena_reset(&model->step_memory);
+    TRY(upload_images(model, pixels, NULL, n, &batch, error));
+    TRY(clip_encode_images(model->clip, &encoding, &batch, &pass, &output, error));
+    TRY(model->backend->ops->download(model->backend, frozen, output.data, tensor_bytes(&output), error));
     if (means == NULL)
         return OK;
-    TRY(clip_mean_patches(e->model.clip, &e->model.step_memory, &pass, &mean, error));
-    return e->model.backend->ops->download(e->model.backend, means, mean.data, tensor_bytes(&mean), error);
+    TRY(clip_mean_patches(model->clip, &model->step_memory, &pass, &mean, error));
+    return model->backend->ops->download(model->backend, means, mean.data, tensor_bytes(&mean), error);
 }
 
-static status encode_routed(const struct predictor *p, const uint8_t *pixels, const uint32_t *items, size_t n,
-                            int router, float *features, struct error *error)
+static status encode_routed(struct predictor *p, const uint8_t *pixels, const uint32_t *items, size_t n, int router,
+                            float *features, struct error *error)
 {
-    struct experiment *e = p->e;
+    struct model *model = &p->model;
     struct routing routing;
     struct encoding encoding;
     struct tensor batch = {0};
     struct tower_pass pass;
     struct tensor output;
-    arena_reset(&e->model.step_memory);
-    TRY(upload_images(e, pixels, items, n, &batch, error));
-    TRY(routing_begin(&routing, e, TOWER_IMAGE, n, router, &encoding, error));
-    status result = clip_encode_images(e->model.clip, &encoding, &batch, &pass, &output, error);
+    arena_reset(&model->step_memory);
+    TRY(upload_images(model, pixels, items, n, &batch, error));
+    TRY(routing_begin(&routing, model, TOWER_IMAGE, n, router, &encoding, error));
+    status result = clip_encode_images(model->clip, &encoding, &batch, &pass, &output, error);
     routing_end(&routing);
     TRY(result);
-    return e->model.backend->ops->download(e->model.backend, features, output.data, tensor_bytes(&output), error);
+    return model->backend->ops->download(model->backend, features, output.data, tensor_bytes(&output), error);
 }
 
 /* --- Routers --- */
@@ -167,8 +169,8 @@ static status encode_routed(const struct predictor *p, const uint8_t *pixels, co
 static status select_routers(struct predictor *p, const uint8_t *pixels, size_t n, struct features *f,
                              struct error *error)
 {
-    const struct clip_dimensions *d = &p->e->model.clip->dimensions;
-    size_t batch = experiment_evaluation_batch(p->e), embed = experiment_feature_width(p->e),
+    const struct clip_dimensions *d = &p->model.clip->dimensions;
+    size_t batch = p->model.evaluation_batch, embed = model_feature_width(&p->model),
            bytes = d->resolution * d->resolution * 3;
     for (size_t first = 0, count; first < n; first += count) {
         count = n - first < batch ? n - first : batch;
@@ -204,8 +206,8 @@ static status choose_routers(struct predictor *p, const uint8_t *pixels, size_t 
 static bool all_labels(const struct predictor *p, int router)
 {
     bool shared = p->settings.adapters != NULL && p->settings.adapters->card.one_router;
-    return p->settings.all_labels || router < 0 || (size_t)router >= p->e->data.task_count ||
-           p->e->data.task_count == 1 || shared;
+    return p->settings.all_labels || router < 0 || (size_t)router >= p->data.task_count || p->data.task_count == 1 ||
+           shared;
 }
 
 static status take_candidates(struct predictor *p, int router, struct tensor **classes, struct error *error)
@@ -215,9 +217,9 @@ static status take_candidates(struct predictor *p, int router, struct tensor **c
         return OK;
     struct tensor features;
     if (all_labels(p, router))
-        TRY(label_space_all(&p->labels, router, &p->e->model.memory, &features, error));
+        TRY(label_space_all(&p->labels, router, &p->model.memory, &features, error));
     else
-        TRY(feature_cache_classes(p->cache, (size_t)router, router, &p->e->model.memory, &features, error));
+        TRY(feature_cache_classes(p->cache, (size_t)router, router, &p->model.memory, &features, error));
     **classes = features;
     return OK;
 }
@@ -227,11 +229,11 @@ static void name_class(const struct predictor *p, int router, size_t class_index
     size_t task = all_labels(p, router) ? 0 : (size_t)router;
     rank->task = task;
     rank->class_index = class_index;
-    while (all_labels(p, router) && rank->task + 1 < p->e->data.task_count &&
-           class_index >= p->e->data.tasks[rank->task + 1].first_class)
+    while (all_labels(p, router) && rank->task + 1 < p->data.task_count &&
+           class_index >= p->data.tasks[rank->task + 1].first_class)
         rank->task++;
     if (all_labels(p, router))
-        rank->class_index -= p->e->data.tasks[rank->task].first_class;
+        rank->class_index -= p->data.tasks[rank->task].first_class;
 }
 
 /* Finds the `top` highest logits, of equal ones the first, as in evaluation. Overwrites logits. */
@@ -255,20 +257,19 @@ static void rank_classes(const struct predictor *p, int router, float *logits, s
 }
 
 /* features [n, embed] of the listed images on the host */
-static status compare(const struct predictor *p, int router, const struct tensor *classes, const float *features,
+static status compare(struct predictor *p, int router, const struct tensor *classes, const float *features,
                       const uint32_t *items, size_t n, struct answer *answers, struct error *error)
 {
-    struct experiment *e = p->e;
+    struct model *model = &p->model;
     struct tensor images, scores;
     size_t count = classes->shape[0];
-    arena_reset(&e->model.step_memory);
-    TRY(tensor_take(&images, &e->model.step_memory, TENSOR_F32, "features", 2,
-                    (size_t[]){n, experiment_feature_width(e)}, error));
-    TRY(e->model.backend->ops->upload(e->model.backend, images.data, features, tensor_bytes(&images), error));
-    TRY(e->model.head->scores(e, &images, classes, &scores, error));
+    arena_reset(&model->step_memory);
+    TRY(tensor_take(&images, &model->step_memory, TENSOR_F32, "features", 2, (size_t[]){n, model_feature_width(model)},
+                    error));
+    TRY(model->backend->ops->upload(model->backend, images.data, features, tensor_bytes(&images), error));
+    TRY(model->head->scores(model, &images, classes, &scores, error));
     float *logits = xmalloc(tensor_bytes(&scores));
-    status result =
-        e->model.backend->ops->download(e->model.backend, logits, scores.data, tensor_bytes(&scores), error);
+    status result = model->backend->ops->download(model->backend, logits, scores.data, tensor_bytes(&scores), error);
     for (size_t i = 0; result == OK && i < n * count; i++)
         if (!isfinite(logits[i]))
             result =
@@ -296,8 +297,7 @@ static size_t list_items(const struct features *f, size_t n, int router)
 static status answer_routed(struct predictor *p, const uint8_t *pixels, size_t n, int router, struct features *f,
                             struct answer *answers, struct error *error)
 {
-    size_t embed = experiment_feature_width(p->e), batch = experiment_evaluation_batch(p->e),
-           all = list_items(f, n, router);
+    size_t embed = model_feature_width(&p->model), batch = p->model.evaluation_batch, all = list_items(f, n, router);
     struct tensor *classes;
     if (all == 0)
         return OK;
@@ -317,8 +317,8 @@ static status answer_routed(struct predictor *p, const uint8_t *pixels, size_t n
 
 static status take_features(struct features *f, const struct predictor *p, size_t n, struct error *error)
 {
-    const struct clip_dimensions *d = &p->e->model.clip->dimensions;
-    size_t coders = p->selector != NULL ? p->selector->tasks + 1 : 0, embed = experiment_feature_width(p->e);
+    const struct clip_dimensions *d = &p->model.clip->dimensions;
+    size_t coders = p->selector != NULL ? p->selector->tasks + 1 : 0, embed = model_feature_width(&p->model);
     *f = (struct features){.frozen = malloc(array_size(n, embed * sizeof *f->frozen)),
                            .means = malloc(array_size(n, d->image_width * sizeof *f->means)),
                            .routed = malloc(array_size(n, embed * sizeof *f->routed)),

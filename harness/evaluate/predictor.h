@@ -13,10 +13,10 @@
 #ifndef MTIL_HARNESS_EVALUATE_PREDICTOR_H
 #define MTIL_HARNESS_EVALUATE_PREDICTOR_H
 
-#include "harness/run/saved_adapters.h"
+#include "harness/selectors/saved_adapters.h"
 
 struct predictor_settings {
-    struct settings model;                 /* see experiment_open_model */
+    struct settings model; /* weights, vocabulary, activation, threads, backend and evaluation_batch are read */
     const struct adapter_card *card;       /* the tasks with the classes to choose from */
     const struct saved_adapters *adapters; /* NULL: none */
     bool selects;                          /* the adapters' selector chooses the router */

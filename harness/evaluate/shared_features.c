@@ -13,9 +13,9 @@
 #include "datasets/cache/cache_folder.h"
 #include "datasets/image/image.h"
 #include "harness/evaluate/shared_files.h"
-#include "harness/run/archive.h"
-#include "harness/run/weights.h"
-#include "harness/selectors/frozen_features.h"
+#include "harness/heads/weights.h"
+#include "harness/train/archive.h"
+#include "harness/train/frozen_features.h"
 
 /* --- Origin of the numbers --- */
 
@@ -56,27 +56,27 @@ static void add_processor(struct text *text)
 
 static status find_origin(struct shared_features *shared, struct error *error)
 {
-    const struct experiment *e = shared->experiment;
-    char weights[DIGEST_SIZE], *path = weights_path(e->settings.weights);
+    const struct model *model = shared->model;
+    char weights[DIGEST_SIZE], *path = weights_path(model->settings.weights);
     status result = read_digest(shared, path, weights, error);
     free(path);
     TRY(result);
     TRY(read_program(shared->program, error));
     struct text text = {0};
-    text_add(&text, "%s\n%s\n%zu %zu %d\n", weights, e->model.backend->arithmetic,
-             e->model.clip->dimensions.image_heads, e->model.clip->dimensions.text_heads,
-             (int)e->model.clip->activation);
+    text_add(&text, "%s\n%s\n%zu %zu %d\n", weights, model->backend->arithmetic, model->clip->dimensions.image_heads,
+             model->clip->dimensions.text_heads, (int)model->clip->activation);
     add_processor(&text);
     digest_text(text.data, shared->origin);
     text_free(&text);
     return OK;
 }
 
-status shared_features_open(struct shared_features *shared, struct experiment *experiment, struct error *error)
+status shared_features_open(struct shared_features *shared, struct model *model, const struct data *data,
+                            struct error *error)
 {
-    *shared = (struct shared_features){.experiment = experiment};
-    const struct cache_settings *cache = &experiment->settings.cache;
-    if (cache->kind != CACHE_DISK || !experiment->model.head->of_texts)
+    *shared = (struct shared_features){.model = model, .data = data};
+    const struct cache_settings *cache = &model->settings.cache;
+    if (cache->kind != CACHE_DISK || !model->head->of_texts)
         return OK;
     shared->folder = cache->folder != NULL ? xstrdup(cache->folder) : cache_folder_default();
     return find_origin(shared, error); /* without a folder nothing is shared; the image cache has warned about it */
@@ -106,8 +106,7 @@ static struct place find_place(const struct shared_features *shared, const struc
     if (shared->folder == NULL || dataset_identify(task->dataset, SPLIT_TEST, &identity, NULL) != OK)
         return place;
     struct text text = {0};
-    text_add(&text, "%s\n%s\n%zu\n", shared->origin, identity.list,
-             shared->experiment->model.clip->dimensions.resolution);
+    text_add(&text, "%s\n%s\n%zu\n", shared->origin, identity.list, shared->model->clip->dimensions.resolution);
     digest_text(text.data, name);
     text_add(&text, "%s\n%s\n%s\n", identity.content, shared->program, image_version());
     digest_text(text.data, place.key);
@@ -132,7 +131,7 @@ static bool read_file(const struct shared_features *shared, const struct place *
     if (!file_exists(place->path))
         return false;
     if (archive_open(&archive, place->path, &problem) != OK) {
-        log_warn(shared->experiment->log, "%s; its features are computed again", problem.message);
+        log_warn(shared->model->log, "%s; its features are computed again", problem.message);
         return false;
     }
     bool whole = says(archive, "key", place->key) &&
@@ -151,7 +150,7 @@ static status write_file(const struct shared_features *shared, const struct plac
     char images[32];
     uint64_t room, bytes = (mean_count + feature_count) * sizeof *means;
     TRY(directory_create(shared->folder, error));
-    TRY(cache_folder_room(shared->folder, place->path, shared->experiment->settings.cache.disk_limit, &room, error));
+    TRY(cache_folder_room(shared->folder, place->path, shared->model->settings.cache.disk_limit, &room, error));
     if (bytes > room)
         return error_set(error, ERROR_IO, "%s: no room for %.1f MB; raise run.cache_disk_megabytes or free disk space",
                          place->path, (double)bytes / 1e6);
@@ -173,21 +172,21 @@ static status write_file(const struct shared_features *shared, const struct plac
 status shared_features_take(struct shared_features *shared, const struct task *task, float *means, float *features,
                             const struct stop *stop, struct error *error)
 {
-    struct experiment *e = shared->experiment;
-    size_t n = dataset_size(task->dataset, SPLIT_TEST), mean_count = n * e->model.clip->dimensions.image_width,
-           feature_count = n * e->model.clip->dimensions.embed;
+    struct model *model = shared->model;
+    size_t n = dataset_size(task->dataset, SPLIT_TEST), mean_count = n * model->clip->dimensions.image_width,
+           feature_count = n * model->clip->dimensions.embed;
     struct place place = find_place(shared, task);
     bool read = place.path != NULL && read_file(shared, &place, means, mean_count, features, feature_count);
     status result = OK;
     if (read)
         utimensat(AT_FDCWD, place.path, NULL, 0); /* time of last use; failing in a read-only folder is fine */
     if (!read)
-        result = frozen_features(e, task->dataset, SPLIT_TEST, NULL, n, means, features, stop, error);
+        result = frozen_features(model, shared->data, task->dataset, SPLIT_TEST, NULL, n, means, features, stop, error);
     struct error reason;
     if (result == OK && !read && place.path != NULL && !shared->gave_up &&
         write_file(shared, &place, task, means, mean_count, features, feature_count, &reason) != OK) {
         shared->gave_up = true;
-        log_warn(e->log, "features are not kept: %s", reason.message);
+        log_warn(model->log, "features are not kept: %s", reason.message);
     }
     free(place.path);
     return result;

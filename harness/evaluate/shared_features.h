@@ -1,7 +1,7 @@
 /* Features of zero-shot CLIP in files that runs share, because every run of a sweep needs the same ones.
  *
  *     struct shared_features shared;
- *     TRY(shared_features_open(&shared, experiment, error));
+ *     TRY(shared_features_open(&shared, model, data, error));
  *     TRY(shared_features_take(&shared, task, means, features, stop, error));       // from the file, or computed and kept
  *     shared_features_close(&shared);
  *
@@ -15,17 +15,19 @@
 #define MTIL_HARNESS_EVALUATE_SHARED_FEATURES_H
 
 #include "core/digest.h"
-#include "harness/run/experiment.h"
+#include "harness/heads/model.h"
 
 struct shared_features {
-    struct experiment *experiment;
+    struct model *model;
+    const struct data *data;
     char *folder;              /* NULL: nothing is shared */
     char origin[DIGEST_SIZE];  /* of all inputs but the images and the program */
     char program[DIGEST_SIZE]; /* of the running program */
     bool gave_up;              /* no more files are written, after a warning */
 };
 
-status shared_features_open(struct shared_features *shared, struct experiment *experiment, struct error *error);
+status shared_features_open(struct shared_features *shared, struct model *model, const struct data *data,
+                            struct error *error);
 void shared_features_close(struct shared_features *shared); /* of zeros is allowed */
 
 /* frozen_features (frozen_features.h) of a task's whole test set. */

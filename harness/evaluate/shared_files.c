@@ -9,10 +9,10 @@
 #include "core/alloc.h"
 #include "core/array.h"
 #include "core/file.h"
+#include "core/file_digest.h"
 #include "core/seen.h"
 #include "core/text.h"
-#include "harness/run/archive.h"
-#include "harness/run/file_digest.h"
+#include "harness/train/archive.h"
 
 static char *copy_metadata(const struct archive *archive, const char *name)
 {

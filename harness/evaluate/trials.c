@@ -7,8 +7,9 @@
 #include "adapters/files/adapter_file.h"
 #include "core/alloc.h"
 #include "harness/evaluate/evaluator.h"
-#include "harness/run/saved_adapters.h"
+#include "harness/selectors/saved_adapters.h"
 #include "harness/selectors/selectors.h"
+#include "harness/terminal/progress.h"
 
 struct trial {
     const struct trials *trials;
@@ -44,7 +45,7 @@ static size_t last_trained(const struct adapter_card *card)
  * into it, so that the caches of features see which values changed. */
 static status load_adapters(const struct trials *t, size_t task, bool *found, struct error *error)
 {
-    struct experiment *e = t->experiment;
+    struct model *model = t->model;
     *found = false;
     for (size_t i = 0; i < t->source->count && !*found; i++) {
         const struct trial_adapters *adapters = &t->source->adapters[i];
@@ -54,10 +55,10 @@ static status load_adapters(const struct trials *t, size_t task, bool *found, st
         TRY(open_file(&saved, adapters, error));
         *found = last_trained(&saved.card) == task;
         status result = OK;
-        if (*found && e->model.adapters == NULL)
-            result = saved_adapters_load(&saved, e->model.clip, &e->model.memory, NULL, 0, &e->model.adapters, error);
+        if (*found && model->adapters == NULL)
+            result = saved_adapters_load(&saved, model->clip, &model->memory, NULL, 0, &model->adapters, error);
         else if (*found)
-            result = adapters_load(e->model.adapters, saved.file, "", ADAPTER_COMPLETE, error);
+            result = adapters_load(model->adapters, saved.file, "", ADAPTER_COMPLETE, error);
         saved_adapters_close(&saved);
         TRY(result);
     }
@@ -68,7 +69,7 @@ static status load_adapters(const struct trials *t, size_t task, bool *found, st
 static status load_first(const struct trials *t, struct error *error)
 {
     bool found = false;
-    for (size_t task = 0; task < t->experiment->data.task_count && !found; task++)
+    for (size_t task = 0; task < t->data->task_count && !found; task++)
         TRY(load_adapters(t, task, &found, error));
     return found ? OK
                  : error_set(error, ERROR_ARGUMENT,
@@ -82,18 +83,18 @@ static status load_first(const struct trials *t, struct error *error)
 static void report(const struct trials *t, const char *activity, size_t task, size_t j)
 {
     progress_report(t->progress, &(struct progress_state){.activity = activity,
-                                                          .subject = t->experiment->data.tasks[j].settings.name,
+                                                          .subject = t->data->tasks[j].settings.name,
                                                           .task = task + 1,
-                                                          .tasks = t->experiment->data.task_count,
+                                                          .tasks = t->data->task_count,
                                                           .step = j + 1,
-                                                          .steps = t->experiment->data.task_count});
+                                                          .steps = t->data->task_count});
 }
 
 static status evaluate_row(struct trial *trial, size_t after, struct evaluation_row *rows,
                            struct router_choices_row *choices, uint64_t *counts, struct error *error)
 {
     const struct trials *t = trial->trials;
-    size_t tasks = t->experiment->data.task_count;
+    size_t tasks = t->data->task_count;
     TRY(evaluator_refresh(trial->evaluator, error));
     for (size_t j = 0; j < tasks; j++) {
         const struct test_set *set = &trial->evaluator->sets[j];
@@ -115,7 +116,7 @@ static status evaluate_row(struct trial *trial, size_t after, struct evaluation_
 
 static status answer(struct trial *trial, size_t after, struct error *error)
 {
-    size_t tasks = trial->trials->experiment->data.task_count;
+    size_t tasks = trial->trials->data->task_count;
     struct evaluation_row *rows = xcalloc(tasks, sizeof *rows);
     struct router_choices_row *choices = xcalloc(tasks, sizeof *choices);
     uint64_t *counts = xcalloc(tasks * (tasks + 1), sizeof *counts);
@@ -134,7 +135,7 @@ static status after_task(struct trial *trial, size_t task, struct error *error)
     bool has, found;
     report(t, "selector", task, task);
     if (trial->selector != NULL)
-        TRY(selector_train(trial->selector, &t->experiment->data.tasks[task], t->stop, error));
+        TRY(selector_train(trial->selector, &t->data->tasks[task], t->stop, error));
     TRY(trial_has(t->store, t->run, trial->number, (int64_t)task, &has, error));
     if (has)
         return OK;
@@ -144,16 +145,17 @@ static status after_task(struct trial *trial, size_t task, struct error *error)
 
 static status work(struct trial *trial, struct error *error)
 {
-    struct experiment *e = trial->trials->experiment;
+    struct model *model = trial->trials->model;
+    const struct data *data = trial->trials->data;
     TRY(load_first(trial->trials, error));
-    if (e->settings.selector.kind->route == ROUTE_BY_ERRORS)
-        TRY(selector_create(&trial->selector, e, error));
-    TRY(evaluator_create(&trial->evaluator, e, trial->selector, error));
-    for (size_t j = 0; j < e->data.task_count; j++) {
+    if (model->settings.selector.kind->route == ROUTE_BY_ERRORS)
+        TRY(selector_create(&trial->selector, model, data, error));
+    TRY(evaluator_create(&trial->evaluator, model, data, NULL, trial->selector, error));
+    for (size_t j = 0; j < data->task_count; j++) {
         report(trial->trials, "zero-shot", 0, j);
         TRY(evaluator_zero_shot(trial->evaluator, j, trial->trials->stop, error));
     }
-    for (size_t task = 0; task < e->data.task_count; task++)
+    for (size_t task = 0; task < data->task_count; task++)
         TRY(after_task(trial, task, error));
     return OK;
 }
@@ -180,7 +182,7 @@ status trials_run(const struct trials *t, const struct selector_settings *settin
                   struct error *error)
 {
     static const char *const decisions[] = {"per_image", "per_batch"};
-    struct experiment *e = t->experiment;
+    struct model *model = t->model;
     bool done;
     const char *selection =
         settings->kind->route == ROUTE_BY_ERRORS ? decisions[settings->decision] : settings->kind->name;
@@ -189,13 +191,13 @@ status trials_run(const struct trials *t, const struct selector_settings *settin
     TRY(is_done(t, trial.number, &done, error));
     if (done)
         return OK;
-    struct arena_mark mark = arena_mark(&e->model.memory);
-    e->settings.selector = *settings;
+    struct arena_mark mark = arena_mark(&model->memory);
+    model->settings.selector = *settings;
     status result = work(&trial, error);
     evaluator_destroy(trial.evaluator);
     selector_destroy(trial.selector);
-    adapters_destroy(e->model.adapters);
-    e->model.adapters = NULL;
-    arena_release(&e->model.memory, mark);
+    adapters_destroy(model->adapters);
+    model->adapters = NULL;
+    arena_release(&model->memory, mark);
     return result;
 }

@@ -1,19 +1,21 @@
 /* Tries a selector on the adapters that a run saved: trains it on frozen features, task after task, and evaluates after
  * each task whose adapters were saved. The run is not changed; rows go to the tables of results/store/trials.h.
  *
- *     struct trials trials = {.experiment = e, .store = store, .run = run, .source = &source, .progress = p, .stop = stop};
+ *     struct trials trials = {.model = model, .data = data, .store = store, .run = run, .source = &source, .progress = p,
+ *                             .stop = stop};
  *     TRY(trials_run(&trials, &settings, error));                // a selector's settings; once for each
  *
- * The experiment is frozen, of the run's suite and seed.
+ * The model is frozen, of the run's suite and seed.
  */
 #ifndef MTIL_HARNESS_EVALUATE_TRIALS_H
 #define MTIL_HARNESS_EVALUATE_TRIALS_H
 
-#include "harness/run/experiment.h"
+#include "harness/heads/model.h"
 #include "results/store/trials.h"
 
 struct trials {
-    struct experiment *experiment;
+    struct model *model;
+    const struct data *data;
     struct store *store;
     int64_t run;
     const struct trial_source *source;

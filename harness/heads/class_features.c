@@ -3,35 +3,33 @@
 #include <stdlib.h>
 
 #include "core/alloc.h"
-#include "harness/evaluate/routing.h"
-#include "harness/train/guard.h"
+#include "harness/heads/routing.h"
 
 size_t class_prompts(const struct task *task)
 {
     return dataset_classes(task->dataset) * dataset_templates(task->dataset);
 }
 
-static status mean_of_templates(struct experiment *e, const struct tensor *each, size_t classes, void *features,
+static status mean_of_templates(struct model *model, const struct tensor *each, size_t classes, void *features,
                                 struct error *error)
 {
-    const struct backend_ops *ops = e->model.backend->ops;
+    const struct backend_ops *ops = model->backend->ops;
     struct tensor normal, mean;
-    size_t embed = e->model.clip->dimensions.embed, templates = each->shape[0] / classes;
-    TRY(tensor_take(&normal, &e->model.step_memory, TENSOR_F32, "normalised prompts", 2, each->shape, error));
-    TRY(tensor_take(&mean, &e->model.step_memory, TENSOR_F32, "mean prompts", 2, (size_t[]){classes, embed}, error));
-    TRY(ops->normalize(e->model.backend, &(struct normalize){.x = matrix_of(each), .y = matrix_of(&normal)}, error));
+    size_t embed = model->clip->dimensions.embed, templates = each->shape[0] / classes;
+    TRY(tensor_take(&normal, &model->step_memory, TENSOR_F32, "normalised prompts", 2, each->shape, error));
+    TRY(tensor_take(&mean, &model->step_memory, TENSOR_F32, "mean prompts", 2, (size_t[]){classes, embed}, error));
+    TRY(ops->normalize(model->backend, &(struct normalize){.x = matrix_of(each), .y = matrix_of(&normal)}, error));
     TRY(ops->mean_positions(
-        e->model.backend,
+        model->backend,
         &(struct mean_positions){
             .batch = classes, .positions = templates, .width = embed, .x = normal.data, .out = mean.data},
         error));
-    return ops->normalize(e->model.backend,
-                          &(struct normalize){.x = matrix_of(&mean), .y = matrix_rows(features, classes, embed)},
-                          error);
+    return ops->normalize(
+        model->backend, &(struct normalize){.x = matrix_of(&mean), .y = matrix_rows(features, classes, embed)}, error);
 }
 
 /* features [classes, embed] of `classes` classes, tokens class by class */
-static status encode_classes(struct experiment *e, const int32_t *tokens, size_t classes, size_t templates, int router,
+static status encode_classes(struct model *model, const int32_t *tokens, size_t classes, size_t templates, int router,
                              int32_t *chosen, void *features, struct error *error)
 {
     struct routing routing;
@@ -40,23 +38,23 @@ static status encode_classes(struct experiment *e, const int32_t *tokens, size_t
     struct tower_pass pass;
     struct tensor each;
     size_t prompts = classes * templates;
-    arena_reset(&e->model.step_memory);
-    TRY(texts_create(&texts, e->model.clip, &e->model.step_memory, tokens, prompts, error));
-    TRY(routing_begin(&routing, e, TOWER_TEXT, prompts, router, &encoding, error));
-    status result = clip_encode_texts(e->model.clip, &encoding, &texts, &pass, &each, error);
+    arena_reset(&model->step_memory);
+    TRY(texts_create(&texts, model->clip, &model->step_memory, tokens, prompts, error));
+    TRY(routing_begin(&routing, model, TOWER_TEXT, prompts, router, &encoding, error));
+    status result = clip_encode_texts(model->clip, &encoding, &texts, &pass, &each, error);
     routing_end(&routing);
     TRY(result);
     TRY(chosen != NULL ? routing_chosen(&routing, chosen, error) : OK);
-    return mean_of_templates(e, &each, classes, features, error);
+    return mean_of_templates(model, &each, classes, features, error);
 }
 
-static status not_finite(const struct experiment *e, const struct task *task, int router, const struct tensor *features,
+static status not_finite(const struct model *model, const struct task *task, int router, const struct tensor *features,
                          struct error *error)
 {
-    size_t embed = e->model.clip->dimensions.embed, n = tensor_elements(features);
+    size_t embed = model->clip->dimensions.embed, n = tensor_elements(features);
     float *values = xmalloc(tensor_bytes(features));
     status result =
-        e->model.backend->ops->download(e->model.backend, values, features->data, tensor_bytes(features), error);
+        model->backend->ops->download(model->backend, values, features->data, tensor_bytes(features), error);
     size_t at = not_finite_at(values, n);
     free(values);
     TRY(result);
@@ -67,24 +65,24 @@ static status not_finite(const struct experiment *e, const struct task *task, in
                      router < 0 ? "without adapters" : "with adapters");
 }
 
-status class_features(struct experiment *e, const struct task *task, int router, struct arena *arena, int32_t *chosen,
+status class_features(struct model *model, const struct task *task, int router, struct arena *arena, int32_t *chosen,
                       struct tensor *features, struct error *error)
 {
     enum { PROMPTS = 256 }; /* encoded at a time */
     size_t classes = dataset_classes(task->dataset), templates = dataset_templates(task->dataset),
-           context = e->model.clip->dimensions.context, embed = e->model.clip->dimensions.embed;
+           context = model->clip->dimensions.context, embed = model->clip->dimensions.embed;
     size_t chunk = PROMPTS / templates > 0 ? PROMPTS / templates : 1,
-           choices = router < 0 ? 0 : adapters_choices(e->model.adapters, TOWER_TEXT);
+           choices = router < 0 ? 0 : adapters_choices(model->adapters, TOWER_TEXT);
     TRY(tensor_take(features, arena, TENSOR_F32, "class features", 2, (size_t[]){classes, embed}, error));
     for (size_t first = 0; first < classes; first += chunk) {
         size_t count = classes - first < chunk ? classes - first : chunk, prompt = first * templates;
-        if (stop_requested(e->stop))
+        if (stop_requested(model->stop))
             return error_set(error, ERROR_STOPPED, "stopped while class names of %s were encoded", task->settings.name);
-        TRY(encode_classes(e, task->test_prompts + prompt * context, count, templates, router,
+        TRY(encode_classes(model, task->test_prompts + prompt * context, count, templates, router,
                            chosen != NULL ? chosen + prompt * choices : NULL, (float *)features->data + first * embed,
                            error));
     }
     bool finite;
-    TRY(guard_finite(e, features->data, tensor_elements(features), &finite, error));
-    return finite ? OK : not_finite(e, task, router, features, error);
+    TRY(model_finite(model, features->data, tensor_elements(features), &finite, error));
+    return finite ? OK : not_finite(model, task, router, features, error);
 }

@@ -1,11 +1,11 @@
 /* Class features of a task's dataset: the prompts of all templates, each normalised, their mean normalised again.
  *
- *     TRY(class_features(experiment, task, router, &experiment->per_task, NULL, &features, error));
+ *     TRY(class_features(model, task, router, &model->task_memory, NULL, &features, error));
  */
 #ifndef MTIL_HARNESS_HEADS_CLASS_FEATURES_H
 #define MTIL_HARNESS_HEADS_CLASS_FEATURES_H
 
-#include "harness/run/experiment.h"
+#include "harness/heads/model.h"
 
 #define EVALUATION_SCALE 100.0f /* logits are this multiple of the cosine, whatever the model's logit_scale */
 
@@ -13,7 +13,7 @@ size_t class_prompts(const struct task *task); /* classes · templates */
 
 /* features [classes, embed] in the arena, with a router (−1: adapters off). chosen, unless NULL, receives the experts
  * of every prompt: host [prompts, text blocks, K]. */
-status class_features(struct experiment *experiment, const struct task *task, int router, struct arena *arena,
-                      int32_t *chosen, struct tensor *features, struct error *error);
+status class_features(struct model *model, const struct task *task, int router, struct arena *arena, int32_t *chosen,
+                      struct tensor *features, struct error *error);
 
 #endif

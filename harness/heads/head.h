@@ -2,16 +2,16 @@
  * folder and one line in heads.h; training, evaluation and prediction see only this table. Hooks that are NULL do
  * nothing.
  *
- *     const struct head *head = e->model.head;
- *     TRY(head->load(e, mode, error));                                        // the weights of the towers
- *     TRY(head->open_task(e, task, error));                                   // once per task, on the host
- *     TRY(head->open(e, mode, error));                                        // the head's own weights, once tasks are known
- *     TRY(head->begin_task(e, task, router, &task_arena, &classes, error));   // training: once per task, on the device
- *     TRY(head->encode(e, &classes, &batch, error));                          // every iteration: the classes,
- *     TRY(head->loss(e, &classes, &batch, error));                            // features to dfeatures,
- *     TRY(head->backward(e, &batch, error));                                  // and the gradients of the classes
- *     TRY(head->classes(e, task, router, &arena, NULL, &rows, error));        // evaluation: [classes, width]
- *     TRY(head->scores(e, &features, &rows, &scores, error));                 // [images, classes]
+ *     const struct head *head = model->head;
+ *     TRY(head->load(model, mode, error));                                    // the weights of the towers
+ *     TRY(head->open_task(model, task, error));                               // per task, on the host
+ *     TRY(head->open(model, classes, mode, error));                           // its own weights, after the tasks
+ *     TRY(head->begin_task(model, task, router, &task_arena, &classes, error));// training: per task, on the device
+ *     TRY(head->encode(model, &classes, &batch, error));                      // every iteration: the classes,
+ *     TRY(head->loss(model, &classes, &batch, error));                        // features to dfeatures,
+ *     TRY(head->backward(model, &batch, error));                              // and the gradients of the classes
+ *     TRY(head->classes(model, task, router, &arena, NULL, &rows, error));    // evaluation: [classes, width]
+ *     TRY(head->scores(model, &features, &rows, &scores, error));             // [images, classes]
  *
  * In evaluation a class is a row of numbers, so that the rows of several tasks can be joined and kept: evaluate/label_space.h,
  * evaluate/feature_cache.h.
@@ -20,11 +20,11 @@
 #define MTIL_HARNESS_HEADS_HEAD_H
 
 #include "core/option.h"
+#include "harness/scenario/data.h"
 #include "models/clip.h"
 
-struct experiment;
+struct model;
 struct settings;
-struct task;
 
 /* The classes of a task in training. Device memory. */
 struct head_classes {
@@ -60,49 +60,50 @@ struct head {
     status (*check)(const struct settings *settings, struct error *error); /* refuses suites that the head cannot run */
 
     /* Loads or draws the weights of the model's towers into its memory. */
-    status (*load)(struct experiment *e, enum parameters_mode mode, struct error *error);
+    status (*load)(struct model *model, enum parameters_mode mode, struct error *error);
     /* Gives newly started adapters the values that the file of weights has for them. */
-    status (*load_experts)(struct experiment *e, struct error *error);
-    status (*open)(struct experiment *e, enum parameters_mode mode, struct error *error);
-    void (*close)(struct experiment *e);                          /* opened or not */
-    struct parameters *(*parameters)(const struct experiment *e); /* the head's own trained weights (GROUP_HEAD) */
+    status (*load_experts)(struct model *model, struct error *error);
+    /* classes: of all tasks together */
+    status (*open)(struct model *model, size_t classes, enum parameters_mode mode, struct error *error);
+    void (*close)(struct model *model);                          /* opened or not */
+    struct parameters *(*parameters)(const struct model *model); /* the head's own trained weights (GROUP_HEAD) */
     /* Writes the weights of the model, including the head's. */
-    status (*save)(const struct experiment *e, const char *path, struct error *error);
+    status (*save)(const struct model *model, const struct data *data, const char *path, struct error *error);
 
     /* Prepares the classes of a task, and forgets them (zeros are allowed). */
-    status (*open_task)(const struct experiment *e, struct task *task, struct error *error);
+    status (*open_task)(const struct model *model, struct task *task, struct error *error);
     void (*close_task)(struct task *task);
-    /* Prepares the classes of all tasks, one task after the other, as the classes of one task. */
-    status (*join_tasks)(const struct experiment *e, struct task *joint, struct error *error);
+    /* Prepares the classes of data->joint: those of all tasks, one task after the other. */
+    status (*join_tasks)(const struct model *model, struct data *data, struct error *error);
 
     /* classes, from the arena, are valid until it is emptied. */
-    status (*begin_task)(struct experiment *e, const struct task *task, int32_t router, struct arena *arena,
+    status (*begin_task)(struct model *model, const struct task *task, int32_t router, struct arena *arena,
                          struct head_classes *classes, struct error *error);
     /* Encodes the classes as an iteration needs them, and adds the gradients that the loss has left for them to the trained
      * parameters. Both run beside the image tower (struct branches). NULL: classes are not encoded. */
-    status (*encode)(struct experiment *e, const struct head_classes *classes, struct head_batch *batch,
+    status (*encode)(struct model *model, const struct head_classes *classes, struct head_batch *batch,
                      struct error *error);
-    status (*backward)(struct experiment *e, const struct head_batch *batch, struct error *error);
+    status (*backward)(struct model *model, const struct head_batch *batch, struct error *error);
     /* Adds weight · loss to the model's loss and its gradients to the head's trained parameters, and writes the gradients
      * of the features to batch->dfeatures. */
-    status (*loss)(struct experiment *e, const struct head_classes *classes, struct head_batch *batch,
+    status (*loss)(struct model *model, const struct head_classes *classes, struct head_batch *batch,
                    struct error *error);
 
-    size_t (*width)(const struct experiment *e);
+    size_t (*width)(const struct model *model);
     /* rows [classes, width] in the arena, with a router (−1: adapters off). chosen, unless NULL, receives the experts of every
      * text: host [encoded, text blocks, K]. */
-    status (*classes)(struct experiment *e, const struct task *task, int router, struct arena *arena, int32_t *chosen,
+    status (*classes)(struct model *model, const struct task *task, int router, struct arena *arena, int32_t *chosen,
                       struct tensor *rows, struct error *error);
     /* The number of texts that rows are computed from. Rows change only with the experts of these texts; 0: with every
      * training. */
     size_t (*encoded)(const struct task *task);
     /* scores [n, classes] in the step's arena, of features [n, embed] and rows [classes, width]; the highest score
      * decides. */
-    status (*scores)(struct experiment *e, const struct tensor *features, const struct tensor *rows,
+    status (*scores)(struct model *model, const struct tensor *features, const struct tensor *rows,
                      struct tensor *scores, struct error *error);
 
     /* The number of texts that an iteration encodes and the tokens of the longest, for estimates. */
-    void (*texts)(const struct experiment *e, const struct task *task, size_t *count, size_t *positions);
+    void (*texts)(const struct model *model, const struct task *task, size_t *count, size_t *positions);
 };
 
 #endif

@@ -1,27 +1,27 @@
 /* The image tower of a classifier: drawn (model.weights: scratch), taken from a CLIP, or read from the file of a vision
  * transformer, which may have experts in place of MLPs and a head.
  *
- *     TRY(image_tower_load(e, POOL_CLASS_TOKEN, mode, error));             // e->model.clip
- *     TRY(image_tower_load_experts(e, error));                             // e->model.adapters, once they were started
- *     TRY(image_tower_has_head(e, classes, &there, error));
+ *     TRY(image_tower_load(model, POOL_CLASS_TOKEN, mode, error));             // model->clip
+ *     TRY(image_tower_load_experts(model, error));                             // model->adapters, once they were started
+ *     TRY(image_tower_has_head(model, classes, &there, error));
  */
 #ifndef MTIL_HARNESS_HEADS_IMAGE_TOWER_H
 #define MTIL_HARNESS_HEADS_IMAGE_TOWER_H
 
-#include "harness/run/experiment.h"
+#include "harness/heads/model.h"
 #include "models/vit.h"
 
-status image_tower_load(struct experiment *experiment, enum pool pool, enum parameters_mode mode, struct error *error);
+status image_tower_load(struct model *model, enum pool pool, enum parameters_mode mode, struct error *error);
 
 /* Opens the tower as the file has it, with its pooling and experts, for settings without a suite. */
-status image_tower_open(struct experiment *experiment, struct error *error);
+status image_tower_open(struct model *model, struct error *error);
 
 /* Reads experts and routers from the file. Routers that it lacks stay as they were started; without experts in the
  * file, all do. ERROR_ARGUMENT where blocks, number or kind of the experts differ from the suite's. */
-status image_tower_load_experts(struct experiment *experiment, struct error *error);
+status image_tower_load_experts(struct model *model, struct error *error);
 
 /* Whether the file has a head for this number of classes. */
-status image_tower_has_head(const struct experiment *experiment, size_t classes, bool *there, struct error *error);
+status image_tower_has_head(const struct model *model, size_t classes, bool *there, struct error *error);
 
 /* Describes the file of weights, for the identity of a run. */
 status image_tower_look(struct vit_file *found, bool *is_vit, const struct settings *settings, struct error *error);

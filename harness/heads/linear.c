@@ -8,9 +8,8 @@
 #include "core/alloc.h"
 #include "harness/heads/heads.h"
 #include "harness/heads/image_tower.h"
-#include "harness/run/experiment.h"
-#include "harness/run/saved_adapters.h"
-#include "harness/run/weights.h"
+#include "harness/heads/model.h"
+#include "harness/heads/weights.h"
 #include "models/vit.h"
 
 static const struct option options[] = {
@@ -45,99 +44,99 @@ static enum pool pool_of(const struct settings *s)
     return options_choice(s->head_options, "pool") == 0 ? POOL_CLASS_TOKEN : POOL_MEAN_PATCHES;
 }
 
-static struct linear_head *head_of(const struct experiment *e)
+static struct linear_head *head_of(const struct model *model)
 {
-    return e->model.head_state;
+    return model->head_state;
 }
 
 /* --- Weights --- */
 
-static status load(struct experiment *e, enum parameters_mode mode, struct error *error)
+static status load(struct model *model, enum parameters_mode mode, struct error *error)
 {
-    bool suite = e->settings.head_options != NULL;
-    return suite ? image_tower_load(e, pool_of(&e->settings), mode, error) : image_tower_open(e, error);
+    bool suite = model->settings.head_options != NULL;
+    return suite ? image_tower_load(model, pool_of(&model->settings), mode, error) : image_tower_open(model, error);
 }
 
 /* Of the file of weights, if it has a head for as many classes; otherwise zero. */
-static status open_head(struct experiment *e, enum parameters_mode mode, struct error *error)
+static status open_head(struct model *model, size_t classes, enum parameters_mode mode, struct error *error)
 {
     struct linear_head *head;
-    size_t classes = dataset_classes(e->data.tasks[0].dataset);
     bool there;
-    TRY(image_tower_has_head(e, classes, &there, error));
+    TRY(image_tower_has_head(model, classes, &there, error));
     if (there) {
-        char *path = weights_path(e->settings.weights);
-        status result = vit_load_head(&head, e->model.backend, &e->model.memory, path, mode, error);
+        char *path = weights_path(model->settings.weights);
+        status result = vit_load_head(&head, model->backend, &model->memory, path, mode, error);
         free(path);
         TRY(result);
-    } else if (e->model.groups == GROUPS_NONE) {
+    } else if (model->groups == GROUPS_NONE) {
         return error_set(error, ERROR_ARGUMENT, "%s: expected a head for %zu classes, found another one or none",
-                         e->settings.weights, classes);
+                         model->settings.weights, classes);
     } else {
-        TRY(linear_head_create(&head, e->model.backend, &e->model.memory, experiment_feature_width(e), classes, mode,
+        TRY(linear_head_create(&head, model->backend, &model->memory, model_feature_width(model), classes, mode,
                                error));
     }
-    e->model.head_state = head;
+    model->head_state = head;
     return OK;
 }
 
-static void close_head(struct experiment *e)
+static void close_head(struct model *model)
 {
-    linear_head_destroy(head_of(e));
+    linear_head_destroy(head_of(model));
 }
 
-static struct parameters *parameters(const struct experiment *e)
+static struct parameters *parameters(const struct model *model)
 {
-    return head_of(e)->parameters;
+    return head_of(model)->parameters;
 }
 
 /* With the names of the classes. */
-static status save(const struct experiment *e, const char *path, struct error *error)
+static status save(const struct model *model, const struct data *data, const char *path, struct error *error)
 {
     struct adapter_card card;
-    saved_classes(&card, e);
-    status result = classifier_save(e->model.clip, head_of(e), e->model.adapters, &card, path, error);
+    adapter_card_create(&card, 1);
+    task_describe(&card.tasks[0], &data->tasks[0], true);
+    status result = classifier_save(model->clip, head_of(model), model->adapters, &card, path, error);
     adapter_card_free(&card);
     return result;
 }
 
 /* --- Training --- */
 
-static status begin_task(struct experiment *e, const struct task *task, int32_t router, struct arena *arena,
+static status begin_task(struct model *model, const struct task *task, int32_t router, struct arena *arena,
                          struct head_classes *classes, struct error *error)
 {
-    (void)e, (void)task, (void)router, (void)arena, (void)error;
+    (void)model, (void)task, (void)router, (void)arena, (void)error;
     *classes = (struct head_classes){0};
     return OK;
 }
 
-static status loss(struct experiment *e, const struct head_classes *classes, struct head_batch *batch,
+static status loss(struct model *model, const struct head_classes *classes, struct head_batch *batch,
                    struct error *error)
 {
     struct linear_pass pass;
     (void)classes;
-    TRY(linear_head_logits(head_of(e), &e->model.step_memory, batch->features, &pass, error));
-    TRY(linear_head_loss(head_of(e), &pass, batch->labels, batch->smoothing, batch->weight, e->model.loss, error));
-    return linear_head_backward(head_of(e), &e->model.step_memory, &pass, &batch->dfeatures, error);
+    TRY(linear_head_logits(head_of(model), &model->step_memory, batch->features, &pass, error));
+    TRY(linear_head_loss(head_of(model), &pass, batch->labels, batch->smoothing, batch->weight, model->loss, error));
+    return linear_head_backward(head_of(model), &model->step_memory, &pass, &batch->dfeatures, error);
 }
 
 /* --- Evaluation: a class is its row of weights, then its bias --- */
 
-static size_t width(const struct experiment *e)
+static size_t width(const struct model *model)
 {
-    return head_of(e)->linear.in + 1;
+    return head_of(model)->linear.in + 1;
 }
 
-static status download_rows(const struct experiment *e, float *rows, struct error *error)
+static status download_rows(const struct model *model, float *rows, struct error *error)
 {
-    const struct linear *linear = &head_of(e)->linear;
-    const struct backend_ops *ops = e->model.backend->ops;
+    const struct linear *linear = &head_of(model)->linear;
+    const struct backend_ops *ops = model->backend->ops;
     size_t columns = linear->in + 1;
     float *weights = xmalloc(array_size(linear->out, columns * sizeof *weights)), *biases;
     biases = weights + linear->out * linear->in;
-    status result = ops->download(e->model.backend, weights, linear->weight.value,
-                                  linear->out * linear->in * sizeof *weights, error);
-    NEXT(result, ops->download(e->model.backend, biases, linear->bias.value, linear->out * sizeof *biases, error));
+    status result =
+        ops->download(model->backend, weights, linear->weight.value, linear->out * linear->in * sizeof *weights, error);
+    NEXT(result, ops->download(model->backend, biases, linear->bias.value, linear->out * sizeof *biases, error));
     for (size_t c = 0; result == OK && c < linear->out; c++) {
         memcpy(rows + c * columns, weights + c * linear->in, linear->in * sizeof *rows);
         rows[c * columns + linear->in] = biases[c];
@@ -146,15 +145,15 @@ static status download_rows(const struct experiment *e, float *rows, struct erro
     return result;
 }
 
-static status classes(struct experiment *e, const struct task *task, int router, struct arena *arena, int32_t *chosen,
+static status classes(struct model *model, const struct task *task, int router, struct arena *arena, int32_t *chosen,
                       struct tensor *result, struct error *error)
 {
-    size_t shape[] = {dataset_classes(task->dataset), width(e)};
+    size_t shape[] = {dataset_classes(task->dataset), width(model)};
     (void)router, (void)chosen;
     TRY(tensor_take(result, arena, TENSOR_F32, "classes", 2, shape, error));
     float *rows = xmalloc(tensor_bytes(result));
-    status read = download_rows(e, rows, error);
-    NEXT(read, e->model.backend->ops->upload(e->model.backend, result->data, rows, tensor_bytes(result), error));
+    status read = download_rows(model, rows, error);
+    NEXT(read, model->backend->ops->upload(model->backend, result->data, rows, tensor_bytes(result), error));
     free(rows);
     return read;
 }
@@ -166,40 +165,40 @@ static size_t encoded(const struct task *task)
 }
 
 /* The biases are a column; a product with 1 makes them a row. */
-static status take_biases(struct experiment *e, struct matrix column, struct tensor *biases, struct error *error)
+static status take_biases(struct model *model, struct matrix column, struct tensor *biases, struct error *error)
 {
     static const float one = 1;
     struct tensor unit;
-    TRY(tensor_take(&unit, &e->model.step_memory, TENSOR_F32, "one", 2, (size_t[]){1, 1}, error));
-    TRY(tensor_take(biases, &e->model.step_memory, TENSOR_F32, "biases", 2, (size_t[]){1, column.rows}, error));
-    TRY(e->model.backend->ops->upload(e->model.backend, unit.data, &one, sizeof one, error));
-    return e->model.backend->ops->gemm(
-        e->model.backend,
+    TRY(tensor_take(&unit, &model->step_memory, TENSOR_F32, "one", 2, (size_t[]){1, 1}, error));
+    TRY(tensor_take(biases, &model->step_memory, TENSOR_F32, "biases", 2, (size_t[]){1, column.rows}, error));
+    TRY(model->backend->ops->upload(model->backend, unit.data, &one, sizeof one, error));
+    return model->backend->ops->gemm(
+        model->backend,
         &(struct gemm){
             .a = matrix_of(&unit), .b = column, .transpose_b = true, .exact = true, .out = matrix_of(biases)},
         error);
 }
 
-static status scores(struct experiment *e, const struct tensor *features, const struct tensor *rows,
+static status scores(struct model *model, const struct tensor *features, const struct tensor *rows,
                      struct tensor *result, struct error *error)
 {
     size_t shape[] = {features->shape[0], rows->shape[0]}, in = rows->shape[1] - 1;
     struct tensor biases;
-    TRY(take_biases(e, matrix_columns(matrix_of(rows), in, 1), &biases, error));
-    TRY(tensor_take(result, &e->model.step_memory, TENSOR_F32, "scores", 2, shape, error));
-    return e->model.backend->ops->gemm(e->model.backend,
-                                       &(struct gemm){.a = matrix_of(features),
-                                                      .b = matrix_columns(matrix_of(rows), 0, in),
-                                                      .transpose_b = true,
-                                                      .exact = true,
-                                                      .bias = biases.data,
-                                                      .out = matrix_of(result)},
-                                       error);
+    TRY(take_biases(model, matrix_columns(matrix_of(rows), in, 1), &biases, error));
+    TRY(tensor_take(result, &model->step_memory, TENSOR_F32, "scores", 2, shape, error));
+    return model->backend->ops->gemm(model->backend,
+                                     &(struct gemm){.a = matrix_of(features),
+                                                    .b = matrix_columns(matrix_of(rows), 0, in),
+                                                    .transpose_b = true,
+                                                    .exact = true,
+                                                    .bias = biases.data,
+                                                    .out = matrix_of(result)},
+                                     error);
 }
 
-static void no_texts(const struct experiment *e, const struct task *task, size_t *count, size_t *positions)
+static void no_texts(const struct model *model, const struct task *task, size_t *count, size_t *positions)
 {
-    (void)e, (void)task;
+    (void)model, (void)task;
     *count = *positions = 0;
 }
 

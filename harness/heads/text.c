@@ -7,9 +7,9 @@
 #include "core/alloc.h"
 #include "harness/heads/class_features.h"
 #include "harness/heads/heads.h"
-#include "harness/run/model_choice.h"
-#include "harness/run/weights.h"
-#include "harness/train/trained.h"
+#include "harness/heads/model_choice.h"
+#include "harness/heads/trained.h"
+#include "harness/heads/weights.h"
 #include "models/class_head.h"
 
 static status check(const struct settings *s, struct error *error)
@@ -28,28 +28,29 @@ static status check(const struct settings *s, struct error *error)
                      "head.name=linear and method.name=supervised, or use the weights of a CLIP");
 }
 
-static status load(struct experiment *e, enum parameters_mode mode, struct error *error)
+static status load(struct model *model, enum parameters_mode mode, struct error *error)
 {
-    const struct settings *s = &e->settings;
-    return weights_load(&e->model.clip, e->model.backend, &e->model.memory, s->weights, mode, &s->stated,
-                        &e->model.weights_read, error);
+    const struct settings *s = &model->settings;
+    return weights_load(&model->clip, model->backend, &model->memory, s->weights, mode, &s->stated,
+                        &model->weights_read, error);
 }
 
-static status save(const struct experiment *e, const char *path, struct error *error)
+static status save(const struct model *model, const struct data *data, const char *path, struct error *error)
 {
-    return clip_save(e->model.clip, path, error);
+    (void)data;
+    return clip_save(model->clip, path, error);
 }
 
 /* --- Prompts --- */
 
-static status tokenize_prompt(const struct experiment *e, const struct dataset *dataset, size_t class_index,
+static status tokenize_prompt(const struct model *model, const struct dataset *dataset, size_t class_index,
                               size_t template_index, int32_t *row, struct error *error)
 {
-    size_t tokens, context = e->model.clip->dimensions.context;
+    size_t tokens, context = model->clip->dimensions.context;
     char *prompt = prompt_format(dataset_template(dataset, template_index), dataset_class_name(dataset, class_index));
-    status result = tokenizer_encode(e->model.tokenizer, prompt, row, context, &tokens, error);
+    status result = tokenizer_encode(model->tokenizer, prompt, row, context, &tokens, error);
     if (result == OK && tokens > context)
-        log_warn(e->log, "%s: prompt \"%s\" has %zu tokens, cut to the model's %zu", dataset_name(dataset), prompt,
+        log_warn(model->log, "%s: prompt \"%s\" has %zu tokens, cut to the model's %zu", dataset_name(dataset), prompt,
                  tokens, context);
     free(prompt);
     return result == OK ? OK
@@ -58,16 +59,16 @@ static status tokenize_prompt(const struct experiment *e, const struct dataset *
 }
 
 /* Every template of every class; training uses the first one. Warns once about each truncated prompt. */
-static status open_task(const struct experiment *e, struct task *task, struct error *error)
+static status open_task(const struct model *model, struct task *task, struct error *error)
 {
     size_t classes = dataset_classes(task->dataset), templates = dataset_templates(task->dataset),
-           context = e->model.clip->dimensions.context;
+           context = model->clip->dimensions.context;
     task->prompts = xmalloc(array_size(classes, context * sizeof *task->prompts));
     task->test_prompts = xmalloc(array_size(array_size(classes, templates), context * sizeof *task->test_prompts));
     for (size_t c = 0; c < classes; c++) {
         int32_t *of_class = task->test_prompts + c * templates * context;
         for (size_t t = 0; t < templates; t++)
-            TRY(tokenize_prompt(e, task->dataset, c, t, of_class + t * context, error));
+            TRY(tokenize_prompt(model, task->dataset, c, t, of_class + t * context, error));
         memcpy(task->prompts + c * context, of_class, context * sizeof *of_class);
     }
     return OK;
@@ -80,104 +81,104 @@ static void close_task(struct task *task)
     task->prompts = task->test_prompts = NULL;
 }
 
-static status join_tasks(const struct experiment *e, struct task *joint, struct error *error)
+static status join_tasks(const struct model *model, struct data *data, struct error *error)
 {
     (void)error;
-    size_t context = e->model.clip->dimensions.context, done = 0;
-    joint->prompts = xmalloc(array_size(e->data.class_count, context * sizeof *joint->prompts));
-    for (size_t k = 0; k < e->data.task_count; k++) {
-        size_t count = dataset_classes(e->data.tasks[k].dataset) * context;
-        memcpy(joint->prompts + done, e->data.tasks[k].prompts, count * sizeof *joint->prompts);
+    struct task *joint = &data->joint;
+    size_t context = model->clip->dimensions.context, done = 0;
+    joint->prompts = xmalloc(array_size(data->class_count, context * sizeof *joint->prompts));
+    for (size_t k = 0; k < data->task_count; k++) {
+        size_t count = dataset_classes(data->tasks[k].dataset) * context;
+        memcpy(joint->prompts + done, data->tasks[k].prompts, count * sizeof *joint->prompts);
         done += count;
     }
     return OK;
 }
 
-static void longest_text(const struct experiment *e, const struct task *task, size_t *count, size_t *positions)
+static void longest_text(const struct model *model, const struct task *task, size_t *count, size_t *positions)
 {
-    size_t context = e->model.clip->dimensions.context;
+    size_t context = model->clip->dimensions.context;
     *count = dataset_classes(task->dataset);
     *positions = 0;
     for (size_t c = 0; c < *count; c++)
         for (size_t l = 0; l < context; l++)
-            if (task->prompts[c * context + l] == tokenizer_end(e->model.tokenizer) && l + 1 > *positions)
+            if (task->prompts[c * context + l] == tokenizer_end(model->tokenizer) && l + 1 > *positions)
                 *positions = l + 1;
 }
 
 /* --- Training --- */
 
-static status begin_task(struct experiment *e, const struct task *task, int32_t router, struct arena *arena,
+static status begin_task(struct model *model, const struct task *task, int32_t router, struct arena *arena,
                          struct head_classes *classes, struct error *error)
 {
-    TRY(clip_logit_scale(e->model.clip, &e->model.logit_scale, error));
-    TRY(texts_create(&classes->texts, e->model.clip, arena, task->prompts, dataset_classes(task->dataset), error));
-    return experiment_fill(e, arena, classes->texts.count, router, &classes->routers, error);
+    TRY(clip_logit_scale(model->clip, &model->logit_scale, error));
+    TRY(texts_create(&classes->texts, model->clip, arena, task->prompts, dataset_classes(task->dataset), error));
+    return model_fill(model, arena, classes->texts.count, router, &classes->routers, error);
 }
 
 /* Over the classes of the task. */
-static status cross_entropy(struct experiment *e, const struct tensor *texts, struct head_batch *batch,
+static status cross_entropy(struct model *model, const struct tensor *texts, struct head_batch *batch,
                             struct tensor *dtexts, struct error *error)
 {
     struct class_head c;
-    TRY(class_head_logits(e->model.backend, &e->model.step_memory, batch->features, texts, e->model.logit_scale, &c,
-                          error));
-    TRY(class_head_loss(e->model.backend, &c, batch->labels, batch->smoothing, batch->weight, e->model.loss, error));
-    return class_head_backward(e->model.backend, &e->model.step_memory, &c, &batch->dfeatures, dtexts, error);
+    TRY(class_head_logits(model->backend, &model->step_memory, batch->features, texts, model->logit_scale, &c, error));
+    TRY(class_head_loss(model->backend, &c, batch->labels, batch->smoothing, batch->weight, model->loss, error));
+    return class_head_backward(model->backend, &model->step_memory, &c, &batch->dfeatures, dtexts, error);
 }
 
 /* Over the batch's images and the prompts of their labels: Park, Algorithm 1, lines 8 and 17. A prompt is encoded once,
  * however many images have it, and as with the cross-entropy also where none has. */
-static status contrastive(struct experiment *e, const struct tensor *texts, struct head_batch *batch,
+static status contrastive(struct model *model, const struct tensor *texts, struct head_batch *batch,
                           struct tensor *dtexts, struct error *error)
 {
-    return class_head_contrast(e->model.backend, &e->model.step_memory,
+    return class_head_contrast(model->backend, &model->step_memory,
                                &(struct class_contrast){.image_features = batch->features,
                                                         .text_features = texts,
                                                         .labels = batch->labels->labels,
-                                                        .scale = e->model.logit_scale,
+                                                        .scale = model->logit_scale,
                                                         .smoothing = batch->smoothing,
                                                         .weight = batch->weight,
-                                                        .loss = e->model.loss},
+                                                        .loss = model->loss},
                                &batch->dfeatures, dtexts, error);
 }
 
-static status encode(struct experiment *e, const struct head_classes *classes, struct head_batch *batch,
+static status encode(struct model *model, const struct head_classes *classes, struct head_batch *batch,
                      struct error *error)
 {
     struct head_texts *texts = &batch->texts;
-    arena_reset(&e->model.text_memory);
-    trained_encoding(e, TOWER_TEXT, classes->routers, &texts->encoding);
-    return clip_encode_texts(e->model.clip, &texts->encoding, &classes->texts, &texts->pass, &texts->features, error);
+    arena_reset(&model->text_memory);
+    trained_encoding(model, TOWER_TEXT, classes->routers, &texts->encoding);
+    return clip_encode_texts(model->clip, &texts->encoding, &classes->texts, &texts->pass, &texts->features, error);
 }
 
-static status loss(struct experiment *e, const struct head_classes *classes, struct head_batch *batch,
+static status loss(struct model *model, const struct head_classes *classes, struct head_batch *batch,
                    struct error *error)
 {
     (void)classes;
-    return (batch->contrastive ? contrastive : cross_entropy)(e, &batch->texts.features, batch, &batch->texts.dfeatures,
-                                                              error);
+    return (batch->contrastive ? contrastive : cross_entropy)(model, &batch->texts.features, batch,
+                                                              &batch->texts.dfeatures, error);
 }
 
-static status backward(struct experiment *e, const struct head_batch *batch, struct error *error)
+static status backward(struct model *model, const struct head_batch *batch, struct error *error)
 {
     const struct head_texts *texts = &batch->texts;
     return texts->encoding.training
-               ? clip_encode_backward(e->model.clip, &texts->encoding, &texts->pass, &texts->dfeatures, error)
+               ? clip_encode_backward(model->clip, &texts->encoding, &texts->pass, &texts->dfeatures, error)
                : OK;
 }
 
 /* --- Evaluation --- */
 
-static size_t width(const struct experiment *e)
+static size_t width(const struct model *model)
 {
-    return e->model.clip->dimensions.embed;
+    return model->clip->dimensions.embed;
 }
 
-static status scores(struct experiment *e, const struct tensor *features, const struct tensor *rows,
+static status scores(struct model *model, const struct tensor *features, const struct tensor *rows,
                      struct tensor *result, struct error *error)
 {
     struct class_head c;
-    TRY(class_head_logits(e->model.backend, &e->model.step_memory, features, rows, EVALUATION_SCALE, &c, error));
+    TRY(class_head_logits(model->backend, &model->step_memory, features, rows, EVALUATION_SCALE, &c, error));
     *result = c.logits;
     return OK;
 }

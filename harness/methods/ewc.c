@@ -12,9 +12,9 @@
  *
  * The penalty is added in before_update, where the gradients are summed over the GPUs and still the cross-entropy's alone.
  */
+#include "harness/heads/trained.h"
 #include "harness/methods/start.h"
 #include "harness/train/services/penalty.h"
-#include "harness/train/trained.h"
 
 static const struct option options[] = {
     {.name = "lambda",
@@ -69,7 +69,7 @@ static status begin_task(struct method_run *run, const struct task *task, bool r
     if (resumed && s->counted > 0)
         return OK;
     TRY(zero(weights_of(run), s->squares, error));
-    return resumed ? OK : trained_groups_reset(run->experiment, error);
+    return resumed ? OK : trained_groups_reset(run->model, error);
 }
 
 static bool is_counted(const struct method_run *run, const struct task *task, size_t iteration)
@@ -87,7 +87,7 @@ static status before_update(struct method_run *run, const struct task *task, siz
     if (s->anchor.count == 0)
         return OK;
     return penalty_add(group, s->anchor.values, s->fisher, (float)options_real(run->options, "lambda") / 2,
-                       run->experiment->model.loss, error);
+                       run->model->loss, error);
 }
 
 /* The guard knows by now whether the step was left out. */
@@ -104,7 +104,7 @@ static status after_step(struct method_run *run, const struct task *task, size_t
                                                             .b = s->gradient,
                                                             .out = s->squares,
                                                             .accumulate = true,
-                                                            .guard = run->experiment->model.guard},
+                                                            .guard = run->model->guard},
                                          error);
 }
 

@@ -1,16 +1,15 @@
 /* Every task alone, from the initial weights of the run: the upper bound in the tables. */
+#include "harness/heads/trained.h"
 #include "harness/methods/methods.h"
-#include "harness/run/model_opening.h"
-#include "harness/train/trained.h"
 
 static status begin_task(struct method_run *run, const struct task *task, bool resumed, struct error *error)
 {
-    struct experiment *e = run->experiment;
+    struct model *model = run->model;
     if (resumed)
         return OK;
-    TRY(model_restart(e, error));
-    return e->model.adapters != NULL ? adapters_begin_task(e->model.adapters, task->index, error)
-                                     : trained_groups_reset(e, error);
+    TRY(model_restart(model, error));
+    return model->adapters != NULL ? adapters_begin_task(model->adapters, task->index, error)
+                                   : trained_groups_reset(model, error);
 }
 
 const struct method method_finetune = {.name = "finetune",

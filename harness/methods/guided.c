@@ -1,15 +1,15 @@
 #include "harness/methods/guided.h"
 
+#include "harness/heads/trained.h"
 #include "harness/train/replicas.h"
 #include "harness/train/services/distillation.h"
-#include "harness/train/trained.h"
 #include "harness/train/trainer.h"
 
 status guided_open(struct method_run *run, const char *folder, struct error *error)
 {
     struct guided *g = run->state;
     TRY(reference_images_open(&g->images, folder, error));
-    return teacher_open(&g->teacher, run->experiment->model.clip, run->memory, error);
+    return teacher_open(&g->teacher, run->model->clip, run->memory, error);
 }
 
 status guided_open_following(struct method_run *run, struct error *error)
@@ -36,18 +36,18 @@ status guided_begin_task(struct method_run *run, const struct task *task, bool r
                          size_t count, struct error *error)
 {
     struct guided *g = run->state;
-    struct experiment *e = run->experiment;
+    struct model *model = run->model;
     size_t batch = (size_t)options_integer(run->options, "reference_batch");
     if (!resumed) {
         g->done = 0;
-        TRY(trained_groups_reset(e, error));
+        TRY(trained_groups_reset(model, error));
         if (g->follows)
-            TRY(teacher_copy(&g->teacher, e->model.clip, error));
+            TRY(teacher_copy(&g->teacher, model->clip, error));
     }
     TRY(tensor_take(&g->texts, run->task_memory, TENSOR_F32, "the teacher's text features", 2,
-                    (size_t[]){count, e->model.clip->dimensions.embed}, error));
+                    (size_t[]){count, model->clip->dimensions.embed}, error));
     TRY(teacher_texts(&g->teacher, tokens, &g->texts, run->step_memory, error));
-    return reference_images_begin(&g->images, e, task, batch > 0 ? batch : task->settings.batch, (size_t)g->done,
+    return reference_images_begin(&g->images, run, task, batch > 0 ? batch : task->settings.batch, (size_t)g->done,
                                   run->task_memory, error);
 }
 
@@ -55,23 +55,23 @@ status guided_begin_task(struct method_run *run, const struct task *task, bool r
 status guided_loss(struct method_run *run, const struct task *task, const struct batch *batch, struct error *error)
 {
     struct guided *g = run->state;
-    struct experiment *e = run->experiment;
-    float weight = replicas_weight(e);
+    struct model *model = run->model;
+    float weight = replicas_weight(model);
     struct tensor images;
     struct arena_mark mark = arena_mark(run->step_memory);
     TRY(classification_loss(run, task, batch, error));
     arena_release(run->step_memory, mark);
     TRY(teacher_images(&g->teacher, &g->images.batch, run->step_memory, &images, error));
     return distillation_add(
-        &(struct distillation){.student = e->model.clip,
+        &(struct distillation){.student = model->clip,
                                .images = &g->images.batch,
                                .teacher_images = &images,
                                .teacher_texts = &g->texts,
-                               .scale = e->model.logit_scale,
+                               .scale = model->logit_scale,
                                .temperature = (float)options_real(run->options, "temperature"),
                                .image_weight = weight * (float)options_real(run->options, "image_weight"),
                                .text_weight = weight * (float)options_real(run->options, "text_weight"),
-                               .loss = e->model.loss},
+                               .loss = model->loss},
         run->step_memory, error);
 }
 

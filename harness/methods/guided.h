@@ -6,7 +6,6 @@
 #define MTIL_HARNESS_METHODS_GUIDED_H
 
 #include "harness/methods/methods.h"
-#include "harness/run/experiment.h"
 #include "harness/train/services/reference_images.h"
 #include "harness/train/services/teacher.h"
 

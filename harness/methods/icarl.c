@@ -14,9 +14,9 @@
 
 #include "core/alloc.h"
 #include "core/array.h"
+#include "harness/heads/trained.h"
 #include "harness/methods/guided.h"
 #include "harness/train/services/herding.h"
-#include "harness/train/trained.h"
 #include "harness/train/trainer.h"
 
 static const struct option options[] = {GUIDED_OPTIONS,
@@ -57,7 +57,7 @@ static status show_exemplars(struct method_run *run, struct error *error)
     for (size_t i = 0; i < count; i++) {
         size_t task;
         exemplars_at(&s->exemplars, i, &task, &places[i].item);
-        places[i].dataset = run->experiment->data.tasks[task].dataset;
+        places[i].dataset = run->data->tasks[task].dataset;
     }
     reference_images_close(images);
     images->in_order = true;
@@ -70,7 +70,7 @@ static status begin_task(struct method_run *run, const struct task *task, bool r
 {
     struct state *s = run->state;
     if (exemplars_count(&s->exemplars) == 0)
-        return resumed ? OK : trained_groups_reset(run->experiment, error);
+        return resumed ? OK : trained_groups_reset(run->model, error);
     TRY(show_exemplars(run, error));
     return guided_begin_task(run, task, resumed, task->prompts, dataset_classes(task->dataset), error);
 }
@@ -85,7 +85,7 @@ static status loss(struct method_run *run, const struct task *task, const struct
 static status end_task(struct method_run *run, const struct task *task, struct error *error)
 {
     struct state *s = run->state;
-    TRY(herding_add(&s->exemplars, run->experiment, task, error));
+    TRY(herding_add(&s->exemplars, run, task, error));
     return guided_end_task(run, task, error);
 }
 

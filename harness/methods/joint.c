@@ -4,18 +4,17 @@
  *
  * All prompts are encoded in every iteration, which costs time and memory in proportion to the number of classes. Adapters
  * have one router for all tasks. */
+#include "harness/heads/trained.h"
 #include "harness/methods/methods.h"
-#include "harness/run/experiment.h"
-#include "harness/train/trained.h"
 
 static status begin_task(struct method_run *run, const struct task *task, bool resumed, struct error *error)
 {
-    struct experiment *e = run->experiment;
+    struct model *model = run->model;
     (void)task;
     if (resumed)
         return OK;
-    return e->model.adapters != NULL ? adapters_begin_task(e->model.adapters, 0, error)
-                                     : trained_groups_reset(e, error);
+    return model->adapters != NULL ? adapters_begin_task(model->adapters, 0, error)
+                                   : trained_groups_reset(model, error);
 }
 
 const struct method method_joint = {

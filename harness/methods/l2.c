@@ -21,9 +21,9 @@ static const struct option options[] = {{.name = "l2",
 static status loss(struct method_run *run, const struct task *task, const struct batch *batch, struct error *error)
 {
     const struct average *start = run->state;
-    float strength = replicas_weight(run->experiment) * (float)options_real(run->options, "l2");
+    float strength = replicas_weight(run->model) * (float)options_real(run->options, "l2");
     TRY(classification_loss(run, task, batch, error));
-    return penalty_add(weights_of(run), start->values, NULL, strength, run->experiment->model.loss, error);
+    return penalty_add(weights_of(run), start->values, NULL, strength, run->model->loss, error);
 }
 
 static status end_task(struct method_run *run, const struct task *task, struct error *error)

@@ -21,7 +21,7 @@ static const struct option options[] = {GUIDED_OPTIONS,
 
 static status draw(struct reference_texts *texts, const struct method_run *run, size_t task, struct error *error)
 {
-    return reference_texts_draw(texts, run->experiment, task, (size_t)options_integer(run->options, "sentences"),
+    return reference_texts_draw(texts, run, task, (size_t)options_integer(run->options, "sentences"),
                                 (size_t)options_integer(run->options, "words"), error);
 }
 
@@ -38,8 +38,7 @@ static status begin_task(struct method_run *run, const struct task *task, bool r
 {
     struct reference_texts texts = {0};
     status result = draw(&texts, run, task->index, error);
-    if (result == OK)
-        result = guided_begin_task(run, task, resumed, texts.tokens, texts.count, error);
+    NEXT(result, guided_begin_task(run, task, resumed, texts.tokens, texts.count, error));
     reference_texts_free(&texts);
     return result;
 }

@@ -3,12 +3,11 @@
  * in which merging is a row of its own. */
 #include "adapters/merge/policies.h"
 #include "harness/methods/methods.h"
-#include "harness/run/experiment.h"
 #include "harness/train/services/merging.h"
 
 static status open_merging(struct method_run *run, struct error *error)
 {
-    if (run->experiment->settings.merge.policy == &policy_none)
+    if (run->model->settings.merge.policy == &policy_none)
         return error_set(
             error, ERROR_ARGUMENT,
             "merge.policy: method merge_experts merges, but the policy is none; name another one (mtil list "

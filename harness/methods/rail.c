@@ -7,37 +7,35 @@
 
 #include "core/alloc.h"
 #include "core/arena.h"
-#include "harness/selectors/frozen_features.h"
+#include "harness/train/frozen_features.h"
 #include "models/clip/cost.h"
 
 /* Number of the task's first class among those of all tasks. */
-static size_t first_class(const struct experiment *e, const struct task *task)
+static size_t first_class(const struct data *data, const struct task *task)
 {
     size_t first = 0;
     for (size_t k = 0; k < task->index; k++)
-        first += dataset_classes(e->data.tasks[k].dataset);
+        first += dataset_classes(data->tasks[k].dataset);
     return first;
 }
 
-static size_t training_images(const struct experiment *e)
+static size_t training_images(const struct data *data)
 {
     size_t images = 0;
-    for (size_t k = 0; k < e->data.task_count; k++)
-        images += dataset_size(e->data.tasks[k].dataset, SPLIT_TRAIN);
+    for (size_t k = 0; k < data->task_count; k++)
+        images += dataset_size(data->tasks[k].dataset, SPLIT_TRAIN);
     return images;
 }
 
 static struct regression_cost cost_of(const struct method_run *run)
 {
-    const struct experiment *e = run->experiment;
     const struct rail *r = run->state;
-    return regression_cost(r->regression.form, r->regression.width, r->hidden, training_images(e), e->data.class_count,
-                           e->data.task_count);
+    return regression_cost(r->regression.form, r->regression.width, r->hidden, training_images(run->data),
+                           run->data->class_count, run->data->task_count);
 }
 
 static status check_memory(const struct method_run *run, struct error *error)
 {
-    const struct experiment *e = run->experiment;
     const struct rail *r = run->state;
     double gigabyte = 1 << 30, needed = cost_of(run).most,
            machine = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
@@ -47,27 +45,27 @@ static status check_memory(const struct method_run *run, struct error *error)
         return error_set(error, ERROR_MEMORY,
                          "method.hidden: %zu random features and %zu classes take %.1f GiB of memory, but this machine "
                          "has %.1f; lower it",
-                         r->hidden, e->data.class_count, needed / gigabyte, machine / gigabyte);
+                         r->hidden, run->data->class_count, needed / gigabyte, machine / gigabyte);
     return error_set(error, ERROR_MEMORY,
                      "method.name: the memory of rail_dual grows with the square of the number of training images: "
                      "%.1f GiB for %zu, but this machine has %.1f; use fewer images (data.shots), or rail_primal, "
                      "whose memory does not depend on their number",
-                     needed / gigabyte, training_images(e), machine / gigabyte);
+                     needed / gigabyte, training_images(run->data), machine / gigabyte);
 }
 
 status rail_open(struct method_run *run, size_t hidden, double ridge, double gamma, struct error *error)
 {
-    const struct experiment *e = run->experiment;
+    const struct model *model = run->model;
     struct rail *r = run->state;
     *r = (struct rail){.hidden = hidden,
                        .regression = {.form = hidden > 0 ? REGRESSION_PRIMAL : REGRESSION_DUAL,
-                                      .width = e->model.clip->dimensions.embed,
+                                      .width = model->clip->dimensions.embed,
                                       .ridge = ridge,
                                       .gamma = gamma}};
     TRY(check_memory(run, error));
-    TRY(threads_create(&r->pool, e->settings.threads, error));
+    TRY(threads_create(&r->pool, model->settings.threads, error));
     r->regression.pool = r->pool;
-    return hidden > 0 ? regression_draw(&r->regression, hidden, e->seed, error) : OK;
+    return hidden > 0 ? regression_draw(&r->regression, hidden, model->seed, error) : OK;
 }
 
 void rail_close(struct method_run *run)
@@ -79,10 +77,10 @@ void rail_close(struct method_run *run)
 
 void rail_cost(const struct method_run *run, struct method_cost *cost)
 {
-    const struct experiment *e = run->experiment;
+    const struct model *model = run->model;
     struct regression_cost regression = cost_of(run);
     *cost = (struct method_cost){.operations = regression.operations +
-                                               cost_images(&e->model.clip->dimensions, training_images(e)),
+                                               cost_images(&model->clip->dimensions, training_images(run->data)),
                                  .memory = regression.most,
                                  .kept = regression.kept};
 }
@@ -96,10 +94,11 @@ struct rows {
 
 static status learn(struct method_run *run, const struct task *task, struct rows *rows, size_t n, struct error *error)
 {
-    struct experiment *e = run->experiment;
+    struct model *model = run->model;
     struct rail *r = run->state;
-    size_t first = first_class(e, task);
-    TRY(frozen_features(e, task->dataset, SPLIT_TRAIN, NULL, n, rows->means, rows->features, e->stop, error));
+    size_t first = first_class(run->data, task);
+    TRY(frozen_features(model, run->data, task->dataset, SPLIT_TRAIN, NULL, n, rows->means, rows->features, model->stop,
+                        error));
     for (size_t i = 0; i < n; i++)
         rows->labels[i] = (int32_t)first + dataset_label(task->dataset, SPLIT_TRAIN, i);
     TRY(regression_add(&r->regression, rows->features, rows->labels, n, first + dataset_classes(task->dataset), error));
@@ -108,7 +107,7 @@ static status learn(struct method_run *run, const struct task *task, struct rows
 
 status rail_end_task(struct method_run *run, const struct task *task, struct error *error)
 {
-    const struct clip_dimensions *d = &run->experiment->model.clip->dimensions;
+    const struct clip_dimensions *d = &run->model->clip->dimensions;
     size_t n = dataset_size(task->dataset, SPLIT_TRAIN);
     struct rows rows = {.features = xmalloc(array_size(n, d->embed * sizeof(float))),
                         .means = xmalloc(array_size(n, d->image_width * sizeof(float))),
@@ -188,9 +187,9 @@ status rail_fuse(const struct regression *r, double fusion, size_t first, const 
 status rail_scores(struct method_run *run, const struct task *task, const float *features, size_t n, size_t classes,
                    float *scores, struct error *error)
 {
-    const struct experiment *e = run->experiment;
+    const struct model *model = run->model;
     const struct rail *r = run->state;
-    size_t first = e->settings.label_space == LABEL_SPACE_TASK ? first_class(e, task) : 0;
+    size_t first = model->settings.label_space == LABEL_SPACE_TASK ? first_class(run->data, task) : 0;
     return rail_fuse(&r->regression, options_real(run->options, "fusion"), first, features, n, classes, scores, NULL,
                      error);
 }

@@ -11,11 +11,10 @@
 
 #include "core/alloc.h"
 #include "core/array.h"
+#include "harness/heads/trained.h"
 #include "harness/methods/methods.h"
-#include "harness/run/experiment.h"
 #include "harness/train/batches.h"
 #include "harness/train/services/herding.h"
-#include "harness/train/trained.h"
 #include "harness/train/trainer.h"
 
 static const struct option options[] = {{.name = "exemplars",
@@ -80,7 +79,7 @@ static status list_images(struct method_run *run, const struct task *task, struc
     for (size_t i = 0; i < count; i++) {
         size_t iteration = i / batch, of = iteration % s->exemplars.tasks,
                next = iteration / s->exemplars.tasks * batch + i % batch;
-        places[i].dataset = run->experiment->data.tasks[of].dataset;
+        places[i].dataset = run->data->tasks[of].dataset;
         places[i].item = s->exemplars.of_task[of].items[next % s->exemplars.of_task[of].count];
     }
     status result = dataset_of_items(&s->dataset, places, count, error);
@@ -91,10 +90,10 @@ static status list_images(struct method_run *run, const struct task *task, struc
 static status prepare_classes(struct method_run *run, struct error *error)
 {
     struct state *s = run->state;
-    struct experiment *e = run->experiment;
+    struct model *model = run->model;
     s->classes = xcalloc(s->exemplars.tasks, sizeof *s->classes);
     for (size_t t = 0; t < s->exemplars.tasks; t++)
-        TRY(e->model.head->begin_task(e, &e->data.tasks[t], (int32_t)t, run->task_memory, &s->classes[t], error));
+        TRY(model->head->begin_task(model, &run->data->tasks[t], (int32_t)t, run->task_memory, &s->classes[t], error));
     return OK;
 }
 
@@ -107,11 +106,11 @@ static bool replays(const struct state *s)
 static status begin_task(struct method_run *run, const struct task *task, bool resumed, struct error *error)
 {
     struct state *s = run->state;
-    struct experiment *e = run->experiment;
+    struct model *model = run->model;
     forget_batches(s);
     if (!resumed) {
         s->done = 0;
-        TRY(trained_groups_reset(e, error));
+        TRY(trained_groups_reset(model, error));
     }
     if (!replays(s) || (size_t)s->done == task->settings.iterations)
         return OK;
@@ -119,23 +118,23 @@ static status begin_task(struct method_run *run, const struct task *task, bool r
     TRY(prepare_classes(run, error));
     struct loader_settings settings = {.dataset = s->dataset,
                                        .split = SPLIT_TRAIN,
-                                       .resolution = (int)e->model.clip->dimensions.resolution,
+                                       .resolution = (int)model->clip->dimensions.resolution,
                                        .batch = batch_of(run, task),
                                        .augment = true,
                                        .augmentation = task->settings.augmentation,
-                                       .seed = e->seed,
+                                       .seed = model->seed,
                                        .task = (uint32_t)task->index,
-                                       .part = e->work.rank,
-                                       .parts = e->work.ranks};
-    return batches_open(&s->batches, e, &settings, (size_t)s->done, task->settings.iterations, error);
+                                       .part = model->work.rank,
+                                       .parts = model->work.ranks};
+    return batches_open(&s->batches, model, run->data, &settings, (size_t)s->done, task->settings.iterations, error);
 }
 
 static status loss(struct method_run *run, const struct task *task, const struct batch *batch, struct error *error)
 {
     struct state *s = run->state;
-    struct experiment *e = run->experiment;
+    struct model *model = run->model;
     struct arena_mark mark = arena_mark(run->step_memory);
-    struct head_classes own = e->classes;
+    struct head_classes own = model->classes;
     struct batch replayed;
     TRY(classification_loss(run, task, batch, error));
     if (s->batches == NULL)
@@ -143,9 +142,9 @@ static status loss(struct method_run *run, const struct task *task, const struct
     size_t of = (size_t)s->done % s->exemplars.tasks;
     arena_release(run->step_memory, mark);
     TRY(batches_take(s->batches, &replayed, error));
-    e->classes = s->classes[of];
-    status result = classification_loss(run, &e->data.tasks[of], &replayed, error);
-    e->classes = own;
+    model->classes = s->classes[of];
+    status result = classification_loss(run, &run->data->tasks[of], &replayed, error);
+    model->classes = own;
     return result;
 }
 
@@ -164,7 +163,7 @@ static status end_task(struct method_run *run, const struct task *task, struct e
 {
     struct state *s = run->state;
     forget_batches(s);
-    TRY(herding_add(&s->exemplars, run->experiment, task, error));
+    TRY(herding_add(&s->exemplars, run, task, error));
     s->done = 0;
     return OK;
 }

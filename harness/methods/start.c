@@ -1,10 +1,10 @@
 #include "harness/methods/start.h"
 
-#include "harness/train/trained.h"
+#include "harness/heads/trained.h"
 
 struct parameters *weights_of(const struct method_run *run)
 {
-    return run->experiment->model.clip->parameters;
+    return run->model->clip->parameters;
 }
 
 status start_open(struct method_run *run, struct error *error)
@@ -18,5 +18,5 @@ status start_begin_task(struct method_run *run, const struct task *task, bool re
     if (resumed)
         return OK;
     TRY(average_start(run->state, weights_of(run), error));
-    return trained_groups_reset(run->experiment, error);
+    return trained_groups_reset(run->model, error);
 }

@@ -5,7 +5,6 @@
 #define MTIL_HARNESS_METHODS_START_H
 
 #include "harness/methods/methods.h"
-#include "harness/run/experiment.h"
 #include "harness/train/services/average.h"
 
 struct parameters *weights_of(const struct method_run *run); /* of both towers */

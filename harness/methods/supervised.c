@@ -6,10 +6,9 @@
 
 #include "adapters/experts/kind.h"
 #include "adapters/freeze.h"
+#include "harness/heads/trained.h"
 #include "harness/methods/methods.h"
-#include "harness/run/experiment.h"
 #include "harness/train/services/merging.h"
-#include "harness/train/trained.h"
 
 enum { TRAIN_WEIGHTS, TRAIN_HEAD };
 enum { FFN_DENSE };
@@ -168,14 +167,14 @@ static status check(const struct settings *s, struct error *error)
 
 static status open_model(struct method_run *run, struct error *error)
 {
-    run->experiment->model.dropout = (float)options_real(run->options, "dropout");
+    run->model->dropout = (float)options_real(run->options, "dropout");
     return has_mixtures(run->options) ? merging_open(run, error) : OK;
 }
 
 static status begin_task(struct method_run *run, const struct task *task, bool resumed, struct error *error)
 {
     if (!resumed)
-        TRY(trained_groups_reset(run->experiment, error));
+        TRY(trained_groups_reset(run->model, error));
     return has_mixtures(run->options) ? merging_begin_task(run, task, resumed, error) : OK;
 }
 

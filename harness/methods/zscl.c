@@ -41,7 +41,7 @@ struct state {
 /* Not needed with recorded references. */
 static status require(const struct method_run *run, const char *key, const char *expected, struct error *error)
 {
-    if (options_text(run->options, key) != NULL || run->experiment->recorded != NULL)
+    if (options_text(run->options, key) != NULL || run->data->recorded != NULL)
         return OK;
     return error_set(error, ERROR_ARGUMENT, "method.%s: expected %s, as method zscl needs, found none", key, expected);
 }
@@ -53,7 +53,7 @@ static status open_references(struct method_run *run, struct error *error)
     TRY(require(run, "reference_texts", "a text file with one sentence per line", error));
     if (guided_open(run, options_text(run->options, "reference_images"), error) != OK)
         return error_context(error, "method.reference_images");
-    if (reference_texts_read(&s->texts, run->experiment, options_text(run->options, "reference_texts"), error) != OK)
+    if (reference_texts_read(&s->texts, run, options_text(run->options, "reference_texts"), error) != OK)
         return error_context(error, "method.reference_texts");
     TRY(average_open(&s->start, weights_of(run), run->memory, error));
     return average_open(&s->mean, weights_of(run), run->memory, error);
@@ -79,9 +79,9 @@ static status begin_task(struct method_run *run, const struct task *task, bool r
 static status loss(struct method_run *run, const struct task *task, const struct batch *batch, struct error *error)
 {
     struct state *s = run->state;
-    float strength = replicas_weight(run->experiment) * (float)options_real(run->options, "l2");
+    float strength = replicas_weight(run->model) * (float)options_real(run->options, "l2");
     TRY(guided_loss(run, task, batch, error));
-    return penalty_add(weights_of(run), s->start.values, NULL, strength, run->experiment->model.loss, error);
+    return penalty_add(weights_of(run), s->start.values, NULL, strength, run->model->loss, error);
 }
 
 static status after_step(struct method_run *run, const struct task *task, size_t iteration, struct error *error)

@@ -9,10 +9,10 @@
 #include "core/alloc.h"
 #include "core/file.h"
 #include "core/text.h"
-#include "harness/run/serializer.h"
+#include "harness/heads/trained.h"
 #include "harness/scenario/joint.h"
 #include "harness/selectors/selectors.h"
-#include "harness/train/trained.h"
+#include "harness/train/serializer.h"
 
 static status pass_array(const struct serializer *p, const char *prefix, const char *name, enum safetensor_type type,
                          size_t count, void *device, struct error *error)
@@ -62,7 +62,7 @@ static status pass_adapters(const struct serializer *p, struct adapters *adapter
 
 static status pass_selector(const struct serializer *p, struct selector *selector, size_t trained, struct error *error)
 {
-    size_t tasks = selector->experiment->data.task_count;
+    size_t tasks = selector->data->task_count;
     selector->trained = trained;
     selector->prepared = trained > 0;
     TRY(selector->kind->keep(selector, p, trained, error));
@@ -70,24 +70,24 @@ static status pass_selector(const struct serializer *p, struct selector *selecto
 }
 
 /* Nothing where every task is done: what is left is to record the run's end. */
-static status pass_all(const struct serializer *p, struct experiment *e, struct selector *selector,
+static status pass_all(const struct serializer *p, struct run *run, struct selector *selector,
                        const struct checkpoint_place *place, struct error *error)
 {
-    const struct method *method = e->settings.method;
+    const struct method *method = run->model.settings.method;
     struct trained_group group;
     bool optimizer = place->iteration > 0;
-    if (place->task == e->data.task_count)
+    if (place->task == run->data.task_count)
         return OK;
     if (optimizer)
-        TRY(pass_array(p, "steps", "guard", SAFETENSOR_I32, sizeof *e->model.guard / sizeof(int32_t), e->model.guard,
-                       error));
-    for (size_t i = 0; trained_group_at(e, i, &group); i++)
+        TRY(pass_array(p, "steps", "guard", SAFETENSOR_I32, sizeof *run->model.guard / sizeof(int32_t),
+                       run->model.guard, error));
+    for (size_t i = 0; trained_group_at(&run->model, i, &group); i++)
         TRY(pass_parameters(p, group.name, group.parameters, optimizer, error));
-    if (e->model.groups & GROUP_ADAPTERS)
-        TRY(pass_adapters(p, e->model.adapters, error));
+    if (run->model.groups & GROUP_ADAPTERS)
+        TRY(pass_adapters(p, run->model.adapters, error));
     if (selector != NULL)
         TRY(pass_selector(p, selector, place->task, error));
-    return method->keep != NULL ? method->keep(&e->method, p, error) : OK;
+    return method->keep != NULL ? method->keep(&run->method, p, error) : OK;
 }
 
 struct labels {
@@ -95,15 +95,15 @@ struct labels {
     char blocks[1024]; /* the adapters' blocks where they are listed, as by scores; "": a rule determines them */
 };
 
-static void make_labels(struct labels *labels, const struct experiment *e, const struct checkpoint_place *place)
+static void make_labels(struct labels *labels, const struct run *run, const struct checkpoint_place *place)
 {
-    const struct adapters *adapters = e->model.adapters;
+    const struct adapters *adapters = run->model.adapters;
     struct text blocks = {0};
     if (adapters != NULL && adapters->settings.place.blocks.rule == BLOCKS_LISTED)
         block_choice_write(&adapters->settings.place.blocks, &blocks);
     snprintf(labels->blocks, sizeof labels->blocks, "%s", blocks.data != NULL ? blocks.data : "");
     text_free(&blocks);
-    snprintf(labels->seed, sizeof labels->seed, "%llu", (unsigned long long)e->seed);
+    snprintf(labels->seed, sizeof labels->seed, "%llu", (unsigned long long)run->model.seed);
     snprintf(labels->task, sizeof labels->task, "%zu", place->task);
     snprintf(labels->iteration, sizeof labels->iteration, "%zu", place->iteration);
     snprintf(labels->rows, sizeof labels->rows, "%lld", (long long)place->rows);
@@ -115,16 +115,16 @@ struct checkpoint_snapshot {
     struct labels labels;
 };
 
-status checkpoint_take(struct checkpoint_snapshot **snapshot, const struct experiment *experiment,
-                       const struct selector *selector, const struct checkpoint_place *place, struct error *error)
+status checkpoint_take(struct checkpoint_snapshot **snapshot, const struct run *run, const struct selector *selector,
+                       const struct checkpoint_place *place, struct error *error)
 {
     struct checkpoint_snapshot *taken = xcalloc(1, sizeof *taken);
-    memcpy(taken->identity, experiment->identity, sizeof taken->identity);
-    make_labels(&taken->labels, experiment, place);
+    memcpy(taken->identity, run->identity, sizeof taken->identity);
+    make_labels(&taken->labels, run, place);
     archive_create(&taken->archive);
     status result = OK;
-    struct serializer p = {.archive = taken->archive, .backend = experiment->model.backend, .saving = true};
-    NEXT(result, pass_all(&p, (struct experiment *)experiment, (struct selector *)selector, place, error));
+    struct serializer p = {.archive = taken->archive, .backend = run->model.backend, .saving = true};
+    NEXT(result, pass_all(&p, (struct run *)run, (struct selector *)selector, place, error));
     if (result != OK) {
         checkpoint_snapshot_free(taken);
         return result;
@@ -151,11 +151,11 @@ void checkpoint_snapshot_free(struct checkpoint_snapshot *snapshot)
     free(snapshot);
 }
 
-status checkpoint_save(const struct experiment *experiment, const struct selector *selector, const char *path,
+status checkpoint_save(const struct run *run, const struct selector *selector, const char *path,
                        const struct checkpoint_place *place, struct error *error)
 {
     struct checkpoint_snapshot *snapshot;
-    TRY(checkpoint_take(&snapshot, experiment, selector, place, error));
+    TRY(checkpoint_take(&snapshot, run, selector, place, error));
     status result = checkpoint_write(snapshot, path, error);
     checkpoint_snapshot_free(snapshot);
     return result;
@@ -173,7 +173,7 @@ static status same(const struct archive *archive, const char *path, const char *
         path, key, expected, found != NULL ? found : "none");
 }
 
-static status read_place(const struct archive *archive, const struct experiment *e, const char *path,
+static status read_place(const struct archive *archive, const struct run *run, const char *path,
                          struct checkpoint_place *place, struct error *error)
 {
     const char *task = archive_metadata(archive, "task"), *iteration = archive_metadata(archive, "iteration"),
@@ -181,8 +181,8 @@ static status read_place(const struct archive *archive, const struct experiment 
     int64_t t, i, n;
     bool numbers = task != NULL && iteration != NULL && rows != NULL && parse_integer(task, &t) &&
                    parse_integer(iteration, &i) && parse_integer(rows, &n);
-    if (!numbers || t < 0 || (size_t)t > e->data.task_count || i < 0 ||
-        (size_t)i > ((size_t)t < e->data.task_count ? joint_or(&e->data, (size_t)t)->settings.iterations : 0))
+    if (!numbers || t < 0 || (size_t)t > run->data.task_count || i < 0 ||
+        (size_t)i > ((size_t)t < run->data.task_count ? joint_or(&run->data, (size_t)t)->settings.iterations : 0))
         return error_set(error, ERROR_FORMAT,
                          "%s: resume file without a valid task and iteration; delete it to start this run afresh",
                          path);
@@ -190,23 +190,23 @@ static status read_place(const struct archive *archive, const struct experiment 
     return OK;
 }
 
-static status read_labels(const struct archive *archive, const struct experiment *e, const char *path,
+static status read_labels(const struct archive *archive, const struct run *run, const char *path,
                           struct checkpoint_place *place, struct error *error)
 {
     struct labels labels;
     *place = (struct checkpoint_place){0};
-    make_labels(&labels, e, place);
+    make_labels(&labels, run, place);
     TRY(same(archive, path, "program", "mtil " MTIL_VERSION, error));
-    if (same(archive, path, "suite_hash", e->identity_before, NULL) != OK)
-        TRY(same(archive, path, "suite_hash", e->identity, error));
+    if (same(archive, path, "suite_hash", run->identity_before, NULL) != OK)
+        TRY(same(archive, path, "suite_hash", run->identity, error));
     TRY(same(archive, path, "seed", labels.seed, error));
     if (archive_metadata(archive, "blocks") != NULL)
         TRY(same(archive, path, "blocks", labels.blocks, error));
-    return read_place(archive, e, path, place, error);
+    return read_place(archive, run, path, place, error);
 }
 
-status checkpoint_load(struct experiment *e, struct selector *selector, const char *path,
-                       struct checkpoint_place *place, bool *found, struct error *error)
+status checkpoint_load(struct run *run, struct selector *selector, const char *path, struct checkpoint_place *place,
+                       bool *found, struct error *error)
 {
     struct archive *archive;
     *place = (struct checkpoint_place){0};
@@ -215,22 +215,21 @@ status checkpoint_load(struct experiment *e, struct selector *selector, const ch
         return OK;
     if (archive_open(&archive, path, error) != OK)
         return error_context(error, "cannot resume; delete the file to start this run afresh");
-    status result = read_labels(archive, e, path, place, error);
-    struct serializer p = {.archive = archive, .backend = e->model.backend};
-    if (result == OK)
-        result = pass_all(&p, e, selector, place, error);
+    status result = read_labels(archive, run, path, place, error);
+    struct serializer p = {.archive = archive, .backend = run->model.backend};
+    NEXT(result, pass_all(&p, run, selector, place, error));
     archive_close(archive);
     return result;
 }
 
-void checkpoint_remove_finished(const struct experiment *e, const char *path)
+void checkpoint_remove_finished(const struct run *run, const char *path)
 {
     struct archive *archive;
     struct checkpoint_place place;
     struct error ignored;
     if (!file_exists(path) || archive_open(&archive, path, &ignored) != OK)
         return;
-    if (read_labels(archive, e, path, &place, &ignored) == OK && place.task == e->data.task_count)
+    if (read_labels(archive, run, path, &place, &ignored) == OK && place.task == run->data.task_count)
         unlink(path);
     archive_close(archive);
 }

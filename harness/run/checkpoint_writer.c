@@ -28,12 +28,11 @@ status checkpoint_writer_check(struct checkpoint_writer *writer, struct error *e
 }
 
 /* A thread that cannot be started is no failure: the caller writes. */
-status checkpoint_writer_save(struct checkpoint_writer *writer, const struct experiment *experiment,
-                              const struct selector *selector, const char *path, const struct checkpoint_place *place,
-                              struct error *error)
+status checkpoint_writer_save(struct checkpoint_writer *writer, const struct run *run, const struct selector *selector,
+                              const char *path, const struct checkpoint_place *place, struct error *error)
 {
     TRY(checkpoint_writer_finish(writer, error));
-    TRY(checkpoint_take(&writer->snapshot, experiment, selector, place, error));
+    TRY(checkpoint_take(&writer->snapshot, run, selector, place, error));
     writer->path = path;
     atomic_store(&writer->ended, false);
     writer->running = pthread_create(&writer->thread, NULL, write_snapshot, writer) == 0;

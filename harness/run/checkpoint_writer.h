@@ -1,7 +1,7 @@
 /* Writes the resume file beside the training: what is to be saved is copied to the host's memory at once, and a thread
  * writes the copy. At most one copy exists: a save waits for the one before it.
  *
- *     TRY(checkpoint_writer_save(&writer, experiment, selector, path, &place, error));   // the run may go on
+ *     TRY(checkpoint_writer_save(&writer, run, selector, path, &place, error));   // the run may go on
  *     TRY(checkpoint_writer_check(&writer, error));                                      // now and then
  *     TRY(checkpoint_writer_finish(&writer, error));                                     // the file is there
  */
@@ -25,9 +25,8 @@ struct checkpoint_writer {
 };
 
 /* Fails as the save before it has failed, and then saves nothing. */
-status checkpoint_writer_save(struct checkpoint_writer *writer, const struct experiment *experiment,
-                              const struct selector *selector, const char *path, const struct checkpoint_place *place,
-                              struct error *error);
+status checkpoint_writer_save(struct checkpoint_writer *writer, const struct run *run, const struct selector *selector,
+                              const char *path, const struct checkpoint_place *place, struct error *error);
 
 /* The failure of a save that has ended; never waits. */
 status checkpoint_writer_check(struct checkpoint_writer *writer, struct error *error);

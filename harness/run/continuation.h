@@ -1,7 +1,7 @@
 /* Decides whether an unfinished run whose inputs have changed can be resumed.
  *
  *     struct continuation continuation;
- *     TRY(continuation_choose(&continuation, store, experiment, &inputs, error));
+ *     TRY(continuation_choose(&continuation, store, run, &inputs, error));
  *     … continuation.run …
  *     continuation_free(&continuation);
  *
@@ -22,7 +22,7 @@ struct continuation {
 
 /* ERROR_FORMAT, with the change and the remedy, when the run can neither be resumed nor counts as another one. Warns
  * when a run is resumed with changed images. */
-status continuation_choose(struct continuation *continuation, struct store *store, const struct experiment *experiment,
+status continuation_choose(struct continuation *continuation, struct store *store, const struct run *run,
                            const struct inputs *inputs, struct error *error);
 
 #endif

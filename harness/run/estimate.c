@@ -4,9 +4,9 @@
 
 #include "core/clock.h"
 #include "core/threads.h"
+#include "harness/heads/trained.h"
 #include "harness/run/workload.h"
 #include "harness/scenario/joint.h"
-#include "harness/train/trained.h"
 #include "models/clip/cost.h"
 
 /* --- The machine --- */
@@ -76,10 +76,10 @@ static status measure_on(struct backend *backend, struct machine_rates *rates, s
     return result;
 }
 
-status machine_rates_measure(struct experiment *e, struct machine_rates *rates, struct error *error)
+status machine_rates_measure(struct run *run, struct machine_rates *rates, struct error *error)
 {
-    struct backend *backend = e->model.backend;
-    size_t threads = e->settings.backend.threads, cores = threads > 0 ? threads : threads_available();
+    struct backend *backend = run->model.backend;
+    size_t threads = run->model.settings.backend.threads, cores = threads > 0 ? threads : threads_available();
     if (rates->products > 0 && rates->cores == cores && rates->asynchronous == backend->asynchronous &&
         rates->precision == backend->precision)
         return OK;
@@ -91,102 +91,104 @@ status machine_rates_measure(struct experiment *e, struct machine_rates *rates, 
 /* --- The run --- */
 
 /* Of the scores of blocks: their steps and batches, with adapters in all of them. */
-static double scoring_cost(const struct experiment *e)
+static double scoring_cost(const struct run *run)
 {
-    const struct adapter_settings *s = &e->settings.adapter;
-    const struct clip_dimensions *n = &e->model.clip->dimensions;
+    const struct adapter_settings *s = &run->model.settings.adapter;
+    const struct clip_dimensions *n = &run->model.clip->dimensions;
     struct adapter_settings everywhere = *s;
     double cost = 0;
-    bool scored = e->model.groups & GROUP_ADAPTERS && s->place.blocks.rule == BLOCKS_BY_SCORE;
+    bool scored = run->model.groups & GROUP_ADAPTERS && s->place.blocks.rule == BLOCKS_BY_SCORE;
     everywhere.place.blocks = (struct block_choice){.rule = BLOCKS_ALL};
     const struct cost_experts experts = adapters_cost(n, &everywhere);
-    for (size_t k = 0; scored && k < e->data.task_count; k++) {
-        const struct task *task = &e->data.tasks[k];
+    for (size_t k = 0; scored && k < run->data.task_count; k++) {
+        const struct task *task = &run->data.tasks[k];
         size_t texts, positions, iterations = task->settings.iterations,
                                  steps = 2 * s->score_steps < iterations ? 2 * s->score_steps : iterations;
-        e->model.head->texts(e, task, &texts, &positions);
+        run->model.head->texts(&run->model, task, &texts, &positions);
         cost += (double)steps * cost_adapter_step(n, task->settings.batch, texts, positions, &experts);
     }
     return cost;
 }
 
 /* Weights in bf16 beside those in f32: frozen ones of the run's model and of teachers, and on a GPU experts. */
-static double copied_bytes(const struct experiment *e, size_t teachers)
+static double copied_bytes(const struct run *run, size_t teachers)
 {
-    const struct clip_dimensions *n = &e->model.clip->dimensions;
-    const struct cost_experts experts = adapters_cost(n, &e->settings.adapter);
-    const struct cost_experts *above = e->model.groups & GROUP_ADAPTERS ? &experts : NULL;
+    const struct clip_dimensions *n = &run->model.clip->dimensions;
+    const struct cost_experts experts = adapters_cost(n, &run->model.settings.adapter);
+    const struct cost_experts *above = run->model.groups & GROUP_ADAPTERS ? &experts : NULL;
     size_t (*copied)(const struct clip_dimensions *, enum tower, const struct cost_experts *) =
-        e->model.backend->asynchronous ? cost_rounded_bytes : cost_packed_bytes;
+        run->model.backend->asynchronous ? cost_rounded_bytes : cost_packed_bytes;
     double bytes = 0;
-    if (e->model.backend->precision != PRECISION_BF16)
+    if (run->model.backend->precision != PRECISION_BF16)
         return 0;
-    if (!(e->model.groups & GROUP_IMAGE_TOWER))
+    if (!(run->model.groups & GROUP_IMAGE_TOWER))
         bytes += (double)copied(n, TOWER_IMAGE, above);
-    if (!(e->model.groups & GROUP_TEXT_TOWER))
+    if (!(run->model.groups & GROUP_TEXT_TOWER))
         bytes += (double)copied(n, TOWER_TEXT, above);
-    if (above != NULL && e->model.backend->asynchronous)
-        bytes += (double)adapters_rounded_bytes(n, &e->settings.adapter);
+    if (above != NULL && run->model.backend->asynchronous)
+        bytes += (double)adapters_rounded_bytes(n, &run->model.settings.adapter);
     return bytes + (double)teachers * (double)(copied(n, TOWER_IMAGE, NULL) + copied(n, TOWER_TEXT, NULL));
 }
 
 /* At a time, of a step or an evaluation batch. */
-static double largest_bytes(const struct experiment *e)
+static double largest_bytes(const struct run *run)
 {
-    const struct clip_dimensions *n = &e->model.clip->dimensions;
-    const struct cost_experts experts = adapters_cost(n, &e->settings.adapter);
-    size_t largest = cost_evaluation_bytes(n, e->evaluation_batch, &experts);
-    for (size_t k = joint_first(&e->data, 0); e->model.groups != GROUPS_NONE && k < e->data.task_count; k++) {
-        const struct task *task = joint_or(&e->data, k);
+    const struct clip_dimensions *n = &run->model.clip->dimensions;
+    const struct cost_experts experts = adapters_cost(n, &run->model.settings.adapter);
+    size_t largest = cost_evaluation_bytes(n, run->model.evaluation_batch, &experts);
+    for (size_t k = joint_first(&run->data, 0); run->model.groups != GROUPS_NONE && k < run->data.task_count; k++) {
+        const struct task *task = joint_or(&run->data, k);
         size_t texts, positions;
-        e->model.head->texts(e, task, &texts, &positions);
+        run->model.head->texts(&run->model, task, &texts, &positions);
         size_t bytes =
-            cost_step_bytes(n, task->settings.batch, texts, positions, &experts, e->model.backend->precision);
+            cost_step_bytes(n, task->settings.batch, texts, positions, &experts, run->model.backend->precision);
         largest = bytes > largest ? bytes : largest;
     }
     return (double)largest;
 }
 
-static void count_operations(const struct experiment *e, struct estimate *estimate)
+static void count_operations(const struct run *run, struct estimate *estimate)
 {
-    const struct clip_dimensions *n = &e->model.clip->dimensions;
-    const struct cost_experts experts = adapters_cost(n, &e->settings.adapter);
+    const struct clip_dimensions *n = &run->model.clip->dimensions;
+    const struct cost_experts experts = adapters_cost(n, &run->model.settings.adapter);
     struct progress_work work;
-    workload_count(e, 0, 0, &work);
-    estimate->training = scoring_cost(e) + work.total[WORK_TRAINING];
+    workload_count(run, 0, 0, &work);
+    estimate->training = scoring_cost(run) + work.total[WORK_TRAINING];
     estimate->evaluation = work.total[WORK_ZERO_SHOT] + work.total[WORK_SELECTOR] + work.total[WORK_EVALUATION];
     double image = (double)cost_step_bytes(n, 1, 0, 0, &experts, PRECISION_F32);
     estimate->evaluation_traffic = estimate->evaluation / cost_images(n, 1) * image;
-    for (size_t k = joint_first(&e->data, 0); e->model.groups != GROUPS_NONE && k < e->data.task_count; k++) {
-        const struct task *task = joint_or(&e->data, k);
+    for (size_t k = joint_first(&run->data, 0); run->model.groups != GROUPS_NONE && k < run->data.task_count; k++) {
+        const struct task *task = joint_or(&run->data, k);
         size_t texts, positions;
-        e->model.head->texts(e, task, &texts, &positions);
+        run->model.head->texts(&run->model, task, &texts, &positions);
         estimate->training_traffic +=
             (double)task->settings.iterations *
             (double)cost_step_bytes(n, task->settings.batch, texts, positions, &experts, PRECISION_F32);
     }
 }
 
-status estimate_run(struct experiment *e, struct estimate *estimate, struct error *error)
+status estimate_run(struct run *run, struct estimate *estimate, struct error *error)
 {
     (void)error;
     *estimate = (struct estimate){0};
-    count_operations(e, estimate);
+    count_operations(run, estimate);
     struct method_cost own = {0};
-    if (e->settings.method->cost != NULL)
-        e->settings.method->cost(&e->method, &own);
-    double trained = 4.0 * (double)trained_values(e), weights = 4.0 * (double)cost_weights(&e->model.clip->dimensions),
-           moments = e->settings.one_moment ? 1 : 2;
-    double copies = e->model.groups == GROUPS_NONE ? 0 : 1 + moments, /* beside the values */
-        own_values = e->model.groups & GROUP_ADAPTERS ? 4.0 * (double)adapters_values(e->model.adapters) : 0;
-    double method = fmax((double)e->model.memory.used - weights - own_values - copies * trained,
+    if (run->model.settings.method->cost != NULL)
+        run->model.settings.method->cost(&run->method, &own);
+    double trained = 4.0 * (double)trained_values(&run->model),
+           weights = 4.0 * (double)cost_weights(&run->model.clip->dimensions),
+           moments = run->model.settings.one_moment ? 1 : 2;
+    double copies = run->model.groups == GROUPS_NONE ? 0 : 1 + moments, /* beside the values */
+        own_values = run->model.groups & GROUP_ADAPTERS ? 4.0 * (double)adapters_values(run->model.adapters) : 0;
+    double method = fmax((double)run->model.memory.used - weights - own_values - copies * trained,
                          0); /* a teacher, earlier weights */
-    estimate->memory = (double)e->model.memory.used + own.memory + largest_bytes(e) + copied_bytes(e, own.teachers);
-    double kept = e->settings.checkpoints == CHECKPOINTS_ALL    ? (double)e->data.task_count
-                  : e->settings.checkpoints == CHECKPOINTS_LAST ? 1
-                                                                : 0;
+    estimate->memory =
+        (double)run->model.memory.used + own.memory + largest_bytes(run) + copied_bytes(run, own.teachers);
+    double kept = run->model.settings.checkpoints == CHECKPOINTS_ALL    ? (double)run->data.task_count
+                  : run->model.settings.checkpoints == CHECKPOINTS_LAST ? 1
+                                                                        : 0;
     estimate->disk = trained * (kept + 1 + moments) + method + own.kept; /* a resume file within a task has both */
-    const struct cache_settings *cache = &e->settings.cache;
+    const struct cache_settings *cache = &run->model.settings.cache;
     uint64_t limit =
         cache->memory_spare > 0 ? cache->memory_spare : cache->memory_limit; /* auto keeps half and spares half */
     estimate->cached_memory = cache->kind == CACHE_MEMORY ? (double)limit : 0;

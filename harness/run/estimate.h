@@ -2,8 +2,8 @@
  *
  *     struct estimate estimate;
  *     struct machine_rates rates = {0};
- *     TRY(estimate_run(experiment, &estimate, error));
- *     TRY(machine_rates_measure(experiment, &rates, error));      // a second
+ *     TRY(estimate_run(run, &estimate, error));
+ *     TRY(machine_rates_measure(run, &rates, error));      // a second
  *     double seconds = estimate_seconds(&estimate, &rates);
  *     estimate_print(&estimate, &rates, seeds, stdout);
  */
@@ -12,7 +12,7 @@
 
 #include <stdio.h>
 
-#include "harness/run/experiment.h"
+#include "harness/run/run.h"
 
 struct estimate {
     double training, evaluation; /* floating-point operations of one seed; selectors count as evaluation */
@@ -29,11 +29,11 @@ struct machine_rates {
     enum precision precision; /* of the product */
 };
 
-status estimate_run(struct experiment *experiment, struct estimate *estimate, struct error *error);
+status estimate_run(struct run *run, struct estimate *estimate, struct error *error);
 
-/* Measures on the experiment's backend. Known rates are not measured again, unless for another number of cores, kind of
+/* Measures on the run's backend. Known rates are not measured again, unless for another number of cores, kind of
  * device or precision. */
-status machine_rates_measure(struct experiment *experiment, struct machine_rates *rates, struct error *error);
+status machine_rates_measure(struct run *run, struct machine_rates *rates, struct error *error);
 
 /* The seconds of one seed. */
 double estimate_seconds(const struct estimate *estimate, const struct machine_rates *rates);

@@ -24,12 +24,12 @@ static status look(const struct dataset *dataset, enum split split, struct watch
 
 static status look_at_task(const struct image_watch *watch, size_t task, enum split split, struct error *error)
 {
-    return look(watch->experiment->data.tasks[task].dataset, split, watched(watch, task, split), error);
+    return look(watch->run->data.tasks[task].dataset, split, watched(watch, task, split), error);
 }
 
 static status open_folders(struct image_watch *watch, struct error *error)
 {
-    const struct settings *s = &watch->experiment->settings;
+    const struct settings *s = &watch->run->model.settings;
     for (const struct option *option = s->method->options; option != NULL && option->name != NULL; option++) {
         const char *path = option->type == OPTION_FOLDER ? options_text(s->method_options, option->name) : NULL;
         if (path == NULL)
@@ -44,11 +44,11 @@ static status open_folders(struct image_watch *watch, struct error *error)
     return OK;
 }
 
-status image_watch_open(struct image_watch *watch, const struct experiment *experiment, struct error *error)
+status image_watch_open(struct image_watch *watch, const struct run *run, struct error *error)
 {
-    *watch = (struct image_watch){.experiment = experiment,
-                                  .splits = xcalloc(experiment->data.task_count * SPLITS + 1, sizeof *watch->splits)};
-    for (size_t task = 0; task < experiment->data.task_count; task++)
+    *watch =
+        (struct image_watch){.run = run, .splits = xcalloc(run->data.task_count * SPLITS + 1, sizeof *watch->splits)};
+    for (size_t task = 0; task < run->data.task_count; task++)
         for (int split = 0; split < SPLITS; split++)
             TRY(look_at_task(watch, task, (enum split)split, error));
     return open_folders(watch, error);
@@ -56,9 +56,9 @@ status image_watch_open(struct image_watch *watch, const struct experiment *expe
 
 status image_watch_after_survey(struct image_watch *watch, struct error *error)
 {
-    for (size_t task = 0; task < watch->experiment->data.task_count; task++)
+    for (size_t task = 0; task < watch->run->data.task_count; task++)
         for (int split = 0; split < SPLITS; split++)
-            if (watch->experiment->data.tasks[task].survey.splits[split].unreadable > 0)
+            if (watch->run->data.tasks[task].survey.splits[split].unreadable > 0)
                 TRY(look_at_task(watch, task, (enum split)split, error));
     return OK;
 }
@@ -78,7 +78,7 @@ static status check(const struct dataset *dataset, enum split split, const struc
 
 static status check_split(const struct image_watch *watch, size_t task, enum split split, struct error *error)
 {
-    const struct task *t = &watch->experiment->data.tasks[task];
+    const struct task *t = &watch->run->data.tasks[task];
     return check(t->dataset, split, watched(watch, task, split),
                  split == SPLIT_TRAIN ? "training images of " : "test images of ", t->settings.name, t->settings.root,
                  error);
@@ -86,7 +86,7 @@ static status check_split(const struct image_watch *watch, size_t task, enum spl
 
 status image_watch_check(const struct image_watch *watch, size_t task, struct error *error)
 {
-    for (size_t k = 0; k < watch->experiment->data.task_count; k++) {
+    for (size_t k = 0; k < watch->run->data.task_count; k++) {
         TRY(check_split(watch, k, SPLIT_TEST, error));
         if (k <= task)
             TRY(check_split(watch, k, SPLIT_TRAIN, error));

@@ -2,7 +2,7 @@
  * was computed from the files surveyed at the start.
  *
  *     struct image_watch watch;
- *     TRY(image_watch_open(&watch, experiment, error));     // before the survey
+ *     TRY(image_watch_open(&watch, run, error));     // before the survey
  *     TRY(image_watch_after_survey(&watch, error));
  *     TRY(image_watch_check(&watch, task, error));          // before rows are committed
  *     image_watch_close(&watch);
@@ -12,7 +12,7 @@
 #ifndef MTIL_HARNESS_RUN_IMAGE_WATCH_H
 #define MTIL_HARNESS_RUN_IMAGE_WATCH_H
 
-#include "harness/run/experiment.h"
+#include "harness/run/run.h"
 
 struct watched_split {
     bool files;
@@ -27,14 +27,14 @@ struct watched_folder {
 };
 
 struct image_watch {
-    const struct experiment *experiment;
+    const struct run *run;
     struct watched_split *splits; /* [tasks, SPLITS] */
     struct watched_folder *folders;
     size_t folder_count;
 };
 
 /* The caller closes it, after a failure too. */
-status image_watch_open(struct image_watch *watch, const struct experiment *experiment, struct error *error);
+status image_watch_open(struct image_watch *watch, const struct run *run, struct error *error);
 
 /* Call this after images that cannot be decoded were removed from the datasets (on_unreadable: skip). */
 status image_watch_after_survey(struct image_watch *watch, struct error *error);

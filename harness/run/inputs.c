@@ -11,16 +11,16 @@
 #include "core/text.h"
 #include "harness/heads/heads.h"
 #include "harness/heads/image_tower.h"
-#include "harness/run/tasks.h"
-#include "harness/run/weights.h"
-#include "harness/train/method_run.h"
+#include "harness/heads/tasks.h"
+#include "harness/heads/weights.h"
+#include "harness/selectors/selector_options.h"
 #include "models/files/weights_shards.h"
 
 struct reading {
     struct inputs *inputs;
     struct surveyor *surveyor;
     const struct suite *suite;
-    const struct experiment *experiment; /* NULL: datasets are opened */
+    const struct run *run; /* NULL: datasets are opened */
     const struct settings *settings;
 };
 
@@ -59,7 +59,7 @@ void inputs_free(struct inputs *inputs)
 
 /* --- Files --- */
 
-/* read: the stamp of the file when the experiment read it; NULL: it was not read. */
+/* read: the stamp of the file when the run read it; NULL: it was not read. */
 static status add_file(const struct reading *r, const char *kind, const char *path, const struct file_stamp *read,
                        struct error *error)
 {
@@ -123,12 +123,12 @@ static status image_configuration(struct clip_config *config, const struct setti
 /* The settings that the weights file does not contain, from a configuration beside it or from the suite. */
 static status add_configuration(const struct reading *r, const char *weights, struct error *error)
 {
-    const struct experiment *e = r->experiment;
+    const struct run *run = r->run;
     struct clip_config config;
     char words[96], hash[DIGEST_SIZE];
-    if (e != NULL && r->settings->head->of_texts)
-        config = (struct clip_config){e->model.clip->dimensions.image_heads, e->model.clip->dimensions.text_heads,
-                                      e->model.clip->activation};
+    if (run != NULL && r->settings->head->of_texts)
+        config = (struct clip_config){run->model.clip->dimensions.image_heads, run->model.clip->dimensions.text_heads,
+                                      run->model.clip->activation};
     else
         TRY(image_configuration(&config, r->settings, weights, error));
     snprintf(words, sizeof words, "%zu %zu %s", config.image_heads, config.text_heads,
@@ -141,8 +141,8 @@ static status add_configuration(const struct reading *r, const char *weights, st
 
 static status add_weights(const struct reading *r, struct error *error)
 {
-    const struct experiment *e = r->experiment;
-    const struct file_stamp *read = e != NULL ? &e->model.weights_read : NULL;
+    const struct run *run = r->run;
+    const struct file_stamp *read = run != NULL ? &run->model.weights_read : NULL;
     char *weights = weights_path(r->settings->weights);
     status result = weights_shards_is_index(weights) ? add_shards(r, weights, read, error)
                                                      : add_file(r, "weights", weights, read, error);
@@ -153,9 +153,9 @@ static status add_weights(const struct reading *r, struct error *error)
 
 static status add_vocabulary(const struct reading *r, struct error *error)
 {
-    const struct experiment *e = r->experiment;
+    const struct run *run = r->run;
     char *vocabulary = vocabulary_path(r->settings->vocabulary);
-    status result = add_file(r, "vocabulary", vocabulary, e != NULL ? &e->model.vocabulary_read : NULL, error);
+    status result = add_file(r, "vocabulary", vocabulary, run != NULL ? &run->model.vocabulary_read : NULL, error);
     free(vocabulary);
     return result;
 }
@@ -167,8 +167,7 @@ static status add_folder(const struct reading *r, const char *kind, const char *
     struct dataset *dataset = NULL;
     struct survey survey;
     status result = dataset_of_images(&dataset, path, error);
-    if (result == OK)
-        result = surveyor_look(r->surveyor, &survey, dataset, &(struct surveyor_subject){.name = kind}, error);
+    NEXT(result, surveyor_look(r->surveyor, &survey, dataset, &(struct surveyor_subject){.name = kind}, error));
     if (result == OK) {
         const struct survey_split *found = &survey.splits[SPLIT_TRAIN];
         struct input_row row = {.task = -1,
@@ -187,11 +186,11 @@ static status check_method_input(const struct reading *r, const struct option *o
                                  struct error *error)
 {
     struct file_stamp stamp = {0};
-    if (r->experiment == NULL)
+    if (r->run == NULL)
         return OK;
     if (option->type == OPTION_FILE)
         TRY(file_stamp_read(&stamp, path, error));
-    return method_input_same(&r->experiment->method, option, &stamp, path)
+    return method_input_same(&r->run->method, option, &stamp, path)
                ? OK
                : error_set(error, ERROR_FORMAT, "%s changed while the run started; start again", path);
 }
@@ -205,8 +204,7 @@ static status add_method(const struct reading *r, struct error *error)
             continue;
         status result = option->type == OPTION_FILE ? add_file(r, option->name, path, NULL, error)
                                                     : add_folder(r, option->name, path, error);
-        if (result == OK)
-            result = check_method_input(r, option, path, error);
+        NEXT(result, check_method_input(r, option, path, error));
         if (result != OK)
             return result == ERROR_STOPPED ? result : error_context(error, "method.%s", option->name);
     }
@@ -263,22 +261,21 @@ static status survey_again(const struct reading *r, int64_t task, const struct t
     struct dataset *dataset = NULL;
     struct survey survey;
     status result = tasks_open_dataset(&dataset, r->suite, s, NULL, error);
-    if (result == OK)
-        result = surveyor_look(r->surveyor, &survey, dataset, subject, error);
+    NEXT(result, surveyor_look(r->surveyor, &survey, dataset, subject, error));
     if (result == OK)
         add_survey(r, task, dataset, &survey);
     dataset_close(dataset);
     return result == OK || result == ERROR_STOPPED ? result : error_context(error, "task %s", s->name);
 }
 
-/* The experiment's own dataset is used if it has all images. */
+/* The run's own dataset is used if it has all images. */
 static status add_dataset(const struct reading *r, size_t k, size_t count, struct error *error)
 {
     bool cut = r->settings->split.cut != CUT_NONE;
     struct task_settings s;
-    settings_of_task(&s, r->suite, options_list_item(suite_options(r->suite, "data"), "order", k));
-    if (r->experiment != NULL && !cut && r->settings->shots == 0) {
-        add_survey(r, (int64_t)k, r->experiment->data.tasks[k].dataset, &r->experiment->data.tasks[k].survey);
+    s = task_settings_of(r->suite, options_list_item(suite_options(r->suite, "data"), "order", k));
+    if (r->run != NULL && !cut && r->settings->shots == 0) {
+        add_survey(r, (int64_t)k, r->run->data.tasks[k].dataset, &r->run->data.tasks[k].survey);
         return OK;
     }
     return survey_again(r, cut ? -1 : (int64_t)k, &s, &(struct surveyor_subject){s.name, k + 1, count}, error);
@@ -296,13 +293,13 @@ void inputs_identify(const struct inputs *inputs, const char *settings_hash, cha
     text_free(&text);
 }
 
-status inputs_read(struct inputs *inputs, struct surveyor *surveyor, const struct suite *suite,
-                   const struct experiment *experiment, struct error *error)
+status inputs_read(struct inputs *inputs, struct surveyor *surveyor, const struct suite *suite, const struct run *run,
+                   struct error *error)
 {
     struct settings settings;
     *inputs = (struct inputs){0};
     TRY(settings_read(&settings, suite, error));
-    struct reading r = {inputs, surveyor, suite, experiment, &settings};
+    struct reading r = {inputs, surveyor, suite, run, &settings};
     size_t count = options_list_size(suite_options(suite, "data"), "order");
     if (settings.scratch.width == 0)
         TRY(add_weights(&r, error));
@@ -348,17 +345,17 @@ void inputs_key(const struct suite *suite, char key[DIGEST_SIZE])
     text_free(&text);
 }
 
-char *inputs_describe(const struct input_row *row, const struct experiment *e)
+char *inputs_describe(const struct input_row *row, const struct run *run)
 {
     static const struct {
         const char *kind, *words;
     } datasets[] = {{"prompts", "class names and templates"}, {"train", "training images"}, {"test", "test images"}};
-    bool known = row->task >= 0 && row->task < (int64_t)e->data.task_count;
-    const char *task = known ? e->data.tasks[row->task].settings.name : e->data.whole.settings.name;
+    bool known = row->task >= 0 && row->task < (int64_t)run->data.task_count;
+    const char *task = known ? run->data.tasks[row->task].settings.name : run->data.whole.settings.name;
     for (size_t i = 0; i < sizeof datasets / sizeof *datasets; i++)
         if (strcmp(row->kind, datasets[i].kind) == 0)
             return path_format("the %s of %s (%s)", datasets[i].words, task != NULL ? task : "a task", row->path);
-    if (options_find(e->settings.method->options, row->kind) != NULL)
+    if (options_find(run->model.settings.method->options, row->kind) != NULL)
         return path_format("method.%s (%s)", row->kind, row->path);
     if (options_find(selector_options, row->kind) != NULL)
         return path_format("selector.%s (%s)", row->kind, row->path);

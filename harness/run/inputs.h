@@ -2,7 +2,7 @@
  * settings they identify a run.
  *
  *     struct inputs inputs;
- *     TRY(inputs_read(&inputs, &surveyor, suite, experiment, error));
+ *     TRY(inputs_read(&inputs, &surveyor, suite, run, error));
  *     … inputs.hash, inputs.rows[0].digest …
  *     inputs_free(&inputs);
  *
@@ -12,7 +12,7 @@
 #ifndef MTIL_HARNESS_RUN_INPUTS_H
 #define MTIL_HARNESS_RUN_INPUTS_H
 
-#include "harness/run/experiment.h"
+#include "harness/run/run.h"
 #include "harness/run/surveyor.h"
 #include "results/store.h"
 
@@ -24,10 +24,10 @@ struct inputs {
     char hash[DIGEST_SIZE]; /* of the settings' hash and all digests; with the seed it identifies a run */
 };
 
-/* experiment: after tasks_survey, which opened its datasets; NULL: datasets are opened here. The caller frees, also
- * after a failure. ERROR_FORMAT if a file changed since the experiment read it. */
-status inputs_read(struct inputs *inputs, struct surveyor *surveyor, const struct suite *suite,
-                   const struct experiment *experiment, struct error *error);
+/* run: after tasks_survey, which opened its datasets; NULL: datasets are opened here. The caller frees, also
+ * after a failure. ERROR_FORMAT if a file changed since the run read it. */
+status inputs_read(struct inputs *inputs, struct surveyor *surveyor, const struct suite *suite, const struct run *run,
+                   struct error *error);
 void inputs_free(struct inputs *inputs);
 
 /* Computes the hash of a run with other settings on the same inputs. */
@@ -38,6 +38,6 @@ void inputs_identify(const struct inputs *inputs, const char *settings_hash, cha
 void inputs_key(const struct suite *suite, char key[DIGEST_SIZE]);
 
 /* "the test images of mnist (/data/MNIST)", for messages. The caller frees. */
-char *inputs_describe(const struct input_row *row, const struct experiment *experiment);
+char *inputs_describe(const struct input_row *row, const struct run *run);
 
 #endif

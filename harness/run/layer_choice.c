@@ -6,10 +6,9 @@
 #include "adapters/experts/kind.h"
 #include "adapters/routers/router.h"
 #include "core/file.h"
-#include "harness/run/model_opening.h"
-#include "harness/run/opening.h"
+#include "harness/heads/trained.h"
+#include "harness/run/run.h"
 #include "harness/train/batches.h"
-#include "harness/train/trained.h"
 #include "harness/train/trainer.h"
 #include "models/files/safetensors.h"
 #include "models/schedule.h"
@@ -19,7 +18,7 @@ static const char *const tower_names[TOWERS] = {"image", "text"};
 /* --- Scores --- */
 
 struct scoring {
-    struct experiment *experiment;
+    struct run *run;
     struct layer_scores *scores;
     struct progress *progress;
     size_t steps; /* of each task before its batches are scored */
@@ -29,103 +28,102 @@ struct scoring {
 static status one_step(const struct scoring *s, const struct task *task, struct batches *batches, size_t step,
                        bool trains, struct error *error)
 {
-    struct experiment *e = s->experiment;
-    struct method_run none = {.experiment = e};
+    struct run *run = s->run;
+    struct method_run none = {.model = &run->model};
     struct schedule schedule = {task->settings.rate, task->settings.warmup, task->settings.schedule_end};
     struct trained_group group;
     struct batch batch;
-    arena_reset(&e->model.step_memory);
+    arena_reset(&run->model.step_memory);
     TRY(batches_take(batches, &batch, error));
-    TRY(experiment_set_step(e, task->index, step, schedule_rate(&schedule, step), error));
-    TRY(e->model.backend->ops->zero(e->model.backend, e->model.loss, LOSS_TERMS * sizeof *e->model.loss, error));
+    TRY(model_set_step(&run->model, task->index, step, schedule_rate(&schedule, step), error));
+    TRY(run->model.backend->ops->zero(run->model.backend, run->model.loss, LOSS_TERMS * sizeof *run->model.loss,
+                                      error));
     TRY(classification_loss(&none, task, &batch, error));
-    for (size_t i = 0; trains && trained_group_at(e, i, &group); i++)
-        TRY(parameters_step(group.parameters, e->model.state, &task->settings.rule, error));
+    for (size_t i = 0; trains && trained_group_at(&run->model, i, &group); i++)
+        TRY(parameters_step(group.parameters, run->model.state, &task->settings.rule, error));
     batches_advance(batches);
-    return stop_requested(e->stop) ? error_set(error, ERROR_STOPPED, "stopped while blocks were scored") : OK;
+    return stop_requested(run->model.stop) ? error_set(error, ERROR_STOPPED, "stopped while blocks were scored") : OK;
 }
 
 static status score_task(const struct scoring *s, const struct task *task, struct error *error)
 {
-    struct experiment *e = s->experiment;
-    int32_t router = adapters_router(&e->model.adapters->settings, task->index);
+    struct run *run = s->run;
+    int32_t router = adapters_router(&run->model.adapters->settings, task->index);
     size_t steps = 2 * s->steps < task->settings.iterations ? 2 * s->steps : task->settings.iterations,
            trained = steps / 2;
     struct batches *batches;
     if (task->index > 0)
-        TRY(model_restart(e, error));
-    arena_reset(&e->model.task_memory);
-    TRY(e->model.head->begin_task(e, task, router, &e->model.task_memory, &e->classes, error));
-    TRY(experiment_fill(e, &e->model.task_memory, task->settings.batch, router, &e->routers, error));
-    TRY(adapters_begin_task(e->model.adapters, task->index, error));
-    TRY(batches_open_task(&batches, e, task, 0, steps, error));
+        TRY(model_restart(&run->model, error));
+    arena_reset(&run->model.task_memory);
+    TRY(run->model.head->begin_task(&run->model, task, router, &run->model.task_memory, &run->model.classes, error));
+    TRY(model_fill(&run->model, &run->model.task_memory, task->settings.batch, router, &run->model.routers, error));
+    TRY(adapters_begin_task(run->model.adapters, task->index, error));
+    TRY(batches_open_task(&batches, &run->model, &run->data, task, 0, steps, error));
     status result = OK;
     for (size_t step = 0; result == OK && step < steps; step++) {
         progress_report(s->progress, &(struct progress_state){.activity = "score",
                                                               .subject = task->settings.name,
                                                               .task = task->index + 1,
-                                                              .tasks = e->data.task_count,
+                                                              .tasks = run->data.task_count,
                                                               .step = step + 1,
                                                               .steps = steps});
         result = one_step(s, task, batches, step, step < trained, error);
     }
     batches_close(batches);
-    NEXT(result, layer_scores_add(s->scores, e->model.adapters, task->index, 1.0 / (double)(steps - trained), error));
+    NEXT(result, layer_scores_add(s->scores, run->model.adapters, task->index, 1.0 / (double)(steps - trained), error));
     return result;
 }
 
-static void count_blocks(const struct experiment *e, size_t blocks[TOWERS])
+static void count_blocks(const struct run *run, size_t blocks[TOWERS])
 {
-    struct adapter_place all = {.towers = e->settings.adapter.place.towers};
+    struct adapter_place all = {.towers = run->model.settings.adapter.place.towers};
     for (int t = 0; t < TOWERS; t++)
-        blocks[t] = adapter_place_count(&all, &e->model.clip->dimensions, (enum tower)t);
+        blocks[t] = adapter_place_count(&all, &run->model.clip->dimensions, (enum tower)t);
 }
 
-static status score_tasks(struct experiment *e, struct progress *progress, struct layer_scores *scores,
-                          struct error *error)
+static status score_tasks(struct run *run, struct progress *progress, struct layer_scores *scores, struct error *error)
 {
-    struct adapter_settings *a = &e->settings.adapter;
-    struct scoring scoring = {e, scores, progress, a->score_steps};
+    struct adapter_settings *a = &run->model.settings.adapter;
+    struct scoring scoring = {run, scores, progress, a->score_steps};
     a->place = (struct adapter_place){.towers = a->place.towers}; /* all blocks, and nothing is shared */
     if (expert_kind_of(a)->place == REPLACES_MLP && a->router == &router_softmax_topk)
         a->aligned_output = ALIGN_SHARED;
     a->start = EXPERT_START_COPIES;
     a->init_noise = a->score_noise;
     a->capacity = 0;
-    e->settings.gpus = 1;
-    TRY(experiment_reopen(e, e->model.groups & ~(unsigned)GROUPS_TOWERS, MODEL_ALONE, error));
+    run->model.settings.gpus = 1;
+    TRY(run_reopen(run, run->model.groups & ~(unsigned)GROUPS_TOWERS, MODEL_ALONE, error));
     size_t blocks[TOWERS];
-    count_blocks(e, blocks);
-    layer_scores_create(scores, e->data.task_count, blocks);
-    for (size_t k = 0; k < e->data.task_count; k++)
-        TRY(score_task(&scoring, &e->data.tasks[k], error));
+    count_blocks(run, blocks);
+    layer_scores_create(scores, run->data.task_count, blocks);
+    for (size_t k = 0; k < run->data.task_count; k++)
+        TRY(score_task(&scoring, &run->data.tasks[k], error));
     return OK;
 }
 
-status layer_choice_score(struct experiment *e, struct progress *progress, struct layer_scores *scores,
-                          struct error *error)
+status layer_choice_score(struct run *run, struct progress *progress, struct layer_scores *scores, struct error *error)
 {
-    const struct settings own = e->settings;
+    const struct settings own = run->model.settings;
     *scores = (struct layer_scores){0};
-    if (!(e->model.groups & GROUP_ADAPTERS))
+    if (!(run->model.groups & GROUP_ADAPTERS))
         return error_set(error, ERROR_ARGUMENT,
                          "suite: method.name: %s trains no adapters, so there is nothing to place by scores",
-                         e->settings.method->name);
-    status result = score_tasks(e, progress, scores, error);
-    e->settings = own;
+                         run->model.settings.method->name);
+    status result = score_tasks(run, progress, scores, error);
+    run->model.settings = own;
     return result;
 }
 
 /* --- Their file --- */
 
 /* Whether the file belongs to another run, as after a change of data. */
-static bool is_of_run(const struct safetensors *file, const struct experiment *e)
+static bool is_of_run(const struct safetensors *file, const struct run *run)
 {
     const char *hash = safetensors_metadata_value(file, "suite_hash"), *seed = safetensors_metadata_value(file, "seed");
     char own[24];
-    snprintf(own, sizeof own, "%llu", (unsigned long long)e->seed);
+    snprintf(own, sizeof own, "%llu", (unsigned long long)run->model.seed);
     return hash != NULL && seed != NULL && strcmp(seed, own) == 0 &&
-           (strcmp(hash, e->identity) == 0 || strcmp(hash, e->identity_before) == 0);
+           (strcmp(hash, run->identity) == 0 || strcmp(hash, run->identity_before) == 0);
 }
 
 static status read_values(const struct safetensors *file, struct layer_scores *scores, struct error *error)
@@ -141,7 +139,7 @@ static status read_values(const struct safetensors *file, struct layer_scores *s
     return OK;
 }
 
-static status read_scores(const struct experiment *e, const char *path, struct layer_scores *scores, bool *found,
+static status read_scores(const struct run *run, const char *path, struct layer_scores *scores, bool *found,
                           struct error *error)
 {
     struct safetensors *file;
@@ -151,24 +149,24 @@ static status read_scores(const struct experiment *e, const char *path, struct l
         return OK;
     if (safetensors_open(&file, path, error) != OK)
         return error_context(error, "cannot read the scores of blocks; delete the file to compute them again");
-    *found = is_of_run(file, e);
-    count_blocks(e, blocks);
+    *found = is_of_run(file, run);
+    count_blocks(run, blocks);
     status result = OK;
     if (*found) {
-        layer_scores_create(scores, e->data.task_count, blocks);
+        layer_scores_create(scores, run->data.task_count, blocks);
         result = read_values(file, scores, error);
     }
     safetensors_close(file);
     return result;
 }
 
-static status write_scores(const struct experiment *e, const char *path, const struct layer_scores *scores,
+static status write_scores(const struct run *run, const char *path, const struct layer_scores *scores,
                            struct error *error)
 {
     struct safetensor tensors[TOWERS];
     char seed[24];
     size_t count = 0;
-    snprintf(seed, sizeof seed, "%llu", (unsigned long long)e->seed);
+    snprintf(seed, sizeof seed, "%llu", (unsigned long long)run->model.seed);
     for (int t = 0; t < TOWERS; t++)
         if (scores->blocks[t] > 0)
             tensors[count++] = (struct safetensor){.name = tower_names[t],
@@ -176,40 +174,40 @@ static status write_scores(const struct experiment *e, const char *path, const s
                                                    .rank = 2,
                                                    .shape = {scores->tasks, scores->blocks[t]},
                                                    .data = scores->values[t]};
-    const struct safetensors_metadata metadata[] = {{"suite_hash", e->identity}, {"seed", seed}};
+    const struct safetensors_metadata metadata[] = {{"suite_hash", run->identity}, {"seed", seed}};
     return safetensors_write(path, tensors, count, metadata, sizeof metadata / sizeof *metadata, error);
 }
 
 /* --- The choice --- */
 
-static status choose(struct experiment *e, const char *path, struct progress *progress, struct layer_scores *scores,
+static status choose(struct run *run, const char *path, struct progress *progress, struct layer_scores *scores,
                      struct error *error)
 {
-    struct block_choice *blocks = &e->settings.adapter.place.blocks;
+    struct block_choice *blocks = &run->model.settings.adapter.place.blocks;
     struct text words = {0};
     bool found;
-    TRY(read_scores(e, path, scores, &found, error));
+    TRY(read_scores(run, path, scores, &found, error));
     if (!found) {
-        TRY(layer_choice_score(e, progress, scores, error));
-        TRY(write_scores(e, path, scores, error));
+        TRY(layer_choice_score(run, progress, scores, error));
+        TRY(write_scores(run, path, scores, error));
     }
     layer_scores_choose(scores, blocks->n, blocks);
     block_choice_write(blocks, &words);
-    log_info(e->log, "adapters in the blocks of the highest scores: %s", words.data != NULL ? words.data : "?");
+    log_info(run->model.log, "adapters in the blocks of the highest scores: %s", words.data != NULL ? words.data : "?");
     text_free(&words);
     return OK;
 }
 
-status layer_choice_settle(struct experiment *e, const char *path, struct progress *progress, bool *settled,
+status layer_choice_settle(struct run *run, const char *path, struct progress *progress, bool *settled,
                            struct error *error)
 {
     struct layer_scores scores = {0};
-    unsigned groups = e->model.groups;
-    *settled = groups & GROUP_ADAPTERS && e->settings.adapter.place.blocks.rule == BLOCKS_BY_SCORE;
+    unsigned groups = run->model.groups;
+    *settled = groups & GROUP_ADAPTERS && run->model.settings.adapter.place.blocks.rule == BLOCKS_BY_SCORE;
     if (!*settled)
         return OK;
-    status result = choose(e, path, progress, &scores, error);
+    status result = choose(run, path, progress, &scores, error);
     layer_scores_free(&scores);
-    NEXT(result, experiment_reopen(e, groups, WITH_METHOD, error));
+    NEXT(result, run_reopen(run, groups, WITH_METHOD, error));
     return result;
 }

@@ -1,7 +1,7 @@
 /* Chooses the blocks of adapter.blocks: by_score_N before anything is trained (adapters/scores.h), in the two steps of
  * Wu et al. 2022, Appendix A.
  *
- *     TRY(layer_choice_settle(e, path, progress, &settled, error));     // e has adapters in the chosen blocks now
+ *     TRY(layer_choice_settle(run, path, progress, &settled, error));     // e has adapters in the chosen blocks now
  *
  * Every task starts from the initial model, with experts in all blocks, and takes the first adapter.score_steps steps
  * of its training, in which only adapters and a trained head change. Then nothing changes, and the gradient of the mean
@@ -13,17 +13,17 @@
 #define MTIL_HARNESS_RUN_LAYER_CHOICE_H
 
 #include "adapters/scores.h"
-#include "harness/run/experiment.h"
+#include "harness/run/run.h"
+#include "harness/terminal/progress.h"
 
-/* Computes the scores of an experiment that trains adapters; the caller frees them, also after a failure. The
- * experiment is opened for scoring alone afterwards, so experiment_reopen or experiment_close must follow.
- * ERROR_STOPPED after a request to experiment->stop. */
-status layer_choice_score(struct experiment *experiment, struct progress *progress, struct layer_scores *scores,
-                          struct error *error);
+/* Computes the scores of a run that trains adapters; the caller frees them, also after a failure. The
+ * run is opened for scoring alone afterwards, so run_reopen or run_close must follow.
+ * ERROR_STOPPED after a request to run->model.stop. */
+status layer_choice_score(struct run *run, struct progress *progress, struct layer_scores *scores, struct error *error);
 
 /* Chooses by the scores in the file at path, if it belongs to this run, or else computes them and writes the file.
  * *settled: adapter.blocks asks for scores, and the file is there now. */
-status layer_choice_settle(struct experiment *experiment, const char *path, struct progress *progress, bool *settled,
+status layer_choice_settle(struct run *run, const char *path, struct progress *progress, bool *settled,
                            struct error *error);
 
 #endif

@@ -8,56 +8,56 @@
 #include "core/alloc.h"
 #include "core/file.h"
 #include "core/text.h"
+#include "harness/heads/trained.h"
 #include "harness/methods/methods.h"
 #include "harness/run/program.h"
 #include "harness/run/run_folder.h"
 #include "harness/scenario/label_split.h"
 #include "harness/selectors/selectors.h"
-#include "harness/train/trained.h"
 
 static const char *const encoders[TOWERS] = {"image", "text"};
 
-static const char *selection_name(const struct experiment *e)
+static const char *selection_name(const struct run *run)
 {
-    if (!settings_select(&e->settings))
+    if (!settings_select(&run->model.settings))
         return "none";
-    if (e->settings.selector.kind->route != ROUTE_BY_ERRORS)
-        return e->settings.selector.kind->name;
-    return e->settings.selector.decision == DECIDE_PER_BATCH ? "per_batch" : "per_image";
+    if (run->model.settings.selector.kind->route != ROUTE_BY_ERRORS)
+        return run->model.settings.selector.kind->name;
+    return run->model.settings.selector.decision == DECIDE_PER_BATCH ? "per_batch" : "per_image";
 }
 
 status record_start(struct recorder *r, const struct inputs *inputs, const struct continuation *continuation,
                     struct run_start *start, struct error *error)
 {
-    struct experiment *e = r->experiment;
-    char *model = experiment_model_name(e), *folder = run_folder(e);
-    const struct settings *s = &e->settings;
+    struct run *run = r->run;
+    char *model = model_name(&run->model), *folder = run_folder(run);
+    const struct settings *s = &run->model.settings;
     struct setting_row *settings;
     size_t setting_count;
-    suite_settings(e->suite, &settings, &setting_count);
+    suite_settings(run->suite, &settings, &setting_count);
     struct run_description description = {
-        .suite = suite_name(e->suite),
-        .suite_text = suite_text(e->suite),
+        .suite = suite_name(run->suite),
+        .suite_text = suite_text(run->suite),
         .suite_hash = inputs->hash,
-        .settings_hash = suite_settings_hash(e->suite),
+        .settings_hash = suite_settings_hash(run->suite),
         .folder = folder,
         .inputs = inputs->rows,
         .input_count = inputs->count,
         .settings = settings,
         .setting_count = setting_count,
-        .setting = e->settings.setting,
-        .method = e->settings.method->name,
+        .setting = run->model.settings.setting,
+        .method = run->model.settings.method->name,
         .policy = method_uses(s->method, s->method_options, "merge") ? s->merge.policy->name : "none",
         .selector = settings_select(s) ? s->selector.kind->name : "none",
-        .selection = selection_name(e),
-        .order = e->settings.order,
+        .selection = selection_name(run),
+        .order = run->model.settings.order,
         .model = model,
-        .backend = e->model.backend->ops->name,
-        .precision = precision_name(e->model.backend->precision),
+        .backend = run->model.backend->ops->name,
+        .precision = precision_name(run->model.backend->precision),
         .program_version = MTIL_VERSION,
-        .seed = (int64_t)e->seed,
-        .tasks = (int64_t)e->data.task_count,
-        .trainable_parameters = (int64_t)trained_values(e),
+        .seed = (int64_t)run->model.seed,
+        .tasks = (int64_t)run->data.task_count,
+        .trainable_parameters = (int64_t)trained_values(&run->model),
     };
     status result = continuation->run != 0
                         ? store_run_claim(r->store, continuation->run, continuation->claim, &description, start, error)
@@ -65,14 +65,14 @@ status record_start(struct recorder *r, const struct inputs *inputs, const struc
     suite_settings_free(settings, setting_count);
     free(model);
     free(folder);
-    r->run = start->run;
+    r->id = start->run;
     return result;
 }
 
 static status record_classes(const struct recorder *r, const struct task *task, struct error *error)
 {
     for (size_t c = 0; c < dataset_classes(task->dataset); c++)
-        TRY(store_add(r->store, r->run, "task_classes",
+        TRY(store_add(r->store, r->id, "task_classes",
                       NAMED({"task", value_integer((int64_t)task->index)}, {"class", value_integer((int64_t)c)},
                             {"name", value_text(dataset_class_name(task->dataset, c))}),
                       error));
@@ -85,7 +85,7 @@ static status record_labels(const struct recorder *r, const struct task *task, s
     uint16_t *labels = xmalloc(array_size(count, sizeof *labels));
     for (size_t i = 0; i < count; i++)
         labels[i] = (uint16_t)dataset_label(task->dataset, SPLIT_TEST, i);
-    status result = store_add_test_labels(r->store, r->run, (int64_t)task->index, labels, count, error);
+    status result = store_add_test_labels(r->store, r->id, (int64_t)task->index, labels, count, error);
     free(labels);
     return result;
 }
@@ -93,14 +93,14 @@ static status record_labels(const struct recorder *r, const struct task *task, s
 /* Records classes if anything is stored per image, or if tasks have parts of a dataset's classes. */
 static status record_details(const struct recorder *r, struct error *error)
 {
-    const struct label_split *cut = r->experiment->data.cut;
-    bool images = r->experiment->settings.per_image != PER_IMAGE_NONE;
-    for (size_t k = 0; k < r->experiment->data.task_count; k++) {
-        const struct task *task = &r->experiment->data.tasks[k];
+    const struct label_split *cut = r->run->data.cut;
+    bool images = r->run->model.settings.per_image != PER_IMAGE_NONE;
+    for (size_t k = 0; k < r->run->data.task_count; k++) {
+        const struct task *task = &r->run->data.tasks[k];
         TRY(images || cut != NULL ? record_classes(r, task, error) : OK);
         TRY(images ? record_labels(r, task, error) : OK);
         for (size_t other = k; cut != NULL && other < cut->tasks; other++)
-            TRY(store_add(r->store, r->run, "task_similarities",
+            TRY(store_add(r->store, r->id, "task_similarities",
                           NAMED({"task", value_integer((int64_t)k)}, {"other", value_integer((int64_t)other)},
                                 {"cosine", value_real(cut->cosines[k * cut->tasks + other])}),
                           error));
@@ -117,7 +117,7 @@ static status record_task(const struct recorder *r, const struct task *task, str
 {
     char digest[DIGEST_SIZE];
     dataset_digest_items(task->dataset, SPLIT_TEST, digest);
-    return store_add(r->store, r->run, "tasks",
+    return store_add(r->store, r->id, "tasks",
                      NAMED({"task", value_integer((int64_t)task->index)}, {"name", value_text(task->settings.name)},
                            {"classes", value_integer((int64_t)dataset_classes(task->dataset))},
                            {"training_images", value_integer((int64_t)dataset_size(task->dataset, SPLIT_TRAIN))},
@@ -131,28 +131,28 @@ static status record_task(const struct recorder *r, const struct task *task, str
 status record_tasks(const struct recorder *r, struct error *error)
 {
     store_begin(r->store);
-    for (size_t k = 0; k < r->experiment->data.task_count; k++)
-        TRY(record_task(r, &r->experiment->data.tasks[k], error));
+    for (size_t k = 0; k < r->run->data.task_count; k++)
+        TRY(record_task(r, &r->run->data.tasks[k], error));
     TRY(record_details(r, error));
     return store_commit(r->store, error);
 }
 
 status record_mended(const struct recorder *r, const struct inputs *inputs, struct error *error)
 {
-    for (size_t k = 0; k < r->experiment->data.task_count; k++) {
-        const struct task *task = &r->experiment->data.tasks[k];
-        TRY(store_change_task(r->store, r->run, (int64_t)k, (int64_t)dataset_size(task->dataset, SPLIT_TRAIN),
+    for (size_t k = 0; k < r->run->data.task_count; k++) {
+        const struct task *task = &r->run->data.tasks[k];
+        TRY(store_change_task(r->store, r->id, (int64_t)k, (int64_t)dataset_size(task->dataset, SPLIT_TRAIN),
                               (int64_t)dataset_missing(task->dataset), count_unreadable(task), error));
     }
-    return store_run_change_inputs(r->store, r->run, inputs->hash, inputs->rows, inputs->count, error);
+    return store_run_change_inputs(r->store, r->id, inputs->hash, inputs->rows, inputs->count, error);
 }
 
 /* "NVIDIA H100", or "2 × NVIDIA H100"; nothing without a GPU. */
-static void name_gpus(const struct experiment *e, const struct gpus *gpus, struct text *name)
+static void name_gpus(const struct run *run, const struct gpus *gpus, struct text *name)
 {
-    size_t device = e->settings.backend.device;
-    if (device < gpus->count && e->settings.gpus > 1)
-        text_add(name, "%zu × ", e->settings.gpus);
+    size_t device = run->model.settings.backend.device;
+    if (device < gpus->count && run->model.settings.gpus > 1)
+        text_add(name, "%zu × ", run->model.settings.gpus);
     if (device < gpus->count)
         text_add(name, "%s", gpus->list[device].name);
 }
@@ -162,16 +162,16 @@ status record_session(const struct recorder *r, struct error *error)
     struct text command = {0}, libraries = {0}, cpu = {0}, gpu = {0};
     struct gpus gpus = {0};
     struct error none;
-    bool computes_there = strcmp(r->experiment->model.backend->ops->name, "cpu") != 0;
+    bool computes_there = strcmp(r->run->model.backend->ops->name, "cpu") != 0;
     program_add_command_line(&command);
     program_add_libraries(&libraries);
     program_add_cpu(&cpu);
     if (computes_there && backend_gpus(&gpus, &none) == OK)
-        name_gpus(r->experiment, &gpus, &gpu);
+        name_gpus(r->run, &gpus, &gpu);
     char host[256] = "";
     gethostname(host, sizeof host - 1);
     status result =
-        store_add(r->store, r->run, "sessions",
+        store_add(r->store, r->id, "sessions",
                   NAMED({"host", value_text(host)}, {"program_version", value_text(MTIL_VERSION)},
                         {"program_commit", value_text(*program_commit() ? program_commit() : NULL)},
                         {"command_line", value_text(command.data)}, {"compiler", value_text(program_compiler())},
@@ -188,7 +188,7 @@ status record_session(const struct recorder *r, struct error *error)
 static status record_routers(const struct recorder *r, int64_t after_task, const struct test_set *set,
                              struct error *error)
 {
-    size_t tasks = r->experiment->data.task_count;
+    size_t tasks = r->run->data.task_count;
     uint64_t *counts = xcalloc(tasks + 1, sizeof *counts);
     for (size_t i = 0; i < set->n; i++)
         counts[set->router[i] + 1]++;
@@ -196,7 +196,7 @@ static status record_routers(const struct recorder *r, int64_t after_task, const
     for (size_t i = 0; i <= tasks && result == OK; i++)
         if (counts[i] > 0)
             result = store_add(
-                r->store, r->run, "router_choices",
+                r->store, r->id, "router_choices",
                 NAMED({"after_task", value_integer(after_task)}, {"task", value_integer((int64_t)set->task->index)},
                       {"router", value_integer((int64_t)i - 1)}, {"count", value_integer((int64_t)counts[i])}),
                 error);
@@ -206,7 +206,7 @@ static status record_routers(const struct recorder *r, int64_t after_task, const
 
 static int64_t block_of(const struct recorder *r, enum tower tower, size_t bank)
 {
-    return (int64_t)r->experiment->model.adapters->towers[tower].banks[bank].block;
+    return (int64_t)r->run->model.adapters->towers[tower].banks[bank].block;
 }
 
 /* Of one block, [classes, experts]: counts of choices, and the sums of their gates. */
@@ -217,10 +217,10 @@ static status record_block(const struct recorder *r, int64_t after_task, const s
     size_t cells = experts->classes * experts->experts;
     const uint64_t *counts = experts->counts + block * cells;
     const double *gates = experts->gates + block * cells;
-    size_t number = adapters_decision_block(r->experiment->model.adapters, TOWER_IMAGE, block);
+    size_t number = adapters_decision_block(r->run->model.adapters, TOWER_IMAGE, block);
     for (size_t i = 0; i < cells; i++)
         if (counts[i] > 0)
-            TRY(store_add(r->store, r->run, "class_experts",
+            TRY(store_add(r->store, r->id, "class_experts",
                           NAMED({"task", value_integer((int64_t)set->task->index)},
                                 {"after_task", value_integer(after_task)}, {"block", value_integer((int64_t)number)},
                                 {"class", value_integer((int64_t)(i / experts->experts))},
@@ -262,9 +262,9 @@ static status record_patches_of(const struct recorder *r, int64_t after_task, co
             text_add(&experts, "%s%" PRId32, i > 0 ? "," : "[",
                      patches->experts[(image * patches->blocks + b) * count + i]);
         text_add(&experts, "]");
-        size_t block = adapters_decision_block(r->experiment->model.adapters, TOWER_IMAGE, b);
+        size_t block = adapters_decision_block(r->run->model.adapters, TOWER_IMAGE, b);
         result =
-            store_add(r->store, r->run, "patch_experts",
+            store_add(r->store, r->id, "patch_experts",
                       NAMED({"task", value_integer((int64_t)set->task->index)},
                             {"after_task", value_integer(after_task)}, {"image", value_integer((int64_t)item)},
                             {"block", value_integer((int64_t)block)}, {"file", value_text(file)},
@@ -289,7 +289,7 @@ static status record_patches(const struct recorder *r, int64_t after_task, const
 status record_evaluation(const struct recorder *r, int64_t after_task, const struct test_set *set, bool routed,
                          struct error *error)
 {
-    struct per_image per_image = {.kind = r->experiment->settings.per_image,
+    struct per_image per_image = {.kind = r->run->model.settings.per_image,
                                   .images = set->n,
                                   .right = set->right,
                                   .predicted = set->predicted,
@@ -299,7 +299,7 @@ status record_evaluation(const struct recorder *r, int64_t after_task, const str
                                  .correct = (int64_t)set->correct,
                                  .images = (int64_t)set->n,
                                  .per_image = per_image.kind != PER_IMAGE_NONE ? &per_image : NULL};
-    TRY(store_add_evaluation(r->store, r->run, &row, error));
+    TRY(store_add_evaluation(r->store, r->id, &row, error));
     TRY(record_class_experts(r, after_task, set, error));
     TRY(record_patches(r, after_task, set, error));
     return routed ? record_routers(r, after_task, set, error) : OK;
@@ -333,7 +333,7 @@ static status record_merge(const struct recorder *r, size_t task, size_t iterati
     struct text mixture = {0};
     add_mixture(&mixture, merge);
     status result =
-        store_add(r->store, r->run, "expert_events",
+        store_add(r->store, r->id, "expert_events",
                   NAMED({"task", value_integer((int64_t)task)}, {"iteration", value_integer((int64_t)iteration)},
                         {"encoder", value_text(encoders[change->tower])},
                         {"block", value_integer(block_of(r, change->tower, merge->block))},
@@ -351,7 +351,7 @@ static status record_freezes(const struct recorder *r, size_t task, size_t itera
                              const struct expert_change *change, struct error *error)
 {
     for (size_t i = 0; i < change->merge.sources; i++)
-        TRY(store_add(r->store, r->run, "expert_events",
+        TRY(store_add(r->store, r->id, "expert_events",
                       NAMED({"task", value_integer((int64_t)task)}, {"iteration", value_integer((int64_t)iteration)},
                             {"encoder", value_text(encoders[change->tower])},
                             {"block", value_integer(block_of(r, change->tower, change->merge.block))},
@@ -362,11 +362,11 @@ static status record_freezes(const struct recorder *r, size_t task, size_t itera
 
 static status record_effects(const struct recorder *r, size_t task, struct error *error)
 {
-    struct merge_effect_list *effects = &r->experiment->effects;
+    struct merge_effect_list *effects = &r->run->method.effects;
     for (size_t i = 0; i < effects->count; i++) {
         const struct merge_effect *effect = &effects->effects[i];
         TRY(store_add(
-            r->store, r->run, "merge_effects",
+            r->store, r->id, "merge_effects",
             NAMED({"task", value_integer((int64_t)task)}, {"iteration", value_integer((int64_t)effect->iteration)},
                   {"encoder", value_text(encoders[effect->tower])},
                   {"block", value_integer(block_of(r, effect->tower, effect->block))},
@@ -383,7 +383,7 @@ static status record_effects(const struct recorder *r, size_t task, struct error
 
 status record_changes(const struct recorder *r, size_t task, size_t iteration, struct error *error)
 {
-    struct expert_changes *changes = &r->experiment->changes;
+    struct expert_changes *changes = &r->run->method.changes;
     for (size_t i = 0; i < changes->count; i++)
         TRY((changes->changes[i].kind == CHANGE_FREEZE ? record_freezes : record_merge)(r, task, iteration,
                                                                                         &changes->changes[i], error));
@@ -393,7 +393,7 @@ status record_changes(const struct recorder *r, size_t task, size_t iteration, s
 
 status record_counts(const struct recorder *r, size_t task, struct error *error)
 {
-    struct adapters *adapters = r->experiment->model.adapters;
+    struct adapters *adapters = r->run->model.adapters;
     if (adapters == NULL)
         return OK;
     int32_t counts[ADAPTER_EXPERTS];
@@ -402,7 +402,7 @@ status record_counts(const struct recorder *r, size_t task, struct error *error)
         for (size_t b = 0; b < adapters->towers[t].blocks; b++) {
             TRY(adapters_read_counts(adapters, (enum tower)t, b, counts, error));
             for (size_t e = 0; e < experts; e++)
-                TRY(store_add(r->store, r->run, "expert_counts",
+                TRY(store_add(r->store, r->id, "expert_counts",
                               NAMED({"task", value_integer((int64_t)task)}, {"encoder", value_text(encoders[t])},
                                     {"block", value_integer(block_of(r, (enum tower)t, b))},
                                     {"expert", value_integer((int64_t)e)}, {"count", value_integer(counts[e])}),
@@ -414,7 +414,7 @@ status record_counts(const struct recorder *r, size_t task, struct error *error)
 status record_threshold(const struct recorder *r, const struct selector *selector, size_t task, struct error *error)
 {
     return store_add(
-        r->store, r->run, "selector_thresholds",
+        r->store, r->id, "selector_thresholds",
         NAMED({"task", value_integer((int64_t)task)}, {"threshold", value_real((double)selector->thresholds[task])}),
         error);
 }
@@ -425,7 +425,7 @@ status record_file(const struct recorder *r, int64_t task, const char *kind, con
     char digest[DIGEST_SIZE];
     TRY(file_size(path, &bytes, error));
     TRY(digest_file(path, digest, error));
-    return store_add(r->store, r->run, "artifacts",
+    return store_add(r->store, r->id, "artifacts",
                      NAMED({"task", value_integer(task)}, {"kind", value_text(kind)}, {"path", value_text(path)},
                            {"bytes", value_integer((int64_t)bytes)}, {"digest", value_text(digest)}),
                      error);

@@ -1,6 +1,6 @@
 /* Writes the rows of a run: one function per kind of row.
  *
- *     struct recorder recorder = {.store = store, .run = start.run, .experiment = e};
+ *     struct recorder recorder = {.store = store, .id = start.run, .run = run};
  *     TRY(record_evaluation(&recorder, after_task, &set, error));
  */
 #ifndef MTIL_HARNESS_RUN_RECORDER_H
@@ -12,8 +12,8 @@
 
 struct recorder {
     struct store *store;
-    int64_t run;
-    struct experiment *experiment;
+    int64_t id; /* of the run in the store */
+    struct run *run;
 };
 
 /* Finds or creates the run of these inputs and this seed, or the one to be resumed with them, and locks it. */
@@ -30,7 +30,7 @@ status record_tasks(const struct recorder *recorder, struct error *error);
 status record_evaluation(const struct recorder *recorder, int64_t after_task, const struct test_set *set, bool routed,
                          struct error *error);
 
-/* Records and clears the experiment's merges, skips and freezes since the last call. */
+/* Records and clears the run's merges, skips and freezes since the last call. */
 status record_changes(const struct recorder *recorder, size_t task, size_t iteration, struct error *error);
 status record_counts(const struct recorder *recorder, size_t task, struct error *error);
 status record_threshold(const struct recorder *recorder, const struct selector *selector, size_t task,

@@ -12,8 +12,8 @@ char *run_scores_file(const char *folder)
     return path_format("%s/layer_scores.safetensors", folder);
 }
 
-char *run_folder(const struct experiment *e)
+char *run_folder(const struct run *run)
 {
-    return path_format("%s/%s-%.12s/seed%llu", e->settings.folder, suite_name(e->suite), e->identity,
-                       (unsigned long long)e->seed);
+    return path_format("%s/%s-%.12s/seed%llu", run->model.settings.folder, suite_name(run->suite), run->identity,
+                       (unsigned long long)run->model.seed);
 }

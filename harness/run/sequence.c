@@ -16,10 +16,10 @@
 #include "harness/run/image_watch.h"
 #include "harness/run/layer_choice.h"
 #include "harness/run/run_folder.h"
-#include "harness/run/saved_adapters.h"
 #include "harness/run/tasks_survey.h"
 #include "harness/run/workload.h"
 #include "harness/scenario/joint.h"
+#include "harness/selectors/saved_adapters.h"
 #include "harness/selectors/selectors.h"
 #include "harness/terminal/cache_progress.h"
 #include "harness/train/guard.h"
@@ -28,10 +28,10 @@
 
 enum { WORTH_KEEPING_SECONDS = 30 };
 
-/* State of a run besides the experiment. */
-struct run {
+/* State of a call besides the run. */
+struct session {
     struct sequence *sequence;
-    struct experiment *e;
+    struct run *run;
     struct recorder recorder;
     struct selector *selector; /* NULL: not needed */
     struct evaluator *evaluator;
@@ -44,6 +44,7 @@ struct run {
     double saved;            /* when the last resume point was written */
     const struct task *task; /* being trained */
     struct progress_work work;
+    struct cache_progress decoding;
     double before, iteration; /* work of training: before this task, and of one of its iterations */
     double last_loss;
     struct {
@@ -57,10 +58,10 @@ static int64_t peak_bytes(void)
     return getrusage(RUSAGE_SELF, &usage) == 0 ? (int64_t)usage.ru_maxrss * 1024 : 0;
 }
 
-static status record_time(struct run *r, int64_t task, int64_t iteration, const char *phase, double since,
+static status record_time(struct session *s, int64_t task, int64_t iteration, const char *phase, double since,
                           int64_t iterations, int64_t images, struct error *error)
 {
-    return store_add(r->sequence->store, r->recorder.run, "timings",
+    return store_add(s->sequence->store, s->recorder.id, "timings",
                      NAMED({"task", value_integer(task)}, {"iteration", value_integer(iteration)},
                            {"phase", value_text(phase)}, {"seconds", value_real(clock_seconds() - since)},
                            {"iterations", value_count(iterations)}, {"images", value_count(images)},
@@ -69,38 +70,38 @@ static status record_time(struct run *r, int64_t task, int64_t iteration, const 
 }
 
 /* A folder that was replaced is no longer locked, and the resume file would get into a foreign folder. */
-static status check_folder(const struct run *r, struct error *error)
+static status check_folder(const struct session *s, struct error *error)
 {
     struct stat own;
-    if (fstat(r->folder_lock, &own) == 0 && file_check_same(r->folder, &own, NULL) == OK)
+    if (fstat(s->folder_lock, &own) == 0 && file_check_same(s->folder, &own, NULL) == OK)
         return OK;
     return error_set(error, ERROR_IO,
                      "%s: was deleted, renamed or replaced while the run used it; restore it and give the same "
                      "command again",
-                     r->folder);
+                     s->folder);
 }
 
 /* A resume file that could not be written because its folder is gone: says the latter. */
-static status explain_write(const struct run *r, status written, struct error *error)
+static status explain_write(const struct session *s, status written, struct error *error)
 {
-    return written == ERROR_IO && check_folder(r, error) != OK ? ERROR_IO : written;
+    return written == ERROR_IO && check_folder(s, error) != OK ? ERROR_IO : written;
 }
 
 /* The rows first, then the file with their digest, written while the run goes on: rows without the file are computed
  * again. */
-static status save_place(struct run *r, size_t task, size_t iteration, struct error *error)
+static status save_place(struct session *s, size_t task, size_t iteration, struct error *error)
 {
     struct checkpoint_place place = {.task = task, .iteration = iteration};
     double start = clock_seconds();
-    TRY(check_folder(r, error));
-    TRY(image_watch_check(&r->images, iteration > 0 ? task : task - (task > 0), error));
-    TRY(store_commit(r->sequence->store, error));
-    TRY(store_digest_rows(r->sequence->store, r->recorder.run, (int64_t)task, (int64_t)iteration, &place.rows, error));
-    status written = checkpoint_writer_save(&r->writer, r->e, r->selector, r->resume, &place, error);
-    TRY(explain_write(r, written, error));
-    r->saved = clock_seconds();
-    r->took.files += r->saved - start;
-    store_begin(r->sequence->store);
+    TRY(check_folder(s, error));
+    TRY(image_watch_check(&s->images, iteration > 0 ? task : task - (task > 0), error));
+    TRY(store_commit(s->sequence->store, error));
+    TRY(store_digest_rows(s->sequence->store, s->recorder.id, (int64_t)task, (int64_t)iteration, &place.rows, error));
+    status written = checkpoint_writer_save(&s->writer, s->run, s->selector, s->resume, &place, error);
+    TRY(explain_write(s, written, error));
+    s->saved = clock_seconds();
+    s->took.files += s->saved - start;
+    store_begin(s->sequence->store);
     return OK;
 }
 
@@ -108,295 +109,296 @@ static status save_place(struct run *r, size_t task, size_t iteration, struct er
 
 static bool wants_loss(void *context, size_t iteration, size_t iterations)
 {
-    const struct run *r = context;
-    return iteration == 1 || iteration == iterations || iteration % r->e->settings.log_every == 0;
+    const struct session *s = context;
+    return iteration == 1 || iteration == iterations || iteration % s->run->model.settings.log_every == 0;
 }
 
 static status after_iteration(void *context, const struct step_report *report, struct error *error)
 {
-    struct run *r = context;
-    size_t task = r->task->index, every = r->e->settings.checkpoint_every;
-    TRY(explain_write(r, checkpoint_writer_check(&r->writer, error), error));
-    TRY(record_changes(&r->recorder, task, report->iteration, error));
+    struct session *s = context;
+    size_t task = s->task->index, every = s->run->model.settings.checkpoint_every;
+    TRY(explain_write(s, checkpoint_writer_check(&s->writer, error), error));
+    TRY(record_changes(&s->recorder, task, report->iteration, error));
     if (report->looked) {
-        r->last_loss = isfinite(report->loss) ? report->loss : r->last_loss;
-        TRY(store_add(r->sequence->store, r->recorder.run, "steps",
+        s->last_loss = isfinite(report->loss) ? report->loss : s->last_loss;
+        TRY(store_add(s->sequence->store, s->recorder.id, "steps",
                       NAMED({"task", value_integer((int64_t)task)},
                             {"iteration", value_integer((int64_t)report->iteration)},
                             {"loss", value_real(report->loss)}, {"learning_rate", value_real(report->rate)},
                             {"balance_loss", value_real(report->balance)}),
                       error));
     }
-    r->work.done[WORK_TRAINING] = r->before + (double)report->iteration * r->iteration;
-    progress_report(r->sequence->progress, &(struct progress_state){.activity = "train",
-                                                                    .subject = r->task->settings.name,
+    s->work.done[WORK_TRAINING] = s->before + (double)report->iteration * s->iteration;
+    progress_report(s->sequence->progress, &(struct progress_state){.activity = "train",
+                                                                    .subject = s->task->settings.name,
                                                                     .task = task + 1,
-                                                                    .tasks = r->e->data.task_count,
+                                                                    .tasks = s->run->data.task_count,
                                                                     .step = report->iteration,
                                                                     .steps = report->iterations,
-                                                                    .loss = r->last_loss,
+                                                                    .loss = s->last_loss,
                                                                     .images = report->images,
-                                                                    .work = &r->work});
+                                                                    .work = &s->work});
     /* A long training is saved before selector and evaluation, which follow the last iteration. */
     bool last = report->iteration == report->iterations,
-         worth_keeping = last && clock_seconds() - r->saved > WORTH_KEEPING_SECONDS;
+         worth_keeping = last && clock_seconds() - s->saved > WORTH_KEEPING_SECONDS;
     bool due = !last && every > 0 && report->iteration % every == 0;
-    if (!due && !worth_keeping && !stop_requested(r->sequence->stop))
+    if (!due && !worth_keeping && !stop_requested(s->sequence->stop))
         return OK;
-    TRY(guard_check(r->e, r->task, report->iteration, error));
-    return save_place(r, task, report->iteration, error);
+    TRY(guard_check(&s->run->model, s->task, report->iteration, error));
+    return save_place(s, task, report->iteration, error);
 }
 
-static status record_skipped_steps(struct run *r, size_t task, struct error *error)
+static status record_skipped_steps(struct session *s, size_t task, struct error *error)
 {
     size_t steps, first;
-    TRY(guard_skipped(r->e, &steps, &first, error));
+    TRY(guard_skipped(&s->run->model, &steps, &first, error));
     if (steps == 0)
         return OK;
     log_warn(
-        r->e->log,
+        s->run->model.log,
         "%s: %zu of %zu iterations were left out, the first of them iteration %zu: their loss or gradients were not "
         "finite (training.on_nan=skip)",
-        r->task->settings.name, steps, r->task->settings.iterations, first);
-    return store_add(r->sequence->store, r->recorder.run, "skipped_steps",
+        s->task->settings.name, steps, s->task->settings.iterations, first);
+    return store_add(s->sequence->store, s->recorder.id, "skipped_steps",
                      NAMED({"task", value_integer((int64_t)task)}, {"steps", value_integer((int64_t)steps)}), error);
 }
 
-static status train(struct run *r, size_t task, size_t first, struct error *error)
+static status train(struct session *s, size_t task, size_t first, struct error *error)
 {
-    double start = clock_seconds(), waited = r->e->waited, files = r->took.files;
-    r->iteration = workload_iteration(r->e, r->task);
-    r->before = r->work.done[WORK_TRAINING] - (double)first * r->iteration;
-    struct training training = {.experiment = r->e,
-                                .task = r->task,
+    double start = clock_seconds(), waited = s->run->model.waited, files = s->took.files;
+    s->iteration = workload_iteration(s->run, s->task);
+    s->before = s->work.done[WORK_TRAINING] - (double)first * s->iteration;
+    struct training training = {.run = &s->run->method,
+                                .task = s->task,
                                 .first = first,
-                                .stop = r->sequence->stop,
+                                .stop = s->sequence->stop,
                                 .wants_loss = wants_loss,
                                 .after = after_iteration,
-                                .context = r};
+                                .context = s};
     TRY(train_task(&training, error));
-    r->took.images_of_training += r->e->waited - waited;
-    r->took.files_of_training += r->took.files - files;
-    r->work.done[WORK_TRAINING] = r->before + workload_training(r->e, r->task);
-    size_t iterations = r->task->settings.iterations;
-    r->sequence->training_seconds += clock_seconds() - start;
-    r->sequence->iterations += iterations - first;
-    TRY(record_changes(&r->recorder, task, iterations, error));
-    TRY(record_counts(&r->recorder, task, error));
-    TRY(record_skipped_steps(r, task, error));
-    return record_time(r, (int64_t)task, (int64_t)iterations, "train", start, (int64_t)(iterations - first), 0, error);
+    s->took.images_of_training += s->run->model.waited - waited;
+    s->took.files_of_training += s->took.files - files;
+    s->work.done[WORK_TRAINING] = s->before + workload_training(s->run, s->task);
+    size_t iterations = s->task->settings.iterations;
+    s->sequence->training_seconds += clock_seconds() - start;
+    s->sequence->iterations += iterations - first;
+    TRY(record_changes(&s->recorder, task, iterations, error));
+    TRY(record_counts(&s->recorder, task, error));
+    TRY(record_skipped_steps(s, task, error));
+    return record_time(s, (int64_t)task, (int64_t)iterations, "train", start, (int64_t)(iterations - first), 0, error);
 }
 
 /* --- Evaluation --- */
 
-static void report_evaluation(struct run *r, const char *activity, size_t j)
+static void report_evaluation(struct session *s, const char *activity, size_t j)
 {
-    progress_report(r->sequence->progress,
+    progress_report(s->sequence->progress,
                     &(struct progress_state){.activity = activity,
-                                             .task = r->task != NULL ? r->task->index + 1 : 0,
-                                             .tasks = r->task != NULL ? r->e->data.task_count : 0,
+                                             .task = s->task != NULL ? s->task->index + 1 : 0,
+                                             .tasks = s->task != NULL ? s->run->data.task_count : 0,
                                              .step = j + 1,
-                                             .steps = r->e->data.task_count,
-                                             .work = &r->work});
+                                             .steps = s->run->data.task_count,
+                                             .work = &s->work});
 }
 
-static status zero_shot_row(struct run *r, bool record, struct error *error)
+static status zero_shot_row(struct session *s, bool record, struct error *error)
 {
     double start = clock_seconds();
     int64_t images = 0;
-    if (!r->e->model.head->of_texts)
+    if (!s->run->model.head->of_texts)
         return OK;
-    for (size_t j = 0; j < r->e->data.task_count; j++) {
+    for (size_t j = 0; j < s->run->data.task_count; j++) {
         if (!record &&
-            r->e->model.groups & GROUPS_TOWERS) /* the weights have been trained, and the result is not needed */
+            s->run->model.groups & GROUPS_TOWERS) /* the weights have been trained, and the result is not needed */
             continue;
-        report_evaluation(r, "zero-shot", j);
-        TRY(evaluator_zero_shot(r->evaluator, j, r->sequence->stop, error));
+        report_evaluation(s, "zero-shot", j);
+        TRY(evaluator_zero_shot(s->evaluator, j, s->sequence->stop, error));
         if (record)
-            TRY(record_evaluation(&r->recorder, -1, &r->evaluator->sets[j], false, error));
-        images += (int64_t)r->evaluator->sets[j].n;
-        r->work.done[WORK_ZERO_SHOT] += workload_zero_shot(r->e, j);
+            TRY(record_evaluation(&s->recorder, -1, &s->evaluator->sets[j], false, error));
+        images += (int64_t)s->evaluator->sets[j].n;
+        s->work.done[WORK_ZERO_SHOT] += workload_zero_shot(s->run, j);
     }
-    r->work.done[WORK_ZERO_SHOT] = r->work.total[WORK_ZERO_SHOT];
-    return record ? record_time(r, -1, 0, "evaluate", start, 0, images, error) : OK;
+    s->work.done[WORK_ZERO_SHOT] = s->work.total[WORK_ZERO_SHOT];
+    return record ? record_time(s, -1, 0, "evaluate", start, 0, images, error) : OK;
 }
 
 /* Not together with the weights that they stand in, which they are evaluated and saved with. */
-static bool trains_adapters_alone(const struct run *r)
+static bool trains_adapters_alone(const struct session *s)
 {
-    return r->e->model.groups & GROUP_ADAPTERS && !(r->e->model.groups & GROUPS_TOWERS);
+    return s->run->model.groups & GROUP_ADAPTERS && !(s->run->model.groups & GROUPS_TOWERS);
 }
 
-static status evaluate_task(struct run *r, size_t checkpoint, size_t j, struct error *error)
+static status evaluate_task(struct session *s, size_t checkpoint, size_t j, struct error *error)
 {
-    const struct settings *s = &r->e->settings;
-    bool adapters = trains_adapters_alone(r), own_routers = s->adapter.tasks == s->task_count;
-    report_evaluation(r, "evaluate", j);
-    if (adapters && s->method->alone)
-        TRY(evaluator_with_router(r->evaluator, j, adapters_router(&s->adapter, checkpoint), r->sequence->stop, error));
+    const struct settings *settings = &s->run->model.settings;
+    bool adapters = trains_adapters_alone(s), own_routers = settings->adapter.tasks == settings->task_count;
+    report_evaluation(s, "evaluate", j);
+    if (adapters && settings->method->alone)
+        TRY(evaluator_with_router(s->evaluator, j, adapters_router(&settings->adapter, checkpoint), s->sequence->stop,
+                                  error));
     else
-        TRY(evaluator_task(r->evaluator, checkpoint, j, r->sequence->stop, error));
-    return record_evaluation(&r->recorder, (int64_t)checkpoint, &r->evaluator->sets[j], adapters && own_routers, error);
+        TRY(evaluator_task(s->evaluator, checkpoint, j, s->sequence->stop, error));
+    return record_evaluation(&s->recorder, (int64_t)checkpoint, &s->evaluator->sets[j], adapters && own_routers, error);
 }
 
 /* Whether tasks that are tested now are tested for the last time, in a run that keeps something of each image. */
-static bool is_last_test(const struct run *r, size_t checkpoint)
+static bool is_last_test(const struct session *s, size_t checkpoint)
 {
-    return r->e->settings.per_image != PER_IMAGE_NONE &&
-           (r->e->settings.method->alone || checkpoint + 1 == r->e->data.task_count);
+    return s->run->model.settings.per_image != PER_IMAGE_NONE &&
+           (s->run->model.settings.method->alone || checkpoint + 1 == s->run->data.task_count);
 }
 
-static status matrix_row(struct run *r, size_t checkpoint, struct error *error)
+static status matrix_row(struct session *s, size_t checkpoint, struct error *error)
 {
     double start = clock_seconds();
     int64_t images = 0;
     size_t first, end;
-    workload_tested(r->e, checkpoint, &first, &end);
-    TRY(evaluator_refresh(r->evaluator, error));
-    evaluator_see(r->evaluator, checkpoint + 1);
-    evaluator_count_experts(r->evaluator, is_last_test(r, checkpoint));
+    workload_tested(s->run, checkpoint, &first, &end);
+    TRY(evaluator_refresh(s->evaluator, error));
+    evaluator_see(s->evaluator, checkpoint + 1);
+    evaluator_count_experts(s->evaluator, is_last_test(s, checkpoint));
     for (size_t j = first; j < end; j++) {
-        TRY(evaluate_task(r, checkpoint, j, error));
-        r->work.done[WORK_EVALUATION] += workload_evaluation(r->e, checkpoint, j);
-        images += (int64_t)r->evaluator->sets[j].n;
+        TRY(evaluate_task(s, checkpoint, j, error));
+        s->work.done[WORK_EVALUATION] += workload_evaluation(s->run, checkpoint, j);
+        images += (int64_t)s->evaluator->sets[j].n;
     }
-    return record_time(r, (int64_t)checkpoint, (int64_t)r->task->settings.iterations, "evaluate", start, 0, images,
+    return record_time(s, (int64_t)checkpoint, (int64_t)s->task->settings.iterations, "evaluate", start, 0, images,
                        error);
 }
 
-static status train_selector(struct run *r, size_t task, struct error *error)
+static status train_selector(struct session *s, size_t task, struct error *error)
 {
-    if (r->selector == NULL)
+    if (s->selector == NULL)
         return OK;
     double start = clock_seconds();
-    TRY(selector_train(r->selector, &r->e->data.tasks[task], r->sequence->stop, error));
-    TRY(record_threshold(&r->recorder, r->selector, task, error));
-    r->work.done[WORK_SELECTOR] += workload_selector(r->e, &r->e->data.tasks[task]);
-    return record_time(r, (int64_t)task, (int64_t)r->e->data.tasks[task].settings.iterations, "selector", start,
-                       (int64_t)r->e->settings.selector.iterations, 0, error);
+    TRY(selector_train(s->selector, &s->run->data.tasks[task], s->sequence->stop, error));
+    TRY(record_threshold(&s->recorder, s->selector, task, error));
+    s->work.done[WORK_SELECTOR] += workload_selector(s->run, &s->run->data.tasks[task]);
+    return record_time(s, (int64_t)task, (int64_t)s->run->data.tasks[task].settings.iterations, "selector", start,
+                       (int64_t)s->run->model.settings.selector.iterations, 0, error);
 }
 
-static status save_weights(struct run *r, size_t task, struct error *error)
+static status save_weights(struct session *s, size_t task, struct error *error)
 {
-    enum checkpoints keep = r->e->settings.checkpoints;
-    if (keep == CHECKPOINTS_NONE || r->e->model.groups == GROUPS_NONE)
+    enum checkpoints keep = s->run->model.settings.checkpoints;
+    if (keep == CHECKPOINTS_NONE || s->run->model.groups == GROUPS_NONE)
         return OK;
-    bool adapters = trains_adapters_alone(r);
+    bool adapters = trains_adapters_alone(s);
     double start = clock_seconds();
     const char *kind = adapters ? "adapters" : "weights";
-    char *path = keep == CHECKPOINTS_ALL ? path_format("%s/task%02zu.%s.safetensors", r->folder, task, kind)
-                                         : path_format("%s/%s.safetensors", r->folder, kind);
-    status result = adapters ? saved_adapters_write(r->e, r->selector, task, path, error)
-                             : r->e->model.head->save(r->e, path, error);
-    if (result == OK)
-        result = record_file(&r->recorder, keep == CHECKPOINTS_ALL ? (int64_t)task : -1, kind, path, error);
+    char *path = keep == CHECKPOINTS_ALL ? path_format("%s/task%02zu.%s.safetensors", s->folder, task, kind)
+                                         : path_format("%s/%s.safetensors", s->folder, kind);
+    status result = adapters ? saved_adapters_write(&s->run->model, &s->run->data, s->selector, task, path, error)
+                             : s->run->model.head->save(&s->run->model, &s->run->data, path, error);
+    NEXT(result, record_file(&s->recorder, keep == CHECKPOINTS_ALL ? (int64_t)task : -1, kind, path, error));
     free(path);
-    r->took.files += clock_seconds() - start;
+    s->took.files += clock_seconds() - start;
     return result;
 }
 
-static status evaluate_and_save(struct run *r, size_t task, struct error *error)
+static status evaluate_and_save(struct session *s, size_t task, struct error *error)
 {
-    const struct method *method = r->e->settings.method;
+    const struct method *method = s->run->model.settings.method;
     if (method->evaluation_begin != NULL)
-        TRY(method->evaluation_begin(&r->e->method, error));
-    TRY(matrix_row(r, task, error));
-    TRY(save_weights(r, task, error));
-    return method->evaluation_end != NULL ? method->evaluation_end(&r->e->method, error) : OK;
+        TRY(method->evaluation_begin(&s->run->method, error));
+    TRY(matrix_row(s, task, error));
+    TRY(save_weights(s, task, error));
+    return method->evaluation_end != NULL ? method->evaluation_end(&s->run->method, error) : OK;
 }
 
 /* --- The sequence --- */
 
 /* The database prevents a run from being written twice; this lock keeps runs of two databases out of one folder. */
-static status lock_folder(struct run *r, struct error *error)
+static status lock_folder(struct session *s, struct error *error)
 {
-    r->folder_lock = open(r->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (r->folder_lock < 0)
-        return error_errno(error, errno, "%s: cannot open the run's folder", r->folder);
-    if (flock(r->folder_lock, LOCK_EX | LOCK_NB) == 0)
+    s->folder_lock = open(s->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (s->folder_lock < 0)
+        return error_errno(error, errno, "%s: cannot open the run's folder", s->folder);
+    if (flock(s->folder_lock, LOCK_EX | LOCK_NB) == 0)
         return OK;
     if (errno == EWOULDBLOCK)
         return error_set(
             error, ERROR_BUSY,
-            "%s: in use by another run of the same suite and seed; wait for it, stop it, or set run.folder", r->folder);
-    log_warn(r->e->log, "%s: cannot be locked (%s); see that no other database has a run of this suite and seed there",
-             r->folder, strerror(errno));
+            "%s: in use by another run of the same suite and seed; wait for it, stop it, or set run.folder", s->folder);
+    log_warn(s->run->model.log,
+             "%s: cannot be locked (%s); see that no other database has a run of this suite and seed there", s->folder,
+             strerror(errno));
     return OK; /* go on on a file system without locks */
 }
 
 /* The folder in which the run began, if run.folder is unchanged; its name may come from earlier inputs. */
-static status choose_folder(struct run *r, struct error *error)
+static status choose_folder(struct session *s, struct error *error)
 {
-    size_t below = strlen(r->e->settings.folder);
-    TRY(store_run_folder(r->sequence->store, r->recorder.run, &r->folder, error));
-    if (r->folder == NULL || strncmp(r->folder, r->e->settings.folder, below) != 0 || r->folder[below] != '/') {
-        free(r->folder);
-        r->folder = run_folder(r->e);
+    size_t below = strlen(s->run->model.settings.folder);
+    TRY(store_run_folder(s->sequence->store, s->recorder.id, &s->folder, error));
+    if (s->folder == NULL || strncmp(s->folder, s->run->model.settings.folder, below) != 0 || s->folder[below] != '/') {
+        free(s->folder);
+        s->folder = run_folder(s->run);
     }
-    r->resume = run_resume_file(r->folder);
+    s->resume = run_resume_file(s->folder);
     return OK;
 }
 
 /* Before whatever looks at the adapters. */
-static status choose_blocks(struct run *r, struct error *error)
+static status choose_blocks(struct session *s, struct error *error)
 {
     bool settled;
-    char *path = run_scores_file(r->folder);
-    status result = layer_choice_settle(r->e, path, r->sequence->progress, &settled, error);
+    char *path = run_scores_file(s->folder);
+    status result = layer_choice_settle(s->run, path, s->sequence->progress, &settled, error);
     if (result == OK && settled)
-        result = record_file(&r->recorder, -1, "layer_scores", path, error);
+        result = record_file(&s->recorder, -1, "layer_scores", path, error);
     free(path);
     return result;
 }
 
-static status open_run(struct run *r, struct error *error)
+static status open_session(struct session *s, struct error *error)
 {
-    const struct settings *s = &r->e->settings;
-    TRY(choose_folder(r, error));
-    TRY(directory_create(r->folder, error));
-    TRY(lock_folder(r, error));
-    TRY(choose_blocks(r, error));
-    if (settings_select(s) && s->selector.kind->route == ROUTE_BY_ERRORS)
-        TRY(selector_create(&r->selector, r->e, error));
-    return evaluator_create(&r->evaluator, r->e, r->selector, error);
+    const struct settings *settings = &s->run->model.settings;
+    TRY(choose_folder(s, error));
+    TRY(directory_create(s->folder, error));
+    TRY(lock_folder(s, error));
+    TRY(choose_blocks(s, error));
+    if (settings_select(settings) && settings->selector.kind->route == ROUTE_BY_ERRORS)
+        TRY(selector_create(&s->selector, &s->run->model, &s->run->data, error));
+    return evaluator_create(&s->evaluator, &s->run->model, &s->run->data, &s->run->method, s->selector, error);
 }
 
-static void close_run(struct run *r)
+static void close_session(struct session *s)
 {
-    evaluator_destroy(r->evaluator);
-    selector_destroy(r->selector);
-    if (r->folder_lock >= 0)
-        close(r->folder_lock);
-    image_watch_close(&r->images);
-    inputs_free(&r->inputs);
-    free(r->resume);
-    free(r->folder);
+    evaluator_destroy(s->evaluator);
+    selector_destroy(s->selector);
+    if (s->folder_lock >= 0)
+        close(s->folder_lock);
+    image_watch_close(&s->images);
+    inputs_free(&s->inputs);
+    free(s->resume);
+    free(s->folder);
 }
 
 /* Without training, only a label space that grows changes the answers. */
-static status run_tasks(struct run *r, struct checkpoint_place place, struct error *error)
+static status run_tasks(struct session *s, struct checkpoint_place place, struct error *error)
 {
-    bool trains = r->e->model.groups != GROUPS_NONE || r->e->settings.method->end_task != NULL;
-    if (!trains && r->e->settings.label_space != LABEL_SPACE_SEEN)
+    bool trains = s->run->model.groups != GROUPS_NONE || s->run->model.settings.method->end_task != NULL;
+    if (!trains && s->run->model.settings.label_space != LABEL_SPACE_SEEN)
         return OK;
-    for (size_t task = joint_first(&r->e->data, place.task); task < r->e->data.task_count; task++) {
-        r->task = joint_or(&r->e->data, task);
-        TRY(trains ? train(r, task, task == place.task ? place.iteration : 0, error) : OK);
-        TRY(train_selector(r, task, error));
-        TRY(evaluate_and_save(r, task, error));
-        TRY(save_place(r, task + 1, 0, error));
-        if (stop_requested(r->sequence->stop) && task + 1 < r->e->data.task_count)
-            return error_set(error, ERROR_STOPPED, "stopped after task %zu of %zu", task + 1, r->e->data.task_count);
+    for (size_t task = joint_first(&s->run->data, place.task); task < s->run->data.task_count; task++) {
+        s->task = joint_or(&s->run->data, task);
+        TRY(trains ? train(s, task, task == place.task ? place.iteration : 0, error) : OK);
+        TRY(train_selector(s, task, error));
+        TRY(evaluate_and_save(s, task, error));
+        TRY(save_place(s, task + 1, 0, error));
+        if (stop_requested(s->sequence->stop) && task + 1 < s->run->data.task_count)
+            return error_set(error, ERROR_STOPPED, "stopped after task %zu of %zu", task + 1, s->run->data.task_count);
     }
     return OK;
 }
 
 /* A resume file has a digest of the rows in the database; an older copy of the database, or another one, has fewer. More
  * rows are fine: what came after the file is computed again. */
-static status check_rows(struct run *r, const struct checkpoint_place *place, struct error *error)
+static status check_rows(struct session *s, const struct checkpoint_place *place, struct error *error)
 {
     int64_t rows;
-    TRY(store_digest_rows(r->sequence->store, r->recorder.run, (int64_t)place->task, (int64_t)place->iteration, &rows,
+    TRY(store_digest_rows(s->sequence->store, s->recorder.id, (int64_t)place->task, (int64_t)place->iteration, &rows,
                           error));
     if (rows == place->rows)
         return OK;
@@ -406,88 +408,90 @@ static status check_rows(struct run *r, const struct checkpoint_place *place, st
         "belongs "
         "to a run in another database, or to a newer copy of this one, or somebody changed the rows; name that "
         "database, or delete the file to start from the beginning",
-        r->resume, place->task, place->iteration, store_path(r->sequence->store));
+        s->resume, place->task, place->iteration, store_path(s->sequence->store));
 }
 
 /* The resume file first: if it names the current inputs, it is used whatever the database says. */
-static status take_mended(struct run *r, const struct checkpoint_place *place, struct error *error)
+static status take_mended(struct session *s, const struct checkpoint_place *place, struct error *error)
 {
-    TRY(checkpoint_save(r->e, r->selector, r->resume, place, error));
-    return record_mended(&r->recorder, &r->inputs, error);
+    TRY(checkpoint_save(s->run, s->selector, s->resume, place, error));
+    return record_mended(&s->recorder, &s->inputs, error);
 }
 
-static status run_from_place(struct run *r, struct error *error)
+/* Goes back to the resume file's place, or begins with the zero-shot row. */
+static status resume(struct session *s, struct checkpoint_place *place, struct error *error)
 {
-    struct checkpoint_place place;
     bool resumed;
-    TRY(checkpoint_load(r->e, r->selector, r->resume, &place, &resumed, error));
+    TRY(checkpoint_load(s->run, s->selector, s->resume, place, &resumed, error));
     if (resumed)
-        TRY(check_rows(r, &place, error));
-    if (r->continuation.mended)
-        TRY(take_mended(r, &place, error));
-    TRY(store_run_rewind(r->sequence->store, r->recorder.run, resumed ? (int64_t)place.task : -1,
-                         resumed ? (int64_t)place.iteration : 0, error));
+        TRY(check_rows(s, place, error));
+    if (s->continuation.mended)
+        TRY(take_mended(s, place, error));
+    TRY(store_run_rewind(s->sequence->store, s->recorder.id, resumed ? (int64_t)place->task : -1,
+                         resumed ? (int64_t)place->iteration : 0, error));
     if (resumed)
-        log_info(r->e->log, "resuming task %zu of %zu after %zu iterations, from %s", place.task + 1,
-                 r->e->data.task_count, place.iteration, r->resume);
-    workload_count(r->e, place.task, place.iteration, &r->work);
-    TRY(record_tasks(&r->recorder, error));
-    store_begin(r->sequence->store);
-    TRY(zero_shot_row(r, !resumed, error));
-    if (!resumed)
-        TRY(save_place(r, 0, 0, error));
-    TRY(run_tasks(r, place, error));
-    const struct feature_cache *cache = r->evaluator->cache;
+        log_info(s->run->model.log, "resuming task %zu of %zu after %zu iterations, from %s", place->task + 1,
+                 s->run->data.task_count, place->iteration, s->resume);
+    workload_count(s->run, place->task, place->iteration, &s->work);
+    TRY(record_tasks(&s->recorder, error));
+    store_begin(s->sequence->store);
+    TRY(zero_shot_row(s, !resumed, error));
+    return resumed ? OK : save_place(s, 0, 0, error);
+}
+
+static status finish(struct session *s, struct error *error)
+{
+    const struct feature_cache *cache = s->evaluator->cache;
     if (cache->images_asked > 0)
-        log_debug(r->e->log,
+        log_debug(s->run->model.log,
                   "%zu of %zu predictions after training were computed, the others are those of an earlier test",
                   cache->images_encoded, cache->images_asked);
-    return store_commit(r->sequence->store, error);
+    return store_commit(s->sequence->store, error);
 }
 
 /* Whatever the end, a resume file that was begun is complete or has failed. */
-static status end_files(struct run *r, status result, struct error *error)
+static status end_files(struct session *s, status result, struct error *error)
 {
     double start = clock_seconds();
     bool first = result == OK || result == ERROR_STOPPED; /* the first failure is the one to report */
-    status written = checkpoint_writer_finish(&r->writer, first ? error : NULL);
+    status written = checkpoint_writer_finish(&s->writer, first ? error : NULL);
     if (first)
-        written = explain_write(r, written, error);
-    r->took.files += clock_seconds() - start;
+        written = explain_write(s, written, error);
+    s->took.files += clock_seconds() - start;
     return first && written != OK ? written : result;
 }
 
-static status end_run(struct run *r, status result, struct error *error)
+static status end_run(struct session *s, status result, struct error *error)
 {
-    struct store *store = r->sequence->store;
+    struct store *store = s->sequence->store;
     enum run_status end = result == OK ? RUN_FINISHED : result == ERROR_STOPPED ? RUN_STOPPED : RUN_FAILED;
     struct error ending;
     if (result != OK)
         store_rollback(store);
-    status recorded = store_run_end(store, r->recorder.run, end, end == RUN_FAILED ? error->message : NULL, &ending);
+    status recorded = store_run_end(store, s->recorder.id, end, end == RUN_FAILED ? error->message : NULL, &ending);
     if (result != OK)
         return result; /* the first failure is the one to report */
     if (recorded != OK) {
         *error = ending;
         return recorded;
     }
-    return unlink(r->resume) == 0 || errno == ENOENT ? OK : error_errno(error, errno, "%s: cannot remove", r->resume);
+    return unlink(s->resume) == 0 || errno == ENOENT ? OK : error_errno(error, errno, "%s: cannot remove", s->resume);
 }
 
-static void tidy_finished(struct run *r)
+static void tidy_finished(struct session *s)
 {
     struct error ignored;
-    if (choose_folder(r, &ignored) == OK)
-        checkpoint_remove_finished(r->e, r->resume);
+    if (choose_folder(s, &ignored) == OK)
+        checkpoint_remove_finished(s->run, s->resume);
 }
 
 /* Reports to watchers of the database (results/store/live.h). */
 static void report_to_watchers(void *context, const struct progress_news *news)
 {
-    const struct run *r = context;
+    const struct session *s = context;
     const struct progress_state *state = news->state;
     struct live live = {.task = (int64_t)state->task,
-                        .tasks = (int64_t)r->e->data.task_count,
+                        .tasks = (int64_t)s->run->data.task_count,
                         .activity = state->activity,
                         .subject = state->subject != NULL ? state->subject : "",
                         .step = (int64_t)state->step,
@@ -496,76 +500,83 @@ static void report_to_watchers(void *context, const struct progress_news *news)
                         .images_per_second = news->images_per_second,
                         .seconds_left = news->seconds_left,
                         .done = news->done};
-    live_write(r->sequence->store, r->recorder.run, &live);
+    live_write(s->sequence->store, s->recorder.id, &live);
 }
 
 /* Reads the inputs of the run, which identify it. */
-static status identify(struct run *r, struct error *error)
+static status identify(struct session *s, struct error *error)
 {
-    struct sequence *s = r->sequence;
+    struct sequence *sequence = s->sequence;
     struct surveyor surveyor;
     double start = clock_seconds();
-    TRY(image_watch_open(&r->images, r->e, error));
-    TRY(surveyor_open(&surveyor, &r->e->settings, r->e->log, s->progress, s->stop, error));
-    status result = tasks_survey(r->e, &surveyor, error);
-    if (result == OK)
-        result = image_watch_after_survey(&r->images, error);
-    if (result == OK)
-        result = inputs_read(&r->inputs, &surveyor, r->e->suite, r->e, error);
+    TRY(image_watch_open(&s->images, s->run, error));
+    TRY(surveyor_open(&surveyor, &s->run->model.settings, s->run->model.log, sequence->progress, sequence->stop,
+                      error));
+    status result = tasks_survey(s->run, &surveyor, error);
+    NEXT(result, image_watch_after_survey(&s->images, error));
+    NEXT(result, inputs_read(&s->inputs, &surveyor, s->run->suite, s->run, error));
     surveyor_close(&surveyor);
     TRY(result);
-    memcpy(r->e->identity, r->inputs.hash, sizeof r->e->identity);
-    TRY(continuation_choose(&r->continuation, s->store, r->e, &r->inputs, error));
-    memcpy(r->e->identity_before, r->continuation.before, sizeof r->e->identity_before);
-    r->took.inputs = clock_seconds() - start;
+    memcpy(s->run->identity, s->inputs.hash, sizeof s->run->identity);
+    TRY(continuation_choose(&s->continuation, sequence->store, s->run, &s->inputs, error));
+    memcpy(s->run->identity_before, s->continuation.before, sizeof s->run->identity_before);
+    s->took.inputs = clock_seconds() - start;
     return OK;
 }
 
-static status work(struct run *r, struct error *error)
-{
-    struct sequence *s = r->sequence;
-    struct cache_progress decoding = {s->progress, s->stop};
-    r->e->stop = s->stop;
-    progress_listen(s->progress, report_to_watchers, r);
-    cache_progress_begin(r->e->data.cache, &decoding);
-    status result = record_session(&r->recorder, error);
-    if (result == OK)
-        result = open_run(r, error);
-    if (result == OK)
-        result = run_from_place(r, error);
-    result = end_files(r, result, error);
-    cache_progress_end(r->e->data.cache);
-    progress_listen(s->progress, NULL, NULL);
-    log_debug(r->e->log,
-              "opening took %.3f s, inputs %.3f s, rows and files %.3f s, %.3f s of them within training; training "
-              "waited %.3f s for images, tests and selectors %.3f s",
-              s->opening_seconds, r->took.inputs, r->took.files, r->took.files_of_training, r->took.images_of_training,
-              r->e->waited - r->took.images_of_training);
-    return end_run(r, result, error);
-}
-
-static status run_identified(struct run *r, struct error *error)
+/* Finds or creates the run of these inputs; a finished one is left as it is. */
+static status claim(struct session *s, struct error *error)
 {
     struct run_start start;
-    TRY(record_start(&r->recorder, &r->inputs, &r->continuation, &start, error));
-    r->sequence->run = start.run;
-    if (start.created || start.past != RUN_FINISHED)
-        return work(r, error);
-    r->sequence->finished_before = true;
-    tidy_finished(r);
-    return store_run_end(r->sequence->store, start.run, RUN_FINISHED, NULL, error);
+    TRY(record_start(&s->recorder, &s->inputs, &s->continuation, &start, error));
+    s->sequence->id = start.run;
+    s->sequence->finished_before = !start.created && start.past == RUN_FINISHED;
+    if (!s->sequence->finished_before)
+        return OK;
+    tidy_finished(s);
+    return store_run_end(s->sequence->store, start.run, RUN_FINISHED, NULL, error);
+}
+
+static status begin(struct session *s, struct checkpoint_place *place, struct error *error)
+{
+    s->run->model.stop = s->sequence->stop;
+    progress_listen(s->sequence->progress, report_to_watchers, s);
+    cache_progress_begin(s->run->data.cache, &s->decoding);
+    TRY(record_session(&s->recorder, error));
+    TRY(open_session(s, error));
+    return resume(s, place, error);
+}
+
+static status end(struct session *s, status result, struct error *error)
+{
+    NEXT(result, finish(s, error));
+    result = end_files(s, result, error);
+    cache_progress_end(s->run->data.cache);
+    progress_listen(s->sequence->progress, NULL, NULL);
+    log_debug(s->run->model.log,
+              "opening took %.3f s, inputs %.3f s, rows and files %.3f s, %.3f s of them within training; training "
+              "waited %.3f s for images, tests and selectors %.3f s",
+              s->sequence->opening_seconds, s->took.inputs, s->took.files, s->took.files_of_training,
+              s->took.images_of_training, s->run->model.waited - s->took.images_of_training);
+    return end_run(s, result, error);
 }
 
 status sequence_run(struct sequence *sequence, struct error *error)
 {
-    struct run run = {.sequence = sequence,
-                      .e = sequence->experiment,
-                      .folder_lock = -1,
-                      .saved = clock_seconds(),
-                      .recorder = {.store = sequence->store, .experiment = sequence->experiment}};
-    status result = identify(&run, error);
-    if (result == OK)
-        result = run_identified(&run, error);
-    close_run(&run);
+    struct session session = {.sequence = sequence,
+                              .run = sequence->run,
+                              .folder_lock = -1,
+                              .saved = clock_seconds(),
+                              .decoding = {sequence->progress, sequence->stop},
+                              .recorder = {.store = sequence->store, .run = sequence->run}};
+    status result = identify(&session, error);
+    NEXT(result, claim(&session, error));
+    if (result == OK && !sequence->finished_before) {
+        struct checkpoint_place place;
+        result = begin(&session, &place, error);
+        NEXT(result, run_tasks(&session, place, error));
+        result = end(&session, result, error);
+    }
+    close_session(&session);
     return result;
 }

@@ -8,9 +8,9 @@
 #ifndef MTIL_HARNESS_RUN_SURVEYOR_H
 #define MTIL_HARNESS_RUN_SURVEYOR_H
 
+#include "core/file_digest.h"
 #include "datasets/survey.h"
 #include "harness/config/settings.h"
-#include "harness/run/file_digest.h"
 #include "harness/terminal/progress.h"
 #include "harness/terminal/stop.h"
 

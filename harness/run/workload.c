@@ -7,40 +7,40 @@
 
 /* --- Training --- */
 
-double workload_iteration(const struct experiment *e, const struct task *task)
+double workload_iteration(const struct run *run, const struct task *task)
 {
-    const struct clip_dimensions *n = &e->model.clip->dimensions;
-    const struct cost_experts experts = adapters_cost(n, &e->settings.adapter);
+    const struct clip_dimensions *n = &run->model.clip->dimensions;
+    const struct cost_experts experts = adapters_cost(n, &run->model.settings.adapter);
     size_t texts, positions, batch = task->settings.batch;
-    if (e->model.groups == GROUPS_NONE)
+    if (run->model.groups == GROUPS_NONE)
         return 0;
-    e->model.head->texts(e, task, &texts, &positions);
-    if (e->model.groups & GROUP_ADAPTERS && !(e->model.groups & GROUPS_TOWERS))
+    run->model.head->texts(&run->model, task, &texts, &positions);
+    if (run->model.groups & GROUP_ADAPTERS && !(run->model.groups & GROUPS_TOWERS))
         return cost_adapter_step(n, batch, texts, positions, &experts);
-    return (e->model.groups & GROUP_ADAPTERS ? 3.0 * cost_image_experts(n, batch, &experts) : 0) +
-           (e->model.groups & GROUP_IMAGE_TOWER ? 3.0 : 1.0) * cost_images(n, batch) +
-           (e->model.groups & GROUP_TEXT_TOWER ? 3.0 : 1.0) * cost_texts(n, texts, positions);
+    return (run->model.groups & GROUP_ADAPTERS ? 3.0 * cost_image_experts(n, batch, &experts) : 0) +
+           (run->model.groups & GROUP_IMAGE_TOWER ? 3.0 : 1.0) * cost_images(n, batch) +
+           (run->model.groups & GROUP_TEXT_TOWER ? 3.0 : 1.0) * cost_texts(n, texts, positions);
 }
 
 /* A method's work besides iterations is divided evenly among tasks. */
-double workload_training(const struct experiment *e, const struct task *task)
+double workload_training(const struct run *run, const struct task *task)
 {
     struct method_cost own = {0};
-    if (e->settings.method->cost != NULL)
-        e->settings.method->cost(&e->method, &own);
-    return (double)task->settings.iterations * workload_iteration(e, task) +
-           own.operations / (double)(e->data.task_count - joint_first(&e->data, 0));
+    if (run->model.settings.method->cost != NULL)
+        run->model.settings.method->cost(&run->method, &own);
+    return (double)task->settings.iterations * workload_iteration(run, task) +
+           own.operations / (double)(run->data.task_count - joint_first(&run->data, 0));
 }
 
 /* --- Selectors --- */
 
-double workload_selector(const struct experiment *e, const struct task *task)
+double workload_selector(const struct run *run, const struct task *task)
 {
     static const double alexnet = 1.4e9; /* of an image: 0.71 GMACs (torchvision) */
-    const struct selector_settings *s = &e->settings.selector;
+    const struct selector_settings *s = &run->model.settings.selector;
     const struct selector_kind *kind = s->kind;
-    const struct clip_dimensions *n = &e->model.clip->dimensions;
-    if (!settings_select(&e->settings) || kind->route != ROUTE_BY_ERRORS || task->dataset == NULL)
+    const struct clip_dimensions *n = &run->model.clip->dimensions;
+    if (!settings_select(&run->model.settings) || kind->route != ROUTE_BY_ERRORS || task->dataset == NULL)
         return 0;
     size_t all = dataset_size(task->dataset, SPLIT_TRAIN), held_out = all / 10, most = kind->most(s),
            used = all - held_out < most ? all - held_out : most;
@@ -53,77 +53,77 @@ double workload_selector(const struct experiment *e, const struct task *task)
 
 /* --- Evaluation --- */
 
-static double test_images(const struct experiment *e, size_t j)
+static double test_images(const struct run *run, size_t j)
 {
-    return (double)dataset_size(e->data.tasks[j].dataset, SPLIT_TEST);
+    return (double)dataset_size(run->data.tasks[j].dataset, SPLIT_TEST);
 }
 
 /* The prompts of all templates. */
-static double test_texts(const struct experiment *e, size_t j)
+static double test_texts(const struct run *run, size_t j)
 {
     size_t texts, positions;
-    if (!e->model.head->of_texts)
+    if (!run->model.head->of_texts)
         return 0;
-    e->model.head->texts(e, &e->data.tasks[j], &texts, &positions);
-    return cost_texts(&e->model.clip->dimensions, class_prompts(&e->data.tasks[j]), positions);
+    run->model.head->texts(&run->model, &run->data.tasks[j], &texts, &positions);
+    return cost_texts(&run->model.clip->dimensions, class_prompts(&run->data.tasks[j]), positions);
 }
 
-double workload_zero_shot(const struct experiment *e, size_t j)
+double workload_zero_shot(const struct run *run, size_t j)
 {
-    if (!e->model.head->of_texts)
+    if (!run->model.head->of_texts)
         return 0;
-    return test_images(e, j) * cost_images(&e->model.clip->dimensions, 1) + test_texts(e, j);
+    return test_images(run, j) * cost_images(&run->model.clip->dimensions, 1) + test_texts(run, j);
 }
 
 /* Whether images of future tasks go through trained parameters, unlike through routers of their own tasks. */
-static bool changes_later_tasks(const struct experiment *e)
+static bool changes_later_tasks(const struct run *run)
 {
-    return e->model.groups & GROUPS_TOWERS || e->settings.adapter.tasks != e->data.task_count ||
-           e->settings.selector.kind->route == ROUTE_ONE;
+    return run->model.groups & GROUPS_TOWERS || run->model.settings.adapter.tasks != run->data.task_count ||
+           run->model.settings.selector.kind->route == ROUTE_ONE;
 }
 
-void workload_tested(const struct experiment *e, size_t checkpoint, size_t *first, size_t *end)
+void workload_tested(const struct run *run, size_t checkpoint, size_t *first, size_t *end)
 {
-    bool alone = e->settings.method->alone, seen = e->settings.label_space == LABEL_SPACE_SEEN;
+    bool alone = run->model.settings.method->alone, seen = run->model.settings.label_space == LABEL_SPACE_SEEN;
     *first = alone ? checkpoint : 0;
-    *end = alone || seen ? checkpoint + 1 : e->data.task_count;
+    *end = alone || seen ? checkpoint + 1 : run->data.task_count;
 }
 
-double workload_evaluation(const struct experiment *e, size_t checkpoint, size_t j)
+double workload_evaluation(const struct run *run, size_t checkpoint, size_t j)
 {
-    const struct clip_dimensions *n = &e->model.clip->dimensions;
-    const struct cost_experts experts = adapters_cost(n, &e->settings.adapter);
+    const struct clip_dimensions *n = &run->model.clip->dimensions;
+    const struct cost_experts experts = adapters_cost(n, &run->model.settings.adapter);
     size_t first, end;
-    workload_tested(e, checkpoint, &first, &end);
-    bool kept = e->model.groups == GROUPS_NONE || (j > checkpoint && !changes_later_tasks(e));
+    workload_tested(run, checkpoint, &first, &end);
+    bool kept = run->model.groups == GROUPS_NONE || (j > checkpoint && !changes_later_tasks(run));
     if (j < first || j >= end || kept)
         return 0;
-    return test_images(e, j) *
-               (cost_images(n, 1) + (e->model.groups & GROUP_ADAPTERS ? cost_image_experts(n, 1, &experts) : 0)) +
-           test_texts(e, j);
+    return test_images(run, j) *
+               (cost_images(n, 1) + (run->model.groups & GROUP_ADAPTERS ? cost_image_experts(n, 1, &experts) : 0)) +
+           test_texts(run, j);
 }
 
 /* --- The run --- */
 
-static void add_task(const struct experiment *e, size_t k, double done[WORK_KINDS])
+static void add_task(const struct run *run, size_t k, double done[WORK_KINDS])
 {
-    const struct task *task = joint_or(&e->data, k);
-    done[WORK_TRAINING] += workload_training(e, task);
-    done[WORK_SELECTOR] += workload_selector(e, &e->data.tasks[k]);
-    for (size_t j = 0; j < e->data.task_count; j++)
-        done[WORK_EVALUATION] += workload_evaluation(e, k, j);
+    const struct task *task = joint_or(&run->data, k);
+    done[WORK_TRAINING] += workload_training(run, task);
+    done[WORK_SELECTOR] += workload_selector(run, &run->data.tasks[k]);
+    for (size_t j = 0; j < run->data.task_count; j++)
+        done[WORK_EVALUATION] += workload_evaluation(run, k, j);
 }
 
-void workload_count(const struct experiment *e, size_t task, size_t iteration, struct progress_work *work)
+void workload_count(const struct run *run, size_t task, size_t iteration, struct progress_work *work)
 {
     *work = (struct progress_work){0};
-    for (size_t j = 0; j < e->data.task_count; j++)
-        work->total[WORK_ZERO_SHOT] += workload_zero_shot(e, j);
-    for (size_t k = joint_first(&e->data, 0); k < e->data.task_count; k++) {
-        add_task(e, k, work->total);
+    for (size_t j = 0; j < run->data.task_count; j++)
+        work->total[WORK_ZERO_SHOT] += workload_zero_shot(run, j);
+    for (size_t k = joint_first(&run->data, 0); k < run->data.task_count; k++) {
+        add_task(run, k, work->total);
         if (k < task)
-            add_task(e, k, work->done);
+            add_task(run, k, work->done);
     }
-    if (task < e->data.task_count)
-        work->done[WORK_TRAINING] += (double)iteration * workload_iteration(e, joint_or(&e->data, task));
+    if (task < run->data.task_count)
+        work->done[WORK_TRAINING] += (double)iteration * workload_iteration(run, joint_or(&run->data, task));
 }

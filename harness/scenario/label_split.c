@@ -5,21 +5,10 @@
 
 #include "core/alloc.h"
 #include "core/characters.h"
-#include "harness/heads/class_features.h"
 #include "harness/scenario/class_order.h"
+#include "harness/scenario/partition.h"
 
 enum { UNITS = 1 << 16 }; /* resolution of a cosine, so that last bits, which differ between machines, rarely matter */
-
-static status read_features(struct experiment *e, const struct task *whole, float *features, struct error *error)
-{
-    struct arena_mark mark = arena_mark(&e->model.task_memory);
-    struct tensor classes;
-    status result = class_features(e, whole, -1, &e->model.task_memory, NULL, &classes, error);
-    NEXT(result,
-         e->model.backend->ops->download(e->model.backend, features, classes.data, tensor_bytes(&classes), error));
-    arena_release(&e->model.task_memory, mark);
-    return result;
-}
 
 static double dot(const float *a, const float *b, size_t n)
 {
@@ -30,17 +19,12 @@ static double dot(const float *a, const float *b, size_t n)
 }
 
 /* cosines [classes, classes] in units */
-static status measure(struct experiment *e, const struct task *whole, int32_t *cosines, struct error *error)
+static void measure(size_t classes, const float *features, size_t embed, int32_t *cosines)
 {
-    size_t classes = dataset_classes(whole->dataset), embed = e->model.clip->dimensions.embed;
-    float *features = xmalloc(array_size(classes, embed * sizeof *features));
-    status result = read_features(e, whole, features, error);
-    for (size_t i = 0; result == OK && i < classes; i++)
+    for (size_t i = 0; i < classes; i++)
         for (size_t j = 0; j <= i; j++)
             cosines[i * classes + j] = cosines[j * classes + i] =
                 (int32_t)lrint(UNITS * dot(features + i * embed, features + j * embed, embed));
-    free(features);
-    return result;
 }
 
 /* Sums over pairs of classes, and how many there are: [tasks, tasks] each. */
@@ -72,7 +56,7 @@ static void average(struct label_split *split, const int32_t *cosines)
     free(pairs);
 }
 
-static status check_sizes(const struct task *whole, size_t tasks, struct error *error)
+status label_split_check(const struct task *whole, size_t tasks, struct error *error)
 {
     size_t classes = dataset_classes(whole->dataset);
     if (classes < tasks)
@@ -97,32 +81,30 @@ static void cut_by_labels(struct label_split *split, const struct split_settings
                 split->order[count++] = (uint32_t)c;
 }
 
-static status fill(struct label_split *split, struct experiment *e, const struct task *whole, struct error *error)
+static status fill(struct label_split *split, const struct split_settings *s, const struct options *options,
+                   const struct task *whole, const int32_t *cosines, struct error *error)
 {
-    const struct split_settings *s = &e->settings.split;
-    int32_t *cosines = xmalloc(array_size(split->classes, split->classes * sizeof *cosines));
     split->task_of = xmalloc(array_size(split->classes, sizeof *split->task_of));
     split->order = xmalloc(array_size(split->classes, sizeof *split->order));
     split->cosines = xcalloc(split->tasks * split->tasks, sizeof *split->cosines);
-    status result = measure(e, whole, cosines, error);
-    if (result == OK && s->cut == CUT_BY_LABELS)
+    if (s->cut == CUT_BY_LABELS)
         cut_by_labels(split, s, cosines);
     else
-        NEXT(result, class_order_cut(suite_options(e->suite, "data"), whole->settings.name, split->classes,
-                                     split->order, split->task_of, error));
-    if (result == OK)
-        average(split, cosines);
-    free(cosines);
-    return result;
+        TRY(class_order_cut(options, whole->settings.name, split->classes, split->order, split->task_of, error));
+    average(split, cosines);
+    return OK;
 }
 
-status label_split_create(struct label_split **result, struct experiment *e, const struct task *whole,
+status label_split_create(struct label_split **result, const struct split_settings *settings, size_t tasks,
+                          const struct options *options, const struct task *whole, const float *features, size_t embed,
                           struct error *error)
 {
-    TRY(check_sizes(whole, e->settings.task_count, error));
     struct label_split *split = xcalloc(1, sizeof *split);
-    *split = (struct label_split){.classes = dataset_classes(whole->dataset), .tasks = e->settings.task_count};
-    status filled = fill(split, e, whole, error);
+    *split = (struct label_split){.classes = dataset_classes(whole->dataset), .tasks = tasks};
+    int32_t *cosines = xmalloc(array_size(split->classes, split->classes * sizeof *cosines));
+    measure(split->classes, features, embed, cosines);
+    status filled = fill(split, settings, options, whole, cosines, error);
+    free(cosines);
     if (filled != OK) {
         label_split_destroy(split);
         return filled;

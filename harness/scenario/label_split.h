@@ -2,7 +2,8 @@
  * classes together, apart, at random, or together in half of the tasks, to study merging with similar and with dissimilar
  * tasks. data.split_by: order cuts in a given order of the classes, as in class-incremental learning.
  *
- *     TRY(label_split_create(&split, experiment, whole, error));
+ *     TRY(label_split_check(whole, tasks, error));
+ *     TRY(label_split_create(&split, &settings->split, tasks, options, whole, features, embed, error));
  *     split->task_of[c] …                                           // the task of class c
  *     label_split_print(split, whole->dataset, stdout);             // classes per task, and their similarity
  *
@@ -14,7 +15,8 @@
 
 #include <stdio.h>
 
-#include "harness/run/experiment.h"
+#include "harness/config/settings.h"
+#include "harness/scenario/data.h"
 
 struct label_split {
     size_t classes, tasks;
@@ -24,8 +26,13 @@ struct label_split {
     double within, between; /* the same over all pairs within tasks, between tasks */
 };
 
-/* Cuts the classes of whole, whose prompts are tokenized, according to the experiment's settings. */
-status label_split_create(struct label_split **split, struct experiment *experiment, const struct task *whole,
+/* Whether the classes of whole can be cut into that many tasks. */
+status label_split_check(const struct task *whole, size_t tasks, struct error *error);
+
+/* Cuts the classes of whole. options: of the section `data`; features [classes, embed]: the text features of the
+ * classes. */
+status label_split_create(struct label_split **split, const struct split_settings *settings, size_t tasks,
+                          const struct options *options, const struct task *whole, const float *features, size_t embed,
                           struct error *error);
 void label_split_destroy(struct label_split *split); /* NULL is allowed */
 

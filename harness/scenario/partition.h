@@ -13,9 +13,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "core/status.h"
+#include "harness/config/settings.h"
 
-enum partition_goal { PARTITION_TOGETHER, PARTITION_APART, PARTITION_RANDOM, PARTITION_MIXED };
 enum { PARTITION_ITEMS = 4096 /* at most */, PARTITION_MIXED_PARTS = 4 /* at least, for PARTITION_MIXED */ };
 
 struct class_partition {

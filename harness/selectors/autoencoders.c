@@ -5,9 +5,8 @@
 #include <string.h>
 
 #include "core/alloc.h"
-#include "harness/selectors/frozen_features.h"
 #include "harness/train/batches.h"
-#include "harness/train/guard.h"
+#include "harness/train/frozen_features.h"
 #include "models/alexnet.h"
 
 enum {
@@ -20,14 +19,14 @@ struct state {
     struct alexnet *alexnet;     /* FEATURES_PIXELS */
 };
 
-size_t coders_width(const struct selector_kind *kind, const struct experiment *e)
+size_t coders_width(const struct selector_kind *kind, const struct model *model)
 {
-    return kind->features == FEATURES_PIXELS ? ALEXNET_WIDTH : e->model.clip->dimensions.image_width;
+    return kind->features == FEATURES_PIXELS ? ALEXNET_WIDTH : model->clip->dimensions.image_width;
 }
 
 static size_t width_of(const struct selector *selector)
 {
-    return coders_width(selector->kind, selector->experiment);
+    return coders_width(selector->kind, selector->model);
 }
 
 size_t coders_most(const struct selector_settings *s)
@@ -40,7 +39,7 @@ size_t coders_most(const struct selector_settings *s)
 static status open_alexnet(struct selector *selector, struct error *error)
 {
     struct state *state = selector->state;
-    struct experiment *e = selector->experiment;
+    struct model *model = selector->model;
     const char *path = selector->settings.alexnet;
     if (selector->kind->features != FEATURES_PIXELS)
         return OK;
@@ -48,20 +47,20 @@ static status open_alexnet(struct selector *selector, struct error *error)
         return error_set(error, ERROR_ARGUMENT,
                          "the adapters' selector looks at images with AlexNet, whose weights are not in their file: "
                          "name a router with --router, or use mtil eval with a suite that has selector.alexnet");
-    return alexnet_load(&state->alexnet, e->model.backend, &e->model.memory, path, error);
+    return alexnet_load(&state->alexnet, model->backend, &model->memory, path, error);
 }
 
 status coders_open(struct selector *selector, enum parameters_mode mode, struct error *error)
 {
-    struct experiment *e = selector->experiment;
+    struct model *model = selector->model;
     struct state *state = xcalloc(1, sizeof *state);
     selector->state = state;
     selector->coders = xcalloc(selector->tasks + 1, sizeof(struct autoencoder *));
     TRY(open_alexnet(selector, error));
     for (size_t k = 0; k < selector->tasks + selector->unrelated; k++)
-        TRY(autoencoder_create(&selector->coders[k], e->model.backend, &e->model.memory, width_of(selector),
-                               selector->code, PARAMETERS_FROZEN, error));
-    return mode == PARAMETERS_TRAINED ? autoencoder_create(&state->learner, e->model.backend, &e->model.memory,
+        TRY(autoencoder_create(&selector->coders[k], model->backend, &model->memory, width_of(selector), selector->code,
+                               PARAMETERS_FROZEN, error));
+    return mode == PARAMETERS_TRAINED ? autoencoder_create(&state->learner, model->backend, &model->memory,
                                                            width_of(selector), selector->code, mode, error)
                                       : OK;
 }
@@ -123,7 +122,7 @@ static status begin_pass(struct source *source, const uint32_t *order, size_t n,
     }
     batches_close(source->batches);
     source->batches = NULL;
-    return batches_open(&source->batches, source->selector->experiment,
+    return batches_open(&source->batches, source->selector->model, source->selector->data,
                         &(struct loader_settings){.dataset = images->dataset,
                                                   .split = images->split,
                                                   .items = source->items,
@@ -135,11 +134,11 @@ static status begin_pass(struct source *source, const uint32_t *order, size_t n,
 
 static status next_of_pass(struct source *source, struct tensor *tensor, struct error *error)
 {
-    struct experiment *e = source->selector->experiment;
+    struct model *model = source->selector->model;
     const struct state *state = source->selector->state;
     struct batch batch;
     TRY(batches_take(source->batches, &batch, error));
-    TRY(alexnet_features(state->alexnet, &e->model.step_memory, &batch.images, tensor, error));
+    TRY(alexnet_features(state->alexnet, &model->step_memory, &batch.images, tensor, error));
     batches_advance(source->batches);
     return OK;
 }
@@ -149,29 +148,28 @@ static status next_of_pass(struct source *source, struct tensor *tensor, struct 
 static status take_rows(struct source *source, const uint32_t *order, size_t n, size_t batch, size_t first,
                         size_t count, struct tensor *tensor, struct error *error)
 {
-    struct experiment *e = source->selector->experiment;
+    struct model *model = source->selector->model;
     size_t width = width_of(source->selector);
     if (source->selector->kind->features == FEATURES_PIXELS) {
         if (first == 0)
             TRY(begin_pass(source, order, n, batch, error));
-        arena_reset(&e->model.step_memory);
+        arena_reset(&model->step_memory);
         return next_of_pass(source, tensor, error);
     }
     for (size_t i = 0; i < count; i++)
         memcpy(source->rows + i * width, source->images->means + place_of(order, first + i) * width,
                width * sizeof *source->rows);
-    arena_reset(&e->model.step_memory);
-    TRY(tensor_take(tensor, &e->model.step_memory, TENSOR_F32, "selector features", 2, (size_t[]){count, width},
-                    error));
-    return e->model.backend->ops->upload(e->model.backend, tensor->data, source->rows, tensor_bytes(tensor), error);
+    arena_reset(&model->step_memory);
+    TRY(tensor_take(tensor, &model->step_memory, TENSOR_F32, "selector features", 2, (size_t[]){count, width}, error));
+    return model->backend->ops->upload(model->backend, tensor->data, source->rows, tensor_bytes(tensor), error);
 }
 
 status coders_errors(struct selector *selector, size_t k, const struct selector_images *images, float *errors,
                      struct error *error)
 {
     enum { ROWS = 4096 };
-    struct experiment *e = selector->experiment;
-    size_t batch = selector->kind->features == FEATURES_PIXELS ? experiment_evaluation_batch(e) : ROWS;
+    struct model *model = selector->model;
+    size_t batch = selector->kind->features == FEATURES_PIXELS ? model->evaluation_batch : ROWS;
     struct source source;
     status result = OK;
     open_source(&source, selector, images, batch);
@@ -181,7 +179,7 @@ status coders_errors(struct selector *selector, size_t k, const struct selector_
         if (stop_requested(images->stop))
             result = error_set(error, ERROR_STOPPED, "stopped while a selector looked at images");
         NEXT(result, take_rows(&source, NULL, images->n, batch, first, count, &tensor, error));
-        NEXT(result, autoencoder_errors(selector->coders[k], &e->model.step_memory, &tensor, errors + first, error));
+        NEXT(result, autoencoder_errors(selector->coders[k], &model->step_memory, &tensor, errors + first, error));
     }
     close_source(&source);
     return result;
@@ -210,7 +208,7 @@ static status refuse_loss(const struct selector *selector, const struct subject 
 static status learn_steps(struct selector *selector, const struct subject *subject, struct source *source, size_t n,
                           uint32_t *order, struct error *error)
 {
-    struct experiment *e = selector->experiment;
+    struct model *model = selector->model;
     const struct selector_settings *s = &selector->settings;
     struct state *state = selector->state;
     size_t batch = s->batch < n ? s->batch : n, per_pass = (n + batch - 1) / batch,
@@ -221,15 +219,14 @@ static status learn_steps(struct selector *selector, const struct subject *subje
         struct tensor tensor;
         float loss;
         size_t drops = i / per_epoch / 10; /* of the learning rate */
-        struct rng rng = rng_make(e->seed, RNG_SELECTOR, (uint32_t)subject->number, 16 + (uint32_t)pass);
-        if (stop_requested(e->stop) || stop_requested(source->images->stop))
+        struct rng rng = rng_make(model->seed, RNG_SELECTOR, (uint32_t)subject->number, 16 + (uint32_t)pass);
+        if (stop_requested(model->stop) || stop_requested(source->images->stop))
             return error_set(error, ERROR_STOPPED, "stopped while the selector of %s was trained", subject->name);
         if (first == 0)
             rng_permutation(&rng, n, order);
         TRY(take_rows(source, order, n, batch, first, count, &tensor, error));
-        TRY(experiment_set_step(e, subject->number, i, s->rate * pow(0.1, (double)drops), error));
-        TRY(autoencoder_train_step(state->learner, &e->model.step_memory, &tensor, e->model.state, &rule, &loss,
-                                   error));
+        TRY(model_set_step(model, subject->number, i, s->rate * pow(0.1, (double)drops), error));
+        TRY(autoencoder_train_step(state->learner, &model->step_memory, &tensor, model->state, &rule, &loss, error));
         if (!isfinite(loss))
             return refuse_loss(selector, subject, i, loss, error);
     }
@@ -243,8 +240,7 @@ static status check_learner(const struct selector *selector, const struct subjec
     const struct parameters *group = state->learner->parameters;
     for (size_t i = 0; i < group->count; i++) {
         bool finite;
-        TRY(guard_finite(selector->experiment, group->values + group->list[i].offset, group->list[i].size, &finite,
-                         error));
+        TRY(model_finite(selector->model, group->values + group->list[i].offset, group->list[i].size, &finite, error));
         if (!finite)
             return error_set(
                 error, ERROR_FORMAT,
@@ -260,13 +256,12 @@ static status learn(struct selector *selector, const struct subject *subject, co
                     size_t n, struct error *error)
 {
     struct state *state = selector->state;
-    struct backend *backend = selector->experiment->model.backend;
+    struct backend *backend = selector->model->backend;
     struct parameters *learner = state->learner->parameters, *kept = selector->coders[subject->coder]->parameters;
     struct source source;
     uint32_t *order = xmalloc(array_size(n + 1, sizeof *order));
     open_source(&source, selector, images, selector->settings.batch);
-    status result =
-        autoencoder_initialize(state->learner, selector->experiment->seed, (uint32_t)subject->number, error);
+    status result = autoencoder_initialize(state->learner, selector->model->seed, (uint32_t)subject->number, error);
     NEXT(result, parameters_reset(learner, error));
     NEXT(result, learn_steps(selector, subject, &source, n, order, error));
     close_source(&source);
@@ -299,18 +294,19 @@ status coders_fit(struct selector *selector, const struct task *task, const stru
 
 static status learn_unrelated(struct selector *selector, const struct dataset *dataset, struct error *error)
 {
-    struct experiment *e = selector->experiment;
+    struct model *model = selector->model;
     size_t all = dataset_size(dataset, SPLIT_TRAIN), most = UNRELATED_ITERATIONS * selector->settings.batch,
            n = all < most ? all : most;
     uint32_t *items = xmalloc(array_size(all + 1, sizeof *items));
-    float *means = xmalloc(array_size(n + 1, e->model.clip->dimensions.image_width * sizeof *means));
+    float *means = xmalloc(array_size(n + 1, model->clip->dimensions.image_width * sizeof *means));
     struct selector_images images = {
-        .n = n, .means = means, .dataset = dataset, .split = SPLIT_TRAIN, .items = items, .stop = e->stop};
-    struct rng rng = rng_make(e->seed, RNG_SELECTOR, UNRELATED_TASK, 15);
+        .n = n, .means = means, .dataset = dataset, .split = SPLIT_TRAIN, .items = items, .stop = model->stop};
+    struct rng rng = rng_make(model->seed, RNG_SELECTOR, UNRELATED_TASK, 15);
     status result = OK;
     rng_permutation(&rng, all, items);
     if (selector->kind->features == FEATURES_PATCHES)
-        NEXT(result, frozen_features(e, dataset, SPLIT_TRAIN, items, n, means, NULL, e->stop, error));
+        NEXT(result,
+             frozen_features(model, selector->data, dataset, SPLIT_TRAIN, items, n, means, NULL, model->stop, error));
     NEXT(result, learn(selector,
                        &(struct subject){.name = "selector.unrelated",
                                          .number = UNRELATED_TASK,

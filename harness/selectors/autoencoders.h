@@ -7,7 +7,7 @@
 
 #include "harness/selectors/selectors.h"
 
-size_t coders_width(const struct selector_kind *kind, const struct experiment *experiment);
+size_t coders_width(const struct selector_kind *kind, const struct model *model);
 
 /* The functions of struct selector_kind. */
 size_t coders_most(const struct selector_settings *settings);

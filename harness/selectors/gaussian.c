@@ -30,7 +30,7 @@ static size_t most(const struct selector_settings *settings)
 
 static status open_gaussian(struct selector *selector, enum parameters_mode mode, struct error *error)
 {
-    size_t n = selector->tasks, width = selector->experiment->model.clip->dimensions.embed;
+    size_t n = selector->tasks, width = selector->model->clip->dimensions.embed;
     struct state *s = xcalloc(1, sizeof *s);
     (void)mode, (void)error;
     selector->state = s;

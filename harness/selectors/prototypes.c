@@ -10,7 +10,7 @@
 
 void prototypes_open(struct prototypes *p, const struct selector *selector, bool whitens)
 {
-    *p = (struct prototypes){.width = selector->experiment->model.clip->dimensions.embed,
+    *p = (struct prototypes){.width = selector->model->clip->dimensions.embed,
                              .tasks = selector->tasks,
                              .counts = xcalloc(selector->tasks, sizeof *p->counts),
                              .points = xcalloc(selector->tasks, sizeof *p->points),
@@ -64,26 +64,26 @@ static double square(const float *row, size_t width)
 }
 
 /* out [n, m] = a [n, width] · bᵀ, b [m, width]; all on the host. */
-static status multiply(struct experiment *e, const float *a, size_t n, const float *b, size_t m, size_t width,
+static status multiply(struct model *model, const float *a, size_t n, const float *b, size_t m, size_t width,
                        float *out, struct error *error)
 {
-    const struct backend_ops *ops = e->model.backend->ops;
-    struct arena *arena = &e->model.step_memory;
+    const struct backend_ops *ops = model->backend->ops;
+    struct arena *arena = &model->step_memory;
     struct tensor left, right, product;
     arena_reset(arena);
     TRY(tensor_take(&left, arena, TENSOR_F32, "selector features", 2, (size_t[]){n, width}, error));
     TRY(tensor_take(&right, arena, TENSOR_F32, "selector prototypes", 2, (size_t[]){m, width}, error));
     TRY(tensor_take(&product, arena, TENSOR_F32, "selector products", 2, (size_t[]){n, m}, error));
-    TRY(ops->upload(e->model.backend, left.data, a, tensor_bytes(&left), error));
-    TRY(ops->upload(e->model.backend, right.data, b, tensor_bytes(&right), error));
-    TRY(ops->gemm(e->model.backend,
+    TRY(ops->upload(model->backend, left.data, a, tensor_bytes(&left), error));
+    TRY(ops->upload(model->backend, right.data, b, tensor_bytes(&right), error));
+    TRY(ops->gemm(model->backend,
                   &(struct gemm){.a = matrix_of(&left),
                                  .b = matrix_of(&right),
                                  .transpose_b = true,
                                  .out = matrix_of(&product),
                                  .exact = true},
                   error));
-    return ops->download(e->model.backend, out, product.data, tensor_bytes(&product), error);
+    return ops->download(model->backend, out, product.data, tensor_bytes(&product), error);
 }
 
 /* ‖x − p‖² = ‖x‖² + ‖p‖² − 2 x · p, which rounding can bring below 0. */
@@ -102,7 +102,7 @@ static void nearest(const struct prototypes *p, size_t k, const float *rows, siz
 }
 
 /* rows [n, width] on the sphere, whitened if that is wanted; other: room of the same size. */
-static status place(const struct prototypes *p, struct experiment *e, const float *features, size_t n, float *rows,
+static status place(const struct prototypes *p, struct model *model, const float *features, size_t n, float *rows,
                     float *other, struct error *error)
 {
     prototypes_normalise(features, n, p->width, p->whitens ? other : rows);
@@ -110,7 +110,7 @@ static status place(const struct prototypes *p, struct experiment *e, const floa
         return OK;
     for (size_t i = 0; i < n * p->width; i++)
         other[i] -= p->mean[i % p->width];
-    return multiply(e, other, n, p->whitening, p->width, p->width, rows, error);
+    return multiply(model, other, n, p->whitening, p->width, p->width, rows, error);
 }
 
 status prototypes_errors(struct selector *selector, size_t k, const struct selector_images *images, float *errors,
@@ -124,8 +124,8 @@ status prototypes_errors(struct selector *selector, size_t k, const struct selec
     status result = OK;
     for (size_t first = 0; result == OK && first < images->n; first += ROWS) {
         size_t n = images->n - first < ROWS ? images->n - first : ROWS;
-        result = place(p, selector->experiment, images->features + first * p->width, n, rows, other, error);
-        NEXT(result, multiply(selector->experiment, rows, n, p->points[k], p->counts[k], p->width, products, error));
+        result = place(p, selector->model, images->features + first * p->width, n, rows, other, error);
+        NEXT(result, multiply(selector->model, rows, n, p->points[k], p->counts[k], p->width, products, error));
         if (result == OK)
             nearest(p, k, rows, n, products, errors + first);
     }

@@ -7,7 +7,7 @@
 #include "core/alloc.h"
 #include "core/registry.h"
 #include "harness/selectors/autoencoders.h"
-#include "harness/selectors/frozen_features.h"
+#include "harness/train/frozen_features.h"
 
 #define ENTRY(name) &selector_##name,
 static const struct selector_kind *const kinds[] = {SELECTORS(ENTRY)};
@@ -32,14 +32,15 @@ static status create(struct selector **result, const struct selector *descriptio
     return OK;
 }
 
-status selector_create(struct selector **selector, struct experiment *e, struct error *error)
+status selector_create(struct selector **selector, struct model *model, const struct data *data, struct error *error)
 {
-    const struct selector_settings *s = &e->settings.selector;
+    const struct selector_settings *s = &model->settings.selector;
     return create(selector,
                   &(struct selector){.kind = s->kind,
-                                     .experiment = e,
+                                     .model = model,
+                                     .data = data,
                                      .settings = *s,
-                                     .tasks = e->data.task_count,
+                                     .tasks = data->task_count,
                                      .decision = s->decision,
                                      .decision_batch = s->decision_batch,
                                      .code = s->code,
@@ -59,8 +60,8 @@ static status find_trained(const struct safetensors *file, const struct adapter_
     return OK;
 }
 
-status selector_open(struct selector **result, struct experiment *e, const struct safetensors *file,
-                     const struct adapter_card *card, struct error *error)
+status selector_open(struct selector **result, struct model *model, const struct data *data,
+                     const struct safetensors *file, const struct adapter_card *card, struct error *error)
 {
     const struct selector_kind *kind;
     struct selector *selector;
@@ -76,11 +77,12 @@ status selector_open(struct selector **result, struct experiment *e, const struc
             safetensors_path(file), kind->name, card->code);
     TRY(find_trained(file, card, &thresholds, &tasks, error));
     if (card->code > 0)
-        TRY(selector_file_check(file, coders_width(kind, e), card->code, card->unrelated, &tasks, error));
+        TRY(selector_file_check(file, coders_width(kind, model), card->code, card->unrelated, &tasks, error));
     TRY(create(&selector,
                &(struct selector){.kind = kind,
-                                  .experiment = e,
-                                  .settings = e->settings.selector,
+                                  .model = model,
+                                  .data = data,
+                                  .settings = model->settings.selector,
                                   .tasks = tasks,
                                   .trained = tasks,
                                   .decision = card->per_batch ? DECIDE_PER_BATCH : DECIDE_PER_IMAGE,
@@ -154,7 +156,7 @@ static void choose_items(const struct selector *selector, const struct task *tas
     size_t n = dataset_size(task->dataset, SPLIT_TRAIN), held_out = n / 10 > 0 ? n / 10 : 1,
            most = selector->kind->most(&selector->settings);
     chosen->items = xmalloc(array_size(n, sizeof *chosen->items));
-    struct rng rng = rng_make(selector->experiment->seed, RNG_SELECTOR, (uint32_t)task->index, 15);
+    struct rng rng = rng_make(selector->model->seed, RNG_SELECTOR, (uint32_t)task->index, 15);
     rng_permutation(&rng, n, chosen->items);
     chosen->held_out = n > 1 ? held_out : 0;
     chosen->used = n - chosen->held_out < most ? n - chosen->held_out : most;
@@ -176,8 +178,8 @@ status selector_fit(struct selector *selector, const struct task *task, const st
 static status train_on(struct selector *selector, const struct task *task, struct selector_images *images, size_t used,
                        struct error *error)
 {
-    struct experiment *e = selector->experiment;
-    const struct clip_dimensions *d = &e->model.clip->dimensions;
+    struct model *model = selector->model;
+    const struct clip_dimensions *d = &model->clip->dimensions;
     bool frozen = selector->kind->features != FEATURES_PIXELS, whole = selector->kind->features == FEATURES_IMAGE;
     float *means = xmalloc(array_size(frozen ? images->n : 1, d->image_width * sizeof *means)),
           *features = xmalloc(array_size(whole ? images->n : 1, d->embed * sizeof *features));
@@ -186,7 +188,7 @@ static status train_on(struct selector *selector, const struct task *task, struc
     for (size_t i = 0; i < images->n; i++)
         labels[i] = dataset_label(task->dataset, SPLIT_TRAIN, images->items[i]);
     if (frozen)
-        NEXT(result, frozen_features(e, task->dataset, SPLIT_TRAIN, images->items, images->n, means,
+        NEXT(result, frozen_features(model, selector->data, task->dataset, SPLIT_TRAIN, images->items, images->n, means,
                                      whole ? features : NULL, images->stop, error));
     images->means = means;
     images->features = features;
@@ -231,7 +233,7 @@ status selector_errors(struct selector *selector, size_t k, const struct selecto
     TRY(selector->kind->errors(selector, k, images, errors, error));
     if (not_finite_at(errors, images->n) == images->n)
         return OK;
-    const struct data *data = &selector->experiment->data;
+    const struct data *data = selector->data;
     return error_set(error, ERROR_FORMAT, "selector: the errors of %s are not finite",
                      k < data->task_count ? data->tasks[k].settings.name : "unrelated images");
 }

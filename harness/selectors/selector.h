@@ -1,6 +1,6 @@
 /* Chooses the router of an image: the task with the smallest error wins (README.md).
  *
- *     TRY(selector_create(&selector, experiment, error));
+ *     TRY(selector_create(&selector, model, data, error));
  *     TRY(selector_train(selector, task, stop, error));                  // after the task
  *     TRY(selector_errors(selector, k, &images, errors, error));         // [n] of task k
  *     selector_choose(selector, errors, n, routers);                     // [n] router or −1
@@ -11,11 +11,12 @@
 #include "adapters/experts/autoencoder.h"
 #include "adapters/files/adapter_card.h"
 #include "adapters/files/selector_file.h"
-#include "harness/run/experiment.h"
+#include "harness/heads/model.h"
 
 struct selector {
     const struct selector_kind *kind;
-    struct experiment *experiment;
+    struct model *model;
+    const struct data *data;
     struct selector_settings settings;
     size_t tasks;
     size_t trained;    /* tasks 0 … trained − 1 compete */
@@ -44,13 +45,13 @@ struct selector_images {
 const struct selector_kind *selector_kind_at(size_t index); /* NULL past the last one */
 status selector_kind_find(const struct selector_kind **kind, const char *name, struct error *error);
 
-/* An untrained selector with the experiment's tasks and settings, for a kind that chooses by errors. */
-status selector_create(struct selector **selector, struct experiment *experiment, struct error *error);
+/* An untrained selector with the settings of the model and the tasks of the data, for a kind that chooses by errors. */
+status selector_create(struct selector **selector, struct model *model, const struct data *data, struct error *error);
 
-/* The selector saved with adapters, with their tasks and decision, whatever the experiment's are. The metadata of the
- * file must describe one. AlexNet's weights are not in the file; they come from the experiment's settings. */
-status selector_open(struct selector **selector, struct experiment *experiment, const struct safetensors *file,
-                     const struct adapter_card *card, struct error *error);
+/* The selector saved with adapters, with their tasks and decision, whatever those of the model are. The metadata of the
+ * file must describe one. AlexNet's weights are not in the file; they come from the model's settings. */
+status selector_open(struct selector **selector, struct model *model, const struct data *data,
+                     const struct safetensors *file, const struct adapter_card *card, struct error *error);
 void selector_destroy(struct selector *selector); /* NULL is allowed */
 
 /* Learns the task from nine tenths of its training images and sets its threshold by the rest. */

@@ -2,24 +2,10 @@
 #ifndef MTIL_HARNESS_SELECTORS_SELECTOR_OPTIONS_H
 #define MTIL_HARNESS_SELECTORS_SELECTOR_OPTIONS_H
 
-#include <stdbool.h>
-
-#include "core/option.h"
+#include "harness/config/settings.h"
 
 /* A new selector is a file in this folder and a line here (selectors.h). */
 #define SELECTORS(X) X(clip) X(alexnet) X(gaussian) X(text) X(oracle) X(none)
-
-struct selector_kind;
-enum selector_decision { DECIDE_PER_IMAGE, DECIDE_PER_BATCH };
-
-struct selector_settings {
-    const struct selector_kind *kind;
-    enum selector_decision decision;
-    size_t decision_batch, code, iterations, batch;
-    double rate, l2, quantile, threshold; /* threshold 0: the quantile of each task's held-out errors */
-    double shrinkage;
-    const char *alexnet, *unrelated; /* paths; NULL: not given */
-};
 
 extern const struct option selector_options[];
 struct selector_settings selector_settings_of(const struct options *options);

@@ -2,8 +2,9 @@
 #ifndef MTIL_HARNESS_SELECTORS_SELECTORS_H
 #define MTIL_HARNESS_SELECTORS_SELECTORS_H
 
-#include "harness/run/serializer.h"
 #include "harness/selectors/selector.h"
+#include "harness/selectors/selector_options.h"
+#include "harness/train/serializer.h"
 
 /* SELECTORS in selector_options.h */
 #define DECLARE(name) extern const struct selector_kind selector_##name;

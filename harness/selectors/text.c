@@ -33,16 +33,16 @@ static void close_text(struct selector *selector)
 static status fit(struct selector *selector, const struct task *task, const struct selector_images *images, size_t used,
                   struct error *error)
 {
-    struct experiment *e = selector->experiment;
+    struct model *model = selector->model;
     struct prototypes *p = selector->state;
-    struct arena_mark mark = arena_mark(&e->model.task_memory);
+    struct arena_mark mark = arena_mark(&model->task_memory);
     struct selector_images held_out = *images;
     struct tensor features;
-    TRY(class_features(e, task, -1, &e->model.task_memory, NULL, &features, error));
+    TRY(class_features(model, task, -1, &model->task_memory, NULL, &features, error));
     prototypes_take(p, task->index, features.shape[0]);
-    TRY(e->model.backend->ops->download(e->model.backend, p->points[task->index], features.data,
-                                        tensor_bytes(&features), error));
-    arena_release(&e->model.task_memory, mark);
+    TRY(model->backend->ops->download(model->backend, p->points[task->index], features.data, tensor_bytes(&features),
+                                      error));
+    arena_release(&model->task_memory, mark);
     held_out.n -= used;
     held_out.features = images->features + used * p->width;
     return selector_set_threshold(selector, task->index, &held_out, error);

@@ -1,5 +1,5 @@
 #include "harness/sweep/cost.h"
-#include "harness/run/opening.h"
+#include "harness/run/run.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -80,16 +80,16 @@ static status estimate_configuration(struct sweep *sweep, size_t configuration, 
 {
     struct sweep_configuration *c = &sweep->configurations[configuration];
     struct suite *suite;
-    struct experiment *e;
+    struct run *run;
     struct estimate estimate;
     double seconds = 0;
     TRY(sweep_suite(sweep, configuration, &suite, error));
-    status result = experiment_open(&e, suite, sweep->runs[c->first].seed, NULL, error);
+    status result = run_open(&run, suite, sweep->runs[c->first].seed, NULL, error);
     if (result == OK) {
-        result = estimate_run(e, &estimate, error);
-        NEXT(result, machine_rates_measure(e, rates, error));
+        result = estimate_run(run, &estimate, error);
+        NEXT(result, machine_rates_measure(run, rates, error));
         seconds = result == OK ? estimate_seconds(&estimate, rates) : 0;
-        experiment_close(e);
+        run_close(run);
     }
     suite_destroy(suite);
     if (result != OK)

@@ -1,8 +1,8 @@
 /* Progress while images are decoded into a cache file, and stopping it.
  *
  *     struct cache_progress decoding = {progress, stop};
- *     cache_progress_begin(experiment->cache, &decoding);       // decoding lives until …
- *     cache_progress_end(experiment->cache);
+ *     cache_progress_begin(data->cache, &decoding);             // decoding lives until …
+ *     cache_progress_end(data->cache);
  */
 #ifndef MTIL_HARNESS_TERMINAL_CACHE_PROGRESS_H
 #define MTIL_HARNESS_TERMINAL_CACHE_PROGRESS_H

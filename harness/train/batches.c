@@ -8,7 +8,8 @@
 #include "harness/train/recorded.h"
 
 struct batches {
-    struct experiment *experiment;
+    struct model *model;
+    const struct recorded *recorded; /* NULL: a loader reads images */
     struct loader *loader;
     struct loader_settings settings;
     struct staging_queue queue; /* an entry has labels, for mixed images also `others` and `shares`, and pixels */
@@ -27,17 +28,17 @@ static size_t image_bytes(const struct batches *b)
 }
 
 /* A GPU leaves the cores of the host to decoding. */
-static size_t decoding_threads(const struct experiment *e)
+static size_t decoding_threads(const struct model *model)
 {
-    size_t ranks = e->work.ranks > 0 ? e->work.ranks : 1,
-           threads = (e->settings.threads > 0 ? e->settings.threads : threads_available()) / ranks;
-    return e->model.backend->asynchronous && threads > 0 ? threads : 1;
+    size_t ranks = model->work.ranks > 0 ? model->work.ranks : 1,
+           threads = (model->settings.threads > 0 ? model->settings.threads : threads_available()) / ranks;
+    return model->backend->asynchronous && threads > 0 ? threads : 1;
 }
 
 static status open_loader(struct batches *b, struct error *error)
 {
     struct loader_settings settings = b->settings;
-    settings.threads = decoding_threads(b->experiment);
+    settings.threads = decoding_threads(b->model);
     settings.ahead = 4;
     return loader_create(&b->loader, &settings, error);
 }
@@ -45,7 +46,7 @@ static status open_loader(struct batches *b, struct error *error)
 static status open_queue(struct batches *b, size_t batch, struct error *error)
 {
     enum { ALIGNMENT = 64 };
-    struct backend *backend = b->experiment->model.backend;
+    struct backend *backend = b->model->backend;
     size_t labels = (b->mixes ? 3 : 1) * batch * sizeof(int32_t);
     b->pixels_from = (labels + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
     size_t pixels = array_size(batch, image_bytes(b));
@@ -54,19 +55,18 @@ static status open_queue(struct batches *b, size_t batch, struct error *error)
     return backend->ops->staging_open(backend, &b->queue, b->pixels_from + pixels, error);
 }
 
-status batches_open(struct batches **result, struct experiment *e, const struct loader_settings *settings, size_t first,
-                    size_t end, struct error *error)
+status batches_open(struct batches **result, struct model *model, const struct data *data,
+                    const struct loader_settings *settings, size_t first, size_t end, struct error *error)
 {
     struct batches *b = xcalloc(1, sizeof *b);
-    *b = (struct batches){.experiment = e, .settings = *settings, .next = first, .end = end};
+    *b = (struct batches){.model = model, .recorded = data->recorded, .settings = *settings, .next = first, .end = end};
     b->mixes = augmentation_mixes(&settings->augmentation);
-    if (e->recorded != NULL) {
+    if (data->recorded != NULL) {
         *result = b;
         return OK;
     }
     status opened = open_queue(b, settings->batch, error);
-    if (opened == OK)
-        opened = open_loader(b, error);
+    NEXT(opened, open_loader(b, error));
     if (opened != OK) {
         batches_close(b);
         return opened;
@@ -76,27 +76,27 @@ status batches_open(struct batches **result, struct experiment *e, const struct 
     return OK;
 }
 
-status batches_open_task(struct batches **batches, struct experiment *e, const struct task *task, size_t first,
-                         size_t end, struct error *error)
+status batches_open_task(struct batches **batches, struct model *model, const struct data *data,
+                         const struct task *task, size_t first, size_t end, struct error *error)
 {
     struct loader_settings settings = {.dataset = task->dataset,
                                        .split = SPLIT_TRAIN,
-                                       .resolution = (int)e->model.clip->dimensions.resolution,
+                                       .resolution = (int)model->clip->dimensions.resolution,
                                        .batch = task->settings.batch,
                                        .shuffle = true,
                                        .augment = true,
                                        .augmentation = task->settings.augmentation,
-                                       .seed = e->seed,
+                                       .seed = model->seed,
                                        .task = (uint32_t)task->index,
-                                       .cache = task == &e->data.joint ? NULL : e->data.cache,
-                                       .part = e->work.rank,
-                                       .parts = e->work.ranks};
-    return batches_open(batches, e, &settings, first, end, error);
+                                       .cache = task == &data->joint ? NULL : data->cache,
+                                       .part = model->work.rank,
+                                       .parts = model->work.ranks};
+    return batches_open(batches, model, data, &settings, first, end, error);
 }
 
 static status send_next(struct batches *b, struct error *error)
 {
-    struct backend *backend = b->experiment->model.backend;
+    struct backend *backend = b->model->backend;
     void *host;
     float own;
     TRY(backend->ops->staging_acquire(backend, &b->queue, &host, error));
@@ -104,7 +104,7 @@ static status send_next(struct batches *b, struct error *error)
     float *shares = b->mixes ? (float *)host + 2 * b->settings.batch : NULL;
     double start = clock_seconds();
     TRY(loader_read_mixed(b->loader, b->next, (uint8_t *)host + b->pixels_from, host, others, &own, &b->count, error));
-    b->experiment->waited += clock_seconds() - start;
+    b->model->waited += clock_seconds() - start;
     for (size_t i = 0; shares != NULL && i < b->count; i++)
         shares[i] = own;
     return backend->ops->staging_send(backend, &b->queue, b->pixels_from + b->count * image_bytes(b), error);
@@ -112,7 +112,7 @@ static status send_next(struct batches *b, struct error *error)
 
 void batches_advance(struct batches *b)
 {
-    if (b->next == b->end || b->failed != OK || b->experiment->recorded != NULL)
+    if (b->next == b->end || b->failed != OK || b->recorded != NULL)
         return;
     b->failed = send_next(b, &b->error);
     b->next++;
@@ -120,7 +120,7 @@ void batches_advance(struct batches *b)
 
 static status copy_to(struct batches *b, const struct tensor *tensor, const void *from, struct error *error)
 {
-    struct backend *backend = b->experiment->model.backend;
+    struct backend *backend = b->model->backend;
     return backend->ops->copy(backend, tensor->data, from, tensor_bytes(tensor), error);
 }
 
@@ -151,9 +151,9 @@ static status take_room(const struct batches *b, struct arena *arena, enum tenso
 static status take_recorded(struct batches *b, struct arena *arena, struct batch *batch, struct tensor *labels,
                             struct error *error)
 {
-    const struct recorded *recorded = b->experiment->recorded;
-    struct backend *backend = b->experiment->model.backend;
-    size_t r = b->experiment->model.clip->dimensions.resolution;
+    const struct recorded *recorded = b->recorded;
+    struct backend *backend = b->model->backend;
+    size_t r = b->model->clip->dimensions.resolution;
     struct recorded_batch found;
     TRY(recorded->batch(recorded->context, &b->settings, b->next++, &found, error));
     place(b, found.count, batch);
@@ -181,9 +181,9 @@ static status take_mixed(struct batches *b, struct arena *arena, const void *ent
 static status take(struct batches *b, struct arena *arena, struct batch *batch, struct tensor *labels,
                    struct error *error)
 {
-    struct backend *backend = b->experiment->model.backend;
+    struct backend *backend = b->model->backend;
     const void *entry;
-    if (b->experiment->recorded != NULL)
+    if (b->recorded != NULL)
         return take_recorded(b, arena, batch, labels, error);
     if (b->failed != OK) {
         if (error != NULL)
@@ -206,7 +206,7 @@ status batches_take(struct batches *b, struct batch *batch, struct error *error)
     struct tensor labels;
     batch->images.data = NULL;
     batch->labels = (struct image_labels){0};
-    return take(b, &b->experiment->model.step_memory, batch, &labels, error);
+    return take(b, &b->model->step_memory, batch, &labels, error);
 }
 
 status batches_take_images(struct batches *b, struct arena *arena, struct tensor *images, struct error *error)
@@ -222,6 +222,6 @@ void batches_close(struct batches *b)
     if (b == NULL)
         return;
     loader_destroy(b->loader);
-    b->experiment->model.backend->ops->staging_close(b->experiment->model.backend, &b->queue);
+    b->model->backend->ops->staging_close(b->model->backend, &b->queue);
     free(b);
 }

@@ -1,7 +1,7 @@
 /* Stages batches: threads of the host decode them and copy them to the device while the previous batch is computed.
  *
  *     struct batches *batches;
- *     TRY(batches_open(&batches, e, &loader_settings, first, end, error));    // batches first … end − 1 of the loader
+ *     TRY(batches_open(&batches, model, data, &loader_settings, first, end, error));    // batches first … end − 1 of the loader
  *     for (each of them) {
  *         TRY(batches_take(batches, &batch, error));                  // in the step's arena, which the caller has reset
  *         ... operations ...
@@ -14,17 +14,26 @@
 #define MTIL_HARNESS_TRAIN_BATCHES_H
 
 #include "datasets/loader.h"
-#include "harness/run/experiment.h"
+#include "harness/heads/model.h"
+#include "harness/scenario/data.h"
 
 struct batches;
 
+/* A batch of a task on the device. */
+struct batch {
+    struct tensor images;       /* u8 [count, R, R, 3]; recorded: f32 [count, 3, R, R] */
+    struct image_labels labels; /* two per image with mixup or CutMix; a loss uses both */
+    size_t count;
+    size_t first, total; /* its position in a batch that is shared among ranks, and the size of that batch */
+};
+
 /* settings as for loader_create; threads and `ahead` are chosen here. */
-status batches_open(struct batches **batches, struct experiment *experiment, const struct loader_settings *settings,
-                    size_t first, size_t end, struct error *error);
+status batches_open(struct batches **batches, struct model *model, const struct data *data,
+                    const struct loader_settings *settings, size_t first, size_t end, struct error *error);
 
 /* The training batches of a task, as its iterations take them: this rank's share of each. */
-status batches_open_task(struct batches **batches, struct experiment *experiment, const struct task *task, size_t first,
-                         size_t end, struct error *error);
+status batches_open_task(struct batches **batches, struct model *model, const struct data *data,
+                         const struct task *task, size_t first, size_t end, struct error *error);
 
 /* The next batch; batches of one size have the same addresses. An image that cannot be read is an error here. */
 status batches_take(struct batches *batches, struct batch *batch, struct error *error);

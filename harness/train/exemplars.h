@@ -13,7 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "harness/run/serializer.h"
+#include "harness/train/serializer.h"
 
 struct exemplars {
     size_t capacity; /* images of all tasks together */

@@ -5,30 +5,28 @@
 
 #include "adapters/files/adapter_file.h"
 #include "core/alloc.h"
-#include "harness/train/trained.h"
+#include "harness/heads/trained.h"
 
 /* --- Memory --- */
 
-status guard_create(struct experiment *e, struct error *error)
+status guard_create(struct model *model, struct error *error)
 {
     struct tensor memory;
-    TRY(tensor_take(&memory, &e->model.memory, TENSOR_U8, "guard", 1, (size_t[]){sizeof *e->model.guard}, error));
-    e->model.guard = memory.data;
-    TRY(tensor_take(&memory, &e->model.memory, TENSOR_I32, "found", 1, (size_t[]){1}, error));
-    e->model.found = memory.data;
-    for (int t = 0; e->model.adapters != NULL && t < TOWERS; t++) {
-        size_t n = adapters_marks(e->model.adapters, (enum tower)t).n;
+    TRY(tensor_take(&memory, &model->memory, TENSOR_U8, "guard", 1, (size_t[]){sizeof *model->guard}, error));
+    model->guard = memory.data;
+    for (int t = 0; model->adapters != NULL && t < TOWERS; t++) {
+        size_t n = adapters_marks(model->adapters, (enum tower)t).n;
         if (n == 0)
             continue;
-        TRY(tensor_take(&memory, &e->model.memory, TENSOR_I32, "counts before a step", 1, &n, error));
-        e->model.counts_before[t] = memory.data;
+        TRY(tensor_take(&memory, &model->memory, TENSOR_I32, "counts before a step", 1, &n, error));
+        model->counts_before[t] = memory.data;
     }
-    return guard_begin_task(e, error);
+    return guard_begin_task(model, error);
 }
 
-status guard_begin_task(struct experiment *e, struct error *error)
+status guard_begin_task(struct model *model, struct error *error)
 {
-    return e->model.backend->ops->zero(e->model.backend, e->model.guard, sizeof *e->model.guard, error);
+    return model->backend->ops->zero(model->backend, model->guard, sizeof *model->guard, error);
 }
 
 /* --- A step --- */
@@ -38,55 +36,55 @@ static bool skips(const struct task *task)
     return task->settings.on_nan == ON_NAN_SKIP;
 }
 
-status guard_begin_step(struct experiment *e, const struct task *task, struct error *error)
+status guard_begin_step(struct model *model, const struct task *task, struct error *error)
 {
-    const struct backend_ops *ops = e->model.backend->ops;
+    const struct backend_ops *ops = model->backend->ops;
     if (!skips(task))
         return OK;
-    TRY(ops->zero(e->model.backend, &e->model.guard->held, sizeof e->model.guard->held, error));
-    for (int t = 0; e->model.adapters != NULL && t < TOWERS; t++) {
-        struct adapter_marks marks = adapters_marks(e->model.adapters, (enum tower)t);
+    TRY(ops->zero(model->backend, &model->guard->held, sizeof model->guard->held, error));
+    for (int t = 0; model->adapters != NULL && t < TOWERS; t++) {
+        struct adapter_marks marks = adapters_marks(model->adapters, (enum tower)t);
         if (marks.n == 0)
             continue;
-        TRY(ops->copy(e->model.backend, e->model.counts_before[t], marks.counts, marks.n * sizeof(int32_t), error));
+        TRY(ops->copy(model->backend, model->counts_before[t], marks.counts, marks.n * sizeof(int32_t), error));
     }
     return OK;
 }
 
-static status find(const struct experiment *e, const float *values, size_t n, int32_t *found, struct error *error)
+static status find(const struct model *model, const float *values, size_t n, int32_t *found, struct error *error)
 {
-    return e->model.backend->ops->find_not_finite(
-        e->model.backend, &(struct find_not_finite){.n = n, .values = values, .found = found}, error);
+    return model->backend->ops->find_not_finite(
+        model->backend, &(struct find_not_finite){.n = n, .values = values, .found = found}, error);
 }
 
-status guard_end_step(struct experiment *e, const struct task *task, struct error *error)
+status guard_end_step(struct model *model, const struct task *task, struct error *error)
 {
     struct trained_group group;
-    struct hold_step hold = {.guard = e->model.guard, .state = e->model.state};
-    TRY(find(e, e->model.loss, 1, &e->model.guard->held, error));
-    for (size_t i = 0; trained_group_at(e, i, &group); i++)
-        TRY(parameters_find_not_finite(group.parameters, &e->model.guard->held, error));
-    for (int t = 0; skips(task) && e->model.adapters != NULL && t < TOWERS; t++) {
-        struct adapter_marks marks = adapters_marks(e->model.adapters, (enum tower)t);
+    struct hold_step hold = {.guard = model->guard, .state = model->state};
+    TRY(find(model, model->loss, 1, &model->guard->held, error));
+    for (size_t i = 0; trained_group_at(model, i, &group); i++)
+        TRY(parameters_find_not_finite(group.parameters, &model->guard->held, error));
+    for (int t = 0; skips(task) && model->adapters != NULL && t < TOWERS; t++) {
+        struct adapter_marks marks = adapters_marks(model->adapters, (enum tower)t);
         hold.lists[t].n = marks.n;
         hold.lists[t].counts = marks.counts;
-        hold.lists[t].before = e->model.counts_before[t];
+        hold.lists[t].before = model->counts_before[t];
     }
-    return e->model.backend->ops->hold_step(e->model.backend, &hold, error);
+    return model->backend->ops->hold_step(model->backend, &hold, error);
 }
 
-struct update_rule guard_rule(const struct experiment *e, const struct task *task, struct update_rule rule)
+struct update_rule guard_rule(const struct model *model, const struct task *task, struct update_rule rule)
 {
-    rule.guard = e->model.guard;
+    rule.guard = model->guard;
     rule.clear_held = skips(task);
     return rule;
 }
 
 /* --- Results --- */
 
-static status read_guard(const struct experiment *e, struct step_guard *guard, struct error *error)
+static status read_guard(const struct model *model, struct step_guard *guard, struct error *error)
 {
-    return e->model.backend->ops->download(e->model.backend, guard, e->model.guard, sizeof *guard, error);
+    return model->backend->ops->download(model->backend, guard, model->guard, sizeof *guard, error);
 }
 
 /* Which array of a tensor is checked. */
@@ -118,22 +116,22 @@ static bool trained_parameter_at(const struct parameters *group, size_t index, s
     return true;
 }
 
-static bool trained_tensor_at(const struct experiment *e, size_t index, struct trained_tensor *tensor)
+static bool trained_tensor_at(const struct model *model, size_t index, struct trained_tensor *tensor)
 {
-    size_t towers = e->model.groups & GROUPS_TOWERS ? e->model.clip->parameters->count : 0,
-           adapters = e->model.groups & GROUP_ADAPTERS ? adapters_tensor_count(e->model.adapters) : 0;
+    size_t towers = model->groups & GROUPS_TOWERS ? model->clip->parameters->count : 0,
+           adapters = model->groups & GROUP_ADAPTERS ? adapters_tensor_count(model->adapters) : 0;
     if (index < adapters) {
         struct adapter_tensor t;
-        adapters_tensor_at(e->model.adapters, index, &t);
+        adapters_tensor_at(model->adapters, index, &t);
         *tensor = (struct trained_tensor){
-            .group = e->model.adapters->towers[t.tower].parameters, .offset = t.offset, .size = t.size};
+            .group = model->adapters->towers[t.tower].parameters, .offset = t.offset, .size = t.size};
         snprintf(tensor->name, sizeof tensor->name, "%s", t.name);
         return true;
     }
     index -= adapters;
     if (index < towers)
-        return trained_parameter_at(e->model.clip->parameters, index, tensor);
-    return e->model.groups & GROUP_HEAD && trained_parameter_at(e->model.head->parameters(e), index - towers, tensor);
+        return trained_parameter_at(model->clip->parameters, index, tensor);
+    return model->groups & GROUP_HEAD && trained_parameter_at(model->head->parameters(model), index - towers, tensor);
 }
 
 static status is_finite(const struct trained_tensor *tensor, enum part part, bool *finite, struct error *error)
@@ -149,13 +147,13 @@ static status is_finite(const struct trained_tensor *tensor, enum part part, boo
 
 /* "gradient of visual.transformer.resblocks.0.…", of the first tensor that is not finite; otherwise where there is
  * none. */
-static status name_first(const struct experiment *e, enum part first, enum part last, const char *otherwise, char *name,
+static status name_first(const struct model *model, enum part first, enum part last, const char *otherwise, char *name,
                          size_t capacity, struct error *error)
 {
     struct trained_tensor tensor;
     bool finite = true;
     snprintf(name, capacity, "%s", otherwise);
-    for (size_t i = 0; finite && trained_tensor_at(e, i, &tensor); i++)
+    for (size_t i = 0; finite && trained_tensor_at(model, i, &tensor); i++)
         for (enum part part = first; finite && part <= last; part++) {
             if (part_of(tensor.group, part) == NULL)
                 continue;
@@ -166,11 +164,11 @@ static status name_first(const struct experiment *e, enum part first, enum part 
     return OK;
 }
 
-static status held_step(const struct experiment *e, const struct task *task, const struct step_guard *guard,
+static status held_step(const struct model *model, const struct task *task, const struct step_guard *guard,
                         struct error *error)
 {
     char name[192];
-    TRY(name_first(e, PART_GRADIENT, PART_GRADIENT, "loss", name, sizeof name, error));
+    TRY(name_first(model, PART_GRADIENT, PART_GRADIENT, "loss", name, sizeof name, error));
     return error_set(
         error, ERROR_FORMAT,
         "%s: iteration %d: the loss or its gradients are not finite (the %s); lower training.learning_rate "
@@ -179,55 +177,45 @@ static status held_step(const struct experiment *e, const struct task *task, con
         task->settings.name, guard->first, name, task->settings.rate);
 }
 
-status guard_check_steps(const struct experiment *e, const struct task *task, struct error *error)
+status guard_check_steps(const struct model *model, const struct task *task, struct error *error)
 {
     struct step_guard guard;
     if (skips(task))
         return OK;
-    TRY(read_guard(e, &guard, error));
-    return guard.held ? held_step(e, task, &guard, error) : OK;
+    TRY(read_guard(model, &guard, error));
+    return guard.held ? held_step(model, task, &guard, error) : OK;
 }
 
-status guard_check(const struct experiment *e, const struct task *task, size_t iteration, struct error *error)
+status guard_check(const struct model *model, const struct task *task, size_t iteration, struct error *error)
 {
     struct trained_group group;
     struct step_guard guard;
     char name[192];
     if (skips(task)) /* clears what the last step found */
-        TRY(e->model.backend->ops->zero(e->model.backend, &e->model.guard->held, sizeof e->model.guard->held, error));
-    for (size_t i = 0; trained_group_at(e, i, &group); i++)
+        TRY(model->backend->ops->zero(model->backend, &model->guard->held, sizeof model->guard->held, error));
+    for (size_t i = 0; trained_group_at(model, i, &group); i++)
         for (enum part part = PART_VALUE; part < PARTS; part++)
             if (part_of(group.parameters, part) != NULL)
-                TRY(find(e, part_of(group.parameters, part), group.parameters->values_count, &e->model.guard->held,
+                TRY(find(model, part_of(group.parameters, part), group.parameters->values_count, &model->guard->held,
                          error));
-    TRY(read_guard(e, &guard, error));
+    TRY(read_guard(model, &guard, error));
     if (!guard.held)
         return OK;
     if (guard.first > 0 && !skips(task))
-        return held_step(e, task, &guard, error);
-    TRY(name_first(e, PART_VALUE, PART_SECOND_MOMENT, "model", name, sizeof name, error));
+        return held_step(model, task, &guard, error);
+    TRY(name_first(model, PART_VALUE, PART_SECOND_MOMENT, "model", name, sizeof name, error));
     return error_set(error, ERROR_FORMAT,
                      "%s: after iteration %zu the %s is not finite; lower training.learning_rate (it peaks at %g) or "
                      "lengthen training.warmup",
                      task->settings.name, iteration, name, task->settings.rate);
 }
 
-status guard_skipped(const struct experiment *e, size_t *steps, size_t *first, struct error *error)
+status guard_skipped(const struct model *model, size_t *steps, size_t *first, struct error *error)
 {
     struct step_guard guard;
-    TRY(read_guard(e, &guard, error));
+    TRY(read_guard(model, &guard, error));
     *steps = (size_t)guard.skipped;
     *first = (size_t)guard.first;
-    return OK;
-}
-
-status guard_finite(const struct experiment *e, const float *values, size_t n, bool *finite, struct error *error)
-{
-    int32_t found;
-    TRY(e->model.backend->ops->zero(e->model.backend, e->model.found, sizeof *e->model.found, error));
-    TRY(find(e, values, n, e->model.found, error));
-    TRY(e->model.backend->ops->download(e->model.backend, &found, e->model.found, sizeof found, error));
-    *finite = !found;
     return OK;
 }
 

@@ -1,6 +1,5 @@
 #include "harness/train/image_pass.h"
 
-#include "harness/train/batches.h"
 #include "harness/train/repeated.h"
 
 struct running {
@@ -18,7 +17,7 @@ struct running {
 static status encode(void *context, struct error *error)
 {
     struct running *r = context;
-    arena_release(&r->pass->experiment->model.step_memory, r->start); /* again after a recording that failed */
+    arena_release(&r->pass->model->step_memory, r->start); /* again after a recording that failed */
     r->results.count = 0;
     return r->pass->encode(r->pass->context, &r->batch, &r->results, error);
 }
@@ -48,7 +47,7 @@ static status keep_results(struct running *r, size_t count, struct error *error)
 /* What waits for the device comes after the operations of the batch. */
 static status pass_batch(struct running *r, struct error *error)
 {
-    struct arena *memory = &r->pass->experiment->model.step_memory;
+    struct arena *memory = &r->pass->model->step_memory;
     size_t before = r->pending;
     if (stop_requested(r->pass->stop))
         return error_set(error, ERROR_STOPPED, "stopped while images of %s were encoded", r->pass->name);
@@ -67,12 +66,12 @@ static status pass_batch(struct running *r, struct error *error)
 status image_pass_run(const struct image_pass *pass, struct error *error)
 {
     enum { RECORDED_FROM = 4 }; /* full batches; fewer are done before a recording pays */
-    struct experiment *e = pass->experiment;
-    struct backend *backend = e->model.backend;
+    struct model *model = pass->model;
+    struct backend *backend = model->backend;
     size_t batch = pass->images->batch;
     struct running r = {.pass = pass};
     r.encode = (struct repeated){.backend = backend,
-                                 .log = e->log,
+                                 .log = model->log,
                                  .name = pass->name,
                                  .what = "batches of images",
                                  .body = encode,
@@ -81,7 +80,8 @@ status image_pass_run(const struct image_pass *pass, struct error *error)
     if (pass->count == 0)
         return OK;
     TRY(backend->ops->fetch_open(backend, &r.fetched, array_size(batch, pass->bytes), error));
-    status result = batches_open(&r.batches, e, pass->images, 0, (pass->count + batch - 1) / batch, error);
+    status result =
+        batches_open(&r.batches, model, pass->data, pass->images, 0, (pass->count + batch - 1) / batch, error);
     while (result == OK && r.sent < pass->count)
         result = pass_batch(&r, error);
     NEXT(result, keep_results(&r, r.pending, error));

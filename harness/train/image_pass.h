@@ -1,15 +1,14 @@
 /* Passes images through a model in inference, batch by batch. Full batches are recorded operations (repeated.h), and the results
  * of a batch come to the host while the next one is computed.
  *
- *     struct image_pass pass = {.experiment = e, .images = &loader_settings, .count = n, .bytes = bytes, .name = "aircraft",
+ *     struct image_pass pass = {.model = model, .data = data, .images = &loader_settings, .count = n, .bytes = bytes, .name = "aircraft",
  *                               .encode = encode, .keep = keep, .context = &x};
  *     TRY(image_pass_run(&pass, error));
  */
 #ifndef MTIL_HARNESS_TRAIN_IMAGE_PASS_H
 #define MTIL_HARNESS_TRAIN_IMAGE_PASS_H
 
-#include "datasets/loader.h"
-#include "harness/run/experiment.h"
+#include "harness/train/batches.h"
 
 /* Tensors of a batch in the step's arena, which come to the host one behind the other. */
 enum { IMAGE_RESULTS = 3 };
@@ -19,7 +18,8 @@ struct image_results {
 };
 
 struct image_pass {
-    struct experiment *experiment;
+    struct model *model;
+    const struct data *data;
     const struct loader_settings *images; /* in order */
     size_t count, bytes;                  /* of the images; of the results of one, at most */
     const char *name;                     /* of the task, for messages */

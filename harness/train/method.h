@@ -18,18 +18,13 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "adapters/merge.h"
 #include "core/digest.h"
-#include "core/option.h"
-#include "core/status.h"
-#include "harness/run/file_digest.h"
-#include "harness/run/serializer.h"
-#include "harness/train/groups.h"
+#include "harness/heads/model.h"
+#include "harness/scenario/data.h"
+#include "harness/train/serializer.h"
 
-struct arena;
 struct batch;
-struct experiment;
-struct settings;
-struct task;
 
 enum { METHOD_SECTIONS = 4, METHOD_INPUTS = 4 };
 
@@ -43,12 +38,15 @@ struct method_input {
 
 /* An open method, on one rank. */
 struct method_run {
-    struct experiment *experiment; /* this rank's */
+    struct model *model; /* this rank's */
+    struct data *data;
     const struct options *options; /* the method's keys */
     void *state;                   /* state_size bytes, zero before open; the method's own */
     /* Device memory: kept from open until close; emptied before begin_task; emptied before every loss. */
     struct arena *memory, *task_memory, *step_memory;
     struct method_input inputs[METHOD_INPUTS];
+    struct expert_changes changes;    /* merges, skips and freezes not yet recorded */
+    struct merge_effect_list effects; /* likewise */
 };
 
 /* The cost of a whole run besides iterations, trained groups and device memory. */
@@ -77,10 +75,10 @@ struct method {
     status (*check)(const struct settings *settings, struct error *error); /* refuses suites that make no sense */
     status (*open)(struct method_run *run, struct error *error);
     void (*close)(struct method_run *run); /* also after an open that failed */
-    /* Finds the task's prompts, routers and logit_scale in the experiment. resumed: the first iterations of the task were
+    /* Finds the task's prompts, routers and logit_scale in the model. resumed: the first iterations of the task were
      * done before a stop; groups are restored, and keep has run. */
     status (*begin_task)(struct method_run *run, const struct task *task, bool resumed, struct error *error);
-    /* Adds the loss to experiment->loss (device) and its gradients to the parameters, so that the sum over all ranks
+    /* Adds the loss to model->loss (device) and its gradients to the parameters, so that the sum over all ranks
      * is the loss: weight a term that every rank computes in full by replicas_weight. A rank may have no images. */
     status (*loss)(struct method_run *run, const struct task *task, const struct batch *batch, struct error *error);
     /* The gradients are now the sum over all ranks. iteration counts from 1. */
@@ -99,5 +97,15 @@ struct method {
     /* Saves, restores and copies to other ranks the state that must survive a stop. */
     status (*keep)(struct method_run *run, const struct serializer *serializer, struct error *error);
 };
+
+/* Opens the method of the model's settings, whose hooks are called by trainer, checkpoint and replicas, and the memory of
+ * guard.h. After a failure, method_close; before the model. */
+status method_open(struct method_run *run, struct model *model, struct data *data, struct error *error);
+void method_close(struct method_run *run); /* opened or not */
+
+/* Whether the file (in the state that was digested) or the folder that an option names is unchanged since the method
+ * read it. */
+bool method_input_same(const struct method_run *run, const struct option *option, const struct file_stamp *file,
+                       const char *path);
 
 #endif

@@ -1,7 +1,7 @@
 /* Batches and texts that another program was trained on, in place of datasets, to replay recorded trajectories.
  *
  *     static const struct recorded recorded = {.context = &fixture, .batch = batch_of, .texts = texts_of};
- *     experiment->recorded = &recorded;                               // before replicas_open
+ *     data->recorded = &recorded;                               // before replicas_open
  */
 #ifndef MTIL_HARNESS_TRAIN_RECORDED_H
 #define MTIL_HARNESS_TRAIN_RECORDED_H

@@ -6,13 +6,14 @@
 
 #include "adapters/statistics.h"
 #include "core/alloc.h"
-#include "harness/run/model_opening.h"
-#include "harness/train/trained.h"
-#include "harness/train/training.h"
+#include "harness/heads/trained.h"
+#include "harness/train/trainer.h"
 
 struct rank {
     struct replicas *replicas;
-    struct experiment *experiment;
+    struct method_run *run; /* the leader's, or &own */
+    struct method_run own;
+    struct model model; /* of own */
     struct training training;
     pthread_t thread;
     bool started;
@@ -21,7 +22,7 @@ struct rank {
 };
 
 struct replicas {
-    struct experiment *leader;
+    struct method_run *leader;
     struct process_group group;
     struct rank *ranks; /* ranks[0] is the leader, without a thread */
     size_t size;
@@ -35,68 +36,83 @@ struct replicas {
 
 /* --- Opening --- */
 
+/* The same model with the same method, on the GPU `number` places after the leader's; tasks and cache are shared. */
+static status open_rank(struct rank *rank, size_t number, struct error *error)
+{
+    const struct method_run *leader = rank->replicas->leader;
+    rank->model = (struct model){.settings = leader->model->settings,
+                                 .seed = leader->model->seed,
+                                 .groups = leader->model->groups,
+                                 .tokenizer = leader->model->tokenizer};
+    rank->model.settings.backend.device += number;
+    rank->run = &rank->own;
+    TRY(model_open(&rank->model, error));
+    TRY(model_open_head(&rank->model, leader->data->class_count, error));
+    return method_open(rank->run, &rank->model, leader->data, error);
+}
+
 static status open_ranks(struct replicas *r, struct error *error)
 {
     struct backend *backends[GPUS];
-    r->ranks[0] = (struct rank){.replicas = r, .experiment = r->leader};
-    backends[0] = r->leader->model.backend;
+    r->ranks[0] = (struct rank){.replicas = r, .run = r->leader};
+    backends[0] = r->leader->model->backend;
     for (size_t i = 1; i < r->size; i++) {
         r->ranks[i].replicas = r;
-        TRY(model_open_replica(&r->ranks[i].experiment, r->leader, i, error));
-        backends[i] = r->ranks[i].experiment->model.backend;
+        TRY(open_rank(&r->ranks[i], i, error));
+        backends[i] = r->ranks[i].model.backend;
     }
     r->group.size = r->size;
     TRY(backends[0]->ops->process_group_create(backends, &r->group, error));
-    for (size_t i = 0; i < r->size; i++) {
-        struct experiment *e = r->ranks[i].experiment;
-        e->work = (struct distributed_work){.group = &r->group, .rank = i, .ranks = r->size};
-        e->replicas = r;
-    }
+    for (size_t i = 0; i < r->size; i++)
+        r->ranks[i].run->model->work =
+            (struct distributed_work){.replicas = r, .group = &r->group, .rank = i, .ranks = r->size};
     return backends[0]->ops->bind(backends[0], error);
 }
 
-status replicas_open(struct experiment *leader, struct error *error)
+status replicas_open(struct method_run *leader, struct error *error)
 {
-    size_t size = leader->settings.gpus;
-    if (size <= 1 || leader->model.groups == GROUPS_NONE)
+    struct model *model = leader->model;
+    size_t size = model->settings.gpus;
+    if (size <= 1 || model->groups == GROUPS_NONE)
         return OK;
-    if (!leader->model.backend->asynchronous)
-        log_warn(leader->log,
+    if (!model->backend->asynchronous)
+        log_warn(model->log,
                  "run.gpus is %zu, but there is no GPU, so the replicas share the cores, which is no faster", size);
     struct replicas *r = xcalloc(1, sizeof *r);
     *r = (struct replicas){.leader = leader, .size = size, .ranks = xcalloc(size, sizeof *r->ranks)};
     pthread_mutex_init(&r->mutex, NULL);
     pthread_cond_init(&r->moved, NULL);
-    leader->replicas = r;
+    model->work.replicas = r;
     status opened = open_ranks(r, error);
     if (opened != OK) {
         error_context(error, "run.gpus=%zu", size);
-        replicas_close(leader);
+        replicas_close(model);
     }
     return opened;
 }
 
-void replicas_close(struct experiment *leader)
+void replicas_close(struct model *leader)
 {
-    struct replicas *r = leader->replicas;
+    struct replicas *r = leader->work.replicas;
     struct error ignored;
     if (r == NULL)
         return;
-    leader->model.backend->ops->process_group_destroy(leader->model.backend, &r->group);
-    for (size_t i = 1; r->ranks != NULL && i < r->size; i++)
-        model_close_replica(r->ranks[i].experiment);
-    leader->model.backend->ops->bind(leader->model.backend, &ignored);
+    leader->backend->ops->process_group_destroy(leader->backend, &r->group);
+    for (size_t i = 1; i < r->size; i++) {
+        method_close(&r->ranks[i].own);
+        model_close(&r->ranks[i].model);
+    }
+    leader->backend->ops->bind(leader->backend, &ignored);
     pthread_cond_destroy(&r->moved);
     pthread_mutex_destroy(&r->mutex);
     free(r->ranks);
     free(r);
-    leader->replicas = NULL;
     leader->work = (struct distributed_work){0};
 }
 
-struct experiment *replicas_at(const struct replicas *r, size_t rank)
+struct method_run *replicas_at(const struct replicas *r, size_t rank)
 {
-    return rank < r->size ? r->ranks[rank].experiment : NULL;
+    return rank < r->size ? r->ranks[rank].run : NULL;
 }
 
 /* --- State of the leader, to another rank --- */
@@ -148,30 +164,27 @@ static status copy_marks(const struct copying *c, const struct adapters *to, con
     return OK;
 }
 
-static status copy_state(const struct copying *c, struct experiment *to, struct experiment *from, struct error *error)
+static status copy_state(const struct copying *c, const struct model *to, const struct model *from, struct error *error)
 {
     struct trained_group source, target;
-    TRY(copy_memory(c, to->model.guard, from->model.guard, sizeof *from->model.guard, error));
+    TRY(copy_memory(c, to->guard, from->guard, sizeof *from->guard, error));
     for (size_t i = 0; trained_group_at(from, i, &source) && trained_group_at(to, i, &target); i++)
         TRY(copy_group(c, target.parameters, source.parameters, error));
-    for (int t = 0; from->model.groups & GROUP_ADAPTERS && t < TOWERS; t++)
-        TRY(copy_marks(c, to->model.adapters, from->model.adapters, (enum tower)t, error));
+    for (int t = 0; from->groups & GROUP_ADAPTERS && t < TOWERS; t++)
+        TRY(copy_marks(c, to->adapters, from->adapters, (enum tower)t, error));
     return OK;
 }
 
 /* The state of the method is copied as it is saved in a resume file, but through memory. */
 static status pass_to_ranks(struct replicas *r, struct archive *archive, struct error *error)
 {
-    const struct method *method = r->leader->settings.method;
-    struct serializer serializer = {.archive = archive, .backend = r->leader->model.backend, .saving = true};
-    TRY(serializer.backend->ops->bind(serializer.backend, error));
-    TRY(method->keep(&r->leader->method, &serializer, error));
-    serializer.saving = false;
-    for (size_t i = 1; i < r->size; i++) {
-        struct experiment *e = r->ranks[i].experiment;
-        serializer.backend = e->model.backend;
-        TRY(e->model.backend->ops->bind(e->model.backend, error));
-        TRY(method->keep(&e->method, &serializer, error));
+    const struct method *method = r->leader->model->settings.method;
+    struct serializer serializer = {.archive = archive, .saving = true};
+    for (size_t i = 0; i < r->size; i++) {
+        serializer.backend = r->ranks[i].run->model->backend;
+        TRY(serializer.backend->ops->bind(serializer.backend, error));
+        TRY(method->keep(r->ranks[i].run, &serializer, error));
+        serializer.saving = false;
     }
     return OK;
 }
@@ -179,7 +192,7 @@ static status pass_to_ranks(struct replicas *r, struct archive *archive, struct 
 static status copy_kept(struct replicas *r, struct error *error)
 {
     struct archive *archive;
-    if (r->leader->settings.method->keep == NULL)
+    if (r->leader->model->settings.method->keep == NULL)
         return OK;
     archive_create(&archive);
     status result = pass_to_ranks(r, archive, error);
@@ -189,15 +202,14 @@ static status copy_kept(struct replicas *r, struct error *error)
 
 static status copy_to_ranks(struct replicas *r, struct error *error)
 {
-    struct copying c = {.from = r->leader->model.backend, .chunk = xmalloc(CHUNK)};
+    struct copying c = {.from = r->leader->model->backend, .chunk = xmalloc(CHUNK)};
     status result = OK;
     for (size_t i = 1; result == OK && i < r->size; i++) {
-        c.to = r->ranks[i].experiment->model.backend;
-        result = copy_state(&c, r->ranks[i].experiment, r->leader, error);
+        c.to = r->ranks[i].model.backend;
+        result = copy_state(&c, &r->ranks[i].model, r->leader->model, error);
     }
     free(c.chunk);
-    if (result == OK)
-        result = copy_kept(r, error);
+    NEXT(result, copy_kept(r, error));
     TRY(result);
     return c.from->ops->bind(c.from, error);
 }
@@ -224,7 +236,7 @@ bool replicas_agree(struct replicas *r)
 static void leave(struct replicas *r, status result)
 {
     if (result != OK && result != ERROR_STOPPED)
-        r->leader->model.backend->ops->process_group_abort(r->leader->model.backend, &r->group);
+        r->leader->model->backend->ops->process_group_abort(r->leader->model->backend, &r->group);
     pthread_mutex_lock(&r->mutex);
     r->left = r->left || result != OK;
     pthread_cond_broadcast(&r->moved);
@@ -234,7 +246,7 @@ static void leave(struct replicas *r, status result)
 static void *follow(void *context)
 {
     struct rank *rank = context;
-    struct backend *backend = rank->experiment->model.backend;
+    struct backend *backend = rank->run->model->backend;
     rank->result = backend->ops->bind(backend, &rank->error);
     if (rank->result == OK)
         rank->result = rank->replicas->body(&rank->training, &rank->error);
@@ -245,10 +257,10 @@ static void *follow(void *context)
 /* Only the leader's changes are recorded. */
 static status forget_changes(void *context, const struct step_report *report, struct error *error)
 {
-    struct experiment *e = context;
+    struct method_run *run = context;
     (void)report;
     (void)error;
-    expert_changes_clear(&e->changes);
+    expert_changes_clear(&run->changes);
     return OK;
 }
 
@@ -262,11 +274,11 @@ status replicas_start(struct replicas *r, const struct training *training, repli
     r->body = body;
     for (size_t i = 1; i < r->size; i++) {
         struct rank *rank = &r->ranks[i];
-        rank->training = (struct training){.experiment = rank->experiment,
+        rank->training = (struct training){.run = rank->run,
                                            .task = training->task,
                                            .first = training->first,
                                            .after = forget_changes,
-                                           .context = rank->experiment};
+                                           .context = rank->run};
         int number = pthread_create(&rank->thread, NULL, follow, rank);
         rank->started = number == 0;
         if (number != 0)
@@ -297,102 +309,101 @@ status replicas_finish(struct replicas *r, status result, struct error *error)
 
 /* --- Within a step --- */
 
-float replicas_weight(const struct experiment *e)
+float replicas_weight(const struct model *model)
 {
-    return e->work.ranks > 0 ? 1.0f / (float)e->work.ranks : 1.0f;
+    return model->work.ranks > 0 ? 1.0f / (float)model->work.ranks : 1.0f;
 }
 
-static status clear_counts(struct experiment *e, enum tower tower, struct error *error)
+static status clear_counts(struct model *model, enum tower tower, struct error *error)
 {
-    struct adapter_marks marks = adapters_marks(e->model.adapters, tower);
+    struct adapter_marks marks = adapters_marks(model->adapters, tower);
     if (marks.n == 0)
         return OK;
-    return e->model.backend->ops->zero(e->model.backend, marks.counts, marks.n * sizeof(int32_t), error);
+    return model->backend->ops->zero(model->backend, marks.counts, marks.n * sizeof(int32_t), error);
 }
 
-static status clear_statistics(struct experiment *e, enum tower tower, struct error *error)
+static status clear_statistics(struct model *model, enum tower tower, struct error *error)
 {
     struct statistic s;
-    for (size_t i = 0; adapters_statistic(e->model.adapters, tower, i, &s); i++)
+    for (size_t i = 0; adapters_statistic(model->adapters, tower, i, &s); i++)
         if (s.of_task)
-            TRY(e->model.backend->ops->zero(e->model.backend, s.data, s.n * sizeof(float), error));
+            TRY(model->backend->ops->zero(model->backend, s.data, s.n * sizeof(float), error));
     return OK;
 }
 
-status replicas_begin_step(struct experiment *e, bool compute, struct error *error)
+status replicas_begin_step(struct model *model, bool compute, struct error *error)
 {
-    if (e->work.group == NULL || e->model.adapters == NULL)
-        return compute ? OK
-                       : e->model.backend->ops->zero(e->model.backend, e->model.loss,
-                                                     LOSS_TERMS * sizeof *e->model.loss, error);
-    if (e->work.rank > 0) { /* the leader's counts include the previous steps */
-        TRY(clear_counts(e, TOWER_IMAGE, error));
-        TRY(clear_statistics(e, TOWER_IMAGE, error));
+    if (model->work.group == NULL || model->adapters == NULL)
+        return compute
+                   ? OK
+                   : model->backend->ops->zero(model->backend, model->loss, LOSS_TERMS * sizeof *model->loss, error);
+    if (model->work.rank > 0) { /* the leader's counts include the previous steps */
+        TRY(clear_counts(model, TOWER_IMAGE, error));
+        TRY(clear_statistics(model, TOWER_IMAGE, error));
     }
     if (compute)
         return OK;
     for (int t = 0; t < TOWERS; t++) {
-        const struct parameters *group = e->model.adapters->towers[t].parameters;
-        TRY(e->model.backend->ops->zero(e->model.backend, group->flags, group->flags_count * sizeof *group->flags,
-                                        error));
+        const struct parameters *group = model->adapters->towers[t].parameters;
+        TRY(model->backend->ops->zero(model->backend, group->flags, group->flags_count * sizeof *group->flags, error));
     }
-    return e->model.backend->ops->zero(e->model.backend, e->model.loss, LOSS_TERMS * sizeof *e->model.loss, error);
+    return model->backend->ops->zero(model->backend, model->loss, LOSS_TERMS * sizeof *model->loss, error);
 }
 
-static status reduce(struct experiment *e, enum reduction reduction, void *values, size_t n, struct error *error)
+static status reduce(struct model *model, enum reduction reduction, void *values, size_t n, struct error *error)
 {
-    return e->model.backend->ops->all_reduce(
-        e->model.backend,
+    return model->backend->ops->all_reduce(
+        model->backend,
         &(struct all_reduce){
-            .group = e->work.group, .rank = e->work.rank, .reduction = reduction, .values = values, .n = n},
+            .group = model->work.group, .rank = model->work.rank, .reduction = reduction, .values = values, .n = n},
         error);
 }
 
-static status clear_leaders(struct experiment *e, enum tower tower, struct error *error)
+static status clear_leaders(struct model *model, enum tower tower, struct error *error)
 {
     struct statistic s;
-    for (size_t i = 0; adapters_statistic(e->model.adapters, tower, i, &s); i++)
+    for (size_t i = 0; adapters_statistic(model->adapters, tower, i, &s); i++)
         if (s.of_leader)
-            TRY(e->model.backend->ops->zero(e->model.backend, s.data, s.n * sizeof(float), error));
+            TRY(model->backend->ops->zero(model->backend, s.data, s.n * sizeof(float), error));
     return OK;
 }
 
-static status reduce_statistics(struct experiment *e, enum tower tower, struct error *error)
+static status reduce_statistics(struct model *model, enum tower tower, struct error *error)
 {
     struct statistic s;
-    if (e->work.rank > 0)
-        TRY(clear_leaders(e, tower, error));
-    for (size_t i = 0; adapters_statistic(e->model.adapters, tower, i, &s); i++)
+    if (model->work.rank > 0)
+        TRY(clear_leaders(model, tower, error));
+    for (size_t i = 0; adapters_statistic(model->adapters, tower, i, &s); i++)
         if (s.of_task || s.of_leader)
-            TRY(reduce(e, s.integers ? SUM_INTEGERS : SUM_FLOATS, s.data, s.n, error));
+            TRY(reduce(model, s.integers ? SUM_INTEGERS : SUM_FLOATS, s.data, s.n, error));
     return OK;
 }
 
 /* Every rank encodes all prompts, so only the leader's counts of the text tower are used. */
-static status reduce_marks(struct experiment *e, enum tower tower, struct error *error)
+static status reduce_marks(struct model *model, enum tower tower, struct error *error)
 {
-    struct adapter_marks marks = adapters_marks(e->model.adapters, tower);
-    const struct parameters *group = e->model.adapters->towers[tower].parameters;
+    struct adapter_marks marks = adapters_marks(model->adapters, tower);
+    const struct parameters *group = model->adapters->towers[tower].parameters;
     if (marks.n == 0)
         return OK;
-    if (tower == TOWER_TEXT && e->work.rank > 0) {
-        TRY(clear_counts(e, tower, error));
-        TRY(clear_statistics(e, tower, error));
+    if (tower == TOWER_TEXT && model->work.rank > 0) {
+        TRY(clear_counts(model, tower, error));
+        TRY(clear_statistics(model, tower, error));
     }
-    TRY(reduce_statistics(e, tower, error));
-    TRY(reduce(e, SUM_INTEGERS, marks.counts, marks.n, error));
-    return reduce(e, MAX_INTEGERS, group->flags, group->flags_count, error);
+    TRY(reduce_statistics(model, tower, error));
+    TRY(reduce(model, SUM_INTEGERS, marks.counts, marks.n, error));
+    return reduce(model, MAX_INTEGERS, group->flags, group->flags_count, error);
 }
 
-status replicas_share(struct experiment *e, struct error *error)
+status replicas_share(struct model *model, struct error *error)
 {
-    if (e->work.group == NULL)
+    if (model->work.group == NULL)
         return OK;
-    TRY(reduce(e, SUM_FLOATS, e->model.loss, LOSS_TERMS, error));
-    for (int t = 0; e->model.groups & GROUP_ADAPTERS && t < TOWERS; t++)
-        TRY(reduce_marks(e, (enum tower)t, error));
+    TRY(reduce(model, SUM_FLOATS, model->loss, LOSS_TERMS, error));
+    for (int t = 0; model->groups & GROUP_ADAPTERS && t < TOWERS; t++)
+        TRY(reduce_marks(model, (enum tower)t, error));
     struct trained_group group;
-    for (size_t i = 0; trained_group_at(e, i, &group); i++)
-        TRY(reduce(e, SUM_FLOATS, group.parameters->gradients, group.parameters->values_count, error));
+    for (size_t i = 0; trained_group_at(model, i, &group); i++)
+        TRY(reduce(model, SUM_FLOATS, group.parameters->gradients, group.parameters->values_count, error));
     return OK;
 }

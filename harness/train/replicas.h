@@ -1,29 +1,30 @@
-/* Data-parallel training of one run: every GPU has a replica of the experiment and takes its share of each batch;
+/* Data-parallel training of one run: every GPU has a replica of the model and takes its share of each batch;
  * gradients, used experts and selection counts are summed over all ranks, so that the replicas stay identical.
  *
- *     TRY(replicas_open(e, error));                               // run.gpus replicas; none if it is 1
+ *     TRY(replicas_open(run, error));                                 // run.gpus replicas; none if it is 1
  *     ... in train_task:
- *     TRY(replicas_start(e->replicas, training, train_share, error));     // the other ranks, each in a thread
+ *     TRY(replicas_start(model->work.replicas, training, train_share, error));     // the other ranks, each in a thread
  *     status result = train_share(training, error);                       // the work of every rank
- *     TRY(replicas_finish(e->replicas, result, error));
+ *     TRY(replicas_finish(model->work.replicas, result, error));
  *
- * The experiment itself is rank 0, the leader; only the leader evaluates, freezes and is saved. Its state is copied to
+ * The run itself is rank 0, the leader; only the leader evaluates, freezes and is saved. Its state is copied to
  * the other ranks when training starts. The same number of GPUs gives the same bits; another number rounds differently.
  */
 #ifndef MTIL_HARNESS_TRAIN_REPLICAS_H
 #define MTIL_HARNESS_TRAIN_REPLICAS_H
 
-#include "harness/run/experiment.h"
+#include "harness/train/method.h"
 
 struct replicas;
 struct training;
 typedef status (*replicas_body)(const struct training *training, struct error *error);
 
-status replicas_open(struct experiment *leader, struct error *error);
-void replicas_close(struct experiment *leader);
+/* Opens the replicas of a method's run; replicas_close, before the run is closed, is for its model. */
+status replicas_open(struct method_run *leader, struct error *error);
+void replicas_close(struct model *leader);
 
 /* Rank 0 is the leader. NULL past the last one. */
-struct experiment *replicas_at(const struct replicas *replicas, size_t rank);
+struct method_run *replicas_at(const struct replicas *replicas, size_t rank);
 
 status replicas_start(struct replicas *replicas, const struct training *training, replicas_body body,
                       struct error *error);
@@ -36,11 +37,11 @@ status replicas_finish(struct replicas *replicas, status result, struct error *e
 bool replicas_agree(struct replicas *replicas);
 
 /* The weight of a loss term that every rank computes in full; the weights of all ranks add up to 1. */
-float replicas_weight(const struct experiment *e);
+float replicas_weight(const struct model *model);
 
 /* Parts of a rank's step; no-ops without a process group. begin: before loss and gradients; compute = false when this
  * rank has no images. share: sums loss, gradients and counts over the ranks. */
-status replicas_begin_step(struct experiment *e, bool compute, struct error *error);
-status replicas_share(struct experiment *e, struct error *error);
+status replicas_begin_step(struct model *model, bool compute, struct error *error);
+status replicas_share(struct model *model, struct error *error);
 
 #endif

@@ -19,7 +19,7 @@
 #include "core/digest.h"
 #include "core/file.h"
 #include "core/rng.h"
-#include "harness/config/settings.h"
+#include "harness/run/settings.h"
 #include "results/store/store_internal.h"
 #include "tests/bench/clock.h"
 

@@ -32,6 +32,17 @@ check_includes results "core results"
 check_includes adapters "core models adapters"
 check_includes harness "core datasets models adapters results harness"
 
+# A room of harness includes its own headers and those of the rooms to its left.
+left=
+for rank in "terminal config" scenario heads train "methods selectors" evaluate run sweep commands; do
+    for room in $rank; do
+        complain "harness/$room includes no room but$left $room" < <(
+            sources "harness/$room" | xargs grep -nE '# *include "harness/[a-z]+/' | grep -vE "\"harness/($room${left// /|})/"
+        )
+    done
+    left="$left $rank"
+done
+
 complain "only results/ and core/seen.c know SQLite" < <(
     sources core datasets models adapters harness | grep -v '^core/seen.c$' | xargs grep -nE '# *include <sqlite3.h>'
 )

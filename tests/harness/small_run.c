@@ -1,5 +1,5 @@
 #include "tests/harness/small_run.h"
-#include "harness/run/opening.h"
+#include "harness/run/run.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -102,7 +102,7 @@ static status try_experiment(struct small_run *run, uint64_t seed, const char *c
     run->experiment = NULL;
     status opened = suite_parse(&run->suite, suite_text_small, sizeof suite_text_small - 1, "small.yaml",
                                 settings_sections, all, count, &error);
-    NEXT(opened, experiment_open(&run->experiment, run->suite, seed, NULL, &error));
+    NEXT(opened, run_open(&run->experiment, run->suite, seed, NULL, &error));
     if (opened == ERROR_DEVICE) {
         fprintf(stderr, "skipped, %s\n", error.message);
         exit(77);
@@ -127,7 +127,7 @@ void small_run_open(struct small_run *run, uint64_t seed, const char *const *ove
 
 static void close_experiment(struct small_run *run)
 {
-    experiment_close(run->experiment);
+    run_close(run->experiment);
     suite_destroy(run->suite);
 }
 

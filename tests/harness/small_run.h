@@ -15,7 +15,7 @@
 
 #include <cmocka.h>
 
-#include "harness/run/experiment.h"
+#include "harness/run/run.h"
 #include "tests/datasets/scratch.h"
 
 enum { SMALL_RUN_TASKS = 3 };
@@ -23,7 +23,7 @@ enum { SMALL_RUN_TASKS = 3 };
 struct small_run {
     struct scratch scratch;
     struct suite *suite;
-    struct experiment *experiment;
+    struct run *experiment;
 };
 
 extern struct error error; /* of the last call that failed */

@@ -14,7 +14,7 @@ status whole_run(struct small_run *run, const char *database, struct backend_spy
     if (spy != NULL)
         small_run_watch(run, spy);
     must(store_open(&store, small_run_file(run, database), STORE_WRITE, &error));
-    struct sequence sequence = {.experiment = run->experiment, .store = store, .stop = spy != NULL ? spy->stop : NULL};
+    struct sequence sequence = {.run = run->experiment, .store = store, .stop = spy != NULL ? spy->stop : NULL};
     status result = sequence_run(&sequence, &error);
     store_close(store);
     return result;
@@ -30,9 +30,9 @@ char *whole_run_weights(const struct small_run *run)
 float *whole_run_features(const struct small_run *run)
 {
     struct evaluator *evaluator;
-    must(evaluator_create(&evaluator, run->experiment, NULL, &error));
+    must(evaluator_create(&evaluator, &run->experiment->model, &run->experiment->data, NULL, NULL, &error));
     must(evaluator_task(evaluator, 0, 0, NULL, &error));
-    size_t size = evaluator->sets[0].n * experiment_feature_width(run->experiment) * sizeof(float);
+    size_t size = evaluator->sets[0].n * model_feature_width(&run->experiment->model) * sizeof(float);
     float *features = malloc(size);
     memcpy(features, evaluator->sets[0].routed.features, size);
     evaluator_destroy(evaluator);

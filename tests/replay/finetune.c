@@ -213,12 +213,12 @@ static status make_task(const struct finetune *r, size_t index, struct task *tas
     return name_classes(&task->dataset, tokens->shape[0], error);
 }
 
-status finetune_start(struct finetune *r, struct experiment **experiment, struct error *error)
+status finetune_start(struct finetune *r, struct run **experiment, struct error *error)
 {
     struct task *tasks = calloc(r->tasks, sizeof *tasks);
     if (tasks == NULL)
         return error_set(error, ERROR_MEMORY, "no memory for %zu tasks", r->tasks);
     for (size_t t = 0; t < r->tasks; t++)
         TRY(make_task(r, t, &tasks[t], error));
-    return experiment_open_recorded(experiment, &r->settings, &r->recorded, tasks, r->tasks, error);
+    return run_open_recorded(experiment, &r->settings, &r->recorded, tasks, r->tasks, error);
 }

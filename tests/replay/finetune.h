@@ -6,13 +6,13 @@
  *     TRY(finetune_choose(&r, "zscl", error));
  *     TRY(finetune_start(&r, &experiment, error));
  *     ... train_task ...
- *     experiment_close(experiment);
+ *     run_close(experiment);
  *     finetune_close(&r);
  */
 #ifndef MTIL_TESTS_REPLAY_FINETUNE_H
 #define MTIL_TESTS_REPLAY_FINETUNE_H
 
-#include "harness/run/opening.h"
+#include "harness/run/run.h"
 #include "harness/train/recorded.h"
 #include "models/files/safetensors.h"
 #include "tests/replay/replay_methods.h"
@@ -43,7 +43,7 @@ void finetune_close(struct finetune *r);
 status finetune_choose(struct finetune *r, const char *name, struct error *error);
 
 /* From the weights before the first task. r->watched is what is trained with. */
-status finetune_start(struct finetune *r, struct experiment **experiment, struct error *error);
+status finetune_start(struct finetune *r, struct run **experiment, struct error *error);
 
 /* Of the folder's config.json. A number that is missing ends the program. */
 double finetune_number(const json_t *object, const char *key);

@@ -19,7 +19,7 @@
 #include "core/text.h"
 #include "datasets/mini/mini.h"
 #include "harness/run/checkpoint.h"
-#include "harness/run/opening.h"
+#include "harness/run/run.h"
 #include "harness/train/trainer.h"
 #include "tests/datasets/scratch.h"
 #include "tests/replay/decisions.h"
@@ -31,7 +31,7 @@ static const char *const tower_names[TOWERS] = {"image", "text"};
 
 struct side {
     struct suite *suite;
-    struct experiment *experiment;
+    struct run *experiment;
     struct decisions decisions;
     struct stop stop;
     double loss;
@@ -83,14 +83,14 @@ static status open_side(struct replay *r, struct side *side, const char *backend
 {
     TRY(load_suite(r, backend, &side->suite, error));
     TRY(write_data(side->suite, error));
-    TRY(experiment_open(&side->experiment, side->suite, 1, NULL, error));
+    TRY(run_open(&side->experiment, side->suite, 1, NULL, error));
     return decisions_watch(&side->decisions, side->experiment->model.backend, error);
 }
 
 static void close_side(struct side *side)
 {
     decisions_end(&side->decisions);
-    experiment_close(side->experiment);
+    run_close(side->experiment);
     suite_destroy(side->suite);
 }
 
@@ -112,7 +112,7 @@ static status stop_after_it(void *context, const struct step_report *report, str
 static status train_one(struct side *side, size_t task, size_t iteration, struct error *error)
 {
     struct error stopped;
-    struct training training = {.experiment = side->experiment,
+    struct training training = {.run = &side->experiment->method,
                                 .task = &side->experiment->data.tasks[task],
                                 .first = iteration,
                                 .stop = &side->stop,
@@ -121,7 +121,7 @@ static status train_one(struct side *side, size_t task, size_t iteration, struct
                                 .context = side};
     side->stop.signal = 0;
     decisions_clear(&side->decisions);
-    expert_changes_clear(&side->experiment->changes);
+    expert_changes_clear(&side->experiment->method.changes);
     status result = train_task(&training, &stopped);
     if (result != OK && result != ERROR_STOPPED)
         *error = stopped;
@@ -242,7 +242,7 @@ static bool same_change(const struct expert_change *a, const struct expert_chang
 static void compare_changes(struct replay *r, const char *where)
 {
     static const char *const kinds[] = {"merges", "skipped merges", "freezes"};
-    const struct expert_changes *a = &r->cpu.experiment->changes, *b = &r->other.experiment->changes;
+    const struct expert_changes *a = &r->cpu.experiment->method.changes, *b = &r->other.experiment->method.changes;
     report_exact(&r->report, "number of changes", a->count == b->count, "%s: %zu and %zu", where, a->count, b->count);
     for (size_t i = 0; i < a->count && i < b->count; i++)
         report_exact(&r->report, kinds[a->changes[i].kind], same_change(&a->changes[i], &b->changes[i]),

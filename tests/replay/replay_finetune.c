@@ -13,7 +13,7 @@
 
 struct replay {
     struct finetune r; /* first: the recorded context is both */
-    struct experiment *e;
+    struct run *e;
     struct report *report;
     struct safetensors *expect; /* of the task */
     size_t task;
@@ -78,22 +78,22 @@ static size_t drop_key_biases(const struct parameter *t, float *values)
 static status loss_with(struct replay *p, struct method_run *run, const struct options *options,
                         const struct batch *batch, bool classification, double *value, struct error *error)
 {
-    struct experiment *e = run->experiment;
-    const struct backend_ops *ops = e->model.backend->ops;
-    const struct task *task = &e->data.tasks[p->task];
+    const struct model *model = run->model;
+    const struct backend_ops *ops = model->backend->ops;
+    const struct task *task = &run->data->tasks[p->task];
     struct arena_mark mark = arena_mark(run->step_memory);
     float loss;
-    TRY(ops->zero(e->model.backend, e->model.loss, sizeof *e->model.loss, error));
+    TRY(ops->zero(model->backend, model->loss, sizeof *model->loss, error));
     run->options = options;
     status result = classification || p->r.method->loss == NULL ? classification_loss(run, task, batch, error)
                                                                 : p->r.method->loss(run, task, batch, error);
     run->options = p->r.options;
     arena_release(run->step_memory, mark);
     TRY(result);
-    TRY(ops->download(e->model.backend, &loss, e->model.loss, sizeof loss, error));
-    TRY(ops->zero(e->model.backend, e->model.clip->parameters->gradients,
-                  e->model.clip->parameters->values_count * sizeof loss, error));
-    TRY(ops->zero(e->model.backend, e->model.loss, sizeof *e->model.loss, error));
+    TRY(ops->download(model->backend, &loss, model->loss, sizeof loss, error));
+    TRY(ops->zero(model->backend, model->clip->parameters->gradients,
+                  model->clip->parameters->values_count * sizeof loss, error));
+    TRY(ops->zero(model->backend, model->loss, sizeof *model->loss, error));
     *value = (double)loss;
     return OK;
 }
@@ -119,8 +119,7 @@ static status compare_terms(struct replay *p, struct method_run *run, const stru
     static const char *const names[TERMS] = {"distill_image", "distill_text", "l2"};
     struct step_state state;
     double whole, part;
-    TRY(run->experiment->model.backend->ops->download(run->experiment->model.backend, &state,
-                                                      run->experiment->model.state, sizeof state, error));
+    TRY(run->model->backend->ops->download(run->model->backend, &state, run->model->state, sizeof state, error));
     TRY(loss_with(p, run, p->r.options, batch, true, &part, error));
     compare_step(p, "cross_entropy", state.step, part, tolerance(p, "losses"));
     TRY(loss_with(p, run, p->r.options, batch, false, &whole, error));
@@ -138,7 +137,7 @@ static status compare_terms(struct replay *p, struct method_run *run, const stru
 static status loss_in_terms(struct method_run *run, const struct task *task, const struct batch *batch,
                             struct error *error)
 {
-    struct replay *p = run->experiment->recorded->context;
+    struct replay *p = run->data->recorded->context;
     TRY(compare_terms(p, run, batch, error));
     return p->r.method->loss != NULL ? p->r.method->loss(run, task, batch, error)
                                      : classification_loss(run, task, batch, error);
@@ -183,10 +182,10 @@ static void compare_distance(struct replay *p, size_t step)
 
 static status before_update(struct method_run *run, const struct task *task, size_t iteration, struct error *error)
 {
-    struct replay *p = run->experiment->recorded->context;
+    struct replay *p = run->data->recorded->context;
     if (p->r.method->before_update != NULL)
         TRY(p->r.method->before_update(run, task, iteration, error));
-    if (run->experiment->work.rank > 0)
+    if (run->model->work.rank > 0)
         return OK;
     TRY(download(p, p->now, weights_of(p)->values, error));
     compare_distance(p, iteration - 1);
@@ -251,7 +250,7 @@ static status compare_raw_weights(struct replay *p, struct error *error)
 static status compare_prompts(struct replay *p, const struct task *task, const struct safetensor *probes, size_t first,
                               const struct safetensor *expected, struct error *error)
 {
-    struct experiment *e = p->e;
+    struct run *e = p->e;
     struct encoding encoding = {.arena = &e->model.step_memory};
     struct tensor features[TOWERS];
     struct tensor images = {0};
@@ -343,7 +342,7 @@ static status go_on(struct replay *p, size_t *iteration, struct error *error)
 {
     struct checkpoint_place place;
     bool found;
-    experiment_close(p->e);
+    run_close(p->e);
     p->e = NULL;
     TRY(finetune_start(&p->r, &p->e, error));
     TRY(checkpoint_load(p->e, NULL, p->resume, &place, &found, error));
@@ -354,7 +353,7 @@ static status go_on(struct replay *p, size_t *iteration, struct error *error)
 
 static status train(struct replay *p, size_t first, struct error *error)
 {
-    struct training training = {.experiment = p->e,
+    struct training training = {.run = &p->e->method,
                                 .task = &p->e->data.tasks[p->task],
                                 .first = first,
                                 .wants_loss = wants_loss,
@@ -423,7 +422,7 @@ static status replay_method(struct replay *p, const char *name, bool stops, stru
         p->r.watched.loss_repeats = false;
     }
     status result = replay_tasks(p, error);
-    experiment_close(p->e);
+    run_close(p->e);
     p->e = NULL;
     safetensors_close(p->expect);
     p->expect = NULL;

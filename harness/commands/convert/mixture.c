@@ -6,7 +6,7 @@
 #include "adapters/files/adapter_file.h"
 #include "adapters/files/classifier_file.h"
 #include "core/alloc.h"
-#include "harness/run/weights.h"
+#include "harness/heads/weights.h"
 
 /* --- The dense model --- */
 

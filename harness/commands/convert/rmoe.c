@@ -5,13 +5,13 @@
 #include "adapters/routers/router.h"
 #include "core/alloc.h"
 #include "core/file.h"
+#include "core/file_digest.h"
 #include "core/rng.h"
 #include "harness/commands/convert/mixture.h"
 #include "harness/commands/inputs/image_reader.h"
 #include "harness/commands/output.h"
-#include "harness/run/file_digest.h"
-#include "harness/run/model_choice.h"
-#include "harness/run/weights.h"
+#include "harness/heads/model_choice.h"
+#include "harness/heads/weights.h"
 #include "models/backend_options.h"
 
 enum { BATCH = 16 };

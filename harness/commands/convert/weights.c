@@ -8,7 +8,7 @@
 #include "core/file.h"
 #include "core/text.h"
 #include "harness/commands/command.h"
-#include "harness/run/weights.h"
+#include "harness/heads/weights.h"
 #include "models/files/torch/torch_write.h"
 #include "models/files/weights_file.h"
 

@@ -4,7 +4,7 @@
 #include "datasets/fetch/fetch.h"
 #include "harness/commands/command.h"
 #include "harness/config/library.h"
-#include "harness/config/settings.h"
+#include "harness/run/settings.h"
 #include "results/query/question.h"
 
 /* --- What can follow a command --- */

@@ -4,7 +4,7 @@
 #include "core/file.h"
 #include "harness/commands/command.h"
 #include "harness/config/keys.h"
-#include "harness/config/settings.h"
+#include "harness/run/settings.h"
 
 /* The keys that most suites set; the others are comments. */
 static const char *const usual[] = {"model.weights",

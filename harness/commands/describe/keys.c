@@ -4,7 +4,7 @@
 
 #include "harness/commands/output.h"
 #include "harness/config/keys.h"
-#include "harness/config/settings.h"
+#include "harness/run/settings.h"
 
 static void add_name(struct table *table, const struct suite_key *key)
 {

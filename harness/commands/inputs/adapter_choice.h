@@ -17,7 +17,7 @@
         .name = "adapters", .type = OPTION_TEXT, .help = "safetensors file of adapters, with the public key names"     \
     }
 
-/* Besides ROUTER_NONE (harness/run/saved_adapters.h) and numbers */
+/* Besides ROUTER_NONE (harness/selectors/saved_adapters.h) and numbers */
 #define ROUTER_AUTO (-2)     /* the selector that was saved with the adapters chooses */
 #define ROUTER_OWN (-3)      /* every task takes the router of the task with its name */
 #define ROUTER_POSITION (-4) /* task k takes router k */

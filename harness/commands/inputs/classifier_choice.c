@@ -1,6 +1,6 @@
 #include "harness/commands/inputs/classifier_choice.h"
 
-#include "harness/run/weights.h"
+#include "harness/heads/weights.h"
 #include "models/files/weights_file.h"
 
 static status check(const struct classifier_choice *choice, const char *weights, struct error *error)

@@ -1,6 +1,6 @@
 #include "harness/commands/inputs/filter.h"
 
-#include "harness/config/settings.h"
+#include "harness/run/settings.h"
 
 struct query_filter filter_read(const struct options *given)
 {

@@ -12,7 +12,7 @@
 #ifndef MTIL_HARNESS_TRAIN_SERVICES_AVERAGE_H
 #define MTIL_HARNESS_TRAIN_SERVICES_AVERAGE_H
 
-#include "harness/run/serializer.h"
+#include "harness/train/serializer.h"
 #include "models/parameters.h"
 
 struct average {

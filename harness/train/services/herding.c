@@ -4,7 +4,7 @@
 
 #include "core/alloc.h"
 #include "core/array.h"
-#include "harness/selectors/frozen_features.h"
+#include "harness/train/frozen_features.h"
 
 static void add_picks(struct exemplars *exemplars, const float *features, size_t n, size_t width)
 {
@@ -15,13 +15,16 @@ static void add_picks(struct exemplars *exemplars, const float *features, size_t
     free(picks);
 }
 
-status herding_add(struct exemplars *exemplars, struct experiment *e, const struct task *task, struct error *error)
+status herding_add(struct exemplars *exemplars, const struct method_run *run, const struct task *task,
+                   struct error *error)
 {
-    size_t n = dataset_size(task->dataset, SPLIT_TRAIN), embed = e->model.clip->dimensions.embed,
-           width = e->model.clip->dimensions.image_width;
+    struct model *model = run->model;
+    size_t n = dataset_size(task->dataset, SPLIT_TRAIN), embed = model->clip->dimensions.embed,
+           width = model->clip->dimensions.image_width;
     float *features = xmalloc(array_size(n, embed * sizeof *features)),
           *means = xmalloc(array_size(n, width * sizeof *means));
-    status result = frozen_features(e, task->dataset, SPLIT_TRAIN, NULL, n, means, features, e->stop, error);
+    status result =
+        frozen_features(model, run->data, task->dataset, SPLIT_TRAIN, NULL, n, means, features, model->stop, error);
     free(means);
     if (result == OK)
         add_picks(exemplars, features, n, embed);

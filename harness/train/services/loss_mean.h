@@ -1,23 +1,24 @@
 /* The mean of the training loss over some iterations, summed on the device, so that the host waits only when it reads
  * the mean.
  *
- *     TRY(loss_mean_open(&mean, e, memory, error));
- *     TRY(loss_mean_add(&mean, e, error));                 // after every iteration; skipped ones do not count
- *     TRY(loss_mean_take(&mean, e, &loss, error));         // and starts anew
+ *     TRY(loss_mean_open(&mean, model, memory, error));
+ *     TRY(loss_mean_add(&mean, model, error));                 // after every iteration; skipped ones do not count
+ *     TRY(loss_mean_take(&mean, model, &loss, error));         // and starts anew
  */
 #ifndef MTIL_HARNESS_TRAIN_SERVICES_LOSS_MEAN_H
 #define MTIL_HARNESS_TRAIN_SERVICES_LOSS_MEAN_H
 
-#include "harness/run/experiment.h"
+#include "harness/heads/model.h"
+#include "harness/train/serializer.h"
 
 struct loss_mean {
     float *sums; /* device [3]: Σ loss, number of iterations, and 1 */
 };
 
-status loss_mean_open(struct loss_mean *mean, const struct experiment *e, struct arena *arena, struct error *error);
-status loss_mean_add(const struct loss_mean *mean, const struct experiment *e, struct error *error);
-status loss_mean_take(const struct loss_mean *mean, const struct experiment *e, double *loss, struct error *error);
-status loss_mean_clear(const struct loss_mean *mean, const struct experiment *e, struct error *error);
+status loss_mean_open(struct loss_mean *mean, const struct model *model, struct arena *arena, struct error *error);
+status loss_mean_add(const struct loss_mean *mean, const struct model *model, struct error *error);
+status loss_mean_take(const struct loss_mean *mean, const struct model *model, double *loss, struct error *error);
+status loss_mean_clear(const struct loss_mean *mean, const struct model *model, struct error *error);
 
 /* For a method's keep. */
 status loss_mean_keep(const struct loss_mean *mean, const char *name, const struct serializer *serializer,

@@ -30,43 +30,43 @@ struct merge_effects {
 
 /* --- Opening --- */
 
-static status take(struct arena *arena, const struct experiment *e, enum tensor_type type, size_t n, void **data,
+static status take(struct arena *arena, const struct model *model, enum tensor_type type, size_t n, void **data,
                    struct error *error)
 {
     struct tensor memory;
     TRY(tensor_take(&memory, arena, type, "effects of merges", 1, &n, error));
     *data = memory.data;
-    return e->model.backend->ops->zero(e->model.backend, memory.data, tensor_bytes(&memory), error);
+    return model->backend->ops->zero(model->backend, memory.data, tensor_bytes(&memory), error);
 }
 
 /* Losses of earlier iterations without this analysis are unknown, not 0. */
-static status forget_losses(const struct merge_effects *m, const struct experiment *e, struct error *error)
+static status forget_losses(const struct merge_effects *m, const struct model *model, struct error *error)
 {
     float losses[EFFECT_WINDOW];
     for (size_t i = 0; i < EFFECT_WINDOW; i++)
         losses[i] = NAN;
-    return e->model.backend->ops->upload(e->model.backend, m->losses, losses, sizeof losses, error);
+    return model->backend->ops->upload(model->backend, m->losses, losses, sizeof losses, error);
 }
 
-static status take_all(struct merge_effects *m, const struct experiment *e, struct arena *arena, struct error *error)
+static status take_all(struct merge_effects *m, const struct model *model, struct arena *arena, struct error *error)
 {
-    TRY(take(arena, e, TENSOR_F32, EFFECT_WINDOW, (void **)&m->losses, error));
-    TRY(forget_losses(m, e, error));
-    TRY(take(arena, e, TENSOR_F32, EFFECT_WINDOW * EFFECT_WINDOW, (void **)&m->after, error));
-    m->experts = e->model.adapters->settings.experts;
+    TRY(take(arena, model, TENSOR_F32, EFFECT_WINDOW, (void **)&m->losses, error));
+    TRY(forget_losses(m, model, error));
+    TRY(take(arena, model, TENSOR_F32, EFFECT_WINDOW * EFFECT_WINDOW, (void **)&m->after, error));
+    m->experts = model->adapters->settings.experts;
     for (int t = 0; t < TOWERS; t++) {
-        m->marks[t] = adapters_marks(e->model.adapters, (enum tower)t).n;
-        TRY(take(arena, e, TENSOR_I32, EFFECT_WINDOW * m->marks[t], (void **)&m->counts[t], error));
+        m->marks[t] = adapters_marks(model->adapters, (enum tower)t).n;
+        TRY(take(arena, model, TENSOR_I32, EFFECT_WINDOW * m->marks[t], (void **)&m->counts[t], error));
         m->host[t] = xmalloc(array_size(2 * m->marks[t], sizeof *m->host[t]));
     }
     return OK;
 }
 
-status merge_effects_open(struct merge_effects **effects, const struct experiment *e, struct arena *arena,
+status merge_effects_open(struct merge_effects **effects, const struct model *model, struct arena *arena,
                           struct error *error)
 {
     *effects = xcalloc(1, sizeof **effects);
-    return take_all(*effects, e, arena, error);
+    return take_all(*effects, model, arena, error);
 }
 
 void merge_effects_close(struct merge_effects *m)
@@ -95,14 +95,14 @@ static bool ends_now(const struct merge_effects *m, size_t iteration)
     return false;
 }
 
-status merge_effects_step(const struct merge_effects *m, const struct experiment *e, size_t iteration,
+status merge_effects_step(const struct merge_effects *m, const struct model *model, size_t iteration,
                           struct error *error)
 {
-    struct backend *backend = e->model.backend;
+    struct backend *backend = model->backend;
     if (m == NULL)
         return OK;
     size_t slot = iteration % EFFECT_WINDOW;
-    TRY(backend->ops->copy(backend, m->losses + slot, e->model.loss, sizeof *m->losses, error));
+    TRY(backend->ops->copy(backend, m->losses + slot, model->loss, sizeof *m->losses, error));
     if (!ends_now(m, iteration))
         return OK;
     TRY(backend->ops->copy(backend, m->after + slot * EFFECT_WINDOW, m->losses, EFFECT_WINDOW * sizeof *m->losses,
@@ -110,7 +110,7 @@ status merge_effects_step(const struct merge_effects *m, const struct experiment
     for (int t = 0; t < TOWERS; t++)
         if (m->marks[t] > 0)
             TRY(backend->ops->copy(backend, m->counts[t] + slot * m->marks[t],
-                                   adapters_marks(e->model.adapters, (enum tower)t).counts,
+                                   adapters_marks(model->adapters, (enum tower)t).counts,
                                    m->marks[t] * sizeof *m->counts[t], error));
     return OK;
 }
@@ -132,17 +132,17 @@ static double mean_loss(const float losses[EFFECT_WINDOW], size_t last, size_t n
 static int64_t choices_of(const struct merge_effects *m, size_t tower, size_t block)
 {
     int64_t choices = 0;
-    for (size_t e = 0; e < m->experts; e++)
-        choices += m->host[tower][block * m->experts + e];
+    for (size_t i = 0; i < m->experts; i++)
+        choices += m->host[tower][block * m->experts + i];
     return choices;
 }
 
-static void report(struct merge_effects *m, struct experiment *e, const struct watched *w, size_t known, size_t last,
+static void report(struct merge_effects *m, struct method_run *run, const struct watched *w, size_t known, size_t last,
                    const float *losses)
 {
     size_t iterations = last - w->iteration;
-    GROW(e->effects.effects, e->effects.count);
-    e->effects.effects[e->effects.count++] =
+    GROW(run->effects.effects, run->effects.count);
+    run->effects.effects[run->effects.count++] =
         (struct merge_effect){.tower = (enum tower)w->tower,
                               .block = w->block,
                               .position = w->position,
@@ -157,23 +157,23 @@ static void report(struct merge_effects *m, struct experiment *e, const struct w
 }
 
 /* Reads the state at the end of a window, or the present state for a window that the end of the task cuts off. */
-static status read_window(struct merge_effects *m, const struct experiment *e, size_t slot, bool present,
+static status read_window(struct merge_effects *m, const struct model *model, size_t slot, bool present,
                           float losses[EFFECT_WINDOW], struct error *error)
 {
-    struct backend *backend = e->model.backend;
+    struct backend *backend = model->backend;
     TRY(backend->ops->download(backend, losses, present ? m->losses : m->after + slot * EFFECT_WINDOW,
                                EFFECT_WINDOW * sizeof *losses, error));
     for (int t = 0; t < TOWERS; t++)
         if (m->marks[t] > 0)
             TRY(backend->ops->download(backend, m->host[t],
-                                       present ? adapters_marks(e->model.adapters, (enum tower)t).counts
+                                       present ? adapters_marks(model->adapters, (enum tower)t).counts
                                                : m->counts[t] + slot * m->marks[t],
                                        m->marks[t] * sizeof *m->host[t], error));
     return OK;
 }
 
 /* Reports the merges whose window ended by `iteration`; with `cut` also the others, whose windows end there. */
-static status report_ended(struct merge_effects *m, struct experiment *e, size_t iteration, size_t known, bool cut,
+static status report_ended(struct merge_effects *m, struct method_run *run, size_t iteration, size_t known, bool cut,
                            struct error *error)
 {
     float losses[EFFECT_WINDOW];
@@ -185,9 +185,9 @@ static status report_ended(struct merge_effects *m, struct experiment *e, size_t
             break;
         uint64_t window = whole ? w->iteration + 1 : UINT64_MAX; /* windows that are cut off end together */
         if (read != window)
-            TRY(read_window(m, e, w->iteration % EFFECT_WINDOW, !whole, losses, error));
+            TRY(read_window(m, run->model, w->iteration % EFFECT_WINDOW, !whole, losses, error));
         read = window;
-        report(m, e, w, known, whole ? w->iteration + EFFECT_WINDOW : iteration, losses);
+        report(m, run, w, known, whole ? w->iteration + EFFECT_WINDOW : iteration, losses);
     }
     if (done > 0)
         memmove(m->watched, m->watched + done, (m->count - done) * sizeof *m->watched);
@@ -195,14 +195,14 @@ static status report_ended(struct merge_effects *m, struct experiment *e, size_t
     return OK;
 }
 
-status merge_effects_look(struct merge_effects *m, struct experiment *e, size_t iteration, struct error *error)
+status merge_effects_look(struct merge_effects *m, struct method_run *run, size_t iteration, struct error *error)
 {
-    return m != NULL ? report_ended(m, e, iteration, iteration, false, error) : OK;
+    return m != NULL ? report_ended(m, run, iteration, iteration, false, error) : OK;
 }
 
-status merge_effects_end_task(struct merge_effects *m, struct experiment *e, size_t iterations, struct error *error)
+status merge_effects_end_task(struct merge_effects *m, struct method_run *run, size_t iterations, struct error *error)
 {
-    return m != NULL ? report_ended(m, e, iterations, iterations + 1, true, error) : OK;
+    return m != NULL ? report_ended(m, run, iterations, iterations + 1, true, error) : OK;
 }
 
 /* The number of earlier changes of the same block, which is the change's position among the events. */
@@ -215,42 +215,42 @@ static size_t position_of(const struct expert_changes *changes, size_t first, si
     return position;
 }
 
-static status watch(struct merge_effects *m, const struct experiment *e, size_t iteration, size_t first, size_t index,
+static status watch(struct merge_effects *m, const struct method_run *run, size_t iteration, size_t first, size_t index,
                     double loss_before, struct arena *arena, struct error *error)
 {
-    const struct expert_change *c = &e->changes.changes[index];
+    const struct expert_change *c = &run->changes.changes[index];
     struct watched w = {.iteration = iteration,
                         .tower = (uint64_t)c->tower,
                         .block = c->merge.block,
-                        .position = position_of(&e->changes, first, index),
+                        .position = position_of(&run->changes, first, index),
                         .target = (uint64_t)c->merge.target,
                         .loss_before = loss_before};
     w.chosen = m->host[w.tower][w.block * m->experts + w.target];
     w.choices = choices_of(m, w.tower, w.block);
-    TRY(statistics_distance(&e->model.adapters->towers[c->tower], &c->merge, arena, &w.distance, error));
+    TRY(statistics_distance(&run->model->adapters->towers[c->tower], &c->merge, arena, &w.distance, error));
     GROW(m->watched, m->count);
     m->watched[m->count++] = w;
     return OK;
 }
 
-status merge_effects_add(struct merge_effects *m, const struct experiment *e, size_t iteration, size_t first,
+status merge_effects_add(struct merge_effects *m, const struct method_run *run, size_t iteration, size_t first,
                          struct error *error)
 {
-    struct backend *backend = e->model.backend;
+    struct backend *backend = run->model->backend;
     float losses[EFFECT_WINDOW];
     struct arena arena;
     size_t merges = 0;
-    for (size_t i = first; m != NULL && i < e->changes.count; i++)
-        merges += e->changes.changes[i].kind == CHANGE_MERGE;
+    for (size_t i = first; m != NULL && i < run->changes.count; i++)
+        merges += run->changes.changes[i].kind == CHANGE_MERGE;
     if (merges == 0)
         return OK;
-    TRY(read_window(m, e, 0, true, losses, error));
+    TRY(read_window(m, run->model, 0, true, losses, error));
     double before = mean_loss(losses, iteration, iteration < EFFECT_WINDOW ? iteration : EFFECT_WINDOW);
     TRY(backend->ops->arena_create(backend, &arena, 0, "effects of merges", error));
     status result = OK;
-    for (size_t i = first; i < e->changes.count; i++)
-        if (e->changes.changes[i].kind == CHANGE_MERGE)
-            NEXT(result, watch(m, e, iteration, first, i, before, &arena, error));
+    for (size_t i = first; i < run->changes.count; i++)
+        if (run->changes.changes[i].kind == CHANGE_MERGE)
+            NEXT(result, watch(m, run, iteration, first, i, before, &arena, error));
     backend->ops->arena_destroy(backend, &arena);
     return result;
 }

@@ -6,17 +6,16 @@
 #include "adapters/routers/router.h"
 #include "adapters/statistics.h"
 #include "core/alloc.h"
-#include "harness/run/experiment.h"
 
 /* An iteration that is left out takes back its selection counts, but not what its forward pass added to the others; and
  * nobody knows in time that the averaging of experts has to be left out with it. */
-static status check_skipping(const struct experiment *e, struct error *error)
+static status check_skipping(const struct method_run *run, struct error *error)
 {
     enum { OF_FORWARD = NEEDS_PAIR_COUNTS | NEEDS_NEXT_COUNTS | NEEDS_PROBES | NEEDS_SIMILARITY };
-    const struct merge_plan *plan = &e->settings.merge;
+    const struct merge_plan *plan = &run->model->settings.merge;
     bool after_steps = plan->policy->after_step != NULL, refused = after_steps || merge_needs(plan) & OF_FORWARD;
-    for (size_t k = 0; refused && k < e->data.task_count; k++)
-        if (e->data.tasks[k].settings.on_nan == ON_NAN_SKIP)
+    for (size_t k = 0; refused && k < run->data->task_count; k++)
+        if (run->data->tasks[k].settings.on_nan == ON_NAN_SKIP)
             return error_set(error, ERROR_ARGUMENT,
                              "training.on_nan=skip: merge policy %s with combiner %s %s every iteration, also of those "
                              "left out; set training.on_nan=stop",
@@ -26,13 +25,13 @@ static status check_skipping(const struct experiment *e, struct error *error)
 }
 
 /* Equal groups go to the experts in their order, so that the last ones never get any of fewer samples. */
-static status check_groups(const struct experiment *e, const struct task *task, struct error *error)
+static status check_groups(const struct model *model, const struct task *task, struct error *error)
 {
-    const struct adapter_settings *s = &e->settings.adapter;
-    size_t share = task->settings.batch / (e->settings.gpus > 1 ? e->settings.gpus : 1), texts, positions;
-    e->model.head->texts(e, task, &texts, &positions);
-    bool images = adapters_in_tower(e->model.adapters, TOWER_IMAGE) && share < s->experts,
-         prompts = adapters_in_tower(e->model.adapters, TOWER_TEXT) && texts < s->experts;
+    const struct adapter_settings *s = &model->settings.adapter;
+    size_t share = task->settings.batch / (model->settings.gpus > 1 ? model->settings.gpus : 1), texts, positions;
+    model->head->texts(model, task, &texts, &positions);
+    bool images = adapters_in_tower(model->adapters, TOWER_IMAGE) && share < s->experts,
+         prompts = adapters_in_tower(model->adapters, TOWER_TEXT) && texts < s->experts;
     if (!images && !prompts)
         return OK;
     return error_set(
@@ -43,21 +42,22 @@ static status check_groups(const struct experiment *e, const struct task *task, 
         s->experts, images ? "" : " or adapter.towers=image");
 }
 
-static status check_partitions(const struct experiment *e, struct error *error)
+static status check_partitions(const struct method_run *run, struct error *error)
 {
-    const struct adapter_settings *s = &e->settings.adapter;
-    for (size_t k = 0; router_kind_of(s)->averages && s->routing == ROUTING_PER_SAMPLE && k < e->data.task_count; k++)
-        TRY(check_groups(e, &e->data.tasks[k], error));
+    const struct adapter_settings *s = &run->model->settings.adapter;
+    for (size_t k = 0; router_kind_of(s)->averages && s->routing == ROUTING_PER_SAMPLE && k < run->data->task_count;
+         k++)
+        TRY(check_groups(run->model, &run->data->tasks[k], error));
     return OK;
 }
 
 static struct merge_call make_call(const struct method_run *run, const struct task *task, size_t iteration)
 {
-    const struct experiment *e = run->experiment;
+    const struct model *model = run->model;
     size_t before = 0, all = 0;
-    for (size_t k = 0; k < e->data.task_count; k++) {
-        before += k < task->index ? e->data.tasks[k].settings.iterations : 0;
-        all += e->data.tasks[k].settings.iterations;
+    for (size_t k = 0; k < run->data->task_count; k++) {
+        before += k < task->index ? run->data->tasks[k].settings.iterations : 0;
+        all += run->data->tasks[k].settings.iterations;
     }
     return (struct merge_call){.moment = iteration > 0 ? MERGE_AFTER_STEP : MERGE_AFTER_TASK,
                                .iteration = iteration,
@@ -65,37 +65,37 @@ static struct merge_call make_call(const struct method_run *run, const struct ta
                                .before = before,
                                .all = all,
                                .epoch_length = task->settings.epoch_length,
-                               .options = e->settings.merge.policy_options,
-                               .rng = rng_make(e->seed, RNG_POLICY, (uint32_t)task->index, (uint32_t)iteration),
+                               .options = model->settings.merge.policy_options,
+                               .rng = rng_make(model->seed, RNG_POLICY, (uint32_t)task->index, (uint32_t)iteration),
                                .state = ((struct merging *)run->state)->policy};
 }
 
 static status check_tasks(const struct method_run *run, struct error *error)
 {
-    const struct experiment *e = run->experiment;
-    const struct merge_policy *policy = e->settings.merge.policy;
-    for (size_t k = 0; policy->check != NULL && k < e->data.task_count; k++) {
-        struct merge_call call = make_call(run, &e->data.tasks[k], 0);
+    const struct model *model = run->model;
+    const struct merge_policy *policy = model->settings.merge.policy;
+    for (size_t k = 0; policy->check != NULL && k < run->data->task_count; k++) {
+        struct merge_call call = make_call(run, &run->data->tasks[k], 0);
         if (policy->check(&call, error) != OK)
-            return error_context(error, "%s", e->data.tasks[k].settings.name);
+            return error_context(error, "%s", run->data->tasks[k].settings.name);
     }
     return OK;
 }
 
 status merging_open(struct method_run *run, struct error *error)
 {
-    struct experiment *e = run->experiment;
+    struct model *model = run->model;
     struct merging *state = run->state;
-    const struct merge_plan *plan = &e->settings.merge;
-    TRY(check_skipping(e, error));
-    TRY(check_partitions(e, error));
+    const struct merge_plan *plan = &model->settings.merge;
+    TRY(check_skipping(run, error));
+    TRY(check_partitions(run, error));
     TRY(check_tasks(run, error));
     bool analysis = plan->analysis && plan->policy->plan != NULL;
-    TRY(adapters_collect(e->model.adapters, merge_needs(plan) | (analysis ? NEEDS_PROBES : 0), run->memory, error));
-    if (analysis && e->work.rank == 0)
-        TRY(merge_effects_open(&state->effects, e, run->memory, error));
+    TRY(adapters_collect(model->adapters, merge_needs(plan) | (analysis ? NEEDS_PROBES : 0), run->memory, error));
+    if (analysis && model->work.rank == 0)
+        TRY(merge_effects_open(&state->effects, model, run->memory, error));
     if (plan->schedule->needs_loss)
-        TRY(loss_mean_open(&state->loss, e, run->memory, error));
+        TRY(loss_mean_open(&state->loss, model, run->memory, error));
     if (plan->policy->state_size == 0)
         return OK;
     state->policy = xcalloc(1, plan->policy->state_size);
@@ -111,24 +111,24 @@ void merging_close(struct method_run *run)
 
 status merging_begin_task(struct method_run *run, const struct task *task, bool resumed, struct error *error)
 {
-    struct experiment *e = run->experiment;
+    struct model *model = run->model;
     struct merging *state = run->state;
-    const struct merge_plan *plan = &e->settings.merge;
+    const struct merge_plan *plan = &model->settings.merge;
     if (!resumed) {
-        TRY(adapters_begin_task(e->model.adapters, task->index, error));
+        TRY(adapters_begin_task(model->adapters, task->index, error));
         state->schedule = (struct schedule_state){0};
         merge_effects_begin_task(state->effects);
         if (plan->schedule->needs_loss)
-            TRY(loss_mean_clear(&state->loss, e, error));
+            TRY(loss_mean_clear(&state->loss, model, error));
     }
     return OK;
 }
 
 static status is_due(struct method_run *run, const struct task *task, size_t iteration, bool *due, struct error *error)
 {
-    struct experiment *e = run->experiment;
+    struct model *model = run->model;
     struct merging *state = run->state;
-    const struct merge_plan *plan = &e->settings.merge;
+    const struct merge_plan *plan = &model->settings.merge;
     struct schedule_call call = {.iteration = iteration,
                                  .iterations = task->settings.iterations,
                                  .every = plan->every,
@@ -136,10 +136,10 @@ static status is_due(struct method_run *run, const struct task *task, size_t ite
                                  .state = &state->schedule};
     *due = false;
     if (plan->schedule->needs_loss) {
-        TRY(loss_mean_add(&state->loss, e, error));
+        TRY(loss_mean_add(&state->loss, model, error));
         if (iteration % plan->every != 0)
             return OK;
-        TRY(loss_mean_take(&state->loss, e, &call.loss, error));
+        TRY(loss_mean_take(&state->loss, model, &call.loss, error));
     }
     *due = plan->schedule->due != NULL && plan->schedule->due(&call);
     return OK;
@@ -148,41 +148,41 @@ static status is_due(struct method_run *run, const struct task *task, size_t ite
 /* iteration: of the merge; 0 in the call stands for the end of the task. */
 static status merge(struct method_run *run, const struct merge_call *call, size_t iteration, struct error *error)
 {
-    struct experiment *e = run->experiment;
+    struct model *model = run->model;
     struct merging *state = run->state;
-    size_t first = e->changes.count;
-    TRY(merge_effects_look(state->effects, e, iteration, error));
-    TRY(adapters_merge(e->model.adapters, &e->settings.merge, call, &e->changes, error));
-    return merge_effects_add(state->effects, e, iteration, first, error);
+    size_t first = run->changes.count;
+    TRY(merge_effects_look(state->effects, run, iteration, error));
+    TRY(adapters_merge(model->adapters, &model->settings.merge, call, &run->changes, error));
+    return merge_effects_add(state->effects, run, iteration, first, error);
 }
 
 status merging_after_step(struct method_run *run, const struct task *task, size_t iteration, struct error *error)
 {
-    struct experiment *e = run->experiment;
-    const struct merge_plan *plan = &e->settings.merge;
+    struct model *model = run->model;
+    const struct merge_plan *plan = &model->settings.merge;
     const struct merge_call call = make_call(run, task, iteration);
     bool due;
-    TRY(merge_effects_step(((struct merging *)run->state)->effects, e, iteration, error));
+    TRY(merge_effects_step(((struct merging *)run->state)->effects, model, iteration, error));
     if (plan->policy->after_step != NULL)
-        return plan->policy->after_step(e->model.adapters, &call, error);
+        return plan->policy->after_step(model->adapters, &call, error);
     TRY(is_due(run, task, iteration, &due, error));
     return due ? merge(run, &call, iteration, error) : OK;
 }
 
 status merging_end_task(struct method_run *run, const struct task *task, struct error *error)
 {
-    struct experiment *e = run->experiment;
+    struct model *model = run->model;
     const struct merge_call call = make_call(run, task, 0);
     size_t iterations = task->settings.iterations;
     TRY(merge(run, &call, iterations, error));
-    TRY(merge_effects_end_task(((struct merging *)run->state)->effects, e, iterations, error));
-    return adapters_freeze(e->model.adapters, &e->settings.freeze, call.rng, &e->changes, error);
+    TRY(merge_effects_end_task(((struct merging *)run->state)->effects, run, iterations, error));
+    return adapters_freeze(model->adapters, &model->settings.freeze, call.rng, &run->changes, error);
 }
 
 status merging_keep(struct method_run *run, const struct serializer *serializer, struct error *error)
 {
     enum { DOUBLES = sizeof(struct schedule_state) / sizeof(double) };
-    const struct merge_plan *plan = &run->experiment->settings.merge;
+    const struct merge_plan *plan = &run->model->settings.merge;
     struct merging *state = run->state;
     if (plan->schedule->needs_loss) {
         TRY(serializer_host(serializer, "schedule.state", SAFETENSOR_F64, DOUBLES, &state->schedule, error));

@@ -29,19 +29,20 @@ static void repeat_in_order(struct reference_images *images, size_t count)
         images->order[i] = (uint32_t)(i % size);
 }
 
-status reference_images_begin(struct reference_images *images, struct experiment *e, const struct task *task,
+status reference_images_begin(struct reference_images *images, const struct method_run *run, const struct task *task,
                               size_t batch, size_t first, struct arena *arena, struct error *error)
 {
+    struct model *model = run->model;
     struct loader_settings settings = {.dataset = images->dataset != NULL ? images->dataset : task->dataset,
                                        .split = SPLIT_TRAIN,
-                                       .resolution = (int)e->model.clip->dimensions.resolution,
+                                       .resolution = (int)model->clip->dimensions.resolution,
                                        .batch = batch,
                                        .shuffle = true,
                                        .full = true,
                                        .order = RNG_REFERENCE,
-                                       .seed = e->seed,
+                                       .seed = model->seed,
                                        .task = (uint32_t)task->index,
-                                       .cache = images->dataset != NULL ? NULL : e->data.cache};
+                                       .cache = images->dataset != NULL ? NULL : run->data->cache};
     batches_close(images->batches);
     images->batches = NULL;
     images->left = task->settings.iterations - first;
@@ -53,7 +54,7 @@ status reference_images_begin(struct reference_images *images, struct experiment
         settings.items = images->order;
         settings.shuffle = false;
     }
-    TRY(batches_open(&images->batches, e, &settings, first, task->settings.iterations, error));
+    TRY(batches_open(&images->batches, model, run->data, &settings, first, task->settings.iterations, error));
     images->left--;
     images->batch.data = NULL;
     TRY(batches_take_images(images->batches, arena, &images->batch, error));

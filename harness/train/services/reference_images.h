@@ -3,7 +3,7 @@
  * batches; all batches have the same size.
  *
  *     TRY(reference_images_open(&images, "/data/imagenet", error));                 // NULL: those of the current task
- *     TRY(reference_images_begin(&images, e, task, batch, first, arena, error));    // batch `first` is in images.batch
+ *     TRY(reference_images_begin(&images, run, task, batch, first, arena, error));    // batch `first` is in images.batch
  *     TRY(reference_images_next(&images, error));                                   // the next one, at the same place
  *     reference_images_close(&images);
  *
@@ -15,7 +15,7 @@
 #ifndef MTIL_HARNESS_TRAIN_SERVICES_REFERENCE_IMAGES_H
 #define MTIL_HARNESS_TRAIN_SERVICES_REFERENCE_IMAGES_H
 
-#include "harness/run/experiment.h"
+#include "harness/train/method.h"
 
 struct batches;
 
@@ -33,7 +33,7 @@ status reference_images_open(struct reference_images *images, const char *folder
 void reference_images_close(struct reference_images *images);
 
 /* arena: of the task. */
-status reference_images_begin(struct reference_images *images, struct experiment *e, const struct task *task,
+status reference_images_begin(struct reference_images *images, const struct method_run *run, const struct task *task,
                               size_t batch, size_t first, struct arena *arena, struct error *error);
 
 /* Does nothing after the last batch of the task. */

@@ -14,77 +14,79 @@ void reference_texts_free(struct reference_texts *texts)
 }
 
 /* Allocates count texts of zeros. */
-static void create(struct reference_texts *texts, const struct experiment *e, size_t count)
+static void create(struct reference_texts *texts, const struct model *model, size_t count)
 {
     reference_texts_free(texts);
-    texts->tokens = xcalloc(count, e->model.clip->dimensions.context * sizeof *texts->tokens);
+    texts->tokens = xcalloc(count, model->clip->dimensions.context * sizeof *texts->tokens);
     texts->count = count;
 }
 
-static status copy_recorded(struct reference_texts *texts, const struct experiment *e, size_t task, struct error *error)
+static status copy_recorded(struct reference_texts *texts, const struct method_run *run, size_t task,
+                            struct error *error)
 {
+    const struct recorded *recorded = run->data->recorded;
     const int32_t *tokens;
     size_t count;
-    TRY(e->recorded->texts(e->recorded->context, task, &tokens, &count, error));
-    create(texts, e, count);
-    memcpy(texts->tokens, tokens, count * e->model.clip->dimensions.context * sizeof *tokens);
+    TRY(recorded->texts(recorded->context, task, &tokens, &count, error));
+    create(texts, run->model, count);
+    memcpy(texts->tokens, tokens, count * run->model->clip->dimensions.context * sizeof *tokens);
     return OK;
 }
 
-static status encode_lines(struct reference_texts *texts, const struct experiment *e, const struct strings *lines,
+static status encode_lines(struct reference_texts *texts, const struct model *model, const struct strings *lines,
                            const char *path, struct error *error)
 {
-    size_t context = e->model.clip->dimensions.context, tokens, cut = 0;
+    size_t context = model->clip->dimensions.context, tokens, cut = 0;
     if (lines->count == 0)
         return error_set(error, ERROR_FORMAT, "%s: expected one sentence per line, found an empty file", path);
-    create(texts, e, lines->count);
+    create(texts, model, lines->count);
     for (size_t i = 0; i < lines->count; i++) {
         const char *line = lines->items[i];
         if (line[strspn(line, " \t")] == 0)
             return error_set(error, ERROR_FORMAT, "%s:%zu: expected a sentence, found an empty line; remove it", path,
                              i + 1);
-        if (tokenizer_encode(e->model.tokenizer, line, texts->tokens + i * context, context, &tokens, error) != OK)
+        if (tokenizer_encode(model->tokenizer, line, texts->tokens + i * context, context, &tokens, error) != OK)
             return error_context(error, "%s:%zu", path, i + 1);
         cut += tokens > context;
     }
     if (cut > 0)
-        log_warn(e->log, "%s: %zu of %zu sentences have more than %zu tokens and are cut", path, cut, lines->count,
+        log_warn(model->log, "%s: %zu of %zu sentences have more than %zu tokens and are cut", path, cut, lines->count,
                  context);
     return OK;
 }
 
-status reference_texts_read(struct reference_texts *texts, const struct experiment *e, const char *path,
+status reference_texts_read(struct reference_texts *texts, const struct method_run *run, const char *path,
                             struct error *error)
 {
     struct strings lines = {0};
-    if (e->recorded != NULL)
-        return copy_recorded(texts, e, 0, error);
+    if (run->data->recorded != NULL)
+        return copy_recorded(texts, run, 0, error);
     status result = strings_read_lines(&lines, path, error);
-    if (result == OK)
-        result = encode_lines(texts, e, &lines, path, error);
+    NEXT(result, encode_lines(texts, run->model, &lines, path, error));
     strings_free(&lines);
     return result;
 }
 
-status reference_texts_draw(struct reference_texts *texts, const struct experiment *e, size_t task, size_t count,
+status reference_texts_draw(struct reference_texts *texts, const struct method_run *run, size_t task, size_t count,
                             size_t words, struct error *error)
 {
-    size_t context = e->model.clip->dimensions.context;
-    if (e->recorded != NULL)
-        return copy_recorded(texts, e, task, error);
+    const struct model *model = run->model;
+    size_t context = model->clip->dimensions.context;
+    if (run->data->recorded != NULL)
+        return copy_recorded(texts, run, task, error);
     if (words + 2 > context)
         return error_set(error, ERROR_ARGUMENT,
                          "method.words: at most %zu, so that start and end fit into the model's %zu tokens, found %zu",
                          context - 2, context, words);
-    create(texts, e, count);
-    struct rng rng = rng_make(e->seed, RNG_SENTENCES, (uint32_t)task, 0);
-    uint32_t vocabulary = (uint32_t)tokenizer_vocabulary(e->model.tokenizer);
+    create(texts, model, count);
+    struct rng rng = rng_make(model->seed, RNG_SENTENCES, (uint32_t)task, 0);
+    uint32_t vocabulary = (uint32_t)tokenizer_vocabulary(model->tokenizer);
     for (size_t i = 0; i < count; i++) {
         int32_t *row = texts->tokens + i * context;
-        row[0] = tokenizer_start(e->model.tokenizer);
+        row[0] = tokenizer_start(model->tokenizer);
         for (size_t k = 0; k < words; k++)
             row[1 + k] = (int32_t)rng_below(&rng, i * words + k, vocabulary);
-        row[1 + words] = tokenizer_end(e->model.tokenizer);
+        row[1 + words] = tokenizer_end(model->tokenizer);
     }
     return OK;
 }

@@ -19,7 +19,7 @@
 #define MTIL_HARNESS_TRAIN_SERVICES_REGRESSION_H
 
 #include "core/linear.h"
-#include "harness/run/serializer.h"
+#include "harness/train/serializer.h"
 
 enum regression_form { REGRESSION_PRIMAL, REGRESSION_DUAL };
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "harness/config/settings.h"
+#include "harness/run/settings.h"
 #include "harness/sweep/grid.h"
 #include "tests/fuzz/words.h"
 

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "harness/config/settings.h"
+#include "harness/run/settings.h"
 
 static int says_the_same_again(const struct suite *suite)
 {

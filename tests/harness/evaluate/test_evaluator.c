@@ -11,14 +11,15 @@
 
 static void train(struct small_run *run, size_t task)
 {
-    must(train_task(&(struct training){.experiment = run->experiment, .task = &run->experiment->data.tasks[task]},
+    must(train_task(&(struct training){.run = &run->experiment->method, .task = &run->experiment->data.tasks[task]},
                     &error));
 }
 
 static struct evaluator *open_evaluator(struct small_run *run, struct selector *selector)
 {
     struct evaluator *evaluator;
-    must(evaluator_create(&evaluator, run->experiment, selector, &error));
+    must(evaluator_create(&evaluator, &run->experiment->model, &run->experiment->data, &run->experiment->method,
+                          selector, &error));
     for (size_t j = 0; j < SMALL_RUN_TASKS; j++)
         must(evaluator_zero_shot(evaluator, j, NULL, &error));
     return evaluator;
@@ -56,14 +57,14 @@ static void zero_shot_is_the_nearest_class(void **state)
     (void)state;
     struct small_run run;
     small_run_open(&run, 1, NULL);
-    struct experiment *e = run.experiment;
+    struct run *e = run.experiment;
     struct evaluator *evaluator = open_evaluator(&run, NULL);
     size_t embed = e->model.clip->dimensions.embed;
     for (size_t j = 0; j < SMALL_RUN_TASKS; j++) {
         const struct test_set *set = &evaluator->sets[j];
         size_t classes = dataset_classes(set->task->dataset);
         struct tensor features;
-        must(class_features(e, set->task, -1, &e->model.task_memory, NULL, &features, &error));
+        must(class_features(&e->model, set->task, -1, &e->model.task_memory, NULL, &features, &error));
         float *host = small_run_values(&run, features.data, classes * embed);
         assert_int_equal(set->n, 3 * (j + 2));
         for (size_t c = 0; c < classes; c++) {
@@ -118,12 +119,12 @@ static void oracle_computes_only_what_was_trained(void **state)
 static void expect_as_computed(struct small_run *run, const struct evaluator *evaluator, size_t checkpoint, size_t j)
 {
     struct evaluator *fresh;
-    struct experiment *e = run->experiment;
+    struct run *e = run->experiment;
     const struct test_set *set = &evaluator->sets[j];
-    e->settings.keep_features = false;
-    must(evaluator_create(&fresh, e, NULL, &error));
+    e->model.settings.keep_features = false;
+    must(evaluator_create(&fresh, &e->model, &e->data, &e->method, NULL, &error));
     must(evaluator_task(fresh, checkpoint, j, NULL, &error));
-    e->settings.keep_features = true;
+    e->model.settings.keep_features = true;
     assert_memory_equal(set->predicted, fresh->sets[j].predicted, set->n * sizeof *set->predicted);
     assert_memory_equal(set->routed.features, fresh->sets[j].routed.features,
                         set->n * set->routed.embed * sizeof(float));
@@ -177,7 +178,7 @@ static void only_what_can_have_changed_is_computed(void **state)
     assert_int_equal(encoded_now(evaluator, 1, 1), set->n);
     assert_int_equal(encoded_now(evaluator, 1, 1), 0);
     expect_as_computed(&run, evaluator, 1, 1);
-    size_t experts = run.experiment->settings.adapter.experts, spared = 0;
+    size_t experts = run.experiment->model.settings.adapter.experts, spared = 0;
     for (size_t expert = 0; expert < experts; expert++) {
         size_t users = 0;
         for (size_t i = 0; i < set->n; i++)
@@ -222,7 +223,7 @@ static void a_trained_router_changes_the_answers(void **state)
 static void choose_alone(struct small_run *run, const struct test_set *set, size_t i, size_t size, int32_t *chosen,
                          float *gate)
 {
-    struct experiment *e = run->experiment;
+    struct run *e = run->experiment;
     struct adapters *adapters = e->model.adapters;
     struct backend *backend = e->model.backend;
     size_t side = e->model.clip->dimensions.resolution, count;
@@ -242,7 +243,7 @@ static void choose_alone(struct small_run *run, const struct test_set *set, size
     must(backend->ops->upload(backend, images.data, pixels, tensor_bytes(&images), &error));
     must(tensor_take(&choices, encoding.arena, TENSOR_I32, "choices", 1, &size, &error));
     must(tensor_take(&gates, encoding.arena, TENSOR_F32, "gates", 1, &size, &error));
-    must(experiment_fill(e, encoding.arena, 1, set->router[i], &encoding.router, &error));
+    must(model_fill(&e->model, encoding.arena, 1, set->router[i], &encoding.router, &error));
     adapters_keep_choices(adapters, TOWER_IMAGE, choices.data, gates.data);
     must(clip_encode_images(e->model.clip, &encoding, &images, &pass, &features, &error));
     adapters_keep_choices(adapters, TOWER_IMAGE, NULL, NULL);
@@ -301,7 +302,7 @@ static void check_class_experts(const char *routing, size_t samples)
             served += expected[i] > 0;
             assert_true(fabs(found->gates[i] - gates[i]) <= 1e-5 * gates[i]);
         }
-        assert_int_equal(chosen, found->blocks * set->n * samples * run.experiment->settings.adapter.top_k);
+        assert_int_equal(chosen, found->blocks * set->n * samples * run.experiment->model.settings.adapter.top_k);
         assert_true(served > found->blocks * found->classes); /* else a mistake in the order would not be seen */
         free(gates);
         free(expected);
@@ -337,7 +338,7 @@ static void check_patches(const char *asked, size_t images, const size_t *places
     assert_null(found->experts);
     evaluator_count_experts(evaluator, true);
     encoded_now(evaluator, 1, 1);
-    size_t top_k = run.experiment->settings.adapter.top_k, size = found->blocks * 5 * top_k, changes = 0;
+    size_t top_k = run.experiment->model.settings.adapter.top_k, size = found->blocks * 5 * top_k, changes = 0;
     int32_t *chosen = calloc(size, sizeof *chosen);
     float *gate = calloc(size, sizeof *gate);
     assert_true(top_k > 1 && found->blocks > 1); /* else a mistake in the order would not be seen */
@@ -495,7 +496,7 @@ static void errors_are_kept(void **state)
     struct small_run run;
     struct selector *selector;
     small_run_open(&run, 1, NULL);
-    must(selector_create(&selector, run.experiment, &error));
+    must(selector_create(&selector, &run.experiment->model, &run.experiment->data, &error));
     struct evaluator *evaluator = open_evaluator(&run, selector);
     struct test_set *set = &evaluator->sets[1];
     must(selector_train(selector, &run.experiment->data.tasks[0], NULL, &error));
@@ -525,7 +526,8 @@ static void stops_at_once(void **state)
     struct stop stop = {.signal = 2};
     struct evaluator *evaluator;
     small_run_open(&run, 1, NULL);
-    must(evaluator_create(&evaluator, run.experiment, NULL, &error));
+    must(evaluator_create(&evaluator, &run.experiment->model, &run.experiment->data, &run.experiment->method, NULL,
+                          &error));
     assert_int_equal(evaluator_zero_shot(evaluator, 0, &stop, &error), ERROR_STOPPED);
     must(evaluator_zero_shot(evaluator, 0, NULL, &error));
     assert_int_equal(evaluator_task(evaluator, 0, 0, &stop, &error), ERROR_STOPPED);

@@ -18,7 +18,8 @@ static const char *const x_tail[] = {"evaluation.label_space=all", "data.shots=4
 static struct evaluator *open_evaluator(struct small_run *run)
 {
     struct evaluator *evaluator;
-    must(evaluator_create(&evaluator, run->experiment, NULL, &error));
+    must(evaluator_create(&evaluator, &run->experiment->model, &run->experiment->data, &run->experiment->method, NULL,
+                          &error));
     for (size_t j = 0; j < SMALL_RUN_TASKS; j++)
         must(evaluator_zero_shot(evaluator, j, NULL, &error));
     return evaluator;
@@ -27,11 +28,11 @@ static struct evaluator *open_evaluator(struct small_run *run)
 /* Class features of all tasks through a router, one after the other. */
 static void all_classes(struct small_run *run, int router, float *all)
 {
-    struct experiment *e = run->experiment;
+    struct run *e = run->experiment;
     for (size_t t = 0; t < SMALL_RUN_TASKS; t++) {
         struct arena_mark mark = arena_mark(&e->model.task_memory);
         struct tensor features;
-        must(class_features(e, &e->data.tasks[t], router, &e->model.task_memory, NULL, &features, &error));
+        must(class_features(&e->model, &e->data.tasks[t], router, &e->model.task_memory, NULL, &features, &error));
         size_t count = dataset_classes(e->data.tasks[t].dataset) * e->model.clip->dimensions.embed;
         float *host = small_run_values(run, features.data, count);
         memcpy(all, host, count * sizeof *host);
@@ -117,7 +118,7 @@ static void a_router_has_class_features_of_all_tasks(void **state)
                                              "training.learning_rate=1e-2", NULL});
         struct evaluator *evaluator = open_evaluator(&run);
         for (size_t t = 0; t < SMALL_RUN_TASKS; t++) { /* again after every task: nothing stale is kept */
-            struct training training = {.experiment = run.experiment, .task = &run.experiment->data.tasks[t]};
+            struct training training = {.run = &run.experiment->method, .task = &run.experiment->data.tasks[t]};
             must(train_task(&training, &error));
             must(evaluator_refresh(evaluator, &error));
             all_classes(&run, (int)t, all);
@@ -144,7 +145,7 @@ static void weights_that_change_are_asked_again(void **state)
     size_t bytes = CLASSES * run.experiment->model.clip->dimensions.embed * sizeof *before;
     all_classes(&run, -1, before);
     assert_memory_equal(evaluator->labels.joint, before, bytes);
-    struct training training = {.experiment = run.experiment, .task = &run.experiment->data.tasks[1]};
+    struct training training = {.run = &run.experiment->method, .task = &run.experiment->data.tasks[1]};
     must(train_task(&training, &error));
     must(evaluator_refresh(evaluator, &error));
     all_classes(&run, -1, after);
@@ -175,7 +176,7 @@ static void classes_of_the_tasks_so_far(void **state)
         for (size_t j = 0; j < SMALL_RUN_TASKS; j++)
             expect_nearest(&run, &evaluator->sets[j], evaluator->sets[j].features, all, CLASSES);
         for (size_t t = 0; t < SMALL_RUN_TASKS; t++) {
-            struct training training = {.experiment = run.experiment, .task = &run.experiment->data.tasks[t]};
+            struct training training = {.run = &run.experiment->method, .task = &run.experiment->data.tasks[t]};
             must(train_task(&training, &error));
             must(evaluator_refresh(evaluator, &error));
             evaluator_see(evaluator, t + 1);
@@ -203,7 +204,7 @@ static void a_whole_run(void **state)
     struct table table = {0};
     small_run_open(&run, 1, x_tail);
     must(store_open(&store, small_run_file(&run, "a.db"), STORE_WRITE, &error));
-    struct sequence sequence = {.experiment = run.experiment, .store = store};
+    struct sequence sequence = {.run = run.experiment, .store = store};
     must(sequence_run(&sequence, &error));
     must(query_sql(store, "SELECT setting || ' ' || count(*) FROM runs JOIN evaluations USING (run)", &table, &error));
     assert_string_equal(table.cell[0].text, "x_tail 12");

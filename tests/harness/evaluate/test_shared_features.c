@@ -50,7 +50,7 @@ static size_t take(struct small_run *run, size_t task, struct values *values)
     struct backend_spy spy = {0};
     small_run_watch(run, &spy);
     memset(values, 0, sizeof *values);
-    must(shared_features_open(&shared, run->experiment, &error));
+    must(shared_features_open(&shared, &run->experiment->model, &run->experiment->data, &error));
     must(shared_features_take(&shared, &run->experiment->data.tasks[task], values->means, values->features, NULL,
                               &error));
     shared_features_close(&shared);

@@ -6,10 +6,10 @@
 
 #include "core/file.h"
 #include "harness/evaluate/evaluator.h"
+#include "harness/heads/trained.h"
 #include "harness/run/sequence.h"
 #include "harness/train/guard.h"
 #include "harness/train/replicas.h"
-#include "harness/train/trained.h"
 #include "harness/train/trainer.h"
 #include "models/linear_head.h"
 #include "results/store/database.h"
@@ -44,7 +44,7 @@ static status keep_loss(void *context, const struct step_report *report, struct 
 
 static void train(struct small_run *run, double losses[ITERATIONS])
 {
-    struct training training = {.experiment = run->experiment,
+    struct training training = {.run = &run->experiment->method,
                                 .task = &run->experiment->data.tasks[0],
                                 .wants_loss = every_loss,
                                 .after = keep_loss,
@@ -82,7 +82,7 @@ static void expect_trained(const char *what, bool tower_changes)
     double losses[ITERATIONS];
     small_run_open(&run, 1, (const char *const[]){LINEAR, what, NULL});
     const struct parameters *tower = run.experiment->model.clip->parameters, *head = head_of(&run)->parameters;
-    size_t own = CLASSES * (WIDTH + 1), all = trained_values(run.experiment);
+    size_t own = CLASSES * (WIDTH + 1), all = trained_values(&run.experiment->model);
     assert_true(tower_changes ? all > own : all == own);
     float *before = values_of(&run, tower), *start = values_of(&run, head);
     train(&run, losses);
@@ -107,14 +107,14 @@ static void what_overflows_in_the_head_is_told(void **state)
     small_run_open(&run, 1, (const char *const[]){SCRATCH, NULL});
     for (int i = 0; i < 2; i++) {
         small_run_reopen(&run, 1, (const char *const[]){SCRATCH, trained[i], NULL});
-        struct experiment *e = run.experiment;
+        struct run *e = run.experiment;
         const struct task *task = &e->data.tasks[0];
         const struct parameters *head = head_of(&run)->parameters;
-        must(guard_begin_step(e, task, &error));
+        must(guard_begin_step(&e->model, task, &error));
         must(e->model.backend->ops->upload(e->model.backend, head->gradients + head->list[1].offset, &bad, sizeof bad,
                                            &error));
-        must(guard_end_step(e, task, &error));
-        assert_int_equal(guard_check_steps(e, task, &error), ERROR_FORMAT);
+        must(guard_end_step(&e->model, task, &error));
+        assert_int_equal(guard_check_steps(&e->model, task, &error), ERROR_FORMAT);
         error_tells((const char *const[]){"third", "gradient of head.bias", NULL});
     }
     small_run_close(&run);
@@ -171,7 +171,8 @@ static void an_image_gets_the_class_with_the_highest_score(void **state)
     small_run_open(&run, 1, (const char *const[]){SCRATCH, NULL});
     train(&run, losses);
     const struct linear *linear = &head_of(&run)->linear;
-    must(evaluator_create(&evaluator, run.experiment, NULL, &error));
+    must(evaluator_create(&evaluator, &run.experiment->model, &run.experiment->data, &run.experiment->method, NULL,
+                          &error));
     must(evaluator_task(evaluator, 0, 0, NULL, &error));
     float *weights = small_run_values(&run, linear->weight.value, CLASSES * WIDTH),
           *biases = small_run_values(&run, linear->bias.value, CLASSES);
@@ -272,7 +273,7 @@ static void the_file_of_a_tower_is_an_input(void **state)
     struct store *store;
     small_run_reopen(&run, 1, (const char *const[]){LINEAR, weights, NULL});
     must(store_open(&store, small_run_file(&run, "a.db"), STORE_WRITE, &error));
-    must(sequence_run(&(struct sequence){.experiment = run.experiment, .store = store}, &error));
+    must(sequence_run(&(struct sequence){.run = run.experiment, .store = store}, &error));
     store_close(store);
     expect_number(&run, "SELECT count(*) FROM inputs WHERE task < 0 AND kind IN ('weights', 'configuration')", 2);
     expect_number(&run, "SELECT count(*) FROM inputs WHERE kind = 'vocabulary'", 0);
@@ -290,13 +291,13 @@ static void ranks_train_one_head(void **state)
     double losses[ITERATIONS];
     small_run_open(&run, 1, (const char *const[]){SCRATCH, "run.gpus=2", NULL});
     train(&run, losses);
-    struct experiment *other = replicas_at(run.experiment->replicas, 1);
+    const struct model *other = replicas_at(run.experiment->model.work.replicas, 1)->model;
     const struct parameters *group = head_of(&run)->parameters;
-    const struct linear_head *copy = other->model.head_state;
+    const struct linear_head *copy = other->head_state;
     float *own = values_of(&run, group), *theirs = malloc(group->values_count * sizeof *theirs);
-    must(other->model.backend->ops->bind(other->model.backend, &error));
-    must(other->model.backend->ops->download(other->model.backend, theirs, copy->parameters->values,
-                                             group->values_count * sizeof *theirs, &error));
+    must(other->backend->ops->bind(other->backend, &error));
+    must(other->backend->ops->download(other->backend, theirs, copy->parameters->values,
+                                       group->values_count * sizeof *theirs, &error));
     assert_memory_equal(own, theirs, group->values_count * sizeof *own);
     assert_true(fabs(losses[0] - log(CLASSES)) < 1e-5);
     assert_true(losses[ITERATIONS - 1] < losses[0]);

@@ -9,34 +9,33 @@
 
 enum { MOST = 16 };
 
-static status begin_nothing(struct experiment *e, const struct task *task, int32_t router, struct arena *arena,
+static status begin_nothing(struct model *model, const struct task *task, int32_t router, struct arena *arena,
                             struct head_classes *classes, struct error *failure)
 {
-    (void)e, (void)task, (void)router, (void)arena, (void)failure;
+    (void)model, (void)task, (void)router, (void)arena, (void)failure;
     *classes = (struct head_classes){0};
     return OK;
 }
 
-static status lose_seven(struct experiment *e, const struct head_classes *classes, struct head_batch *batch,
+static status lose_seven(struct model *model, const struct head_classes *classes, struct head_batch *batch,
                          struct error *failure)
 {
     const float seven = 7;
     (void)classes;
-    TRY(tensor_take(&batch->dfeatures, &e->model.step_memory, TENSOR_F32, "nothing", 2, batch->features->shape,
-                    failure));
-    TRY(e->model.backend->ops->zero(e->model.backend, batch->dfeatures.data, tensor_bytes(&batch->dfeatures), failure));
-    return e->model.backend->ops->upload(e->model.backend, e->model.loss, &seven, sizeof seven, failure);
+    TRY(tensor_take(&batch->dfeatures, &model->step_memory, TENSOR_F32, "nothing", 2, batch->features->shape, failure));
+    TRY(model->backend->ops->zero(model->backend, batch->dfeatures.data, tensor_bytes(&batch->dfeatures), failure));
+    return model->backend->ops->upload(model->backend, model->loss, &seven, sizeof seven, failure);
 }
 
-static size_t one(const struct experiment *e)
+static size_t one(const struct model *model)
 {
-    (void)e;
+    (void)model;
     return 1;
 }
 
 static size_t asked; /* for rows of classes */
 
-static status places(struct experiment *e, const struct task *task, int router, struct arena *arena, int32_t *chosen,
+static status places(struct model *model, const struct task *task, int router, struct arena *arena, int32_t *chosen,
                      struct tensor *rows, struct error *failure)
 {
     size_t classes = dataset_classes(task->dataset);
@@ -46,7 +45,7 @@ static status places(struct experiment *e, const struct task *task, int router, 
     for (size_t c = 0; c < classes; c++)
         values[c] = (float)(c + 1);
     TRY(tensor_take(rows, arena, TENSOR_F32, "classes", 2, (size_t[]){classes, 1}, failure));
-    return e->model.backend->ops->upload(e->model.backend, rows->data, values, classes * sizeof *values, failure);
+    return model->backend->ops->upload(model->backend, rows->data, values, classes * sizeof *values, failure);
 }
 
 static size_t no_texts(const struct task *task)
@@ -55,15 +54,15 @@ static size_t no_texts(const struct task *task)
     return 0;
 }
 
-static status the_rows(struct experiment *e, const struct tensor *features, const struct tensor *rows,
+static status the_rows(struct model *model, const struct tensor *features, const struct tensor *rows,
                        struct tensor *scores, struct error *failure)
 {
     size_t shape[] = {features->shape[0], rows->shape[0]};
-    assert_int_equal(features->shape[1], e->model.clip->dimensions.embed);
-    TRY(tensor_take(scores, &e->model.step_memory, TENSOR_F32, "scores", 2, shape, failure));
+    assert_int_equal(features->shape[1], model->clip->dimensions.embed);
+    TRY(tensor_take(scores, &model->step_memory, TENSOR_F32, "scores", 2, shape, failure));
     for (size_t i = 0; i < shape[0]; i++)
-        TRY(e->model.backend->ops->copy(e->model.backend, (float *)scores->data + i * shape[1], rows->data,
-                                        shape[1] * sizeof(float), failure));
+        TRY(model->backend->ops->copy(model->backend, (float *)scores->data + i * shape[1], rows->data,
+                                      shape[1] * sizeof(float), failure));
     return OK;
 }
 
@@ -102,7 +101,8 @@ static void an_image_gets_the_class_with_the_highest_score(void **state)
     const struct head *real;
     struct evaluator *evaluator;
     open_run(&run, NULL, &real);
-    must(evaluator_create(&evaluator, run.experiment, NULL, &error));
+    must(evaluator_create(&evaluator, &run.experiment->model, &run.experiment->data, &run.experiment->method, NULL,
+                          &error));
     for (size_t j = 0; j < SMALL_RUN_TASKS; j++) {
         uint16_t last = (uint16_t)(dataset_classes(run.experiment->data.tasks[j].dataset) - 1);
         must(evaluator_zero_shot(evaluator, j, NULL, &error));
@@ -121,7 +121,8 @@ static void classes_of_all_tasks_are_joined(void **state)
     const struct head *real;
     struct evaluator *evaluator;
     open_run(&run, (const char *const[]){"evaluation.label_space=all", NULL}, &real);
-    must(evaluator_create(&evaluator, run.experiment, NULL, &error));
+    must(evaluator_create(&evaluator, &run.experiment->model, &run.experiment->data, &run.experiment->method, NULL,
+                          &error));
     must(evaluator_zero_shot(evaluator, 0, NULL, &error));
     expect_all(&evaluator->sets[0], 2 + 3 + 4 - 1);
     evaluator_destroy(evaluator);
@@ -136,7 +137,8 @@ static void rows_without_texts_are_asked_for_again(void **state)
     const struct head *real;
     struct evaluator *evaluator;
     open_run(&run, NULL, &real);
-    must(evaluator_create(&evaluator, run.experiment, NULL, &error));
+    must(evaluator_create(&evaluator, &run.experiment->model, &run.experiment->data, &run.experiment->method, NULL,
+                          &error));
     must(evaluator_zero_shot(evaluator, 1, NULL, &error));
     must(evaluator_with_router(evaluator, 1, 0, NULL, &error));
     asked = 0;
@@ -168,11 +170,14 @@ static void training_follows_the_gradient_of_the_head(void **state)
     const struct head *real;
     size_t steps = 0;
     open_run(&run, (const char *const[]){"method.name=continual_ft", NULL}, &real);
-    struct experiment *e = run.experiment;
+    struct run *e = run.experiment;
     const struct parameters *group = e->model.clip->parameters;
     float *before = small_run_values(&run, group->values, group->values_count);
-    struct training training = {
-        .experiment = e, .task = &e->data.tasks[0], .wants_loss = every_loss, .after = expect_seven, .context = &steps};
+    struct training training = {.run = &e->method,
+                                .task = &e->data.tasks[0],
+                                .wants_loss = every_loss,
+                                .after = expect_seven,
+                                .context = &steps};
     must(train_task(&training, &error));
     assert_int_equal(steps, e->data.tasks[0].settings.iterations);
     float *after = small_run_values(&run, group->values, group->values_count);

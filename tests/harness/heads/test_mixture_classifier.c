@@ -6,11 +6,11 @@
 #include "adapters/files/adapter_file.h"
 #include "core/file.h"
 #include "harness/evaluate/evaluator.h"
-#include "harness/run/opening.h"
+#include "harness/heads/trained.h"
+#include "harness/run/run.h"
 #include "harness/run/sequence.h"
 #include "harness/train/guard.h"
 #include "harness/train/replicas.h"
-#include "harness/train/trained.h"
 #include "harness/train/trainer.h"
 #include "models/files/safetensors.h"
 #include "results/verify.h"
@@ -36,8 +36,8 @@ static void open_run(struct small_run *run, const char *ffn, const char *word)
 
 static void train(const struct small_run *run)
 {
-    must(
-        train_task(&(struct training){.experiment = run->experiment, .task = &run->experiment->data.tasks[0]}, &error));
+    must(train_task(&(struct training){.run = &run->experiment->method, .task = &run->experiment->data.tasks[0]},
+                    &error));
 }
 
 static float *values_of(const struct small_run *run, const struct parameters *group)
@@ -58,7 +58,7 @@ static void an_mlp_that_is_replaced_stays(void **state)
     (void)state;
     struct small_run run;
     open_run(&run, mixtures[1], "training.weight_decay=0.1");
-    const struct experiment *e = run.experiment;
+    const struct run *e = run.experiment;
     const struct parameters *tower = e->model.clip->parameters,
                             *experts = e->model.adapters->towers[TOWER_IMAGE].parameters;
     float *before = values_of(&run, tower), *expert_before = values_of(&run, experts);
@@ -76,7 +76,7 @@ static void an_mlp_that_is_replaced_stays(void **state)
         assert_memory_not_equal(expert_before + experts->list[i].offset, expert_after + experts->list[i].offset,
                                 experts->list[i].size * sizeof(float));
     assert_int_equal(replaced, 2 * WIDTH * HIDDEN + WIDTH + HIDDEN);
-    assert_int_equal(trained_values(e),
+    assert_int_equal(trained_values(&e->model),
                      parameters_size(tower) - replaced + EXPERTS * (replaced + WIDTH) + CLASSES * (WIDTH + 1));
     free(before);
     free(after);
@@ -176,9 +176,9 @@ static void what_overflows_is_told_by_its_name(void **state)
     struct small_run run;
     struct trained_group group;
     open_run(&run, mixtures[1], NULL);
-    struct experiment *e = run.experiment;
+    struct run *e = run.experiment;
     const struct task *task = &e->data.tasks[0];
-    for (size_t i = 0; trained_group_at(e, i, &group); i++) {
+    for (size_t i = 0; trained_group_at(&e->model, i, &group); i++) {
         assert_in_range(i, 0, 2);
         const struct parameter *p = parameters_find(group.parameters, names[i]);
         const struct backend_ops *ops = e->model.backend->ops;
@@ -186,13 +186,13 @@ static void what_overflows_is_told_by_its_name(void **state)
         int32_t on = 1;
         if (i == 0) /* as after a forward pass that chose the expert */
             must(ops->upload(e->model.backend, group.parameters->flags, &on, sizeof on, &error));
-        must(guard_begin_step(e, task, &error));
+        must(guard_begin_step(&e->model, task, &error));
         must(ops->upload(e->model.backend, gradient, &bad, sizeof bad, &error));
-        must(guard_end_step(e, task, &error));
-        assert_int_equal(guard_check_steps(e, task, &error), ERROR_FORMAT);
+        must(guard_end_step(&e->model, task, &error));
+        assert_int_equal(guard_check_steps(&e->model, task, &error), ERROR_FORMAT);
         error_tells((const char *const[]){"gradient of", names[i], NULL});
         must(ops->zero(e->model.backend, gradient, sizeof bad, &error));
-        must(guard_begin_task(e, &error));
+        must(guard_begin_task(&e->model, &error));
     }
     small_run_close(&run);
 }
@@ -233,7 +233,8 @@ static void the_tower_under_experts_is_not_taken_as_unchanged(void **state)
     float token[WIDTH] = {1, -1, 1}, before[WIDTH];
     open_run(&run, mixtures[1], "adapter.routing=per_sample");
     struct parameters *tower = run.experiment->model.clip->parameters;
-    must(evaluator_create(&evaluator, run.experiment, NULL, &error));
+    must(evaluator_create(&evaluator, &run.experiment->model, &run.experiment->data, &run.experiment->method, NULL,
+                          &error));
     must(evaluator_task(evaluator, 0, 0, NULL, &error));
     memcpy(before, evaluator->sets[0].routed.features, sizeof before);
     must(parameters_upload(tower, parameters_find(tower, "visual.class_embedding"), token, &error));
@@ -408,12 +409,12 @@ static void training_goes_on_from_a_file(void **state)
         float *trained[3];
         size_t groups = 0;
         must(run_once(&run, mixtures[m]));
-        for (; trained_group_at(run.experiment, groups, &group); groups++)
+        for (; trained_group_at(&run.experiment->model, groups, &group); groups++)
             trained[groups] = values_of(&run, group.parameters);
         assert_int_equal(groups, 3);
         char *path = whole_run_weights(&run);
         reopen_from(&run, path, mixtures[m], NULL);
-        for (size_t i = 0; trained_group_at(run.experiment, i, &group); i++) {
+        for (size_t i = 0; trained_group_at(&run.experiment->model, i, &group); i++) {
             expect_values(&run, group.parameters, trained[i]);
             free(trained[i]);
         }
@@ -463,7 +464,7 @@ static void experts_start_from_a_dense_file(void **state)
     for (enum vit_names names = VIT_TIMM; names <= VIT_HUGGINGFACE; names++) {
         small_run_open(&run, 1, NULL);
         must(run_once(&run, "method.ffn=dense"));
-        const struct experiment *e = run.experiment;
+        const struct run *e = run.experiment;
         char *path = strdup(small_run_file(&run, "dense.safetensors"));
         must(vit_save(e->model.clip, e->model.head_state, names, path, &error));
         float *tower = values_of(&run, e->model.clip->parameters);
@@ -535,13 +536,13 @@ static void ranks_train_one_mixture(void **state)
     struct small_run run;
     open_run(&run, mixtures[0], "run.gpus=2");
     train(&run);
-    struct experiment *other = replicas_at(run.experiment->replicas, 1);
+    const struct model *other = replicas_at(run.experiment->model.work.replicas, 1)->model;
     const struct parameters *own = run.experiment->model.adapters->towers[TOWER_IMAGE].parameters,
-                            *theirs = other->model.adapters->towers[TOWER_IMAGE].parameters;
+                            *theirs = other->adapters->towers[TOWER_IMAGE].parameters;
     float *expected = values_of(&run, own), *found = malloc(theirs->values_count * sizeof *found);
-    must(other->model.backend->ops->bind(other->model.backend, &error));
-    must(other->model.backend->ops->download(other->model.backend, found, theirs->values,
-                                             theirs->values_count * sizeof *found, &error));
+    must(other->backend->ops->bind(other->backend, &error));
+    must(other->backend->ops->download(other->backend, found, theirs->values, theirs->values_count * sizeof *found,
+                                       &error));
     assert_memory_equal(expected, found, theirs->values_count * sizeof *found);
     free(expected);
     free(found);

@@ -79,7 +79,7 @@ static void check_features(const char *path, const uint8_t *pixels, const struct
 /* The softmax of W f + b of an image at its class, by the weights that the run has. */
 static double confidence_of(const struct small_run *run, const float *feature, size_t class)
 {
-    const struct parameters *head = run->experiment->model.head->parameters(run->experiment);
+    const struct parameters *head = run->experiment->model.head->parameters(&run->experiment->model);
     float *values = small_run_values(run, head->values, head->values_count);
     const float *weight = values + parameters_find(head, "head.weight")->offset,
                 *bias = values + parameters_find(head, "head.bias")->offset;
@@ -136,7 +136,8 @@ static void a_file_answers_as_its_run_did(void **state)
     for (size_t kind = 0; kind < KINDS; kind++) {
         struct evaluator *evaluator;
         char *path = train(&run, kind);
-        must(evaluator_create(&evaluator, run.experiment, NULL, &error));
+        must(evaluator_create(&evaluator, &run.experiment->model, &run.experiment->data, &run.experiment->method, NULL,
+                              &error));
         must(evaluator_task(evaluator, 0, 0, NULL, &error));
         const struct test_set *set = &evaluator->sets[0];
         assert_int_equal(set->n, IMAGES);

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "core/file.h"
-#include "harness/train/trained.h"
+#include "harness/heads/trained.h"
 #include "models/files/safetensors.h"
 #include "tests/harness/whole_run.h"
 
@@ -46,7 +46,7 @@ static void values_are_those_of_what_is_shared(void **state)
     small_run_open(&run, 1, NULL);
     for (size_t i = 0; i < SHARINGS; i++) {
         reopen(&run, sharings[i]);
-        assert_int_equal(trained_values(run.experiment), expected[i]);
+        assert_int_equal(trained_values(&run.experiment->model), expected[i]);
     }
     small_run_close(&run);
 }

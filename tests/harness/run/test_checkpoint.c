@@ -10,7 +10,7 @@
 
 static void train(struct small_run *run, size_t task)
 {
-    must(train_task(&(struct training){.experiment = run->experiment, .task = &run->experiment->data.tasks[task]},
+    must(train_task(&(struct training){.run = &run->experiment->method, .task = &run->experiment->data.tasks[task]},
                     &error));
 }
 
@@ -103,11 +103,11 @@ static void the_selector(void **state)
     struct checkpoint_place place = {2, 0, 77}, found_place;
     bool found;
     small_run_open(&run, 1, NULL);
-    must(selector_create(&trained, run.experiment, &error));
+    must(selector_create(&trained, &run.experiment->model, &run.experiment->data, &error));
     for (size_t k = 0; k < 2; k++)
         must(selector_train(trained, &run.experiment->data.tasks[k], NULL, &error));
     must(checkpoint_save(run.experiment, trained, small_run_file(&run, "resume"), &place, &error));
-    must(selector_create(&restored, run.experiment, &error));
+    must(selector_create(&restored, &run.experiment->model, &run.experiment->data, &error));
     must(checkpoint_load(run.experiment, restored, small_run_file(&run, "resume"), &found_place, &found, &error));
     assert_int_equal(restored->trained, 2);
     assert_true(restored->thresholds[0] == trained->thresholds[0] && restored->thresholds[1] == trained->thresholds[1]);

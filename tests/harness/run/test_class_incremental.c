@@ -52,7 +52,7 @@ static status run_once(struct small_run *run, const char *const *overrides, cons
     if (spy != NULL)
         small_run_watch(run, spy);
     must(store_open(&store, small_run_file(run, database), STORE_WRITE, &error));
-    struct sequence sequence = {.experiment = run->experiment, .store = store, .stop = spy != NULL ? spy->stop : NULL};
+    struct sequence sequence = {.run = run->experiment, .store = store, .stop = spy != NULL ? spy->stop : NULL};
     status result = sequence_run(&sequence, &error);
     store_close(store);
     return result;

@@ -12,8 +12,8 @@
 static void read_inputs(const struct small_run *run, bool alone, struct inputs *inputs)
 {
     struct surveyor surveyor;
-    struct experiment *e = run->experiment;
-    must(surveyor_open(&surveyor, &e->settings, NULL, NULL, NULL, &error));
+    struct run *e = run->experiment;
+    must(surveyor_open(&surveyor, &e->model.settings, NULL, NULL, NULL, &error));
     if (!alone)
         must(tasks_survey(e, &surveyor, &error));
     must(inputs_read(inputs, &surveyor, run->suite, alone ? NULL : e, &error));
@@ -121,7 +121,7 @@ static void a_methods_files_are_inputs(void **state)
     assert_false(settings_incidental("method.l2", "1"));
     scratch_write_text(&run.scratch, "3/deep/a.png", "no picture");
     struct surveyor surveyor;
-    must(surveyor_open(&surveyor, &run.experiment->settings, NULL, NULL, NULL, &error));
+    must(surveyor_open(&surveyor, &run.experiment->model.settings, NULL, NULL, NULL, &error));
     assert_int_equal(inputs_read(&inputs, &surveyor, run.suite, NULL, &error), ERROR_FORMAT);
     error_tells((const char *const[]){"method.reference_images: ", "1 of 1 images below", "cannot be decoded", NULL});
     inputs_free(&inputs);
@@ -138,7 +138,7 @@ static void a_file_that_was_written_to_in_between_is_told(void **state)
     struct surveyor surveyor;
     small_run_open(&run, 1, NULL);
     scratch_write_text(&run.scratch, "vocabulary.txt", "other");
-    must(surveyor_open(&surveyor, &run.experiment->settings, NULL, NULL, NULL, &error));
+    must(surveyor_open(&surveyor, &run.experiment->model.settings, NULL, NULL, NULL, &error));
     must(tasks_survey(run.experiment, &surveyor, &error));
     assert_int_equal(inputs_read(&inputs, &surveyor, run.suite, run.experiment, &error), ERROR_FORMAT);
     error_tells((const char *const[]){"model.vocabulary", "vocabulary.txt", "start again", NULL});

@@ -9,7 +9,7 @@
 
 #include "adapters/files/adapter_file.h"
 #include "core/file.h"
-#include "harness/run/opening.h"
+#include "harness/run/run.h"
 #include "harness/run/run_folder.h"
 #include "harness/run/sequence.h"
 #include "harness/train/services/merging.h"
@@ -44,21 +44,21 @@ static status add_gradients(struct parameters *group, float **sum, bool first, b
 /* After STEPS steps the rate is 0, so that nothing changes. */
 static status look(struct method_run *run, const struct task *task, size_t iteration, struct error *failure)
 {
-    struct experiment *e = run->experiment;
+    struct model *model = run->model;
     if (iteration <= STEPS)
         return OK;
     for (int t = 0; t < TOWERS; t++)
         if (seen.blocks[t] > 0)
-            TRY(add_gradients(e->model.adapters->towers[t].parameters, &added[t], iteration == STEPS + 1,
+            TRY(add_gradients(model->adapters->towers[t].parameters, &added[t], iteration == STEPS + 1,
                               iteration == 2 * STEPS, failure));
-    TRY(experiment_set_step(e, task->index, iteration - 1, 0, failure));
+    TRY(model_set_step(model, task->index, iteration - 1, 0, failure));
     if (iteration < 2 * STEPS)
         return OK;
     for (int t = 0; t < TOWERS; t++) {
         free(added[t]);
         added[t] = NULL;
     }
-    return layer_scores_add(&seen, e->model.adapters, task->index, 1.0 / STEPS, failure);
+    return layer_scores_add(&seen, model->adapters, task->index, 1.0 / STEPS, failure);
 }
 
 static size_t add_words(const char **list, size_t count, const char *const *more)
@@ -72,14 +72,14 @@ static size_t add_words(const char **list, size_t count, const char *const *more
 /* The steps of the trainer itself; only gradients before the first update have to be those of one task alone. */
 static void train_watched(struct small_run *run, size_t task)
 {
-    struct experiment *e = run->experiment;
+    struct run *e = run->experiment;
     static struct method watched; /* until the run is closed */
-    watched = *e->settings.method;
+    watched = *e->model.settings.method;
     watched.before_update = look;
     watched.end_task = NULL;
-    e->settings.method = &watched;
+    e->model.settings.method = &watched;
     e->data.tasks[task].settings.iterations = 2 * STEPS;
-    must(train_task(&(struct training){.experiment = e, .task = &e->data.tasks[task]}, &error));
+    must(train_task(&(struct training){.run = &e->method, .task = &e->data.tasks[task]}, &error));
 }
 
 static void expect_scores_of_training(const char *const *choices, const char *const *of_scoring)
@@ -91,16 +91,16 @@ static void expect_scores_of_training(const char *const *choices, const char *co
     add_words(words, add_words(words, add_words(words, 2, common), choices), NULL);
     small_run_open(&run, 1, NULL);
     small_run_reopen(&run, 1, words);
-    struct settings before = run.experiment->settings;
+    struct settings before = run.experiment->model.settings;
     size_t tasks = run.experiment->data.task_count;
     must(layer_choice_score(run.experiment, NULL, &scores, &error));
-    assert_memory_equal(&before, &run.experiment->settings, sizeof before);
+    assert_memory_equal(&before, &run.experiment->model.settings, sizeof before);
     layer_scores_create(&seen, tasks, scores.blocks);
     add_words(words, add_words(words, add_words(words, 0, common), choices), of_scoring);
     for (size_t task = 0; task < tasks; task++) {
         small_run_reopen(&run, 1, words);
         unsigned groups = run.experiment->model.groups; /* without the tower, where it is trained */
-        must(experiment_reopen(run.experiment, groups & ~(unsigned)GROUPS_TOWERS, WITH_METHOD, &error));
+        must(run_reopen(run.experiment, groups & ~(unsigned)GROUPS_TOWERS, WITH_METHOD, &error));
         train_watched(&run, task);
     }
     for (int t = 0; t < TOWERS; t++)
@@ -174,17 +174,17 @@ static status run_once(struct small_run *run, const char *blocks, const char *da
     struct store *store;
     add_words(words, 1, kind->words);
     small_run_reopen(run, 1, words);
-    const struct method *method = run->experiment->settings.method;
+    const struct method *method = run->experiment->model.settings.method;
     static struct method watched; /* replicas keep it */
     watched = *method;
     watched.after_step = interrupt;
     interruption = (struct stop){0};
     if (interrupted)
-        run->experiment->settings.method = &watched;
+        run->experiment->model.settings.method = &watched;
     must(store_open(&store, small_run_file(run, database), STORE_WRITE, &error));
-    struct sequence sequence = {.experiment = run->experiment, .store = store, .stop = &interruption};
+    struct sequence sequence = {.run = run->experiment, .store = store, .stop = &interruption};
     status result = sequence_run(&sequence, &error);
-    run->experiment->settings.method = method;
+    run->experiment->model.settings.method = method;
     store_close(store);
     return result;
 }
@@ -374,7 +374,7 @@ static void nothing_trains_without_a_choice(void **state)
     struct small_run run;
     struct layer_scores scores;
     small_run_open(&run, 1, (const char *const[]){"adapter.blocks=by_score_1", NULL});
-    struct training training = {.experiment = run.experiment, .task = &run.experiment->data.tasks[0]};
+    struct training training = {.run = &run.experiment->method, .task = &run.experiment->data.tasks[0]};
     assert_int_equal(train_task(&training, &error), ERROR_ARGUMENT);
     error_tells((const char *const[]){"first", "adapter.blocks", "scores", NULL});
     small_run_reopen(&run, 1, (const char *const[]){"method.name=continual_ft", NULL});

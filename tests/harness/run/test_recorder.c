@@ -13,12 +13,12 @@ static struct table ask(struct small_run *run, const char *sql)
     struct run_start start;
     struct table table = {0};
     must(store_open(&store, small_run_file(run, "a.db"), STORE_WRITE, &error));
-    struct recorder recorder = {.store = store, .experiment = run->experiment};
+    struct recorder recorder = {.store = store, .run = run->experiment};
     struct inputs inputs = {.hash = "of nothing"};
     must(record_start(&recorder, &inputs, &(struct continuation){0}, &start, &error));
     must(record_tasks(&recorder, &error));
     must(record_tasks(&recorder, &error)); /* a resumed run says it again */
-    must(store_run_end(store, recorder.run, RUN_STOPPED, NULL, &error));
+    must(store_run_end(store, recorder.id, RUN_STOPPED, NULL, &error));
     must(query_sql(store, sql, &table, &error));
     store_close(store);
     return table;

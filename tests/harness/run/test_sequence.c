@@ -27,7 +27,7 @@ static status run_once(struct small_run *run, const char *method, const char *da
     const struct stop *stop = spy != NULL ? spy->stop : NULL;
     must(store_open_stoppable(&store, small_run_file(run, database), STORE_WRITE, stop,
                               &error)); /* as `mtil run` does */
-    *sequence = (struct sequence){.experiment = run->experiment, .store = store, .stop = stop};
+    *sequence = (struct sequence){.run = run->experiment, .store = store, .stop = stop};
     status result = sequence_run(sequence, &error);
     store_close(store);
     return result;
@@ -317,7 +317,7 @@ static status run_disturbed(struct small_run *run, const char *on_nan, const cha
     disturbed.losses = 0;
     run->experiment->model.backend->ops = &disturbed.ops;
     must(store_open(&store, small_run_file(run, database), STORE_WRITE, &error));
-    struct sequence sequence = {.experiment = run->experiment, .store = store};
+    struct sequence sequence = {.run = run->experiment, .store = store};
     status result = sequence_run(&sequence, &error);
     run->experiment->model.backend->ops = disturbed.real;
     store_close(store);
@@ -380,7 +380,7 @@ static void classes_have_the_experts_of_their_last_test(void **state)
     struct store *store;
     small_run_reopen(&run, 1, (const char *const[]){"method.name=finetune", "method.train=adapters", NULL});
     must(store_open(&store, small_run_file(&run, "alone.db"), STORE_WRITE, &error));
-    sequence = (struct sequence){.experiment = run.experiment, .store = store};
+    sequence = (struct sequence){.run = run.experiment, .store = store};
     must(sequence_run(&sequence, &error));
     store_close(store);
     expect_number(&run, "alone.db", "SELECT count(DISTINCT task) FROM class_experts WHERE after_task = task", 3);
@@ -396,7 +396,7 @@ static status run_per_token(struct small_run *run, const char *database, const c
                                            "evaluation.patch_images=2", setting, NULL});
     small_run_watch(run, spy);
     must(store_open_stoppable(&store, small_run_file(run, database), STORE_WRITE, spy->stop, &error));
-    struct sequence sequence = {.experiment = run->experiment, .store = store, .stop = spy->stop};
+    struct sequence sequence = {.run = run->experiment, .store = store, .stop = spy->stop};
     status result = sequence_run(&sequence, &error);
     store_close(store);
     return result;
@@ -485,7 +485,7 @@ static void steps_have_their_balance_loss(void **state)
         snprintf(name, sizeof name, "%zu.db", i);
         small_run_reopen(&run, 1, (const char *const[]){runs[i][0], runs[i][1], runs[i][1] ? runs[i][2] : NULL, NULL});
         must(store_open(&store, small_run_file(&run, name), STORE_WRITE, &error));
-        must(sequence_run(&(struct sequence){.experiment = run.experiment, .store = store}, &error));
+        must(sequence_run(&(struct sequence){.run = run.experiment, .store = store}, &error));
         store_close(store);
         expect_number(&run, name, "SELECT sum(balance_loss IS NULL) = count(*) FROM steps", i == 0);
         losses[i] = first_value(&run, name, "loss");
@@ -535,7 +535,7 @@ static void data_that_changed_is_refused(void **state)
     struct dataset *original = run.experiment->data.tasks[2].dataset;
     run.experiment->data.tasks[2].dataset = other.experiment->data.tasks[2].dataset;
     must(store_open(&store, small_run_file(&run, "a.db"), STORE_WRITE, &error));
-    sequence = (struct sequence){.experiment = run.experiment, .store = store};
+    sequence = (struct sequence){.run = run.experiment, .store = store};
     assert_int_equal(sequence_run(&sequence, &error), ERROR_FORMAT);
     error_tells((const char *const[]){"the test images of third", "run 1 of", "mtil runs delete", NULL});
     store_close(store);

@@ -4,7 +4,7 @@
 
 #include <jansson.h>
 
-#include "harness/config/settings_data.h"
+#include "harness/run/settings_internal.h"
 #include "harness/scenario/class_order.h"
 #include "harness/scenario/label_split.h"
 #include "tests/harness/small_run.h"

@@ -72,7 +72,7 @@ static float *normalised(const struct small_run *run, const struct tensor *featu
 /* The mean of −log p of the true class among all nine, of the first batch of the list of all images. */
 static double expected_loss(struct small_run *run)
 {
-    struct experiment *e = run->experiment;
+    struct run *e = run->experiment;
     const struct task *task = &e->data.joint;
     uint8_t pixels[BATCH * SIDE * SIDE * 3];
     int32_t labels[BATCH];
@@ -141,7 +141,7 @@ static void a_batch_is_compared_with_all_classes(void **state)
     double found = NAN;
     small_run_open(&run, 1, joint);
     double expected = expected_loss(&run);
-    struct training training = {.experiment = run.experiment,
+    struct training training = {.run = &run.experiment->method,
                                 .task = &run.experiment->data.joint,
                                 .wants_loss = always,
                                 .after = keep_first,
@@ -175,7 +175,7 @@ static void there_is_one_row(void **state)
         must(estimate_run(run.experiment, &estimate, &error));
         assert_true(estimate.training > 0);
         must(store_open(&store, small_run_file(&run, "a.db"), STORE_WRITE, &error));
-        struct sequence sequence = {.experiment = run.experiment, .store = store};
+        struct sequence sequence = {.run = run.experiment, .store = store};
         must(sequence_run(&sequence, &error));
         assert_int_equal(sequence.iterations, 21);
         expect_text(store, "SELECT group_concat(DISTINCT after_task) || ' ' || count(*) FROM evaluations", "-1,2 6");

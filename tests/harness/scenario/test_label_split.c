@@ -25,10 +25,10 @@ static void tasks_share_the_classes(void **state)
     (void)state;
     struct small_run run;
     open_cut(&run, 1, "data.parts=4", "together");
-    const struct experiment *e = run.experiment;
+    const struct run *e = run.experiment;
     size_t seen[COLORS] = {0}, training = 0;
     assert_int_equal(e->data.task_count, 4);
-    assert_int_equal(e->settings.adapter.tasks, 4);
+    assert_int_equal(e->model.settings.adapter.tasks, 4);
     assert_string_equal(e->data.tasks[0].settings.name, "third-1");
     assert_string_equal(e->data.tasks[3].settings.name, "third-4");
     for (size_t k = 0; k < 4; k++) {
@@ -108,7 +108,7 @@ static void a_run_over_the_parts(void **state)
     struct table table = {0};
     open_cut(&run, 1, "data.parts=3", "together");
     must(store_open(&store, small_run_file(&run, "a.db"), STORE_WRITE, &error));
-    struct sequence sequence = {.experiment = run.experiment, .store = store};
+    struct sequence sequence = {.run = run.experiment, .store = store};
     must(sequence_run(&sequence, &error));
     expect_stored(store, "SELECT group_concat(name, ' ') FROM tasks", "third-1 third-2 third-3");
     expect_stored(store, "SELECT group_concat(name, ' ') FROM (SELECT name FROM task_classes ORDER BY name)",

@@ -7,9 +7,9 @@
 #include "harness/evaluate/evaluator.h"
 #include "harness/heads/class_features.h"
 #include "harness/run/checkpoint.h"
-#include "harness/run/saved_adapters.h"
-#include "harness/selectors/frozen_features.h"
+#include "harness/selectors/saved_adapters.h"
 #include "harness/selectors/selectors.h"
+#include "harness/train/frozen_features.h"
 #include "tests/harness/small_run.h"
 #include "tests/models/alexnet_file.h"
 
@@ -114,7 +114,7 @@ static void gaussian_is_the_distance_to_the_nearest_class_mean(void **state)
         &run, 1,
         (const char *const[]){"selector.kind=gaussian", "selector.shrinkage=0.2", "selector.quantile=1", NULL});
     assert_int_equal(run.experiment->model.clip->dimensions.embed, WIDTH);
-    must(selector_create(&selector, run.experiment, &error));
+    must(selector_create(&selector, &run.experiment->model, &run.experiment->data, &error));
     for (size_t task = 0; task < 2; task++) {
         draw_rows(task, features[task], labels);
         must(selector_fit(selector, &run.experiment->data.tasks[task],
@@ -150,7 +150,7 @@ static void a_covariance_of_too_few_images_is_refused(void **state)
     static float features[(FIT + HELD_OUT) * WIDTH];
     int32_t labels[FIT + HELD_OUT];
     small_run_open(&run, 1, (const char *const[]){"selector.kind=gaussian", "selector.shrinkage=0", NULL});
-    must(selector_create(&selector, run.experiment, &error));
+    must(selector_create(&selector, &run.experiment->model, &run.experiment->data, &error));
     draw_rows(0, features, labels);
     struct selector_images images = {.n = 6, .features = features, .labels = labels};
     assert_int_equal(selector_fit(selector, &run.experiment->data.tasks[0], &images, 5, &error), ERROR_ARGUMENT);
@@ -164,7 +164,7 @@ static void a_covariance_of_too_few_images_is_refused(void **state)
 /* Adapters that change what the text tower computes, as after training. */
 static void move_adapters(struct small_run *run)
 {
-    struct experiment *e = run->experiment;
+    struct run *e = run->experiment;
     struct parameters *group = e->model.adapters->towers[TOWER_TEXT].parameters;
     float *values = malloc(group->values_count * sizeof *values);
     struct rng rng = rng_make(9, RNG_TEST, 77, 0);
@@ -183,7 +183,7 @@ static void text_is_the_cosine_to_the_nearest_class_name(void **state)
     struct small_run run;
     struct selector *selector;
     small_run_open(&run, 1, (const char *const[]){"selector.kind=text", "selector.quantile=0", NULL});
-    struct experiment *e = run.experiment;
+    struct run *e = run.experiment;
     const struct task *task = &e->data.tasks[2];
     float means[N * 64], features[N * WIDTH], errors[N], all[24 * WIDTH], all_means[24 * 64], held[24];
     size_t classes = dataset_classes(task->dataset);
@@ -192,11 +192,11 @@ static void text_is_the_cosine_to_the_nearest_class_name(void **state)
     for (uint32_t i = 0; i < 24; i++)
         items[i] = i;
     move_adapters(&run); /* which are none of its business */
-    must(selector_create(&selector, e, &error));
+    must(selector_create(&selector, &e->model, &e->data, &error));
     must(selector_train(selector, task, NULL, &error));
-    must(frozen_features(e, task->dataset, SPLIT_TEST, items, N, means, features, NULL, &error));
+    must(frozen_features(&e->model, &e->data, task->dataset, SPLIT_TEST, items, N, means, features, NULL, &error));
     must(selector_errors(selector, 2, &(struct selector_images){.n = N, .features = features}, errors, &error));
-    must(class_features(e, task, -1, &e->model.task_memory, NULL, &names, &error));
+    must(class_features(&e->model, task, -1, &e->model.task_memory, NULL, &names, &error));
     float *text = small_run_values(&run, names.data, classes * WIDTH);
     for (size_t i = 0; i < N; i++) {
         double row[WIDTH], most = -1;
@@ -211,7 +211,7 @@ static void text_is_the_cosine_to_the_nearest_class_name(void **state)
             fail_msg("image %zu: expected %g, found %g", i, 1 - most, (double)errors[i]);
     }
     /* the threshold is an error of one of the training images */
-    must(frozen_features(e, task->dataset, SPLIT_TRAIN, items, 24, all_means, all, NULL, &error));
+    must(frozen_features(&e->model, &e->data, task->dataset, SPLIT_TRAIN, items, 24, all_means, all, NULL, &error));
     must(selector_errors(selector, 2, &(struct selector_images){.n = 24, .features = all}, held, &error));
     size_t found = 0;
     for (size_t i = 0; i < 24; i++)
@@ -230,7 +230,7 @@ static float *coder_after(struct small_run *run, size_t iterations, const char *
     char steps[48];
     snprintf(steps, sizeof steps, "selector.iterations=%zu", iterations);
     small_run_reopen(run, 1, (const char *const[]){steps, batch, shots, "selector.l2=0", NULL});
-    must(selector_create(&selector, run->experiment, &error));
+    must(selector_create(&selector, &run->experiment->model, &run->experiment->data, &error));
     must(selector_train(selector, &run->experiment->data.tasks[0], NULL, &error));
     const struct parameters *group = selector->coders[0]->parameters;
     float *values = small_run_values(run, group->values, *n = group->values_count);
@@ -317,12 +317,13 @@ static void a_folder_of_unrelated_images_competes(void **state)
     }
     snprintf(folder, sizeof folder, "selector.unrelated=%s", small_run_file(&run, "foreign"));
     small_run_reopen(&run, 1, (const char *const[]){folder, NULL});
-    must(selector_create(&selector, run.experiment, &error));
+    must(selector_create(&selector, &run.experiment->model, &run.experiment->data, &error));
     must(selector_train(selector, &run.experiment->data.tasks[0], NULL, &error));
     assert_true(selector_wants(selector, 0) && selector_wants(selector, SMALL_RUN_TASKS) &&
                 !selector_wants(selector, 1));
     must(dataset_of_images(&dataset, small_run_file(&run, "foreign"), &error));
-    must(frozen_features(run.experiment, dataset, SPLIT_TRAIN, NULL, PICTURES, means, NULL, NULL, &error));
+    must(frozen_features(&run.experiment->model, &run.experiment->data, dataset, SPLIT_TRAIN, NULL, PICTURES, means,
+                         NULL, NULL, &error));
     struct selector_images images = {.n = PICTURES, .means = means};
     must(selector_errors(selector, 0, &images, own, &error));
     must(selector_errors(selector, SMALL_RUN_TASKS, &images, other, &error));
@@ -341,7 +342,7 @@ static void alexnet_needs_its_weights(void **state)
     struct small_run run;
     struct settings settings;
     small_run_open(&run, 1, NULL);
-    settings = run.experiment->settings;
+    settings = run.experiment->model.settings;
     settings.selector.kind = &selector_alexnet;
     assert_int_equal(selector_settings_check(&settings.selector, &error), ERROR_ARGUMENT);
     error_tells((const char *const[]){"selector.alexnet", "torchvision's alexnet-owt-7be5be79.pth", NULL});
@@ -357,11 +358,11 @@ static void alexnet_needs_its_weights(void **state)
 /* The errors of task 2's test images under tasks 0 and 1, and unrelated ones if there are any, of a selector. */
 static void take_errors(struct selector *selector, float errors[3][12])
 {
-    struct experiment *e = selector->experiment;
-    const struct dataset *dataset = e->data.tasks[2].dataset;
+    const struct dataset *dataset = selector->data->tasks[2].dataset;
     static float means[12 * 64], features[12 * WIDTH];
     memset(errors, 0, 3 * sizeof *errors);
-    must(frozen_features(e, dataset, SPLIT_TEST, NULL, 12, means, features, NULL, &error));
+    must(
+        frozen_features(selector->model, selector->data, dataset, SPLIT_TEST, NULL, 12, means, features, NULL, &error));
     struct selector_images images = {
         .n = 12, .means = means, .features = features, .dataset = dataset, .split = SPLIT_TEST};
     for (size_t k = 0; k < 2; k++)
@@ -384,15 +385,18 @@ static void from_adapters(struct small_run *run, struct selector *selector, floa
 {
     struct saved_adapters saved;
     struct selector *opened;
-    must(saved_adapters_write(run->experiment, selector, 1, small_run_file(run, "adapters"), &error));
+    must(saved_adapters_write(&run->experiment->model, &run->experiment->data, selector, 1,
+                              small_run_file(run, "adapters"), &error));
     must(saved_adapters_open(&saved, small_run_file(run, "adapters"), &error));
     assert_string_equal(saved.card.selector, selector->kind->name);
-    must(selector_open(&opened, run->experiment, saved.file, &saved.card, &error));
+    must(selector_open(&opened, &run->experiment->model, &run->experiment->data, saved.file, &saved.card, &error));
     expect_same_selector(opened, selector, errors);
     selector_destroy(opened);
     if (selector->kind == &selector_alexnet) { /* whose weights are elsewhere */
-        run->experiment->settings.selector.alexnet = NULL;
-        assert_int_equal(selector_open(&opened, run->experiment, saved.file, &saved.card, &error), ERROR_ARGUMENT);
+        run->experiment->model.settings.selector.alexnet = NULL;
+        assert_int_equal(
+            selector_open(&opened, &run->experiment->model, &run->experiment->data, saved.file, &saved.card, &error),
+            ERROR_ARGUMENT);
         error_tells((const char *const[]){"AlexNet", "--router", NULL});
     }
     saved_adapters_close(&saved);
@@ -407,15 +411,15 @@ static void a_kind_survives(struct small_run *run, const char *const *overrides)
     bool found;
     float errors[3][12];
     small_run_reopen(run, 1, overrides);
-    struct experiment *e = run->experiment;
-    must(selector_create(&whole, e, &error));
+    struct run *e = run->experiment;
+    must(selector_create(&whole, &e->model, &e->data, &error));
     for (size_t k = 0; k < 2; k++)
         must(selector_train(whole, &e->data.tasks[k], NULL, &error));
     if (whole->kind == &selector_alexnet)
         assert_true(whole->thresholds[0] == 0.0655f); /* as published */
     take_errors(whole, errors);
     must(checkpoint_save(e, whole, small_run_file(run, "resume"), &place, &error));
-    must(selector_create(&restored, e, &error));
+    must(selector_create(&restored, &e->model, &e->data, &error));
     must(checkpoint_load(e, restored, small_run_file(run, "resume"), &found_place, &found, &error));
     expect_same_selector(restored, whole, errors);
     must(selector_train(whole, &e->data.tasks[2], NULL, &error));

@@ -2,8 +2,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "harness/selectors/frozen_features.h"
 #include "harness/selectors/selectors.h"
+#include "harness/train/frozen_features.h"
 #include "tests/harness/small_run.h"
 
 static void every_selector_has_a_formula(void **state)
@@ -98,7 +98,7 @@ static void least_errors_are_those_that_decided(void **state)
 static struct selector *train(const struct small_run *run, size_t tasks)
 {
     struct selector *selector;
-    must(selector_create(&selector, run->experiment, &error));
+    must(selector_create(&selector, &run->experiment->model, &run->experiment->data, &error));
     for (size_t k = 0; k < tasks; k++) {
         assert_int_equal(selector->trained, k);
         must(selector_train(selector, &run->experiment->data.tasks[k], NULL, &error));
@@ -125,7 +125,7 @@ static void held_out_images_are_training_images(void **state)
     for (int q = 0; q < 3; q++) {
         small_run_reopen(&run, 3, (const char *const[]){"tasks.third.train=10", quantiles[q], NULL});
         struct selector *selector;
-        must(selector_create(&selector, run.experiment, &error));
+        must(selector_create(&selector, &run.experiment->model, &run.experiment->data, &error));
         must(selector_train(selector, &run.experiment->data.tasks[2], NULL, &error));
         thresholds[q] = selector->thresholds[2];
         selector_destroy(selector);
@@ -133,10 +133,10 @@ static void held_out_images_are_training_images(void **state)
     struct selector *selector;
     float means[40 * 64], errors[40];
     assert_int_equal(width, 64);
-    must(selector_create(&selector, run.experiment, &error));
+    must(selector_create(&selector, &run.experiment->model, &run.experiment->data, &error));
     must(selector_train(selector, &run.experiment->data.tasks[2], NULL, &error));
-    must(frozen_features(run.experiment, run.experiment->data.tasks[2].dataset, SPLIT_TRAIN, NULL, 40, means, NULL,
-                         NULL, &error));
+    must(frozen_features(&run.experiment->model, &run.experiment->data, run.experiment->data.tasks[2].dataset,
+                         SPLIT_TRAIN, NULL, 40, means, NULL, NULL, &error));
     must(selector_errors(selector, 2, &(struct selector_images){.n = 40, .means = means}, errors, &error));
     qsort(errors, 40, sizeof *errors, compare);
     size_t least = 40, largest = 40;
@@ -186,7 +186,7 @@ static void separable_features_find_their_router(void **state)
     int16_t routers[NEW];
     small_run_open(&run, 1, (const char *const[]){"selector.iterations=300", "selector.code=16", NULL});
     assert_int_equal(run.experiment->model.clip->dimensions.image_width, 64);
-    must(selector_create(&selector, run.experiment, &error));
+    must(selector_create(&selector, &run.experiment->model, &run.experiment->data, &error));
     for (size_t k = 0; k < 3; k++) {
         draw_features(k, 0, FIT + HELD_OUT, features);
         must(selector_fit(selector, &run.experiment->data.tasks[k],
@@ -227,7 +227,7 @@ static void threshold_is_the_quantile_of_the_held_out_rows(void **state)
     small_run_open(&run, 3, NULL);
     for (size_t q = 0; q < sizeof shares / sizeof *shares; q++) {
         small_run_reopen(&run, 3, (const char *const[]){shares[q].override, NULL});
-        must(selector_create(&selector, run.experiment, &error));
+        must(selector_create(&selector, &run.experiment->model, &run.experiment->data, &error));
         must(selector_fit(selector, &run.experiment->data.tasks[1],
                           &(struct selector_images){.n = FIT + 101, .means = features}, FIT, &error));
         must(selector_errors(selector, 1, &(struct selector_images){.n = 101, .means = features + FIT * 64}, errors,
@@ -249,7 +249,7 @@ static void depends_on_seed_and_task_alone(void **state)
     struct small_run run;
     small_run_open(&run, 1, NULL);
     struct selector *all = train(&run, 3), *one;
-    must(selector_create(&one, run.experiment, &error));
+    must(selector_create(&one, &run.experiment->model, &run.experiment->data, &error));
     must(selector_train(one, &run.experiment->data.tasks[2], NULL, &error));
     size_t n = all->coders[2]->parameters->values_count;
     float *a = small_run_values(&run, all->coders[2]->parameters->values, n);
@@ -273,7 +273,7 @@ static void stopping_leaves_it_untrained(void **state)
     struct selector *selector;
     struct stop stop = {.signal = 2};
     small_run_open(&run, 1, NULL);
-    must(selector_create(&selector, run.experiment, &error));
+    must(selector_create(&selector, &run.experiment->model, &run.experiment->data, &error));
     assert_int_equal(selector_train(selector, &run.experiment->data.tasks[0], &stop, &error), ERROR_STOPPED);
     assert_int_equal(selector->trained, 0);
     selector_destroy(selector);

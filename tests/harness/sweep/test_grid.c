@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "harness/config/settings.h"
+#include "harness/run/settings.h"
 #include "harness/sweep/grid.h"
 
 static struct error error;

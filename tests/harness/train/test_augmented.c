@@ -34,7 +34,7 @@ static status after(void *context, const struct step_report *report, struct erro
 /* Of the second task: 18 images in batches of 8, 8 and 2. */
 static status train(struct small_run *run, struct record *record)
 {
-    struct training training = {.experiment = run->experiment,
+    struct training training = {.run = &run->experiment->method,
                                 .task = &run->experiment->data.tasks[1],
                                 .first = record->count,
                                 .stop = &record->stop,
@@ -101,7 +101,7 @@ static void train_watched(struct small_run *run, struct record *record)
 
 static void expect_labels_of_the_loader(const struct small_run *run)
 {
-    const struct experiment *e = run->experiment;
+    const struct run *e = run->experiment;
     const struct task *task = &e->data.tasks[1];
     struct loader_settings settings = {.dataset = task->dataset,
                                        .split = SPLIT_TRAIN,
@@ -110,7 +110,7 @@ static void expect_labels_of_the_loader(const struct small_run *run)
                                        .shuffle = true,
                                        .augment = true,
                                        .augmentation = task->settings.augmentation,
-                                       .seed = e->seed,
+                                       .seed = e->model.seed,
                                        .task = (uint32_t)task->index};
     struct loader *loader;
     size_t count, side = (size_t)settings.resolution;

@@ -24,7 +24,7 @@ static size_t batch_with(size_t kib)
     struct small_run run;
     set_memory(kib);
     small_run_open(&run, 1, (const char *const[]){"run.evaluation_batch=0", NULL});
-    size_t batch = experiment_evaluation_batch(run.experiment);
+    size_t batch = run.experiment->model.evaluation_batch;
     small_run_close(&run);
     return batch;
 }
@@ -45,9 +45,9 @@ static void a_chosen_batch_fits(void **state)
     struct small_run run;
     set_memory(16 << 10);
     small_run_open(&run, 1, (const char *const[]){"run.evaluation_batch=0", NULL});
-    struct experiment *e = run.experiment;
+    struct run *e = run.experiment;
     const struct clip_dimensions *n = &e->model.clip->dimensions;
-    size_t batch = experiment_evaluation_batch(e), pixels = batch * n->resolution * n->resolution * 3;
+    size_t batch = e->model.evaluation_batch, pixels = batch * n->resolution * n->resolution * 3;
     struct encoding encoding = {.arena = &e->model.step_memory, .whole = true};
     struct tensor images;
     struct tower_pass pass;
@@ -57,7 +57,7 @@ static void a_chosen_batch_fits(void **state)
     must(e->model.backend->ops->zero(e->model.backend, images.data, pixels, &error));
     must(clip_encode_images(e->model.clip, &encoding, &images, &pass, &features, &error));
     must(clip_mean_patches(e->model.clip, &e->model.step_memory, &pass, &means, &error));
-    const struct cost_experts experts = adapters_cost(n, &e->settings.adapter);
+    const struct cost_experts experts = adapters_cost(n, &e->model.settings.adapter);
     size_t estimate = cost_evaluation_bytes(n, batch, &experts);
     assert_in_range(e->model.step_memory.highest, estimate / 4, estimate + pixels);
     small_run_close(&run);
@@ -95,12 +95,12 @@ static status run_all(struct small_run *run, size_t *tasks)
     struct store *store;
     char *database = strdup(small_run_file(run, "results.db"));
     must(store_open(&store, database, STORE_WRITE, &error));
-    struct sequence sequence = {.experiment = run->experiment, .store = store};
+    struct sequence sequence = {.run = run->experiment, .store = store};
     status result = sequence_run(&sequence, &error);
     struct run_matrix rows;
     struct error ignored;
     *tasks = 0;
-    if (store_read_matrix(store, sequence.run, &rows, &ignored) == OK) {
+    if (store_read_matrix(store, sequence.id, &rows, &ignored) == OK) {
         while (*tasks < rows.matrix.tasks && rows.matrix.accuracy[*tasks * rows.matrix.tasks] >= 0)
             ++*tasks;
         run_matrix_free(&rows);

@@ -15,7 +15,7 @@ static const char *const overrides[] = {"training.iterations=60", "merge.every=4
 
 /* After each iteration. */
 struct seen {
-    struct experiment *e;
+    struct run *e;
     double loss[ITERATIONS + 1];
     int32_t counts[ITERATIONS + 1][TOWERS][BLOCKS][EXPERTS];
 };
@@ -39,9 +39,9 @@ static status look(void *context, const struct step_report *report, struct error
     return OK;
 }
 
-static void train(struct experiment *e, size_t first, const struct stop *stop, struct seen *seen)
+static void train(struct run *e, size_t first, const struct stop *stop, struct seen *seen)
 {
-    struct training training = {.experiment = e, .task = &e->data.tasks[0], .first = first, .stop = stop};
+    struct training training = {.run = &e->method, .task = &e->data.tasks[0], .first = first, .stop = stop};
     if (seen != NULL) {
         seen->e = e;
         training.wants_loss = every_loss;
@@ -59,12 +59,12 @@ static double mean(const struct seen *seen, size_t first, size_t last)
     return sum / (double)(last - first + 1);
 }
 
-static const struct merge *merge_of(const struct experiment *e, const struct merge_effect *effect)
+static const struct merge *merge_of(const struct run *e, const struct merge_effect *effect)
 {
     size_t left =
         (effect->iteration / 4 - 1) * TOWERS * BLOCKS; /* changes of all blocks after every fourth iteration */
     for (size_t i = left; i < left + TOWERS * BLOCKS; i++) {
-        const struct expert_change *change = &e->changes.changes[i];
+        const struct expert_change *change = &e->method.changes.changes[i];
         if (change->kind == CHANGE_MERGE && change->tower == effect->tower && change->merge.block == effect->block)
             return &change->merge;
     }
@@ -72,7 +72,7 @@ static const struct merge *merge_of(const struct experiment *e, const struct mer
     return NULL;
 }
 
-static void check_effect(const struct experiment *e, const struct seen *seen, const struct merge_effect *effect)
+static void check_effect(const struct run *e, const struct seen *seen, const struct merge_effect *effect)
 {
     size_t at = effect->iteration, end = at + EFFECT_WINDOW < ITERATIONS ? at + EFFECT_WINDOW : ITERATIONS,
            first = at > EFFECT_WINDOW ? at - EFFECT_WINDOW + 1 : 1;
@@ -101,10 +101,10 @@ static void effects_are_those_of_counts_and_losses(void **state)
     struct small_run run;
     small_run_open(&run, 1, overrides);
     train(run.experiment, 0, NULL, &seen);
-    const struct merge_effect_list *list = &run.experiment->effects;
+    const struct merge_effect_list *list = &run.experiment->method.effects;
     size_t merges = 0, whole = 0;
-    for (size_t i = 0; i < run.experiment->changes.count; i++)
-        merges += run.experiment->changes.changes[i].kind == CHANGE_MERGE;
+    for (size_t i = 0; i < run.experiment->method.changes.count; i++)
+        merges += run.experiment->method.changes.changes[i].kind == CHANGE_MERGE;
     assert_true(merges > 20);
     assert_int_equal(list->count, merges);
     for (size_t i = 0; i < list->count; i++) {
@@ -136,17 +136,17 @@ static void a_stop_loses_nothing(void **state)
     struct small_run run;
     small_run_open(&run, 1, overrides);
     train(run.experiment, 0, NULL, NULL);
-    size_t count = run.experiment->effects.count;
+    size_t count = run.experiment->method.effects.count;
     struct merge_effect *whole = malloc(count * sizeof *whole);
-    memcpy(whole, run.experiment->effects.effects, count * sizeof *whole);
+    memcpy(whole, run.experiment->method.effects.effects, count * sizeof *whole);
     small_run_reopen(&run, 1, overrides);
     stop_after(&run, 55, overrides); /* a window has ended and is not read yet, others are open */
-    assert_int_equal(run.experiment->effects.count, 0);
+    assert_int_equal(run.experiment->method.effects.count, 0);
     train(run.experiment, 55, NULL, NULL);
-    assert_true(run.experiment->effects.count > 0);
-    size_t earlier = count - run.experiment->effects.count; /* those that were known before the stop */
+    assert_true(run.experiment->method.effects.count > 0);
+    size_t earlier = count - run.experiment->method.effects.count; /* those that were known before the stop */
     for (size_t i = earlier; i < count; i++) {
-        const struct merge_effect *found = &run.experiment->effects.effects[i - earlier];
+        const struct merge_effect *found = &run.experiment->method.effects.effects[i - earlier];
         assert_int_equal(found->tower, whole[i].tower); /* what follows is without padding */
         assert_memory_equal(&found->block, &whole[i].block, sizeof *whole - offsetof(struct merge_effect, block));
     }
@@ -164,7 +164,7 @@ static void weights_do_not_depend_on_the_analysis(void **state)
     struct small_run run;
     small_run_open(&run, 1, off);
     train(run.experiment, 0, NULL, NULL);
-    assert_int_equal(run.experiment->effects.count, 0);
+    assert_int_equal(run.experiment->method.effects.count, 0);
     size_t n = run.experiment->model.adapters->towers[TOWER_IMAGE].parameters->values_count;
     float *expected = small_run_adapters(&run, TOWER_IMAGE);
     for (size_t i = 0; i < 3; i++) {
@@ -176,7 +176,7 @@ static void weights_do_not_depend_on_the_analysis(void **state)
         train(run.experiment, i > 0 ? 30 : 0, NULL, NULL);
         float *found = small_run_adapters(&run, TOWER_IMAGE);
         assert_memory_equal(found, expected, n * sizeof *found);
-        assert_true((run.experiment->effects.count > 0) == (i != 1));
+        assert_true((run.experiment->method.effects.count > 0) == (i != 1));
         free(found);
     }
     free(expected);
@@ -193,7 +193,7 @@ static void an_analysis_that_begins_later_knows_no_earlier_losses(void **state)
     small_run_open(&run, 1, off);
     stop_after(&run, 30, overrides);
     train(run.experiment, 30, NULL, &seen);
-    const struct merge_effect_list *list = &run.experiment->effects;
+    const struct merge_effect_list *list = &run.experiment->method.effects;
     assert_true(list->count > 0);
     for (size_t i = 0; i < list->count; i++)
         assert_true(fabs(list->effects[i].loss_before - mean(&seen, 31, list->effects[i].iteration)) < 1e-9);

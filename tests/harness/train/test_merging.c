@@ -8,7 +8,7 @@
 #include "adapters/statistics.h"
 #include "harness/methods/methods.h"
 #include "harness/run/checkpoint.h"
-#include "harness/train/method_run.h"
+#include "harness/train/method.h"
 #include "harness/train/replicas.h"
 #include "harness/train/services/loss_mean.h"
 #include "harness/train/trainer.h"
@@ -34,7 +34,7 @@ static const char *const *choose(struct choice *c, const char *policy, const cha
 static void train(struct small_run *run, size_t task, size_t first, const struct stop *stop, status expected)
 {
     struct training training = {
-        .experiment = run->experiment, .task = &run->experiment->data.tasks[task], .first = first, .stop = stop};
+        .run = &run->experiment->method, .task = &run->experiment->data.tasks[task], .first = first, .stop = stop};
     assert_int_equal(train_task(&training, &error), expected);
 }
 
@@ -43,23 +43,23 @@ struct values {
     size_t n[TOWERS];
 };
 
-static struct values values_of(struct experiment *e)
+static struct values values_of(const struct model *model)
 {
     struct values v;
-    must(e->model.backend->ops->bind(e->model.backend, &error));
+    must(model->backend->ops->bind(model->backend, &error));
     for (int t = 0; t < TOWERS; t++) {
-        const struct parameters *group = e->model.adapters->towers[t].parameters;
+        const struct parameters *group = model->adapters->towers[t].parameters;
         v.n[t] = group->values_count;
         v.tower[t] = malloc(v.n[t] * sizeof(float));
-        must(e->model.backend->ops->download(e->model.backend, v.tower[t], group->values, v.n[t] * sizeof(float),
-                                             &error));
+        must(model->backend->ops->download(model->backend, v.tower[t], group->values, v.n[t] * sizeof(float), &error));
     }
     return v;
 }
 
-static void expect_equal(struct experiment *e, const struct values *expected, const char *what, const struct choice *c)
+static void expect_equal(const struct model *model, const struct values *expected, const char *what,
+                         const struct choice *c)
 {
-    struct values found = values_of(e);
+    struct values found = values_of(model);
     for (int t = 0; t < TOWERS; t++) {
         if (memcmp(found.tower[t], expected->tower[t], found.n[t] * sizeof(float)) != 0)
             fail_msg("%s %s: %s has other weights", c->policy, c->combiner, what);
@@ -82,7 +82,7 @@ static void check_resuming(struct small_run *run, const struct choice *c)
     small_run_reopen(run, 1, c->overrides);
     train(run, 0, 0, NULL, OK);
     train(run, 1, 0, NULL, OK);
-    struct values whole = values_of(run->experiment);
+    struct values whole = values_of(&run->experiment->model);
     small_run_reopen(run, 1, c->overrides);
     train(run, 0, 0, NULL, OK);
     must(checkpoint_save(run->experiment, NULL, small_run_file(run, "resume"), &(struct checkpoint_place){.task = 1},
@@ -97,7 +97,7 @@ static void check_resuming(struct small_run *run, const struct choice *c)
     must(checkpoint_load(run->experiment, NULL, small_run_file(run, "resume"), &place, &found, &error));
     assert_true(found && place.iteration == 1);
     train(run, 1, 1, NULL, OK);
-    expect_equal(run->experiment, &whole, "a run that went on", c);
+    expect_equal(&run->experiment->model, &whole, "a run that went on", c);
     free_values(&whole);
 }
 
@@ -105,8 +105,8 @@ static void check_replicas(struct small_run *run, struct choice *c)
 {
     small_run_reopen(run, 1, c->overrides);
     train(run, 0, 0, NULL, OK);
-    struct values leader = values_of(run->experiment);
-    expect_equal(replicas_at(run->experiment->replicas, 1), &leader, "the second device", c);
+    struct values leader = values_of(&run->experiment->model);
+    expect_equal(replicas_at(run->experiment->model.work.replicas, 1)->model, &leader, "the second device", c);
     must(run->experiment->model.backend->ops->bind(run->experiment->model.backend, &error));
     free_values(&leader);
 }
@@ -160,12 +160,12 @@ static void other_choices_survive_a_stop_and_two_devices(void **state)
     small_run_close(&run);
 }
 
-static void add_loss(const struct loss_mean *mean, struct experiment *e, float loss, bool held)
+static void add_loss(const struct loss_mean *mean, struct run *e, float loss, bool held)
 {
     const struct step_guard guard = {.held = held};
     must(e->model.backend->ops->upload(e->model.backend, e->model.loss, &loss, sizeof loss, &error));
     must(e->model.backend->ops->upload(e->model.backend, e->model.guard, &guard, sizeof guard, &error));
-    must(loss_mean_add(mean, e, &error));
+    must(loss_mean_add(mean, &e->model, &error));
 }
 
 /* What the plateau schedule looks at: all losses of a window, but those of iterations that were left out; also after a stop. */
@@ -177,22 +177,22 @@ static void the_mean_loss_is_of_all_iterations_that_count(void **state)
     struct archive *archive;
     double loss;
     small_run_open(&run, 1, NULL);
-    struct experiment *e = run.experiment;
-    must(loss_mean_open(&mean, e, &e->model.memory, &error));
+    struct run *e = run.experiment;
+    must(loss_mean_open(&mean, &e->model, &e->model.memory, &error));
     add_loss(&mean, e, 4, false);
     add_loss(&mean, e, (float)NAN, true);
     add_loss(&mean, e, 1, false);
     archive_create(&archive);
     struct serializer serializer = {.archive = archive, .backend = e->model.backend, .saving = true};
     must(loss_mean_keep(&mean, "loss", &serializer, &error));
-    must(loss_mean_take(&mean, e, &loss, &error));
+    must(loss_mean_take(&mean, &e->model, &loss, &error));
     assert_true(loss == 2.5);
-    must(loss_mean_take(&mean, e, &loss, &error));
+    must(loss_mean_take(&mean, &e->model, &loss, &error));
     assert_true(isnan(loss));
     serializer.saving = false;
     must(loss_mean_keep(&mean, "loss", &serializer, &error));
     add_loss(&mean, e, 7, false);
-    must(loss_mean_take(&mean, e, &loss, &error));
+    must(loss_mean_take(&mean, &e->model, &loss, &error));
     assert_true(loss == 4);
     archive_close(archive);
     small_run_close(&run);
@@ -200,13 +200,13 @@ static void the_mean_loss_is_of_all_iterations_that_count(void **state)
 
 static void expect_windows(const struct small_run *run, size_t expected, float counted)
 {
-    struct experiment *e = run->experiment;
+    struct run *e = run->experiment;
     struct archive *archive;
     float sums[3];
     double windows[2];
     archive_create(&archive);
     struct serializer serializer = {.archive = archive, .backend = e->model.backend, .saving = true};
-    must(e->settings.method->keep(&e->method, &serializer, &error));
+    must(e->model.settings.method->keep(&e->method, &serializer, &error));
     must(archive_get(archive, "schedule.loss", SAFETENSOR_F32, 3, sums, &error));
     must(archive_get(archive, "schedule.state", SAFETENSOR_F64, 2, windows, &error));
     assert_true(sums[0] > 0 && sums[1] == counted && windows[0] > 0);
@@ -238,7 +238,7 @@ static void random_merges_differ_from_time_to_time(void **state)
     struct small_run run;
     small_run_open(&run, 1, (const char *const[]){"merge.policy=random", "merge.every=1", "adapter.freeze=none", NULL});
     train(&run, 0, 0, NULL, OK);
-    const struct expert_changes *changes = &run.experiment->changes;
+    const struct expert_changes *changes = &run.experiment->method.changes;
     assert_true(changes->count > 8);
     for (size_t i = 0, same = 0, others = 0; i < changes->count; i++, same = others = 0) {
         const struct merge *one = &changes->changes[i].merge;
@@ -265,14 +265,14 @@ static void averaging_changes_what_is_trained(void **state)
     choose(&c, "none", "mean", 1);
     small_run_reopen(&run, 1, c.overrides);
     train(&run, 0, 0, NULL, OK);
-    struct values apart = values_of(run.experiment);
+    struct values apart = values_of(&run.experiment->model);
     choose(&c, "ewa", "mean", 1);
     small_run_reopen(&run, 1, c.overrides);
     train(&run, 0, 0, NULL, OK);
-    struct values averaged = values_of(run.experiment);
+    struct values averaged = values_of(&run.experiment->model);
     assert_memory_not_equal(apart.tower[0], averaged.tower[0], apart.n[0] * sizeof(float));
-    for (size_t i = 0; i < run.experiment->changes.count; i++) /* no row a step */
-        assert_int_equal(run.experiment->changes.changes[i].kind, CHANGE_FREEZE);
+    for (size_t i = 0; i < run.experiment->method.changes.count; i++) /* no row a step */
+        assert_int_equal(run.experiment->method.changes.changes[i].kind, CHANGE_FREEZE);
     free_values(&apart);
     free_values(&averaged);
     small_run_close(&run);
@@ -284,7 +284,7 @@ static void collected_counts_add_up(void **state)
     (void)state;
     struct small_run run;
     small_run_open(&run, 1, NULL);
-    struct experiment *e = run.experiment;
+    struct run *e = run.experiment;
     must(adapters_collect(e->model.adapters, NEEDS_PAIR_COUNTS | NEEDS_NEXT_COUNTS, &e->model.memory, &error));
     train(&run, 0, 0, NULL, OK);
     size_t experts = e->model.adapters->settings.experts, top_k = e->model.adapters->settings.top_k;
@@ -314,11 +314,11 @@ static void collected_counts_add_up(void **state)
     small_run_close(&run);
 }
 
-static size_t count_merges(const struct experiment *e)
+static size_t count_merges(const struct run *e)
 {
     size_t count = 0;
-    for (size_t i = 0; i < e->changes.count; i++)
-        count += e->changes.changes[i].kind != CHANGE_FREEZE;
+    for (size_t i = 0; i < e->method.changes.count; i++)
+        count += e->method.changes.changes[i].kind != CHANGE_FREEZE;
     return count;
 }
 
@@ -344,7 +344,7 @@ static void merges_keep_to_the_schedule(void **state)
         train(&run, 0, 1, &stop, ERROR_STOPPED);
         assert_int_equal(count_merges(run.experiment), cases[i].first_two);
         train(&run, 0, 2, NULL, OK);
-        const struct expert_changes *changes = &run.experiment->changes;
+        const struct expert_changes *changes = &run.experiment->method.changes;
         assert_int_equal(count_merges(run.experiment), cases[i].all);
         for (size_t k = 0; k < 4; k++)
             assert_int_equal(changes->changes[changes->count - 1 - k].kind, CHANGE_FREEZE);
@@ -396,8 +396,7 @@ static bool find_pair(const struct collected *c, size_t block,
 }
 
 /* The changes of both towers, block by block, against what was collected. */
-static void check_pairs(struct experiment *e, bool next,
-                        double (*score)(const struct collected *, size_t, size_t, size_t))
+static void check_pairs(struct run *e, bool next, double (*score)(const struct collected *, size_t, size_t, size_t))
 {
     size_t found = 0;
     for (int t = 0; t < TOWERS; t++) {
@@ -408,16 +407,16 @@ static void check_pairs(struct experiment *e, bool next,
                                              2 * c.experts * c.experts * sizeof *c.values, &error));
         for (size_t block = 0; block < 2; block++)
             if (find_pair(&c, block, score, pair)) {
-                assert_true(found < e->changes.count);
-                const struct expert_change *change = &e->changes.changes[found++];
+                assert_true(found < e->method.changes.count);
+                const struct expert_change *change = &e->method.changes.changes[found++];
                 assert_int_equal(change->tower, t);
                 assert_int_equal(change->merge.block, block);
                 assert_memory_equal(change->merge.source, pair, sizeof pair);
             }
     }
     assert_true(found > 0);
-    for (; found < e->changes.count; found++)
-        assert_int_equal(e->changes.changes[found].kind, CHANGE_FREEZE);
+    for (; found < e->method.changes.count; found++)
+        assert_int_equal(e->method.changes.changes[found].kind, CHANGE_FREEZE);
 }
 
 /* The pairs that are merged are those of the statistic that the policy names, as training collected it. */
@@ -448,17 +447,18 @@ static void merge_experts_is_moe_adapters_with_merging(void **state)
     const struct choice unused = {0};
     small_run_open(&run, 1, (const char *const[]){"method.name=merge_experts", NULL});
     train(&run, 0, 0, NULL, OK);
-    struct values merged = values_of(run.experiment);
+    struct values merged = values_of(&run.experiment->model);
     small_run_reopen(&run, 1, (const char *const[]){"method.name=moe_adapters", NULL});
     train(&run, 0, 0, NULL, OK);
-    expect_equal(run.experiment, &merged, "adapters under another name", &unused);
+    expect_equal(&run.experiment->model, &merged, "adapters under another name", &unused);
     small_run_reopen(&run, 1, (const char *const[]){"merge.policy=none", NULL});
     train(&run, 0, 0, NULL, OK);
-    struct values plain = values_of(run.experiment);
+    struct values plain = values_of(&run.experiment->model);
     assert_memory_not_equal(plain.tower[0], merged.tower[0], plain.n[0] * sizeof(float));
-    method_close(run.experiment);
-    run.experiment->settings.method = &method_merge_experts;
-    assert_int_equal(method_open(run.experiment, &error), ERROR_ARGUMENT);
+    method_close(&run.experiment->method);
+    run.experiment->model.settings.method = &method_merge_experts;
+    assert_int_equal(method_open(&run.experiment->method, &run.experiment->model, &run.experiment->data, &error),
+                     ERROR_ARGUMENT);
     error_tells((const char *const[]){"merge.policy", "merge_experts", "moe_adapters", NULL});
     free_values(&merged);
     free_values(&plain);
@@ -474,19 +474,19 @@ static void groups_are_refused_where_experts_stay_without_samples(void **state)
                    (const char *const[]){"adapter.router=random_uniform", "adapter.top_k=1", "adapter.routers=one",
                                          "selector.kind=none", "adapter.freeze=none", "merge.policy=ewa",
                                          "adapter.routing=per_token", NULL});
-    struct experiment *e = run.experiment;
-    method_close(e);
-    e->settings.adapter.routing = ROUTING_PER_SAMPLE;
-    assert_int_equal(method_open(e, &error), ERROR_ARGUMENT);
+    struct run *e = run.experiment;
+    method_close(&e->method);
+    e->model.settings.adapter.routing = ROUTING_PER_SAMPLE;
+    assert_int_equal(method_open(&e->method, &e->model, &e->data, &error), ERROR_ARGUMENT);
     error_tells((const char *const[]){"first", "2 class prompts", "5 experts", "per_token", "towers=image", NULL});
-    method_close(e);
-    e->settings.gpus = 2;
-    assert_int_equal(method_open(e, &error), ERROR_ARGUMENT);
+    method_close(&e->method);
+    e->model.settings.gpus = 2;
+    assert_int_equal(method_open(&e->method, &e->model, &e->data, &error), ERROR_ARGUMENT);
     error_tells((const char *const[]){"first", "4 images of a batch", "5 experts", NULL});
-    method_close(e);
-    e->settings.gpus = 1;
-    e->settings.adapter.experts = 2; /* as few as there are classes */
-    must(method_open(e, &error));
+    method_close(&e->method);
+    e->model.settings.gpus = 1;
+    e->model.settings.adapter.experts = 2; /* as few as there are classes */
+    must(method_open(&e->method, &e->model, &e->data, &error));
     small_run_close(&run);
 }
 

@@ -4,11 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "harness/heads/trained.h"
 #include "harness/run/checkpoint.h"
 #include "harness/run/sequence.h"
-#include "harness/train/method_run.h"
+#include "harness/train/method.h"
 #include "harness/train/replicas.h"
-#include "harness/train/trained.h"
 #include "harness/train/trainer.h"
 #include "tests/harness/small_run.h"
 
@@ -26,12 +26,12 @@ static struct {
 
 static struct parameters *weights(const struct method_run *run)
 {
-    return run->experiment->model.clip->parameters;
+    return run->model->clip->parameters;
 }
 
 static status copy(const struct method_run *run, float *to, const float *from, struct error *failure)
 {
-    struct backend *backend = run->experiment->model.backend;
+    struct backend *backend = run->model->backend;
     return backend->ops->copy(backend, to, from, weights(run)->values_count * sizeof(float), failure);
 }
 
@@ -56,7 +56,7 @@ static status begin_task(struct method_run *run, const struct task *task, bool r
     struct state *state = run->state;
     struct tensor scratch;
     (void)task;
-    if (run->experiment->work.rank == 0) {
+    if (run->model->work.rank == 0) {
         calls.begun++;
         calls.resumed += resumed;
     }
@@ -65,23 +65,23 @@ static status begin_task(struct method_run *run, const struct task *task, bool r
     if (resumed)
         return OK;
     state->updates = state->steps = 0;
-    TRY(trained_groups_reset(run->experiment, failure));
+    TRY(trained_groups_reset(run->model, failure));
     return copy(run, state->anchor, weights(run)->values, failure);
 }
 
 static status loss(struct method_run *run, const struct task *task, const struct batch *batch, struct error *failure)
 {
-    struct experiment *e = run->experiment;
+    struct model *model = run->model;
     TRY(classification_loss(run, task, batch, failure));
-    float ranks = (float)(e->work.ranks > 0 ? e->work.ranks : 1);
-    return e->model.backend->ops->penalty(e->model.backend,
-                                          &(struct penalty){.n = weights(run)->values_count,
-                                                            .strength = 0.5f / ranks,
-                                                            .values = weights(run)->values,
-                                                            .anchor = ((struct state *)run->state)->anchor,
-                                                            .gradients = weights(run)->gradients,
-                                                            .loss = e->model.loss},
-                                          failure);
+    float ranks = (float)(model->work.ranks > 0 ? model->work.ranks : 1);
+    return model->backend->ops->penalty(model->backend,
+                                        &(struct penalty){.n = weights(run)->values_count,
+                                                          .strength = 0.5f / ranks,
+                                                          .values = weights(run)->values,
+                                                          .anchor = ((struct state *)run->state)->anchor,
+                                                          .gradients = weights(run)->gradients,
+                                                          .loss = model->loss},
+                                        failure);
 }
 
 static status before_update(struct method_run *run, const struct task *task, size_t iteration, struct error *failure)
@@ -107,7 +107,7 @@ static status end_task(struct method_run *run, const struct task *task, struct e
     const struct state *state = run->state;
     (void)failure;
     calls.ended++;
-    assert_int_equal(run->experiment->work.rank, 0);
+    assert_int_equal(run->model->work.rank, 0);
     assert_int_equal(state->steps, task->settings.iterations);
     return OK;
 }
@@ -152,12 +152,13 @@ static const struct method anchored = {.name = "anchored",
                                        .evaluation_end = swap,
                                        .keep = keep};
 
-static void adopt(struct experiment *e)
+static void adopt(struct method_run *run)
 {
-    must(e->model.backend->ops->bind(e->model.backend, &error));
-    method_close(e);
-    e->settings.method = &anchored;
-    must(method_open(e, &error));
+    struct model *model = run->model;
+    struct data *data = run->data;
+    method_close(run);
+    model->settings.method = &anchored;
+    must(method_open(run, model, data, &error));
 }
 
 static void open_run(struct small_run *run, bool first, size_t gpus)
@@ -170,8 +171,8 @@ static void open_run(struct small_run *run, bool first, size_t gpus)
     else
         small_run_reopen(run, 1, overrides);
     for (size_t i = 1; gpus > 1 && i < gpus; i++)
-        adopt(replicas_at(run->experiment->replicas, i));
-    adopt(run->experiment);
+        adopt(replicas_at(run->experiment->model.work.replicas, i));
+    adopt(&run->experiment->method);
 }
 
 struct stop_after {
@@ -192,7 +193,7 @@ static bool stop_at(void *context, size_t iteration, size_t iterations)
 static status train(struct small_run *run, size_t first, size_t last)
 {
     struct stop_after after = {.iteration = last};
-    struct training training = {.experiment = run->experiment,
+    struct training training = {.run = &run->experiment->method,
                                 .task = &run->experiment->data.tasks[1],
                                 .first = first,
                                 .stop = &after.stop,
@@ -252,7 +253,7 @@ static void several_gpus_share_any_loss(void **context)
     open_run(&run, false, MEMBERS);
     assert_int_equal(calls.opened, MEMBERS);
     assert_int_equal(train(&run, 0, 3), ERROR_STOPPED);
-    ((struct state *)replicas_at(run.experiment->replicas, 1)->method.state)->steps = 77;
+    ((struct state *)replicas_at(run.experiment->model.work.replicas, 1)->state)->steps = 77;
     must(train(&run, 3, ITERATIONS));
     assert_true(calls.ended == 1 && calls.begun == 2 && calls.resumed == 1);
     float *together = values_of(&run);
@@ -263,10 +264,10 @@ static void several_gpus_share_any_loss(void **context)
     }
     assert_true(squares <= 1e-6 * size);
     for (size_t i = 1; i < MEMBERS; i++) {
-        struct experiment *e = replicas_at(run.experiment->replicas, i);
+        const struct model *model = replicas_at(run.experiment->model.work.replicas, i)->model;
         float *other = malloc(n * sizeof *other);
-        must(e->model.backend->ops->download(e->model.backend, other, e->model.clip->parameters->values,
-                                             n * sizeof *other, &error));
+        must(model->backend->ops->download(model->backend, other, model->clip->parameters->values, n * sizeof *other,
+                                           &error));
         assert_memory_equal(other, together, n * sizeof *other);
         free(other);
     }
@@ -296,7 +297,7 @@ static void weights_are_swapped_for_evaluation(void **context)
     open_run(&run, true, 1);
     memset(&calls, 0, sizeof calls);
     must(store_open(&store, small_run_file(&run, "results.db"), STORE_WRITE, &error));
-    struct sequence sequence = {.experiment = run.experiment, .store = store};
+    struct sequence sequence = {.run = run.experiment, .store = store};
     must(sequence_run(&sequence, &error));
     store_close(store);
     assert_int_equal(calls.evaluated, SMALL_RUN_TASKS);
@@ -329,9 +330,9 @@ static void a_tower_is_trained_alone(void **context)
     method.groups = groups_image_tower;
     method.loss = NULL;
     open_run(&run, true, 1);
-    struct experiment *e = run.experiment;
-    e->settings.method = &method;
-    must(experiment_choose_groups(e, GROUP_IMAGE_TOWER, &error));
+    struct run *e = run.experiment;
+    e->model.settings.method = &method;
+    must(run_reopen(e, GROUP_IMAGE_TOWER, WITH_METHOD, &error));
     float *before = values_of(&run);
     must(train(&run, 0, ITERATIONS));
     float *after = values_of(&run);
@@ -342,7 +343,7 @@ static void a_tower_is_trained_alone(void **context)
         trained += image ? p->size : 0;
         assert_true((memcmp(before + p->offset, after + p->offset, p->size * sizeof *after) != 0) == image);
     }
-    assert_int_equal(trained_values(e), trained);
+    assert_int_equal(trained_values(&e->model), trained);
     free(before);
     free(after);
     small_run_close(&run);

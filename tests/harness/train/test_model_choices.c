@@ -116,8 +116,8 @@ static status stop_at_third(void *context, const struct step_report *report, str
 
 static void train(struct small_run *run, size_t task, size_t first)
 {
-    struct experiment *e = run->experiment;
-    must(train_task(&(struct training){.experiment = e, .task = &e->data.tasks[task], .first = first}, &error));
+    struct run *e = run->experiment;
+    must(train_task(&(struct training){.run = &e->method, .task = &e->data.tasks[task], .first = first}, &error));
 }
 
 static void train_two(struct small_run *run, struct outcome *outcome)
@@ -140,7 +140,7 @@ static void stops_change_nothing(void **state)
         train_two(&run, &whole);
         open_run(&run, &choices[i], false, NULL);
         train(&run, 0, 0);
-        assert_int_equal(train_task(&(struct training){.experiment = run.experiment,
+        assert_int_equal(train_task(&(struct training){.run = &run.experiment->method,
                                                        .task = &run.experiment->data.tasks[1],
                                                        .stop = &stop,
                                                        .after = stop_at_third,
@@ -187,16 +187,16 @@ static void ranks_train_together(void **state)
 /* By an evaluator that keeps what cannot have changed, after each of two tasks. */
 static void expect_as_computed(struct small_run *run, struct evaluator *evaluator, size_t checkpoint)
 {
-    struct experiment *e = run->experiment;
+    struct run *e = run->experiment;
     must(evaluator_refresh(evaluator, &error));
     for (size_t j = 0; j <= checkpoint; j++) {
         struct evaluator *fresh;
         const struct test_set *set = &evaluator->sets[j];
         must(evaluator_task(evaluator, checkpoint, j, NULL, &error));
-        e->settings.keep_features = false;
-        must(evaluator_create(&fresh, e, NULL, &error));
+        e->model.settings.keep_features = false;
+        must(evaluator_create(&fresh, &e->model, &e->data, &e->method, NULL, &error));
         must(evaluator_task(fresh, checkpoint, j, NULL, &error));
-        e->settings.keep_features = true;
+        e->model.settings.keep_features = true;
         assert_memory_equal(set->routed.features, fresh->sets[j].routed.features,
                             set->n * set->routed.embed * sizeof(float));
         assert_memory_equal(set->predicted, fresh->sets[j].predicted, set->n * sizeof *set->predicted);
@@ -211,7 +211,8 @@ static void kept_features_are_those_computed(void **state)
         struct small_run run;
         struct evaluator *evaluator;
         open_run(&run, &choices[i], true, "training.learning_rate=1e-2");
-        must(evaluator_create(&evaluator, run.experiment, NULL, &error));
+        must(evaluator_create(&evaluator, &run.experiment->model, &run.experiment->data, &run.experiment->method, NULL,
+                              &error));
         for (size_t j = 0; j < 2; j++)
             must(evaluator_zero_shot(evaluator, j, NULL, &error));
         for (size_t k = 0; k < 2; k++) {

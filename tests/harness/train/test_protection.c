@@ -5,8 +5,9 @@
 #include <string.h>
 
 #include "harness/methods/guided.h"
-#include "harness/selectors/frozen_features.h"
+#include "harness/train/batches.h"
 #include "harness/train/exemplars.h"
+#include "harness/train/frozen_features.h"
 #include "harness/train/trainer.h"
 #include "tests/harness/small_run.h"
 
@@ -50,11 +51,11 @@ static status after(void *context, const struct step_report *report, struct erro
 
 static void train(struct small_run *run, size_t task, struct trace *t)
 {
-    struct experiment *e = run->experiment;
+    struct run *e = run->experiment;
     *t = (struct trace){.run = run, .start = weights_of(run)};
     must(train_task(
         &(struct training){
-            .experiment = e, .task = &e->data.tasks[task], .wants_loss = always, .after = after, .context = t},
+            .run = &e->method, .task = &e->data.tasks[task], .wants_loss = always, .after = after, .context = t},
         &error));
     t->end = weights_of(run);
 }
@@ -161,8 +162,8 @@ static struct watched watched;
 static double loss_now(const struct method_run *run)
 {
     float loss;
-    struct backend *backend = run->experiment->model.backend;
-    must(backend->ops->download(backend, &loss, run->experiment->model.loss, sizeof loss, &error));
+    struct backend *backend = run->model->backend;
+    must(backend->ops->download(backend, &loss, run->model->loss, sizeof loss, &error));
     return (double)loss;
 }
 
@@ -171,7 +172,7 @@ static void expect_penalty(const struct method_run *run, const float *before, do
     enum { LAMBDA = 5000 };
     size_t n = size_of(watched.run);
     float *weights = weights_of(watched.run),
-          *gradient = small_run_values(watched.run, run->experiment->model.clip->parameters->gradients, n);
+          *gradient = small_run_values(watched.run, run->model->clip->parameters->gradients, n);
     double penalty = 0, wrong = 0, size = 0;
     for (size_t i = 0; watched.task > 0 && i < n; i++) {
         double gap = (double)weights[i] - (double)watched.anchor[i], pull = LAMBDA * watched.fisher[i] * gap;
@@ -192,7 +193,7 @@ static status watch(struct method_run *run, const struct task *task, size_t iter
 {
     size_t n = size_of(watched.run);
     double loss = loss_now(run);
-    float *before = small_run_values(watched.run, run->experiment->model.clip->parameters->gradients, n);
+    float *before = small_run_values(watched.run, run->model->clip->parameters->gradients, n);
     status result = watched.real->before_update(run, task, iteration, failure);
     expect_penalty(run, before, loss);
     for (size_t i = 0; iteration > 2 && i < n; i++)
@@ -209,15 +210,15 @@ static void ewc_holds_what_earlier_tasks_depend_on(void **state)
     small_run_open(&run, 1,
                    (const char *const[]){"method.name=ewc", "method.lambda=5000", "method.gamma=0.5",
                                          "method.fisher_iterations=4", NULL});
-    struct experiment *e = run.experiment;
-    struct method method = *e->settings.method;
+    struct run *e = run.experiment;
+    struct method method = *e->model.settings.method;
     size_t n = size_of(&run);
-    watched = (struct watched){.real = e->settings.method,
+    watched = (struct watched){.real = e->model.settings.method,
                                .run = &run,
                                .fisher = calloc(n, sizeof(double)),
                                .squares = calloc(n, sizeof(double))};
     method.before_update = watch;
-    e->settings.method = &method;
+    e->model.settings.method = &method;
     for (; watched.task < SMALL_RUN_TASKS; watched.task++) {
         struct trace t;
         train(&run, watched.task, &t);
@@ -232,7 +233,7 @@ static void ewc_holds_what_earlier_tasks_depend_on(void **state)
         trace_close(&t);
     }
     assert_true(watched.largest > 0.01);
-    e->settings.method = watched.real;
+    e->model.settings.method = watched.real;
     free(watched.anchor);
     free(watched.fisher);
     free(watched.squares);
@@ -254,12 +255,12 @@ static const char *const icarl[] = {"method.name=icarl", "method.exemplars=7", "
 /* What the method keeps, read as a resume file has it. */
 static size_t kept(struct small_run *run, int32_t counts[SMALL_RUN_TASKS], int32_t items[SMALL_RUN_TASKS][CAPACITY])
 {
-    struct experiment *e = run->experiment;
+    struct run *e = run->experiment;
     struct archive *archive;
     int32_t tasks;
     archive_create(&archive);
     struct serializer serializer = {.archive = archive, .backend = e->model.backend, .saving = true};
-    must(e->settings.method->keep(&e->method, &serializer, &error));
+    must(e->model.settings.method->keep(&e->method, &serializer, &error));
     must(archive_get(archive, "exemplars.tasks", SAFETENSOR_I32, 1, &tasks, &error));
     must(archive_get(archive, "exemplars.counts", SAFETENSOR_I32, (size_t)tasks, counts, &error));
     for (int32_t t = 0; t < tasks; t++) {
@@ -274,12 +275,12 @@ static size_t kept(struct small_run *run, int32_t counts[SMALL_RUN_TASKS], int32
 /* Herded on the model as it is now. */
 static void herded(struct small_run *run, size_t task, size_t count, uint32_t *picks)
 {
-    struct experiment *e = run->experiment;
+    struct run *e = run->experiment;
     const struct dataset *dataset = e->data.tasks[task].dataset;
     size_t n = dataset_size(dataset, SPLIT_TRAIN), embed = e->model.clip->dimensions.embed;
     float *features = malloc(n * embed * sizeof *features),
           *means = malloc(n * e->model.clip->dimensions.image_width * sizeof *means);
-    must(frozen_features(e, dataset, SPLIT_TRAIN, NULL, n, means, features, NULL, &error));
+    must(frozen_features(&e->model, &e->data, dataset, SPLIT_TRAIN, NULL, n, means, features, NULL, &error));
     exemplars_herd(features, n, embed, count, picks, NULL);
     free(features);
     free(means);
@@ -315,18 +316,18 @@ static status look_at_references(struct method_run *run, const struct task *task
                                  struct error *failure)
 {
     const struct guided *g = run->state;
-    const struct experiment *e = run->experiment;
+    const struct model *model = run->model;
     const struct exemplars *exemplars = (const struct exemplars *)(g + 1);
     uint8_t found[REFERENCES][R * R * 3], expected[R * R * 3];
     size_t count = exemplars_count(exemplars);
     assert_int_equal(count, CAPACITY / tasks_before * tasks_before);
-    must(e->model.backend->ops->download(e->model.backend, found, g->images.batch.data, sizeof found, &error));
+    must(model->backend->ops->download(model->backend, found, g->images.batch.data, sizeof found, &error));
     for (size_t i = 0; i < REFERENCES; i++) {
         size_t of;
         uint32_t item;
         struct image image;
         exemplars_at(exemplars, (batches_seen * REFERENCES + i) % count, &of, &item);
-        must(dataset_read(e->data.tasks[of].dataset, SPLIT_TRAIN, item, &image, NULL, &error));
+        must(dataset_read(run->data->tasks[of].dataset, SPLIT_TRAIN, item, &image, NULL, &error));
         must(image_evaluation_crop(&image, R, expected, &error));
         assert_memory_equal(found[i], expected, sizeof expected);
         image_free(&image);
@@ -350,11 +351,11 @@ static void icarl_refers_to_the_tasks_before(void **state)
     train(&run, 0, &t);
     size_t n = size_of(&run);
     assert_memory_equal(t.end, after_first_task, n * sizeof(float));
-    real = run.experiment->settings.method;
+    real = run.experiment->model.settings.method;
     struct method method = *real;
     method.loss = look_at_references;
     method.loss_repeats = false; /* it looks */
-    run.experiment->settings.method = &method;
+    run.experiment->model.settings.method = &method;
     for (tasks_before = 1; tasks_before < SMALL_RUN_TASKS; tasks_before++) {
         trace_close(&t);
         batches_seen = 0;
@@ -362,7 +363,7 @@ static void icarl_refers_to_the_tasks_before(void **state)
         assert_int_equal(batches_seen, ITERATIONS);
         assert_true(tasks_before > 1 || t.loss[0] > plain.loss[0] + 0.01);
     }
-    run.experiment->settings.method = real;
+    run.experiment->model.settings.method = real;
     free(after_first_task);
     trace_close(&plain);
     trace_close(&t);
@@ -384,24 +385,24 @@ static const char *const replay[] = {"method.name=replay", "method.exemplars=7",
 static status expect_a_term(struct method_run *run, const struct task *task, const struct batch *batch,
                             struct error *failure)
 {
-    struct experiment *e = run->experiment;
+    struct model *model = run->model;
     size_t n = size_of(watched.run), bytes = n * sizeof(float);
-    struct backend *backend = e->model.backend;
-    float *gradients = e->model.clip->parameters->gradients, zero = 0;
-    struct head_classes own = e->classes, first;
+    struct backend *backend = model->backend;
+    float *gradients = model->clip->parameters->gradients, zero = 0;
+    struct head_classes own = model->classes, first;
     struct arena_mark mark = arena_mark(run->step_memory);
     must(classification_loss(run, task, batch, failure));
     double alone = loss_now(run);
     must(backend->ops->zero(backend, gradients, bytes, failure));
-    must(backend->ops->upload(backend, e->model.loss, &zero, sizeof zero, failure));
+    must(backend->ops->upload(backend, model->loss, &zero, sizeof zero, failure));
     arena_release(run->step_memory, mark);
     must(real->loss(run, task, batch, failure));
     double term = loss_now(run) - alone;
-    assert_ptr_equal(e->classes.texts.tokens, own.texts.tokens);
+    assert_ptr_equal(model->classes.texts.tokens, own.texts.tokens);
     if (batches_seen++ > 0)
         return OK;
     /* of the whole images; crops that keep nine tenths of one hardly change its loss */
-    const struct dataset *dataset = e->data.tasks[0].dataset;
+    const struct dataset *dataset = run->data->tasks[0].dataset;
     int32_t counts[SMALL_RUN_TASKS], items[SMALL_RUN_TASKS][CAPACITY], labels[REFERENCES];
     uint8_t pixels[REFERENCES][R * R * 3];
     assert_int_equal(kept(watched.run, counts, items), 1);
@@ -416,15 +417,15 @@ static status expect_a_term(struct method_run *run, const struct task *task, con
     must(tensor_take(&places, run->step_memory, TENSOR_I32, "labels", 1, (size_t[]){REFERENCES}, failure));
     must(backend->ops->upload(backend, images.data, pixels, sizeof pixels, failure));
     must(backend->ops->upload(backend, places.data, labels, sizeof labels, failure));
-    must(e->model.head->begin_task(e, &e->data.tasks[0], 0, run->step_memory, &first, failure));
+    must(model->head->begin_task(model, &run->data->tasks[0], 0, run->step_memory, &first, failure));
     float *before = small_run_values(watched.run, gradients, n);
     double together = loss_now(run);
-    e->classes = first;
+    model->classes = first;
     must(classification_loss(
-        run, &e->data.tasks[0],
+        run, &run->data->tasks[0],
         &(struct batch){.images = images, .labels.labels = places.data, .count = REFERENCES, .total = REFERENCES},
         failure));
-    e->classes = own;
+    model->classes = own;
     double expected = loss_now(run) - together;
     if (!(fabs(term - expected) <= watched.largest))
         fail_msg("the loss of exemplars: expected %.6f, found %.6f", expected, term);
@@ -441,16 +442,16 @@ static void replay_trains_on_the_tasks_before(void **state)
     small_run_open(&run, 1, replay);
     train(&run, 0, &t);
     trace_close(&t);
-    real = run.experiment->settings.method;
+    real = run.experiment->model.settings.method;
     watched = (struct watched){.run = &run, .largest = 0.05};
     batches_seen = 0;
     struct method method = *real;
     method.loss = expect_a_term;
-    run.experiment->settings.method = &method;
+    run.experiment->model.settings.method = &method;
     train(&run, 1, &t);
     assert_int_equal(batches_seen, ITERATIONS);
     trace_close(&t);
-    run.experiment->settings.method = real;
+    run.experiment->model.settings.method = real;
     small_run_close(&run);
 }
 

@@ -9,7 +9,7 @@
 #include "harness/methods/rail.h"
 #include "harness/run/checkpoint.h"
 #include "harness/run/estimate.h"
-#include "harness/run/opening.h"
+#include "harness/run/run.h"
 #include "harness/train/trainer.h"
 #include "tests/harness/small_run.h"
 
@@ -205,7 +205,7 @@ static void learned_classes_alone_are_mixed(void **state)
 
 static void train(struct small_run *run, size_t task)
 {
-    struct training training = {.experiment = run->experiment, .task = &run->experiment->data.tasks[task]};
+    struct training training = {.run = &run->experiment->method, .task = &run->experiment->data.tasks[task]};
     must(train_task(&training, &error));
 }
 
@@ -254,7 +254,8 @@ static void a_task_has_its_own_classes(void **state)
     struct evaluator *evaluator;
     small_run_open(&run, 1,
                    (const char *const[]){"method.name=rail_primal", "method.hidden=300", "method.fusion=1", NULL});
-    must(evaluator_create(&evaluator, run.experiment, NULL, &error));
+    must(evaluator_create(&evaluator, &run.experiment->model, &run.experiment->data, &run.experiment->method, NULL,
+                          &error));
     for (size_t j = 0; j < SMALL_RUN_TASKS; j++)
         must(evaluator_zero_shot(evaluator, j, NULL, &error));
     train(&run, 0);
@@ -283,7 +284,7 @@ static void what_does_not_fit_is_refused_at_once(void **state)
     (void)state;
     struct small_run run;
     struct suite *suite;
-    struct experiment *experiment;
+    struct run *experiment;
     struct regression_cost published = regression_cost(REGRESSION_PRIMAL, 512, 15000, 17600, 1100, 10),
                            dual = regression_cost(REGRESSION_DUAL, 512, 0, 17600, 1100, 10),
                            full = regression_cost(REGRESSION_DUAL, 512, 0, 400000, 1100, 11);
@@ -302,7 +303,7 @@ static void what_does_not_fit_is_refused_at_once(void **state)
              "tasks:\n  first: {reader: toy, classes: 2}\nrun: {backend: cpu}\n",
              run.scratch.path, run.scratch.path, run.scratch.path);
     must(suite_parse(&suite, text, strlen(text), "large.yaml", settings_sections, overrides, 2, &error));
-    assert_int_equal(experiment_open(&experiment, suite, 1, NULL, &error), ERROR_MEMORY);
+    assert_int_equal(run_open(&experiment, suite, 1, NULL, &error), ERROR_MEMORY);
     error_tells((const char *const[]){"method.hidden", "1000000", "GiB", "lower it", NULL});
     suite_destroy(suite);
     small_run_close(&run);

@@ -7,9 +7,9 @@
 #include "harness/run/checkpoint.h"
 #include "harness/run/estimate.h"
 #include "harness/run/image_watch.h"
-#include "harness/run/opening.h"
+#include "harness/run/run.h"
 #include "harness/train/batches.h"
-#include "harness/train/method_run.h"
+#include "harness/train/method.h"
 #include "harness/train/services/reference_images.h"
 #include "harness/train/services/reference_texts.h"
 #include "harness/train/trainer.h"
@@ -44,9 +44,9 @@ static void read_pixels(const struct small_run *run, const struct reference_imag
 
 static void begin(struct small_run *run, struct reference_images *images, size_t task, size_t first)
 {
-    struct experiment *e = run->experiment;
+    struct run *e = run->experiment;
     arena_reset(&e->model.task_memory);
-    must(reference_images_begin(images, e, &e->data.tasks[task], BATCH, first, &e->model.task_memory, &error));
+    must(reference_images_begin(images, &e->method, &e->data.tasks[task], BATCH, first, &e->model.task_memory, &error));
 }
 
 /* Batches 0 … 3 in order are those that are reached by beginning at each. */
@@ -97,7 +97,7 @@ static void images_of_the_current_task(void **state)
     uint8_t trained[BYTES], found[BYTES];
     size_t count;
     open_run(&run, NULL);
-    struct experiment *e = run.experiment;
+    struct run *e = run.experiment;
     must(reference_images_open(&images, NULL, &error));
     batches_follow_from_task_and_iteration(&run, &images);
     begin(&run, &images, 0, 0);
@@ -108,7 +108,7 @@ static void images_of_the_current_task(void **state)
                                                  .resolution = R,
                                                  .batch = BATCH,
                                                  .shuffle = true,
-                                                 .seed = e->seed},
+                                                 .seed = e->model.seed},
                        &error));
     must(loader_read(loader, 0, trained, NULL, NULL, &count, &error));
     assert_memory_not_equal(found, trained, BYTES);
@@ -130,17 +130,17 @@ static void texts_of_a_file(void **state)
     scratch_write_text(&run.scratch, "texts.txt",
                        "a red square\r\ngreen\nblue and yellow and red and green and blue and "
                        "yellow and red and green and blue\n");
-    must(reference_texts_read(&texts, run.experiment, small_run_file(&run, "texts.txt"), &error));
+    must(reference_texts_read(&texts, &run.experiment->method, small_run_file(&run, "texts.txt"), &error));
     assert_int_equal(texts.count, 3);
     must(tokenizer_encode(run.experiment->model.tokenizer, "green", row, CONTEXT, &tokens, &error));
     assert_memory_equal(texts.tokens + CONTEXT, row, sizeof row);
     assert_int_equal(texts.tokens[3 * CONTEXT - 1], tokenizer_end(run.experiment->model.tokenizer)); /* it was cut */
     scratch_write_text(&run.scratch, "texts.txt", "one\n \nthree\n");
-    assert_int_equal(reference_texts_read(&texts, run.experiment, small_run_file(&run, "texts.txt"), &error),
+    assert_int_equal(reference_texts_read(&texts, &run.experiment->method, small_run_file(&run, "texts.txt"), &error),
                      ERROR_FORMAT);
     error_tells((const char *const[]){"texts.txt:2", "empty line", NULL});
     scratch_write_text(&run.scratch, "texts.txt", "");
-    assert_int_equal(reference_texts_read(&texts, run.experiment, small_run_file(&run, "texts.txt"), &error),
+    assert_int_equal(reference_texts_read(&texts, &run.experiment->method, small_run_file(&run, "texts.txt"), &error),
                      ERROR_FORMAT);
     error_tells((const char *const[]){"texts.txt", "empty file", NULL});
     reference_texts_free(&texts);
@@ -157,7 +157,7 @@ static void random_texts(void **state)
     int32_t start = tokenizer_start(run.experiment->model.tokenizer),
             end = tokenizer_end(run.experiment->model.tokenizer);
     size_t cut = 0;
-    must(reference_texts_draw(&texts, run.experiment, 1, MANY, WORDS, &error));
+    must(reference_texts_draw(&texts, &run.experiment->method, 1, MANY, WORDS, &error));
     for (size_t i = 0; i < MANY; i++) {
         const int32_t *row = texts.tokens + i * CONTEXT;
         assert_int_equal(row[0], start);
@@ -169,11 +169,11 @@ static void random_texts(void **state)
         }
     }
     assert_true(cut > 0); /* from the whole vocabulary */
-    must(reference_texts_draw(&again, run.experiment, 1, MANY, WORDS, &error));
+    must(reference_texts_draw(&again, &run.experiment->method, 1, MANY, WORDS, &error));
     assert_memory_equal(again.tokens, texts.tokens, MANY * CONTEXT * sizeof *texts.tokens);
-    must(reference_texts_draw(&again, run.experiment, 2, MANY, WORDS, &error));
+    must(reference_texts_draw(&again, &run.experiment->method, 2, MANY, WORDS, &error));
     assert_memory_not_equal(again.tokens, texts.tokens, MANY * CONTEXT * sizeof *texts.tokens);
-    assert_int_equal(reference_texts_draw(&again, run.experiment, 2, 1, CONTEXT - 1, &error), ERROR_ARGUMENT);
+    assert_int_equal(reference_texts_draw(&again, &run.experiment->method, 2, 1, CONTEXT - 1, &error), ERROR_ARGUMENT);
     error_tells((const char *const[]){"method.words", "at most 22", NULL});
     reference_texts_free(&texts);
     reference_texts_free(&again);
@@ -191,10 +191,10 @@ static status stop_after(void *context, const struct step_report *report, struct
 
 static status train(struct small_run *run, size_t task, size_t first, size_t count)
 {
-    struct experiment *e = run->experiment;
+    struct run *e = run->experiment;
     return train_task(
         &(struct training){
-            .experiment = e, .task = &e->data.tasks[task], .first = first, .after = stop_after, .context = &count},
+            .run = &e->method, .task = &e->data.tasks[task], .first = first, .after = stop_after, .context = &count},
         &error);
 }
 
@@ -328,7 +328,7 @@ static void pictures_are_watched(void **state)
 
 static bool unchanged(const struct method_run *method, const char *name)
 {
-    const struct option *option = options_find(method->experiment->settings.method->options, name);
+    const struct option *option = options_find(method->model->settings.method->options, name);
     const char *path = options_text(method->options, name);
     struct file_stamp stamp = {0};
     if (option->type == OPTION_FILE)
@@ -362,10 +362,10 @@ static void what_was_read_is_what_is_digested(void **state)
 static void refused_at_once(const struct small_run *run, const char *const *overrides, size_t count, const char *words)
 {
     struct suite *suite;
-    struct experiment *e;
+    struct run *e;
     const char *text = suite_text(run->suite);
     must(suite_parse(&suite, text, strlen(text), "small.yaml", settings_sections, overrides, count, &error));
-    assert_int_not_equal(experiment_open(&e, suite, 1, NULL, &error), OK);
+    assert_int_not_equal(run_open(&e, suite, 1, NULL, &error), OK);
     if (strncmp(error.message, words, strlen(words)) != 0)
         fail_msg("%s", error.message);
     suite_destroy(suite);

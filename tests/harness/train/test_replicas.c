@@ -33,7 +33,7 @@ static bool always(void *context, size_t iteration, size_t iterations)
 static status after(void *context, const struct step_report *report, struct error *failure)
 {
     struct outcome *o = context;
-    struct expert_changes *changes = &o->run->experiment->changes;
+    struct expert_changes *changes = &o->run->experiment->method.changes;
     (void)failure;
     o->loss[o->count++] = report->loss;
     o->merges += changes->count;
@@ -46,9 +46,9 @@ static status after(void *context, const struct step_report *report, struct erro
 /* The second task: 18 images in batches of 8, 8 and 2, of which a third rank has 2, 2 and none. */
 static status train(struct small_run *run, struct outcome *o)
 {
-    struct experiment *e = run->experiment;
+    struct run *e = run->experiment;
     o->run = run;
-    struct training training = {.experiment = e,
+    struct training training = {.run = &e->method,
                                 .task = &e->data.tasks[1],
                                 .wants_loss = always,
                                 .after = after,
@@ -58,18 +58,18 @@ static status train(struct small_run *run, struct outcome *o)
     return train_task(&training, &error);
 }
 
-static void look_at(const struct experiment *e, struct outcome *o)
+static void look_at(const struct model *model, struct outcome *o)
 {
     for (int t = 0; t < TOWERS; t++) {
         const struct parameters *group =
-            e->model.adapters != NULL ? e->model.adapters->towers[t].parameters : e->model.clip->parameters;
+            model->adapters != NULL ? model->adapters->towers[t].parameters : model->clip->parameters;
         o->n[t] = group->values_count;
         o->values[t] = malloc(group->values_count * sizeof(float));
-        must(e->model.backend->ops->bind(e->model.backend, &error));
-        must(e->model.backend->ops->download(e->model.backend, o->values[t], group->values, o->n[t] * sizeof(float),
-                                             &error));
-        if (e->model.adapters != NULL)
-            must(adapters_read_marks(e->model.adapters, (enum tower)t, o->marks[t], &error));
+        must(model->backend->ops->bind(model->backend, &error));
+        must(model->backend->ops->download(model->backend, o->values[t], group->values, o->n[t] * sizeof(float),
+                                           &error));
+        if (model->adapters != NULL)
+            must(adapters_read_marks(model->adapters, (enum tower)t, o->marks[t], &error));
     }
 }
 
@@ -119,23 +119,23 @@ static void expect_the_same(const char *method, const char *optimizer)
     struct outcome alone = {0};
     open_run(&run, true, 1, method, optimizer);
     must(train(&run, &alone));
-    look_at(run.experiment, &alone);
+    look_at(&run.experiment->model, &alone);
     for (size_t gpus = 2; gpus <= 3 && gpus <= small_run_gpus(); gpus++) {
         struct outcome together = {0}, again = {0};
         open_run(&run, false, gpus, method, optimizer);
         must(train(&run, &together));
-        look_at(run.experiment, &together);
+        look_at(&run.experiment->model, &together);
         expect_close(&together, &alone);
         for (size_t m = 1; m < gpus; m++) { /* weights of all ranks agree to the bit */
             struct outcome other = {0};
-            look_at(replicas_at(run.experiment->replicas, m), &other);
+            look_at(replicas_at(run.experiment->model.work.replicas, m)->model, &other);
             for (int t = 0; t < TOWERS; t++)
                 assert_memory_equal(other.values[t], together.values[t], other.n[t] * sizeof(float));
             outcome_free(&other);
         }
         open_run(&run, false, gpus, method, optimizer);
         must(train(&run, &again));
-        look_at(run.experiment, &again);
+        look_at(&run.experiment->model, &again);
         for (int t = 0; t < TOWERS; t++)
             assert_memory_equal(again.values[t], together.values[t], again.n[t] * sizeof(float));
         assert_memory_equal(again.loss, together.loss, sizeof again.loss);
@@ -169,7 +169,7 @@ static void stopping_and_going_on(void **state)
     struct outcome whole = {0}, parts = {0};
     open_run(&run, true, 2, "method.name=moe_adapters", "training.optimizer=sgd");
     must(train(&run, &whole));
-    look_at(run.experiment, &whole);
+    look_at(&run.experiment->model, &whole);
     open_run(&run, false, 2, "method.name=moe_adapters", "training.optimizer=sgd");
     parts.stop = &stop;
     assert_int_equal(train(&run, &parts), ERROR_STOPPED);
@@ -178,7 +178,7 @@ static void stopping_and_going_on(void **state)
     stop.signal = 0;
     parts.stop = NULL;
     must(train(&run, &parts));
-    look_at(run.experiment, &parts);
+    look_at(&run.experiment->model, &parts);
     for (int t = 0; t < TOWERS; t++)
         assert_memory_equal(parts.values[t], whole.values[t], whole.n[t] * sizeof(float));
     assert_memory_equal(parts.loss, whole.loss, sizeof whole.loss);
@@ -210,7 +210,7 @@ static void a_rank_that_fails_is_reported(void **state)
         struct small_run run;
         struct outcome outcome = {0};
         open_run(&run, true, 2, "method.name=moe_adapters", "training.optimizer=sgd");
-        struct backend *backend = replicas_at(run.experiment->replicas, rank)->model.backend;
+        struct backend *backend = replicas_at(run.experiment->model.work.replicas, rank)->model->backend;
         broken.real = backend->ops;
         broken.ops = *backend->ops;
         broken.ops.patchify = fail_third;
@@ -248,7 +248,7 @@ static void all_ranks_skip_together(void **state)
     struct outcome outcome = {0}, other = {0};
     size_t skipped, first;
     small_run_open(&run, 1, (const char *const[]){"run.gpus=2", "training.on_nan=skip", "training.iterations=9", NULL});
-    struct backend *backend = replicas_at(run.experiment->replicas, 1)->model.backend;
+    struct backend *backend = replicas_at(run.experiment->model.work.replicas, 1)->model->backend;
     disturbed.real = backend->ops;
     disturbed.ops = *backend->ops;
     disturbed.ops.all_reduce = disturb;
@@ -256,9 +256,9 @@ static void all_ranks_skip_together(void **state)
     backend->ops = &disturbed.ops;
     must(train(&run, &outcome));
     backend->ops = disturbed.real;
-    must(guard_skipped(run.experiment, &skipped, &first, &error));
-    look_at(run.experiment, &outcome);
-    look_at(replicas_at(run.experiment->replicas, 1), &other);
+    must(guard_skipped(&run.experiment->model, &skipped, &first, &error));
+    look_at(&run.experiment->model, &outcome);
+    look_at(replicas_at(run.experiment->model.work.replicas, 1)->model, &other);
     for (int t = 0; t < TOWERS; t++)
         assert_memory_equal(other.values[t], outcome.values[t], other.n[t] * sizeof(float));
     assert_true(skipped == 1 && first == 3);

@@ -27,7 +27,7 @@ static bool wants_loss(void *context, size_t iteration, size_t iterations)
 static status after(void *context, const struct step_report *report, struct error *failure)
 {
     struct record *record = context;
-    struct expert_changes *changes = &record->run->experiment->changes;
+    struct expert_changes *changes = &record->run->experiment->method.changes;
     (void)failure;
     assert_int_equal(report->iteration, record->count + 1);
     record->loss[record->count] = report->loss;
@@ -45,7 +45,7 @@ static status train(struct small_run *run, size_t task, struct record *record)
 {
     record->run = run;
     record->every = record->every > 0 ? record->every : 1;
-    struct training training = {.experiment = run->experiment,
+    struct training training = {.run = &run->experiment->method,
                                 .task = &run->experiment->data.tasks[task],
                                 .stop = record->stop,
                                 .first = record->count,
@@ -133,8 +133,8 @@ static void merges_happen_every_m_iterations_from_one(void **state)
     for (size_t i = 0; i < record.merges; i++)
         assert_int_equal(record.merged_at[i], 3 * (i + 1));
     /* end_task freezes: one change per block and tower, after the last iteration */
-    assert_int_equal(run.experiment->changes.count, 4);
-    assert_int_equal(run.experiment->changes.changes[0].kind, CHANGE_FREEZE);
+    assert_int_equal(run.experiment->method.changes.count, 4);
+    assert_int_equal(run.experiment->method.changes.changes[0].kind, CHANGE_FREEZE);
     small_run_close(&run);
 }
 
@@ -172,9 +172,9 @@ static void frozen_experts_stay_where_they_are(void **state)
     struct record first = {0}, second = {0};
     size_t moved = 0, frozen_experts = 0;
     small_run_open(&run, 1, (const char *const[]){"training.iterations=12", NULL});
-    struct experiment *e = run.experiment;
+    struct run *e = run.experiment;
     must(train(&run, 0, &first));
-    expert_changes_clear(&e->changes);
+    expert_changes_clear(&e->method.changes);
     float *before[TOWERS], *now[TOWERS];
     for (int t = 0; t < TOWERS; t++)
         before[t] = small_run_adapters(&run, (enum tower)t);
@@ -274,7 +274,7 @@ static void stops_between_two_iterations(void **state)
     assert_int_equal(train(&run, 0, &record), ERROR_STOPPED);
     error_tells((const char *const[]){"first", "iteration 4 of 6", NULL});
     assert_int_equal(record.count, 4);
-    assert_int_equal(run.experiment->changes.count, 0); /* end_task did not run */
+    assert_int_equal(run.experiment->method.changes.count, 0); /* end_task did not run */
     small_run_close(&run);
 }
 
@@ -350,10 +350,11 @@ static status train_disturbed(struct small_run *run, const char *on_nan, const c
                      (const char *const[]){on_nan, optimizer, "merge.every=100", "training.iterations=6", NULL});
     *s = (struct state){.run = run};
     disturb_backend(run, LOOKS * (DISTURBED - 1) + 1 + look);
-    status result = train_task(
-        &(struct training){
-            .experiment = run->experiment, .task = &run->experiment->data.tasks[1], .after = keep_state, .context = s},
-        &error);
+    status result = train_task(&(struct training){.run = &run->experiment->method,
+                                                  .task = &run->experiment->data.tasks[1],
+                                                  .after = keep_state,
+                                                  .context = s},
+                               &error);
     run->experiment->model.backend->ops = disturbed.real;
     return result;
 }
@@ -389,7 +390,7 @@ static void a_step_that_is_skipped_changes_nothing(void **state)
         assert_int_equal(s.count, STEPS);
         for (size_t i = 1; i < STEPS; i++)
             assert_int_equal(same_state(&s, i - 1, i), i + 1 == DISTURBED);
-        must(guard_skipped(run.experiment, &skipped, &first, &error));
+        must(guard_skipped(&run.experiment->model, &skipped, &first, &error));
         assert_true(skipped == 1 && first == DISTURBED);
         free_state(&s);
     }
@@ -426,13 +427,13 @@ static void weights_that_overflow_are_told(void **state)
     struct small_run run;
     const float huge = 3e38f, bad = INFINITY;
     small_run_open(&run, 1, NULL);
-    struct experiment *e = run.experiment;
+    struct run *e = run.experiment;
     const struct parameters *group = e->model.adapters->towers[TOWER_TEXT].parameters;
     const float *moment = group->second_moment + group->list[2].offset;
     must(e->model.backend->ops->upload(e->model.backend, (float *)moment, &huge, sizeof huge, &error));
-    must(guard_check(e, &e->data.tasks[2], 6, &error));
+    must(guard_check(&e->model, &e->data.tasks[2], 6, &error));
     must(e->model.backend->ops->upload(e->model.backend, (float *)moment, &bad, sizeof bad, &error));
-    assert_int_equal(guard_check(e, &e->data.tasks[2], 6, &error), ERROR_FORMAT);
+    assert_int_equal(guard_check(&e->model, &e->data.tasks[2], 6, &error), ERROR_FORMAT);
     error_tells((const char *const[]){"third", "after iteration 6",
                                       "second moment of transformer.resblocks.0.adaptmlp_list.0.up", NULL});
     small_run_close(&run);
@@ -451,17 +452,17 @@ static void one_moment_is_all_that_sgd_has(void **state)
     must(train(&run, 2, &record)); /* the other tasks need both */
     assert_non_null(run.experiment->model.adapters->towers[TOWER_TEXT].parameters->second_moment);
     small_run_reopen(&run, 1, (const char *const[]){"training.optimizer=sgd", NULL});
-    struct experiment *e = run.experiment;
+    struct run *e = run.experiment;
     const struct parameters *group = e->model.adapters->towers[TOWER_TEXT].parameters;
     one = e->model.memory.used;
     for (int t = 0; t < TOWERS; t++)
         one += e->model.adapters->towers[t].parameters->values_count * sizeof(float);
     assert_null(group->second_moment);
     assert_true(one <= both && both - one < 4096); /* but for what aligns tensors */
-    must(guard_check(e, &e->data.tasks[2], 6, &error));
+    must(guard_check(&e->model, &e->data.tasks[2], 6, &error));
     must(e->model.backend->ops->upload(e->model.backend, group->first_moment + group->list[2].offset, &bad, sizeof bad,
                                        &error));
-    assert_int_equal(guard_check(e, &e->data.tasks[2], 6, &error), ERROR_FORMAT);
+    assert_int_equal(guard_check(&e->model, &e->data.tasks[2], 6, &error), ERROR_FORMAT);
     error_tells((const char *const[]){"first moment of transformer.resblocks.0.adaptmlp_list.0.up", NULL});
     small_run_close(&run);
 }

@@ -88,10 +88,10 @@ static status after(void *context, const struct step_report *report, struct erro
 /* Trains the second task, whose 18 images are batches of 8, 8 and 2. The caller frees the values. */
 static float *train(struct small_run *run, struct record *record, bool plainly, size_t *n)
 {
-    struct experiment *e = run->experiment;
+    struct run *e = run->experiment;
     watch_backend(e->model.backend, plainly);
     struct training training = {
-        .experiment = e, .task = &e->data.tasks[1], .wants_loss = wants_loss, .after = after, .context = record};
+        .run = &e->method, .task = &e->data.tasks[1], .wants_loss = wants_loss, .after = after, .context = record};
     must(train_task(&training, &error));
     e->model.backend->ops = watch.watched;
     const struct parameters *group =

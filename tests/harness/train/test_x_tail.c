@@ -40,7 +40,7 @@ static status run_once(struct small_run *run, const struct method *method, const
     small_run_reopen(run, 1, overrides);
     small_run_watch(run, spy);
     must(store_open(&store, small_run_file(run, database), STORE_WRITE, &error));
-    struct sequence sequence = {.experiment = run->experiment, .store = store, .stop = spy->stop};
+    struct sequence sequence = {.run = run->experiment, .store = store, .stop = spy->stop};
     status result = sequence_run(&sequence, &error);
     store_close(store);
     for (size_t i = 0; i < own; i++)

@@ -1,0 +1,31 @@
+#include "harness/heads/groups.h"
+
+unsigned groups_none(const struct options *options)
+{
+    (void)options;
+    return GROUPS_NONE;
+}
+
+unsigned groups_adapters(const struct options *options)
+{
+    (void)options;
+    return GROUP_ADAPTERS;
+}
+
+unsigned groups_towers(const struct options *options)
+{
+    (void)options;
+    return GROUPS_TOWERS;
+}
+
+const struct option groups_options[] = {{.name = "train",
+                                         .type = OPTION_CHOICE,
+                                         .choices = "adapters|weights",
+                                         .fallback = "weights",
+                                         .help = "trained parameters: the adapters, or all weights"},
+                                        {0}};
+
+unsigned groups_chosen(const struct options *options)
+{
+    return options_choice(options, "train") == 0 ? GROUP_ADAPTERS : GROUPS_TOWERS;
+}

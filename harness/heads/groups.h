@@ -1,0 +1,22 @@
+/* The groups of parameters that a method can train. trained.h walks over those of a model. */
+#ifndef MTIL_HARNESS_HEADS_GROUPS_H
+#define MTIL_HARNESS_HEADS_GROUPS_H
+
+#include "core/option.h"
+
+/* Bits of a set. Adapters: experts and routers of both towers. Towers: their weights; logit_scale belongs to neither
+ * and is never trained. Head: its own weights, if any (heads/head.h). Adapters are trained alone; experts that replace
+ * MLPs may be trained with the rest of the tower. */
+enum parameter_group { GROUP_ADAPTERS = 1, GROUP_IMAGE_TOWER = 2, GROUP_TEXT_TOWER = 4, GROUP_HEAD = 8 };
+enum { GROUPS_NONE = 0, GROUPS_TOWERS = GROUP_IMAGE_TOWER | GROUP_TEXT_TOWER };
+
+/* For methods that always train the same groups. */
+unsigned groups_none(const struct options *options);
+unsigned groups_adapters(const struct options *options);
+unsigned groups_towers(const struct options *options);
+
+/* For methods whose groups the suite chooses: their keys, and the groups of method.train. */
+extern const struct option groups_options[];
+unsigned groups_chosen(const struct options *options);
+
+#endif

@@ -1,0 +1,197 @@
+#include "harness/heads/model.h"
+
+#include <stdlib.h>
+
+#include "harness/heads/heads.h"
+#include "harness/heads/weights.h"
+#include "models/clip/cost.h"
+
+static status start_adapters(struct model *model, struct error *error)
+{
+    const struct clip *clip = model->clip;
+    const struct block *blocks[TOWERS] = {clip->towers[TOWER_IMAGE].blocks, clip->towers[TOWER_TEXT].blocks};
+    TRY(adapters_initialize(model->adapters, blocks, model->seed, error));
+    return model->head->load_experts != NULL ? model->head->load_experts(model, error)
+                                             : adapters_check_start(model->adapters, blocks, error);
+}
+
+static status replace_mlps(struct model *model, struct error *error)
+{
+    for (int t = 0; t < TOWERS; t++)
+        TRY(clip_replace_mlps(model->clip, (enum tower)t, adapters_hooks(model->adapters, (enum tower)t), error));
+    return OK;
+}
+
+static enum parameters_mode mode_of(const struct model *model, unsigned groups)
+{
+    if ((model->groups & groups) == 0)
+        return PARAMETERS_FROZEN;
+    return model->settings.one_moment ? PARAMETERS_TRAINED_ONE_MOMENT : PARAMETERS_TRAINED;
+}
+
+/* Marks the towers that an update changes, if the weights of both are trainable; logit_scale stays. */
+static status choose_groups(struct model *model, struct error *error)
+{
+    const int32_t flags[CLIP_FLAGS] = {[CLIP_FLAG_IMAGE] = (model->groups & GROUP_IMAGE_TOWER) != 0,
+                                       [CLIP_FLAG_TEXT] = (model->groups & GROUP_TEXT_TOWER) != 0};
+    struct parameters *group = model->clip->parameters; /* a model without texts has the first flag alone */
+    return model->backend->ops->upload(model->backend, group->flags, flags, group->flags_count * sizeof *flags, error);
+}
+
+status model_open(struct model *model, struct error *error)
+{
+    struct settings *s = &model->settings;
+    struct backend *backend;
+    model->head = s->head != NULL ? s->head : &head_text;
+    TRY(backend_open(&backend, &s->backend, error));
+    model->backend = backend;
+    TRY(model->backend->ops->arena_create(model->backend, &model->memory, 0, "model", error));
+    TRY(model->backend->ops->arena_create(model->backend, &model->task_memory, 0, "task", error));
+    TRY(model->backend->ops->arena_create(model->backend, &model->step_memory, 0, "step", error));
+    TRY(model->backend->ops->arena_create(model->backend, &model->text_memory, 0, "texts", error));
+    TRY(model->head->load(model, mode_of(model, GROUPS_TOWERS), error));
+    if (model->groups & GROUP_ADAPTERS) {
+        s->adapter.activation = model->clip->activation;
+        TRY(adapters_create(&model->adapters, model->backend, &model->memory, &model->clip->dimensions, &s->adapter,
+                            mode_of(model, GROUP_ADAPTERS), error));
+        TRY(start_adapters(model, error));
+    }
+    if (model->groups & GROUP_ADAPTERS && model->groups & GROUPS_TOWERS)
+        TRY(replace_mlps(model, error));
+    if (model->groups & GROUPS_TOWERS)
+        TRY(choose_groups(model, error));
+    struct tensor memory;
+    TRY(tensor_take(&memory, &model->memory, TENSOR_U8, "step state", 1, (size_t[]){sizeof *model->state}, error));
+    model->state = memory.data;
+    TRY(tensor_take(&memory, &model->memory, TENSOR_F32, "loss", 1, (size_t[]){LOSS_TERMS}, error));
+    model->loss = memory.data;
+    TRY(tensor_take(&memory, &model->memory, TENSOR_I32, "found", 1, (size_t[]){1}, error));
+    model->found = memory.data;
+    return OK;
+}
+
+void model_close(struct model *model)
+{
+    struct error ignored;
+    if (model->backend != NULL)
+        model->backend->ops->bind(model->backend, &ignored);
+    if (model->head != NULL && model->head->close != NULL)
+        model->head->close(model);
+    adapters_destroy(model->adapters);
+    clip_destroy(model->clip);
+    if (model->backend != NULL) {
+        model->backend->ops->arena_destroy(model->backend, &model->text_memory);
+        model->backend->ops->arena_destroy(model->backend, &model->step_memory);
+        model->backend->ops->arena_destroy(model->backend, &model->task_memory);
+        model->backend->ops->arena_destroy(model->backend, &model->memory);
+        backend_close(model->backend);
+    }
+}
+
+status model_open_head(struct model *model, size_t classes, struct error *error)
+{
+    return model->head->open != NULL ? model->head->open(model, classes, mode_of(model, GROUP_HEAD), error) : OK;
+}
+
+status model_open_tokenizer(struct model *model, struct error *error)
+{
+    if (!model->head->of_texts)
+        return OK;
+    return vocabulary_open(&model->tokenizer, model->settings.vocabulary, model->clip, model->settings.weights,
+                           &model->vocabulary_read, error);
+}
+
+static status clear_frozen(struct adapters *adapters, struct error *error)
+{
+    int32_t none[ADAPTER_EXPERTS] = {0};
+    for (int t = 0; t < TOWERS; t++)
+        for (size_t b = 0; b < adapters->towers[t].blocks; b++)
+            TRY(adapters_write_frozen(adapters, (enum tower)t, b, none, error));
+    return OK;
+}
+
+/* The file must be the one that was read when the run began. */
+static status reload_weights(struct model *model, const char *path, struct error *error)
+{
+    struct file_stamp stamp;
+    TRY(clip_reload(model->clip, path, error));
+    TRY(weights_stamp(&stamp, path, error));
+    if (file_stamp_same(&stamp, &model->weights_read))
+        return OK;
+    return error_set(error, ERROR_IO,
+                     "model.weights: %s changed during the run; restore the old file and give the same "
+                     "command to go on",
+                     path);
+}
+
+status model_restart(struct model *model, struct error *error)
+{
+    if (model->adapters != NULL) {
+        for (int t = 0; t < TOWERS; t++) {
+            struct parameters *group = model->adapters->towers[t].parameters;
+            TRY(model->backend->ops->zero(model->backend, parameters_write_all(group),
+                                          group->values_count * sizeof(float), error));
+        }
+        TRY(clear_frozen(model->adapters, error));
+        return start_adapters(model, error);
+    }
+    char *path = weights_path(model->settings.weights);
+    status result = reload_weights(model, path, error);
+    free(path);
+    return result;
+}
+
+void model_choose_batch(struct model *model)
+{
+    enum { USUAL = 64, MOST = 512 };
+    const struct clip_dimensions *n = &model->clip->dimensions;
+    const struct cost_experts experts = adapters_cost(n, &model->settings.adapter);
+    size_t left = model->backend->ops->memory_left(model->backend), each = cost_evaluation_bytes(n, 1, &experts),
+           batch = MOST;
+    while (batch > 1 && batch > left / 2 / each)
+        batch /= 2;
+    model->evaluation_batch = model->settings.evaluation_batch > 0 ? model->settings.evaluation_batch
+                              : left == SIZE_MAX                   ? USUAL
+                                                                   : batch;
+    log_debug(model->log, "%zu test images at a time", model->evaluation_batch);
+}
+
+status model_set_step(struct model *model, size_t task, size_t step, double rate, struct error *error)
+{
+    struct step_state state = {
+        .seed = model->seed, .task = (uint32_t)task, .step = (uint32_t)step, .learning_rate = (float)rate};
+    return model->backend->ops->upload(model->backend, model->state, &state, sizeof state, error);
+}
+
+status model_fill(struct model *model, struct arena *arena, size_t n, int32_t value, const int32_t **filled,
+                  struct error *error)
+{
+    struct tensor memory;
+    TRY(tensor_take(&memory, arena, TENSOR_I32, "numbers", 1, &n, error));
+    *filled = memory.data;
+    return model->backend->ops->arange(model->backend, &(struct arange){.count = n, .first = value, .out = memory.data},
+                                       error);
+}
+
+status model_finite(const struct model *model, const float *values, size_t n, bool *finite, struct error *error)
+{
+    const struct backend_ops *ops = model->backend->ops;
+    int32_t found;
+    TRY(ops->zero(model->backend, model->found, sizeof *model->found, error));
+    TRY(ops->find_not_finite(model->backend, &(struct find_not_finite){.n = n, .values = values, .found = model->found},
+                             error));
+    TRY(ops->download(model->backend, &found, model->found, sizeof found, error));
+    *finite = !found;
+    return OK;
+}
+
+size_t model_feature_width(const struct model *model)
+{
+    const struct clip_dimensions *n = &model->clip->dimensions;
+    return n->embed > 0 ? n->embed : n->image_width; /* a model without texts has no projection */
+}
+
+char *model_name(const struct model *model)
+{
+    return weights_name(model->settings.weights);
+}

@@ -1,0 +1,94 @@
+/* A model on a device, with the memory for computing with it: towers, head and adapters. Its settings, seed and groups
+ * determine which one.
+ *
+ *     struct model model = {.settings = settings, .seed = seed, .groups = GROUP_ADAPTERS, .log = log};
+ *     TRY(model_open(&model, error));
+ *     TRY(model_open_tokenizer(&model, error));
+ *     TRY(model_open_head(&model, classes, error));                      // once the tasks are known
+ *     model_close(&model);
+ */
+#ifndef MTIL_HARNESS_HEADS_MODEL_H
+#define MTIL_HARNESS_HEADS_MODEL_H
+
+#include "adapters/adapter.h"
+#include "core/log.h"
+#include "core/stamp.h"
+#include "core/stop.h"
+#include "harness/config/settings.h"
+#include "harness/heads/groups.h"
+#include "harness/heads/head.h"
+#include "models/clip.h"
+#include "models/tokenizer.h"
+
+enum { LOSS_TERMS = 2 };
+
+/* The rank of a model among the replicas that train together on several GPUs (harness/train/replicas.h). */
+struct distributed_work {
+    struct replicas *replicas;   /* NULL: there are no other ranks */
+    struct process_group *group; /* likewise */
+    size_t rank, ranks;          /* 0 and 0: likewise */
+};
+
+struct model {
+    struct settings settings;
+    uint64_t seed;
+    const struct log *log;
+    const struct stop *stop; /* polled by long operations that take no stop of their own; NULL: never */
+    struct backend *backend;
+    struct arena memory, task_memory, step_memory; /* of the run, a task, a step; method.h says when each is reset */
+    struct arena text_memory; /* of a training step's texts, whose tower runs beside the image tower; heads reset it */
+    struct clip *clip;
+    const struct head *head;
+    void *head_state;          /* the head's own; NULL: none */
+    struct adapters *adapters; /* NULL unless the method trains them or the caller opened some */
+    struct tokenizer *tokenizer;
+    float dropout;                                   /* of the image tower in training; the method sets it */
+    struct file_stamp weights_read, vocabulary_read; /* of the files when they were read */
+    unsigned groups;                                 /* trained groups: set of enum parameter_group */
+    float logit_scale;       /* exp of the parameter, read when a task of the head `text` begins; no method trains it */
+    size_t evaluation_batch; /* test images encoded at a time: model_choose_batch */
+    double waited;           /* seconds in which it waited for images */
+    struct distributed_work work;
+    /* of training */
+    struct step_state *state; /* device */
+    float *loss; /* device, LOSS_TERMS values: of the step, and of all balance losses without their weight */
+    struct step_guard *guard;       /* device; guard.h */
+    int32_t *found;                 /* device, one value: set where a value is not finite */
+    int32_t *counts_before[TOWERS]; /* device: the experts' selection counts before a step */
+    /* of the task being trained, in the task's arena */
+    struct head_classes classes;
+    const int32_t *routers; /* device: the task's for every image */
+};
+
+/* Loads the towers and draws the adapters' initial values. After a failure, model_close. */
+status model_open(struct model *model, struct error *error);
+status model_open_tokenizer(struct model *model, struct error *error); /* where classes are texts */
+/* After the tasks, which have that many classes together. */
+status model_open_head(struct model *model, size_t classes, struct error *error);
+void model_close(struct model *model); /* the tokenizer stays */
+
+/* Restores the initial weights of the run, of the whole model or of the adapters (none frozen). For methods that train
+ * every task alone. */
+status model_restart(struct model *model, struct error *error);
+
+/* Chooses evaluation_batch: run.evaluation_batch, or as many test images as half of the free device memory holds, a
+ * power of two of at most 512; 64 on the CPU. */
+void model_choose_batch(struct model *model);
+
+/* Sets learning rate, task and step for the operations of a step. */
+status model_set_step(struct model *model, size_t task, size_t step, double rate, struct error *error);
+
+/* n times value in device memory of the arena. */
+status model_fill(struct model *model, struct arena *arena, size_t n, int32_t value, const int32_t **filled,
+                  struct error *error);
+
+/* Whether all of values [n], on the device, are finite. Waits for the device. */
+status model_finite(const struct model *model, const float *values, size_t n, bool *finite, struct error *error);
+
+/* Width of the features of images. */
+size_t model_feature_width(const struct model *model);
+
+/* Its name in results: the file name of the weights without folder and extension. The caller frees. */
+char *model_name(const struct model *model);
+
+#endif

@@ -1,0 +1,303 @@
+#include "harness/heads/tasks.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/alloc.h"
+#include "core/file.h"
+#include "datasets/same_names.h"
+#include "harness/heads/class_features.h"
+#include "harness/scenario/joint.h"
+#include "harness/scenario/label_split.h"
+
+struct opening {
+    struct data *data;
+    struct model *model;
+    const struct suite *suite;
+};
+
+static status open_classes(const struct model *model, struct task *task, struct error *error)
+{
+    return model->head->open_task != NULL ? model->head->open_task(model, task, error) : OK;
+}
+
+static status check_dataset(const struct task *task, struct error *error)
+{
+    const struct task_settings *s = &task->settings;
+    size_t training = dataset_size(task->dataset, SPLIT_TRAIN), test = dataset_size(task->dataset, SPLIT_TEST);
+    if (training == 0 || test == 0)
+        return error_set(error, ERROR_FORMAT,
+                         "%s under %s: expected images to train on and to test on, found %zu and %zu", s->name, s->root,
+                         training, test);
+    if (dataset_classes(task->dataset) > UINT16_MAX) /* predictions are kept in 16 bits (results/store/per_image.h) */
+        return error_set(error, ERROR_FORMAT, "%s under %s: expected at most %d classes, found %zu", s->name, s->root,
+                         UINT16_MAX, dataset_classes(task->dataset));
+    return OK;
+}
+
+/* Returns the number of classes without images in the splits from `from` on, and the first of them. */
+static void count_empty(const struct dataset *dataset, enum split from, size_t *count, size_t *first)
+{
+    size_t classes = dataset_classes(dataset);
+    bool *seen = xcalloc(classes, sizeof *seen);
+    for (int split = from; split < SPLITS; split++)
+        for (size_t i = 0; i < dataset_size(dataset, (enum split)split); i++)
+            seen[dataset_label(dataset, (enum split)split, i)] = true;
+    *count = 0;
+    for (size_t c = classes; c-- > 0;)
+        if (!seen[c]) {
+            *first = c;
+            ++*count;
+        }
+    free(seen);
+}
+
+/* A class without images is a mistake, unless a part of the dataset is enough (on_missing). */
+static status require_images(const struct model *model, const struct suite *suite, const struct task *task,
+                             struct error *error)
+{
+    const struct task_settings *s = &task->settings;
+    const struct options *options = suite_entry(suite, "tasks", s->name);
+    size_t empty, first = 0, classes = dataset_classes(task->dataset);
+    count_empty(task->dataset, SPLIT_TRAIN, &empty, &first);
+    if (empty == 0)
+        return OK;
+    const char *name = dataset_class_name(task->dataset, first);
+    if (strcmp(options_text(options, "on_missing"), "skip") != 0)
+        return error_set(error, ERROR_FORMAT,
+                         "%s under %s: the class \"%s\" (label %zu) has no images; add some, take it out of the list "
+                         "of classes, or set tasks.%s.on_missing: skip to keep only its name",
+                         s->name, s->root, name, first, s->name);
+    log_warn(model->log, "%s under %s: %zu of %zu classes have no images and only compete by name, the first is \"%s\"",
+             s->name, s->root, empty, classes, name);
+    return OK;
+}
+
+static void report_untested(const struct model *model, const struct task *task)
+{
+    size_t untested, first = 0;
+    count_empty(task->dataset, SPLIT_TEST, &untested, &first);
+    if (untested > 0)
+        log_info(model->log,
+                 "%s under %s: classes without a test image, of which accuracy says nothing: %zu of %zu, the first is "
+                 "\"%s\"",
+                 task->settings.name, task->settings.root, untested, dataset_classes(task->dataset),
+                 dataset_class_name(task->dataset, first));
+}
+
+status tasks_check(const struct model *model, const struct suite *suite, const struct task *task, struct error *error)
+{
+    TRY(check_dataset(task, error));
+    if (task->part_name != NULL)
+        return OK;
+    TRY(require_images(model, suite, task, error));
+    report_untested(model, task);
+    return OK;
+}
+
+status tasks_open_dataset(struct dataset **dataset, const struct suite *suite, const struct task_settings *s,
+                          const struct log *log, struct error *error)
+{
+    bool drawn = strncmp(suite_name(suite), "mini", strlen("mini")) == 0;
+    if (!file_is_directory(s->root))
+        return error_set(error, ERROR_IO, "data.root: there is no folder %s; name the one that holds the datasets%s%s",
+                         s->root, drawn ? ", or write the built-in ones there: mtil data mini " : "",
+                         drawn ? s->root : "");
+    TRY(dataset_open(dataset, s->reader, s->root, suite_entry(suite, "tasks", s->name), log, error));
+    if (s->template != NULL && dataset_set_template(*dataset, s->template, error) != OK)
+        return error_context(error, "data.template, tasks.%s.template", s->name);
+    return OK;
+}
+
+static status keep_shots(const struct model *model, struct task *task, struct error *error)
+{
+    task->all_images = dataset_size(task->dataset, SPLIT_TRAIN);
+    if (model->settings.shots > 0)
+        TRY(dataset_keep_shots(task->dataset, model->settings.shots, model->settings.repeat_shots, model->seed, error));
+    task_settings_count(&task->settings, dataset_size(task->dataset, SPLIT_TRAIN));
+    return OK;
+}
+
+static status open_dataset(const struct opening *o, struct task *task, struct error *error)
+{
+    const struct task_settings *s = &task->settings;
+    TRY(tasks_open_dataset(&task->dataset, o->suite, s, o->model->log, error));
+    TRY(tasks_check(o->model, o->suite, task, error));
+    return o->model->settings.split.cut == CUT_NONE ? keep_shots(o->model, task, error) : OK;
+}
+
+static status open_task(const struct opening *o, struct task *task, size_t index, const char *name, struct error *error)
+{
+    task->index = index;
+    task->settings = task_settings_of(o->suite, name);
+    if (o->model->groups == GROUPS_NONE)
+        task->settings.iterations = task->settings.epochs = 0;
+    TRY(open_dataset(o, task, error));
+    return open_classes(o->model, task, error);
+}
+
+/* Task k of a cut: "cifar100-1" for k = 0. */
+static status open_part(const struct opening *o, size_t k, size_t *classes, struct error *error)
+{
+    struct data *data = o->data;
+    struct task *task = &data->tasks[k];
+    size_t count = 0;
+    for (size_t i = 0; i < data->cut->classes; i++)
+        if (data->cut->task_of[data->cut->order[i]] == k)
+            classes[count++] = data->cut->order[i];
+    task->index = k;
+    task->settings = data->whole.settings;
+    task->part_name = path_format("%s-%zu", data->whole.settings.name, k + 1);
+    task->settings.name = task->part_name;
+    TRY(dataset_select(&task->dataset, data->whole.dataset, classes, count, error));
+    TRY(check_dataset(task, error));
+    TRY(keep_shots(o->model, task, error));
+    return open_classes(o->model, task, error);
+}
+
+/* The text features of the classes [classes, embed], on the host; the caller frees. */
+static status read_classes(struct model *model, const struct task *whole, float **features, struct error *error)
+{
+    struct arena_mark mark = arena_mark(&model->task_memory);
+    struct tensor classes;
+    TRY(class_features(model, whole, -1, &model->task_memory, NULL, &classes, error));
+    *features = xmalloc(tensor_bytes(&classes));
+    status result =
+        model->backend->ops->download(model->backend, *features, classes.data, tensor_bytes(&classes), error);
+    arena_release(&model->task_memory, mark);
+    return result;
+}
+
+static status cut(const struct opening *o, struct error *error)
+{
+    const struct options *options = suite_options(o->suite, "data");
+    const struct settings *s = &o->model->settings;
+    struct data *data = o->data;
+    float *features = NULL;
+    TRY(label_split_check(&data->whole, s->task_count, error));
+    status result = read_classes(o->model, &data->whole, &features, error);
+    NEXT(result, label_split_create(&data->cut, &s->split, s->task_count, options, &data->whole, features,
+                                    o->model->clip->dimensions.embed, error));
+    free(features);
+    return result;
+}
+
+static status open_parts(const struct opening *o, struct error *error)
+{
+    struct data *data = o->data;
+    TRY(open_task(o, &data->whole, 0, options_list_item(suite_options(o->suite, "data"), "order", 0), error));
+    TRY(cut(o, error));
+    size_t *classes = xmalloc(array_size(data->cut->classes, sizeof *classes));
+    status result = OK;
+    for (size_t k = 0; result == OK && k < o->model->settings.task_count; k++) {
+        data->task_count = k + 1;
+        result = open_part(o, k, classes, error);
+    }
+    free(classes);
+    return result;
+}
+
+/* Predictions are kept in 16 bits (results/store/per_image.h). */
+static status number_classes(struct data *data, enum label_space_kind space, struct error *error)
+{
+    bool joint = space != LABEL_SPACE_TASK;
+    for (size_t k = 0; k < data->task_count; k++) {
+        data->tasks[k].first_class = joint ? data->class_count : 0;
+        data->class_count += dataset_classes(data->tasks[k].dataset);
+    }
+    if (joint && data->class_count > UINT16_MAX)
+        return error_set(error, ERROR_ARGUMENT,
+                         "evaluation.label_space: the tasks have %zu classes together; expected at most %d",
+                         data->class_count, UINT16_MAX);
+    return OK;
+}
+
+static status open_tasks(const struct opening *o, struct error *error)
+{
+    const struct settings *s = &o->model->settings;
+    struct data *data = o->data;
+    data->tasks = xcalloc(s->task_count, sizeof *data->tasks);
+    if (s->split.cut != CUT_NONE)
+        return open_parts(o, error);
+    for (size_t k = 0; k < s->task_count; k++) {
+        data->task_count = k + 1;
+        TRY(open_task(o, &data->tasks[k], k, options_list_item(suite_options(o->suite, "data"), "order", k), error));
+    }
+    return OK;
+}
+
+/* Tasks that share a label space, as X-TAIL's, may share names: the published protocol keeps their classes apart. */
+static void report_shared_names(const struct data *data, const struct log *log)
+{
+    size_t count = 0;
+    struct same_names same;
+    const char **names = xmalloc(array_size(data->class_count, sizeof *names));
+    const struct task **of = xmalloc(array_size(data->class_count, sizeof(const struct task *)));
+    for (size_t k = 0; k < data->task_count; k++)
+        for (size_t c = 0; c < dataset_classes(data->tasks[k].dataset); c++) {
+            of[count] = &data->tasks[k];
+            names[count++] = dataset_class_name(data->tasks[k].dataset, c);
+        }
+    same_names_find(&same, names, count);
+    if (same.count > 0)
+        log_info(log,
+                 "%zu of %zu classes have the name of an earlier one, as \"%s\" of %s and %s; they stay separate "
+                 "classes, as in the published protocol",
+                 same.count, count, names[same.second], of[same.first]->settings.name, of[same.second]->settings.name);
+    free(names);
+    free(of);
+}
+
+status tasks_open(struct data *data, struct model *model, const struct suite *suite, bool joint, struct error *error)
+{
+    enum label_space_kind space = model->settings.label_space;
+    TRY(open_tasks(&(struct opening){data, model, suite}, error));
+    TRY(number_classes(data, space, error));
+    if (space != LABEL_SPACE_TASK && data->cut == NULL)
+        report_shared_names(data, model->log);
+    if (!joint)
+        return OK;
+    TRY(model->head->join_tasks(model, data, error));
+    return joint_open(data, suite_options(suite, "training"), error);
+}
+
+static status open_named(const struct model *model, struct task *task, const struct adapter_task *named,
+                         struct error *error)
+{
+    task->settings.name = named->name;
+    dataset_of_names(&task->dataset, named->classes.items, named->classes.count, named->templates.items,
+                     named->templates.count);
+    return open_classes(model, task, error);
+}
+
+status tasks_open_named(struct data *data, const struct model *model, const struct adapter_card *card,
+                        struct error *error)
+{
+    data->tasks = xcalloc(card->task_count, sizeof *data->tasks);
+    for (size_t k = 0; k < card->task_count; k++) {
+        data->task_count = k + 1;
+        data->tasks[k].index = k;
+        data->tasks[k].first_class = data->class_count;
+        TRY(open_named(model, &data->tasks[k], &card->tasks[k], error));
+        data->class_count += card->tasks[k].classes.count;
+    }
+    return OK;
+}
+
+static void close_task(const struct model *model, struct task *task)
+{
+    dataset_close(task->dataset);
+    if (model->head != NULL && model->head->close_task != NULL)
+        model->head->close_task(task);
+    free(task->part_name);
+}
+
+void tasks_close(struct data *data, const struct model *model)
+{
+    close_task(model, &data->joint); /* before its parts */
+    for (size_t k = 0; k < data->task_count; k++)
+        close_task(model, &data->tasks[k]);
+    free(data->tasks);
+    label_split_destroy(data->cut);
+    close_task(model, &data->whole);
+}

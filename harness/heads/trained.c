@@ -1,0 +1,69 @@
+#include "harness/heads/trained.h"
+
+bool trained_group_at(const struct model *model, size_t index, struct trained_group *group)
+{
+    static const char *const towers[TOWERS] = {"image", "text"};
+    *group = (struct trained_group){0};
+    size_t at = 0;
+    for (int t = 0; model->groups & GROUP_ADAPTERS && t < TOWERS; t++)
+        if (adapters_in_tower(model->adapters, (enum tower)t) && at++ == index)
+            *group = (struct trained_group){towers[t], model->adapters->towers[t].parameters};
+    if (model->groups & GROUPS_TOWERS &&
+        at++ == index) /* one group holds both towers' adapters; its flags distinguish them */
+        *group = (struct trained_group){"clip", model->clip->parameters};
+    if (model->groups & GROUP_HEAD && at == index)
+        *group = (struct trained_group){"head", model->head->parameters(model)};
+    return group->parameters != NULL;
+}
+
+static bool is_trained(const struct model *model, const struct parameters *group, size_t flag)
+{
+    return group != model->clip->parameters || (flag == CLIP_FLAG_IMAGE && model->groups & GROUP_IMAGE_TOWER) ||
+           (flag == CLIP_FLAG_TEXT && model->groups & GROUP_TEXT_TOWER);
+}
+
+/* Adapters are trained in the towers that have them. */
+static bool adapters_are_trained(const struct model *model, enum tower tower)
+{
+    return model->groups & GROUP_ADAPTERS && adapters_in_tower(model->adapters, tower);
+}
+
+static bool tower_is_trained(const struct model *model, enum tower tower)
+{
+    return adapters_are_trained(model, tower) ||
+           model->groups & (tower == TOWER_IMAGE ? GROUP_IMAGE_TOWER : GROUP_TEXT_TOWER);
+}
+
+void trained_encoding(struct model *model, enum tower tower, const int32_t *routers, struct encoding *encoding)
+{
+    *encoding = (struct encoding){.arena = tower == TOWER_IMAGE ? &model->step_memory : &model->text_memory,
+                                  .training = tower_is_trained(model, tower),
+                                  .state = model->state,
+                                  .dropout = tower == TOWER_IMAGE ? model->dropout : 0};
+    if (!adapters_are_trained(model, tower))
+        return;
+    encoding->hooks = adapters_hooks(model->adapters, tower);
+    encoding->router = routers;
+}
+
+size_t trained_values(const struct model *model)
+{
+    struct trained_group group;
+    size_t values = 0;
+    for (size_t i = 0; trained_group_at(model, i, &group); i++)
+        for (size_t k = 0; k < group.parameters->count; k++) {
+            const struct parameter *p = &group.parameters->list[k];
+            values += is_trained(model, group.parameters, (size_t)group.parameters->host_flag[p->first_segment])
+                          ? p->size
+                          : 0;
+        }
+    return values;
+}
+
+status trained_groups_reset(const struct model *model, struct error *error)
+{
+    struct trained_group group;
+    for (size_t i = 0; trained_group_at(model, i, &group); i++)
+        TRY(parameters_reset(group.parameters, error));
+    return OK;
+}

@@ -1,0 +1,43 @@
+/* One run in memory: what identifies it, its model, its data and its method.
+ *
+ *     struct run *run;
+ *     TRY(run_open(&run, suite, seed, log, error));
+ *     ... trainer.h, evaluator.h, sequence.h ...
+ *     run_close(run);
+ */
+#ifndef MTIL_HARNESS_RUN_RUN_H
+#define MTIL_HARNESS_RUN_RUN_H
+
+#include "harness/run/settings.h"
+#include "harness/train/method.h"
+
+struct run {
+    const struct suite *suite;
+    char identity[DIGEST_SIZE];        /* hash of the settings until the inputs are read, then of both (inputs.h) */
+    char identity_before[DIGEST_SIZE]; /* previous identity of a run resumed with changed data; "": none */
+    struct model model;
+    struct data data;
+    struct method_run method; /* model NULL: nothing is trained */
+};
+
+/* Opens datasets, model and adapters, and draws the adapters' initial values. The suite and the log outlive the run. */
+status run_open(struct run **run, const struct suite *suite, uint64_t seed, const struct log *log, struct error *error);
+
+/* The same for evaluation only: nothing is trained, and there are no adapters until the caller opens some into
+ * `model.adapters`, which the run then owns. */
+status run_open_frozen(struct run **run, const struct suite *suite, uint64_t seed, const struct log *log,
+                       struct error *error);
+
+/* A model that is trained on recorded batches and texts (harness/train/recorded.h). Reads only the settings weights,
+ * backend, gpus, method and its options. tasks, from malloc, with their datasets and prompts, become the run's, also after
+ * a failure. */
+status run_open_recorded(struct run **run, const struct settings *settings, const struct recorded *recorded,
+                         struct task *tasks, size_t task_count, struct error *error);
+
+/* Opens the model anew from its current settings, with `groups` trained; tasks, tokenizer and cache stay. MODEL_ALONE:
+ * without the method and its replicas. */
+enum run_parts { WITH_METHOD, MODEL_ALONE };
+status run_reopen(struct run *run, unsigned groups, enum run_parts parts, struct error *error);
+void run_close(struct run *run); /* NULL is allowed */
+
+#endif

@@ -1,0 +1,204 @@
+#include "harness/run/settings_internal.h"
+
+#include <string.h>
+
+#include "core/text.h"
+#include "datasets/dataset.h"
+#include "harness/scenario/class_order.h"
+#include "harness/scenario/order.h"
+#include "harness/scenario/partition.h"
+
+const struct option settings_evaluation_options[] = {
+    {.name = "per_image",
+     .type = OPTION_CHOICE,
+     .choices = "none|bits|predictions",
+     .fallback = "predictions",
+     .help = "record of every test image: none, right or wrong (bits), or its prediction"},
+    {.name = "patch_images",
+     .type = OPTION_INTEGER,
+     .minimum = 0,
+     .maximum = 64,
+     .fallback = "0",
+     .help = "test images of each task, evenly spaced in its list, whose patches' experts are recorded in the last "
+             "test, for pictures of the report; results do not depend on it"},
+    {.name = "label_space",
+     .type = OPTION_CHOICE,
+     .choices = "task|all|seen",
+     .fallback = "task",
+     .help = "classes that an image is compared with: those of its task, of all tasks (X-TAIL), or of the tasks "
+             "trained so far (class-incremental)"},
+    {0}};
+
+const struct option settings_data_options[] = {
+    {.name = "root",
+     .synonyms = "data_dir|data_root|data_path|dataset_root",
+     .type = OPTION_TEXT,
+     .fallback = "data/mini",
+     .help = "folder that contains the datasets"},
+    {.name = "order",
+     .synonyms = "tasks|datasets|dataset|dataset_order",
+     .type = OPTION_LIST,
+     .fallback = ORDER_I,
+     .help = "tasks in the order of training: a list, or I or II for MTIL's orders"},
+    {.name = "order_name", .type = OPTION_TEXT, .help = "name of the order in the results; default: I, II or the list"},
+    OPTION_SPLIT,
+    OPTION_ON_MISSING,
+    OPTION_ON_UNREADABLE,
+    OPTION_CLASS_NAMES,
+    {.name = "setting",
+     .type = OPTION_CHOICE,
+     .choices = "full_shot|few_shot|x_tail|class_incremental",
+     .help = "name of the setting in the results; it follows from shots and label_space, and must agree with them if "
+             "given"},
+    {.name = "shots",
+     .synonyms = "num_shots|few_shot|k_shot|nshot",
+     .type = OPTION_INTEGER,
+     .minimum = 0,
+     .maximum = 1e9,
+     .fallback = "0",
+     .help = "training images per class, the first n of a seeded shuffle; 0: all"},
+    {.name = "short_classes",
+     .type = OPTION_CHOICE,
+     .choices = "all|repeat",
+     .fallback = "all",
+     .help = "images of a class with fewer than shots: all of them, or as many as shots, drawn with replacement"},
+    {.name = "template",
+     .type = OPTION_TEXT,
+     .help = "template with {} for the class, in place of the datasets' own templates"},
+    {.name = "split_by",
+     .type = OPTION_CHOICE,
+     .choices = "none|labels|order",
+     .fallback = "none",
+     .help = "rule that cuts the only dataset of order into tasks: labels by the meaning of its class names, order by "
+             "a given order of its classes"},
+    {0}};
+
+static const struct option label_split_options[] = {
+    {.name = "parts",
+     .type = OPTION_INTEGER,
+     .minimum = 2,
+     .maximum = SETTINGS_TASKS,
+     .fallback = "10",
+     .help = "number of tasks"},
+    {.name = "similarity",
+     .type = OPTION_CHOICE,
+     .choices = "together|apart|random|mixed",
+     .fallback = "together",
+     .help =
+         "place of similar classes: together in one task, apart in different ones, random, or mixed: together in the "
+         "first half of the tasks, apart in the others"},
+    {.name = "split_seed",
+     .type = OPTION_INTEGER,
+     .minimum = 0,
+     .maximum = 4294967295.0,
+     .fallback = "42",
+     .help = "seed of the cut, the same for all runs"},
+    {0}};
+
+static const struct option class_order_options[] = {
+    {.name = "class_order",
+     .type = OPTION_LIST,
+     .fallback = "",
+     .help = "class numbers in the order of training: a list, or cifar100 or tinyimagenet for the published orders; "
+             "empty: by number"},
+    {.name = "first",
+     .type = OPTION_INTEGER,
+     .minimum = 0,
+     .maximum = UINT16_MAX,
+     .fallback = "0",
+     .help = "classes of a first, larger task before the tasks of equal size; 0: no such task"},
+    {.name = "parts",
+     .type = OPTION_INTEGER,
+     .minimum = 1,
+     .maximum = SETTINGS_TASKS - 1,
+     .fallback = "10",
+     .help = "number of tasks of equal size"},
+    {0}};
+
+static const struct option *const split_options[] = {
+    [CUT_NONE] = NULL, [CUT_BY_LABELS] = label_split_options, [CUT_BY_ORDER] = class_order_options};
+
+static const char *const splits[] = {"none", "labels", "order"};
+
+enum { WAYS = sizeof splits / sizeof *splits };
+
+const char *settings_split_name(size_t index)
+{
+    return index < WAYS ? splits[index] : NULL;
+}
+
+status settings_split_keys(const char *name, const struct option **table, struct error *error)
+{
+    for (size_t i = 0; i < WAYS; i++)
+        if (strcmp(name, splits[i]) == 0) {
+            *table = split_options[i];
+            return OK;
+        }
+    return error_unknown_word(error, "data.split_by", "way to split", name, splits, WAYS);
+}
+
+const char *settings_data_shorthand(const char *key, const char *value)
+{
+    if (strcmp(key, "class_order") == 0)
+        return class_order_numbers(value);
+    return strcmp(key, "order") == 0 ? order_tasks(value) : NULL;
+}
+
+static struct split_settings read_split(const struct options *o)
+{
+    struct split_settings split = {.cut = (enum cut_kind)options_choice(o, "split_by")};
+    if (split.cut != CUT_NONE)
+        split.parts = (size_t)options_integer(o, "parts");
+    if (split.cut == CUT_BY_LABELS) {
+        split.goal = (enum partition_goal)options_choice(o, "similarity");
+        split.seed = (uint64_t)options_integer(o, "split_seed");
+    }
+    if (split.cut == CUT_BY_ORDER)
+        split.first = (size_t)options_integer(o, "first");
+    return split;
+}
+
+static const char *setting_of(enum label_space_kind label_space, size_t shots)
+{
+    if (label_space == LABEL_SPACE_TASK)
+        return shots > 0 ? "few_shot" : "full_shot";
+    return label_space == LABEL_SPACE_ALL ? "x_tail" : "class_incremental";
+}
+
+void settings_read_data(struct settings *s, const struct options *o)
+{
+    const char *order = options_text(o, "order_name");
+    s->data_root = options_text(o, "root");
+    s->order = order != NULL ? order : order_name(o, "order");
+    s->task_count = options_list_size(o, "order");
+    s->split = read_split(o);
+    if (s->split.cut != CUT_NONE)
+        s->task_count = s->split.parts + (s->split.first > 0 ? 1 : 0);
+    s->shots = (size_t)options_integer(o, "shots");
+    s->repeat_shots = strcmp(options_text(o, "short_classes"), "repeat") == 0;
+    s->setting = setting_of(s->label_space, s->shots);
+}
+
+status settings_check_data(const struct settings *s, const struct options *data, struct error *error)
+{
+    static const char *const label_spaces[] = {"task", "all", "seen"};
+    size_t listed = options_list_size(data, "order");
+    if (s->split.cut != CUT_NONE && listed != 1)
+        return error_set(error, ERROR_ARGUMENT,
+                         "suite: data.split_by: %s cuts one dataset into tasks, but data.order names %zu; set "
+                         "data.order to the one to cut, as in data.order=cifar100",
+                         options_text(data, "split_by"), listed);
+    if (s->split.cut == CUT_BY_LABELS && s->split.goal == PARTITION_MIXED && s->split.parts < PARTITION_MIXED_PARTS)
+        return error_set(
+            error, ERROR_ARGUMENT,
+            "suite: data.similarity: mixed cuts half of the tasks together and half apart, but data.parts is "
+            "%zu; expected at least %d",
+            s->split.parts, PARTITION_MIXED_PARTS);
+    const char *given = options_text(data, "setting");
+    if (given == NULL || strcmp(given, s->setting) == 0)
+        return OK;
+    return error_set(error, ERROR_ARGUMENT,
+                     "suite: data.setting is %s, but with data.shots %zu (training images per class, 0: all) and "
+                     "evaluation.label_space %s it is %s; set these, or leave data.setting out",
+                     given, s->shots, label_spaces[s->label_space], s->setting);
+}

@@ -1,0 +1,154 @@
+#include "harness/selectors/saved_adapters.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "adapters/files/adapter_file.h"
+#include "core/alloc.h"
+#include "harness/selectors/selectors.h"
+#include "harness/train/method.h"
+#include "models/files/clip_digest.h"
+#include "models/files/weights_file.h"
+
+/* --- Writing --- */
+
+static void describe(struct adapter_card *card, const struct model *model, const struct data *data,
+                     const struct selector *selector, size_t task)
+{
+    adapter_card_create(card, data->task_count);
+    card->one_router = model->adapters->settings.tasks < data->task_count;
+    for (size_t k = 0; k < data->task_count; k++)
+        task_describe(&card->tasks[k], &data->tasks[k], model->settings.method->alone ? k == task : k <= task);
+    if (selector != NULL) {
+        card->selector = selector->kind->name;
+        card->code = selector->coders != NULL ? selector->code : 0;
+        card->unrelated = selector->unrelated;
+        card->per_batch = selector->decision == DECIDE_PER_BATCH;
+        card->decision_batch = selector->decision_batch;
+    }
+}
+
+static status add_selector(struct selector_tensors *tensors, const struct selector *selector, struct error *error)
+{
+    if (selector == NULL)
+        return OK;
+    TRY(selector->kind->write(selector, tensors, error));
+    selector_tensors_add_thresholds(tensors, selector->thresholds, selector->trained);
+    return OK;
+}
+
+static status write_described(const struct model *model, const struct selector *selector,
+                              const struct adapter_card *card, const char *path, struct error *error)
+{
+    struct adapter_card_metadata metadata;
+    struct selector_tensors tensors = {0};
+    TRY(adapter_card_metadata(&metadata, card, error));
+    status result = add_selector(&tensors, selector, error);
+    NEXT(result, adapters_save(model->adapters,
+                               &(struct adapter_extra){.tensors = tensors.list,
+                                                       .tensor_count = tensors.count,
+                                                       .metadata = metadata.list,
+                                                       .metadata_count = metadata.count},
+                               path, error));
+    selector_tensors_free(&tensors);
+    adapter_card_metadata_free(&metadata);
+    return result;
+}
+
+status saved_adapters_write(const struct model *model, const struct data *data, const struct selector *selector,
+                            size_t task, const char *path, struct error *error)
+{
+    struct adapter_card card = {0};
+    char digest[CLIP_DIGEST_SIZE], *name = model_name(model);
+    status result = clip_digest(model->clip, digest, error);
+    describe(&card, model, data, selector, task);
+    card.model = name;
+    card.model_digest = digest;
+    NEXT(result, write_described(model, selector, &card, path, error));
+    adapter_card_free(&card);
+    free(name);
+    return result;
+}
+
+/* --- Reading --- */
+
+/* A classifier's experts belong to its own tower. */
+static status refuse_classifier(const struct safetensors *file, struct error *error)
+{
+    if (safetensors_metadata_value(file, "pool") == NULL)
+        return OK;
+    return error_set(error, ERROR_ARGUMENT,
+                     "%s: expected adapters, found the weights of a classifier; name them by --weights",
+                     safetensors_path(file));
+}
+
+status saved_adapters_open(struct saved_adapters *saved, const char *path, struct error *error)
+{
+    *saved = (struct saved_adapters){0};
+    TRY(weights_file_open(&saved->file, path, error));
+    status result = refuse_classifier(saved->file, error);
+    NEXT(result, adapter_card_read(&saved->card, saved->file, error));
+    if (result != OK)
+        saved_adapters_close(saved);
+    return result;
+}
+
+void saved_adapters_close(struct saved_adapters *saved)
+{
+    adapter_card_free(&saved->card);
+    safetensors_close(saved->file);
+    *saved = (struct saved_adapters){0};
+}
+
+static status check_model(const struct saved_adapters *saved, const struct clip *clip, struct error *error)
+{
+    char found[CLIP_DIGEST_SIZE];
+    const char *expected = saved->card.model_digest, *model = saved->card.model;
+    if (expected == NULL)
+        return OK;
+    TRY(clip_digest(clip, found, error));
+    if (strcmp(found, expected) == 0)
+        return OK;
+    return error_set(error, ERROR_ARGUMENT,
+                     "%s: these adapters belong to the model %s (digest %s), found one with other weights or another "
+                     "activation (digest %s); name the weights that they were trained on",
+                     safetensors_path(saved->file), model != NULL ? model : "of another name", expected, found);
+}
+
+/* The requested routers, and those of all tasks that the file was trained for, because a selector may choose any of
+ * them. */
+static status open_with_routers(const struct saved_adapters *saved, struct clip *clip, struct arena *arena,
+                                const int *routers, size_t count, struct adapters **adapters, struct error *error)
+{
+    const struct adapter_card *card = &saved->card;
+    int *all = xmalloc(array_size(count + card->task_count + 1, sizeof *all));
+    memcpy(all, routers, count * sizeof *routers);
+    for (size_t k = 0; k < card->task_count; k++)
+        all[count + k] = card->tasks[k].trained ? adapter_card_router(card, k) : ROUTER_NONE;
+    status result = adapters_open(adapters, clip->backend, arena, &clip->dimensions, saved->file, all,
+                                  count + card->task_count, error);
+    free(all);
+    return result;
+}
+
+status saved_adapters_load(const struct saved_adapters *saved, struct clip *clip, struct arena *arena,
+                           const int *routers, size_t count, struct adapters **adapters, struct error *error)
+{
+    TRY(check_model(saved, clip, error));
+    TRY(open_with_routers(saved, clip, arena, routers, count, adapters, error));
+    size_t found = (*adapters)->settings.tasks;
+    if (saved->card.one_router || saved->card.task_count <= found)
+        return OK;
+    adapters_destroy(*adapters);
+    *adapters = NULL;
+    return error_set(error, ERROR_FORMAT, "%s: names %zu tasks, but has %zu routers", safetensors_path(saved->file),
+                     saved->card.task_count, found);
+}
+
+status saved_adapters_list(const struct saved_adapters *saved, struct text *list, struct error *error)
+{
+    if (saved->card.task_count == 0)
+        return adapter_file_routers(saved->file, list, error);
+    text_add(list, "%s", adapter_card_tasks(&saved->card).text);
+    return OK;
+}

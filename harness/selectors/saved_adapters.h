@@ -1,0 +1,41 @@
+/* The adapters file of a run: experts and routers, the tasks they were trained for, and the selector.
+ *
+ *     TRY(saved_adapters_write(model, data, selector, task, path, error));        // after the task
+ *
+ *     struct saved_adapters saved;
+ *     TRY(saved_adapters_open(&saved, path, error));
+ *     TRY(saved_adapters_load(&saved, clip, &arena, routers, count, &adapters, error));
+ *     if (saved.card.selector != NULL)
+ *         TRY(selector_open(&selector, model, data, saved.file, &saved.card, error));
+ *     saved_adapters_close(&saved);
+ */
+#ifndef MTIL_HARNESS_SELECTORS_SAVED_ADAPTERS_H
+#define MTIL_HARNESS_SELECTORS_SAVED_ADAPTERS_H
+
+#include "core/text.h"
+#include "harness/selectors/selector.h"
+
+/* Tasks up to `task` are trained; for a method that trains every task alone, only this one. selector NULL: none. */
+status saved_adapters_write(const struct model *model, const struct data *data, const struct selector *selector,
+                            size_t task, const char *path, struct error *error);
+
+struct saved_adapters {
+    struct safetensors *file;
+    struct adapter_card card;
+};
+
+/* After a failure there is nothing to close. */
+status saved_adapters_open(struct saved_adapters *saved, const char *path, struct error *error);
+void saved_adapters_close(struct saved_adapters *saved); /* zeros are allowed */
+
+#define ROUTER_NONE (-1)
+
+/* adapters_open with the `count` requested routers (ROUTER_NONE: none) and those of all trained tasks. If the file
+ * names the CLIP that they were trained on, clip must be that one. */
+status saved_adapters_load(const struct saved_adapters *saved, struct clip *clip, struct arena *arena,
+                           const int *routers, size_t count, struct adapters **adapters, struct error *error);
+
+/* The routers in the file, for messages: "mnist, eurosat" or "0, 1, 2". */
+status saved_adapters_list(const struct saved_adapters *saved, struct text *list, struct error *error);
+
+#endif

@@ -1,0 +1,1259 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "adapters/experts/kind.h"
+#include "adapters/routers/router.h"
+#include "core/text.h"
+#include "harness/config/library.h"
+#include "harness/heads/heads.h"
+#include "harness/methods/methods.h"
+#include "harness/run/settings.h"
+#include "harness/selectors/selectors.h"
+#include "models/optimizers/optimizer.h"
+#include "results/store.h"
+
+static struct error error;
+
+/* The suite of some YAML and overrides (ended by NULL), and its settings. */
+static status read_suite(struct suite **suite, struct settings *settings, const char *yaml,
+                         const char *const *overrides)
+{
+    size_t count = 0;
+    while (overrides != NULL && overrides[count] != NULL)
+        count++;
+    *suite = NULL;
+    TRY(suite_parse(suite, yaml, strlen(yaml), "test.yaml", settings_sections, overrides, count, &error));
+    return settings_read(settings, *suite, &error);
+}
+
+static void expect_refused(const char *yaml, const char *override, const char *const *words)
+{
+    struct suite *suite;
+    struct settings settings;
+    if (read_suite(&suite, &settings, yaml, (const char *const[]){override, NULL}) == OK)
+        fail_msg("accepted: %s %s", yaml, override != NULL ? override : "");
+    for (size_t i = 0; words[i] != NULL; i++)
+        if (strstr(error.message, words[i]) == NULL)
+            fail_msg("expected \"%s\" in: %s", words[i], error.message);
+    suite_destroy(suite);
+}
+
+/* The defaults are those of the published system (adapters/README.md, harness/train/README.md,
+ * harness/selectors/README.md). */
+static void defaults(void **state)
+{
+    (void)state;
+    struct suite *suite;
+    struct settings s;
+    struct task_settings task;
+    uint64_t seed;
+    assert_int_equal(read_suite(&suite, &s, "data: {root: here}\n", NULL), OK);
+    assert_int_equal(s.task_count, 11);
+    assert_string_equal(s.order, "I");
+    assert_int_equal(s.adapter.experts, 22);
+    assert_int_equal(s.adapter.top_k, 2);
+    assert_int_equal(s.adapter.bottleneck, 64);
+    assert_int_equal(s.adapter.tasks, 11);
+    assert_float_equal(s.adapter.scale, 0.1, 1e-9);
+    assert_float_equal(s.adapter.dropout, 0.1, 1e-9);
+    assert_float_equal(s.adapter.noise_epsilon, 0.01, 1e-9);
+    assert_int_equal(s.adapter.input, EXPERT_INPUT_RESIDUAL);
+    assert_int_equal(s.freeze.top_k, 2);
+    assert_string_equal(s.merge.policy->name, "most_used");
+    assert_int_equal(s.merge.every, 100);
+    assert_int_equal(s.merge.moments, MOMENTS_KEEP);
+    assert_string_equal(s.method->name, "moe_adapters");
+    assert_ptr_equal(s.selector.kind, selector_kind_at(0));
+    assert_int_equal(s.selector.decision, DECIDE_PER_IMAGE);
+    assert_int_equal(s.selector.decision_batch, 128);
+    assert_int_equal(s.selector.iterations, 300);
+    assert_int_equal(s.selector.code, 100);
+    assert_true(fabs(s.selector.quantile - 0.99) < 1e-12 && s.selector.threshold == 0 && s.selector.l2 == 1e-4);
+    assert_int_equal(s.checkpoints, CHECKPOINTS_LAST);
+    assert_int_equal(s.stated.config.activation, ACTIVATION_NONE);
+    assert_int_equal(s.stated.config.image_heads, 0);
+    task = task_settings_of(suite, "dtd");
+    assert_string_equal(task.reader, "dtd");
+    assert_string_equal(task.root, "here");
+    assert_int_equal(task.iterations, 1000);
+    assert_int_equal(task.schedule_end, 1000);
+    assert_int_equal(task.warmup, 100);
+    assert_int_equal(task.batch, 64);
+    assert_true(task.rate == 1e-3 && task.rule.weight_decay == 0);
+    assert_float_equal(task.smoothing, 0.2, 1e-7);
+    assert_int_equal(settings_seeds(suite), 1);
+    assert_int_equal(settings_seed(suite, 0, &seed, &error), OK);
+    assert_int_equal(seed, 1);
+    suite_destroy(suite);
+}
+
+static void tasks_inherit_and_override(void **state)
+{
+    (void)state;
+    static const char yaml[] = "data: {order: [dtd, again, mnist], root: here}\n"
+                               "training: {iterations: 50, batch: 7, learning_rate: 0.25}\n"
+                               "tasks:\n"
+                               "  again: {reader: dtd, root: there, iterations: 20, reference_iterations: yes}\n"
+                               "  mnist: {learning_rate: 0.5}\n";
+    struct suite *suite;
+    struct settings s;
+    struct task_settings dtd, again, mnist;
+    assert_int_equal(read_suite(&suite, &s, yaml, (const char *const[]){"tasks.mnist.warmup=3", NULL}), OK);
+    dtd = task_settings_of(suite, "dtd");
+    again = task_settings_of(suite, "again");
+    mnist = task_settings_of(suite, "mnist");
+    assert_true(dtd.rate == 0.25 && again.rate == 0.25 && mnist.rate == 0.5);
+    assert_true(dtd.iterations == 50 && mnist.iterations == 50 && dtd.batch == 7 && again.batch == 7);
+    assert_int_equal(again.iterations, 21); /* the reference's one step more, on a schedule of 20 */
+    assert_int_equal(again.schedule_end, 20);
+    assert_string_equal(again.reader, "dtd");
+    assert_string_equal(again.root, "there");
+    assert_string_equal(dtd.root, "here");
+    assert_int_equal(mnist.warmup, 3);
+    assert_int_equal(dtd.warmup, 100);
+    suite_destroy(suite);
+}
+
+/* 50,000 images in batches of 128 are 391 iterations, the last of 80 images. */
+static void epochs_become_iterations(void **state)
+{
+    (void)state;
+    static const char yaml[] = "data: {order: [dtd, mnist]}\n"
+                               "training: {epochs: 300, warmup_epochs: 30, batch: 128, warmup: 7}\n"
+                               "tasks: {mnist: {epochs: 0, iterations: 20, warmup_epochs: 0}}\n";
+    struct suite *suite;
+    struct settings s;
+    struct task_settings dtd, mnist;
+    assert_int_equal(read_suite(&suite, &s, yaml, NULL), OK);
+    dtd = task_settings_of(suite, "dtd");
+    mnist = task_settings_of(suite, "mnist");
+    task_settings_count(&dtd, 50000);
+    task_settings_count(&mnist, 50000);
+    assert_true(dtd.iterations == 300 * 391 && dtd.schedule_end == 300 * 391 && dtd.warmup == 30 * 391);
+    assert_true(mnist.iterations == 20 && mnist.warmup == 7 && mnist.epoch_length == 391);
+    task_settings_count(&dtd, 49920); /* some could not be read */
+    assert_int_equal(dtd.warmup, 30 * 390);
+    suite_destroy(suite);
+}
+
+static void orders_have_names(void **state)
+{
+    (void)state;
+    struct suite *one, *same, *two, *other;
+    struct settings s;
+    assert_int_equal(read_suite(&one, &s, "data: {order: I}\n", NULL), OK);
+    assert_string_equal(s.order, "I");
+    assert_int_equal(read_suite(&same, &s, "data: {root: x}\n", NULL), OK);
+    assert_string_equal(suite_settings_hash(one), suite_settings_hash(same));
+    assert_int_equal(read_suite(&two, &s, "data: {order: I}\n", (const char *const[]){"data.order=II", NULL}), OK);
+    assert_string_equal(s.order, "II");
+    assert_int_equal(s.task_count, 11);
+    assert_string_equal(options_list_item(suite_options(two, "data"), "order", 0), "stanford_cars");
+    assert_string_equal(options_list_item(suite_options(two, "data"), "order", 10), "cifar100");
+    assert_non_null(strstr(suite_text(two), "order: [stanford_cars, food, "));
+    assert_int_equal(read_suite(&other, &s, "data: {order: [dtd, mnist]}\ntasks: {dtd: {warmup: 1}}\n", NULL), OK);
+    assert_string_equal(s.order, "dtd, mnist");
+    suite_destroy(other);
+    assert_int_equal(read_suite(&other, &s, "data: {order: [dtd, mnist], order_name: mine}\n", NULL), OK);
+    assert_string_equal(s.order, "mine");
+    for (struct suite **suite = (struct suite *[]){one, same, two, other, NULL}; *suite != NULL; suite++)
+        suite_destroy(*suite);
+    expect_refused("data: {order: III}\n", NULL, (const char *const[]){"no dataset \"III\"", "I, II or a list", NULL});
+}
+
+static void a_setting_follows_from_shots(void **state)
+{
+    (void)state;
+    struct suite *suite;
+    struct settings s;
+    assert_int_equal(read_suite(&suite, &s, "data: {order: [dtd]}\n", NULL), OK);
+    assert_string_equal(s.setting, "full_shot");
+    suite_destroy(suite);
+    assert_int_equal(read_suite(&suite, &s, "data: {shots: 5}\n", NULL), OK);
+    assert_string_equal(s.setting, "few_shot");
+    assert_int_equal(s.shots, 5);
+    suite_destroy(suite);
+    assert_int_equal(read_suite(&suite, &s, "data: {shots: 5, setting: few_shot}\n", NULL), OK);
+    suite_destroy(suite);
+    assert_int_equal(read_suite(&suite, &s, "data: {shots: 16}\nevaluation: {label_space: all}\n", NULL), OK);
+    assert_string_equal(s.setting, "x_tail");
+    assert_int_equal(s.label_space, LABEL_SPACE_ALL);
+    suite_destroy(suite);
+    assert_int_equal(read_suite(&suite, &s, "data: {shots: 16}\nevaluation: {label_space: seen}\n", NULL), OK);
+    assert_string_equal(s.setting, "class_incremental");
+    suite_destroy(suite);
+    expect_refused("data: {setting: few_shot}\n", NULL,
+                   (const char *const[]){"few_shot", "data.shots 0", "label_space task", NULL});
+    expect_refused("data: {setting: full_shot, shots: 5}\n", NULL,
+                   (const char *const[]){"full_shot", "data.shots 5", "few_shot", NULL});
+    expect_refused("data: {setting: x_tail, shots: 5}\n", NULL, (const char *const[]){"x_tail", "few_shot", NULL});
+    expect_refused("evaluation: {label_space: seen}\nmethod: {name: finetune}\n", NULL,
+                   (const char *const[]){"label_space: seen", "finetune", "continual_ft", NULL});
+    expect_refused("evaluation: {label_space: al}\n", NULL, (const char *const[]){"did you mean \"all\"", NULL});
+    expect_refused("data: {setting: few_shots}\n", NULL, (const char *const[]){"did you mean \"few_shot\"", NULL});
+}
+
+#define LINEAR "head: {name: linear}\nmethod: {name: supervised}\ndata: {order: [dtd]}\n"
+#define SCRATCH LINEAR "model: {weights: scratch}\n"
+
+static void heads_go_with_methods_and_models(void **state)
+{
+    (void)state;
+    struct suite *suite, *same;
+    struct settings s;
+    assert_int_equal(read_suite(&suite, &s, "data: {order: [dtd]}\n", NULL), OK);
+    assert_int_equal(read_suite(&same, &s, "data: {order: [dtd]}\nhead: {name: text}\n", NULL), OK);
+    assert_string_equal(suite_text(suite), suite_text(same));
+    assert_null(strstr(suite_text(suite), "head:"));
+    assert_string_equal(s.head->name, "text");
+    suite_destroy(suite);
+    suite_destroy(same);
+    assert_int_equal(read_suite(&suite, &s, SCRATCH, (const char *const[]){"model.width=128", NULL}), OK);
+    assert_string_equal(s.head->name, "linear");
+    assert_int_equal(s.scratch.width, 128);
+    assert_int_equal(s.scratch.heads, 2);
+    assert_int_equal(s.scratch.hidden, 512);
+    assert_int_equal(s.scratch.activation, ACTIVATION_GELU);
+    assert_int_equal(read_suite(&same, &s, LINEAR, NULL), OK);
+    assert_int_equal(s.scratch.width, 0);
+    assert_null(strstr(suite_text(same), "width"));
+    assert_string_not_equal(suite_settings_hash(suite), suite_settings_hash(same));
+    suite_destroy(suite);
+    suite_destroy(same);
+    assert_int_equal(read_suite(&suite, &s, SCRATCH, (const char *const[]){"model.width=70", "model.heads=7", NULL}),
+                     OK);
+    assert_int_equal(s.scratch.heads, 7);
+    suite_destroy(suite);
+    expect_refused(SCRATCH, "model.width=70", (const char *const[]){"model.heads", "70", "64", NULL});
+    expect_refused(SCRATCH, "model.heads=4,4", (const char *const[]){"model.heads", "one number", "4, 4", NULL});
+    expect_refused("model: {width: 64}\n", NULL, (const char *const[]){"model.width", "leave it out", NULL});
+    expect_refused(SCRATCH, "head.name=text", (const char *const[]){"supervised", "head.name=linear", NULL});
+    expect_refused(SCRATCH, "method.name=lwf",
+                   (const char *const[]){"lwf", "class prompts", "linear", "method.name=supervised", NULL});
+    expect_refused("model: {weights: scratch}\n", NULL, (const char *const[]){"scratch", "head.name=linear", NULL});
+    expect_refused(LINEAR, "data.order=dtd,mnist", (const char *const[]){"2 tasks", "mtil classify", NULL});
+    expect_refused("head: {name: linear}\nmethod: {name: supervised}\ndata: {order: [dtd], split_by: labels}\n", NULL,
+                   (const char *const[]){"data.split_by", "data.split_by=none", NULL});
+    expect_refused(LINEAR, "evaluation.label_space=all", (const char *const[]){"label_space=task", NULL});
+    expect_refused(LINEAR, "head.name=linaer", (const char *const[]){"did you mean \"linear\"", NULL});
+}
+
+static void one_dataset_is_cut_into_tasks(void **state)
+{
+    (void)state;
+    struct suite *suite;
+    struct settings s;
+    static const char yaml[] = "data: {order: [dtd], split_by: labels, parts: 7, similarity: apart}\n";
+    assert_int_equal(read_suite(&suite, &s, yaml, NULL), OK);
+    assert_true(s.split.cut == CUT_BY_LABELS && s.split.goal == PARTITION_APART);
+    assert_int_equal(s.task_count, 7);
+    assert_int_equal(s.adapter.tasks, 7);
+    assert_string_equal(s.order, "dtd");
+    suite_destroy(suite);
+    expect_refused("data: {split_by: labels}\n", NULL, (const char *const[]){"one dataset", "names 11", NULL});
+    expect_refused("data: {split_by: label}\n", NULL, (const char *const[]){"did you mean \"labels\"", NULL});
+    expect_refused("data: {order: [dtd], split_by: labels, parts: 3, similarity: mixed}\n", NULL,
+                   (const char *const[]){"similarity: mixed", "data.parts is 3", "at least 4", NULL});
+    expect_refused("data: {order: [dtd], split_by: labels, similarity: alike}\n", NULL,
+                   (const char *const[]){"together|apart|random", NULL});
+    expect_refused("data: {parts: 7}\n", NULL, (const char *const[]){"unknown key \"parts\"", NULL});
+}
+
+static void one_dataset_is_cut_by_an_order(void **state)
+{
+    (void)state;
+    struct suite *suite, *again;
+    struct settings s;
+    static const char yaml[] = "data: {order: [tiny_imagenet], split_by: order, class_order: tinyimagenet, first: 100, "
+                               "parts: 5}\n";
+    assert_int_equal(read_suite(&suite, &s, yaml, NULL), OK);
+    assert_int_equal(s.split.cut, CUT_BY_ORDER);
+    assert_int_equal(s.task_count, 6);
+    assert_int_equal(options_list_size(suite_options(suite, "data"), "class_order"), 200);
+    assert_int_equal(read_suite(&again, &s, suite_text(suite), NULL), OK); /* the numbers, not their name */
+    assert_string_equal(suite_settings_hash(again), suite_settings_hash(suite));
+    suite_destroy(again);
+    suite_destroy(suite);
+    assert_int_equal(read_suite(&suite, &s, "data: {order: [dtd], split_by: order}\n", NULL), OK);
+    assert_int_equal(s.task_count, 10);
+    assert_int_equal(read_suite(&again, &s, suite_text(suite), NULL), OK); /* an empty list */
+    suite_destroy(again);
+    suite_destroy(suite);
+    expect_refused("data: {split_by: order}\n", NULL, (const char *const[]){"split_by: order", "names 11", NULL});
+}
+
+static void one_router_and_no_selector(void **state)
+{
+    (void)state;
+    struct suite *suite;
+    struct settings s;
+    static const char yaml[] = "adapter: {routers: one}\nselector: {kind: none}\n";
+    assert_int_equal(read_suite(&suite, &s, yaml, NULL), OK);
+    assert_int_equal(s.task_count, 11);
+    assert_int_equal(s.adapter.tasks, 1);
+    assert_false(settings_select(&s));
+    suite_destroy(suite);
+    expect_refused("adapter: {routers: one}\n", NULL, (const char *const[]){"nothing to choose", "kind=none", NULL});
+    expect_refused("selector: {kind: none}\n", NULL, (const char *const[]){"per_task", "routers=one", NULL});
+}
+
+static void templates_for_all_or_one(void **state)
+{
+    (void)state;
+    struct suite *suite;
+    struct settings s;
+    struct task_settings task;
+    static const char yaml[] = "data: {order: [dtd, mnist, food], template: \"a {}\"}\n"
+                               "tasks: {mnist: {template: \"the number {}\"}}\n";
+    assert_int_equal(read_suite(&suite, &s, yaml, NULL), OK);
+    task = task_settings_of(suite, "dtd");
+    assert_string_equal(task.template, "a {}");
+    task = task_settings_of(suite, "mnist");
+    assert_string_equal(task.template, "the number {}");
+    suite_destroy(suite);
+    assert_int_equal(read_suite(&suite, &s, "data: {order: [dtd]}\n", NULL), OK);
+    task = task_settings_of(suite, "dtd");
+    assert_null(task.template);
+    suite_destroy(suite);
+}
+
+/* A split for all datasets, and another for one of them. */
+static void a_split_for_all_or_one(void **state)
+{
+    (void)state;
+    struct suite *suite;
+    struct settings s;
+    static const char yaml[] = "data: {order: [dtd, mnist], split: coop}\ntasks: {mnist: {split: torchvision}}\n";
+    assert_int_equal(read_suite(&suite, &s, yaml, NULL), OK);
+    assert_string_equal(options_text(suite_entry(suite, "tasks", "dtd"), "split"), "coop");
+    assert_string_equal(options_text(suite_entry(suite, "tasks", "mnist"), "split"), "torchvision");
+    suite_destroy(suite);
+    expect_refused("data: {split: cop}\n", NULL,
+                   (const char *const[]){"test.yaml:1", "cop", "did you mean \"coop\"", NULL});
+    expect_refused("data: {split: 7}\n", NULL, (const char *const[]){"torchvision|coop", "7", NULL});
+}
+
+/* --- Ranges --- */
+
+static status try_value(const char *section, bool task, const char *name, double value)
+{
+    char override[200];
+    struct suite *suite;
+    struct settings settings;
+    snprintf(override, sizeof override, "%s%s.%s=%.17g", section, task ? ".mnist" : "", name, value);
+    status result = read_suite(&suite, &settings, "data: {order: [mnist]}\n", (const char *const[]){override, NULL});
+    suite_destroy(suite);
+    return result;
+}
+
+static size_t check_ranges(const struct suite_section *section, const struct option *options, bool task)
+{
+    size_t checked = 0;
+    for (const struct option *o = options; o->name != NULL; o++) {
+        if ((o->type != OPTION_INTEGER && o->type != OPTION_REAL) || (o->minimum == 0 && o->maximum == 0))
+            continue;
+        const double beyond[] = {o->minimum - 1, o->maximum + (o->type == OPTION_INTEGER ? 1 : 0.5),
+                                 o->maximum * 2 + 1};
+        for (size_t i = 0; i < sizeof beyond / sizeof *beyond; i++) {
+            if (try_value(section->name, task, o->name, beyond[i]) == OK)
+                fail_msg("%s.%s accepts %g; its range is %g to %g", section->name, o->name, beyond[i], o->minimum,
+                         o->maximum);
+            if (strstr(error.message, o->name) == NULL)
+                fail_msg("%s.%s=%g is refused without its name: %s", section->name, o->name, beyond[i], error.message);
+        }
+        if (options_find(options, o->name) != o)
+            fail_msg("%s.%s is declared twice", section->name, o->name);
+        checked++;
+    }
+    return checked;
+}
+
+static void every_range_is_kept(void **state)
+{
+    (void)state;
+    size_t checked = 0;
+    for (const struct suite_section *section = settings_sections; section->name != NULL; section++) {
+        checked += check_ranges(section, section->options, section->each_of != NULL);
+        for (const struct suite_section *from = settings_sections; section->inherits != NULL && from->name != NULL;
+             from++)
+            if (strncmp(from->name, section->inherits, strcspn(section->inherits, "|")) == 0)
+                checked += check_ranges(section, from->options, true);
+    }
+    assert_true(checked > 30);
+}
+
+static void bounds_are_inside(void **state)
+{
+    (void)state;
+    assert_int_equal(try_value("adapter", false, "freeze_top_k", 0), OK);
+    assert_int_equal(try_value("adapter", false, "experts", 1024), OK);
+    assert_int_equal(try_value("adapter", false, "experts", 2), OK);
+    assert_int_equal(try_value("training", false, "warmup", 1e9), OK);
+    assert_int_equal(try_value("tasks", true, "label_smoothing", 1), OK);
+    assert_int_equal(try_value("selector", false, "quantile", 0), OK);
+}
+
+/* --- What no range can say --- */
+
+static void values_that_do_not_fit_together(void **state)
+{
+    (void)state;
+    expect_refused("adapter: {experts: 4, top_k: 5, freeze_top_k: 0}\n", NULL,
+                   (const char *const[]){"top_k is 5", "4 experts", "lower", NULL});
+    expect_refused("adapter: {routing: per_token, gate_input: mean}\n", NULL,
+                   (const char *const[]){"gate_input is mean", "per_token", "class_token", NULL});
+    expect_refused("adapter: {experts: 1, top_k: 1, freeze_top_k: 2}\n", NULL,
+                   (const char *const[]){"freeze_top_k is 2", "1 experts", NULL});
+    expect_refused("adapter: {balance_weight: 0.5}\n", NULL,
+                   (const char *const[]){"balance_weight is 0.5", "balance_loss=cv", NULL});
+    expect_refused("adapter: {router: softmax_topk, balance_weight: 0.5}\n", NULL,
+                   (const char *const[]){"balance_weight is 0.5", "balance_loss=widenet", NULL});
+    expect_refused("adapter: {experts: 5}\nmerge: {sources: 6}\n", NULL,
+                   (const char *const[]){"most_used merges 6", "only 5", NULL});
+    expect_refused("adapter: {experts: 1, top_k: 1, freeze_top_k: 1}\nmerge: {policy: random}\n", NULL,
+                   (const char *const[]){"random merges 2", "only 1", NULL});
+    expect_refused("adapter: {top_k: 1}\nmerge: {policy: coactivated}\n", NULL,
+                   (const char *const[]){"coactivated", "top_k 1", NULL});
+    expect_refused("adapter: {kind: fnf}\n", NULL, (const char *const[]){"fnf", "ffn", NULL});
+    expect_refused("adapter: {init_noise: 0.01}\n", NULL,
+                   (const char *const[]){"init_noise is 0.01", "kind lora", "start at zero", NULL});
+    expect_refused("adapter: {noise_unit: one}\n", NULL,
+                   (const char *const[]){"noise_unit is one", "without noise", NULL});
+    expect_refused("adapter: {kind: ffn, score_noise: 0.01}\n", NULL,
+                   (const char *const[]){"score_noise is 0.01", "by_score_3", NULL});
+    expect_refused("adapter: {start: independent}\n", NULL,
+                   (const char *const[]){"start is independent", "kind is lora", "kind=ffn", NULL});
+    expect_refused("adapter: {kind: ffn, start: independent, init_noise: 0.01}\n", NULL,
+                   (const char *const[]){"init_noise is 0.01", "drawn by itself", "start=copies", NULL});
+    expect_refused("adapter: {kind: ffn, bottleneck: 32}\n", NULL,
+                   (const char *const[]){"bottleneck is 32", "kind ffn", "hidden units", NULL});
+    expect_refused("adapter: {kind: ffn, scale: 1}\n", NULL, (const char *const[]){"scale is 1", "not scaled", NULL});
+    expect_refused("adapter: {kind: ffn, dropout: 0}\n", NULL, (const char *const[]){"dropout is 0", NULL});
+    expect_refused("adapter: {kind: ffn, expert_input: post_ln}\n", NULL,
+                   (const char *const[]){"expert_input is post_ln", "ln_2", NULL});
+    expect_refused("adapter: {kind: ffn, shared_expert: true}\n", NULL,
+                   (const char *const[]){"shared_expert is", "twice", NULL});
+    expect_refused("adapter: {router: softmax_top}\n", NULL,
+                   (const char *const[]){"softmax_top", "softmax_topk", NULL});
+    expect_refused("adapter: {capacity: 1.2}\n", NULL,
+                   (const char *const[]){"capacity is 1.2", "noisy_topk", "all of its experts", NULL});
+    expect_refused("adapter: {router: softmax_topk, noise_epsilon: 0.1}\n", NULL,
+                   (const char *const[]){"noise_epsilon is 0.1", "router_noise", NULL});
+    expect_refused("adapter: {router: softmax_topk, balance_loss: cv}\n", NULL,
+                   (const char *const[]){"balance_loss is cv", "softmax_topk", "widenet", NULL});
+    expect_refused("adapter: {balance_loss: rmoe}\n", NULL,
+                   (const char *const[]){"balance_loss is rmoe", "noisy_topk", NULL});
+    expect_refused("adapter: {router: random_uniform, routers: one, freeze: none}\nselector: {kind: none}\n", NULL,
+                   (const char *const[]){"one expert", "top_k=1", NULL});
+    expect_refused("adapter: {router: random_uniform, top_k: 1, freeze: none}\n", NULL,
+                   (const char *const[]){"random_uniform", "routers=one", NULL});
+    expect_refused("adapter: {router: random_uniform, top_k: 1, routers: one}\nselector: {kind: none}\n", NULL,
+                   (const char *const[]){"freeze is most_used", "freeze=none", NULL});
+    expect_refused("adapter: {router: random_uniform, top_k: 1, routers: one, freeze: none}\nselector: {kind: none}\n",
+                   NULL, (const char *const[]){"most_used", "alike", "merge.policy=ewa", NULL});
+    expect_refused("adapter: {kind: ffn}\ncombine: {name: ties}\n", NULL,
+                   (const char *const[]){"ties", "kind ffn", "MLP", NULL});
+    expect_refused("adapter: {router: softmax_topk, capacity: 1.2}\nmerge: {policy: coactivated}\n", NULL,
+                   (const char *const[]){"coactivated", "capacity 1.2", NULL});
+    expect_refused("adapter: {router: softmax_topk, capacity: 1.2}\nmerge: {policy: downstream}\n", NULL,
+                   (const char *const[]){"downstream", "capacity 1.2", NULL});
+    expect_refused("adapter: {share_routing: 2}\n", NULL,
+                   (const char *const[]){"share_routing is 2", "share_across_blocks, which is 0", NULL});
+    expect_refused("adapter: {share_across_blocks: 2, share_routing: 3}\n", NULL,
+                   (const char *const[]){"share_routing is 3", "multiple", "which is 2", NULL});
+    expect_refused("adapter: {share_across_blocks: 1}\nmerge: {policy: downstream}\n", NULL,
+                   (const char *const[]){"downstream", "share_across_blocks 1", NULL});
+    expect_refused(
+        "adapter: {router: random_uniform, share_across_blocks: 1, share_routing: 1, top_k: 1, routers: one, "
+        "freeze: none}\nselector: {kind: none}\n",
+        NULL, (const char *const[]){"random_uniform", "share_routing=0", NULL});
+    expect_refused("adapter: {bottleneck: 6}\n", NULL, (const char *const[]){"bottleneck", "multiple of 4", "6", NULL});
+    expect_refused("merge: {every: 0}\n", NULL, (const char *const[]){"every", "0", NULL});
+    expect_refused("merge: {noise: 0.5}\n", NULL, (const char *const[]){"noise is 0.5", "target=noise", NULL});
+    expect_refused("merge: {least_fall: 0.5}\n", NULL, (const char *const[]){"least_fall", "every", "plateau", NULL});
+    expect_refused("merge: {policy: ewa, schedule: once}\n", NULL, (const char *const[]){"once", "ewa", NULL});
+    expect_refused("merge: {policy: ewa, moments: reset}\n", NULL, (const char *const[]){"ewa", "reset", NULL});
+    expect_refused("merge: {policy: ewa}\ncombine: {name: ties}\n", NULL, (const char *const[]){"ewa", "ties", NULL});
+    expect_refused("adapter: {freeze: most}\n", NULL, (const char *const[]){"most_used", "share", NULL});
+    expect_refused("adapter: {freeze_share: 0.2}\n", NULL, (const char *const[]){"freeze_share", NULL});
+    expect_refused("merge: {policy: most_usd}\n", NULL, (const char *const[]){"most_usd", "most_used", NULL});
+    expect_refused("method: {name: zeroshot}\n", NULL, (const char *const[]){"zeroshot", "zero_shot", NULL});
+    expect_refused("data: {order: [nist]}\n", NULL, (const char *const[]){"nist", "mnist", NULL});
+    expect_refused("data: {order: []}\n", NULL, (const char *const[]){"data.order", NULL});
+    expect_refused("data: {order: [dtd, dtd]}\n", NULL, (const char *const[]){"dtd", "repeated", NULL});
+    expect_refused("selector: {kind: clip}\n", "selector.kind=alex",
+                   (const char *const[]){"kind", "alexnet", "oracle", NULL});
+    expect_refused("training: {batch: many}\n", NULL, (const char *const[]){"test.yaml:1", "batch", "many", NULL});
+    expect_refused("training: {optimizer: lam}\n", NULL, (const char *const[]){"adamw|sgd|lamb", "\"lamb\"", NULL});
+    expect_refused("training: {momentum: 0.5}\n", NULL,
+                   (const char *const[]){"training.momentum is 0.5", "adamw", "training.optimizer=sgd", NULL});
+    expect_refused("training: {optimizer: lamb}\n", "tasks.dtd.momentum=0.5",
+                   (const char *const[]){"tasks.dtd.momentum is 0.5", "lamb", "tasks.dtd.optimizer=sgd", NULL});
+    expect_refused("training: {epochs: 2, iterations: 5}\n", NULL,
+                   (const char *const[]){"training.iterations is 5, but epochs is 2", "set training.epochs=0",
+                                         "iterations to 1000", NULL});
+    expect_refused("data: {order: [dtd, mnist]}\ntraining: {iterations: 5}\ntasks: {mnist: {epochs: 2}}\n",
+                   "tasks.mnist.iterations=6",
+                   (const char *const[]){"tasks.mnist.iterations is 6", "iterations to 5", NULL});
+    expect_refused("training: {warmup: 5, warmup_epochs: 1}\n", NULL,
+                   (const char *const[]){"training.warmup is 5, but warmup_epochs is 1", "warmup to 100", NULL});
+    expect_refused(LINEAR, "data.template=a {}",
+                   (const char *const[]){"data.template is \"a {}\"", "linear has no prompts", NULL});
+    expect_refused(LINEAR, "tasks.dtd.template=a {}",
+                   (const char *const[]){"tasks.dtd.template is \"a {}\"", "head.name=text", NULL});
+    expect_refused("training: {loss: contrastive, mixup: 0.5}\n", NULL,
+                   (const char *const[]){"loss: contrastive", "two labels", NULL});
+    expect_refused("training: {loss: contrastive}\n", "run.gpus=2", (const char *const[]){"run.gpus=1", NULL});
+    expect_refused(LINEAR, "tasks.dtd.loss=contrastive",
+                   (const char *const[]){"tasks.dtd.loss", "linear has no prompts", NULL});
+    expect_refused("training: {learning_rate: nan}\n", NULL, (const char *const[]){"learning_rate", "nan", NULL});
+}
+
+/* On a command line or in a row, epochs are meant in place of the iterations that the file states, and back. */
+static void a_later_place_replaces_iterations(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *overrides[3], *iterations, *epochs;
+    } cases[] = {
+        {"training: {iterations: 5}\n", {"training.epochs=2"}, "1000", "2"},
+        {"training: {epochs: 2}\n", {"training.iterations=5"}, "5", "0"},
+        {"training: {iterations: 5}\n", {"training.epochs=0"}, "5", "0"},
+        {"training: {iterations: 5}\nrows: {Long: {training.epochs: 3}}\n", {"run.row=Long"}, "1000", "3"},
+        {"training: {iterations: 5}\nrows: {Long: {training.epochs: 3}}\n",
+         {"run.row=Long", "training.iterations=7"},
+         "7",
+         "0"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct suite *suite;
+        struct settings s;
+        if (read_suite(&suite, &s, cases[i].text, cases[i].overrides) != OK)
+            fail_msg("%s: %s", cases[i].overrides[0], error.message);
+        assert_string_equal(options_as_text(suite_options(suite, "training"), "iterations"), cases[i].iterations);
+        assert_string_equal(options_as_text(suite_options(suite, "training"), "epochs"), cases[i].epochs);
+        suite_destroy(suite);
+    }
+    expect_refused("data: {order: [dtd]}\nrows: {Both: {training.epochs: 3, training.iterations: 7}}\n", "run.row=Both",
+                   (const char *const[]){"training.iterations is 7, but epochs is 3", NULL});
+}
+
+/* Keys of a method that was not chosen are unknown; those of the chosen one are read. */
+static void a_method_brings_its_keys(void **state)
+{
+    (void)state;
+    struct suite *suite;
+    struct settings s;
+    expect_refused("method: {train: adapters}\n", NULL, (const char *const[]){"train", NULL});
+    assert_int_equal(read_suite(&suite, &s, "method: {name: finetune, train: adapters}\n", NULL), OK);
+    assert_int_equal(s.method->groups(s.method_options), GROUP_ADAPTERS);
+    suite_destroy(suite);
+    assert_int_equal(read_suite(&suite, &s, "method: {name: finetune}\n", NULL), OK);
+    assert_int_equal(s.method->groups(s.method_options), GROUPS_TOWERS);
+    suite_destroy(suite);
+}
+
+#define CLASSIFIER(method) "head: {name: linear}\ndata: {order: [dtd]}\nmodel: {weights: scratch}\nmethod: " method "\n"
+
+/* The values of a paper are defaults of other sections: a suite's own words win, and its resolved text says it all. */
+static void a_mixture_brings_values(void **state)
+{
+    (void)state;
+    struct suite *suite, *again;
+    struct settings s;
+    assert_int_equal(read_suite(&suite, &s, CLASSIFIER("{name: supervised, ffn: ewa}"), NULL), OK);
+    assert_int_equal(s.method->groups(s.method_options), GROUP_ADAPTERS | GROUP_IMAGE_TOWER | GROUP_HEAD);
+    assert_string_equal(s.adapter.kind->name, "ffn");
+    assert_string_equal(s.adapter.router->name, "random_uniform");
+    assert_int_equal(s.adapter.experts, 4);
+    assert_int_equal(s.adapter.place.blocks.rule, BLOCKS_EVERY);
+    assert_string_equal(s.merge.policy->name, "ewa");
+    assert_true(options_real(s.merge.policy_options, "rate") > 0);
+    assert_int_equal(read_suite(&again, &s, suite_text(suite), NULL), OK);
+    assert_string_equal(suite_settings_hash(again), suite_settings_hash(suite));
+    assert_string_equal(suite_text(again), suite_text(suite));
+    suite_destroy(again);
+    suite_destroy(suite);
+    assert_int_equal(read_suite(&suite, &s, CLASSIFIER("{name: supervised, ffn: rmoe}"),
+                                (const char *const[]){"adapter.experts=16", NULL}),
+                     OK);
+    assert_int_equal(s.adapter.experts, 16);
+    assert_int_equal(s.adapter.top_k, 1);
+    assert_int_equal(s.adapter.balance, BALANCE_LOSS_RMOE);
+    assert_int_equal(s.adapter.place.blocks.rule, BLOCKS_BY_SCORE);
+    assert_int_equal(s.adapter.place.blocks.n, 3);
+    assert_true(s.adapter.init_noise == 0.01f && s.adapter.score_noise == 0.001f && !s.adapter.absolute_noise);
+    assert_string_equal(s.merge.policy->name, "none");
+    suite_destroy(suite);
+    assert_int_equal(read_suite(&suite, &s, CLASSIFIER("{name: supervised, ffn: widenet}"), NULL), OK);
+    assert_int_equal(s.scratch.share_groups, 1);
+    assert_int_equal(s.adapter.place.banks, 1);
+    assert_int_equal(s.adapter.place.decisions, 0);
+    assert_string_equal(options_text(s.head_options, "pool"), "mean_patches");
+    suite_destroy(suite);
+    expect_refused(CLASSIFIER("{name: supervised, train: head, dropout: 0.1}"), NULL,
+                   (const char *const[]){"method.dropout", "train=weights", NULL});
+    static const char *const unbalanced[] = {"adapter.balance_loss=none", "adapter.balance_weight=0.01", NULL};
+    assert_int_equal(read_suite(&suite, &s, CLASSIFIER("{name: supervised, ffn: rmoe}"), unbalanced), OK);
+    suite_destroy(suite);
+}
+
+/* Without mixtures nothing of them is in a suite's hash, as before there were any. */
+static void a_dense_classifier_has_no_mixture_in_its_hash(void **state)
+{
+    (void)state;
+    struct suite *plain, *dense;
+    struct settings s;
+    assert_int_equal(read_suite(&plain, &s, CLASSIFIER("{name: supervised}"), NULL), OK);
+    assert_int_equal(read_suite(&dense, &s,
+                                CLASSIFIER("{name: supervised, ffn: dense, dropout: 0}") "adapter: {experts: 7}\n",
+                                NULL),
+                     OK);
+    assert_int_equal(s.method->groups(s.method_options), GROUP_IMAGE_TOWER | GROUP_HEAD);
+    assert_string_equal(suite_settings_hash(plain), suite_settings_hash(dense));
+    assert_null(strstr(suite_text(dense), "adapter:"));
+    assert_null(strstr(suite_text(dense), "merge:"));
+    suite_destroy(plain);
+    suite_destroy(dense);
+}
+
+static void mixtures_that_contradict_are_refused(void **state)
+{
+    (void)state;
+    expect_refused(CLASSIFIER("{name: supervised, ffn: moe, train: head}"), NULL,
+                   (const char *const[]){"train is head", "ffn moe", "train=weights", NULL});
+    expect_refused(CLASSIFIER("{name: supervised, ffn: moe}"), "adapter.kind=lora",
+                   (const char *const[]){"kind is lora", "ffn moe", "kind=ffn", NULL});
+    expect_refused(CLASSIFIER("{name: supervised, ffn: moe}"), "adapter.towers=both",
+                   (const char *const[]){"towers is both", "towers=image", NULL});
+    expect_refused(CLASSIFIER("{name: supervised, ffn: moe}"), "adapter.freeze=most_used",
+                   (const char *const[]){"freeze is most_used", "freeze=none", NULL});
+    expect_refused(CLASSIFIER("{name: supervised, ffn: moe}"), "adapter.router=random_uniform",
+                   (const char *const[]){"capacity is 1.05", "random_uniform", "set adapter.capacity=0", NULL});
+    expect_refused(CLASSIFIER("{name: supervised, ffn: moe}") "adapter: {capacity: 2}\n",
+                   "adapter.router=random_uniform", (const char *const[]){"capacity is 2", "leave it out", NULL});
+    expect_refused(CLASSIFIER("{name: supervised, ffn: rmoe}"), "adapter.balance_loss=none",
+                   (const char *const[]){"balance_weight is 0.0001", "set adapter.balance_weight=0.01", NULL});
+    expect_refused(CLASSIFIER("{name: supervised, ffn: widenet}"), "adapter.experts=8",
+                   (const char *const[]){"experts is 8", "router_noise=0.125", NULL});
+    expect_refused(CLASSIFIER("{name: supervised, ffn: mixture}"), NULL,
+                   (const char *const[]){"dense|ewa|widenet|rmoe|moe", "mixture", NULL});
+}
+
+/* Sections that a method does not use say nothing about its runs: they are not in the hash and not in the text. */
+static void sections_belong_to_methods(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *method, *key;
+        bool used;
+    } cases[] = {{"moe_adapters", "adapter.experts=7", true},
+                 {"moe_adapters", "merge.every=7", true},
+                 {"moe_adapters", "combine.name=ties", true},
+                 {"moe_adapters", "selector.code=7", true},
+                 {"zero_shot", "adapter.experts=7", false},
+                 {"zero_shot", "merge.every=7", false},
+                 {"continual_ft", "combine.name=ties", false},
+                 {"continual_ft", "selector.code=7", false},
+                 {"continual_ft", "training.batch=7", true},
+                 {"finetune", "adapter.experts=7", false},
+                 {"finetune,train=adapters", "adapter.experts=7", true},
+                 {"finetune,train=adapters", "merge.every=7", false}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char text[128], section[16];
+        struct suite *plain, *changed;
+        struct settings s;
+        bool adapters = strstr(cases[i].method, "train=") != NULL;
+        snprintf(text, sizeof text, "method: {name: %.*s%s}\n", (int)strcspn(cases[i].method, ","), cases[i].method,
+                 adapters ? ", train: adapters" : "");
+        assert_int_equal(read_suite(&plain, &s, text, NULL), OK);
+        assert_int_equal(read_suite(&changed, &s, text, (const char *const[]){cases[i].key, NULL}), OK);
+        bool differ = strcmp(suite_settings_hash(plain), suite_settings_hash(changed)) != 0;
+        snprintf(section, sizeof section, "\n%.*s:", (int)strcspn(cases[i].key, "."), cases[i].key);
+        bool shown = strstr(suite_text(changed), section) != NULL;
+        struct setting_row *rows;
+        size_t count, of_section = 0;
+        suite_settings(changed, &rows, &count);
+        for (size_t k = 0; k < count; k++)
+            of_section += strncmp(rows[k].key, cases[i].key, strcspn(cases[i].key, ".") + 1) == 0;
+        suite_settings_free(rows, count);
+        assert_true((of_section > 0) == cases[i].used);
+        if (differ != cases[i].used || shown != cases[i].used)
+            fail_msg("%s, %s: expected it %s", cases[i].method, cases[i].key, cases[i].used ? "used" : "left out");
+        suite_destroy(plain);
+        suite_destroy(changed);
+    }
+}
+
+static bool has_row(const struct suite *suite, const char *key)
+{
+    struct setting_row *rows;
+    size_t count;
+    bool found = false;
+    suite_settings(suite, &rows, &count);
+    for (size_t k = 0; k < count; k++)
+        found |= strlen(rows[k].key) == strcspn(key, "=") && strncmp(rows[k].key, key, strlen(rows[k].key)) == 0;
+    suite_settings_free(rows, count);
+    return found;
+}
+
+/* Nor do keys that the policy, the schedule, the selector or the method does not read: two runs that differ in them are one. */
+static void keys_belong_to_choices(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *key;
+        bool used;
+    } cases[] = {{"merge: {policy: none}\n", "merge.every=7", false},
+                 {"merge: {policy: none}\n", "merge.schedule=plateau", false},
+                 {"merge: {policy: none}\n", "merge.moments=reset", false},
+                 {"merge: {policy: none}\n", "combine.name=fisher", false},
+                 {"merge: {policy: none}\n", "merge.policy=random", true},
+                 {"merge: {policy: ewa}\n", "merge.every=7", false},
+                 {"merge: {policy: ewa}\n", "merge.until=0.5", true},
+                 {"merge: {policy: most_used}\n", "merge.every=7", true},
+                 {"merge: {policy: most_used, schedule: end_of_task}\n", "merge.every=7", false},
+                 {"merge: {policy: most_used, schedule: plateau}\n", "merge.every=7", true},
+                 {"merge: {policy: most_used, schedule: plateau}\n", "merge.least_fall=0.5", true},
+                 {"adapter: {freeze: none}\n", "adapter.freeze_top_k=1", false},
+                 {"adapter: {freeze: random}\n", "adapter.freeze_top_k=1", true},
+                 {"selector: {kind: clip}\n", "selector.code=7", true},
+                 {"selector: {kind: clip}\n", "selector.shrinkage=0.5", false},
+                 {"selector: {kind: clip}\n", "selector.decision_batch=7", false},
+                 {"selector: {kind: clip, decision: per_batch}\n", "selector.decision_batch=7", true},
+                 {"selector: {kind: clip}\n", "selector.quantile=0.5", true},
+                 {"selector: {kind: clip, threshold: 0.1}\n", "selector.quantile=0.5", false},
+                 {"selector: {kind: gaussian}\n", "selector.code=7", false},
+                 {"selector: {kind: gaussian}\n", "selector.shrinkage=0.5", true},
+                 {"selector: {kind: oracle}\n", "selector.decision=per_batch", false},
+                 {"data: {shots: 0}\n", "data.short_classes=repeat", false},
+                 {"data: {shots: 5}\n", "data.short_classes=repeat", true},
+                 {"method: {name: zero_shot}\n", "training.learning_rate=0.1", false},
+                 {"method: {name: zero_shot}\n", "tasks.dtd.batch=7", false},
+                 {"method: {name: zero_shot}\n", "tasks.dtd.template=paper", true},
+                 {"method: {name: rail_primal}\n", "training.batch=7", false},
+                 {"method: {name: lwf}\n", "tasks.dtd.batch=7", true}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct suite *plain, *changed;
+        struct settings s;
+        assert_int_equal(read_suite(&plain, &s, cases[i].text, NULL), OK);
+        if (read_suite(&changed, &s, cases[i].text, (const char *const[]){cases[i].key, NULL}) != OK)
+            fail_msg("%s%s: %s", cases[i].text, cases[i].key, error.message);
+        bool differ = strcmp(suite_settings_hash(plain), suite_settings_hash(changed)) != 0;
+        if (differ != cases[i].used || has_row(changed, cases[i].key) != cases[i].used)
+            fail_msg("%s%s: expected it %s", cases[i].text, cases[i].key, cases[i].used ? "read" : "left out");
+        suite_destroy(plain);
+        suite_destroy(changed);
+    }
+}
+
+/* A key that a method would ignore is a mistake. */
+static void augmentation_needs_batches(void **state)
+{
+    (void)state;
+    static const char *const keys[] = {"training.randaugment=2", "training.random_erasing=0.1",
+                                       "training.mixup=1",       "training.flip=0.5",
+                                       "tasks.dtd.cutmix=1",     "training.autoaugment=cifar10"},
+                             *const methods[] = {"zero_shot", "rail_primal", "rail_dual", "continual_ft", "replay"};
+    for (size_t m = 0; m < sizeof methods / sizeof *methods; m++)
+        for (size_t k = 0; k < sizeof keys / sizeof *keys; k++) {
+            char text[128], key[32];
+            struct suite *suite;
+            struct settings s;
+            snprintf(text, sizeof text, "data: {order: [mnist, dtd]}\nmethod: {name: %s}\n", methods[m]);
+            snprintf(key, sizeof key, "%.*s", (int)strcspn(keys[k], "="), keys[k]);
+            status result = read_suite(&suite, &s, text, (const char *const[]){keys[k], NULL});
+            assert_int_equal(result, m < 3 ? ERROR_ARGUMENT : OK);
+            if (m < 3)
+                assert_true(strstr(error.message, key) != NULL && strstr(error.message, methods[m]) != NULL);
+            suite_destroy(suite);
+        }
+}
+
+/* A strength or a colour of what is not done would look as if it were done. */
+static void details_need_what_they_are_of(void **state)
+{
+    (void)state;
+    struct suite *suite;
+    struct settings s;
+    struct task_settings task;
+    expect_refused("training: {randaugment_magnitude: 15}\n", NULL,
+                   (const char *const[]){"training.randaugment_magnitude is 15", "set training.randaugment", NULL});
+    expect_refused("training: {random_erasing_fill: black}\n", NULL,
+                   (const char *const[]){"training.random_erasing_fill is black", "set training.random_erasing", NULL});
+    expect_refused("training: {randaugment: 2}\n", "tasks.dtd.random_erasing_fill=black",
+                   (const char *const[]){"tasks.dtd.random_erasing_fill is black", "tasks.dtd.random_erasing", NULL});
+    expect_refused("training: {mixup_probability: 0.5}\n", NULL,
+                   (const char *const[]){"training.mixup_probability is 0.5", "set training.mixup", NULL});
+    expect_refused("training: {randaugment: 2}\n", "tasks.dtd.autoaugment=cifar10",
+                   (const char *const[]){"tasks.dtd.randaugment is 2", "autoaugment cifar10", NULL});
+    const char *const one[] = {"tasks.dtd.randaugment=2", NULL}, *const others[] = {"tasks.dtd.randaugment=0", NULL};
+    assert_int_equal(read_suite(&suite, &s, "training: {randaugment_magnitude: 15}\n", one), OK);
+    task = task_settings_of(suite, "dtd");
+    assert_int_equal(task.augmentation.magnitude, 15);
+    suite_destroy(suite);
+    assert_int_equal(read_suite(&suite, &s, "training: {randaugment: 2, randaugment_magnitude: 15}\n", others), OK);
+    suite_destroy(suite);
+}
+
+static void seeds(void **state)
+{
+    (void)state;
+    struct suite *suite;
+    struct settings s;
+    uint64_t seed;
+    static const char *const bad[] = {"run.seeds=1,x", "run.seeds=-1", "run.seeds=1.5",
+                                      "run.seeds=", "run.seeds=3,1,03"};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        assert_int_equal(read_suite(&suite, &s, "data: {order: [dtd]}\n", (const char *const[]){bad[i], NULL}), OK);
+        if (settings_check_seeds(suite, &error) != ERROR_ARGUMENT)
+            fail_msg("accepted: %s", bad[i]);
+        assert_non_null(strstr(error.message, "run.seeds"));
+        suite_destroy(suite);
+    }
+    assert_int_equal(read_suite(&suite, &s, "run: {seeds: [7, 0]}\n", NULL), OK);
+    assert_int_equal(settings_check_seeds(suite, &error), OK);
+    assert_int_equal(settings_seeds(suite), 2);
+    assert_int_equal(settings_seed(suite, 1, &seed, &error), OK);
+    assert_int_equal(seed, 0);
+    suite_destroy(suite);
+}
+
+/* A task may have an optimizer of its own, and the momentum of all of them. */
+static void tasks_choose_their_optimizer(void **state)
+{
+    (void)state;
+    struct suite *suite;
+    struct settings s;
+    struct task_settings task;
+    const char *const own[] = {"tasks.dtd.optimizer=sgd", NULL};
+    assert_int_equal(read_suite(&suite, &s, "training: {momentum: 0.5, weight_decay: 0.1}\n", own), OK);
+    assert_false(s.one_moment);
+    task = task_settings_of(suite, "dtd");
+    assert_ptr_equal(task.rule.optimizer, &optimizer_sgd);
+    assert_true(task.rule.momentum == 0.5 && task.rule.weight_decay == 0.1);
+    task = task_settings_of(suite, "mnist");
+    assert_ptr_equal(task.rule.optimizer, &optimizer_adamw);
+    assert_true(task.rule.beta1 == 0.9 && task.rule.beta2 == 0.999 && task.rule.epsilon == 1e-8);
+    suite_destroy(suite);
+    assert_int_equal(read_suite(&suite, &s, "training: {optimizer: sgd}\n", NULL), OK);
+    assert_true(s.one_moment);
+    task = task_settings_of(suite, "mnist");
+    assert_true(task.rule.momentum == 0.9);
+    suite_destroy(suite);
+    assert_int_equal(read_suite(&suite, &s, "training: {optimizer: lamb}\n", NULL), OK);
+    assert_false(s.one_moment);
+    task = task_settings_of(suite, "dtd");
+    assert_ptr_equal(task.rule.optimizer, &optimizer_lamb);
+    assert_true(task.rule.epsilon == 1e-6);
+    suite_destroy(suite);
+}
+
+static size_t hash_differs(const char *override)
+{
+    struct suite *plain, *other;
+    struct settings s;
+    assert_int_equal(read_suite(&plain, &s, "data: {order: [dtd]}\n", NULL), OK);
+    assert_int_equal(read_suite(&other, &s, "data: {order: [dtd]}\n", (const char *const[]){override, NULL}), OK);
+    bool differs = strcmp(suite_settings_hash(plain), suite_settings_hash(other)) != 0;
+    suite_destroy(plain);
+    suite_destroy(other);
+    return differs;
+}
+
+/* A run that is told apart by threads or folders would not go on after a stop. */
+static void what_does_not_change_numbers_is_not_in_the_hash(void **state)
+{
+    (void)state;
+    assert_false(hash_differs("run.threads=3"));
+    assert_false(hash_differs("run.seeds=4,5"));
+    assert_true(suite_key_incidental(settings_sections, "run.row", "ZSCL"));
+    assert_false(hash_differs("run.backend=cuda"));
+    assert_false(hash_differs("model.weights=elsewhere.safetensors")); /* its contents are an input (inputs.h) */
+    assert_false(hash_differs("model.vocabulary=elsewhere.txt"));
+    assert_false(hash_differs("tasks.dtd.root=elsewhere"));
+    assert_true(hash_differs("model.activation=gelu"));
+    assert_false(hash_differs("run.device=1"));
+    assert_false(hash_differs("run.precision=f32"));
+    assert_true(hash_differs("run.precision=bf16"));
+    assert_false(hash_differs("data.root=elsewhere"));
+    assert_false(hash_differs("run.checkpoint_every=7"));
+    assert_true(hash_differs("data.split=coop"));
+    assert_true(hash_differs("data.on_missing=skip"));
+    assert_false(hash_differs("data.on_unreadable=skip")); /* the images' digests have it */
+    assert_false(hash_differs("tasks.dtd.on_unreadable=skip"));
+    assert_false(hash_differs("run.evaluation_batch=1"));
+    assert_false(hash_differs("run.keep_features=no"));
+    assert_true(hash_differs("data.shots=16"));
+    assert_false(hash_differs("evaluation.patch_images=4"));
+    assert_true(suite_key_incidental(settings_sections, "evaluation.patch_images", "4")); /* also where it is read */
+    assert_true(hash_differs("evaluation.label_space=all"));
+    assert_true(hash_differs("evaluation.label_space=seen"));
+    assert_false(hash_differs("training.epochs=0")); /* what runs did before there were these keys */
+    static const char *const off[] = {"training.randaugment=0",    "training.randaugment_magnitude=9",
+                                      "training.random_erasing=0", "training.random_erasing_fill=mean",
+                                      "training.mixup=0",          "training.cutmix=0",
+                                      "training.crop_scale=0.9",   "training.flip=0",
+                                      "training.autoaugment=none", "training.warmup_epochs=0"},
+                             *const on[] = {
+                                 "training.randaugment=2", "training.random_erasing=0.25", "training.mixup=0.8",
+                                 "training.cutmix=1",      "tasks.dtd.mixup=0.8",          "training.crop_scale=0.05",
+                                 "training.flip=0.5",      "training.autoaugment=cifar10", "training.warmup_epochs=1"};
+    for (size_t i = 0; i < sizeof off / sizeof *off; i++)
+        assert_false(hash_differs(off[i]));
+    for (size_t i = 0; i < sizeof on / sizeof *on; i++)
+        assert_true(hash_differs(on[i]));
+    assert_false(hash_differs("adapter.routers=per_task"));
+    assert_true(hash_differs("training.epochs=1"));
+    assert_false(hash_differs("training.optimizer=adamw"));
+    assert_false(hash_differs("training.momentum=0.9"));
+    assert_true(hash_differs("training.optimizer=sgd"));
+    assert_true(hash_differs("tasks.dtd.optimizer=lamb"));
+    assert_true(hash_differs("tasks.dtd.epochs=1"));
+    assert_false(hash_differs("data.order_name=mine"));
+    assert_true(hash_differs("training.batch=32"));
+    assert_true(hash_differs("tasks.dtd.warmup=5"));
+    assert_true(hash_differs("selector.decision=per_batch"));
+    assert_true(hash_differs("merge.moments=reset"));
+}
+
+/* Reads every row of a suite, each of which is another run; false: it has none. */
+static bool has_rows(const char *name)
+{
+    struct suite_rows rows;
+    assert_int_equal(suite_load_rows(&rows, name, settings_sections, &error), OK);
+    bool any = rows.count > 0;
+    enum { MOST = 64 };
+    char runs[MOST][256]; /* settings and weights */
+    assert_in_range(rows.count, 0, MOST);
+    for (size_t i = 0; i < rows.count; i++) {
+        struct suite *suite;
+        struct settings s;
+        char row[128];
+        snprintf(row, sizeof row, "%s=%s", rows.key, rows.names[i]);
+        if (suite_load(&suite, name, settings_sections, (const char *const[]){row}, 1, &error) != OK ||
+            settings_read(&s, suite, &error) != OK || settings_check_seeds(suite, &error) != OK)
+            fail_msg("%s, %s: %s", name, row, error.message);
+        snprintf(runs[i], sizeof runs[i], "%s %s", suite_settings_hash(suite), s.weights);
+        for (size_t k = 0; k < i; k++)
+            if (strcmp(runs[k], runs[i]) == 0)
+                fail_msg("%s: %s is the same run as %s", name, rows.names[i], rows.names[k]);
+        suite_destroy(suite);
+    }
+    suite_rows_free(&rows);
+    return any;
+}
+
+/* Every suite that ships can be read, and is what its name says. */
+static void shipped_suites(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name, *order, *setting;
+        size_t tasks, experts;
+    } expected[] = {
+        {"cifar100_labels", "cifar100", "full_shot", 10, 55},
+        {"cil_cifar100_10", "cifar100", "class_incremental", 10, 2},
+        {"cil_cifar100_20", "cifar100", "class_incremental", 20, 2},
+        {"cil_cifar100_50", "cifar100", "class_incremental", 50, 2},
+        {"mini_cil", "cifar100", "class_incremental", 5, 2},
+        {"mini_labels", "cifar100", "full_shot", 5, 22},
+        {"mini_xtail", "aircraft, caltech101, dtd, eurosat, flowers, food, mnist, oxford_pet, stanford_cars, sun397",
+         "x_tail", 10, 22},
+        {"xtail", "aircraft, caltech101, dtd, eurosat, flowers, food, mnist, oxford_pet, stanford_cars, sun397",
+         "x_tail", 10, 55},
+        {"mini", "I", "full_shot", 11, 22},
+        {"mini_continual_ft", "I", "full_shot", 11, 22},
+        {"mini_few_shot", "I", "few_shot", 11, 22},
+        {"mini_finetune", "I", "full_shot", 11, 22},
+        {"mini_order2", "II", "full_shot", 11, 22},
+    };
+    size_t known = sizeof expected / sizeof *expected;
+    for (size_t i = 0; i < suite_library_size(); i++) {
+        struct suite *suite;
+        struct settings s;
+        struct shipped_suite shipped = suite_library_get(i);
+        size_t k = 0;
+        if (has_rows(shipped.name))
+            continue;
+        if (suite_load(&suite, shipped.name, settings_sections, NULL, 0, &error) != OK ||
+            settings_read(&s, suite, &error) != OK)
+            fail_msg("%s: %s", shipped.name, error.message);
+        while (k < known && strcmp(expected[k].name, shipped.name) != 0)
+            k++;
+        if (k < known) {
+            assert_string_equal(s.order, expected[k].order);
+            assert_string_equal(s.setting, expected[k].setting);
+            assert_int_equal(s.task_count, expected[k].tasks);
+            assert_int_equal(s.adapter.experts, expected[k].experts);
+        }
+        suite_destroy(suite);
+    }
+}
+
+static const char *x_tail_prompt(const char *task)
+{
+    return strcmp(task, "eurosat") == 0 ? "a photo of a {} satellite location."
+           : strcmp(task, "mnist") == 0 ? "a photo of a number: \"{}\"."
+                                        : "a photo of a {}.";
+}
+
+/* Suites whose rows are compared with published ones of MA's or ZSCL's code name the table of its faults. */
+static void suites_beside_published_rows_name_the_faults(void **state)
+{
+    (void)state;
+    size_t found = 0;
+    for (size_t i = 0; i < suite_library_size(); i++) {
+        struct shipped_suite shipped = suite_library_get(i);
+        bool beside = has_rows(shipped.name) && strncmp(shipped.name, "mini_", 5) != 0 &&
+                      (strncmp(shipped.table, "MA's", 4) == 0 || strncmp(shipped.table, "RAIL's", 6) == 0 ||
+                       strncmp(shipped.table, "Park", 4) == 0);
+        found += beside;
+        if ((strstr(shipped.text, "# Faults of the public code") != NULL) != beside)
+            fail_msg("%s: expected %s line about faults of the public code", shipped.name, beside ? "a" : "no");
+    }
+    assert_int_equal(found, 11);
+}
+
+/* RAIL's X-TAIL: 16 images per class of CoOp's splits, drawn again where there are fewer, one template, all classes; the
+ * names of two datasets are longer than MTIL's. */
+static void x_tail_as_published(void **state)
+{
+    (void)state;
+    static const char *const suites[] = {"xtail", "xtail_table", "mini_xtail", "mini_xtail_table"};
+    for (size_t i = 0; i < sizeof suites / sizeof *suites; i++) {
+        struct suite *suite;
+        struct settings s;
+        const char *row = "run.row=RAIL-Primal";
+        assert_int_equal(suite_load(&suite, suites[i], settings_sections, &row, has_rows(suites[i]), &error), OK);
+        assert_int_equal(settings_read(&s, suite, &error), OK);
+        assert_int_equal(s.shots, 16);
+        assert_true(s.repeat_shots);
+        assert_string_equal(s.setting, "x_tail");
+        for (size_t k = 0; k < s.task_count; k++) {
+            const char *name = options_list_item(suite_options(suite, "data"), "order", k);
+            struct task_settings task;
+            task = task_settings_of(suite, name);
+            assert_string_equal(task.template, x_tail_prompt(name));
+            assert_string_not_equal(name, "cifar100");
+            assert_string_equal(options_text(suite_entry(suite, "tasks", name), "split"),
+                                strcmp(name, "mnist") == 0 ? "torchvision" : "coop");
+        }
+        suite_destroy(suite);
+    }
+}
+
+/* Row Park, which those of one row run by themselves, chooses routers as MA does; row Park-clip as this program does. */
+static void parks_suites_select_as_published(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *suite, *order, *setting;
+        double threshold;
+        bool itself;
+    } expected[] = {{"mtil", "I", "full_shot", 0.0655, true},
+                    {"mtil_order2", "II", "full_shot", 0.0655, true},
+                    {"table2", "I", "full_shot", 0.0655, false},
+                    {"table3", "I", "full_shot", 0.0655, false},
+                    {"mtil_few_shot", "I", "few_shot", 0.06, true},
+                    {"few_shot_table", "I", "few_shot", 0.06, false},
+                    {"xtail_table",
+                     "aircraft, caltech101, dtd, eurosat, flowers, food, mnist, oxford_pet, stanford_cars, sun397",
+                     "x_tail", 0.06, false}};
+    static const char *const rows[] = {"run.row=Park", "run.row=Park-clip"};
+    for (size_t i = 0; i < 2 * sizeof expected / sizeof *expected; i++) {
+        size_t of = i / 2;
+        bool own = i % 2 == 1;
+        struct suite *suite;
+        struct settings s;
+        assert_int_equal(
+            suite_load(&suite, expected[of].suite, settings_sections, &rows[own], own || !expected[of].itself, &error),
+            OK);
+        assert_int_equal(settings_read(&s, suite, &error), OK);
+        assert_string_equal(options_text(suite_options(suite, "run"), "row"), rows[own] + 8);
+        assert_string_equal(s.order, expected[of].order);
+        assert_string_equal(s.setting, expected[of].setting);
+        assert_int_equal(s.adapter.experts, 55);
+        assert_string_equal(s.selector.kind->name, own ? "clip" : "alexnet");
+        assert_int_equal(s.selector.decision, own ? DECIDE_PER_IMAGE : DECIDE_PER_BATCH);
+        assert_true(s.selector.threshold == (own ? 0 : expected[of].threshold));
+        assert_true((s.selector.alexnet == NULL) == own);
+        suite_destroy(suite);
+    }
+}
+
+/* A threshold in the unit of one kind's errors is no default of another. */
+static void alexnets_threshold_is_its_default(void **state)
+{
+    (void)state;
+    struct suite *suite;
+    struct settings s;
+    assert_int_equal(read_suite(&suite, &s, "selector: {kind: alexnet, alexnet: a.pth}\n", NULL), OK);
+    assert_true(s.selector.threshold == 0.0655);
+    suite_destroy(suite);
+    assert_int_equal(read_suite(&suite, &s, "selector: {kind: alexnet, alexnet: a.pth}\n",
+                                (const char *const[]){"selector.kind=clip", NULL}),
+                     OK);
+    assert_true(s.selector.threshold == 0);
+    suite_destroy(suite);
+    assert_int_equal(read_suite(&suite, &s, "selector: {kind: alexnet, alexnet: a.pth}\n",
+                                (const char *const[]){"selector.threshold=0", NULL}),
+                     OK);
+    assert_true(s.selector.threshold == 0); /* the quantile */
+    suite_destroy(suite);
+    expect_refused("selector: {kind: alexnet}\n", NULL,
+                   (const char *const[]){"selector.alexnet", "download.pytorch.org", "row=Park-clip", NULL});
+}
+
+/* What the published few-shot runs use. */
+static void few_shot_as_published(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *task;
+        double rate;
+    } expected[] = {{"aircraft", 8e-3},   {"caltech101", 5e-4},    {"cifar100", 2e-4}, {"dtd", 5e-3},
+                    {"eurosat", 1e-3},    {"flowers", 1e-3},       {"food", 1e-2},     {"mnist", 1e-4},
+                    {"oxford_pet", 1e-2}, {"stanford_cars", 1e-2}, {"sun397", 1e-2}};
+    struct suite *suite;
+    struct settings s;
+    struct task_settings task;
+    assert_int_equal(suite_load(&suite, "mtil_few_shot", settings_sections, NULL, 0, &error), OK);
+    assert_int_equal(settings_read(&s, suite, &error), OK);
+    assert_int_equal(s.shots, 5);
+    assert_true(s.selector.rate == 0.003);
+    for (size_t i = 0; i < sizeof expected / sizeof *expected; i++) {
+        task = task_settings_of(suite, expected[i].task);
+        assert_true(task.rate == expected[i].rate);
+        assert_true(task.augmentation.one_crop);
+        assert_int_equal(task.iterations, 500);
+    }
+    suite_destroy(suite);
+}
+
+/* MA's class-incremental runs, and the baselines of ZSCL's public code beside them. */
+static void class_incremental_as_published(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *suite, *order;
+        size_t tasks, batch; /* batch: of MA */
+    } expected[] = {{"cil_cifar100_10", "cifar100", 10, 128},         {"cil_cifar100_20", "cifar100", 20, 128},
+                    {"cil_cifar100_50", "cifar100", 50, 64},          {"cil_tinyimagenet_5", "tiny_imagenet", 6, 64},
+                    {"cil_tinyimagenet_10", "tiny_imagenet", 11, 64}, {"cil_tinyimagenet_20", "tiny_imagenet", 21, 64}};
+    static const char *const rows[] = {"run.row=MA", "run.row=iCaRL"};
+    for (size_t i = 0; i < 2 * sizeof expected / sizeof *expected; i++) {
+        size_t of = i / 2;
+        bool adapters = i % 2 == 0;
+        struct suite *suite;
+        struct settings s;
+        struct task_settings task;
+        assert_int_equal(suite_load(&suite, expected[of].suite, settings_sections, &rows[i % 2], 1, &error), OK);
+        assert_int_equal(settings_read(&s, suite, &error), OK);
+        task = task_settings_of(suite, expected[of].order);
+        assert_string_equal(s.order, expected[of].order);
+        assert_string_equal(s.setting, "class_incremental");
+        assert_int_equal(s.task_count, expected[of].tasks);
+        assert_int_equal(task.batch, adapters ? expected[of].batch : 64);
+        assert_string_equal(task.template, "a bad photo of a {}.");
+        assert_string_equal(options_text(suite_entry(suite, "tasks", expected[of].order), "class_names"),
+                            strcmp(expected[of].order, "cifar100") == 0 ? "original" : "spaced");
+        assert_int_equal(task.epochs, 1);
+        assert_int_equal(task.warmup, 30);
+        assert_true(task.rate == (adapters ? 1e-3 : 7.1e-6));
+        assert_true(task.smoothing == (adapters ? 0.0f : 0.2f));
+        assert_int_equal(settings_seeds(suite), 3);
+        if (adapters)
+            assert_true(s.adapter.experts == 2 && s.adapter.top_k == 2);
+        else
+            assert_int_equal(options_integer(suite_options(suite, "method"), "exemplars"), 5000);
+        suite_destroy(suite);
+    }
+}
+
+static void keep_message(void *context, enum log_level level, const char *message)
+{
+    struct text *said = context;
+    assert_int_equal(level, LOG_WARN);
+    text_add(said, "%s\n", message);
+}
+
+/* In one line, for runs that train and whose iterations are known. */
+static void warm_up_beyond_training_is_warned_about(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *override, *said, *more;
+    } cases[] = {
+        {"training.iterations=20", "100 iterations of warm-up are longer than the 20 of training (a and others)", NULL},
+        {"training.warmup_epochs=501", NULL, NULL}, /* how many iterations they are is not known */
+        {"tasks.b.warmup=1001", "1001 iterations of warm-up are longer than the 1000 of training (b)", NULL},
+        {"training.iterations=100", NULL, NULL},
+        {"training.epochs=1", NULL, NULL},
+        {"training.epochs=4", "5 epochs of warm-up are longer than the 4 of training", "training.warmup_epochs=5"},
+        {"method.name=zero_shot", NULL, NULL}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct suite *suite;
+        struct settings s;
+        struct text said = {0};
+        struct log log = {.write = keep_message, .context = &said, .least = LOG_WARN};
+        if (read_suite(&suite, &s, "data: {order: [a, b]}\ntasks: {a: {reader: dtd}, b: {reader: dtd}}\n",
+                       (const char *const[]){cases[i].override, cases[i].more, NULL}) != OK)
+            fail_msg("%s: %s", cases[i].override, error.message);
+        assert_int_equal(settings_warn(suite, &log), cases[i].said != NULL);
+        if (cases[i].said != NULL && (said.data == NULL || strstr(said.data, cases[i].said) == NULL))
+            fail_msg("%s: expected \"%s\", found %s", cases[i].override, cases[i].said, said.data);
+        assert_true(said.data == NULL || strchr(said.data, '\n')[1] == 0);
+        text_free(&said);
+        suite_destroy(suite);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_later_place_replaces_iterations),
+        cmocka_unit_test(defaults),
+        cmocka_unit_test(tasks_inherit_and_override),
+        cmocka_unit_test(epochs_become_iterations),
+        cmocka_unit_test(orders_have_names),
+        cmocka_unit_test(a_setting_follows_from_shots),
+        cmocka_unit_test(heads_go_with_methods_and_models),
+        cmocka_unit_test(one_dataset_is_cut_into_tasks),
+        cmocka_unit_test(one_dataset_is_cut_by_an_order),
+        cmocka_unit_test(one_router_and_no_selector),
+        cmocka_unit_test(templates_for_all_or_one),
+        cmocka_unit_test(a_split_for_all_or_one),
+        cmocka_unit_test(every_range_is_kept),
+        cmocka_unit_test(bounds_are_inside),
+        cmocka_unit_test(values_that_do_not_fit_together),
+        cmocka_unit_test(a_method_brings_its_keys),
+        cmocka_unit_test(a_mixture_brings_values),
+        cmocka_unit_test(a_dense_classifier_has_no_mixture_in_its_hash),
+        cmocka_unit_test(mixtures_that_contradict_are_refused),
+        cmocka_unit_test(sections_belong_to_methods),
+        cmocka_unit_test(keys_belong_to_choices),
+        cmocka_unit_test(shipped_suites),
+        cmocka_unit_test(parks_suites_select_as_published),
+        cmocka_unit_test(alexnets_threshold_is_its_default),
+        cmocka_unit_test(few_shot_as_published),
+        cmocka_unit_test(suites_beside_published_rows_name_the_faults),
+        cmocka_unit_test(x_tail_as_published),
+        cmocka_unit_test(class_incremental_as_published),
+        cmocka_unit_test(augmentation_needs_batches),
+        cmocka_unit_test(details_need_what_they_are_of),
+        cmocka_unit_test(seeds),
+        cmocka_unit_test(tasks_choose_their_optimizer),
+        cmocka_unit_test(warm_up_beyond_training_is_warned_about),
+        cmocka_unit_test(what_does_not_change_numbers_is_not_in_the_hash),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
