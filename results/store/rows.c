@@ -91,10 +91,14 @@ status store_check_tasks(const struct store *store, int64_t run, int64_t tasks, 
                      store_path(store), run, TASKS_LIMIT, tasks);
 }
 
-static status refuse_missing_run(const struct store *store, int64_t run, struct error *error)
+status store_expect_run(struct store *store, int64_t run, struct error *error)
 {
-    return error_set(error, ERROR_ARGUMENT, "%s: there is no run %" PRId64 "; `mtil query runs` lists those there are",
-                     store_path(store), run);
+    int64_t found;
+    TRY(database_ask(store->database, "SELECT run FROM runs WHERE run = ?1", VALUES(value_integer(run)), &found, error));
+    return found != 0 ? OK
+                      : error_set(error, ERROR_ARGUMENT,
+                                  "%s: there is no run %" PRId64 "; `mtil query runs` lists those there are",
+                                  store_path(store), run);
 }
 
 /* Columns: task, name, images. */
@@ -158,7 +162,7 @@ status store_read_matrix(struct store *store, int64_t run, struct run_matrix *re
     TRY(database_row(store->database, "SELECT tasks, setting = 'class_incremental' FROM runs WHERE run = ?1",
                      VALUES(value_integer(run)), &row, error));
     if (!row)
-        return refuse_missing_run(store, run, error);
+        return store_expect_run(store, run, error);
     int64_t tasks = statement_integer(row, 0), accumulates = statement_integer(row, 1);
     statement_close(row);
     TRY(store_check_tasks(store, run, tasks, error));
@@ -192,7 +196,7 @@ status store_read_record(struct store *store, int64_t run, struct run_record *re
                      "FROM runs WHERE run = ?1",
                      VALUES(value_integer(run)), &row, error));
     if (!row)
-        return refuse_missing_run(store, run, error);
+        return store_expect_run(store, run, error);
     *record = (struct run_record){.suite_text = xstrdup(statement_text(row, 0)),
                                   .seconds = statement_value(row, 1).real,
                                   .peak_bytes = statement_integer(row, 2),

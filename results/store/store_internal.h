@@ -83,6 +83,9 @@ struct store {
 status pending_write(struct store *store, struct error *error);
 void pending_clear(struct store *store);
 
+/* ERROR_ARGUMENT when there is no such run. */
+status store_expect_run(struct store *store, int64_t run, struct error *error);
+
 status store_add_inputs(struct store *store, int64_t run, const struct input_row *inputs, size_t count,
                         struct error *error);
 
