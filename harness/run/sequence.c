@@ -328,7 +328,11 @@ static status lock_folder(struct run *r, struct error *error)
 static status choose_folder(struct run *r, struct error *error)
 {
     size_t below = strlen(r->e->settings.folder);
-    TRY(store_run_folder(r->sequence->store, r->recorder.run, &r->folder, error));
+    struct run_row row;
+    TRY(store_read_run(r->sequence->store, r->recorder.run, &row, error));
+    r->folder = row.folder;
+    row.folder = NULL;
+    run_row_free(&row);
     if (r->folder == NULL || strncmp(r->folder, r->e->settings.folder, below) != 0 || r->folder[below] != '/') {
         free(r->folder);
         r->folder = run_folder(r->e);

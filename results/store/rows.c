@@ -1,6 +1,5 @@
-/* Rows that are more than their columns, and the reading back that the harness needs. */
+/* Rows that are more than their columns. */
 #include <inttypes.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -81,132 +80,10 @@ status store_add_test_labels(struct store *store, int64_t run, int64_t task, con
     return result;
 }
 
-/* --- The matrix --- */
-
 status store_check_tasks(const struct store *store, int64_t run, int64_t tasks, struct error *error)
 {
     if (tasks >= 1 && tasks <= TASKS_LIMIT)
         return OK;
     return error_set(error, ERROR_FORMAT, "%s: run %" PRId64 ": expected 1 to %d tasks, found %" PRId64,
                      store_path(store), run, TASKS_LIMIT, tasks);
-}
-
-status store_expect_run(struct store *store, int64_t run, struct error *error)
-{
-    int64_t found;
-    TRY(database_ask(store->database, "SELECT run FROM runs WHERE run = ?1", VALUES(value_integer(run)), &found, error));
-    return found != 0 ? OK
-                      : error_set(error, ERROR_ARGUMENT,
-                                  "%s: there is no run %" PRId64 "; `mtil query runs` lists those there are",
-                                  store_path(store), run);
-}
-
-/* Columns: task, name, images. */
-static status take_task(void *context, struct statement *row, struct error *error)
-{
-    struct run_matrix *read = context;
-    int64_t task = statement_integer(row, 0);
-    (void)error;
-    if (task < 0 || (size_t)task >= read->matrix.tasks || read->names[task])
-        return OK;
-    if (read->matrix.images)
-        ((int64_t *)read->matrix.images)[task] = statement_integer(row, 2);
-    read->names[task] = statement_string(row, 1);
-    return OK;
-}
-
-/* Columns: after_task, task, percent. */
-static status take_accuracy(void *context, struct statement *row, struct error *error)
-{
-    struct run_matrix *read = context;
-    int64_t after_task = statement_integer(row, 0), task = statement_integer(row, 1),
-            tasks = (int64_t)read->matrix.tasks;
-    (void)error;
-    if (task < 0 || task >= tasks || after_task < -1 || after_task >= tasks)
-        return OK;
-    double *to = after_task < 0 ? (double *)read->matrix.zero_shot
-                                : (double *)read->matrix.accuracy + (size_t)(after_task * tasks);
-    to[task] = 100.0 * (double)statement_integer(row, 2) / (double)statement_integer(row, 3);
-    return OK;
-}
-
-static void make_room(struct run_matrix *read, size_t tasks, bool accumulates)
-{
-    size_t cells = tasks * (tasks + 1);
-    double *accuracy = xmalloc(cells * sizeof *accuracy);
-    for (size_t i = 0; i < cells; i++)
-        accuracy[i] = NAN;
-    read->names = xcalloc(tasks, sizeof *read->names);
-    read->matrix = (struct accuracy_matrix){.tasks = tasks,
-                                            .accuracy = accuracy,
-                                            .zero_shot = accuracy + tasks * tasks,
-                                            .images = accumulates ? xcalloc(tasks, sizeof(int64_t)) : NULL};
-}
-
-static status fill_matrix(struct store *store, int64_t run, struct run_matrix *read, struct error *error)
-{
-    const struct value of_run[] = {value_integer(run)};
-    TRY(database_each(store->database, "SELECT task, name, test_images FROM tasks WHERE run = ?1", of_run, 1, take_task,
-                      read, error));
-    for (size_t task = 0; task < read->matrix.tasks; task++)
-        if (!read->names[task])
-            read->names[task] = path_format("task %zu", task);
-    return database_each(store->database, "SELECT after_task, task, correct, images FROM evaluations WHERE run = ?1",
-                         of_run, 1, take_accuracy, read, error);
-}
-
-status store_read_matrix(struct store *store, int64_t run, struct run_matrix *read, struct error *error)
-{
-    struct statement *row;
-    *read = (struct run_matrix){0};
-    TRY(database_row(store->database, "SELECT tasks, setting = 'class_incremental' FROM runs WHERE run = ?1",
-                     VALUES(value_integer(run)), &row, error));
-    if (!row)
-        return store_expect_run(store, run, error);
-    int64_t tasks = statement_integer(row, 0), accumulates = statement_integer(row, 1);
-    statement_close(row);
-    TRY(store_check_tasks(store, run, tasks, error));
-    make_room(read, (size_t)tasks, accumulates != 0);
-    status result = fill_matrix(store, run, read, error);
-    if (result != OK)
-        run_matrix_free(read);
-    return result;
-}
-
-void run_matrix_free(struct run_matrix *matrix)
-{
-    for (size_t task = 0; matrix->names && task < matrix->matrix.tasks; task++)
-        free(matrix->names[task]);
-    free(matrix->names);
-    free((double *)matrix->matrix.accuracy);
-    free((int64_t *)matrix->matrix.images);
-    *matrix = (struct run_matrix){0};
-}
-
-/* --- The record --- */
-
-status store_read_record(struct store *store, int64_t run, struct run_record *record, struct error *error)
-{
-    struct statement *row;
-    *record = (struct run_record){0};
-    TRY(database_row(store->database,
-                     "SELECT suite_text, (SELECT total(seconds) FROM timings WHERE timings.run = runs.run), "
-                     "(SELECT coalesce(max(peak_bytes), 0) FROM timings WHERE timings.run = runs.run), "
-                     "(SELECT value FROM settings WHERE settings.run = runs.run AND key = 'run.threads') "
-                     "FROM runs WHERE run = ?1",
-                     VALUES(value_integer(run)), &row, error));
-    if (!row)
-        return store_expect_run(store, run, error);
-    *record = (struct run_record){.suite_text = xstrdup(statement_text(row, 0)),
-                                  .seconds = statement_value(row, 1).real,
-                                  .peak_bytes = statement_integer(row, 2),
-                                  .threads = statement_integer(row, 3)};
-    statement_close(row);
-    return OK;
-}
-
-void run_record_free(struct run_record *record)
-{
-    free(record->suite_text);
-    *record = (struct run_record){0};
 }

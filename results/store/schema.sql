@@ -233,39 +233,20 @@ CREATE TABLE selector_thresholds (
     FOREIGN KEY (run, task) REFERENCES tasks
 ) STRICT, WITHOUT ROWID;
 
--- Results of the saved adapters of a run with another selector (mtil eval --selector). They are computed on request
--- after the run, so they belong to a database rather than to the run.
-CREATE TABLE selector_trials (
-    run INTEGER NOT NULL REFERENCES runs,
-    trial INTEGER NOT NULL CHECK (trial >= 1),
-    selector TEXT NOT NULL,
-    selection TEXT NOT NULL,              -- as in runs
-    settings TEXT NOT NULL,               -- one "key: value" a line, as in a suite
-    PRIMARY KEY (run, trial),
-    UNIQUE (run, settings)
-) STRICT, WITHOUT ROWID;
-
-CREATE TABLE trial_evaluations (
+-- Results of the saved adapters of a run with another selector (mtil eval --selector): cells of the accuracy matrix. They
+-- are computed on request after the run, so they belong to a database rather than to the run.
+CREATE TABLE trials (
     run INTEGER NOT NULL,
-    trial INTEGER NOT NULL,
+    trial INTEGER NOT NULL CHECK (trial >= 1), -- counts the settings that were tried
     task INTEGER NOT NULL,
     after_task INTEGER NOT NULL CHECK (after_task >= 0),
+    selector TEXT NOT NULL,
+    selection TEXT NOT NULL,                   -- as in runs
+    settings TEXT NOT NULL,                    -- of the selector: one "key: value" a line, as in a suite
     correct INTEGER NOT NULL CHECK (correct BETWEEN 0 AND images),
     images INTEGER NOT NULL CHECK (images > 0),
+    routers TEXT NOT NULL,                     -- JSON: images by chosen router, -1: zero-shot CLIP: {"-1": 3, "0": 97}
     PRIMARY KEY (run, trial, task, after_task),
-    FOREIGN KEY (run, trial) REFERENCES selector_trials,
-    FOREIGN KEY (run, task) REFERENCES tasks
-) STRICT, WITHOUT ROWID;
-
-CREATE TABLE trial_choices (
-    run INTEGER NOT NULL,
-    trial INTEGER NOT NULL,
-    after_task INTEGER NOT NULL CHECK (after_task >= 0),
-    task INTEGER NOT NULL,                -- the true one
-    router INTEGER NOT NULL CHECK (router >= -1), -- the chosen one; -1: zero-shot CLIP
-    count INTEGER NOT NULL CHECK (count > 0),
-    PRIMARY KEY (run, trial, after_task, task, router),
-    FOREIGN KEY (run, trial) REFERENCES selector_trials,
     FOREIGN KEY (run, task) REFERENCES tasks
 ) STRICT, WITHOUT ROWID;
 

@@ -215,3 +215,8 @@ const char *store_path(const struct store *store)
 {
     return database_path(store->database);
 }
+
+struct database *store_database(struct store *store)
+{
+    return store->database;
+}

@@ -10,7 +10,7 @@
  * What schema.sql does not say of them; columns and keys are the schema's. Insert, rewind, digest, erase, join and repeat
  * read this list. A new table is a table of schema.sql and a line of tables.c. */
 
-enum { STORE_TABLES = 24, TABLE_COLUMNS = 32 /* of a table, at most */ };
+enum { STORE_TABLES = 22, TABLE_COLUMNS = 32 /* of a table, at most */ };
 
 /* What a row with the key of an existing one does: fail; nothing; replace it; fail unless it is the same. */
 enum table_again { AGAIN_FAILS, AGAIN_KEEPS, AGAIN_REPLACES, AGAIN_IS_SAME };
@@ -85,8 +85,5 @@ void pending_clear(struct store *store);
 
 /* ERROR_ARGUMENT when there is no such run. */
 status store_expect_run(struct store *store, int64_t run, struct error *error);
-
-status store_add_inputs(struct store *store, int64_t run, const struct input_row *inputs, size_t count,
-                        struct error *error);
 
 #endif

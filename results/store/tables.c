@@ -34,9 +34,10 @@ const struct store_table store_tables[STORE_TABLES] = {
     {"merge_effects", .after = "(task, known) > (?2, ?3)", .optional = true},
     {"router_choices", .after = AFTER_TASK},
     {"selector_thresholds", .after = OF_TASK},
-    {"selector_trials", .local = true},
-    {"trial_evaluations", .local = true},
-    {"trial_choices", .local = true},
+    {"trials", .local = true, .computed = "trial",
+     .by =
+         "(SELECT coalesce(max(trial) FILTER (WHERE settings = :settings), max(trial) + 1, 1) FROM trials WHERE run = "
+         ":run)"},
     {"steps", .after = AFTER_ITERATION},
     {"skipped_steps", .after = OF_TASK},
     {"timings", .after = AFTER_ITERATION, .local = true},

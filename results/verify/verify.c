@@ -137,7 +137,8 @@ static void suite_said(void *context, const char *text, const char *unused, stru
     for (const char *line; (line = strsep(&rest, "\n")) != NULL;)
         read_line(&reader, line);
     digest_bytes(reader.identity.data, reader.identity.size, hash);
-    json_t *said = json_pack("{s:s?, s:o}", "hash", reader.asked->incidental ? hash : NULL, "settings", reader.settings);
+    json_t *said =
+        json_pack("{s:s?, s:o}", "hash", reader.asked->incidental ? hash : NULL, "settings", reader.settings);
     char *json = json_dumps(said, 0);
     text_add(answer, "%s", json);
     free(json);
@@ -222,8 +223,9 @@ static status make_tables(const struct verifying *v, struct error *error)
     for (const struct embedded_file *file = check_files; file->name != NULL; file++)
         add_settings((const char *)file->data, &sql);
     add_settings((const char *)check_tables[0].data, &sql);
-    text_add(&sql, " FROM (SELECT *, cells_of(method, '') AS cells FROM runs) AS runs; "
-                   "CREATE UNIQUE INDEX temp.facts_run ON facts (run); %s",
+    text_add(&sql,
+             " FROM (SELECT *, cells_of(method, '') AS cells FROM runs) AS runs; "
+             "CREATE UNIQUE INDEX temp.facts_run ON facts (run); %s",
              (const char *)check_tables[0].data);
     status result = database_execute(v->database, sql.data, error);
     text_free(&sql);
@@ -253,10 +255,9 @@ static status run_check(const struct verifying *v, const struct embedded_file *f
     TRY(question_parse(&check, file->name, file->name, (const char *)file->data, error));
     text_add(&sql, "SELECT * FROM (%s) %s LIMIT 1000", check.answer,
              v->verification->count > 0 ? "WHERE run <= 0 OR run IN looked_at" : "");
-    status result =
-        check.expects_none
-            ? database_each(v->database, sql.data, NO_VALUES, take_fault, &v->verification->faults, error)
-            : error_set(error, ERROR_ARGUMENT, "expected \"-- expect: no rows\"");
+    status result = check.expects_none
+                        ? database_each(v->database, sql.data, NO_VALUES, take_fault, &v->verification->faults, error)
+                        : error_set(error, ERROR_ARGUMENT, "expected \"-- expect: no rows\"");
     text_free(&sql);
     question_free(&check);
     return result == OK ? OK : error_context(error, "%s", file->name);

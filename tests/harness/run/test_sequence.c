@@ -13,6 +13,7 @@
 #include "harness/run/sequence.h"
 #include "results/store/database.h"
 #include "tests/harness/small_run.h"
+#include "tests/results/matrix.h"
 
 static const char *const methods[] = {"method.name=moe_adapters", "method.name=continual_ft", "method.name=finetune"};
 
@@ -39,7 +40,7 @@ static struct run_matrix stored_matrix(struct small_run *run, const char *databa
     struct store *store;
     struct run_matrix matrix;
     must(store_open(&store, small_run_file(run, database), STORE_READ, &error));
-    must(store_read_matrix(store, 1, &matrix, &error));
+    must(run_matrix_read(store, 1, &matrix, &error));
     store_close(store);
     return matrix;
 }
