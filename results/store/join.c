@@ -9,16 +9,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "core/array.h"
 #include "core/file.h"
 #include "results/store/run_rows.h"
 #include "results/store/store_internal.h"
-
-/* Which file a run of the output came from, for the words of a conflict. */
-struct origin {
-    int64_t run;
-    const char *name;
-};
 
 struct joining {
     const struct join_settings *settings;
@@ -28,8 +21,6 @@ struct joining {
     struct join_counts *counts;
     struct store *output;
     struct run_rows target;
-    struct origin *origin; /* of runs that were copied, the last one counts */
-    size_t origins;
     size_t conflicts;
     struct text first_conflict;
 };
@@ -47,22 +38,13 @@ struct candidate {
     bool finished;
 };
 
-static const char *origin_of(const struct joining *joining, int64_t run)
-{
-    for (size_t i = joining->origins; i-- > 0;)
-        if (joining->origin[i].run == run)
-            return joining->origin[i].name;
-    return joining->output_name;
-}
-
 /* Copies the run to its number in the output, 0: a new one. */
 static status copy_run(struct joining *joining, struct run_rows *source, int64_t run, int64_t number,
                        struct error *error)
 {
     TRY(run_rows_copy(source, run, &joining->target, &number, error));
-    GROW(joining->origin, joining->origins);
-    joining->origin[joining->origins++] = (struct origin){number, source->name};
-    return OK;
+    return database_run(joining->target.database, "INSERT OR REPLACE INTO temp.origin VALUES (?1, ?2)",
+                        VALUES(value_integer(number), value_text(source->name)), error);
 }
 
 /* The run keeps its number in the output. */
@@ -99,8 +81,16 @@ static status join_known(struct input *input, const struct candidate *candidate,
 {
     struct joining *joining = input->joining;
     struct row_difference difference = {0};
-    joining->target.name = origin_of(joining, number);
-    status result = run_rows_compare(&joining->target, number, &input->rows, candidate->run, &difference, error);
+    struct statement *origin; /* the file that the output's rows are from, if it is an input */
+    TRY(database_row(joining->target.database, "SELECT name FROM temp.origin WHERE run = ?1",
+                     VALUES(value_integer(number)), &origin, error));
+    joining->target.name = origin != NULL ? statement_text(origin, 0) : joining->output_name;
+    status result = OK;
+    for (size_t i = 0; i < STORE_TABLES && difference.contradiction.size == 0; i++)
+        if (!store_tables[i].local)
+            NEXT(result,
+                 run_rows_compare_table(&joining->target, number, &input->rows, candidate->run, i, &difference, error));
+    statement_close(origin);
     bool fuller = difference.only_second.size > 0;
     if (result == OK && difference.contradiction.size > 0) {
         input->counts->conflicts++;
@@ -169,7 +159,8 @@ static status join_into(struct joining *joining, const char *path, struct error 
     struct database *output = joining->output->database;
     joining->target = (struct run_rows){.database = output, .name = joining->output_name};
     TRY(database_begin(output, &began, error));
-    status result = join_inputs(joining, error);
+    status result = database_execute(output, "CREATE TEMP TABLE origin (run INTEGER PRIMARY KEY, name TEXT)", error);
+    NEXT(result, join_inputs(joining, error));
     run_rows_close(&joining->target);
     return database_end(output, began, result, error);
 }
@@ -238,6 +229,5 @@ status join_databases(const char *output, const char *const *inputs, size_t coun
     status result = file_exists(output) ? join_into(&joining, output, error) : join_new(&joining, error);
     store_close(joining.output);
     text_free(&joining.first_conflict);
-    free(joining.origin);
     return result;
 }
