@@ -161,7 +161,7 @@ status store_digest_rows(struct store *store, int64_t run, int64_t task, int64_t
                          struct error *error);
 
 /* Adds a row to a table of schema.sql, which says what its columns are; those that are not named are null. Not to be named:
- * `run`, numbers that count rows, `started` and `position`. Values are borrowed for the call; names are string literals.
+ * `run`, numbers that count rows, `started` and `position`. Names and values are borrowed for the call.
  *
  * ERROR_ARGUMENT for a row with the key of an existing one, but: an artifact replaces it, a similarity is left out, and a
  * task, its classes and its labels, which a resumed run describes again, have to be the same. */

@@ -100,6 +100,9 @@ status statement_bind(struct statement *statement, const struct value *values, s
 status statement_bind_named(struct statement *statement, const struct named_value *values, size_t count,
                             struct error *error);
 
+/* Whether its parameters have these names, ":task" for "task", in this order. */
+bool statement_takes(const struct statement *statement, const struct named_value *values, size_t count);
+
 /* *row: there is a row to read. After the last one the statement can be bound again. */
 status statement_step(struct statement *statement, bool *row, struct error *error);
 

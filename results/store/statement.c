@@ -106,6 +106,14 @@ status statement_bind_named(struct statement *statement, const struct named_valu
     return OK;
 }
 
+bool statement_takes(const struct statement *statement, const struct named_value *values, size_t count)
+{
+    bool same = (size_t)sqlite3_bind_parameter_count(statement->handle) == count;
+    for (size_t i = 0; same && i < count; i++)
+        same = strcmp(sqlite3_bind_parameter_name(statement->handle, (int)i + 1) + 1, values[i].name) == 0;
+    return same;
+}
+
 /* After a request to stop no read begins, except in a transaction that writes, which may save the run. */
 status statement_step(struct statement *statement, bool *row, struct error *error)
 {

@@ -197,7 +197,7 @@ void store_close(struct store *store)
     if (!store)
         return;
     for (size_t i = 0; i < STORE_TABLES; i++)
-        statement_close(store->insert[i].statement);
+        statement_close(store->insert[i]);
     pending_clear(store);
     if (store->database)
         database_rollback(store->database);

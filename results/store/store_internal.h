@@ -28,9 +28,6 @@ struct store_table {
 /* Each after those that it refers to; the first is `runs`. */
 extern const struct store_table store_tables[STORE_TABLES];
 
-/* "7", "nothing", "12 bytes" */
-void value_describe(const struct value *value, struct text *text);
-
 /* --- Locks between processes ---
  * A lock is one byte of a small file beside the database, held by the open file (fcntl F_OFD_SETLK): the kernel releases
  * it when its process ends in any way, and two stores in one process exclude each other, too. The database itself cannot
@@ -53,13 +50,6 @@ void lock_give(struct lock_file *locks, int64_t number);
 
 /* --- The store --- */
 
-/* The statement that adds rows with the same names to a table. */
-struct insert {
-    struct statement *statement;
-    const char *name[TABLE_COLUMNS];
-    size_t count;
-};
-
 /* Rows of a run, to be compared with what they were. */
 struct held_rows {
     bool known;
@@ -70,9 +60,9 @@ struct held_rows {
 struct store {
     struct database *database;
     struct lock_file locks;
-    struct insert insert[STORE_TABLES];
-    bool published; /* results/query.h: they are attached */
-    bool collects;  /* between store_begin and store_commit */
+    struct statement *insert[STORE_TABLES]; /* NULL: none yet */
+    bool published;                         /* results/query.h: they are attached */
+    bool collects;                          /* between store_begin and store_commit */
     struct pending_row **pending;
     size_t pending_count;
     int64_t held;          /* the run that was started last and has not ended; 0: none */

@@ -68,7 +68,7 @@ LEFT JOIN per_image AS zero_shot ON zero_shot.run = per_image.run AND zero_shot.
 CREATE TEMP TABLE image_routers (run, task, after_task, router INTEGER, images, PRIMARY KEY (run, task, after_task, router))
 WITHOUT ROWID;
 INSERT INTO image_routers
-SELECT run, task, after_task, key, value FROM tested JOIN json_each(counts, '$.routers');
+SELECT run, task, after_task, key, value FROM tested JOIN json_each(counts, '$.routers') WHERE value > 0;
 
 CREATE TEMP TABLE kept_files AS
 SELECT run, path, bytes, digest, file_state(path, bytes) AS state
