@@ -30,23 +30,13 @@
 struct stop; /* core/stop.h */
 struct store;
 
-enum store_mode {
-    STORE_READ, /* the file must exist; works on read-only media */
-    STORE_WRITE /* creates the file */
-};
-
 /* Opens path; the caller closes with store_close. ERROR_FORMAT for a damaged database, one of another program or one
  * with another schema, ERROR_IO when the file cannot be read; each message names the file. After a request to stop, reads
  * and waits for other programs end with ERROR_STOPPED; writes are still done. */
 status store_open(struct store **store, const char *path, enum store_mode mode, struct error *error);
 status store_open_stoppable(struct store **store, const char *path, enum store_mode mode, const struct stop *stop,
                             struct error *error);
-status store_open_memory(struct store **store, const char *name,
-                         struct error *error); /* empty; messages call it name */
-void store_close(struct store *store);         /* rolls back uncommitted rows and releases the locks; NULL is allowed */
-
-/* How long a write waits for another process's write before it fails with ERROR_BUSY; two minutes by default. */
-void store_set_patience(struct store *store, int milliseconds);
+void store_close(struct store *store); /* rolls back uncommitted rows and releases the locks; NULL is allowed */
 
 const char *store_path(const struct store *store); /* borrowed until close */
 

@@ -364,7 +364,7 @@ static status run_all(struct pool *pool, struct error *error)
     status result = store_open(&pool->store, runner->sweep->database, STORE_READ, error);
     if (result == OK) {
         expect_runs(pool);
-        store_set_patience(pool->store, PATIENCE_MS); /* read the states again under the lock */
+        database_set_patience(store_database(pool->store), PATIENCE_MS); /* read the states again under the lock */
         stop_hold(runner->stop);
         result = run_pool(pool, error);
         stop_release(runner->stop);

@@ -138,7 +138,11 @@ static status copy_table(struct run_rows *source, int64_t run, struct run_rows *
     TRY(open_access(target, table, error));
     TRY(first_row(source->table[table].read, run, &row, error));
     while (row) {
-        if (statement_run_row(target->table[table].write, *number, source->table[table].read, error) != OK)
+        struct value values[TABLE_COLUMNS] = {value_count(*number)};
+        size_t columns = statement_columns(source->table[table].read);
+        for (size_t i = 0; i < columns && i < TABLE_COLUMNS - 1; i++)
+            values[i + 1] = statement_value(source->table[table].read, i);
+        if (statement_run(target->table[table].write, values, columns + 1, error) != OK)
             return error_context(error, "rows of %s", source->name);
         if (*number == 0) /* of `runs`, which comes first and has one row */
             *number = database_last_row(target->database);

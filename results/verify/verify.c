@@ -192,7 +192,7 @@ static status read_schema(const struct verifying *v, struct error *error)
         "main.sqlite_schema WHERE sql IS NOT NULL AND name NOT LIKE 'sqlite_%' AND name NOT IN (SELECT name FROM "
         "temp.sqlite_schema WHERE type = 'view')",
         error));
-    TRY(store_open_memory(&model, "schema", error));
+    TRY(store_open(&model, "schema", STORE_MEMORY, error));
     status result = database_each(
         model->database, "SELECT name, sql FROM sqlite_schema WHERE sql IS NOT NULL AND name NOT LIKE 'sqlite_%'",
         NO_VALUES, take_definition, v->database, error);

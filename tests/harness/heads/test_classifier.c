@@ -215,7 +215,7 @@ static void expect_number(const struct small_run *run, const char *sql, int64_t 
 {
     struct database *opened;
     int64_t found;
-    must(database_open(&opened, small_run_file(run, "a.db"), false, &error));
+    must(database_open(&opened, small_run_file(run, "a.db"), STORE_READ, NULL, &error));
     must(database_integer(opened, sql, &found, &error));
     assert_int_equal(found, expected);
     database_close(opened);

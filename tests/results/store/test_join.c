@@ -62,7 +62,7 @@ static int64_t number(const char *path, const char *sql)
 {
     struct database *database;
     int64_t value;
-    assert_ok(database_open(&database, path, false, &error));
+    assert_ok(database_open(&database, path, STORE_READ, NULL, &error));
     assert_ok(database_integer(database, sql, &value, &error));
     database_close(database);
     return value;

@@ -185,8 +185,8 @@ static void collecting_runs_do_not_wait_for_each_other(void **state)
 {
     struct store *store = *state, *rival = open_store(STORE_WRITE);
     struct run_start start = start_run(store, 1), rival_start;
-    store_set_patience(store, 0);
-    store_set_patience(rival, 0);
+    database_set_patience(store_database(store), 0);
+    database_set_patience(store_database(rival), 0);
     store_begin(store);
     assert_ok(sample_write(store, start.run, 1, -1, 0, -1, 0, &error));
     rival_start = start_run(rival, 2);
