@@ -167,10 +167,6 @@ struct evaluation_row {
 };
 status store_add_evaluation(struct store *store, int64_t run, const struct evaluation_row *row, struct error *error);
 
-/* The true classes of a task's test images, in order. */
-status store_add_test_labels(struct store *store, int64_t run, int64_t task, const uint16_t *labels, size_t count,
-                             struct error *error);
-
 /* Changes the numbers of training images of an existing task, whose data were repaired before it was trained. */
 status store_change_task(struct store *store, int64_t run, int64_t task, int64_t training_images, int64_t missing,
                          int64_t unreadable, struct error *error);

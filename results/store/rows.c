@@ -64,22 +64,6 @@ status store_read_per_image(struct store *store, int64_t run, int64_t after_task
     return result;
 }
 
-/* --- True classes: 16 bits each, least significant byte first --- */
-
-status store_add_test_labels(struct store *store, int64_t run, int64_t task, const uint16_t *labels, size_t count,
-                             struct error *error)
-{
-    uint8_t *bytes = xmalloc(2 * count + 1);
-    for (size_t i = 0; i < count; i++) {
-        bytes[2 * i] = (uint8_t)labels[i];
-        bytes[2 * i + 1] = (uint8_t)(labels[i] >> 8);
-    }
-    status result = store_add(store, run, "test_labels",
-                              NAMED({"task", value_integer(task)}, {"labels", value_blob(bytes, 2 * count)}), error);
-    free(bytes);
-    return result;
-}
-
 status store_check_tasks(const struct store *store, int64_t run, int64_t tasks, struct error *error)
 {
     if (tasks >= 1 && tasks <= TASKS_LIMIT)
