@@ -8,6 +8,7 @@
 #include "core/alloc.h"
 #include "core/digest.h"
 #include "core/embedded.h"
+#include "results/query.h"
 #include "results/query/question.h"
 #include "results/store/store_internal.h"
 
@@ -268,31 +269,28 @@ static bool is_of_schema(const struct embedded_file *file)
     return strcmp(file->name, "schema.sql") == 0;
 }
 
-/* A row of: what, checked; the last is of files that are missing. */
-static status take_count(void *context, struct statement *row, struct error *error)
+static status count_checked(const struct verifying *v, size_t checks, struct error *error)
 {
-    struct verification *verification = context;
-    (void)error;
-    if (statement_value(row, 0).kind == VALUE_NULL) {
-        verification->missing_files = (size_t)statement_integer(row, 1);
-        return OK;
-    }
-    table_add_text(&verification->checked, statement_text(row, 0));
-    table_add_integer(&verification->checked, statement_integer(row, 1));
-    table_add_integer(&verification->checked, (int64_t)table_rows(&verification->faults));
-    return OK;
+    struct text sql = {0};
+    int64_t missing;
+    TRY(database_integer(v->database, "SELECT count(*) FROM kept_files WHERE state = 'missing'", &missing, error));
+    v->verification->missing_files = (size_t)missing;
+    text_add(
+        &sql,
+        "SELECT what, checked, %zu AS faults FROM (SELECT 'tables and views' AS what, count(*) AS checked FROM (SELECT "
+        "name FROM own_schema UNION SELECT name FROM found_schema) UNION ALL SELECT 'runs', count(*) FROM runs UNION "
+        "ALL SELECT 'evaluations with images', count(*) FROM tested UNION ALL SELECT 'checks', %zu UNION ALL SELECT "
+        "'files', count(*) FROM kept_files WHERE state <> 'missing')",
+        table_rows(&v->verification->faults), checks);
+    status result = query_sql(v->store, sql.data, &v->verification->checked, error);
+    text_free(&sql);
+    return result;
 }
-
-static const char counts_sql[] =
-    "SELECT 'tables and views', count(*) FROM (SELECT name FROM own_schema UNION SELECT name FROM found_schema) "
-    "UNION ALL SELECT 'runs', count(*) FROM runs UNION ALL SELECT 'evaluations with images', count(*) FROM tested "
-    "UNION ALL SELECT 'checks', ?1 UNION ALL SELECT 'files', count(*) FROM kept_files WHERE state <> 'missing' "
-    "UNION ALL SELECT NULL, count(*) FROM kept_files WHERE state = 'missing'";
 
 /* The schema first: a missing table ends the checks that read it. */
 static status check_all(const struct verifying *v, struct error *error)
 {
-    int64_t checks = 0;
+    size_t checks = 0;
     TRY(add_functions(v, error));
     TRY(want_runs(v, error));
     TRY(read_schema(v, error));
@@ -303,21 +301,16 @@ static status check_all(const struct verifying *v, struct error *error)
     for (const struct embedded_file *file = check_files; file->name != NULL; file++)
         if (!is_of_schema(file))
             TRY(run_check(v, file, error));
-    return database_each(v->database, counts_sql, VALUES(value_integer(checks)), take_count, v->verification, error);
-}
-
-static void add_titles(struct table *table, const char *const *titles)
-{
-    for (; *titles != NULL; titles++)
-        table_add_column(table, &(struct table_column){.title = *titles});
+    return count_checked(v, checks, error);
 }
 
 status verify_database(struct store *store, struct verification *verification, struct error *error)
 {
     const struct verifying v = {store, store->database, verification};
     struct table *faults = &verification->faults;
-    add_titles(faults, (const char *const[]){"run", "what", "where", "expected", "found", NULL});
-    add_titles(&verification->checked, (const char *const[]){"what", "checked", "faults", NULL});
+    static const char *const titles[] = {"run", "what", "where", "expected", "found"};
+    for (size_t i = 0; i < sizeof titles / sizeof *titles; i++)
+        table_add_column(faults, &(struct table_column){.title = titles[i]});
     TRY(database_execute(store->database, "BEGIN", error)); /* one state, though runs may go on */
     status result = check_all(&v, error);
     database_rollback(store->database);
