@@ -100,6 +100,7 @@ static status ask(const struct command_call *call, const struct removal *removal
             "command line: runs delete asks for confirmation, but standard input is no terminal: add --yes");
     for (size_t i = 0; i < removal->prepared; i++)
         show_run(call, &removal->doomed[i]);
+    log_info(call->log, "databases that mtil merge-db joined with this one lose the same files");
     fprintf(stderr, "Remove %s from %s for good? [y/N] ", removal->prepared == 1 ? "it" : "them", call->arguments[0]);
     fflush(stderr);
     *agreed = answer_is_yes(call);

@@ -43,16 +43,14 @@ static status compare_table(struct repeat *repeat, struct run_rows *sides, size_
 /* Possible causes of a difference, of the newest session. Inputs are compared by content, not by path. */
 static const char machine_sql[] =
     "SELECT json_patch(json_object('program', runs.program_version, 'backend', backend || ' ' || \"precision\", "
-    "'host', "
-    "runs.host, 'CPU', cpu, 'GPU', coalesce(gpu, ''), 'commit', coalesce(program_commit, ''), 'compiler', compiler, "
-    "'libraries', libraries), (SELECT json_group_object(kind || iif(task < 0, '', ' of task ' || task), digest) FROM "
-    "inputs "
-    "WHERE run = ?1)) FROM runs LEFT JOIN sessions USING (run) WHERE run = ?1 ORDER BY session DESC LIMIT 1";
+    "'host', runs.host, 'CPU', cpu, 'GPU', coalesce(gpu, ''), 'commit', coalesce(program_commit, ''), "
+    "'compiler', compiler, 'libraries', libraries), "
+    "(SELECT json_group_object(kind || iif(task < 0, '', ' of task ' || task), digest) FROM inputs WHERE run = ?1)) "
+    "FROM runs LEFT JOIN sessions USING (run) WHERE run = ?1 ORDER BY session DESC LIMIT 1";
 
 static const char unlike_sql[] =
-    "SELECT group_concat(a.key || ': ' || substr(a.value, 1, 60) || ' then, ' || substr(b.value, 1, 60) || ' now', '; "
-    "') "
-    "FROM json_each(?1) AS a JOIN json_each(?2) AS b ON b.key = a.key AND b.value <> a.value";
+    "SELECT group_concat(a.key || ': ' || substr(a.value, 1, 60) || ' then, ' || substr(b.value, 1, 60) || ' now', "
+    "'; ') FROM json_each(?1) AS a JOIN json_each(?2) AS b ON b.key = a.key AND b.value <> a.value";
 
 static status compare_machines(struct repeat *repeat, struct error *error)
 {

@@ -118,14 +118,6 @@ status store_run_find(struct store *store, const char *suite_hash, int64_t seed,
     return OK;
 }
 
-status store_expect_run(struct store *store, int64_t run, struct error *error)
-{
-    struct run_row row;
-    status result = store_read_run(store, run, &row, error);
-    run_row_free(&row);
-    return result;
-}
-
 status store_read_run(struct store *store, int64_t run, struct run_row *read, struct error *error)
 {
     struct statement *row;

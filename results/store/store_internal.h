@@ -73,7 +73,4 @@ struct store {
 status pending_write(struct store *store, struct error *error);
 void pending_clear(struct store *store);
 
-/* ERROR_ARGUMENT when there is no such run. */
-status store_expect_run(struct store *store, int64_t run, struct error *error);
-
 #endif

@@ -147,6 +147,23 @@ static void what_is_missing_is_none(void **state)
     assert_fails(store_read_run(store, 99, &row, &error), ERROR_ARGUMENT, "there is no run 99");
 }
 
+/* Names and values may change as soon as the call has returned. */
+static void rows_that_wait_are_copies(void **state)
+{
+    struct store *store = *state;
+    int64_t run = sample_finished_run(store, 1);
+    char name[] = "steps";
+    store_begin(store);
+    for (int64_t task = 0; task < 2; task++) {
+        strcpy(name, "steps");
+        assert_ok(store_add(store, run, "skipped_steps",
+                            NAMED({"task", value_integer(task)}, {name, value_integer(3 + task)}), &error));
+        strcpy(name, "task");
+    }
+    assert_ok(store_commit(store, &error));
+    assert_int_equal(ask(store, "SELECT sum(steps) FROM skipped_steps"), 7);
+}
+
 static void wrong_rows_are_refused(void **state)
 {
     struct store *store = *state;
@@ -401,6 +418,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_run_has_one_writer, create, destroy),
         cmocka_unit_test_setup_teardown(what_a_run_wrote_is_read_back, create, destroy),
         cmocka_unit_test_setup_teardown(what_is_missing_is_none, create, destroy),
+        cmocka_unit_test_setup_teardown(rows_that_wait_are_copies, create, destroy),
         cmocka_unit_test_setup_teardown(wrong_rows_are_refused, create, destroy),
         cmocka_unit_test_setup_teardown(collecting_runs_do_not_wait_for_each_other, create, destroy),
         cmocka_unit_test_setup_teardown(a_resumed_run_has_the_rows_of_an_uninterrupted_one, create, destroy),
