@@ -21,9 +21,8 @@ void run_rows_close(struct run_rows *rows)
 static const char access_sql[] =
     "WITH columns AS (SELECT '\"' || name || '\"' AS quoted, name, pk > 0 AS key FROM pragma_table_info(?1) "
     "WHERE name <> 'run' AND (pk = 0 OR (SELECT count(*) FROM pragma_table_info(?1) WHERE pk > 0) > 1)), "
-    "texts AS (SELECT *, printf('''%s '' || iif(typeof(%s) = ''real'', shortest(%s), quote(%s))', name, quoted, "
-    "quoted, "
-    "quoted) AS text FROM columns) "
+    "texts AS (SELECT *, '''' || name || "
+    "replace(' '' || iif(typeof(@) = ''real'', shortest(@), quote(@))', '@', quoted) AS text FROM columns) "
     "SELECT 'SELECT ' || group_concat(quoted) || ' FROM ' || ?1 || ' WHERE run = ?1 ORDER BY ' || "
     "coalesce(group_concat(quoted) FILTER (WHERE key), 'rowid'), "
     "'INSERT INTO ' || ?1 || ' (run, ' || group_concat(quoted) || ') VALUES (?1' || group_concat(', ?', '') || ')', "
