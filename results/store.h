@@ -24,17 +24,11 @@
 #include <stdint.h>
 
 #include "core/status.h"
-#include "results/metrics.h"
+#include "results/store/database.h"
 #include "results/store/per_image.h"
-#include "results/store/value.h"
 
 struct stop; /* core/stop.h */
 struct store;
-
-enum store_mode {
-    STORE_READ, /* the file must exist; works on read-only media */
-    STORE_WRITE /* creates the file */
-};
 
 /* Opens path; the caller closes with store_close. ERROR_FORMAT for a damaged database, one of another program or one
  * with another schema, ERROR_IO when the file cannot be read; each message names the file. After a request to stop, reads
@@ -42,14 +36,12 @@ enum store_mode {
 status store_open(struct store **store, const char *path, enum store_mode mode, struct error *error);
 status store_open_stoppable(struct store **store, const char *path, enum store_mode mode, const struct stop *stop,
                             struct error *error);
-status store_open_memory(struct store **store, const char *name,
-                         struct error *error); /* empty; messages call it name */
-void store_close(struct store *store);         /* rolls back uncommitted rows and releases the locks; NULL is allowed */
-
-/* How long a write waits for another process's write before it fails with ERROR_BUSY; two minutes by default. */
-void store_set_patience(struct store *store, int milliseconds);
+void store_close(struct store *store); /* rolls back uncommitted rows and releases the locks; NULL is allowed */
 
 const char *store_path(const struct store *store); /* borrowed until close */
+
+/* For questions of one place to the rows (results/store/database.h); borrowed until close. */
+struct database *store_database(struct store *store);
 
 /* Rows are kept in memory from here on, until store_commit writes them in one short transaction: hours may lie between
  * the two, and other processes write the same file meanwhile. An error in a row is reported when the row is written. A
@@ -118,31 +110,9 @@ enum run_claim { RUN_GOES_ON, RUN_ANEW };
 status store_run_claim(struct store *store, int64_t run, enum run_claim claim,
                        const struct run_description *description, struct run_start *start, struct error *error);
 
-/* The folder of a run's files. The caller frees; NULL when it is not known. */
-status store_run_folder(struct store *store, int64_t run, char **folder, struct error *error);
-
 /* Replaces the inputs of a run, and the hash that follows from them. */
 status store_run_change_inputs(struct store *store, int64_t run, const char *suite_hash, const struct input_row *inputs,
                                size_t count, struct error *error);
-
-/* An unfinished run of some settings and seed. */
-struct unfinished_run {
-    int64_t run;
-    char *suite_hash, *folder; /* owned, like the inputs; folder NULL: unknown */
-    bool evaluated;            /* it has accuracies */
-    int64_t first_untrained;   /* the first task without a trace of training */
-    struct input_row *inputs;
-    size_t input_count;
-};
-
-struct unfinished_runs {
-    struct unfinished_run *runs;
-    size_t count;
-};
-/* The caller frees with unfinished_runs_free. */
-status store_find_unfinished(struct store *store, const char *settings_hash, int64_t seed,
-                             struct unfinished_runs *found, struct error *error);
-void unfinished_runs_free(struct unfinished_runs *found);
 
 /* Records how a run ended (message: why it failed, or NULL) and unlocks it. The lock is released even on failure.
  * RUN_FINISHED succeeds only when the file, opened anew by its path, has all rows of the run that this store wrote, or
@@ -153,8 +123,22 @@ status store_run_end(struct store *store, int64_t run, enum run_status end, cons
 status store_run_find(struct store *store, const char *suite_hash, int64_t seed, int64_t *run, enum run_status *past,
                       struct error *error);
 
-/* The process that writes the run, or wrote it last; 0: unknown. */
-int64_t store_run_process(struct store *store, int64_t run);
+/* What identifies a run, and where its files lie. */
+struct run_row {
+    int64_t run, seed;
+    char *suite, *suite_text, *suite_hash, *status;
+    char *folder; /* NULL: unknown */
+};
+/* The caller frees, after a failure too. ERROR_ARGUMENT when there is no such run. */
+status store_read_run(struct store *store, int64_t run, struct run_row *row, struct error *error);
+void run_row_free(struct run_row *row);
+
+/* Locks a run that is not being written until store_close; ERROR_BUSY: it is. */
+status store_run_lock(struct store *store, int64_t run, struct error *error);
+
+/* Removes the rows of a locked run in one transaction, and releases the lock. Its files go first, so that a run whose
+ * files are partly removed can still be named. */
+status store_run_erase(struct store *store, int64_t run, struct error *error);
 
 /* Deletes what a run wrote after a checkpoint taken when `iteration` iterations of `task` were done (0: the task had
  * not begun, so (t + 1, 0) is the state after task t, its evaluations included). The zero-shot row goes only with task
@@ -167,7 +151,7 @@ status store_digest_rows(struct store *store, int64_t run, int64_t task, int64_t
                          struct error *error);
 
 /* Adds a row to a table of schema.sql, which says what its columns are; those that are not named are null. Not to be named:
- * `run`, numbers that count rows, `started` and `position`. Values are borrowed for the call; names are string literals.
+ * `run`, numbers that count rows, `started` and `position`. Names and values are borrowed for the call.
  *
  * ERROR_ARGUMENT for a row with the key of an existing one, but: an artifact replaces it, a similarity is left out, and a
  * task, its classes and its labels, which a resumed run describes again, have to be the same. */
@@ -183,36 +167,12 @@ struct evaluation_row {
 };
 status store_add_evaluation(struct store *store, int64_t run, const struct evaluation_row *row, struct error *error);
 
-/* The true classes of a task's test images, in order. */
-status store_add_test_labels(struct store *store, int64_t run, int64_t task, const uint16_t *labels, size_t count,
-                             struct error *error);
-
 /* Changes the numbers of training images of an existing task, whose data were repaired before it was trained. */
 status store_change_task(struct store *store, int64_t run, int64_t task, int64_t training_images, int64_t missing,
                          int64_t unreadable, struct error *error);
 
 /* ERROR_FORMAT for a number of tasks that the schema does not allow; a file from elsewhere may have any number. */
 status store_check_tasks(const struct store *store, int64_t run, int64_t tasks, struct error *error);
-
-/* A run's accuracies in percent, NAN where there is no evaluation yet. */
-struct run_matrix {
-    struct accuracy_matrix matrix; /* owned, like names */
-    char **names;                  /* [tasks] */
-};
-/* The caller frees with run_matrix_free. ERROR_ARGUMENT when there is no such run. */
-status store_read_matrix(struct store *store, int64_t run, struct run_matrix *matrix, struct error *error);
-void run_matrix_free(struct run_matrix *matrix);
-
-/* A run's suite and costs. */
-struct run_record {
-    char *suite_text;   /* as when it was created */
-    double seconds;     /* of all its phases so far */
-    int64_t threads;    /* its setting run.threads; 0: as many as there are, or unknown */
-    int64_t peak_bytes; /* 0: unknown */
-};
-/* The caller frees with run_record_free. ERROR_ARGUMENT when there is no such run. */
-status store_read_record(struct store *store, int64_t run, struct run_record *record, struct error *error);
-void run_record_free(struct run_record *record);
 
 /* The results per image of one evaluation. The caller frees with per_image_free; kind is PER_IMAGE_NONE if none were
  * kept. */

@@ -6,8 +6,7 @@
  *     … verification.faults: a row per fault; verification.checked: a row per check …
  *     verification_free(&verification);
  *
- * Nothing is written to the file. A condition is a file of results/checks/, each row of whose answer is a fault; metrics
- * are recomputed by metrics.c, means and variances over seeds by the functions of results/statistics/.
+ * Nothing is written to the file. A condition is a file of results/checks/, each row of whose answer is a fault.
  */
 #ifndef MTIL_RESULTS_VERIFY_H
 #define MTIL_RESULTS_VERIFY_H
@@ -15,14 +14,13 @@
 #include "results/store.h"
 #include "results/table.h"
 
-/* The cells of the accuracy matrix that a finished run of a method has. */
-enum verify_cells { CELLS_ALL, CELLS_DIAGONAL, CELLS_LAST, CELLS_ZERO_SHOT, CELLS_TRAINED /* all but zero-shot */ };
-
 struct verification {
     /* Given. */
-    const int64_t *runs;                            /* borrowed; ERROR_ARGUMENT for one that is not there */
-    size_t count;                                   /* 0: all, and values derived from several runs */
-    enum verify_cells (*cells)(const char *method); /* NULL: CELLS_ALL */
+    const int64_t *runs; /* borrowed; ERROR_ARGUMENT for one that is not there */
+    size_t count;        /* 0: all */
+    /* The cells of the accuracy matrix that a finished run of a method has: "all", "trained" (all but zero-shot),
+     * "diagonal", "last" or "zero-shot"; NULL: all. */
+    const char *(*cells)(const char *method);
     /* Whether settings_hash leaves out a key of suite_text ("run.threads") with that value; NULL: hashes are not checked. */
     bool (*incidental)(const char *key, const char *value);
     /* Answered; zero-initialised is empty. */

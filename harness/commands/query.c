@@ -143,7 +143,7 @@ static status answer(const struct command_call *call, const struct request *requ
     struct query_filter filter = filter_read(call->options);
     struct store *store;
     TRY(request->database != NULL ? store_open_stoppable(&store, request->database, STORE_READ, call->stop, error)
-                                  : store_open_memory(&store, "published numbers", error));
+                                  : store_open(&store, "published numbers", STORE_MEMORY, error));
     filter.published = request->published;
     filter.by = options_text(call->options, "by");
     filter.baseline = options_text(call->options, "baseline");

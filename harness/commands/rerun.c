@@ -11,7 +11,6 @@
 #include "harness/commands/run_list.h"
 #include "harness/run/run.h"
 #include "harness/run/sequence.h"
-#include "results/store/erase.h"
 #include "results/store/repeat.h"
 
 static const struct option options[] = {
@@ -22,8 +21,7 @@ static const struct option options[] = {
 struct rerun {
     const struct command_call *call;
     struct store *store, *repetition;
-    struct run_record record;
-    struct run_remains run;  /* which it is */
+    struct run_row run;
     char *folder, *database; /* of the repetition; the folder is removed */
     struct suite *suite;
 };
@@ -39,8 +37,7 @@ static void close_rerun(struct rerun *r)
     suite_destroy(r->suite);
     store_close(r->repetition);
     store_close(r->store);
-    run_record_free(&r->record);
-    run_remains_free(&r->run);
+    run_row_free(&r->run);
     if (r->folder != NULL)
         nftw(r->folder, remove_entry, 8, FTW_DEPTH | FTW_PHYS);
     free(r->folder);
@@ -74,7 +71,7 @@ static status read_suite(struct rerun *r, struct error *error)
         words[i] = call->arguments[i + 2];
     for (size_t i = 0; i < sizeof own / sizeof *own; i++)
         words[count++] = own[i];
-    const char *text = r->record.suite_text;
+    const char *text = r->run.suite_text;
     status result = suite_parse(&r->suite, text, strlen(text), r->run.suite, settings_sections, words, count, error);
     NEXT(result, suite_parse(&stored, text, strlen(text), r->run.suite, settings_sections, NULL, 0, error));
     if (result == OK && strcmp(suite_settings_hash(stored), suite_settings_hash(r->suite)) != 0)
@@ -96,8 +93,7 @@ static status read_run(struct rerun *r, struct error *error)
     if (result == OK && list.count != 1)
         result = error_set(error, ERROR_ARGUMENT, "command line: rerun: expected one run, found %zu", list.count);
     NEXT(result, store_open(&r->store, r->call->arguments[0], STORE_READ, error));
-    NEXT(result, erase_describe(r->store, list.runs[0], &r->run, error));
-    NEXT(result, store_read_record(r->store, list.runs[0], &r->record, error));
+    NEXT(result, store_read_run(r->store, list.runs[0], &r->run, error));
     run_list_free(&list);
     TRY(result);
     return strcmp(r->run.status, "finished") == 0

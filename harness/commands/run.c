@@ -54,13 +54,13 @@ static status show_files(const struct command_call *call, const struct run *run,
 {
     unsigned groups = run->model.groups;
     bool adapters = groups & GROUP_ADAPTERS && !(groups & GROUPS_TOWERS);
-    char *folder;
+    struct run_row row;
     if (groups == GROUPS_NONE || run->model.settings.checkpoints == CHECKPOINTS_NONE)
         return OK;
-    TRY(store_run_folder(sequence->store, sequence->id, &folder, error));
-    if (folder != NULL)
-        log_info(call->log, "the %s lie in %s", adapters ? "adapters" : "weights", folder);
-    free(folder);
+    TRY(store_read_run(sequence->store, sequence->id, &row, error));
+    if (row.folder != NULL)
+        log_info(call->log, "the %s lie in %s", adapters ? "adapters" : "weights", row.folder);
+    run_row_free(&row);
     return OK;
 }
 

@@ -11,14 +11,14 @@
 #include "harness/commands/output.h"
 #include "harness/commands/run_list.h"
 #include "harness/run/run_files.h"
-#include "results/store/erase.h"
+#include "results/store.h"
 
 static const struct option options[] = {{.name = "yes", .type = OPTION_BOOLEAN, .fallback = "no", .help = "do not ask"},
                                         {0}};
 
 /* A run to remove. */
 struct doomed {
-    struct run_remains remains;
+    struct run_row row;
     struct run_files files;
 };
 
@@ -38,15 +38,15 @@ static status prepare(const struct command_call *call, struct removal *removal, 
         struct doomed *doomed = &removal->doomed[removal->prepared];
         int64_t run = removal->list.runs[i];
         *doomed = (struct doomed){.files.descriptor = -1};
-        status result = erase_describe(removal->store, run, &doomed->remains, error);
+        status result = store_read_run(removal->store, run, &doomed->row, error);
         if (result == ERROR_ARGUMENT && removal->list.count > 1) {
             log_info(call->log, "%s: there is no run %" PRId64, call->arguments[0], run);
             continue;
         }
         removal->prepared++;
         TRY(result);
-        TRY(erase_lock(removal->store, run, error));
-        TRY(run_files_find(&doomed->files, doomed->remains.folder, doomed->remains.seed, error));
+        TRY(store_run_lock(removal->store, run, error));
+        TRY(run_files_find(&doomed->files, doomed->row.folder, doomed->row.seed, error));
     }
     return removal->prepared > 0
                ? OK
@@ -56,7 +56,7 @@ static status prepare(const struct command_call *call, struct removal *removal, 
 static void release(struct removal *removal)
 {
     for (size_t i = 0; i < removal->prepared; i++) {
-        run_remains_free(&removal->doomed[i].remains);
+        run_row_free(&removal->doomed[i].row);
         run_files_close(&removal->doomed[i].files);
     }
     free(removal->doomed);
@@ -66,13 +66,13 @@ static void release(struct removal *removal)
 
 static void show_run(const struct command_call *call, const struct doomed *doomed)
 {
-    const struct run_remains *remains = &doomed->remains;
+    const struct run_row *row = &doomed->row;
     const struct run_files *files = &doomed->files;
-    bool lost = files->folder == NULL && remains->folder != NULL;
-    log_info(call->log, "run %" PRId64 ": %s, seed %" PRId64 ", %s; %zu file%s, %.1f MB%s%s%s", remains->run,
-             remains->suite, remains->seed, remains->status, files->count, files->count == 1 ? "" : "s",
-             (double)files->bytes / 1e6, remains->folder != NULL ? " in " : "",
-             remains->folder != NULL ? remains->folder : "", lost ? ", which is not there" : "");
+    bool lost = files->folder == NULL && row->folder != NULL;
+    log_info(call->log, "run %" PRId64 ": %s, seed %" PRId64 ", %s; %zu file%s, %.1f MB%s%s%s", row->run, row->suite,
+             row->seed, row->status, files->count, files->count == 1 ? "" : "s", (double)files->bytes / 1e6,
+             row->folder != NULL ? " in " : "", row->folder != NULL ? row->folder : "",
+             lost ? ", which is not there" : "");
     if (files->others > 0)
         log_info(call->log, "%s: %zu entr%s that no run wrote stay%s", files->folder, files->others,
                  files->others == 1 ? "y" : "ies", files->others == 1 ? "s" : "");
@@ -100,6 +100,7 @@ static status ask(const struct command_call *call, const struct removal *removal
             "command line: runs delete asks for confirmation, but standard input is no terminal: add --yes");
     for (size_t i = 0; i < removal->prepared; i++)
         show_run(call, &removal->doomed[i]);
+    log_info(call->log, "databases that mtil merge-db joined with this one lose the same files");
     fprintf(stderr, "Remove %s from %s for good? [y/N] ", removal->prepared == 1 ? "it" : "them", call->arguments[0]);
     fflush(stderr);
     *agreed = answer_is_yes(call);
@@ -111,14 +112,14 @@ static status ask(const struct command_call *call, const struct removal *removal
 static status delete_run(const struct command_call *call, struct store *store, struct doomed *doomed,
                          struct error *error)
 {
-    int64_t run = doomed->remains.run;
+    int64_t run = doomed->row.run;
     TRY(run_files_remove(&doomed->files, error));
-    TRY(erase_rows(store, run, error));
+    TRY(store_run_erase(store, run, error));
     fprintf(call->out, "run %" PRId64 " removed: %zu file%s, %.1f MB\n", run, doomed->files.count,
             doomed->files.count == 1 ? "" : "s", (double)doomed->files.bytes / 1e6);
-    if (doomed->files.folder == NULL && doomed->remains.folder != NULL)
+    if (doomed->files.folder == NULL && doomed->row.folder != NULL)
         log_warn(call->log, "%s: the folder of run %" PRId64 " is not there; files that lie elsewhere stay",
-                 doomed->remains.folder, run);
+                 doomed->row.folder, run);
     return OK;
 }
 

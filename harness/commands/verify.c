@@ -13,20 +13,19 @@
 
 static const struct option options[] = {OUTPUT_FORMAT_OPTION, {0}};
 
-static enum verify_cells cells_of(const char *name)
+static const char *cells_of(const char *name)
 {
     const struct method *method = NULL;
     const struct head *head;
     for (size_t i = 0; (method = method_at(i)) != NULL && strcmp(method->name, name) != 0;)
         i++;
     if (method != NULL && method->head != NULL && head_find(&head, method->head, NULL) == OK && !head->of_texts)
-        return CELLS_TRAINED;
+        return "trained";
     if (method != NULL && method->alone)
-        return CELLS_DIAGONAL;
+        return "diagonal";
     if (method != NULL && method->joint)
-        return CELLS_LAST;
-    return method != NULL && method->options == NULL && method->groups(NULL) == GROUPS_NONE ? CELLS_ZERO_SHOT
-                                                                                            : CELLS_ALL;
+        return "last";
+    return method != NULL && method->options == NULL && method->groups(NULL) == GROUPS_NONE ? "zero-shot" : "all";
 }
 
 /* The examples that people see of each kind of fault. */
@@ -145,12 +144,12 @@ const struct command command_verify = {
     .arguments = "[DATABASE] [RUN...]",
     .summary = "check the consistency of a results database",
     .details =
-        "Computes every derived number again from the rows, and compares rows with one another, with the settings and\n"
-        "with stored files. Inconsistencies are counted by kind, with examples; all of them are rows with --verbose "
+        "Compares rows with one another, with the settings and with stored files, and tables and views with those of\n"
+        "this program. Inconsistencies are counted by kind, with examples; all of them are rows with --verbose "
         "and\n"
         "in the other formats. The exit status is then 1. RUN is a number, a list or a range: 3, 1,4 or 5-9; by "
         "default\n"
-        "all runs are checked, and the means over them. Nothing is written.\n"
+        "all runs are checked. Nothing is written.\n"
         "Rows that were changed alike, such as an image's prediction, its bit and the count of right ones, contradict\n"
         "nothing: mtil rerun computes a run again and compares every number.\n",
     .example = "  mtil verify results.db\n  mtil verify results.db 5-9 --format json\n",

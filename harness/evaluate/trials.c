@@ -6,6 +6,8 @@
 
 #include "adapters/files/adapter_file.h"
 #include "core/alloc.h"
+#include "core/array.h"
+#include "core/text.h"
 #include "harness/evaluate/evaluator.h"
 #include "harness/selectors/saved_adapters.h"
 #include "harness/selectors/selectors.h"
@@ -13,11 +15,54 @@
 
 struct trial {
     const struct trials *trials;
-    struct trial_row row;
-    int64_t number;            /* 0: nothing is stored yet */
+    const char *name, *selection, *settings;
     struct selector *selector; /* NULL: the data tell the task */
     struct evaluator *evaluator;
 };
+
+/* --- What there is to try --- */
+
+static status take_adapters(void *context, struct statement *row, struct error *error)
+{
+    struct trial_source *source = context;
+    (void)error;
+    GROW(source->adapters, source->count);
+    source->adapters[source->count++] =
+        (struct trial_adapters){statement_integer(row, 0), statement_string(row, 1), statement_string(row, 2)};
+    return OK;
+}
+
+status trial_source_read(struct store *store, int64_t run, struct trial_source *source, struct error *error)
+{
+    *source = (struct trial_source){0};
+    TRY(store_read_run(store, run, &source->run, error));
+    TRY(store_run_lock(store, run, error));
+    return database_each(store_database(store),
+                         "SELECT task, path, coalesce(digest, '') FROM artifacts WHERE run = ?1 AND kind = 'adapters' "
+                         "ORDER BY task",
+                         VALUES(value_integer(run)), take_adapters, source, error);
+}
+
+void trial_source_free(struct trial_source *source)
+{
+    for (size_t i = 0; i < source->count; i++) {
+        free(source->adapters[i].path);
+        free(source->adapters[i].digest);
+    }
+    free(source->adapters);
+    run_row_free(&source->run);
+    *source = (struct trial_source){0};
+}
+
+static status is_stored(const struct trials *t, const char *settings, size_t after, bool *stored, struct error *error)
+{
+    int64_t rows;
+    TRY(database_ask(store_database(t->store),
+                     "SELECT count(*) FROM trials WHERE run = ?1 AND settings = ?2 AND after_task = ?3",
+                     VALUES(value_integer(t->run), value_text(settings), value_integer((int64_t)after)), &rows, error));
+    *stored = rows > 0;
+    return OK;
+}
 
 /* --- Adapters --- */
 
@@ -90,40 +135,51 @@ static void report(const struct trials *t, const char *activity, size_t task, si
                                                           .steps = t->data->task_count});
 }
 
-static status evaluate_row(struct trial *trial, size_t after, struct evaluation_row *rows,
-                           struct router_choices_row *choices, uint64_t *counts, struct error *error)
+/* {"-1": 3, "0": 97}: how many images took each router. */
+static void count_routers(const struct test_set *set, uint64_t *counts, size_t tasks, struct text *json)
+{
+    memset(counts, 0, (tasks + 1) * sizeof *counts);
+    for (size_t i = 0; i < set->n; i++)
+        counts[set->router[i] + 1]++;
+    text_clear(json);
+    for (size_t i = 0; i <= tasks; i++)
+        if (counts[i] > 0)
+            text_add(json, "%s\"%d\": %" PRIu64, json->size > 0 ? ", " : "{", (int)i - 1, counts[i]);
+    text_add(json, "}");
+}
+
+static status evaluate_row(struct trial *trial, size_t after, uint64_t *counts, struct text *json, struct error *error)
 {
     const struct trials *t = trial->trials;
     size_t tasks = t->data->task_count;
     TRY(evaluator_refresh(trial->evaluator, error));
     for (size_t j = 0; j < tasks; j++) {
         const struct test_set *set = &trial->evaluator->sets[j];
-        uint64_t *own = counts + j * (tasks + 1);
         report(t, "evaluate", after, j);
         TRY(evaluator_task(trial->evaluator, after, j, t->stop, error));
-        for (size_t i = 0; i < set->n; i++)
-            own[set->router[i] + 1]++;
-        rows[j] = (struct evaluation_row){.after_task = (int64_t)after,
-                                          .task = (int64_t)j,
-                                          .correct = (int64_t)set->correct,
-                                          .images = (int64_t)set->n};
-        choices[j] = (struct router_choices_row){
-            .after_task = (int64_t)after, .task = (int64_t)j, .counts = own, .routers = tasks};
+        count_routers(set, counts, tasks, json);
+        TRY(store_add(t->store, t->run, "trials",
+                      NAMED({"task", value_integer((int64_t)j)}, {"after_task", value_integer((int64_t)after)},
+                            {"selector", value_text(trial->name)}, {"selection", value_text(trial->selection)},
+                            {"settings", value_text(trial->settings)},
+                            {"correct", value_integer((int64_t)set->correct)},
+                            {"images", value_integer((int64_t)set->n)}, {"routers", value_text(json->data)}),
+                      error));
     }
-    TRY(trial_open(t->store, t->run, &trial->row, &trial->number, error));
-    return trial_add(t->store, t->run, trial->number, rows, choices, tasks, error);
+    return store_commit(t->store, error);
 }
 
+/* The whole row or nothing, so that a selector that failed leaves nothing. */
 static status answer(struct trial *trial, size_t after, struct error *error)
 {
-    size_t tasks = trial->trials->data->task_count;
-    struct evaluation_row *rows = xcalloc(tasks, sizeof *rows);
-    struct router_choices_row *choices = xcalloc(tasks, sizeof *choices);
-    uint64_t *counts = xcalloc(tasks * (tasks + 1), sizeof *counts);
-    status result = evaluate_row(trial, after, rows, choices, counts, error);
+    struct store *store = trial->trials->store;
+    uint64_t *counts = xcalloc(trial->trials->data->task_count + 1, sizeof *counts);
+    struct text json = {0};
+    store_begin(store);
+    status result = evaluate_row(trial, after, counts, &json, error);
+    store_rollback(store);
+    text_free(&json);
     free(counts);
-    free(choices);
-    free(rows);
     return result;
 }
 
@@ -132,12 +188,12 @@ static status answer(struct trial *trial, size_t after, struct error *error)
 static status after_task(struct trial *trial, size_t task, struct error *error)
 {
     const struct trials *t = trial->trials;
-    bool has, found;
+    bool stored, found;
     report(t, "selector", task, task);
     if (trial->selector != NULL)
         TRY(selector_train(trial->selector, &t->data->tasks[task], t->stop, error));
-    TRY(trial_has(t->store, t->run, trial->number, (int64_t)task, &has, error));
-    if (has)
+    TRY(is_stored(t, trial->settings, task, &stored, error));
+    if (stored)
         return OK;
     TRY(load_adapters(t, task, &found, error));
     return found ? answer(trial, task, error) : OK;
@@ -161,7 +217,7 @@ static status work(struct trial *trial, struct error *error)
 }
 
 /* Whether every row that can be computed from the saved adapters is stored. */
-static status is_done(const struct trials *t, int64_t number, bool *done, struct error *error)
+static status is_done(const struct trials *t, const char *settings, bool *done, struct error *error)
 {
     *done = t->source->count > 0;
     for (size_t i = 0; *done && i < t->source->count; i++) {
@@ -173,7 +229,7 @@ static status is_done(const struct trials *t, int64_t number, bool *done, struct
             after = (int64_t)last_trained(&saved.card);
             saved_adapters_close(&saved);
         }
-        TRY(trial_has(t->store, t->run, number, after, done, error));
+        TRY(is_stored(t, settings, (size_t)after, done, error));
     }
     return OK;
 }
@@ -186,9 +242,8 @@ status trials_run(const struct trials *t, const struct selector_settings *settin
     bool done;
     const char *selection =
         settings->kind->route == ROUTE_BY_ERRORS ? decisions[settings->decision] : settings->kind->name;
-    struct trial trial = {.trials = t, .row = {settings->kind->name, selection, keys}};
-    TRY(trial_find(t->store, t->run, &trial.row, &trial.number, error));
-    TRY(is_done(t, trial.number, &done, error));
+    struct trial trial = {.trials = t, .name = settings->kind->name, .selection = selection, .settings = keys};
+    TRY(is_done(t, keys, &done, error));
     if (done)
         return OK;
     struct arena_mark mark = arena_mark(&model->memory);

@@ -85,7 +85,9 @@ static status record_labels(const struct recorder *r, const struct task *task, s
     uint16_t *labels = xmalloc(array_size(count, sizeof *labels));
     for (size_t i = 0; i < count; i++)
         labels[i] = (uint16_t)dataset_label(task->dataset, SPLIT_TEST, i);
-    status result = store_add_test_labels(r->store, r->id, (int64_t)task->index, labels, count, error);
+    status result = store_add(
+        r->store, r->id, "test_labels",
+        NAMED({"task", value_integer((int64_t)task->index)}, {"labels", value_blob(labels, 2 * count)}), error);
     free(labels);
     return result;
 }

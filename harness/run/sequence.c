@@ -330,7 +330,11 @@ static status lock_folder(struct session *s, struct error *error)
 static status choose_folder(struct session *s, struct error *error)
 {
     size_t below = strlen(s->run->model.settings.folder);
-    TRY(store_run_folder(s->sequence->store, s->recorder.id, &s->folder, error));
+    struct run_row row;
+    TRY(store_read_run(s->sequence->store, s->recorder.id, &row, error));
+    s->folder = row.folder;
+    row.folder = NULL;
+    run_row_free(&row);
     if (s->folder == NULL || strncmp(s->folder, s->run->model.settings.folder, below) != 0 || s->folder[below] != '/') {
         free(s->folder);
         s->folder = run_folder(s->run);

@@ -17,16 +17,18 @@ static status read_past(struct sweep *sweep, struct store *store, size_t configu
     size_t finished = 0;
     double core_seconds = 0;
     for (size_t i = c->first; i < c->first + c->runs; i++) {
-        struct sweep_run *run = &sweep->runs[i];
-        struct run_record record;
+        struct sweep_run *run = &sweep->runs[i]; /* spent: seconds on one core, or on the GPUs */
+        struct statement *row;
         if (run->row == 0)
             continue;
-        TRY(store_read_record(store, run->row, &record, error));
-        size_t threads = record.threads > 0 ? (size_t)record.threads : threads_available();
-        run->spent = record.seconds * (sweep->gpus > 0 ? 1 : (double)threads); /* seconds on one core */
-        if ((double)record.peak_bytes > c->cost.memory)
-            c->cost.memory = (double)record.peak_bytes;
-        run_record_free(&record);
+        TRY(database_row(store_database(store),
+                         "SELECT total(seconds), max(peak_bytes), (SELECT value FROM settings WHERE run = ?1 AND key = "
+                         "'run.threads') FROM timings WHERE run = ?1",
+                         VALUES(value_integer(run->row)), &row, error));
+        double threads = sweep->gpus > 0 ? 1 : (double)statement_integer(row, 2);
+        run->spent = statement_value(row, 0).real * (threads > 0 ? threads : (double)threads_available());
+        c->cost.memory = fmax(c->cost.memory, (double)statement_integer(row, 1));
+        statement_close(row);
         if (run->standing == SWEEP_FINISHED) {
             core_seconds += run->spent;
             finished++;

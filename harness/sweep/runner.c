@@ -93,6 +93,16 @@ static void finish(struct pool *pool, const struct sweep_run *run, const char *h
     log_info(pool->runner->log, "%s finished %s (%zu of %zu)", run->label, how, pool->done, pool->work);
 }
 
+/* The process that writes the run, or wrote it last; 0: unknown. */
+static long long process_of(const struct pool *pool, const struct sweep_run *run)
+{
+    int64_t process;
+    return database_ask(store_database(pool->store), "SELECT process FROM runs WHERE run = ?1",
+                        VALUES(value_integer(run->row)), &process, NULL) == OK
+               ? (long long)process
+               : 0;
+}
+
 /* Reads the run's current state from the results; a failed reading is repeated. */
 static void refresh(struct pool *pool, size_t index)
 {
@@ -104,7 +114,7 @@ static void refresh(struct pool *pool, size_t index)
         finish(pool, run, "in another process");
     if (run->standing == SWEEP_ELSEWHERE)
         log_info(pool->runner->log, "%s: waiting for process %lld, which is working on it", run->label,
-                 (long long)store_run_process(pool->store, run->row));
+                 process_of(pool, run));
     if (sweep_wants(run) && index < pool->next)
         pool->next = index;
 }
@@ -207,8 +217,7 @@ static void add_waited_for(const struct pool *pool, struct text *text)
     while (i < sweep->run_count && !is_waited_for(&sweep->runs[i]))
         i++;
     if (i < sweep->run_count)
-        text_add(text, "process %lld (%s)", (long long)store_run_process(pool->store, sweep->runs[i].row),
-                 sweep->runs[i].label);
+        text_add(text, "process %lld (%s)", process_of(pool, &sweep->runs[i]), sweep->runs[i].label);
 }
 
 /* Every child with its task: "policy=none seed=1 (task 4 of 11), policy=none seed=2 (task 3 of 11)". */
@@ -355,7 +364,7 @@ static status run_all(struct pool *pool, struct error *error)
     status result = store_open(&pool->store, runner->sweep->database, STORE_READ, error);
     if (result == OK) {
         expect_runs(pool);
-        store_set_patience(pool->store, PATIENCE_MS); /* read the states again under the lock */
+        database_set_patience(store_database(pool->store), PATIENCE_MS); /* read the states again under the lock */
         stop_hold(runner->stop);
         result = run_pool(pool, error);
         stop_release(runner->stop);

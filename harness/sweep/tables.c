@@ -1,12 +1,11 @@
 #include "harness/sweep/tables.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
 #include "core/text.h"
-#include "results/metrics.h"
 #include "results/query.h"
-#include "results/statistics/statistics.h"
 
 static bool varies(const struct grid_axis *axis)
 {
@@ -75,46 +74,28 @@ void sweep_tables_plan(const struct sweep *sweep, const struct placement *placem
 static const char *const shown_metrics[] = {"transfer", "average", "last"};
 enum { METRICS = sizeof shown_metrics / sizeof *shown_metrics };
 
-/* Running mean and sum of squared differences from it (Welford). */
-struct spread {
-    size_t count;
-    double mean, squares;
+/* The last row of the matrix is there even of methods that train once, which have no sequence to measure. */
+static const char results_sql[] =
+    " SELECT configuration, count(asked.run), avg(transfer), half_width(transfer), avg(average), half_width(average), "
+    "avg(accuracy), half_width(accuracy) FROM asked LEFT JOIN runs USING (run) LEFT JOIN metrics USING (run) LEFT JOIN "
+    "mean_accuracy ON mean_accuracy.run = runs.run AND after_task = tasks - 1 GROUP BY configuration ORDER BY 1";
+
+struct results {
+    const struct sweep *sweep;
+    struct table *table;
 };
 
-static void spread_add(struct spread *spread, double value)
+static status take_results(void *context, struct statement *row, struct error *error)
 {
-    double difference = value - spread->mean;
-    spread->mean += difference / (double)++spread->count;
-    spread->squares += difference * (value - spread->mean);
-}
-
-static status read_configuration(const struct sweep *sweep, const struct sweep_configuration *c, struct store *store,
-                                 struct spread spreads[METRICS], int64_t *finished, struct error *error)
-{
-    *finished = 0;
-    for (size_t i = c->first; i < c->first + c->runs; i++) {
-        struct run_matrix read;
-        if (sweep->runs[i].standing != SWEEP_FINISHED)
-            continue;
-        TRY(store_read_matrix(store, sweep->runs[i].row, &read, error));
-        for (size_t m = 0; m < METRICS; m++) {
-            double value = metric_mean(metric_find(shown_metrics[m]), &read.matrix);
-            if (!isnan(value)) /* methods that train every task alone have no sequence to measure */
-                spread_add(&spreads[m], value);
-        }
-        run_matrix_free(&read);
-        ++*finished;
+    const struct results *results = context;
+    (void)error;
+    add_axis_cells(results->sweep, (size_t)statement_integer(row, 0), results->table);
+    table_add_integer(results->table, statement_integer(row, 1));
+    for (size_t column = 2; column < 2 + 2 * METRICS; column++) {
+        struct value value = statement_value(row, column);
+        table_add_real(results->table, value.kind == VALUE_REAL ? value.real : NAN);
     }
     return OK;
-}
-
-/* Of Student's 95% interval of the mean. */
-static double half_width(const struct spread *spread)
-{
-    if (spread->count < 2)
-        return (double)NAN;
-    double sd = sqrt(spread->squares / (double)(spread->count - 1));
-    return statistics_mean_interval(spread->mean, sd, spread->count, 0.95).high - spread->mean;
 }
 
 static void add_result_columns(const struct sweep *sweep, struct table *table)
@@ -163,21 +144,20 @@ static status add_classifiers(const struct sweep *sweep, struct store *store, st
 status sweep_tables_results(const struct sweep *sweep, struct store *store, struct table *table, struct error *error)
 {
     bool classifiers;
+    struct text sql = {0};
     TRY(add_classifiers(sweep, store, table, &classifiers, error));
     if (classifiers)
         return OK;
     add_result_columns(sweep, table);
-    for (size_t i = 0; i < sweep->configuration_count; i++) {
-        struct spread spreads[METRICS] = {{0}};
-        int64_t finished;
-        TRY(read_configuration(sweep, &sweep->configurations[i], store, spreads, &finished, error));
-        add_axis_cells(sweep, i, table);
-        table_add_integer(table, finished);
-        for (size_t m = 0; m < METRICS; m++) {
-            const struct spread *s = &spreads[m];
-            table_add_real(table, s->count > 0 ? s->mean : NAN);
-            table_add_real(table, half_width(s));
-        }
-    }
-    return OK;
+    text_add(&sql, "WITH asked (configuration, run) AS (VALUES (0, NULL)");
+    for (size_t i = 1; i < sweep->configuration_count; i++)
+        text_add(&sql, ", (%zu, NULL)", i);
+    for (const struct sweep_run *run = sweep->runs; run < sweep->runs + sweep->run_count; run++)
+        if (run->standing == SWEEP_FINISHED)
+            text_add(&sql, ", (%zu, %" PRId64 ")", run->configuration, run->row);
+    text_add(&sql, ")%s", results_sql);
+    status result =
+        database_each(store_database(store), sql.data, NO_VALUES, take_results, &(struct results){sweep, table}, error);
+    text_free(&sql);
+    return result;
 }

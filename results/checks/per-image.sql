@@ -27,4 +27,4 @@ WHERE labelled <> images AND counts IS NOT NULL
 UNION ALL
 SELECT json.key, run, 'task ' || task || ', after task ' || after_task, 0, json.value
 FROM tested JOIN json_each(counts) AS json
-WHERE json.key NOT IN ('right', 'routers')
+WHERE json.key NOT IN ('right', 'routers') AND json.value > 0

@@ -14,11 +14,11 @@ FROM (SELECT facts.run AS run, replace(trim("data.order", '[]'), '"', '') AS lis
       FROM facts CROSS JOIN tasks USING (run) WHERE "data.split_by" IS 'none' GROUP BY facts.run)
 JOIN runs USING (run)
 WHERE status = 'finished' AND found <> list
-UNION ALL
+UNION ALL -- named where results per image are kept, or one dataset was cut into tasks
 SELECT 'classes', run, 'task ' || task, classes || ' classes',
        count(class) || ' classes' || coalesce(', the last ' || max(class), '')
 FROM tasks LEFT JOIN task_classes USING (run, task)
-GROUP BY run, task -- kept of all tasks or none, and where images have predictions
+GROUP BY run, task
 HAVING (count(class) <> classes OR max(class) >= classes)
-       AND (run IN (SELECT run FROM task_classes) OR EXISTS (SELECT 1 FROM per_image AS kept WHERE kept.run = tasks.run
-                                                             AND kept.task = tasks.task AND kind = 'predictions'))
+       AND (run IN (SELECT run FROM facts WHERE "evaluation.per_image" <> 'none') OR run IN (SELECT run FROM task_classes)
+            OR run IN (SELECT run FROM task_similarities))

@@ -1,18 +1,18 @@
 -- title: selectors of each run, its own and those of mtil eval --selector, and what comes of them
-WITH trials AS ( -- trial 0: the run's own
+WITH tried AS ( -- trial 0: the run's own
     SELECT run, 0 AS trial, selector, selection, tasks FROM chosen WHERE selector <> 'none'
     UNION ALL
-    SELECT run, trial, selector_trials.selector, selector_trials.selection, tasks
+    SELECT DISTINCT run, trial, trials.selector, trials.selection, tasks
     FROM chosen
-    JOIN selector_trials USING (run)
+    JOIN trials USING (run)
 ), answers AS (
     SELECT run, 0 AS trial, task, after_task, 100.0 * correct / images AS accuracy FROM evaluations WHERE after_task >= 0
     UNION ALL
-    SELECT run, trial, task, after_task, 100.0 * correct / images FROM trial_evaluations
+    SELECT run, trial, task, after_task, 100.0 * correct / images FROM trials
 ), columns AS (
     SELECT run, trial, count(*) = tasks AS whole, avg(accuracy) FILTER (WHERE after_task < task) AS transfer,
            avg(accuracy) AS average, max(accuracy) FILTER (WHERE after_task = tasks - 1) AS last
-    FROM trials
+    FROM tried
     JOIN answers USING (run, trial)
     GROUP BY run, trial, task
 ), means AS (
@@ -23,12 +23,12 @@ WITH trials AS ( -- trial 0: the run's own
 ), choices AS (
     SELECT run, 0 AS trial, after_task, task, router, count FROM router_choices WHERE after_task >= 0
     UNION ALL
-    SELECT run, trial, after_task, task, router, count FROM trial_choices
+    SELECT run, trial, after_task, task, CAST(router.key AS INTEGER), router.value FROM trials JOIN json_each(routers) AS router
 ), shares AS ( -- of the images that took the router of their task (not trained yet: none), and that took none
     SELECT run, trial, after_task, task, max(after_task) OVER (PARTITION BY run, trial) AS latest,
            100.0 * sum(count) FILTER (WHERE router = iif(task <= after_task, task, -1)) / sum(count) AS own,
            100.0 * sum(count) FILTER (WHERE router < 0) / sum(count) AS none
-    FROM trials
+    FROM tried
     JOIN choices USING (run, trial)
     GROUP BY run, trial, after_task, task
 ), routed AS (
@@ -39,12 +39,12 @@ WITH trials AS ( -- trial 0: the run's own
     GROUP BY run, trial
 )
 -- Class-incremental runs, which have no other trial, have the Avg and Last of `metrics`.
-SELECT trials.run AS run, trial, selector, selection, own AS right_router, none AS zero_shot, unseen AS unseen_zero_shot,
+SELECT tried.run AS run, trial, selector, selection, own AS right_router, none AS zero_shot, unseen AS unseen_zero_shot,
        means.transfer AS transfer, coalesce(seen.average, means.average) AS average,
        coalesce(seen.last, means.last) AS last
-FROM trials
+FROM tried
 LEFT JOIN means USING (run, trial)
 LEFT JOIN routed USING (run, trial)
-LEFT JOIN metrics AS seen ON seen.run = trials.run AND trial = 0
+LEFT JOIN metrics AS seen ON seen.run = tried.run AND trial = 0
                              AND (SELECT setting FROM runs WHERE runs.run = seen.run) = 'class_incremental'
 ORDER BY run, trial

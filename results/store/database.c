@@ -259,44 +259,26 @@ static status check_path(const char *path, bool writable, struct error *error)
     return file_check_kind(path, error);
 }
 
-/* Makes *opened ready if the file could be opened, else closes it. */
-static status finish_open(struct database **opened, status result, struct error *error)
+status database_open(struct database **opened, const char *path, enum store_mode mode, const struct stop *stop,
+                     struct error *error)
 {
-    NEXT(result, configure(*opened, error));
-    if (result == OK)
-        return OK;
-    database_close(*opened);
     *opened = NULL;
-    return result;
-}
-
-static struct database *make(const char *path, bool writable, const struct stop *stop)
-{
+    if (mode != STORE_MEMORY)
+        TRY(check_path(path, mode == STORE_WRITE, error));
     struct database *database = xcalloc(1, sizeof *database);
-    *database =
-        (struct database){.path = xstrdup(path), .writable = writable, .patience = DATABASE_PATIENCE, .stop = stop};
-    return database;
-}
-
-status database_open_stoppable(struct database **opened, const char *path, bool writable, const struct stop *stop,
-                               struct error *error)
-{
-    *opened = NULL;
-    TRY(check_path(path, writable, error));
-    *opened = make(path, writable, stop);
-    return finish_open(opened, open_file(*opened, error), error);
-}
-
-status database_open(struct database **opened, const char *path, bool writable, struct error *error)
-{
-    return database_open_stoppable(opened, path, writable, NULL, error);
-}
-
-status database_open_memory(struct database **opened, const char *name, struct error *error)
-{
-    *opened = make(name, true, NULL);
-    int code = open_handle(*opened, ":memory:", SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE);
-    return finish_open(opened, code == SQLITE_OK ? OK : database_fail(*opened, code, error), error);
+    *database = (struct database){
+        .path = xstrdup(path), .writable = mode != STORE_READ, .patience = DATABASE_PATIENCE, .stop = stop};
+    int code = mode == STORE_MEMORY ? open_handle(database, ":memory:", SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE)
+                                    : SQLITE_OK;
+    status result = code != SQLITE_OK      ? database_fail(database, code, error)
+                    : mode == STORE_MEMORY ? OK
+                                           : open_file(database, error);
+    NEXT(result, configure(database, error));
+    if (result == OK)
+        *opened = database;
+    else
+        database_close(database);
+    return result;
 }
 
 /* So that a copy of the file alone is complete, and no empty log is left. A writer moves the log into the file, unless

@@ -1,7 +1,7 @@
 /* A thin wrapper of SQLite for the files of this folder: status codes, one message per fault, typed values.
  *
  *     struct database *database;
- *     TRY(database_open(&database, "results.sqlite", true, error));
+ *     TRY(database_open(&database, "results.sqlite", STORE_WRITE, NULL, error));
  *     struct statement *statement;
  *     TRY(statement_open(&statement, database, "SELECT run FROM runs WHERE seed = ?1", error));
  *     TRY(statement_bind(statement, VALUES(value_integer(7)), error));
@@ -24,17 +24,17 @@ struct database;
 struct stop; /* core/stop.h */
 struct statement;
 
-/* Opens a file and checks no more than SQLite's own header; writable creates a missing file. A file on a medium that
- * cannot hold SQLite's helper files is read without them. */
-status database_open(struct database **database, const char *path, bool writable, struct error *error);
+enum store_mode {
+    STORE_READ,  /* the file must exist; works on read-only media */
+    STORE_WRITE, /* creates the file */
+    STORE_MEMORY /* empty, in memory; messages call it by the path */
+};
 
-/* The same, with requests to stop (NULL: none). After one, statements that read end with ERROR_STOPPED, and so do waits
- * for another program's lock, after a moment in which a last write may still succeed. */
-status database_open_stoppable(struct database **database, const char *path, bool writable, const struct stop *stop,
-                               struct error *error);
-
-/* Opens an empty database in memory; messages call it name. */
-status database_open_memory(struct database **database, const char *name, struct error *error);
+/* Opens a file and checks no more than SQLite's own header. After a request to stop (NULL: nobody asks), statements that
+ * read end with ERROR_STOPPED, and so do waits for another program's lock, after a moment in which a last write may still
+ * succeed. */
+status database_open(struct database **database, const char *path, enum store_mode mode, const struct stop *stop,
+                     struct error *error);
 void database_close(struct database *database);
 
 const char *database_path(const struct database *database);      /* as given to database_open */
@@ -100,6 +100,9 @@ status statement_bind(struct statement *statement, const struct value *values, s
 status statement_bind_named(struct statement *statement, const struct named_value *values, size_t count,
                             struct error *error);
 
+/* Whether its parameters have these names, ":task" for "task", in this order. */
+bool statement_takes(const struct statement *statement, const struct named_value *values, size_t count);
+
 /* *row: there is a row to read. After the last one the statement can be bound again. */
 status statement_step(struct statement *statement, bool *row, struct error *error);
 
@@ -124,8 +127,5 @@ status database_row(struct database *database, const char *sql, const struct val
 typedef status row_taker(void *context, struct statement *row, struct error *error);
 status database_each(struct database *database, const char *sql, const struct value *values, size_t count,
                      row_taker *take, void *context, struct error *error);
-
-/* Sets parameter 1 to a number and the next ones to the columns of a row, and runs. */
-status statement_run_row(struct statement *statement, int64_t number, struct statement *row, struct error *error);
 
 #endif

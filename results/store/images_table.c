@@ -100,17 +100,6 @@ static size_t label_at(const uint8_t *labels, size_t image)
     return (size_t)(labels[2 * image] | labels[2 * image + 1] << 8);
 }
 
-/* Whether all are classes that there are. */
-static bool are_classes(const struct images_cursor *cursor, size_t classes, size_t predictable)
-{
-    const struct per_image *images = &cursor->images;
-    for (size_t i = 0; i < images->images; i++)
-        if ((cursor->labels != NULL && label_at(cursor->labels, i) >= classes) ||
-            (images->kind == PER_IMAGE_PREDICTIONS && images->predicted[i] >= predictable))
-            return false;
-    return true;
-}
-
 static enum per_image_kind kind_of(const unsigned char *name)
 {
     return name != NULL && strcmp((const char *)name, per_image_name(PER_IMAGE_PREDICTIONS)) == 0
@@ -118,7 +107,7 @@ static enum per_image_kind kind_of(const unsigned char *name)
                : PER_IMAGE_BITS;
 }
 
-/* Columns of row: kind, data, images of the evaluation, labels, classes of the task, classes that may be predicted. */
+/* Columns of row: kind, data, images of the evaluation, labels. */
 static int take(struct images_cursor *cursor, sqlite3_stmt *row)
 {
     size_t images = (size_t)sqlite3_column_int64(row, 2), size = (size_t)sqlite3_column_bytes(row, 3);
@@ -127,11 +116,10 @@ static int take(struct images_cursor *cursor, sqlite3_stmt *row)
     if (per_image_unpack(&cursor->images, kind_of(sqlite3_column_text(row, 0)), images, sqlite3_column_blob(row, 1),
                          (size_t)sqlite3_column_bytes(row, 1), &error) != OK)
         return refuse(cursor, error.message);
-    bool sound = labels == NULL || size == 2 * images;
-    if (sound && labels != NULL)
-        cursor->labels = memcpy(xmalloc(size), labels, size);
-    sound = sound && are_classes(cursor, (size_t)sqlite3_column_int64(row, 4), (size_t)sqlite3_column_int64(row, 5));
-    return sound ? SQLITE_OK : refuse(cursor, "classes that do not fit its images");
+    if (labels != NULL && size != 2 * images)
+        return refuse(cursor, "labels that do not fit its images");
+    cursor->labels = labels != NULL ? memcpy(xmalloc(size), labels, size) : NULL;
+    return SQLITE_OK;
 }
 
 static int filter(sqlite3_vtab_cursor *base, int number, const char *name, int count, sqlite3_value **argument)
@@ -143,11 +131,9 @@ static int filter(sqlite3_vtab_cursor *base, int number, const char *name, int c
     clear(cursor);
     int code =
         sqlite3_prepare_v2(connection,
-                           "SELECT kind, data, images, labels, classes, iif((SELECT setting FROM runs WHERE run = "
-                           "?1) IN ('x_tail', 'class_incremental'), (SELECT sum(classes) FROM tasks WHERE run = "
-                           "?1), classes) FROM per_image JOIN evaluations USING (run, task, after_task) JOIN tasks "
-                           "USING (run, task) LEFT JOIN test_labels USING (run, task) WHERE run = ?1 AND task = ?2 "
-                           "AND after_task = ?3",
+                           "SELECT kind, data, images, labels FROM per_image JOIN evaluations USING (run, task, "
+                           "after_task) LEFT JOIN test_labels USING (run, task) WHERE run = ?1 AND task = ?2 AND "
+                           "after_task = ?3",
                            -1, &row, NULL);
     for (int i = 0; i < count && code == SQLITE_OK; i++) {
         cursor->argument[i] = sqlite3_value_int64(argument[i]);
@@ -200,25 +186,6 @@ static int row_number(sqlite3_vtab_cursor *base, sqlite3_int64 *number)
 
 /* --- What contradicts something else --- */
 
-static void add_count(struct text *json, const char *what, size_t images)
-{
-    if (images > 0)
-        text_add(json, ", \"%s\": %zu", what, images);
-}
-
-/* The images with each router, of which the first is none. */
-static void add_routers(struct text *json, const size_t *sent, size_t routers)
-{
-    const char *comma = "";
-    text_add(json, ", \"routers\": {");
-    for (size_t i = 0; i < routers; i++)
-        if (sent[i] > 0) {
-            text_add(json, "%s\"%d\": %zu", comma, (int)i - 1, sent[i]);
-            comma = ", ";
-        }
-    text_add(json, "}");
-}
-
 static bool unpack(struct per_image *images, enum per_image_kind kind, sqlite3_value *count, sqlite3_value *data)
 {
     struct error error;
@@ -233,7 +200,10 @@ static bool unpack(struct per_image *images, enum per_image_kind kind, sqlite3_v
  * but differs from it, or marked wrong but equals it. */
 static void count_images(sqlite3_context *context, int count, sqlite3_value **argument)
 {
-    enum { KIND, DATA, IMAGES, LABELS, CLASSES, OFFSET, COMPETING, NEWEST, ZERO_SHOT, TASKS_MOST = 4096 };
+    enum { KIND, DATA, IMAGES, LABELS, CLASSES, OFFSET, COMPETING, NEWEST, ZERO_SHOT, TASKS_MOST = 4096, COUNTS = 5 };
+    static const char *const names[COUNTS] = {
+        "right", "classes that no task has", "images with a router that was not trained",
+        "images without a router that differ from zero-shot CLIP", "labels that contradict predictions"};
     struct per_image kept, zero_shot;
     struct text json = {0};
     (void)count;
@@ -246,26 +216,24 @@ static void count_images(sqlite3_context *context, int count, sqlite3_value **ar
     int64_t classes = sqlite3_value_int64(argument[CLASSES]), offset = sqlite3_value_int64(argument[OFFSET]),
             competing = sqlite3_value_int64(argument[COMPETING]), newest = sqlite3_value_int64(argument[NEWEST]);
     bool predictions = kept.kind == PER_IMAGE_PREDICTIONS, routed = predictions && newest >= 0;
-    size_t routers = routed ? (size_t)(newest < TASKS_MOST ? newest : TASKS_MOST) + 2 : 0;
-    size_t outside = 0, untrained = 0, unlike = 0, wrong = 0, *sent = xcalloc(routers + 1, sizeof *sent);
+    size_t routers = routed ? (size_t)(newest < TASKS_MOST ? newest : TASKS_MOST) + 2 : 0; /* the first: none */
+    size_t counts[COUNTS] = {0}, *sent = xcalloc(routers + 1, sizeof *sent);
     for (size_t i = 0; i < kept.images; i++) {
         int64_t label = labels != NULL ? (int64_t)label_at(labels, i) : -1, router = routed ? kept.router[i] : -1;
-        outside += predictions && kept.predicted[i] >= competing;
-        untrained += routed && router > newest;
-        unlike += routed && router < 0 && compared && zero_shot.predicted[i] != kept.predicted[i];
-        wrong += label >= 0 &&
-                 (label >= classes || (predictions && (kept.predicted[i] == label + offset) != (kept.right[i] != 0)));
+        counts[0] += kept.right[i];
+        counts[1] += predictions && kept.predicted[i] >= competing;
+        counts[2] += routed && router > newest;
+        counts[3] += routed && router < 0 && compared && zero_shot.predicted[i] != kept.predicted[i];
+        counts[4] += label >= 0 && (label >= classes ||
+                                    (predictions && (kept.predicted[i] == label + offset) != (kept.right[i] != 0)));
         if (routed && router >= -1 && (size_t)(router + 1) < routers)
             sent[router + 1]++;
     }
-    text_add(&json, "{\"right\": %zu", per_image_correct(&kept));
-    add_count(&json, "classes that no task has", outside);
-    add_count(&json, "images with a router that was not trained", untrained);
-    add_count(&json, "images without a router that differ from zero-shot CLIP", unlike);
-    add_count(&json, "labels that contradict predictions", wrong);
-    if (routed)
-        add_routers(&json, sent, routers);
-    text_add(&json, "}");
+    for (size_t i = 0; i < COUNTS; i++)
+        text_add(&json, "%s\"%s\": %zu", i ? ", " : "{", names[i], counts[i]);
+    for (size_t i = 0; i < routers; i++)
+        text_add(&json, "%s\"%d\": %zu", i ? ", " : ", \"routers\": {", (int)i - 1, sent[i]);
+    text_add(&json, routers > 0 ? "}}" : "}");
     sqlite3_result_text(context, json.data, -1, SQLITE_TRANSIENT);
     text_free(&json);
     free(sent);

@@ -9,180 +9,166 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "core/array.h"
 #include "core/file.h"
 #include "results/store/run_rows.h"
 #include "results/store/store_internal.h"
 
-/* Which file a run of the output came from, for the words of a conflict. */
-struct origin {
-    int64_t run;
-    const char *name;
-};
-
 struct joining {
     const struct join_settings *settings;
     const char *output_name;
-    const char *const *inputs;
-    size_t count;
-    struct join_counts *counts;
     struct store *output;
-    struct run_rows target;
-    struct origin *origin; /* of runs that were copied, the last one counts */
-    size_t origins;
+    struct run_rows target, source; /* the output's and the input's */
+    struct join_counts *counts;     /* of the input */
     size_t conflicts;
     struct text first_conflict;
 };
 
-struct input {
-    struct joining *joining;
-    struct run_rows rows;
-    struct join_counts *counts;
-};
+/* Columns of an input's runs. */
+enum { RUN, SEED, SUITE, HASH, FINISHED };
 
-/* A run of an input. */
-struct candidate {
-    int64_t run, seed;
-    const char *suite, *hash; /* borrowed from the statement */
-    bool finished;
-};
-
-static const char *origin_of(const struct joining *joining, int64_t run)
+/* Copies the run to its number in the output, 0: a new one. Conflicts name the file that it came from. */
+static status copy_run(struct joining *j, int64_t run, int64_t number, struct error *error)
 {
-    for (size_t i = joining->origins; i-- > 0;)
-        if (joining->origin[i].run == run)
-            return joining->origin[i].name;
-    return joining->output_name;
-}
-
-/* Copies the run to its number in the output, 0: a new one. */
-static status copy_run(struct joining *joining, struct run_rows *source, int64_t run, int64_t number,
-                       struct error *error)
-{
-    TRY(run_rows_copy(source, run, &joining->target, &number, error));
-    GROW(joining->origin, joining->origins);
-    joining->origin[joining->origins++] = (struct origin){number, source->name};
-    return OK;
+    TRY(run_rows_copy(&j->source, run, &j->target, &number, error));
+    return database_run(j->target.database, "INSERT OR REPLACE INTO temp.origin VALUES (?1, ?2)",
+                        VALUES(value_integer(number), value_text(j->source.name)), error);
 }
 
 /* The run keeps its number in the output. */
-static status complete_run(struct joining *joining, struct run_rows *source, const struct candidate *candidate,
-                           int64_t number, struct error *error)
+static status complete_run(struct joining *j, struct statement *run, int64_t number, struct error *error)
 {
     bool taken;
-    TRY(lock_take(&joining->output->locks, number, 0, &taken, error));
+    TRY(lock_take(&j->output->locks, number, 0, &taken, error));
     if (!taken)
         return error_set(error, ERROR_BUSY,
                          "%s: run %" PRId64 " (suite %.100s, seed %" PRId64
                          ") is being written, but %s has more of its rows; wait for the run or stop it",
-                         joining->output_name, number, candidate->suite, candidate->seed, source->name);
-    status result = run_rows_erase(joining->output->database, number, error);
-    NEXT(result, copy_run(joining, source, candidate->run, number, error));
-    lock_give(&joining->output->locks, number);
+                         j->output_name, number, statement_text(run, SUITE), statement_integer(run, SEED),
+                         j->source.name);
+    status result = run_rows_erase(j->target.database, number, error);
+    NEXT(result, copy_run(j, statement_integer(run, RUN), number, error));
+    lock_give(&j->output->locks, number);
     return result;
 }
 
-static void note_conflict(struct joining *joining, const struct candidate *candidate,
-                          const struct row_difference *difference)
+static void note_conflict(struct joining *j, struct statement *run, const char *contradiction)
 {
     struct text words = {0};
-    text_add(&words, "suite %.100s, seed %" PRId64 " (configuration %.8s): %s", candidate->suite, candidate->seed,
-             candidate->hash, difference->contradiction.data);
-    log_warn(joining->settings->log, "%s%s", words.data, joining->settings->keep_first ? "; the first is kept" : "");
-    if (joining->conflicts++ == 0)
-        text_add(&joining->first_conflict, "%s", words.data);
+    text_add(&words, "suite %.100s, seed %" PRId64 " (configuration %.8s): %s", statement_text(run, SUITE),
+             statement_integer(run, SEED), statement_text(run, HASH), contradiction);
+    log_warn(j->settings->log, "%s%s", words.data, j->settings->keep_first ? "; the first is kept" : "");
+    if (j->conflicts++ == 0)
+        text_add(&j->first_conflict, "%s", words.data);
+    j->counts->conflicts++;
     text_free(&words);
 }
 
-static status join_known(struct input *input, const struct candidate *candidate, int64_t number, bool finished,
-                         struct error *error)
+static status compare_run(struct joining *j, int64_t run, int64_t number, struct row_difference *difference,
+                          struct error *error)
 {
-    struct joining *joining = input->joining;
+    struct statement *origin;
+    TRY(database_row(j->target.database, "SELECT name FROM temp.origin WHERE run = ?1", VALUES(value_integer(number)),
+                     &origin, error));
+    j->target.name = origin != NULL ? statement_text(origin, 0) : j->output_name;
+    status result = OK;
+    for (size_t i = 0; i < STORE_TABLES && difference->contradiction.size == 0; i++)
+        if (!store_tables[i].local)
+            NEXT(result, run_rows_compare_table(&j->target, number, &j->source, run, i, difference, error));
+    statement_close(origin);
+    return result;
+}
+
+static status join_known(struct joining *j, struct statement *run, int64_t number, bool finished, struct error *error)
+{
     struct row_difference difference = {0};
-    joining->target.name = origin_of(joining, number);
-    status result = run_rows_compare(&joining->target, number, &input->rows, candidate->run, &difference, error);
-    bool fuller = difference.only_second.size > 0;
-    if (result == OK && difference.contradiction.size > 0) {
-        input->counts->conflicts++;
-        note_conflict(joining, candidate, &difference);
-    } else if (result == OK && (fuller || (!difference.only_first.size && candidate->finished && !finished))) {
-        input->counts->completed++;
-        result = complete_run(joining, &input->rows, candidate, number, error);
+    status result = compare_run(j, statement_integer(run, RUN), number, &difference, error);
+    bool fuller = difference.only_second.size > 0 ||
+                  (difference.only_first.size == 0 && statement_integer(run, FINISHED) != 0 && !finished);
+    if (difference.contradiction.size > 0) {
+        note_conflict(j, run, difference.contradiction.data);
+    } else if (result == OK && fuller) {
+        j->counts->completed++;
+        result = complete_run(j, run, number, error);
     } else {
-        input->counts->known++;
+        j->counts->known++;
     }
     row_difference_free(&difference);
     return result;
 }
 
-/* A row of: run, seed, suite, suite_hash, whether it is finished. */
-static status join_run(void *context, struct statement *row, struct error *error)
+static status join_run(void *context, struct statement *run, struct error *error)
 {
-    struct input *input = context;
-    struct candidate candidate = {statement_integer(row, 0), statement_integer(row, 1), statement_text(row, 2),
-                                  statement_text(row, 3), statement_integer(row, 4) != 0};
+    struct joining *j = context;
     int64_t number;
     enum run_status past = RUN_RUNNING;
-    TRY(store_run_find(input->joining->output, candidate.hash, candidate.seed, &number, &past, error));
-    input->counts->runs++;
+    TRY(store_run_find(j->output, statement_text(run, HASH), statement_integer(run, SEED), &number, &past, error));
+    j->counts->runs++;
     if (number)
-        return join_known(input, &candidate, number, past == RUN_FINISHED, error);
-    input->counts->added++;
-    return copy_run(input->joining, &input->rows, candidate.run, 0, error);
+        return join_known(j, run, number, past == RUN_FINISHED, error);
+    j->counts->added++;
+    return copy_run(j, statement_integer(run, RUN), 0, error);
 }
 
 /* Reads one state of the input, though its runs may continue. */
-static status join_input(struct joining *joining, size_t i, struct error *error)
+static status join_input(struct joining *j, const char *name, struct error *error)
 {
     struct store *store;
-    const char *name = joining->inputs[i];
-    TRY(store_open_stoppable(&store, name, STORE_READ, joining->settings->stop, error));
-    struct input input = {joining, {.database = store->database, .name = name}, &joining->counts[i]};
+    TRY(store_open_stoppable(&store, name, STORE_READ, j->settings->stop, error));
+    j->source = (struct run_rows){.database = store->database, .name = name};
     status result = database_execute(store->database, "BEGIN", error);
     NEXT(result, database_each(store->database,
                                "SELECT run, seed, suite, suite_hash, status = 'finished' FROM runs ORDER BY run",
-                               NO_VALUES, join_run, &input, error));
-    run_rows_close(&input.rows);
+                               NO_VALUES, join_run, j, error));
+    run_rows_close(&j->source);
     store_close(store);
     return result;
 }
 
-static status join_inputs(struct joining *joining, struct error *error)
+/* What is joined: databases and the counts of each. */
+struct inputs {
+    const char *const *names;
+    size_t count;
+    struct join_counts *counts;
+};
+
+static status join_inputs(struct joining *j, const struct inputs *inputs, struct error *error)
 {
-    for (size_t i = 0; i < joining->count; i++)
-        TRY(join_input(joining, i, error));
-    if (joining->conflicts == 0 || joining->settings->keep_first)
+    TRY(database_execute(j->target.database, "CREATE TEMP TABLE origin (run INTEGER PRIMARY KEY, name TEXT)", error));
+    for (size_t i = 0; i < inputs->count; i++) {
+        j->counts = &inputs->counts[i];
+        TRY(join_input(j, inputs->names[i], error));
+    }
+    if (j->conflicts == 0 || j->settings->keep_first)
         return OK;
     return error_set(
         error, ERROR_FORMAT,
         "%s: nothing is joined, because %zu run%s disagree%s between the files, the first: %s; leave one of "
         "the files out, or keep the first of each (--keep-first)",
-        joining->output_name, joining->conflicts, joining->conflicts == 1 ? "" : "s",
-        joining->conflicts == 1 ? "s" : "", joining->first_conflict.data);
+        j->output_name, j->conflicts, j->conflicts == 1 ? "" : "s", j->conflicts == 1 ? "s" : "",
+        j->first_conflict.data);
 }
 
 /* In one transaction. */
-static status join_into(struct joining *joining, const char *path, struct error *error)
+static status join_into(struct joining *j, const char *path, const struct inputs *inputs, struct error *error)
 {
     bool began;
-    TRY(store_open_stoppable(&joining->output, path, STORE_WRITE, joining->settings->stop, error));
-    struct database *output = joining->output->database;
-    joining->target = (struct run_rows){.database = output, .name = joining->output_name};
-    TRY(database_begin(output, &began, error));
-    status result = join_inputs(joining, error);
-    run_rows_close(&joining->target);
-    return database_end(output, began, result, error);
+    TRY(store_open_stoppable(&j->output, path, STORE_WRITE, j->settings->stop, error));
+    j->target = (struct run_rows){.database = j->output->database};
+    TRY(database_begin(j->target.database, &began, error));
+    status result = join_inputs(j, inputs, error);
+    run_rows_close(&j->target);
+    return database_end(j->target.database, began, result, error);
 }
 
 /* Moves the log into the file, which is then complete alone, and gives it its name, unless a file with that name was
  * created meanwhile. */
-static status name_database(struct joining *joining, const char *path, struct error *error)
+static status name_database(struct joining *j, const char *path, struct error *error)
 {
     int64_t busy;
-    const char *output = joining->output_name;
-    TRY(database_integer(joining->output->database, "PRAGMA wal_checkpoint(TRUNCATE)", &busy, error));
-    store_close(joining->output);
-    joining->output = NULL;
+    const char *output = j->output_name;
+    TRY(database_integer(j->output->database, "PRAGMA wal_checkpoint(TRUNCATE)", &busy, error));
+    store_close(j->output);
+    j->output = NULL;
     if (busy)
         return error_set(error, ERROR_BUSY, "%s: another program reads it; end it or try again", path);
     TRY(file_sync_all(path, error));
@@ -194,28 +180,28 @@ static status name_database(struct joining *joining, const char *path, struct er
 }
 
 /* Joins in a new folder, which also takes the files that SQLite keeps beside the database. */
-static status join_new(struct joining *joining, struct error *error)
+static status join_new(struct joining *j, const struct inputs *inputs, struct error *error)
 {
     struct temporary folder;
-    TRY(temporary_create_folder(&folder, joining->output_name, error));
+    TRY(temporary_create_folder(&folder, j->output_name, error));
     char *path = path_format("%s/database", folder.path);
-    status result = join_into(joining, path, error);
-    NEXT(result, name_database(joining, path, error));
-    store_close(joining->output);
-    joining->output = NULL;
+    status result = join_into(j, path, inputs, error);
+    NEXT(result, name_database(j, path, error));
+    store_close(j->output);
+    j->output = NULL;
     temporary_remove(&folder);
     free(path);
     return result;
 }
 
 /* Before anything is created. */
-static status check_inputs(const struct joining *joining, struct error *error)
+static status check_inputs(const char *output, const struct inputs *inputs, struct error *error)
 {
     struct stat out, in;
-    bool exists = stat(joining->output_name, &out) == 0;
-    TRY(database_check_log(joining->output_name, error));
-    for (size_t i = 0; i < joining->count; i++) {
-        const char *input = joining->inputs[i];
+    bool exists = stat(output, &out) == 0;
+    TRY(database_check_log(output, error));
+    for (size_t i = 0; i < inputs->count; i++) {
+        const char *input = inputs->names[i];
         if (exists && stat(input, &in) == 0 && in.st_dev == out.st_dev && in.st_ino == out.st_ino)
             return error_set(error, ERROR_ARGUMENT, "%s: is the output and an input as well", input);
         if (!file_exists(input))
@@ -224,20 +210,19 @@ static status check_inputs(const struct joining *joining, struct error *error)
     return OK;
 }
 
-status join_databases(const char *output, const char *const *inputs, size_t count, const struct join_settings *settings,
+status join_databases(const char *output, const char *const *names, size_t count, const struct join_settings *settings,
                       struct join_counts *counts, struct error *error)
 {
-    struct joining joining = {
-        .settings = settings, .output_name = output, .inputs = inputs, .count = count, .counts = counts};
+    const struct inputs inputs = {names, count, counts};
+    struct joining j = {.settings = settings, .output_name = output};
     memset(counts, 0, count * sizeof *counts);
-    TRY(check_inputs(&joining, error));
+    TRY(check_inputs(output, &inputs, error));
     char *folder = path_parent(output);
     if (folder)
         temporary_clear(folder);
     free(folder);
-    status result = file_exists(output) ? join_into(&joining, output, error) : join_new(&joining, error);
-    store_close(joining.output);
-    text_free(&joining.first_conflict);
-    free(joining.origin);
+    status result = file_exists(output) ? join_into(&j, output, &inputs, error) : join_new(&j, &inputs, error);
+    store_close(j.output);
+    text_free(&j.first_conflict);
     return result;
 }

@@ -6,6 +6,9 @@
 
 #include "core/alloc.h"
 
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
+               "classes, routers and labels are stored as they lie in memory");
+
 static const char *const names[] = {"none", "bits", "predictions"};
 
 const char *per_image_name(enum per_image_kind kind)
@@ -33,22 +36,6 @@ static size_t packed_size(enum per_image_kind kind, size_t images)
     return bits_size(images) + (kind == PER_IMAGE_PREDICTIONS ? 4 * images : 0);
 }
 
-static uint8_t *put_words(uint8_t *to, const uint16_t *words, size_t count)
-{
-    for (size_t i = 0; i < count; i++) {
-        *to++ = (uint8_t)words[i];
-        *to++ = (uint8_t)(words[i] >> 8);
-    }
-    return to;
-}
-
-static const uint8_t *get_words(const uint8_t *from, uint16_t *words, size_t count)
-{
-    for (size_t i = 0; i < count; i++, from += 2)
-        words[i] = (uint16_t)(from[0] | from[1] << 8);
-    return from;
-}
-
 status per_image_pack(const struct per_image *per_image, struct bytes *packed, struct error *error)
 {
     size_t images = per_image->images, size = packed_size(per_image->kind, images);
@@ -58,9 +45,11 @@ status per_image_pack(const struct per_image *per_image, struct bytes *packed, s
     *packed = (struct bytes){.data = xcalloc(size + 1, 1), .size = size};
     for (size_t i = 0; i < images; i++)
         packed->data[i / 8] |= (uint8_t)((per_image->right[i] != 0) << (i % 8));
-    if (per_image->kind == PER_IMAGE_PREDICTIONS)
-        put_words(put_words(packed->data + bits_size(images), per_image->predicted, images),
-                  (uint16_t *)per_image->router, images);
+    if (per_image->kind == PER_IMAGE_PREDICTIONS) {
+        uint8_t *predicted = packed->data + bits_size(images);
+        memcpy(predicted, per_image->predicted, 2 * images);
+        memcpy(predicted + 2 * images, per_image->router, 2 * images);
+    }
     return OK;
 }
 
@@ -77,9 +66,8 @@ status per_image_unpack(struct per_image *per_image, enum per_image_kind kind, s
         per_image->right[i] = data[i / 8] >> (i % 8) & 1;
     if (kind == PER_IMAGE_BITS)
         return OK;
-    per_image->predicted = xmalloc(images * sizeof *per_image->predicted);
-    per_image->router = xmalloc(images * sizeof *per_image->router);
-    get_words(get_words(data + bits_size(images), per_image->predicted, images), (uint16_t *)per_image->router, images);
+    per_image->predicted = memcpy(xmalloc(2 * images), data + bits_size(images), 2 * images);
+    per_image->router = memcpy(xmalloc(2 * images), data + bits_size(images) + 2 * images, 2 * images);
     return OK;
 }
 

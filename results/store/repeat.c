@@ -5,15 +5,6 @@
 #include "results/store/run_rows.h"
 #include "results/store/store_internal.h"
 
-static const char *words_of(const struct row_difference *difference)
-{
-    const struct text *texts[] = {&difference->contradiction, &difference->only_first, &difference->only_second};
-    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
-        if (texts[i]->size > 0)
-            return texts[i]->data;
-    return NULL;
-}
-
 static status count_rows(struct store *store, const char *table, int64_t run, int64_t *rows, struct error *error)
 {
     char sql[80];
@@ -35,7 +26,10 @@ static status compare_table(struct repeat *repeat, struct run_rows *sides, size_
         run_rows_compare_table(&sides[0], repeat->first_run, &sides[1], repeat->second_run, index, &difference, error);
     if (result == OK) {
         bool absent = (rows[0] == 0 || rows[1] == 0) && compared->optional;
-        const char *words = absent ? "kept in one of them alone" : words_of(&difference);
+        const char *words = absent                              ? "kept in one of them alone"
+                            : difference.contradiction.size > 0 ? difference.contradiction.data
+                            : difference.only_first.size > 0    ? difference.only_first.data
+                                                                : difference.only_second.data;
         table_add_text(table, compared->name);
         table_add_integer(table, rows[0]);
         table_add_integer(table, rows[1]);
@@ -48,20 +42,15 @@ static status compare_table(struct repeat *repeat, struct run_rows *sides, size_
 
 /* Possible causes of a difference, of the newest session. Inputs are compared by content, not by path. */
 static const char machine_sql[] =
-    "SELECT json_group_object(name, coalesce(value, '')) FROM (SELECT 'program' AS name, program_version AS value FROM "
-    "runs WHERE "
-    "run = ?1 UNION ALL SELECT 'backend', backend || ' ' || \"precision\" FROM runs WHERE run = ?1 UNION ALL "
-    "SELECT 'host', host FROM runs WHERE run = ?1 UNION ALL SELECT json_extract(part.value, '$[0]'), "
-    "json_extract(part.value, '$[1]') FROM (SELECT * FROM sessions WHERE run = ?1 ORDER BY session DESC LIMIT 1), "
-    "json_each(json_array(json_array('CPU', cpu), json_array('GPU', gpu), json_array('commit', program_commit), "
-    "json_array('compiler', compiler), json_array('libraries', libraries))) AS part UNION ALL "
-    "SELECT * FROM (SELECT kind || iif(task < 0, '', ' of task ' || task), digest FROM inputs WHERE run = ?1 "
-    "ORDER BY 1))";
+    "SELECT json_patch(json_object('program', runs.program_version, 'backend', backend || ' ' || \"precision\", "
+    "'host', runs.host, 'CPU', cpu, 'GPU', coalesce(gpu, ''), 'commit', coalesce(program_commit, ''), "
+    "'compiler', compiler, 'libraries', libraries), "
+    "(SELECT json_group_object(kind || iif(task < 0, '', ' of task ' || task), digest) FROM inputs WHERE run = ?1)) "
+    "FROM runs LEFT JOIN sessions USING (run) WHERE run = ?1 ORDER BY session DESC LIMIT 1";
 
 static const char unlike_sql[] =
-    "SELECT group_concat(a.key || ': ' || substr(a.value, 1, 60) || ' then, ' || substr(b.value, 1, 60) || ' now', '; "
-    "') "
-    "FROM json_each(?1) AS a JOIN json_each(?2) AS b ON b.key = a.key AND b.value <> a.value";
+    "SELECT group_concat(a.key || ': ' || substr(a.value, 1, 60) || ' then, ' || substr(b.value, 1, 60) || ' now', "
+    "'; ') FROM json_each(?1) AS a JOIN json_each(?2) AS b ON b.key = a.key AND b.value <> a.value";
 
 static status compare_machines(struct repeat *repeat, struct error *error)
 {

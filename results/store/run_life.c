@@ -1,6 +1,7 @@
-/* The life of a run: found or created, locked, its rows committed, rewound, ended. */
+/* The life of a run: found or created, locked, its rows committed, rewound, ended, removed. */
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -8,8 +9,6 @@
 #include "results/store/run_rows.h"
 
 static const char *const status_names[] = {"running", "stopped", "finished", "failed"};
-
-enum { STATUSES = sizeof status_names / sizeof *status_names };
 
 /* --- Rows that others change ---
  * Other programs can change or delete rows of the run that a store writes, so it compares their number and digest. */
@@ -58,7 +57,7 @@ static status confirm_end(struct store *store, struct error *error)
                          "%s: is damaged: something other than SQLite wrote to it while this program used it; put a "
                          "whole copy in its place, or name another database",
                          store_path(store));
-    TRY(database_open(&fresh, store_path(store), false, error));
+    TRY(database_open(&fresh, store_path(store), STORE_READ, NULL, error));
     status result = check_held(store, fresh, true, error);
     database_close(fresh);
     return result;
@@ -106,33 +105,58 @@ status store_run_find(struct store *store, const char *suite_hash, int64_t seed,
                       struct error *error)
 {
     struct statement *row;
-    size_t standing = 0;
-    status result = OK;
     *run = 0;
     TRY(database_row(store->database, "SELECT run, status FROM runs WHERE suite_hash = ?1 AND seed = ?2",
                      VALUES(value_text(suite_hash), value_integer(seed)), &row, error));
     if (!row)
         return OK;
-    while (standing < STATUSES && strcmp(statement_text(row, 1), status_names[standing]) != 0)
-        standing++;
-    if (standing == STATUSES) {
-        result = error_set(error, ERROR_FORMAT, "%s: a run has the unknown status \"%.40s\"", store_path(store),
-                           statement_text(row, 1));
-    } else {
-        *run = statement_integer(row, 0);
-        *past = (enum run_status)standing;
-    }
+    *run = statement_integer(row, 0);
+    *past = RUN_RUNNING; /* the schema allows no other than these */
+    while (*past < RUN_FAILED && strcmp(statement_text(row, 1), status_names[*past]) != 0)
+        ++*past;
     statement_close(row);
-    return result;
+    return OK;
 }
 
-int64_t store_run_process(struct store *store, int64_t run)
+status store_read_run(struct store *store, int64_t run, struct run_row *read, struct error *error)
 {
-    int64_t process;
-    return database_ask(store->database, "SELECT process FROM runs WHERE run = ?1", VALUES(value_integer(run)),
-                        &process, NULL) == OK
-               ? process
-               : 0;
+    struct statement *row;
+    *read = (struct run_row){.run = run};
+    TRY(database_row(store->database,
+                     "SELECT seed, suite, suite_text, suite_hash, status, folder FROM runs WHERE run = ?1",
+                     VALUES(value_integer(run)), &row, error));
+    if (!row)
+        return error_set(error, ERROR_ARGUMENT,
+                         "%s: there is no run %" PRId64 "; `mtil query runs` lists those there are", store_path(store),
+                         run);
+    read->seed = statement_integer(row, 0);
+    char **const texts[] = {&read->suite, &read->suite_text, &read->suite_hash, &read->status, &read->folder};
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+        *texts[i] = statement_string(row, i + 1);
+    statement_close(row);
+    return OK;
+}
+
+void run_row_free(struct run_row *row)
+{
+    free(row->suite);
+    free(row->suite_text);
+    free(row->suite_hash);
+    free(row->status);
+    free(row->folder);
+    *row = (struct run_row){0};
+}
+
+static status add_inputs(struct store *store, int64_t run, const struct input_row *inputs, size_t count,
+                         struct error *error)
+{
+    for (const struct input_row *row = inputs; row < inputs + count; row++)
+        TRY(store_add(store, run, "inputs",
+                      NAMED({"task", value_integer(row->task)}, {"kind", value_text(row->kind)},
+                            {"path", value_text(row->path)}, {"files", value_integer(row->files)},
+                            {"bytes", value_integer(row->bytes)}, {"digest", value_text(row->digest)}),
+                      error));
+    return OK;
 }
 
 /* *id 0: the next free one. */
@@ -162,7 +186,7 @@ static status insert_run(struct store *store, const struct run_description *run,
                      "UPDATE settings SET value = CASE type WHEN 'integer' THEN CAST(value AS INTEGER) ELSE "
                      "CAST(value AS REAL) END WHERE run = ?1 AND type IN ('integer', 'real')",
                      VALUES(value_integer(*id)), error));
-    return store_add_inputs(store, *id, run->inputs, run->input_count, error);
+    return add_inputs(store, *id, run->inputs, run->input_count, error);
 }
 
 /* A finished run stays finished. */
@@ -287,4 +311,51 @@ status store_digest_rows(struct store *store, int64_t run, int64_t task, int64_t
     status result = run_rows_take(store->database, "SELECT *", RUN_BEFORE, place, &rows, error);
     *digest = (int64_t)(rows.digest & INT64_MAX);
     return database_end(store->database, began, result, error);
+}
+
+/* --- Changing and removing --- */
+
+status store_run_change_inputs(struct store *store, int64_t run, const char *suite_hash, const struct input_row *inputs,
+                               size_t count, struct error *error)
+{
+    bool began;
+    TRY(database_begin(store->database, &began, error));
+    status result =
+        database_run(store->database, "DELETE FROM inputs WHERE run = ?1", VALUES(value_integer(run)), error);
+    NEXT(result, add_inputs(store, run, inputs, count, error));
+    NEXT(result, database_run(store->database, "UPDATE runs SET suite_hash = ?2 WHERE run = ?1",
+                              VALUES(value_integer(run), value_text(suite_hash)), error));
+    return database_end(store->database, began, result, error);
+}
+
+status store_change_task(struct store *store, int64_t run, int64_t task, int64_t training_images, int64_t missing,
+                         int64_t unreadable, struct error *error)
+{
+    return database_run(store->database,
+                        "UPDATE tasks SET training_images = ?3, missing_images = ?4, unreadable_images = ?5 "
+                        "WHERE run = ?1 AND task = ?2",
+                        VALUES(value_integer(run), value_integer(task), value_integer(training_images),
+                               value_integer(missing), value_integer(unreadable)),
+                        error);
+}
+
+status store_run_lock(struct store *store, int64_t run, struct error *error)
+{
+    bool taken;
+    TRY(lock_take(&store->locks, run, 0, &taken, error));
+    return taken
+               ? OK
+               : error_set(error, ERROR_BUSY,
+                           "%s: run %" PRId64 " is going on: stop it first (Ctrl-C where it runs), or wait for its end",
+                           store_path(store), run);
+}
+
+status store_run_erase(struct store *store, int64_t run, struct error *error)
+{
+    bool began;
+    TRY(database_begin(store->database, &began, error));
+    TRY(database_end(store->database, began, run_rows_erase(store->database, run, error), error));
+    live_erase(store, run);
+    lock_give(&store->locks, run);
+    return OK;
 }

@@ -11,121 +11,91 @@ void run_rows_close(struct run_rows *rows)
     for (size_t i = 0; i < STORE_TABLES; i++) {
         statement_close(rows->table[i].read);
         statement_close(rows->table[i].write);
+        statement_close(rows->table[i].text);
     }
     memset(rows->table, 0, sizeof rows->table);
 }
 
-/* The SQL that reads and writes a table, keys first, and the number of keys. Left out: `run`, and a key of one column,
- * which only numbers the rows. */
+/* The SQL that reads and writes a table, and that reads it as text: "task 2, after_task 5" and "correct 3, images 10". Left
+ * out: `run`, and a key of one column, which only numbers the rows. */
 static const char access_sql[] =
-    "SELECT 'SELECT ' || names || ' FROM ' || ?1 || ' WHERE run = ?1 ORDER BY ' || coalesce(keys, 'rowid'), "
-    "'INSERT INTO ' || ?1 || ' (run, ' || names || ') VALUES (?1' || marks || ')', count FROM ("
-    "SELECT group_concat(name, ', ') AS names, group_concat(name, ', ') FILTER (WHERE pk > 0) AS keys, "
-    "group_concat(', ?', '') AS marks, count(*) FILTER (WHERE pk > 0) AS count "
-    "FROM (SELECT '\"' || name || '\"' AS name, pk FROM pragma_table_info(?1) WHERE name <> 'run' AND "
-    "(pk = 0 OR (SELECT count(*) FROM pragma_table_info(?1) WHERE pk > 0) > 1) ORDER BY pk = 0, pk, cid))";
+    "WITH columns AS (SELECT '\"' || name || '\"' AS quoted, name, pk > 0 AS key FROM pragma_table_info(?1) "
+    "WHERE name <> 'run' AND (pk = 0 OR (SELECT count(*) FROM pragma_table_info(?1) WHERE pk > 0) > 1)), "
+    "texts AS (SELECT *, '''' || name || "
+    "replace(' '' || iif(typeof(@) = ''real'', shortest(@), quote(@))', '@', quoted) AS text FROM columns) "
+    "SELECT 'SELECT ' || group_concat(quoted) || ' FROM ' || ?1 || ' WHERE run = ?1 ORDER BY ' || "
+    "coalesce(group_concat(quoted) FILTER (WHERE key), 'rowid'), "
+    "'INSERT INTO ' || ?1 || ' (run, ' || group_concat(quoted) || ') VALUES (?1' || group_concat(', ?', '') || ')', "
+    "'SELECT ' || coalesce(group_concat(text, ' || '', '' || ') FILTER (WHERE key), '''''') || ', ' || "
+    "coalesce(group_concat(text, ' || '', '' || ') FILTER (WHERE NOT key), '''''') || ' FROM ' || ?1 || "
+    "' WHERE run = ?1 ORDER BY 1, 2' FROM texts";
 
 static status open_access(struct run_rows *rows, size_t table, struct error *error)
 {
     struct table_access *access = &rows->table[table];
     struct statement *sql;
-    if (access->read)
+    if (access->text)
         return OK;
     TRY(database_row(rows->database, access_sql, VALUES(value_text(store_tables[table].name)), &sql, error));
     status result = statement_open(&access->read, rows->database, statement_text(sql, 0), error);
     NEXT(result, statement_open(&access->write, rows->database, statement_text(sql, 1), error));
-    access->keys = (size_t)statement_integer(sql, 2);
+    NEXT(result, statement_open(&access->text, rows->database, statement_text(sql, 2), error));
     statement_close(sql);
     return result;
 }
 
-/* The rows of a run, from the first. */
-static status begin_reading(struct run_rows *rows, size_t table, int64_t run, bool *row, struct error *error)
+static status first_row(struct statement *statement, int64_t run, bool *row, struct error *error)
 {
-    TRY(open_access(rows, table, error));
-    TRY(statement_bind(rows->table[table].read, VALUES(value_integer(run)), error));
-    return statement_step(rows->table[table].read, row, error);
+    TRY(statement_bind(statement, VALUES(value_integer(run)), error));
+    return statement_step(statement, row, error);
 }
 
 /* --- Comparing --- */
 
-static int compare_bytes(const struct value *a, const struct value *b)
-{
-    size_t shared = a->bytes.size < b->bytes.size ? a->bytes.size : b->bytes.size;
-    int order = memcmp(a->bytes.data, b->bytes.data, shared);
-    return order ? order : (a->bytes.size > b->bytes.size) - (a->bytes.size < b->bytes.size);
-}
-
-/* Compares in SQLite's order. Tables are STRICT, so a column's values have one type or are null. */
-static int compare_values(const struct value *a, const struct value *b)
-{
-    if (a->kind != b->kind)
-        return (a->kind > b->kind) - (a->kind < b->kind);
-    if (a->kind == VALUE_INTEGER)
-        return (a->integer > b->integer) - (a->integer < b->integer);
-    if (a->kind == VALUE_REAL)
-        return (a->real > b->real) - (a->real < b->real);
-    return a->kind == VALUE_NULL ? 0 : compare_bytes(a, b);
-}
-
-/* The first column of [from, to) in which two rows differ; to: none. *order says how. */
-static size_t first_difference(struct statement *a, struct statement *b, size_t from, size_t to, int *order)
-{
-    *order = 0;
-    for (size_t column = from; column < to; column++) {
-        struct value left = statement_value(a, column), right = statement_value(b, column);
-        *order = compare_values(&left, &right);
-        if (*order != 0)
-            return column;
-    }
-    return to;
-}
-
 /* "evaluations (task 2, after_task 5)" */
-static void add_place(struct text *text, const char *table, size_t keys, struct statement *row)
+static void add_place(struct text *text, const char *table, struct statement *row)
 {
-    text_add(text, "%s", table);
-    for (size_t i = 0; i < keys; i++) {
-        struct value key = statement_value(row, i);
-        text_add(text, "%s%s ", i ? ", " : " (", statement_title(row, i));
-        value_describe(&key, text);
-    }
-    text_add(text, "%s", keys ? ")" : "");
+    const char *place = statement_text(row, 0);
+    text_add(text, "%s%s%s%s", table, *place != 0 ? " (" : "", place, *place != 0 ? ")" : "");
 }
 
-static void add_contradiction(struct text *text, size_t column, const char *first, struct statement *a,
-                              const char *second, struct statement *b)
+/* Of a column and its value, as far as it is shown. */
+static int shown(const char *column)
 {
-    struct value left = statement_value(a, column), right = statement_value(b, column);
-    if (left.kind == VALUE_BLOB && right.kind == VALUE_BLOB && left.bytes.size == right.bytes.size) {
-        text_add(text, ": %s differs", statement_title(a, column));
-        return;
-    }
-    text_add(text, ": %s is ", statement_title(a, column));
-    value_describe(&left, text);
-    text_add(text, " in %s and ", first);
-    value_describe(&right, text);
-    text_add(text, " in %s", second);
+    const char *end = strstr(column, ", ");
+    size_t size = end != NULL ? (size_t)(end - column) : strlen(column);
+    return size < 60 ? (int)size : 60;
 }
 
-/* Both statements are ordered by key, and stand on their first row where there is one. */
+/* ": correct 3 in a.db and correct 4 in b.db", of the first column that differs. */
+static void add_contradiction(struct text *text, const char *first, const char *a, const char *second, const char *b)
+{
+    size_t column = 0, at = 0;
+    for (; a[at] == b[at]; at++)
+        column = strncmp(a + at, ", ", 2) == 0 ? at + 2 : column;
+    a += column, b += column, at -= column;
+    size_t name = strcspn(a, " ");
+    if (at > (size_t)shown(a) || strncmp(a + name, " X'", 3) == 0) /* a blob says nothing */
+        text_add(text, ": %.*s differs", (int)name, a);
+    else
+        text_add(text, ": %.*s in %s and %.*s in %s", shown(a), a, first, shown(b), b, second);
+}
+
+/* Both statements are ordered by their text, and stand on their first row where there is one. */
 static status compare_rows(struct run_rows *first, bool left, struct run_rows *second, bool right, size_t table,
                            struct row_difference *difference, struct error *error)
 {
-    struct statement *a = first->table[table].read, *b = second->table[table].read;
-    size_t keys = first->table[table].keys, columns = statement_columns(a);
+    struct statement *a = first->table[table].text, *b = second->table[table].text;
     const char *name = store_tables[table].name;
     while (left || right) {
-        int order = left ? -1 : 1, unlike;
-        if (left && right)
-            first_difference(a, b, 0, keys, &order);
+        int order = !left ? 1 : !right ? -1 : strcmp(statement_text(a, 0), statement_text(b, 0));
         struct text *only = order < 0 ? &difference->only_first : &difference->only_second;
         if (order != 0 && only->size == 0)
-            add_place(only, name, keys, order < 0 ? a : b);
-        size_t column = order == 0 ? first_difference(a, b, keys, columns, &unlike) : columns;
-        if (column < columns) {
-            add_place(&difference->contradiction, name, keys, a);
-            add_contradiction(&difference->contradiction, column, first->name, a, second->name, b);
+            add_place(only, name, order < 0 ? a : b);
+        if (order == 0 && strcmp(statement_text(a, 1), statement_text(b, 1)) != 0) {
+            add_place(&difference->contradiction, name, a);
+            add_contradiction(&difference->contradiction, first->name, statement_text(a, 1), second->name,
+                              statement_text(b, 1));
             return OK;
         }
         if (order <= 0)
@@ -140,21 +110,14 @@ status run_rows_compare_table(struct run_rows *first, int64_t first_run, struct 
                               size_t table, struct row_difference *difference, struct error *error)
 {
     bool left, right;
-    TRY(begin_reading(first, table, first_run, &left, error));
-    TRY(begin_reading(second, table, second_run, &right, error));
+    TRY(open_access(first, table, error));
+    TRY(open_access(second, table, error));
+    TRY(first_row(first->table[table].text, first_run, &left, error));
+    TRY(first_row(second->table[table].text, second_run, &right, error));
     TRY(compare_rows(first, left, second, right, table, difference, error));
     if (difference->contradiction.size == 0 && difference->only_first.size && difference->only_second.size)
         text_add(&difference->contradiction, "%s is only in %s and %s only in %s", difference->only_first.data,
                  first->name, difference->only_second.data, second->name);
-    return OK;
-}
-
-status run_rows_compare(struct run_rows *first, int64_t first_run, struct run_rows *second, int64_t second_run,
-                        struct row_difference *difference, struct error *error)
-{
-    for (size_t i = 0; i < STORE_TABLES && difference->contradiction.size == 0; i++)
-        if (!store_tables[i].local)
-            TRY(run_rows_compare_table(first, first_run, second, second_run, i, difference, error));
     return OK;
 }
 
@@ -171,10 +134,15 @@ static status copy_table(struct run_rows *source, int64_t run, struct run_rows *
                          struct error *error)
 {
     bool row;
+    TRY(open_access(source, table, error));
     TRY(open_access(target, table, error));
-    TRY(begin_reading(source, table, run, &row, error));
+    TRY(first_row(source->table[table].read, run, &row, error));
     while (row) {
-        if (statement_run_row(target->table[table].write, *number, source->table[table].read, error) != OK)
+        struct value values[TABLE_COLUMNS] = {value_count(*number)};
+        size_t columns = statement_columns(source->table[table].read);
+        for (size_t i = 0; i < columns && i < TABLE_COLUMNS - 1; i++)
+            values[i + 1] = statement_value(source->table[table].read, i);
+        if (statement_run(target->table[table].write, values, columns + 1, error) != OK)
             return error_context(error, "rows of %s", source->name);
         if (*number == 0) /* of `runs`, which comes first and has one row */
             *number = database_last_row(target->database);

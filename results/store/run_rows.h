@@ -11,8 +11,7 @@ struct run_rows {
     struct database *database;
     const char *name; /* in messages */
     struct table_access {
-        struct statement *read, *write;
-        size_t keys; /* of the columns, the first */
+        struct statement *read, *write, *text;
     } table[STORE_TABLES];
 };
 void run_rows_close(struct run_rows *rows);
@@ -25,9 +24,6 @@ struct row_difference {
 void row_difference_free(struct row_difference *difference);
 status run_rows_compare_table(struct run_rows *first, int64_t first_run, struct run_rows *second, int64_t second_run,
                               size_t table, struct row_difference *difference, struct error *error);
-/* The same for the tables that a repetition has, until a contradiction. */
-status run_rows_compare(struct run_rows *first, int64_t first_run, struct run_rows *second, int64_t second_run,
-                        struct row_difference *difference, struct error *error);
 
 /* Appends all rows of source's run to target's run *number; 0 is a new one, whose number is set. */
 status run_rows_copy(struct run_rows *source, int64_t run, struct run_rows *target, int64_t *number,

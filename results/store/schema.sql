@@ -1,7 +1,7 @@
--- Schema 1: observations. Rows are only appended; derived values are views (views.sql). Indices count from 0, iterations
--- from 1. Nothing was released with it yet; a later version is a file of its own that changes this one.
+-- Schema 1: observations; results/README.md says what a row of each table is. Rows are only appended; derived values are
+-- views (views.sql). Indices count from 0, iterations from 1. Nothing was released with it yet; a later version is a file of
+-- its own that changes this one.
 
--- One row per suite and seed. Only runs, timings, artifacts, inputs and sessions depend on the clock and the machine.
 CREATE TABLE runs (
     run INTEGER PRIMARY KEY,
     suite TEXT NOT NULL,
@@ -31,8 +31,6 @@ CREATE TABLE runs (
     UNIQUE (suite_hash, seed)
 ) STRICT;
 
--- Settings as resolved when the run was created, with defaults; a key under tasks only where its value differs from the
--- section that it comes from. A run that continues keeps these.
 CREATE TABLE settings (
     run INTEGER NOT NULL REFERENCES runs,
     key TEXT NOT NULL,                        -- merge.every, tasks.mnist.learning_rate
@@ -41,7 +39,6 @@ CREATE TABLE settings (
     PRIMARY KEY (run, key)
 ) STRICT, WITHOUT ROWID;
 
--- Inputs of a run; their digests are part of suite_hash, their paths are not.
 CREATE TABLE inputs (
     run INTEGER NOT NULL REFERENCES runs,
     task INTEGER NOT NULL CHECK (task >= -1), -- -1: of the whole run
@@ -53,7 +50,6 @@ CREATE TABLE inputs (
     PRIMARY KEY (run, task, kind)
 ) STRICT, WITHOUT ROWID;
 
--- One row per process that worked on a run.
 CREATE TABLE sessions (
     session INTEGER PRIMARY KEY,
     run INTEGER NOT NULL REFERENCES runs,
@@ -83,7 +79,6 @@ CREATE TABLE tasks (
     PRIMARY KEY (run, task)
 ) STRICT, WITHOUT ROWID;
 
--- Where results per image are kept, or where tasks are parts of one dataset, cut by the meaning of its class names.
 CREATE TABLE task_classes (
     run INTEGER NOT NULL,
     task INTEGER NOT NULL,
@@ -115,19 +110,16 @@ CREATE TABLE evaluations (
     FOREIGN KEY (run, task) REFERENCES tasks
 ) STRICT, WITHOUT ROWID;
 
--- In a table of its own, so that reading accuracies reads no images. The form of data: results/store/per_image.h.
 CREATE TABLE per_image (
     run INTEGER NOT NULL,
     task INTEGER NOT NULL,
     after_task INTEGER NOT NULL,
     kind TEXT NOT NULL CHECK (kind IN ('bits', 'predictions')), -- right or wrong, or the predicted class
-    data BLOB NOT NULL,                  -- of each test image in order, packed
+    data BLOB NOT NULL,                  -- of each test image in order, packed (results/store/per_image.h)
     PRIMARY KEY (run, task, after_task),
     FOREIGN KEY (run, task, after_task) REFERENCES evaluations ON DELETE CASCADE
 ) STRICT;
 
--- The true classes of a task's test images, in their order: 16 bits each, least significant byte first, the label
--- within the task. Stored where results per image are kept.
 CREATE TABLE test_labels (
     run INTEGER NOT NULL,
     task INTEGER NOT NULL,
@@ -136,9 +128,6 @@ CREATE TABLE test_labels (
     FOREIGN KEY (run, task) REFERENCES tasks
 ) STRICT;
 
--- How often images of a class chose an expert of the image tower when the task was tested last: once per image, or once
--- per token where tokens decide, and for each of the top_k. Images without a router chose none. Stored where results
--- per image are kept and the router chooses in evaluation.
 CREATE TABLE class_experts (
     run INTEGER NOT NULL,
     task INTEGER NOT NULL,
@@ -152,8 +141,6 @@ CREATE TABLE class_experts (
     FOREIGN KEY (run, task, after_task) REFERENCES evaluations ON DELETE CASCADE
 ) STRICT, WITHOUT ROWID;
 
--- The expert that each patch of an image chose first in a block of the image tower when its task was tested last. Stored
--- of evaluation.patch_images images of each task, where tokens decide; images without a router chose none.
 CREATE TABLE patch_experts (
     run INTEGER NOT NULL,
     task INTEGER NOT NULL,
@@ -195,7 +182,7 @@ CREATE TABLE expert_events (
     FOREIGN KEY (run, task) REFERENCES tasks
 ) STRICT, WITHOUT ROWID;
 
--- The effect of a merge. A row is written at the next merge after the iterations that it covers, or when the task ends.
+-- A row is written at the next merge after the iterations that it covers, or when the task ends.
 CREATE TABLE merge_effects (
     run INTEGER NOT NULL,
     task INTEGER NOT NULL,
@@ -224,48 +211,27 @@ CREATE TABLE router_choices (
     FOREIGN KEY (run, task) REFERENCES tasks
 ) STRICT, WITHOUT ROWID;
 
--- The error of a task's autoencoder above which an image goes to zero-shot CLIP. Infinite: none does.
 CREATE TABLE selector_thresholds (
     run INTEGER NOT NULL,
     task INTEGER NOT NULL,
-    threshold REAL,
+    threshold REAL,                      -- the error above which an image goes to zero-shot CLIP; infinite: none does
     PRIMARY KEY (run, task),
     FOREIGN KEY (run, task) REFERENCES tasks
 ) STRICT, WITHOUT ROWID;
 
--- Results of the saved adapters of a run with another selector (mtil eval --selector). They are computed on request
--- after the run, so they belong to a database rather than to the run.
-CREATE TABLE selector_trials (
-    run INTEGER NOT NULL REFERENCES runs,
-    trial INTEGER NOT NULL CHECK (trial >= 1),
-    selector TEXT NOT NULL,
-    selection TEXT NOT NULL,              -- as in runs
-    settings TEXT NOT NULL,               -- one "key: value" a line, as in a suite
-    PRIMARY KEY (run, trial),
-    UNIQUE (run, settings)
-) STRICT, WITHOUT ROWID;
-
-CREATE TABLE trial_evaluations (
+-- Computed on request after the run (mtil eval --selector), so they belong to a database rather than to the run.
+CREATE TABLE trials (
     run INTEGER NOT NULL,
-    trial INTEGER NOT NULL,
+    trial INTEGER NOT NULL CHECK (trial >= 1), -- counts the settings that were tried
     task INTEGER NOT NULL,
     after_task INTEGER NOT NULL CHECK (after_task >= 0),
+    selector TEXT NOT NULL,
+    selection TEXT NOT NULL,                   -- as in runs
+    settings TEXT NOT NULL,                    -- of the selector: one "key: value" a line, as in a suite
     correct INTEGER NOT NULL CHECK (correct BETWEEN 0 AND images),
     images INTEGER NOT NULL CHECK (images > 0),
+    routers TEXT NOT NULL,                     -- JSON: images by chosen router, -1: zero-shot CLIP: {"-1": 3, "0": 97}
     PRIMARY KEY (run, trial, task, after_task),
-    FOREIGN KEY (run, trial) REFERENCES selector_trials,
-    FOREIGN KEY (run, task) REFERENCES tasks
-) STRICT, WITHOUT ROWID;
-
-CREATE TABLE trial_choices (
-    run INTEGER NOT NULL,
-    trial INTEGER NOT NULL,
-    after_task INTEGER NOT NULL CHECK (after_task >= 0),
-    task INTEGER NOT NULL,                -- the true one
-    router INTEGER NOT NULL CHECK (router >= -1), -- the chosen one; -1: zero-shot CLIP
-    count INTEGER NOT NULL CHECK (count > 0),
-    PRIMARY KEY (run, trial, after_task, task, router),
-    FOREIGN KEY (run, trial) REFERENCES selector_trials,
     FOREIGN KEY (run, task) REFERENCES tasks
 ) STRICT, WITHOUT ROWID;
 
@@ -280,7 +246,6 @@ CREATE TABLE steps (
     FOREIGN KEY (run, task) REFERENCES tasks
 ) STRICT, WITHOUT ROWID;
 
--- Iterations that were skipped because their loss or gradients were not finite (on_nan: skip). No row: none.
 CREATE TABLE skipped_steps (
     run INTEGER NOT NULL,
     task INTEGER NOT NULL,
@@ -312,8 +277,7 @@ CREATE TABLE artifacts (
     PRIMARY KEY (run, task, kind)
 ) STRICT, WITHOUT ROWID;
 
--- Properties of the database: the digest of its views.
 CREATE TABLE properties (
-    name TEXT PRIMARY KEY,
+    name TEXT PRIMARY KEY,               -- views: the digest of views.sql
     value TEXT NOT NULL
 ) STRICT, WITHOUT ROWID;

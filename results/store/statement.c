@@ -106,6 +106,14 @@ status statement_bind_named(struct statement *statement, const struct named_valu
     return OK;
 }
 
+bool statement_takes(const struct statement *statement, const struct named_value *values, size_t count)
+{
+    bool same = (size_t)sqlite3_bind_parameter_count(statement->handle) == count;
+    for (size_t i = 0; same && i < count; i++)
+        same = strcmp(sqlite3_bind_parameter_name(statement->handle, (int)i + 1) + 1, values[i].name) == 0;
+    return same;
+}
+
 /* After a request to stop no read begins, except in a transaction that writes, which may save the run. */
 status statement_step(struct statement *statement, bool *row, struct error *error)
 {
@@ -179,16 +187,6 @@ char *statement_string(struct statement *statement, size_t column)
 {
     const unsigned char *found = sqlite3_column_text(statement->handle, (int)column);
     return found ? xstrdup((const char *)found) : NULL;
-}
-
-status statement_run_row(struct statement *statement, int64_t number, struct statement *row, struct error *error)
-{
-    int columns = sqlite3_column_count(row->handle), code = SQLITE_OK;
-    TRY(statement_bind(statement, VALUES(value_count(number)), error));
-    for (int i = 0; i < columns && code == SQLITE_OK; i++)
-        code = sqlite3_bind_value(statement->handle, i + 2, sqlite3_column_value(row->handle, i));
-    return code == SQLITE_OK ? statement_run(statement, NO_VALUES, error)
-                             : database_fail(statement->database, code, error);
 }
 
 /* --- Questions and commands --- */
@@ -266,7 +264,7 @@ bool database_is_sound(const struct database *database)
 {
     struct database *fresh;
     int64_t sound;
-    if (database_open(&fresh, database_full_path(database), false, NULL) != OK)
+    if (database_open(&fresh, database_full_path(database), STORE_READ, NULL, NULL) != OK)
         return false;
     status result = database_integer(fresh,
                                      "SELECT quick_check = 'ok' AND EXISTS (SELECT 1 FROM sqlite_schema) "

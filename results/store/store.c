@@ -21,44 +21,36 @@ EMBEDDED_FILES(schema_files); /* the tables, then the views */
 
 /* --- The schema --- */
 
-/* The message names a table of the file, so that its reader recognises the foreign database. */
-static status refuse_foreign(struct database *database, int64_t application, struct error *error)
-{
-    struct statement *row;
-    TRY(database_row(database, "SELECT max(name) FROM sqlite_schema WHERE type = 'table'", NO_VALUES, &row, error));
-    error_set(error, ERROR_FORMAT,
-              "%s: expected a results database (application id %#x), found one of another program "
-              "(application id %#" PRIx64 ", table \"%.60s\"); name another file",
-              database_path(database), SCHEMA_APPLICATION, application, statement_text(row, 0));
-    statement_close(row);
-    return ERROR_FORMAT;
-}
-
 /* *empty: the file has nothing yet. Refuses another program's database, and another schema. */
 static status recognise(struct database *database, bool *empty, struct error *error)
 {
-    int64_t application = 0, version = 0, objects = 0;
-    TRY(database_execute(database, "BEGIN", error)); /* one state, though another process may be creating the schema */
-    status result = database_integer(database, "PRAGMA application_id", &application, error);
-    NEXT(result, database_integer(database, "PRAGMA user_version", &version, error));
-    NEXT(result, database_integer(database, "SELECT count(*) FROM sqlite_schema", &objects, error));
-    database_rollback(database);
-    TRY(result);
-    *empty = application == 0 && version == 0 && objects == 0;
+    struct statement *row; /* one state, though another process may be creating the schema */
+    TRY(database_row(database,
+                     "SELECT application_id, user_version, count(name), max(name) FILTER (WHERE type = 'table') FROM "
+                     "pragma_application_id, pragma_user_version LEFT JOIN sqlite_schema",
+                     NO_VALUES, &row, error));
+    const char *path = database_path(database);
+    int64_t application = statement_integer(row, 0), version = statement_integer(row, 1);
+    status result = OK;
+    *empty = application == 0 && version == 0 && statement_integer(row, 2) == 0;
     if (application == SCHEMA_BEFORE_RELEASE)
-        return error_set(error, ERROR_FORMAT,
-                         "%s: written by a version of mtil from before its first release; run its suites again, or "
-                         "read it with that version",
-                         database_path(database));
-    if (!*empty && application != SCHEMA_APPLICATION)
-        return refuse_foreign(database, application, error);
-    if (!*empty && version != SCHEMA_VERSION)
-        return error_set(
-            error, ERROR_FORMAT,
-            "%s: expected schema %d, found %" PRId64 ": a newer version of mtil wrote it, or another "
-            "program changed PRAGMA user_version; use that version, set it back, or take the file from a backup",
-            database_path(database), SCHEMA_VERSION, version);
-    return OK;
+        result = error_set(error, ERROR_FORMAT,
+                           "%s: written by a version of mtil from before its first release; run its suites again, or "
+                           "read it with that version",
+                           path);
+    else if (!*empty && application != SCHEMA_APPLICATION)
+        result = error_set(error, ERROR_FORMAT,
+                           "%s: expected a results database (application id %#x), found one of another program "
+                           "(application id %#" PRIx64 ", table \"%.60s\"); name another file",
+                           path, SCHEMA_APPLICATION, application, statement_text(row, 3));
+    else if (!*empty && version != SCHEMA_VERSION)
+        result = error_set(error, ERROR_FORMAT,
+                           "%s: expected schema %d, found %" PRId64
+                           ": a newer version of mtil wrote it, or another program changed "
+                           "PRAGMA user_version; use that version, set it back, or take the file from a backup",
+                           path, SCHEMA_VERSION, version);
+    statement_close(row);
+    return result;
 }
 
 /* The tables of an empty file, in one transaction with its version. */
@@ -141,42 +133,32 @@ static status prepare_to_write(struct store *store, const struct stop *stop, str
     return result;
 }
 
-static status open_file(struct store *store, const char *path, enum store_mode mode, const struct stop *stop,
-                        struct error *error)
+static status open_schema(struct store *store, enum store_mode mode, const struct stop *stop, struct error *error)
 {
     bool empty;
-    TRY(database_open_stoppable(&store->database, path, mode == STORE_WRITE, stop, error));
+    if (mode == STORE_MEMORY)
+        return create_schema(store, error);
     TRY(recognise(store->database, &empty, error));
     if (mode == STORE_WRITE)
         return prepare_to_write(store, stop, error);
     if (empty)
-        return error_set(error, ERROR_FORMAT, "%s: expected schema %d, found an empty file; `mtil run` fills it", path,
-                         SCHEMA_VERSION);
+        return error_set(error, ERROR_FORMAT, "%s: expected schema %d, found an empty file; `mtil run` fills it",
+                         store_path(store), SCHEMA_VERSION);
     return use_views(store->database, false, error);
-}
-
-static struct store *make(void)
-{
-    struct store *store = xcalloc(1, sizeof *store);
-    store->locks.descriptor = -1;
-    return store;
-}
-
-/* Closes a store that could not be opened. */
-static status finish_open(struct store **opened, status result)
-{
-    if (result == OK)
-        return OK;
-    store_close(*opened);
-    *opened = NULL;
-    return result;
 }
 
 status store_open_stoppable(struct store **opened, const char *path, enum store_mode mode, const struct stop *stop,
                             struct error *error)
 {
-    *opened = make();
-    return finish_open(opened, open_file(*opened, path, mode, stop, error));
+    struct store *store = *opened = xcalloc(1, sizeof *store);
+    store->locks.descriptor = -1;
+    status result = database_open(&store->database, path, mode, stop, error);
+    NEXT(result, open_schema(store, mode, stop, error));
+    if (result != OK) {
+        store_close(store);
+        *opened = NULL;
+    }
+    return result;
 }
 
 status store_open(struct store **opened, const char *path, enum store_mode mode, struct error *error)
@@ -184,20 +166,12 @@ status store_open(struct store **opened, const char *path, enum store_mode mode,
     return store_open_stoppable(opened, path, mode, NULL, error);
 }
 
-status store_open_memory(struct store **opened, const char *name, struct error *error)
-{
-    *opened = make();
-    status result = database_open_memory(&(*opened)->database, name, error);
-    NEXT(result, create_schema(*opened, error));
-    return finish_open(opened, result);
-}
-
 void store_close(struct store *store)
 {
     if (!store)
         return;
     for (size_t i = 0; i < STORE_TABLES; i++)
-        statement_close(store->insert[i].statement);
+        statement_close(store->insert[i]);
     pending_clear(store);
     if (store->database)
         database_rollback(store->database);
@@ -206,12 +180,12 @@ void store_close(struct store *store)
     free(store);
 }
 
-void store_set_patience(struct store *store, int milliseconds)
-{
-    database_set_patience(store->database, milliseconds);
-}
-
 const char *store_path(const struct store *store)
 {
     return database_path(store->database);
+}
+
+struct database *store_database(struct store *store)
+{
+    return store->database;
 }

@@ -10,7 +10,7 @@
  * What schema.sql does not say of them; columns and keys are the schema's. Insert, rewind, digest, erase, join and repeat
  * read this list. A new table is a table of schema.sql and a line of tables.c. */
 
-enum { STORE_TABLES = 24, TABLE_COLUMNS = 32 /* of a table, at most */ };
+enum { STORE_TABLES = 22, TABLE_COLUMNS = 32 /* of a table, at most */ };
 
 /* What a row with the key of an existing one does: fail; nothing; replace it; fail unless it is the same. */
 enum table_again { AGAIN_FAILS, AGAIN_KEEPS, AGAIN_REPLACES, AGAIN_IS_SAME };
@@ -27,9 +27,6 @@ struct store_table {
 
 /* Each after those that it refers to; the first is `runs`. */
 extern const struct store_table store_tables[STORE_TABLES];
-
-/* "7", "nothing", "12 bytes" */
-void value_describe(const struct value *value, struct text *text);
 
 /* --- Locks between processes ---
  * A lock is one byte of a small file beside the database, held by the open file (fcntl F_OFD_SETLK): the kernel releases
@@ -53,13 +50,6 @@ void lock_give(struct lock_file *locks, int64_t number);
 
 /* --- The store --- */
 
-/* The statement that adds rows with the same names to a table. */
-struct insert {
-    struct statement *statement;
-    const char *name[TABLE_COLUMNS];
-    size_t count;
-};
-
 /* Rows of a run, to be compared with what they were. */
 struct held_rows {
     bool known;
@@ -70,9 +60,9 @@ struct held_rows {
 struct store {
     struct database *database;
     struct lock_file locks;
-    struct insert insert[STORE_TABLES];
-    bool published; /* results/query.h: they are attached */
-    bool collects;  /* between store_begin and store_commit */
+    struct statement *insert[STORE_TABLES]; /* NULL: none yet */
+    bool published;                         /* results/query.h: they are attached */
+    bool collects;                          /* between store_begin and store_commit */
     struct pending_row **pending;
     size_t pending_count;
     int64_t held;          /* the run that was started last and has not ended; 0: none */
@@ -82,8 +72,5 @@ struct store {
 /* Rows that wait for store_commit: written, and forgotten. */
 status pending_write(struct store *store, struct error *error);
 void pending_clear(struct store *store);
-
-status store_add_inputs(struct store *store, int64_t run, const struct input_row *inputs, size_t count,
-                        struct error *error);
 
 #endif

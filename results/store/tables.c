@@ -1,4 +1,4 @@
-/* The list of tables, and the writing of their rows. */
+/* The list of tables, and the writing of their rows; results per image, which are more than their columns. */
 #include <inttypes.h>
 #include <stdlib.h>
 
@@ -6,6 +6,7 @@
 #include "core/array.h"
 #include "results/store/store_internal.h"
 
+#define TASKS_LIMIT 4096 /* the schema's */
 #define NOW "strftime('%Y-%m-%dT%H:%M:%SZ', 'now')"
 #define AFTER_ITERATION "(task, iteration) > (?2, ?3)"
 #define AFTER_TASK "after_task >= ?2"
@@ -34,103 +35,79 @@ const struct store_table store_tables[STORE_TABLES] = {
     {"merge_effects", .after = "(task, known) > (?2, ?3)", .optional = true},
     {"router_choices", .after = AFTER_TASK},
     {"selector_thresholds", .after = OF_TASK},
-    {"selector_trials", .local = true},
-    {"trial_evaluations", .local = true},
-    {"trial_choices", .local = true},
+    {"trials", .local = true, .computed = "trial",
+     .by =
+         "(SELECT coalesce(max(trial) FILTER (WHERE settings = :settings), max(trial) + 1, 1) FROM trials WHERE run = "
+         ":run)"},
     {"steps", .after = AFTER_ITERATION},
     {"skipped_steps", .after = OF_TASK},
     {"timings", .after = AFTER_ITERATION, .local = true},
     {"artifacts", .after = "task >= max(?2, 0)", .local = true, .again = AGAIN_REPLACES},
 };
 
-void value_describe(const struct value *value, struct text *text)
-{
-    switch (value->kind) {
-    case VALUE_INTEGER:
-        text_add(text, "%" PRId64, value->integer);
-        break;
-    case VALUE_REAL:
-        text_add(text, "%.17g", value->real);
-        break;
-    case VALUE_TEXT:
-        text_add(text, "\"%.60s\"", (const char *)value->bytes.data);
-        break;
-    case VALUE_BLOB:
-        text_add(text, "%zu bytes", value->bytes.size);
-        break;
-    case VALUE_NULL:
-        text_add(text, "nothing");
-        break;
-    }
-}
-
 /* --- Writing rows --- */
 
-static void add_names(struct text *sql, const struct insert *insert, const char *prefix)
+static void add_names(struct text *sql, const struct named_value *row, size_t count, const char *prefix)
 {
-    for (size_t i = 0; i < insert->count; i++)
-        text_add(sql, "%s%s\"%s\"", i ? ", " : "", prefix, insert->name[i]);
+    for (size_t i = 0; i < count; i++)
+        text_add(sql, "%s%s\"%s\"", i ? ", " : "", prefix, row[i].name);
 }
 
 /* A row that is the same changes one row, another one none. */
-static void write_insert(struct text *sql, const struct store_table *table, const struct insert *insert)
+static status open_insert(struct store *store, const struct store_table *table, const struct named_value *row,
+                          size_t count, struct statement **insert, struct error *error)
 {
-    text_add(sql, "INSERT %sINTO %s (", table->again == AGAIN_REPLACES ? "OR REPLACE " : "", table->name);
-    add_names(sql, insert, "");
-    text_add(sql, "%s%s) VALUES (", table->computed ? ", " : "", table->computed ? table->computed : "");
-    for (size_t i = 0; i < insert->count; i++)
-        text_add(sql, "%s:%s", i ? ", " : "", insert->name[i]);
-    text_add(sql, "%s%s)%s", table->by ? ", " : "", table->by ? table->by : "",
-             table->again == AGAIN_KEEPS ? " ON CONFLICT DO NOTHING" : "");
-    if (table->again != AGAIN_IS_SAME)
-        return;
-    const char *last = insert->name[insert->count - 1];
-    text_add(sql, " ON CONFLICT DO UPDATE SET \"%s\" = \"%s\" WHERE (", last, last);
-    add_names(sql, insert, "");
-    text_add(sql, ") IS (");
-    add_names(sql, insert, "excluded.");
-    text_add(sql, ")");
+    struct text sql = {0};
+    const char *last = row[count - 1].name;
+    text_add(&sql, "INSERT %sINTO %s (", table->again == AGAIN_REPLACES ? "OR REPLACE " : "", table->name);
+    add_names(&sql, row, count, "");
+    text_add(&sql, "%s%s) VALUES (", table->computed ? ", " : "", table->computed ? table->computed : "");
+    for (size_t i = 0; i < count; i++)
+        text_add(&sql, "%s:%s", i ? ", " : "", row[i].name);
+    text_add(&sql, "%s%s)", table->by ? ", " : "", table->by ? table->by : "");
+    if (table->again == AGAIN_KEEPS)
+        text_add(&sql, " ON CONFLICT DO NOTHING");
+    if (table->again == AGAIN_IS_SAME) {
+        text_add(&sql, " ON CONFLICT DO UPDATE SET \"%s\" = \"%s\" WHERE (", last, last);
+        add_names(&sql, row, count, "");
+        text_add(&sql, ") IS (");
+        add_names(&sql, row, count, "excluded.");
+        text_add(&sql, ")");
+    }
+    status result = statement_open(insert, store->database, sql.data, error);
+    text_free(&sql);
+    return result;
 }
 
-/* "tasks: the row (run 1, task 0, …) …" */
+/* Numbers and texts say which row it is. */
 static status refuse_change(const struct store *store, const struct store_table *table, const struct named_value *row,
                             size_t count, struct error *error)
 {
     struct text words = {0};
-    for (size_t i = 0; i < count; i++) {
-        text_add(&words, "%s%s ", i ? ", " : "", row[i].name);
-        value_describe(&row[i].value, &words);
-    }
+    for (size_t i = 0; i < count; i++)
+        if (row[i].value.kind == VALUE_INTEGER)
+            text_add(&words, "%s%s %" PRId64, i ? ", " : "", row[i].name, row[i].value.integer);
+        else if (row[i].value.kind == VALUE_TEXT)
+            text_add(&words, ", %s \"%.60s\"", row[i].name, (const char *)row[i].value.bytes.data);
     error_set(error, ERROR_ARGUMENT, "%s: %s was recorded with other data than it now has (%s): %s",
               database_path(store->database), table->name, words.data, table->changed);
     text_free(&words);
     return ERROR_ARGUMENT;
 }
 
-/* The statement of the row before is used again if the names are the same ones. */
+/* The statement of the row before is used again if it takes the same names. */
 static status write_row(struct store *store, size_t table, const struct named_value *row, size_t count,
                         struct error *error)
 {
-    struct insert *insert = &store->insert[table];
+    struct statement **insert = &store->insert[table];
+    if (*insert == NULL || !statement_takes(*insert, row, count)) {
+        statement_close(*insert);
+        TRY(open_insert(store, &store_tables[table], row, count, insert, error));
+    }
     struct value values[TABLE_COLUMNS];
-    bool same = insert->count == count;
-    for (size_t i = 0; i < count; i++) {
-        same = same && insert->name[i] == row[i].name;
-        insert->name[i] = row[i].name;
+    for (size_t i = 0; i < count; i++)
         values[i] = row[i].value;
-    }
-    if (!same) {
-        struct text sql = {0};
-        statement_close(insert->statement);
-        insert->count = count;
-        write_insert(&sql, &store_tables[table], insert);
-        status result = statement_open(&insert->statement, store->database, sql.data, error);
-        text_free(&sql);
-        if (result != OK)
-            insert->count = 0;
-        TRY(result);
-    }
-    TRY(statement_run(insert->statement, values, count, error));
+    TRY(statement_run(*insert, values, count, error));
     return store_tables[table].again == AGAIN_IS_SAME && database_changes(store->database) != 1
                ? refuse_change(store, &store_tables[table], row, count, error)
                : OK;
@@ -141,30 +118,35 @@ static status write_row(struct store *store, size_t table, const struct named_va
 
 struct pending_row {
     size_t table, count;
-    struct named_value values[]; /* [count]; texts and blobs lie behind them */
+    struct named_value values[]; /* [count]; names, texts and blobs lie behind them */
 };
 
-static size_t size_of(const struct value *value)
+static bool has_bytes(const struct value *value)
 {
-    return value->kind == VALUE_TEXT || value->kind == VALUE_BLOB ? value->bytes.size : 0;
+    return (value->kind == VALUE_TEXT || value->kind == VALUE_BLOB) && value->bytes.size > 0;
+}
+
+/* A copy of bytes and a NUL behind them, in a block that has room. */
+static const char *put(char **behind, const void *bytes, size_t size)
+{
+    char *copy = memcpy(*behind, bytes, size);
+    *behind += size + 1;
+    return copy;
 }
 
 static void keep_row(struct store *store, size_t table, const struct named_value *row, size_t count)
 {
     size_t size = sizeof(struct pending_row) + count * sizeof *row;
     for (size_t i = 0; i < count; i++)
-        size += size_of(&row[i].value) + 1; /* the NUL of a text */
+        size += strlen(row[i].name) + 1 + (has_bytes(&row[i].value) ? row[i].value.bytes.size + 1 : 0);
     struct pending_row *kept = xcalloc(1, size);
     char *behind = (char *)&kept->values[count];
     *kept = (struct pending_row){.table = table, .count = count};
     for (size_t i = 0; i < count; i++) {
         kept->values[i] = row[i];
-        size = size_of(&row[i].value);
-        if (size > 0)
-            memcpy(behind, row[i].value.bytes.data, size);
-        if (row[i].value.kind == VALUE_TEXT || row[i].value.kind == VALUE_BLOB)
-            kept->values[i].value.bytes.data = behind;
-        behind += size + 1;
+        kept->values[i].name = put(&behind, row[i].name, strlen(row[i].name));
+        if (has_bytes(&row[i].value))
+            kept->values[i].value.bytes.data = put(&behind, row[i].value.bytes.data, row[i].value.bytes.size);
     }
     GROW(store->pending, store->pending_count);
     store->pending[store->pending_count++] = kept;
@@ -208,4 +190,67 @@ status store_add(struct store *store, int64_t run, const char *table, const stru
     if (write_row(store, number, values, count + 1, error) != OK)
         return error_context(error, "run %" PRId64, run);
     return OK;
+}
+
+/* --- Results per image --- */
+
+static status add_per_image(struct store *store, int64_t run, const struct evaluation_row *row, struct error *error)
+{
+    const struct per_image *kept = row->per_image;
+    struct bytes packed;
+    if ((int64_t)kept->images != row->images || (int64_t)per_image_correct(kept) != row->correct)
+        return error_set(error, ERROR_ARGUMENT,
+                         "run %" PRId64 ": the per-image results hold %zu right of %zu images, the evaluation %" PRId64
+                         " of %" PRId64,
+                         run, per_image_correct(kept), kept->images, row->correct, row->images);
+    TRY(per_image_pack(kept, &packed, error));
+    status result = store_add(store, run, "per_image",
+                              NAMED({"task", value_integer(row->task)}, {"after_task", value_integer(row->after_task)},
+                                    {"kind", value_text(per_image_name(kept->kind))},
+                                    {"data", value_blob(packed.data, packed.size)}),
+                              error);
+    bytes_free(&packed);
+    return result;
+}
+
+status store_add_evaluation(struct store *store, int64_t run, const struct evaluation_row *row, struct error *error)
+{
+    bool began = false;
+    if (!store->collects)
+        TRY(database_begin(store->database, &began, error));
+    status result = store_add(store, run, "evaluations",
+                              NAMED({"task", value_integer(row->task)}, {"after_task", value_integer(row->after_task)},
+                                    {"correct", value_integer(row->correct)}, {"images", value_integer(row->images)}),
+                              error);
+    if (result == OK && row->per_image && row->per_image->kind != PER_IMAGE_NONE)
+        result = add_per_image(store, run, row, error);
+    return database_end(store->database, began, result, error);
+}
+
+status store_read_per_image(struct store *store, int64_t run, int64_t after_task, int64_t task,
+                            struct per_image *per_image, struct error *error)
+{
+    struct statement *row;
+    *per_image = (struct per_image){.kind = PER_IMAGE_NONE};
+    TRY(database_row(store->database,
+                     "SELECT images, kind, data FROM evaluations JOIN per_image USING (run, task, after_task) "
+                     "WHERE run = ?1 AND after_task = ?2 AND task = ?3",
+                     VALUES(value_integer(run), value_integer(after_task), value_integer(task)), &row, error));
+    if (!row)
+        return OK;
+    struct value data = statement_value(row, 2);
+    int64_t images = data.kind == VALUE_BLOB ? statement_integer(row, 0) : 0;
+    status result = per_image_unpack(
+        per_image, strcmp(statement_text(row, 1), "predictions") == 0 ? PER_IMAGE_PREDICTIONS : PER_IMAGE_BITS,
+        images > 0 ? (size_t)images : 0, data.bytes.data, images > 0 ? data.bytes.size : 0, error);
+    statement_close(row);
+    return result;
+}
+
+status store_check_tasks(const struct store *store, int64_t run, int64_t tasks, struct error *error)
+{
+    if (tasks >= 1 && tasks <= TASKS_LIMIT)
+        return OK;
+    return error_set(error, ERROR_FORMAT, "%s: run %" PRId64 ": expected 1 to %d tasks, found %" PRId64,
+                     store_path(store), run, TASKS_LIMIT, tasks);
 }

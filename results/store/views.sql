@@ -1,8 +1,7 @@
 -- Derived values. A program with another text of this file replaces these views when it opens a database for writing,
 -- and hides them behind its own when it opens one for reading. Each view is one statement, which begins with CREATE
--- VIEW at the start of a line. Accuracies and metrics are in percent; metrics are defined as in results/metrics.c.
+-- VIEW at the start of a line. results/README.md says what a row of each is, results/metrics.c what the metrics are.
 
--- The accuracy matrix, a row per cell; after_task -1 is zero-shot CLIP.
 CREATE VIEW matrix AS
 SELECT evaluations.run AS run, after_task, trained.name AS trained, evaluations.task AS task, tasks.name AS name,
        correct, images, 100.0 * correct / images AS accuracy
@@ -10,8 +9,7 @@ FROM evaluations
 JOIN tasks USING (run, task)
 LEFT JOIN tasks AS trained ON trained.run = evaluations.run AND trained.task = evaluations.after_task;
 
--- The mean of each complete row of the matrix. In class-incremental runs, whose rows have only the tasks so far, it is
--- the accuracy over all classes seen.
+-- In class-incremental runs, whose rows have only the tasks so far, the accuracy over all classes seen.
 CREATE VIEW mean_accuracy AS
 SELECT run, after_task,
        iif(setting = 'class_incremental', 100.0 * sum(correct) / sum(images), avg(100.0 * correct / images)) AS accuracy
@@ -20,7 +18,6 @@ JOIN evaluations USING (run)
 GROUP BY run, after_task
 HAVING count(*) = iif(setting = 'class_incremental' AND after_task >= 0, after_task + 1, tasks);
 
--- A row per task whose column of the matrix is complete, in class-incremental runs from its own row on.
 CREATE VIEW task_metrics AS
 SELECT run, task,
        avg(accuracy) FILTER (WHERE after_task BETWEEN 0 AND task - 1) AS transfer,
@@ -39,8 +36,7 @@ JOIN (SELECT run, task, after_task, 100.0 * correct / images AS accuracy FROM ev
 GROUP BY run, task
 HAVING count(*) FILTER (WHERE after_task BETWEEN 0 AND tasks - 1) = iif(accumulates, tasks - task, tasks);
 
--- A row per run whose matrix is complete. In class-incremental runs average is Avg, the mean over the rows of the accuracy
--- over all classes seen, and last its value after the last task.
+-- In class-incremental runs average is Avg, the mean over the rows of the accuracy over all classes seen.
 CREATE VIEW metrics AS
 SELECT task_metrics.run AS run, avg(transfer) AS transfer, coalesce(max(seen.average), avg(task_metrics.average)) AS average,
        coalesce(max(seen.last), avg(task_metrics.last)) AS last, avg(forgetting) AS forgetting,
@@ -61,7 +57,6 @@ LEFT JOIN (SELECT run, avg(accuracy) FILTER (WHERE after_task >= 0) AS average,
 GROUP BY task_metrics.run
 HAVING count(*) = (SELECT tasks FROM runs WHERE runs.run = task_metrics.run);
 
--- A row per configuration over its finished runs, which differ in the seed alone. Variances are unbiased.
 CREATE VIEW leaderboard AS
 SELECT max(suite) AS suite, suite_hash, max(setting) AS setting, max(method) AS method, max(policy) AS policy,
        max(selector) AS selector, max(selection) AS selection, max(task_order) AS task_order, max(model) AS model,
@@ -80,47 +75,23 @@ JOIN metrics USING (run)
 WHERE status = 'finished'
 GROUP BY suite_hash;
 
--- The same for each dataset separately.
-CREATE VIEW task_leaderboard AS
-SELECT name, max(suite) AS suite, suite_hash, max(setting) AS setting, max(method) AS method, max(policy) AS policy,
-       max(selector) AS selector, max(selection) AS selection, max(task_order) AS task_order, max(model) AS model,
-       count(*) AS runs,
-       avg(transfer) AS transfer,
-       (avg(transfer * transfer) - avg(transfer) * avg(transfer)) * count(*) / nullif(count(*) - 1, 0)
-           AS transfer_variance,
-       avg(average) AS average,
-       (avg(average * average) - avg(average) * avg(average)) * count(*) / nullif(count(*) - 1, 0)
-           AS average_variance,
-       avg(last) AS last,
-       (avg(last * last) - avg(last) * avg(last)) * count(*) / nullif(count(*) - 1, 0) AS last_variance,
-       avg(forgetting) AS forgetting, avg(backward_transfer) AS backward_transfer, avg(gain) AS gain
-FROM runs
-JOIN task_metrics USING (run)
-JOIN tasks USING (run, task)
-WHERE status = 'finished'
-GROUP BY suite_hash, name;
-
--- A row per frozen expert, with the task after which it was frozen first.
 CREATE VIEW frozen_experts AS
 SELECT run, encoder, block, target AS expert, min(task) AS task
 FROM expert_events
 WHERE event = 'freeze'
 GROUP BY run, encoder, block, target;
 
--- Number of frozen experts of each block after each task that froze any; it never falls.
 CREATE VIEW frozen_counts AS
 SELECT run, task, encoder, block,
        sum(count(*)) OVER (PARTITION BY run, encoder, block ORDER BY task) AS frozen
 FROM frozen_experts
 GROUP BY run, task, encoder, block;
 
--- Merges, skips and freezes with the task's name.
 CREATE VIEW events AS
 SELECT run, task, name, iteration, encoder, block, event, t1, t2, target, reason, mixture, position
 FROM expert_events
 JOIN tasks USING (run, task);
 
--- Use of each expert within its block and task; frozen: whether it is frozen after that task.
 CREATE VIEW expert_usage AS
 SELECT counts.run AS run, counts.task AS task, name, counts.encoder AS encoder, counts.block AS block,
        counts.expert AS expert, count,
@@ -132,8 +103,6 @@ JOIN tasks USING (run, task)
 LEFT JOIN frozen_experts ON (frozen_experts.run, frozen_experts.encoder, frozen_experts.block, frozen_experts.expert) =
                             (counts.run, counts.encoder, counts.block, counts.expert);
 
--- Experts by class: share of the class's choices in the block, and the mean gate of the expert over all of these choices, 0
--- for other experts' choices; class_name is empty where none is stored.
 CREATE VIEW class_usage AS
 SELECT experts.run AS run, experts.task AS task, tasks.name AS name, after_task, block, experts.class AS class,
        task_classes.name AS class_name, expert, count, 100.0 * count / sum(count) OVER of_class AS share,
@@ -144,7 +113,6 @@ LEFT JOIN task_classes ON (task_classes.run, task_classes.task, task_classes.cla
                           (experts.run, experts.task, experts.class)
 WINDOW of_class AS (PARTITION BY experts.run, experts.task, after_task, block, experts.class);
 
--- The expert that each patch of an image chose first; x and y count from the upper left corner.
 CREATE VIEW patch_usage AS
 SELECT run, task, name, after_task, image, file, block, patch.key % width AS x, patch.key / width AS y,
        patch.value AS expert
@@ -152,9 +120,7 @@ FROM patch_experts
 JOIN tasks USING (run, task)
 JOIN json_each(experts) AS patch;
 
--- Use of merged experts; 1: as often as if all experts of the block were chosen equally often. Empty: no iteration
--- followed, or the task has not ended. next_use is the target's use in the whole next task, by that task's router;
--- overwritten: a later merge of the task has the same target.
+-- use is empty where no iteration followed, or the task has not ended.
 CREATE VIEW merge_use AS
 SELECT merge_effects.run AS run, task, name, iteration, encoder, block, position, target, t1, t2, iterations,
        1.0 * chosen / nullif(choices, 0) *
@@ -175,7 +141,6 @@ FROM merge_effects
 JOIN tasks USING (run, task)
 JOIN expert_events USING (run, task, iteration, encoder, block, position);
 
--- The router confusion: routers chosen for the test images of a task.
 CREATE VIEW selector AS
 SELECT router_choices.run AS run, after_task, router_choices.task AS task, tasks.name AS name, router,
        chosen.name AS chosen, count,
@@ -187,7 +152,6 @@ LEFT JOIN selector_thresholds ON selector_thresholds.run = router_choices.run
                                  AND selector_thresholds.task = router_choices.router
 LEFT JOIN tasks AS chosen ON chosen.run = router_choices.run AND chosen.task = router_choices.router;
 
--- Time and throughput of each phase.
 CREATE VIEW throughput AS
 SELECT run, phase, sum(seconds) AS seconds, sum(iterations) AS iterations, sum(images) AS images,
        sum(seconds) FILTER (WHERE iterations > 0) / sum(iterations) AS seconds_per_iteration,

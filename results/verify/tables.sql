@@ -1,3 +1,15 @@
+-- What the text of each suite says. Runs with the same text share what the first of them was told.
+CREATE TEMP TABLE told AS
+SELECT run, min(run) OVER (PARTITION BY suite_text) AS first
+FROM looked_at JOIN runs USING (run)
+WHERE EXISTS (SELECT 1 FROM settings WHERE settings.run = runs.run);
+
+CREATE TEMP TABLE suites AS
+SELECT first, suite_said(suite_text, '') AS said FROM told JOIN runs USING (run) WHERE run = first;
+
+CREATE TEMP TABLE said (first INTEGER, key TEXT, value TEXT, PRIMARY KEY (first, key)) WITHOUT ROWID;
+INSERT INTO said SELECT first, key, value FROM suites JOIN json_each(said, '$.settings');
+
 -- What the settings say of each task's training. A single training on all tasks is recorded under the last of them.
 CREATE TEMP TABLE plan (run INTEGER, task INTEGER, planned, schedule_end, warmup, rate, batch, images, classes, last, logged,
                         PRIMARY KEY (run, task)) WITHOUT ROWID;
@@ -56,7 +68,7 @@ LEFT JOIN per_image AS zero_shot ON zero_shot.run = per_image.run AND zero_shot.
 CREATE TEMP TABLE image_routers (run, task, after_task, router INTEGER, images, PRIMARY KEY (run, task, after_task, router))
 WITHOUT ROWID;
 INSERT INTO image_routers
-SELECT run, task, after_task, key, value FROM tested JOIN json_each(counts, '$.routers');
+SELECT run, task, after_task, key, value FROM tested JOIN json_each(counts, '$.routers') WHERE value > 0;
 
 CREATE TEMP TABLE kept_files AS
 SELECT run, path, bytes, digest, file_state(path, bytes) AS state

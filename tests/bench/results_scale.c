@@ -118,8 +118,17 @@ static size_t write_run(struct store *store, const struct run_description *about
                              {"unreadable_images", value_integer(0)}),
                        &error),
              &error);
+        for (int64_t class = 0; bits && class < tasks[task].classes; class ++)
+            must(store_add(store, start.run, "task_classes",
+                           NAMED({"task", value_integer((int64_t)task)}, {"class", value_integer(class)},
+                                 {"name", value_text("a class")}),
+                           &error),
+                 &error);
         if (bits)
-            must(store_add_test_labels(store, start.run, (int64_t)task, labels, (size_t)tasks[task].test, &error),
+            must(store_add(store, start.run, "test_labels",
+                           NAMED({"task", value_integer((int64_t)task)},
+                                 {"labels", value_blob(labels, 2 * ((size_t)tasks[task].test))}),
+                           &error),
                  &error);
     }
     for (int64_t after_task = -1; after_task < TASKS; after_task++)

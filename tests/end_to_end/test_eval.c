@@ -210,14 +210,14 @@ static void other_selectors_answer_beside_the_runs_own(void **state)
     const char *arguments = "eval results.db 1 --quiet --format csv --selector clip,oracle,text selector.code=4 "
                             "selector.iterations=9 selector.batch=9";
     struct outcome first = program_ends(&workshop, arguments, 0);
-    expect_counts(&workshop, "SELECT trial, selector, selection FROM selector_trials",
+    expect_counts(&workshop, "SELECT DISTINCT trial, selector, selection FROM trials",
                   "1,clip,per_image\n2,oracle,oracle\n3,text,per_image\n");
-    expect_counts(&workshop, "SELECT trial, count(*) FROM trial_evaluations GROUP BY trial", "1,9\n2,9\n3,9\n");
-    expect_counts(&workshop, "SELECT count(*) FROM trial_choices WHERE trial = 2 AND router >= 0 AND router <> task",
-                  "0\n");
-    expect_counts(&workshop,
-                  "SELECT count(*) FROM trial_choices WHERE trial = 2 AND router <> iif(task <= after_task, task, -1)",
-                  "0\n");
+    expect_counts(&workshop, "SELECT trial, count(*) FROM trials GROUP BY trial", "1,9\n2,9\n3,9\n");
+    expect_counts(
+        &workshop,
+        "SELECT count(*) FROM trials, json_each(routers) AS router WHERE trial = 2 AND CAST(router.key AS INTEGER) <> "
+        "iif(task <= after_task, task, -1)",
+        "0\n");
     struct outcome again = program_ends(&workshop, arguments, 0);
     assert_string_equal(again.out.data, first.out.data);
     program_succeeds(&workshop, "verify results.db --quiet");
@@ -234,15 +234,15 @@ static void the_same_selector_gives_the_same_rows(void **state)
     workshop_open(&workshop);
     program_succeeds(&workshop, "run tiny.yaml --quiet run.checkpoints=all selector.kind=gaussian " LEARN);
     program_succeeds(&workshop, "eval results.db 1 --quiet --selector gaussian");
+    expect_counts(&workshop,
+                  "SELECT count(*) FROM trials JOIN evaluations USING (run, task, after_task, correct, images)", "9\n");
     expect_counts(
         &workshop,
-        "SELECT count(*) FROM trial_evaluations JOIN evaluations USING (run, task, after_task, correct, images)",
-        "9\n");
+        "SELECT count(*) FROM (SELECT after_task, task, CAST(router.key AS INTEGER), router.value FROM trials, "
+        "json_each(routers) AS router EXCEPT SELECT after_task, task, router, count FROM router_choices)",
+        "0\n");
     expect_counts(&workshop,
-                  "SELECT count(*) FROM (SELECT after_task, task, router, count FROM trial_choices EXCEPT SELECT "
-                  "after_task, task, router, count FROM router_choices)",
-                  "0\n");
-    expect_counts(&workshop, "SELECT (SELECT count(*) FROM trial_choices) = (SELECT count(*) FROM router_choices)",
+                  "SELECT (SELECT count(*) FROM trials, json_each(routers)) = (SELECT count(*) FROM router_choices)",
                   "1\n");
     workshop_close(&workshop);
 }
@@ -267,15 +267,15 @@ static void trials_are_of_what_was_computed(void **state)
         program_fails(&workshop, &(struct launch){.arguments = arguments}, &failures[i][1]);
         free(arguments);
     }
-    expect_counts(&workshop, "SELECT count(*) FROM selector_trials", "0\n");
+    expect_counts(&workshop, "SELECT count(DISTINCT trial) FROM trials", "0\n");
     scratch_write_png(&workshop.scratch, "one/a.png", 20, 17, 0x070301u);
     scratch_write_png(&workshop.scratch, "two/a.png", 20, 17, 0x070301u);
     program_succeeds(&workshop, "eval results.db 1 --quiet --selector clip selector.unrelated=one");
     program_succeeds(&workshop, "eval results.db 1 --quiet --selector clip selector.unrelated=two");
-    expect_counts(&workshop, "SELECT count(*) FROM selector_trials", "1\n");
+    expect_counts(&workshop, "SELECT count(DISTINCT trial) FROM trials", "1\n");
     scratch_write_png(&workshop.scratch, "two/a.png", 20, 17, 0x030107u);
     program_succeeds(&workshop, "eval results.db 1 --quiet --selector clip selector.unrelated=two");
-    expect_counts(&workshop, "SELECT count(*) FROM selector_trials", "2\n");
+    expect_counts(&workshop, "SELECT count(DISTINCT trial) FROM trials", "2\n");
     workshop_close(&workshop);
 }
 
@@ -287,7 +287,7 @@ static void trials_take_what_was_saved(void **state)
     workshop_open(&workshop);
     program_succeeds(&workshop, "run tiny.yaml --quiet");
     program_succeeds(&workshop, "eval results.db 1 --quiet --selector text");
-    expect_counts(&workshop, "SELECT DISTINCT after_task FROM trial_evaluations", "2\n");
+    expect_counts(&workshop, "SELECT DISTINCT after_task FROM trials", "2\n");
     program_fails(&workshop, &(struct launch){.arguments = "eval results.db 1 --quiet --selector none"},
                   (const char *const[]){"expected one that chooses", NULL});
     program_fails(&workshop,

@@ -174,7 +174,7 @@ static void a_run_is_repeated_to_the_bit(void **state)
     execute(&w, "UPDATE steps SET loss = loss + 1e-12 WHERE task = 1 AND iteration = 4; "
                 "UPDATE runs SET program_version = '0.0.1'");
     outcome = program_ends(&w, "rerun results.db 1 --out again.db run.threads=2", 1);
-    assert_non_null(strstr(outcome.out.data, "steps (task 1, iteration 4): loss is"));
+    assert_non_null(strstr(outcome.out.data, "steps (task 1, iteration 4): loss "));
     assert_int_equal(words_count(outcome.out.data, "the first and"), 1);
     assert_non_null(strstr(outcome.errors.data, "program: 0.0.1 then"));
     assert_non_null(strstr(outcome.errors.data, "differ from those of its repetition"));

@@ -118,6 +118,7 @@ static const struct edit {
     {"DELETE FROM task_classes WHERE run = 2 AND task = 1 AND class = 0", "classes", "task 1"},
     {"DELETE FROM task_classes WHERE run = 2 AND task = 1", "classes", "task 1"},
     {"DELETE FROM task_classes WHERE run = 2", "classes", "task 0"},
+    {"DELETE FROM task_classes WHERE run = 4", "classes", "task 0"},
     {"DELETE FROM runs WHERE run = 2", "foreign keys", "tasks"},
     /* the matrix */
     {"DELETE FROM per_image WHERE run = 2; DELETE FROM evaluations WHERE run = 2 AND task = 2 AND "
@@ -228,14 +229,17 @@ static const struct edit {
     {"DELETE FROM steps WHERE run = 4", "steps", "task 2, last step"},
     {"UPDATE settings SET value = 7 WHERE run = 2 AND key = 'training.iterations'", "steps", "task 0, last step"},
     /* trials */
-    {"UPDATE trial_evaluations SET images = images + 1 WHERE run = 2 AND task = 1", "trials", "trial 1, task 1"},
-    {"UPDATE trial_choices SET count = count + 1 WHERE run = 2 AND task = 1 AND router = 1", "trials",
+    {"UPDATE trials SET images = images + 1 WHERE run = 2 AND task = 1", "trials", "trial 1, task 1"},
+    {"UPDATE trials SET routers = json_set(routers, '$.1', json_extract(routers, '$.1') + 1) WHERE run = 2 AND task = "
+     "1",
+     "trials", "trial 1, task 1"},
+    {"UPDATE trials SET routers = replace(routers, '\"1\"', '\"8\"') WHERE run = 2 AND task = 1", "trials",
      "trial 1, task 1"},
-    {"UPDATE trial_choices SET router = 8 WHERE run = 2 AND task = 1 AND router = 1", "trials", "trial 1, task 1"},
-    {"DELETE FROM trial_evaluations WHERE run = 2 AND task = 1", "trials", "trial 1, after task 2"},
-    {"DELETE FROM trial_choices WHERE run = 2 AND task = 1", "trials", "trial 1, task 1"},
-    {"UPDATE selector_trials SET selector = 'text' WHERE run = 2", "trials", "trial 1"},
-    {"UPDATE selector_trials SET selection = 'per_batch' WHERE run = 2", "trials", "trial 1"},
+    {"DELETE FROM trials WHERE run = 2 AND task = 1", "trials", "trial 1, after task 2"},
+    {"UPDATE trials SET routers = '{}' WHERE run = 2 AND task = 1", "trials", "trial 1, task 1"},
+    {"UPDATE trials SET selector = 'text' WHERE run = 2", "trials", "trial 1"},
+    {"UPDATE trials SET selection = 'per_batch' WHERE run = 2", "trials", "trial 1"},
+    {"UPDATE trials SET selection = 'per_batch' WHERE run = 2 AND task = 1", "trials", "trial 1, after task 2"},
     /* files */
     {"DELETE FROM artifacts WHERE run = 2", "files", "rows"},
     {"UPDATE artifacts SET digest = NULL WHERE run = 2", "files", "adapters, task -1"},
@@ -251,12 +255,12 @@ static const struct edit {
      "average, avg(last) + 1 AS last, avg(forgetting) AS forgetting, avg(backward_transfer) AS "
      "backward_transfer, avg(forward_transfer) AS forward_transfer, avg(gain) AS gain, avg(zero_shot) AS "
      "zero_shot FROM task_metrics GROUP BY run",
-     "metrics", "metrics, last"},
+     "schema", "metrics"},
     {"DROP VIEW leaderboard; CREATE VIEW leaderboard AS SELECT suite_hash, avg(transfer) AS transfer, 1 "
      "AS transfer_variance, avg(average) AS average, 1 AS average_variance, avg(last) AS last, 1 AS "
      "last_variance, avg(forgetting) AS forgetting, avg(backward_transfer) AS backward_transfer, "
      "avg(gain) AS gain FROM runs JOIN metrics USING (run) GROUP BY suite_hash",
-     "leaderboard", "last_variance"},
+     "schema", "leaderboard"},
     {"DROP VIEW selector; CREATE VIEW selector AS SELECT run, task, after_task, 7.0 AS share FROM "
      "router_choices",
      "schema", "selector"},

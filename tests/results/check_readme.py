@@ -40,7 +40,7 @@ def check_schema(readme, database):
     for name in names:
         words = re.findall(r"`(\w+)`", lines[name]) + ["run", "task"]
         for also in re.findall(r"the same|columns of `(\w+)`", lines[name]):
-            of = also or {"metrics": "task_metrics", "per_image": "evaluations", "task_leaderboard": "leaderboard"}[name]
+            of = also or {"metrics": "task_metrics", "per_image": "evaluations"}[name]
             words += re.findall(r"`(\w+)`", lines[of])
         columns = [column[1] for column in database.execute(f"PRAGMA table_info({name})")]
         missing = [column for column in columns if column not in words]

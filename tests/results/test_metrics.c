@@ -7,6 +7,7 @@
 #include "results/metrics.h"
 #include "results/query.h"
 #include "results/store.h"
+#include "tests/results/matrix.h"
 #include "tests/results/sample.h"
 
 #define TOLERANCE 1e-9
@@ -154,7 +155,7 @@ static void views_agree_with_the_functions(void **state)
         int64_t run = sample_finished_run(store, seed);
         struct run_matrix read;
         struct table means = {0}, tasks = {0};
-        assert_ok(store_read_matrix(store, run, &read, &error));
+        assert_ok(run_matrix_read(store, run, &read, &error));
         assert_ok(query_named(store, "metrics", &(struct query_filter){.run = run}, &means, &error));
         assert_ok(query_named(store, "tasks", &(struct query_filter){.run = run}, &tasks, &error));
         assert_int_equal(table_rows(&means), 1);

@@ -287,10 +287,10 @@ static void a_file_holds_experts_in_place_of_the_mlp(void **state)
     small_run_close(&run);
 }
 
-static enum verify_cells trained_cells(const char *method)
+static const char *trained_cells(const char *method)
 {
     (void)method;
-    return CELLS_TRAINED;
+    return "trained";
 }
 
 static void results_of_a_mixture_agree(void **state)

@@ -89,13 +89,13 @@ static void expect(const struct small_run *run, const char *database, const char
     free(found);
 }
 
-static enum verify_cells cells_of(const char *name)
+static const char *cells_of(const char *name)
 {
     const struct method *method = NULL;
     must(method_find(&method, name, &error));
     if (method->joint)
-        return CELLS_LAST;
-    return method->alone ? CELLS_DIAGONAL : strcmp(name, "zero_shot") == 0 ? CELLS_ZERO_SHOT : CELLS_ALL;
+        return "last";
+    return method->alone ? "diagonal" : strcmp(name, "zero_shot") == 0 ? "zero-shot" : "all";
 }
 
 static void verify(const struct small_run *run, const char *database)

@@ -193,7 +193,7 @@ static int64_t number(const struct small_run *run, const char *database, const c
 {
     struct database *opened;
     int64_t found;
-    must(database_open(&opened, small_run_file(run, database), false, &error));
+    must(database_open(&opened, small_run_file(run, database), STORE_READ, NULL, &error));
     must(database_integer(opened, sql, &found, &error));
     database_close(opened);
     return found;

@@ -13,6 +13,7 @@
 #include "harness/run/sequence.h"
 #include "results/store/database.h"
 #include "tests/harness/small_run.h"
+#include "tests/results/matrix.h"
 
 static const char *const methods[] = {"method.name=moe_adapters", "method.name=continual_ft", "method.name=finetune"};
 
@@ -39,7 +40,7 @@ static struct run_matrix stored_matrix(struct small_run *run, const char *databa
     struct store *store;
     struct run_matrix matrix;
     must(store_open(&store, small_run_file(run, database), STORE_READ, &error));
-    must(store_read_matrix(store, 1, &matrix, &error));
+    must(run_matrix_read(store, 1, &matrix, &error));
     store_close(store);
     return matrix;
 }
@@ -108,7 +109,7 @@ static void expect_number(const struct small_run *run, const char *database, con
 {
     struct database *opened;
     int64_t found;
-    must(database_open(&opened, small_run_file(run, database), false, &error));
+    must(database_open(&opened, small_run_file(run, database), STORE_READ, NULL, &error));
     must(database_integer(opened, sql, &found, &error));
     assert_int_equal(found, expected);
     database_close(opened);
@@ -224,7 +225,7 @@ static void a_resume_file_without_its_rows_is_refused(void **state)
 static void execute(const struct small_run *run, const char *database, const char *sql)
 {
     struct database *opened;
-    must(database_open(&opened, small_run_file(run, database), true, &error));
+    must(database_open(&opened, small_run_file(run, database), STORE_WRITE, NULL, &error));
     must(database_execute(opened, sql, &error));
     database_close(opened);
 }
@@ -407,7 +408,7 @@ static char *patches_of(const struct small_run *run, const char *database)
 {
     struct database *opened;
     struct statement *row;
-    must(database_open(&opened, small_run_file(run, database), false, &error));
+    must(database_open(&opened, small_run_file(run, database), STORE_READ, NULL, &error));
     must(
         database_row(opened,
                      "SELECT group_concat(printf('%d %d %d %s %d %s', task, image, block, file, width, experts), '; ') "
@@ -462,7 +463,7 @@ static double first_value(const struct small_run *run, const char *database, con
     int64_t millionths;
     snprintf(sql, sizeof sql, "SELECT CAST(round(1e6 * %s) AS INTEGER) FROM steps WHERE task = 0 AND iteration = 1",
              column);
-    must(database_open(&opened, small_run_file(run, database), false, &error));
+    must(database_open(&opened, small_run_file(run, database), STORE_READ, NULL, &error));
     must(database_integer(opened, sql, &millionths, &error));
     database_close(opened);
     return (double)millionths / 1e6;

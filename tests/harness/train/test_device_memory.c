@@ -11,6 +11,7 @@
 #include "harness/run/sequence.h"
 #include "models/clip/cost.h"
 #include "tests/harness/small_run.h"
+#include "tests/results/matrix.h"
 
 static void set_memory(size_t kib)
 {
@@ -100,7 +101,7 @@ static status run_all(struct small_run *run, size_t *tasks)
     struct run_matrix rows;
     struct error ignored;
     *tasks = 0;
-    if (store_read_matrix(store, sequence.id, &rows, &ignored) == OK) {
+    if (run_matrix_read(store, sequence.id, &rows, &ignored) == OK) {
         while (*tasks < rows.matrix.tasks && rows.matrix.accuracy[*tasks * rows.matrix.tasks] >= 0)
             ++*tasks;
         run_matrix_free(&rows);

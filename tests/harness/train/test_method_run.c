@@ -11,6 +11,7 @@
 #include "harness/train/replicas.h"
 #include "harness/train/trainer.h"
 #include "tests/harness/small_run.h"
+#include "tests/results/matrix.h"
 
 enum { ITERATIONS = 6, MEMBERS = 3 };
 
@@ -283,7 +284,7 @@ static struct run_matrix stored_matrix(struct small_run *run)
     struct store *store;
     struct run_matrix matrix;
     must(store_open(&store, small_run_file(run, "results.db"), STORE_READ, &error));
-    must(store_read_matrix(store, 1, &matrix, &error));
+    must(run_matrix_read(store, 1, &matrix, &error));
     store_close(store);
     return matrix;
 }

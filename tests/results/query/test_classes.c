@@ -64,8 +64,12 @@ static int64_t begin(struct store *store, const char *setting, const char *hash,
         if (!classes)
             continue;
         assert_ok(sample_add_classes(store, start.run, k, names[k], (size_t)(2 + k), &error));
-        assert_ok(store_add_test_labels(store, start.run, k, labels[k], IMAGES, &error));
-        assert_ok(store_add_test_labels(store, start.run, k, labels[k], IMAGES, &error)); /* again: a resumed run */
+        assert_ok(store_add(store, start.run, "test_labels",
+                            NAMED({"task", value_integer(k)}, {"labels", value_blob(labels[k], 2 * (IMAGES))}),
+                            &error));
+        assert_ok(store_add(store, start.run, "test_labels",
+                            NAMED({"task", value_integer(k)}, {"labels", value_blob(labels[k], 2 * (IMAGES))}),
+                            &error)); /* again: a resumed run */
     }
     return start.run;
 }
@@ -196,20 +200,26 @@ static void other_labels_are_noticed(void **state)
     const struct fixture *f = *state;
     static const uint16_t others[IMAGES] = {1, 0, 0, 0, 1, 1}, none[IMAGES] = {0, 0, 0, 0, 1, 2};
     assert_int_equal(faults(f, "labels"), 0);
-    assert_fails(store_add_test_labels(f->store, f->joint, 0, others, IMAGES, &error), ERROR_ARGUMENT,
-                 "with other data");
+    assert_fails(store_add(f->store, f->joint, "test_labels",
+                           NAMED({"task", value_integer(0)}, {"labels", value_blob(others, 2 * (IMAGES))}), &error),
+                 ERROR_ARGUMENT, "with other data");
     assert_ok(database_execute(f->store->database, "DELETE FROM test_labels WHERE run = 1 AND task = 0", &error));
-    assert_ok(store_add_test_labels(f->store, f->joint, 0, others, IMAGES, &error));
+    assert_ok(store_add(f->store, f->joint, "test_labels",
+                        NAMED({"task", value_integer(0)}, {"labels", value_blob(others, 2 * (IMAGES))}), &error));
     assert_int_equal(faults(f, "labels"), 2); /* where the image was right, or is now */
     assert_ok(database_execute(f->store->database, "DELETE FROM test_labels WHERE run = 1 AND task = 0", &error));
-    assert_ok(store_add_test_labels(f->store, f->joint, 0, none, IMAGES, &error));
+    assert_ok(store_add(f->store, f->joint, "test_labels",
+                        NAMED({"task", value_integer(0)}, {"labels", value_blob(none, 2 * (IMAGES))}), &error));
+    assert_int_equal(faults(f, "labels"), 3); /* a class that the task does not have: in each cell */
+    assert_ok(database_execute(f->store->database, "DELETE FROM test_labels WHERE run = 1 AND task = 0", &error));
+    assert_ok(store_add(f->store, f->joint, "test_labels",
+                        NAMED({"task", value_integer(0)}, {"labels", value_blob(labels[0], 2 * (IMAGES - 1))}),
+                        &error));
+    assert_int_equal(faults(f, "labels"), 3); /* one per cell */
     struct table table = {0};
     assert_fails(query_named(f->store, "classes", &(struct query_filter){.run = f->joint}, &table, &error),
                  ERROR_FORMAT, "do not fit");
     table_free(&table);
-    assert_ok(database_execute(f->store->database, "DELETE FROM test_labels WHERE run = 1 AND task = 0", &error));
-    assert_ok(store_add_test_labels(f->store, f->joint, 0, labels[0], IMAGES - 1, &error));
-    assert_int_equal(faults(f, "labels"), 3); /* one per cell */
 }
 
 int main(void)

@@ -15,7 +15,7 @@ static struct table ask(struct store *store, const char *sql)
 static int create(void **state)
 {
     struct store *store;
-    assert_ok(store_open_memory(&store, "published numbers", &error));
+    assert_ok(store_open(&store, "published numbers", STORE_MEMORY, &error));
     assert_ok(published_attach(store, &error));
     assert_ok(published_attach(store, &error));
     *state = store;

@@ -88,7 +88,8 @@ static status write_names(struct store *store, int64_t run, int64_t task, struct
     for (size_t i = 0; i < IMAGES; i++)
         labels[i] = (uint16_t)(i % CLASSES);
     TRY(sample_add_classes(store, run, task, class_names, CLASSES, error));
-    return store_add_test_labels(store, run, task, labels, IMAGES, error);
+    return store_add(store, run, "test_labels",
+                     NAMED({"task", value_integer(task)}, {"labels", value_blob(labels, 2 * (IMAGES))}), error);
 }
 
 static status write_evaluations(struct store *store, int64_t run, const struct kind *kind, int64_t seed,

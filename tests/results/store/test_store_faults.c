@@ -201,8 +201,8 @@ static void waiting_for_a_rival_ends(void **state)
     struct store *store;
     struct database *rival;
     assert_ok(store_open(&store, *state, STORE_WRITE, &error));
-    assert_ok(database_open(&rival, *state, true, &error));
-    store_set_patience(store, 50);
+    assert_ok(database_open(&rival, *state, STORE_WRITE, NULL, &error));
+    database_set_patience(store_database(store), 50);
     assert_ok(database_execute(rival, "BEGIN IMMEDIATE", &error));
     assert_fails(sample_add_step(store, 1, 0, 99, 0, &error), ERROR_BUSY, "locked for 0.05 seconds");
     store_begin(store);

@@ -57,32 +57,6 @@ static int64_t stopped_run(struct store *store, int64_t task, int64_t iteration)
     return start.run;
 }
 
-static void unfinished_runs_are_found_with_what_they_read(void **state)
-{
-    struct store *store = *state;
-    struct unfinished_runs found;
-    int64_t run = stopped_run(store, 2, 1);
-    assert_ok(store_find_unfinished(store, "settings", 1, &found, &error));
-    assert_int_equal(found.count, 1);
-    assert_int_equal(found.runs[0].run, run);
-    assert_string_equal(found.runs[0].folder, "runs/sample");
-    assert_true(found.runs[0].evaluated);
-    assert_int_equal(found.runs[0].first_untrained, 2);
-    assert_int_equal(found.runs[0].input_count, 3);
-    assert_string_equal(found.runs[0].inputs[0].digest, "aa");
-    assert_string_equal(found.runs[0].inputs[2].kind, "train");
-    assert_int_equal(found.runs[0].inputs[2].bytes, 40);
-    unfinished_runs_free(&found);
-    assert_ok(store_find_unfinished(store, "settings", 2, &found, &error));
-    assert_int_equal(found.count, 0);
-    assert_ok(store_find_unfinished(store, "others", 1, &found, &error));
-    assert_int_equal(found.count, 0);
-    assert_ok(sample_add_step(store, run, 2, 1, 0.5, &error));
-    assert_ok(store_find_unfinished(store, "settings", 1, &found, &error));
-    assert_int_equal(found.runs[0].first_untrained, 3); /* the third was begun */
-    unfinished_runs_free(&found);
-}
-
 static void a_run_goes_on_with_other_inputs(void **state)
 {
     struct store *store = *state, *other;
@@ -133,7 +107,6 @@ static void a_run_that_begins_anew_loses_its_rows(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(unfinished_runs_are_found_with_what_they_read),
         TEST(a_run_goes_on_with_other_inputs),
         TEST(a_run_that_begins_anew_loses_its_rows),
     };
