@@ -86,6 +86,8 @@ const struct question *questions_find(const struct questions *questions, const c
 /* Whether the question, or one that answers instead of it, reads a table or a parameter. */
 bool question_uses(const struct questions *questions, const struct question *question, const char *name);
 
+bool question_is_file(const char *word); /* it ends in .sql */
+
 /* ERROR_ARGUMENT with the line for a head that is not as above. where: of messages. */
 status question_parse(struct question *question, const char *name, const char *where, const char *text,
                       struct error *error);
