@@ -13,7 +13,7 @@ static const struct option options[] = {
     FILTER_OPTIONS,
     {.name = "by",
      .type = OPTION_TEXT,
-     .help = "settings to show in the leaderboard, or to group merges by: policy,merge.every"},
+     .help = "settings to show in the leaderboard, to group merges by, or a curve's: policy,merge.every"},
     {.name = "baseline", .type = OPTION_TEXT, .help = "row that paper-table compares classifiers with; default: Dense"},
     {.name = "published",
      .type = OPTION_BOOLEAN,
@@ -171,14 +171,15 @@ const struct command command_query = {
                "zero-shot CLIP's; gain: last less zero-shot. Means over tasks, percent; METRICS.md in results/\n"
                "has the formulas and their sources.\n\n"
                "leaderboard and paper-table show finished runs; ± is the half-width of the 95% interval\n"
-               "of the mean over seeds (Student), sd the standard deviation over seeds. Filters select runs for\n"
-               "these queries, not for a SELECT; --where filters by any setting of a suite, and --by adds\n"
-               "settings to the leaderboard. To list all tables and views:\n"
+               "of the mean over seeds (Student), sd the standard deviation over seeds. Filters choose runs for\n"
+               "these questions, and for a SELECT that reads the table chosen in place of runs; --where filters\n"
+               "by any setting of a suite, and --by adds settings to the leaderboard. To list all tables and views:\n"
                "mtil query results.db \"SELECT type, name FROM sqlite_schema\"; see results/README.md.\n",
     .example = "  mtil query results.db leaderboard --suite mini\n"
                "  mtil query results.db leaderboard --by merge.every --where training.batch=64\n"
                "  mtil query results.db paper-table --published --format latex\n"
-               "  mtil query results.db \"SELECT suite, count(*) AS runs FROM runs GROUP BY suite\"\n"
+               "  mtil query settings --run 1,4\n"
+               "  mtil query results.db \"SELECT suite, count(*) AS runs FROM chosen GROUP BY suite\" --seed 1,2\n"
                "  mtil query --published\n",
     .options = options,
     .least = 0,

@@ -7,15 +7,14 @@ EMBEDDED_FILES(published_files);
 EMBEDDED_FILES(published_views);
 
 /* A file is a table, and the keys of its lines are the columns. */
-#define LINES                                                                                                          \
-    "CREATE TEMP TABLE IF NOT EXISTS published_lines (file, place, line, PRIMARY KEY (file, place)) WITHOUT ROWID"
+#define LINES "CREATE TEMP TABLE published_lines (file, place, line, PRIMARY KEY (file, place)) WITHOUT ROWID"
 #define ADD_LINES                                                                                                      \
     "INSERT INTO temp.published_lines SELECT replace(?1, '.jsonl', ''), key + 1, value "                               \
     "FROM json_each('[' || replace(rtrim(?2, char(10)), char(10), ',') || ']')"
 #define TABLES                                                                                                         \
     "SELECT 'CREATE TEMP TABLE published_' || file || ' AS SELECT place AS row' || "                                   \
     "group_concat(', json_extract(line, ''$.' || key || ''') AS \"' || key || '\"', '') || "                           \
-    "' FROM published_lines WHERE file = ''' || file || ''''"                                                          \
+    "' FROM published_lines WHERE file = ''' || file || ''' '"                                                         \
     "FROM (SELECT file, key FROM published_lines, json_each(line) GROUP BY file, key ORDER BY min(place), min(id)) "   \
     "GROUP BY file"
 
