@@ -22,28 +22,19 @@ WITH
     UNION ALL
     SELECT 'seed', trim(value) FROM json_each('[' || replace(json_quote(:seed), ',', '","') || ']') WHERE :seed IS NOT NULL
     UNION ALL
-    SELECT 'setting of --where', key FROM wanted
+    SELECT 'setting of --where', key FROM wanted WHERE NOT EXISTS (SELECT 1 FROM settings WHERE settings.key = wanted.key)
     UNION ALL
     VALUES ('suite', :suite), ('setting', :setting), ('method', :method), ('policy', :policy), ('selector', :selector),
            ('dataset', :dataset)
 ), known (kind, name) AS (
-    SELECT 'run', CAST(run AS TEXT) FROM runs WHERE :runs IS NOT NULL
-    UNION
-    SELECT 'seed', CAST(seed AS TEXT) FROM runs WHERE :seed IS NOT NULL
-    UNION
-    SELECT 'setting of --where', key FROM settings WHERE :where IS NOT NULL
-    UNION
-    SELECT 'suite', suite FROM runs WHERE :suite IS NOT NULL
-    UNION
-    SELECT 'setting', setting FROM runs WHERE :setting IS NOT NULL
-    UNION
-    SELECT 'method', method FROM runs WHERE :method IS NOT NULL
-    UNION
-    SELECT 'policy', policy FROM runs WHERE :policy IS NOT NULL
-    UNION
-    SELECT 'selector', selector FROM runs WHERE :selector IS NOT NULL
+    SELECT kind, CASE kind WHEN 'run' THEN CAST(run AS TEXT) WHEN 'seed' THEN CAST(seed AS TEXT) WHEN 'suite' THEN suite
+                           WHEN 'setting' THEN setting WHEN 'method' THEN method WHEN 'policy' THEN policy ELSE selector END
+    FROM (SELECT DISTINCT kind FROM given WHERE name IS NOT NULL AND kind NOT IN ('dataset', 'setting of --where'))
+    CROSS JOIN runs
     UNION
     SELECT 'dataset', name FROM tasks WHERE :dataset IS NOT NULL
+    UNION
+    SELECT kind, key FROM (SELECT DISTINCT kind FROM given WHERE kind = 'setting of --where') CROSS JOIN settings
 ), unknown AS (
     SELECT kind, name
     FROM given
@@ -61,7 +52,8 @@ WITH
     SELECT '--where: no run has ' || key || ' = ' || substr(value, 1, 60) || '; expected one of: '
            || substr((SELECT group_concat(DISTINCT value) FROM settings WHERE settings.key = wanted.key), 1, 300)
     FROM wanted
-    WHERE (key, value) NOT IN (SELECT key, value FROM fitting) AND key IN (SELECT key FROM settings)
+    WHERE NOT EXISTS (SELECT 1 FROM fitting WHERE fitting.key = wanted.key AND fitting.value = wanted.value)
+          AND EXISTS (SELECT 1 FROM settings WHERE settings.key = wanted.key)
 )
 SELECT sentence AS expected, NULL AS kind, NULL AS name, NULL AS known FROM sentences
 UNION ALL
