@@ -131,28 +131,12 @@ static void add_head(struct text *html, const struct report *report, const char 
 /* What was asked for. */
 static void add_conditions(struct text *html, struct report *report)
 {
-    const struct query_filter *filter = &report->request->filter;
-    const struct {
-        const char *name, *value;
-    } conditions[] = {
-        {"run", filter->run != 0 ? report_format(report, "%" PRId64, filter->run) : NULL},
-        {"seed", filter->has_seed ? report_format(report, "%" PRId64, filter->seed) : NULL},
-        {"where", filter->where},
-        {"suite", filter->suite},
-        {"setting", filter->setting},
-        {"method", filter->method},
-        {"policy", filter->policy},
-        {"selector", filter->selector},
-        {"status", filter->status},
-        {"dataset", filter->dataset},
-        {"since", filter->since},
-        {"before", filter->before},
-    };
+    struct query_filter filter = report->request->filter;
     const char *line = "";
-    for (size_t i = 0; i < sizeof conditions / sizeof *conditions; i++)
-        if (conditions[i].value != NULL)
-            line = report_format(report, "%s%s%s %s", line, *line != 0 ? ", " : "Only ", conditions[i].name,
-                                 conditions[i].value);
+    for (size_t i = 0; query_filter_name(i) != NULL; i++)
+        if (*query_filter_text(&filter, i) != NULL)
+            line = report_format(report, "%s%s%s %s", line, *line != 0 ? ", " : "Only ", query_filter_name(i),
+                                 *query_filter_text(&filter, i));
     if (*line != 0)
         html_element(html, "<p class=\"note\">", line, ".</p>\n");
 }

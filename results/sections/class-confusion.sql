@@ -11,18 +11,11 @@
 -- range: 0 100
 WITH
 -- include: recognised
-, placed AS MATERIALIZED ( -- the number of a task's first class among those of all tasks
-    SELECT run, task, tasks.name AS name, classes, sum(classes) OVER (ORDER BY task) - classes AS first,
-           setting IN ('x_tail', 'class_incremental') AS joint
-    FROM recognised
-    JOIN runs USING (run)
-    JOIN tasks USING (run)
-), tested AS (
-    SELECT run, task, name, classes, first, joint, max(after_task) AS after_task
-    FROM placed
-    JOIN per_image USING (run, task)
-    GROUP BY run, task
-), taken AS MATERIALIZED ( -- shares of all of a class's images; those that were taken for another task's class have no cell
+, examined AS (
+    SELECT run FROM recognised
+),
+-- include: tested
+, taken AS MATERIALIZED ( -- shares of all of a class's images; those that were taken for another task's class have no cell
     SELECT task, truth, class, 100.0 * count / sum(count) OVER (PARTITION BY task, truth) AS share
     FROM (
         SELECT tested.task AS task, truth, predicted - iif(joint, first, 0) AS class, count(*) AS count
