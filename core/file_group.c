@@ -54,9 +54,7 @@ static status put_in_place(const struct file_group *group, size_t index, struct 
                              group->count, index);
     free(now);
     free(folder);
-    TRY(result);
-    file_sync_name(path);
-    return OK;
+    return result;
 }
 
 status file_group_commit(struct file_group *group, struct error *error)
@@ -64,6 +62,7 @@ status file_group_commit(struct file_group *group, struct error *error)
     status result = file_sync_all(group->temporary.path, error);
     for (size_t i = 0; i < group->count; i++)
         NEXT(result, put_in_place(group, i, error));
+    NEXT(result, file_sync_all(group->folder, error));
     return result;
 }
 

@@ -13,16 +13,17 @@ EMBEDDED_FILES(published_files);
 
 /* --- Rows as they are shown --- */
 
-/* Columns of the rows that have a part in how they are shown; SIZE_MAX: none. */
+/* A part of a table; columns that have a part in how it is shown are SIZE_MAX where there is none. */
 struct layout {
     const struct question *question;
-    const struct query_filter *filter; /* NULL: none */
+    const struct query_filter *filter;
     const struct table *rows;
-    size_t title, value, block;
-    const char **titles; /* of columns that come out of rows */
-    size_t wide;         /* how many there are */
-    size_t *place;       /* [rows]: of each row's value among them, or SIZE_MAX */
-    size_t *from;        /* [wide]: rows of the values of one row that is shown, or SIZE_MAX */
+    size_t first, end, title, value, block;
+    enum { SHOWN, HIDDEN, ASIDE } *column; /* [columns]; aside: no part of the table */
+    const char **titles;                   /* of columns that come out of rows */
+    size_t wide;                           /* how many there are */
+    size_t *place;                         /* [end − first]: of each row's value among them, or SIZE_MAX */
+    size_t *from;                          /* [wide]: rows of the values of one row that is shown, or SIZE_MAX */
 };
 
 size_t query_column(const struct table *rows, const char *name)
@@ -42,7 +43,7 @@ bool query_same_cell(const struct table_cell *a, const struct table_cell *b)
                                      : a->real == b->real;
 }
 
-void query_copy_cell(struct table *table, const struct table_cell *cell)
+static void copy_cell(struct table *table, const struct table_cell *cell)
 {
     if (cell->kind == CELL_INTEGER)
         table_add_integer(table, cell->integer);
@@ -50,6 +51,7 @@ void query_copy_cell(struct table *table, const struct table_cell *cell)
         table_add_real(table, cell->real);
     else
         table_add_text(table, cell->kind == CELL_TEXT ? cell->text : NULL);
+    table->cell[table->count - 1].framed = cell->framed;
 }
 
 static bool same_as_before(const struct layout *layout, size_t row, size_t column)
@@ -59,10 +61,10 @@ static bool same_as_before(const struct layout *layout, size_t row, size_t colum
 
 static bool continues(const struct layout *layout, size_t row)
 {
-    for (size_t column = 0; row > 0 && column < layout->rows->columns; column++)
-        if (column != layout->title && column != layout->value && !same_as_before(layout, row, column))
+    for (size_t column = 0; row > layout->first && column < layout->rows->columns; column++)
+        if (layout->column[column] != ASIDE && !same_as_before(layout, row, column))
             return false;
-    return row > 0 && layout->title != SIZE_MAX;
+    return row > layout->first && layout->title != SIZE_MAX;
 }
 
 /* What the head says of a column; wide: one that comes out of rows. */
@@ -75,10 +77,25 @@ static const struct question_column *shown_as(const struct layout *layout, const
     return wide ? shown_as(layout, "*", false) : NULL;
 }
 
-static bool is_hidden(const struct layout *layout, const char *title)
+static bool is_empty(const struct layout *layout, size_t column)
 {
-    const struct question_column *shown = shown_as(layout, title, false);
-    return shown != NULL && (shown->hidden || (shown->of_dataset && layout->filter->dataset == NULL));
+    for (size_t row = layout->first; row < layout->end; row++)
+        if (table_cell_at(layout->rows, row, column)->kind != CELL_EMPTY)
+            return false;
+    return true;
+}
+
+static void sort_columns(struct layout *layout)
+{
+    for (size_t column = 0; column < layout->rows->columns; column++) {
+        const char *title = layout->rows->column[column].title;
+        const struct question_column *shown = shown_as(layout, title, false);
+        if (column == layout->title || column == layout->value || question_says(layout->question, title))
+            layout->column[column] = ASIDE;
+        else if (shown != NULL && (shown->hidden || (shown->of_dataset && layout->filter->dataset == NULL) ||
+                                   (shown->optional && is_empty(layout, column))))
+            layout->column[column] = HIDDEN;
+    }
 }
 
 static void add_column(const struct layout *layout, struct table *table, const char *title, bool wide)
@@ -88,16 +105,15 @@ static void add_column(const struct layout *layout, struct table *table, const c
     about.title = title;
     if (layout->filter->published)
         about.best = BEST_NONE;
-    if (wide || !is_hidden(layout, title))
-        table_add_column(table, &about);
+    table_add_column(table, &about);
 }
 
 /* The titles of columns that come out of rows, in the order of the rows: of a first one, and what later ones add. A title
  * that a row has twice is two columns. */
 static void find_titles(struct layout *layout)
 {
-    size_t count = table_rows(layout->rows), group = 0, *used = layout->from;
-    for (size_t row = 0; layout->title != SIZE_MAX && row < count; row++) {
+    size_t group = 0, *used = layout->from;
+    for (size_t row = layout->first; layout->title != SIZE_MAX && row < layout->end; row++) {
         const struct table_cell *title = table_cell_at(layout->rows, row, layout->title);
         size_t place = title->kind == CELL_TEXT ? 0 : SIZE_MAX;
         group += !continues(layout, row);
@@ -107,7 +123,7 @@ static void find_titles(struct layout *layout)
             layout->titles[layout->wide++] = title->text;
         if (place != SIZE_MAX)
             used[place] = group;
-        layout->place[row] = place;
+        layout->place[row - layout->first] = place;
     }
 }
 
@@ -117,44 +133,44 @@ static void add_shown_row(const struct layout *layout, size_t first, size_t end,
     for (size_t i = 0; i < layout->wide; i++)
         layout->from[i] = SIZE_MAX;
     for (size_t row = first; layout->wide > 0 && row < end; row++)
-        if (layout->place[row] != SIZE_MAX)
-            layout->from[layout->place[row]] = row;
+        if (layout->place[row - layout->first] != SIZE_MAX)
+            layout->from[layout->place[row - layout->first]] = row;
     for (size_t column = 0; column < layout->rows->columns; column++) {
         for (size_t i = 0; column == layout->title && i < layout->wide; i++)
             if (layout->from[i] != SIZE_MAX)
-                query_copy_cell(table, table_cell_at(layout->rows, layout->from[i], layout->value));
+                copy_cell(table, table_cell_at(layout->rows, layout->from[i], layout->value));
             else
                 table_add_empty(table);
-        if (column != layout->title && column != layout->value &&
-            !is_hidden(layout, layout->rows->column[column].title))
-            query_copy_cell(table, table_cell_at(layout->rows, first, column));
+        if (layout->column[column] == SHOWN)
+            copy_cell(table, table_cell_at(layout->rows, first, column));
     }
 }
 
 static void show(const struct layout *layout, struct table *table)
 {
-    size_t count = table_rows(layout->rows);
     for (size_t column = 0; column < layout->rows->columns; column++) {
         for (size_t i = 0; column == layout->title && i < layout->wide; i++)
             add_column(layout, table, layout->titles[i], true);
-        if (column != layout->title && column != layout->value)
+        if (layout->column[column] == SHOWN)
             add_column(layout, table, layout->rows->column[column].title, false);
     }
-    for (size_t first = 0, end; first < count; first = end) {
-        for (end = first + 1; end < count && continues(layout, end); end++)
+    for (size_t first = layout->first, end; first < layout->end; first = end) {
+        for (end = first + 1; end < layout->end && continues(layout, end); end++)
             ;
-        if (layout->block != SIZE_MAX && first > 0 && !same_as_before(layout, first, layout->block))
+        if (layout->block != SIZE_MAX && first > layout->first && !same_as_before(layout, first, layout->block))
             table_begin_block(table);
         add_shown_row(layout, first, end, table);
     }
 }
 
-status query_show(const struct question *question, const struct table *rows, const struct query_filter *filter,
-                  struct table *table, struct error *error)
+status query_show(const struct question *question, const struct table *rows, size_t first, size_t end,
+                  const struct query_filter *filter, struct table *table, struct error *error)
 {
     struct layout layout = {.question = question,
                             .filter = filter != NULL ? filter : &(struct query_filter){0},
                             .rows = rows,
+                            .first = first,
+                            .end = end,
                             .title = query_column(rows, question->wide_title),
                             .value = query_column(rows, question->wide_value),
                             .block = query_column(rows, question->block)};
@@ -163,12 +179,14 @@ status query_show(const struct question *question, const struct table *rows, con
         if (named[i] != NULL && query_column(rows, named[i]) == SIZE_MAX)
             return error_set(error, ERROR_ARGUMENT, "question %s: its answer lacks a column that its head names: %s",
                              question->name, named[i]);
-    size_t count = table_rows(rows) + 1;
-    layout.titles = xcalloc(count, sizeof *layout.titles);
-    layout.place = xcalloc(count, sizeof *layout.place);
-    layout.from = xcalloc(count, sizeof *layout.from);
+    layout.column = xcalloc(rows->columns, sizeof *layout.column);
+    layout.titles = xcalloc(end - first + 1, sizeof *layout.titles);
+    layout.place = xcalloc(end - first + 1, sizeof *layout.place);
+    layout.from = xcalloc(end - first + 1, sizeof *layout.from);
+    sort_columns(&layout);
     find_titles(&layout);
     show(&layout, table);
+    free(layout.column);
     free(layout.titles);
     free(layout.place);
     free(layout.from);
@@ -233,7 +251,7 @@ static status answer(struct store *store, const struct question *question, const
         return ERROR_ARGUMENT;
     }
     status result = query_rows(store, question->answer, filter, &rows, error);
-    NEXT(result, query_show(question, &rows, filter, table, error));
+    NEXT(result, query_show(question, &rows, 0, table_rows(&rows), filter, table, error));
     table_free(&rows);
     NEXT(result, ask_text(store, note != NULL ? question->note : NULL, filter, &text, error));
     if (result == OK && text != NULL)

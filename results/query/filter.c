@@ -38,7 +38,7 @@ static const char chosen_sql[] =
     " AND NOT EXISTS (SELECT 1 FROM wanted WHERE NOT EXISTS ("
     "SELECT 1 FROM settings WHERE settings.run = runs.run AND " HAS_WANTED ")) ORDER BY run";
 
-static status run_filtered(struct store *store, const char *sql, const struct query_filter *filter, struct error *error)
+status query_bind(struct statement *statement, const struct query_filter *filter, struct error *error)
 {
     const struct named_value values[] = {{":run", value_count(filter->run)},
                                          {":seed", filter->has_seed ? value_integer(filter->seed) : value_null()},
@@ -51,11 +51,18 @@ static status run_filtered(struct store *store, const char *sql, const struct qu
                                          {":since", value_text(filter->since)},
                                          {":before", value_text(filter->before)},
                                          {":dataset", value_text(filter->dataset)},
-                                         {":where", value_text(filter->where)}};
+                                         {":where", value_text(filter->where)},
+                                         {":baseline", value_text(filter->baseline)},
+                                         {":published", value_integer(filter->published)}};
+    return statement_bind_named(statement, values, sizeof values / sizeof *values, error);
+}
+
+static status run_filtered(struct store *store, const char *sql, const struct query_filter *filter, struct error *error)
+{
     struct statement *statement;
     bool row;
     TRY(statement_open(&statement, store->database, sql, error));
-    status result = statement_bind_named(statement, values, sizeof values / sizeof *values, error);
+    status result = query_bind(statement, filter, error);
     NEXT(result, statement_step(statement, &row, error));
     statement_close(statement);
     return result;

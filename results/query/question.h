@@ -89,6 +89,9 @@ status question_parse(struct question *question, const char *name, const char *w
 status question_read(struct question *question, const char *path, struct error *error);
 void question_free(struct question *question);
 
+/* Whether a page shows the column's value in a line of the head, or it says how a row is drawn: it is not in the table then. */
+bool question_says(const struct question *question, const char *column);
+
 /* How a column is shown of which the head says nothing. */
 const struct table_column *question_usual_column(const char *title);
 

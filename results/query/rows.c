@@ -67,13 +67,9 @@ static status fill(const struct store *store, struct statement *statement, struc
 status query_rows(struct store *store, const char *sql, const struct query_filter *filter, struct table *table,
                   struct error *error)
 {
-    const struct named_value values[] = {{":dataset", value_text(filter->dataset)},
-                                         {":setting", value_text(filter->setting)},
-                                         {":baseline", value_text(filter->baseline)},
-                                         {":published", value_integer(filter->published)}};
     struct statement *statement;
     TRY(statement_open_reader(&statement, store->database, sql, error));
-    status result = statement_bind_named(statement, values, sizeof values / sizeof *values, error);
+    status result = query_bind(statement, filter, error);
     NEXT(result, fill(store, statement, table, error));
     statement_close(statement);
     return result;

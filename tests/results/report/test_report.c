@@ -8,7 +8,7 @@
 
 #include "core/file.h"
 #include "results/report.h"
-#include "results/report/folder.h"
+
 #include "tests/results/report/sample_report.h"
 #include "tests/results/sample.h"
 

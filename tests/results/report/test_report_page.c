@@ -82,7 +82,7 @@ static int destroy(void **state)
 
 enum { SAID = -1 /* at least once */ };
 
-#define CURVE(colour) "<path class=\"line c" #colour "\" d=\"M1 5H21\"/></svg>"
+#define CURVE(colour) "<path class=\"line c" #colour "\" d=\"M1 5h20\"/>\n</svg>"
 
 static const struct saying {
     enum page page;
