@@ -57,12 +57,20 @@ static status put_in_place(const struct file_group *group, size_t index, struct 
     return result;
 }
 
+static bool in_one_folder(const char *path, const char *other)
+{
+    size_t folder = (size_t)(strrchr(path, '/') - path) + 1;
+    return strncmp(path, other, folder) == 0 && strchr(other + folder, '/') == NULL;
+}
+
 status file_group_commit(struct file_group *group, struct error *error)
 {
     status result = file_sync_all(group->temporary.path, error);
-    for (size_t i = 0; i < group->count; i++)
-        NEXT(result, put_in_place(group, i, error));
-    NEXT(result, file_sync_all(group->folder, error));
+    for (size_t i = 0; i < group->count && result == OK; i++) {
+        result = put_in_place(group, i, error);
+        if (i + 1 == group->count || !in_one_folder(group->paths[i], group->paths[i + 1]))
+            file_sync_name(group->paths[i]);
+    }
     return result;
 }
 

@@ -44,7 +44,7 @@ static status add_section(struct report *report, const struct question **next, c
     status result = OK;
     do
         NEXT(result, section_write(report, (*next)++, error));
-    while (*next < end && *heading_of(*next) == 0);
+    while (result == OK && *next < end && *heading_of(*next) == 0);
     struct text section = report->body;
     report->body = before;
     if (section.size > 0) {

@@ -163,7 +163,7 @@ static const struct saying {
     {MINI, "id=\"loss\"", CURVE(2) "moe_adapters · most_used · merge.every=50</span>", 1},
     {COLOURS, "id=\"loss\"", CURVE(2) "moe_adapters · random</span>", 1},
     {COLOURS, "id=\"loss\"", CURVE(4) "moe_adapters · coactivated · merge.every=20</span>", 1},
-    {COLOURS, "id=\"loss\"", CURVE(5) "moe_adapters · coactivated · merge.every=50</span>", 1},
+    {COLOURS, "id=\"loss\"", CURVE(0) "moe_adapters · coactivated · merge.every=50</span>", 1},
     {RANDOM, "id=\"leaderboard\"", "<path class=\"m c2\"", SAID},
     /* seed by seed "none" has its 6 images of 200 less on each task once learnt: 3 points of Last */
     {MINI, "", "Differences by policy", SAID},
