@@ -9,6 +9,7 @@
 #define LETTER 6.2      /* the mean width of one */
 #define TITLE_LETTER 7.2 /* of a title, in bold */
 #define TOP 22.0
+#define ROW 47.0        /* of an interval, its name and its value */
 #define TICK_APART 28.0 /* labels of the horizontal axis */
 
 enum { TITLE_MOST = 36, TICKS = 8 };
@@ -222,45 +223,21 @@ void draw_lines(struct drawing *drawing)
     drawing->height = bottom + 34;
 }
 
-/* --- Intervals and bars, the name of each above it so that it may be long --- */
-
-/* "1.2 [0.9, 1.5]", which the caller frees. */
-static struct text value_of(const struct figure *figure, const struct figure_mark *mark)
-{
-    struct text value = {0};
-    html_number(&value, mark->value, figure->decimals);
-    if (!isnan(mark->low)) {
-        text_add(&value, " [");
-        html_number(&value, mark->low, figure->decimals);
-        text_add(&value, ", ");
-        html_number(&value, mark->high, figure->decimals);
-        text_add(&value, "]");
-    }
-    return value;
-}
-
-/* Of all rows of the figure: higher where a name and a value are too long to stand side by side. */
-static double row_height(const struct figure *figure, double width)
-{
-    bool fits = true;
-    for (size_t p = 0; p < figure->panels; p++)
-        for (size_t i = 0; i < figure->panel[p].marks; i++) {
-            struct text value = value_of(figure, &figure->panel[p].mark[i]);
-            double letters = draw_width(figure->panel[p].mark[i].name, SIZE_MAX) + draw_width(value.data, SIZE_MAX);
-            fits &= 1.15 * letters + 8 <= width; /* words without narrow letters, and digits */
-            text_free(&value);
-        }
-    return fits ? 34 : 47;
-}
+/* --- Intervals and bars: the name of each above it, which may be long, then its value --- */
 
 static void draw_row(const struct drawing *drawing, struct axis x, const struct figure_mark *mark, double top, double y)
 {
     const struct figure *figure = drawing->figure;
-    struct text *svg = drawing->svg, value = value_of(figure, mark);
+    struct text *svg = drawing->svg;
     double low = place(x, mark->low), high = place(x, mark->high), zero = place(x, 0), at = place(x, mark->value);
     draw_text(svg, "tl", x.from, top + 13, mark->name, (size_t)((x.to - x.from) / LETTER));
-    draw_text(svg, "ty", x.to, y - 11, value.data, SIZE_MAX);
-    text_free(&value);
+    text_add(svg, "<text class=\"ty\" x=\"%g\" y=\"%.4g\">", x.to, y - 11);
+    html_number(svg, mark->value, figure->decimals);
+    for (int end = 0; end < 2 && !isnan(mark->low); end++) { /* "1.2 [0.9, 1.5]" */
+        text_add(svg, end == 0 ? " [" : ", ");
+        html_number(svg, end == 0 ? mark->low : mark->high, figure->decimals);
+    }
+    text_add(svg, isnan(mark->low) ? "</text>\n" : "]</text>\n");
     draw_line(svg, "grid", x.from, y, x.to, y);
     if (figure->zero && x.range.low < 0 && x.range.high > 0) /* below the words */
         draw_line(svg, "mark", zero, y - 7, zero, y + 9);
@@ -279,9 +256,9 @@ static void draw_row(const struct drawing *drawing, struct axis x, const struct 
 void draw_intervals(struct drawing *drawing)
 {
     struct axis x = {drawing->range, 6, drawing->width - 6};
-    double height = row_height(drawing->figure, x.to - x.from), top = TOP - 2;
-    for (size_t i = 0; i < drawing->panel->marks; i++, top += height)
-        draw_row(drawing, x, &drawing->panel->mark[i], top, top + height - 10);
+    double top = TOP - 2;
+    for (size_t i = 0; i < drawing->panel->marks; i++, top += ROW)
+        draw_row(drawing, x, &drawing->panel->mark[i], top, top + ROW - 10);
     draw_axis(drawing, x, top, true, 30);
     drawing->height = top + (drawing->figure->part->says[ON_X] != NULL ? 36 : 22);
 }

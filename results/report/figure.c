@@ -49,22 +49,6 @@ static status read_kind(struct figure *figure, const struct part *part, struct e
     return OK;
 }
 
-/* The configurations of the board have their colours in every figure with lines. */
-static status read_legend(struct figure *figure, struct error *error)
-{
-    struct report *report = figure->part->report;
-    struct table table = {0};
-    if (!figure->kind->legend || figure->kind->grid)
-        return OK;
-    TRY(query_rows(report->store, "SELECT colour, legend FROM configurations WHERE colour IS NOT NULL",
-                   &report->request->filter, &table, error));
-    for (size_t row = 0; row < table_rows(&table); row++)
-        figure->legend[table_cell_at(&table, row, 0)->integer] =
-            report_format(report, "%s", table_cell_at(&table, row, 1)->text);
-    table_free(&table);
-    return OK;
-}
-
 /* --- Rows --- */
 
 static bool is_drawn(const struct part *part, size_t row)
@@ -129,14 +113,15 @@ static const char *row_column(const struct part *part)
     return "row";
 }
 
-/* Its number if the row has one, or the place of its name in the legend. */
-static size_t colour_of(struct figure *figure, double number, const char *name)
+/* The row's number or, where it has none, the place of its name in the legend, which has what is drawn. */
+static size_t colour_of(struct figure *figure, double number, const char *name, bool drawn)
 {
     size_t colour = number >= 0 ? (size_t)fmod(number, REPORT_BEST) : 0;
     while (!(number >= 0) && colour + 1 < REPORT_BEST && figure->legend[colour] != NULL &&
            strcmp(figure->legend[colour], name) != 0)
         colour++;
-    figure->legend[colour] = name;
+    if (drawn)
+        figure->legend[colour] = name;
     return colour;
 }
 
@@ -162,13 +147,14 @@ static void read_marks(struct figure *figure, const struct part *part, const dou
                 .title = part_text(part, row, "panel"), .line = part_real(part, row, "mark"), .mark = next};
         }
         name = begins ? part_text(part, row, "series") : name;
+        double value = part_real(part, row, figure->kind->value);
         *next++ = (struct figure_mark){.x = figure->kind->grid ? x[row - part->first] : part_real(part, row, "x"),
                                        .y = y[row - part->first],
-                                       .value = part_real(part, row, figure->kind->value),
+                                       .value = value,
                                        .low = part_real(part, row, "low"),
                                        .high = part_real(part, row, "high"),
                                        .name = name,
-                                       .colour = colour_of(figure, part_real(part, row, "colour"), name),
+                                       .colour = colour_of(figure, part_real(part, row, "colour"), name, !isnan(value)),
                                        .begins = begins,
                                        .framed = !figure->in_table && part_real(part, row, "framed") > 0};
         figure->panel[figure->panels - 1].marks++;
@@ -180,7 +166,6 @@ status figure_read(struct figure *figure, const struct part *part, struct error 
     size_t rows = part->end - part->first;
     *figure = (struct figure){.part = part};
     TRY(read_kind(figure, part, error));
-    TRY(read_legend(figure, error));
     double *x = xcalloc(rows, sizeof *x), *y = xcalloc(rows, sizeof *y);
     if (figure->kind->grid) {
         read_places(part, "column", &figure->column, x);
@@ -225,21 +210,11 @@ struct figure_range figure_values(const struct figure *figure, size_t panel)
     return range;
 }
 
-static bool is_used(const struct figure *figure, size_t colour)
-{
-    for (size_t p = 0; p < figure->panels; p++)
-        for (size_t i = 0; i < figure->panel[p].marks; i++)
-            if (figure->panel[p].mark[i].colour == colour &&
-                (!figure->kind->grid || !isnan(figure->panel[p].mark[i].value)))
-                return true;
-    return false;
-}
-
 /* Lines of one colour need none. */
 const char *figure_legend(const struct figure *figure, size_t colour)
 {
     size_t names = 0;
     for (size_t i = 0; figure->kind->legend && i < REPORT_BEST; i++)
         names += figure->legend[i] != NULL;
-    return names > !figure->kind->grid && is_used(figure, colour) ? figure->legend[colour] : NULL;
+    return names > !figure->kind->grid ? figure->legend[colour] : NULL;
 }

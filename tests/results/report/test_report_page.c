@@ -145,7 +145,7 @@ static const struct saying {
     {MINI, "id=\"balance\"", "</svg>none", 0},
     {MINI, "id=\"gates-1\"", "Mean gates of each class of aircraft", SAID},
     {MINI, "id=\"gates-1\"", ">0.75</text>", SAID}, /* the end of the scale */
-    {MINI, "id=\"gates-tasks\"", "Mean gates of each task&#39;s images", SAID},
+    {MINI, "id=\"gates-tasks\"", "Mean gates of each task of all tasks", SAID},
     /* means over seeds, the best in bold, where two read the same both, with Student's intervals, which one seed has not; a
      * column's digits are all there */
     {MINI, "id=\"leaderboard\"", ">66.8 [66.3, 67.2]<", 1},
