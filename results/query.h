@@ -24,18 +24,22 @@
 /* A choice of runs and tasks. A field that is NULL or 0 does not filter. */
 struct query_filter {
     int64_t run;
+    const char *runs, *seed; /* one of several: "1,4" */
+    const char *where;       /* settings of the runs: "merge.every=50,training.batch=64" */
     const char *suite, *setting, *method, *policy, *selector, *status;
     const char *dataset;        /* a task's name */
     const char *since, *before; /* started in [since, before): "2026-01-31", or with a time "2026-01-31T12:00" in UTC */
-    bool has_seed;
-    int64_t seed;
-    const char *where; /* settings of the runs: "merge.every=50,training.batch=64" */
-    const char *by;    /* settings that stand beside configurations, or by which merges are summed up */
+    const char *by;             /* settings that stand beside configurations, or by which merges are summed up */
     /* As in comparison_request. */
     bool (*incidental)(const char *key, const char *value);
     const char *baseline; /* row of a suite that classifiers are compared with in the paper's table; NULL: "Dense" */
     bool published;       /* the paper's table begins with published numbers (published_attach) */
 };
+
+/* The name of the option of the filter's text at this place, "run", "seed" and so on, and the text; the name behind the last
+ * one is NULL. */
+const char *query_filter_name(size_t place);
+const char **query_filter_text(struct query_filter *filter, size_t place);
 
 /* ERROR_ARGUMENT for a missing run, for a suite, method, seed or other name that no run has (the message names the
  * nearest and all of them), and for an invalid time. A query with such a filter would have no rows. */

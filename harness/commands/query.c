@@ -1,5 +1,4 @@
 /* mtil query: the contents of a results database, for people, programs or papers. */
-#include <ctype.h>
 #include <string.h>
 
 #include "core/file.h"
@@ -30,22 +29,14 @@ static const struct option options[] = {
 struct request {
     const char *what;
     const char *database; /* NULL: only the published numbers */
-    bool published;
-    struct questions questions; /* that have names */
-    struct question file;       /* where `what` names one */
+    struct questions questions;
+    struct question own; /* a file, or SQL */
+    const struct question *question;
 };
 
 static bool has_space(const char *word)
 {
-    while (*word != 0 && !isspace((unsigned char)*word))
-        word++;
-    return *word != 0;
-}
-
-/* A folder may have the name of a question ("runs"); it is never the database. */
-static bool is_file(const char *word)
-{
-    return file_exists(word) && !file_is_directory(word);
+    return word[strcspn(word, " \t\r\n\f\v")] != 0;
 }
 
 static bool is_sql_file(const char *word)
@@ -54,107 +45,107 @@ static bool is_sql_file(const char *word)
     return length > 4 && strcmp(word + length - 4, ".sql") == 0;
 }
 
+static bool is_database(const char *word)
+{
+    return file_exists(word) && !file_is_directory(word) && !is_sql_file(word);
+}
+
 static bool is_question(const struct request *request, const char *word)
 {
-    return questions_find(&request->questions, word) != NULL || is_sql_file(word) ||
-           (has_space(word) && !is_file(word));
+    return questions_find(&request->questions, word) != NULL || is_sql_file(word) || has_space(word);
 }
 
-/* The database comes first; the other order is accepted if only the second argument can be the database. */
-static void read_two(struct request *request, const char *first, const char *second)
+/* The database comes first; the other order is accepted if the first word cannot be one. */
+static void read_words(struct request *request, const char *const *word, size_t count)
 {
-    bool asks = is_question(request, first) && (!is_file(first) || is_sql_file(first));
-    bool swapped = asks && !(is_question(request, second) && (!is_file(second) || is_sql_file(second)));
-    bool only_second_exists = is_file(second) && !is_file(first);
-    swapped = swapped || (only_second_exists && !is_question(request, second));
-    request->database = swapped ? second : first;
-    request->what = swapped ? first : second;
+    if (count == 2) {
+        bool swapped = !is_database(word[0]) && (is_database(word[1]) || is_question(request, word[0]));
+        request->database = word[swapped];
+        request->what = word[!swapped];
+    } else if (count == 1 && is_database(word[0])) {
+        request->database = word[0];
+    } else if (count == 1) {
+        request->what = word[0];
+    }
 }
 
-static status read_one(struct request *request, const char *word, struct error *error)
+/* The question of a name, of a file, or of SQL. */
+static status find(struct request *request, struct error *error)
 {
-    bool asks = is_question(request, word) || (!is_file(word) && !request->published);
-    if (!asks && !request->published)
-        return error_set(error, ERROR_ARGUMENT,
-                         "command line: query: expected what to ask %s, such as leaderboard or \"SELECT …\"; see mtil "
-                         "query --help",
-                         word);
-    request->what = asks ? word : "paper-table";
-    request->database = asks ? request->published ? NULL : SETTINGS_DATABASE : word;
-    return OK;
-}
-
-static status read_request(struct request *request, const struct command_call *call, struct error *error)
-{
-    request->published = options_boolean(call->options, "published");
-    request->what = "paper-table";
-    TRY(questions_open(&request->questions, options_text(call->options, "questions"), error));
-    if (call->argument_count == 2)
-        read_two(request, call->arguments[0], call->arguments[1]);
-    else if (call->argument_count == 1)
-        TRY(read_one(request, call->arguments[0], error));
-    else if (!request->published)
-        return error_set(error, ERROR_ARGUMENT,
-                         "command line: query: expected [DATABASE] WHAT, found nothing; see mtil query --help");
+    request->question = is_sql_file(request->what) ? NULL : questions_find(&request->questions, request->what);
+    if (request->question != NULL && *request->question->title != 0)
+        return OK;
+    request->question = &request->own;
     if (is_sql_file(request->what))
-        TRY(question_read(&request->file, request->what, error));
-    return request->file.shown[ON_PAGE] == NULL
+        TRY(question_read(&request->own, request->what, error));
+    else if (has_space(request->what))
+        TRY(question_parse(&request->own, "SQL", "SQL", request->what, error));
+    else /* there is none, or it only answers for others */
+        return query_unknown(&request->questions, request->what, error);
+    return request->own.shown[ON_PAGE] == NULL
                ? OK
                : error_set(error, ERROR_ARGUMENT, "%s: is a section of a page; mtil report --questions FOLDER shows it",
                            request->what);
 }
 
-static status ask_sql(const struct command_call *call, struct store *store, const char *sql, struct table *table,
-                      struct error *error)
+static status read_request(struct request *request, const struct command_call *call, struct error *error)
 {
-    const char *filter = filter_given(call->options);
-    if (filter != NULL)
-        return error_set(
-            error, ERROR_ARGUMENT,
-            "command line: query: --%s selects runs for the named queries only, found SQL: write the condition there, "
-            "with WHERE",
-            filter);
-    return query_sql(store, sql, table, error);
+    bool published = options_boolean(call->options, "published");
+    TRY(questions_open(&request->questions, options_text(call->options, "questions"), error));
+    request->database = published ? NULL : SETTINGS_DATABASE;
+    read_words(request, call->arguments, call->argument_count);
+    if (request->what == NULL && published)
+        request->what = "paper-table";
+    if (request->what == NULL)
+        return error_set(error, ERROR_ARGUMENT,
+                         "command line: query: expected [DATABASE] WHAT, found %s; WHAT is a question such as "
+                         "leaderboard, or \"SELECT …\"; see mtil query --help",
+                         call->argument_count > 0 ? call->arguments[0] : "nothing");
+    return find(request, error);
+}
+
+/* An option that the question would not read. */
+static status check_option(const struct request *request, const char *option, const char *word, struct error *error)
+{
+    if (option == NULL || question_uses(&request->questions, request->question, word))
+        return OK;
+    struct text names = {0};
+    for (size_t i = 0; i < request->questions.count; i++) {
+        const struct question *other = &request->questions.question[i];
+        if (*other->title != 0 && question_uses(&request->questions, other, word))
+            text_add(&names, "%s%s", names.size > 0 ? ", " : "", other->name);
+    }
+    error_set(error, ERROR_ARGUMENT, "command line: query: --%s is for questions that read %s (%s), found %.200s",
+              option, word, names.data != NULL ? names.data : "", request->what);
+    text_free(&names);
+    return ERROR_ARGUMENT;
 }
 
 static status ask(const struct command_call *call, struct store *store, const struct request *request,
-                  const struct query_filter *filter, struct table *table, struct text *note, struct error *error)
+                  struct table *table, struct text *note, struct error *error)
 {
-    const struct question *question =
-        is_sql_file(request->what) ? &request->file : questions_find(&request->questions, request->what);
-    if (request->published)
-        TRY(published_attach(store, error));
-    if (question == NULL && has_space(request->what))
-        return ask_sql(call, store, request->what, table, error);
-    if (question == NULL || (question != &request->file && *question->title == 0)) /* it only answers for others */
-        return query_unknown(&request->questions, request->what, error);
-    if (filter->by != NULL && !question_uses(&request->questions, question, "asked"))
-        return error_set(error, ERROR_ARGUMENT, "command line: query: --by is for leaderboard and merges, found %.60s",
-                         request->what);
-    if (filter->baseline != NULL && !question_uses(&request->questions, question, ":baseline"))
-        return error_set(error, ERROR_ARGUMENT, "command line: query: --baseline is for paper-table, found %.60s",
-                         request->what);
-    TRY(query_check_filter(store, filter, error));
-    return query_ask(store, &request->questions, question, filter, table, note, error);
+    struct query_filter filter = filter_read(call->options);
+    filter.published = options_boolean(call->options, "published");
+    filter.by = options_text(call->options, "by");
+    filter.baseline = options_text(call->options, "baseline");
+    if (!question_uses(&request->questions, request->question, ":dataset"))
+        TRY(check_option(request, filter_given(call->options), "chosen", error));
+    TRY(check_option(request, filter.by != NULL ? "by" : NULL, "asked", error));
+    TRY(check_option(request, filter.baseline != NULL ? "baseline" : NULL, ":baseline", error));
+    TRY(query_check_filter(store, &filter, error));
+    return query_ask(store, &request->questions, request->question, &filter, table, note, error);
 }
 
 static status answer(const struct command_call *call, const struct request *request, struct error *error)
 {
-    struct query_filter filter = filter_read(call->options);
     struct store *store;
     TRY(request->database != NULL ? store_open_stoppable(&store, request->database, STORE_READ, call->stop, error)
                                   : store_open_memory(&store, "published numbers", error));
-    filter.published = request->published;
-    filter.by = options_text(call->options, "by");
-    filter.baseline = options_text(call->options, "baseline");
     struct table table = {0};
     struct text note = {0};
-    status result = ask(call, store, request, &filter, &table, &note, error);
+    status result = ask(call, store, request, &table, &note, error);
     if (result == OK && note.size > 0)
         log_info(call->log, "%s: %s", store_path(store), note.data);
-    else if (result == OK && table_rows(&table) == 0 && filter_given(call->options) != NULL)
-        log_info(call->log, "%s: no run passes these filters, or the runs that do have no such rows",
-                 store_path(store));
     NEXT(result, output_table(call, &table, error));
     text_free(&note);
     table_free(&table);
@@ -167,7 +158,7 @@ static status run(const struct command_call *call, struct error *error)
     struct request request = {0};
     status result = read_request(&request, call, error);
     NEXT(result, answer(call, &request, error));
-    question_free(&request.file);
+    question_free(&request.own);
     questions_close(&request.questions);
     return result;
 }

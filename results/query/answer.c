@@ -1,15 +1,13 @@
 /* Questions: which statements answer, and how their rows are shown. */
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/alloc.h"
-#include "core/embedded.h"
 #include "core/text.h"
 #include "results/query/internal.h"
 #include "results/query/question.h"
 #include "results/store/store_internal.h"
-
-EMBEDDED_FILES(published_files);
 
 /* --- Rows as they are shown --- */
 
@@ -23,7 +21,6 @@ struct layout {
     const char **titles;                   /* of columns that come out of rows */
     size_t wide;                           /* how many there are */
     size_t *place;                         /* [end − first]: of each row's value among them, or SIZE_MAX */
-    size_t *from;                          /* [wide]: rows of the values of one row that is shown, or SIZE_MAX */
 };
 
 size_t query_column(const struct table *rows, const char *name)
@@ -112,55 +109,57 @@ static void add_column(const struct layout *layout, struct table *table, const c
  * that a row has twice is two columns. */
 static void find_titles(struct layout *layout)
 {
-    size_t group = 0, *used = layout->from;
-    for (size_t row = layout->first; layout->title != SIZE_MAX && row < layout->end; row++) {
-        const struct table_cell *title = table_cell_at(layout->rows, row, layout->title);
-        size_t place = title->kind == CELL_TEXT ? 0 : SIZE_MAX;
-        group += !continues(layout, row);
-        while (place < layout->wide && (used[place] == group || strcmp(layout->titles[place], title->text) != 0))
+    size_t line = 0, *last = xcalloc(layout->end - layout->first + 1, sizeof *last);
+    for (size_t row = layout->first; row < layout->end; row++) {
+        const struct table_cell *title =
+            layout->title != SIZE_MAX ? table_cell_at(layout->rows, row, layout->title) : NULL;
+        size_t place = title != NULL && title->kind == CELL_TEXT ? 0 : SIZE_MAX;
+        line += !continues(layout, row);
+        while (place < layout->wide && (last[place] == line || strcmp(layout->titles[place], title->text) != 0))
             place++;
         if (place == layout->wide)
             layout->titles[layout->wide++] = title->text;
         if (place != SIZE_MAX)
-            used[place] = group;
+            last[place] = line;
         layout->place[row - layout->first] = place;
     }
+    free(last);
 }
 
-/* Rows [first, end) become one. */
-static void add_shown_row(const struct layout *layout, size_t first, size_t end, struct table *table)
-{
-    for (size_t i = 0; i < layout->wide; i++)
-        layout->from[i] = SIZE_MAX;
-    for (size_t row = first; layout->wide > 0 && row < end; row++)
-        if (layout->place[row - layout->first] != SIZE_MAX)
-            layout->from[layout->place[row - layout->first]] = row;
-    for (size_t column = 0; column < layout->rows->columns; column++) {
-        for (size_t i = 0; column == layout->title && i < layout->wide; i++)
-            if (layout->from[i] != SIZE_MAX)
-                copy_cell(table, table_cell_at(layout->rows, layout->from[i], layout->value));
-            else
-                table_add_empty(table);
-        if (layout->column[column] == SHOWN)
-            copy_cell(table, table_cell_at(layout->rows, first, column));
-    }
-}
-
+/* Rows that go on with the row before them fill its empty cells. */
 static void show(const struct layout *layout, struct table *table)
 {
-    for (size_t column = 0; column < layout->rows->columns; column++) {
-        for (size_t i = 0; column == layout->title && i < layout->wide; i++)
+    const struct table *rows = layout->rows;
+    size_t *source = xcalloc(rows->columns + layout->wide + 1, sizeof *source), wide_from = 0;
+    for (size_t column = 0; column < rows->columns; column++) {
+        if (column == layout->title)
+            wide_from = table->columns;
+        for (size_t i = 0; column == layout->title && i < layout->wide; i++) {
+            source[table->columns] = SIZE_MAX;
             add_column(layout, table, layout->titles[i], true);
+        }
+        source[table->columns] = column;
         if (layout->column[column] == SHOWN)
-            add_column(layout, table, layout->rows->column[column].title, false);
+            add_column(layout, table, rows->column[column].title, false);
     }
-    for (size_t first = layout->first, end; first < layout->end; first = end) {
-        for (end = first + 1; end < layout->end && continues(layout, end); end++)
-            ;
-        if (layout->block != SIZE_MAX && first > layout->first && !same_as_before(layout, first, layout->block))
+    for (size_t row = layout->first; row < layout->end; row++) {
+        bool begins = !continues(layout, row);
+        size_t place = layout->place[row - layout->first];
+        if (begins && layout->block != SIZE_MAX && row > layout->first && !same_as_before(layout, row, layout->block))
             table_begin_block(table);
-        add_shown_row(layout, first, end, table);
+        for (size_t column = 0; begins && column < table->columns; column++)
+            if (source[column] == SIZE_MAX)
+                table_add_empty(table);
+            else
+                copy_cell(table, table_cell_at(rows, row, source[column]));
+        if (place != SIZE_MAX) {
+            struct table_cell *cell = &table->cell[table->count - table->columns + wide_from + place];
+            *cell = *table_cell_at(rows, row, layout->value);
+            if (cell->kind == CELL_TEXT)
+                cell->text = xstrdup(cell->text);
+        }
     }
+    free(source);
 }
 
 status query_show(const struct question *question, const struct table *rows, size_t first, size_t end,
@@ -182,34 +181,16 @@ status query_show(const struct question *question, const struct table *rows, siz
     layout.column = xcalloc(rows->columns, sizeof *layout.column);
     layout.titles = xcalloc(end - first + 1, sizeof *layout.titles);
     layout.place = xcalloc(end - first + 1, sizeof *layout.place);
-    layout.from = xcalloc(end - first + 1, sizeof *layout.from);
     sort_columns(&layout);
     find_titles(&layout);
     show(&layout, table);
     free(layout.column);
     free(layout.titles);
     free(layout.place);
-    free(layout.from);
     return OK;
 }
 
 /* --- Questions --- */
-
-status published_attach(struct store *store, struct error *error)
-{
-    if (store->published)
-        return OK;
-    TRY(database_execute(store->database, "SAVEPOINT published", error));
-    status result = OK;
-    for (const struct embedded_file *file = published_files; file->name && result == OK; file++)
-        result = database_execute(store->database, (const char *)file->data, error);
-    if (result != OK) {
-        database_execute(store->database, "ROLLBACK TO published; RELEASE published", NULL);
-        return error_context(error, "published numbers");
-    }
-    store->published = true;
-    return database_execute(store->database, "RELEASE published", error);
-}
 
 /* The settings of --by, each of which some run has. */
 static status note_asked(struct store *store, const char *by, struct error *error)
@@ -239,11 +220,29 @@ static status ask_text(struct store *store, const char *sql, const struct query_
     return result;
 }
 
+/* Why an answer has no rows. */
+static status explain(struct store *store, const struct question *question, struct text *note, struct error *error)
+{
+    int64_t all, chosen;
+    TRY(database_integer(store->database, "SELECT count(*) FROM runs", &all, error));
+    TRY(database_integer(store->database, "SELECT count(*) FROM chosen", &chosen, error));
+    if (all == 0)
+        text_add(note, "there are no runs yet");
+    else if (chosen == 0)
+        text_add(note, "no run passes these filters; mtil query runs lists those there are");
+    else
+        text_add(note, "%" PRId64 " run%s chosen, without such rows%s%s", chosen, chosen == 1 ? " is" : "s are",
+                 question->empty != NULL ? ": " : "", question->empty != NULL ? question->empty : "");
+    return OK;
+}
+
 static status answer(struct store *store, const struct question *question, const struct query_filter *filter,
                      struct table *table, struct text *note, struct error *error)
 {
     struct table rows = {0};
     char *text;
+    if (strstr(question->answer, "published") != NULL)
+        TRY(published_attach(store, error));
     TRY(ask_text(store, question->refuse, filter, &text, error));
     if (text != NULL) {
         error_set(error, ERROR_ARGUMENT, "%s: %s", store_path(store), text);
@@ -256,6 +255,8 @@ static status answer(struct store *store, const struct question *question, const
     NEXT(result, ask_text(store, note != NULL ? question->note : NULL, filter, &text, error));
     if (result == OK && text != NULL)
         text_add(note, "%s", text);
+    else if (result == OK && note != NULL && table->count == 0 && strstr(question->answer, "chosen") != NULL)
+        result = explain(store, question, note, error);
     free(text);
     return result;
 }
@@ -264,7 +265,6 @@ status query_ask(struct store *store, const struct questions *questions, const s
                  const struct query_filter *filter, struct table *table, struct text *note, struct error *error)
 {
     char *other;
-    TRY(published_attach(store, error));
     TRY(query_choose(store, filter, error));
     TRY(note_asked(store, filter->by, error));
     TRY(ask_text(store, question->instead, filter, &other, error));

@@ -1,5 +1,5 @@
 /* Filters: as parameters of SQL, and whether they can choose anything: names that runs have, dates that are dates. */
-#include <inttypes.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,6 +9,44 @@
 #include "results/query/internal.h"
 #include "results/store/live.h"
 #include "results/store/store_internal.h"
+
+/* known: where runs have names as these; NULL: they are not checked by it. */
+static const struct filter {
+    const char *name;
+    size_t at;
+    const char *known;
+} filters[] = {
+#define FIELD(name) #name, offsetof(struct query_filter, name)
+    {FIELD(runs), "CAST(run AS TEXT) FROM runs"},
+    {FIELD(seed), "CAST(seed AS TEXT) FROM runs"},
+    {FIELD(where), NULL},
+    {FIELD(suite), "suite FROM runs"},
+    {FIELD(setting), "setting FROM runs"},
+    {FIELD(method), "method FROM runs"},
+    {FIELD(policy), "policy FROM runs"},
+    {FIELD(selector), "selector FROM runs"},
+    {FIELD(status), NULL},
+    {FIELD(dataset), "name FROM tasks"},
+    {FIELD(since), NULL},
+    {FIELD(before), NULL},
+#undef FIELD
+};
+enum { FILTERS = sizeof filters / sizeof *filters };
+
+const char *query_filter_name(size_t place)
+{
+    return place == 0 ? "run" : place < FILTERS ? filters[place].name : NULL;
+}
+
+const char **query_filter_text(struct query_filter *filter, size_t place)
+{
+    return (const char **)((char *)filter + filters[place].at);
+}
+
+static const char *text_of(const struct query_filter *filter, size_t place)
+{
+    return *query_filter_text((struct query_filter *)filter, place);
+}
 
 /* The settings that a filter asks for; words without "=" continue the list before them. */
 static const char wanted_sql[] =
@@ -28,32 +66,31 @@ static const char wanted_sql[] =
     "settings.value = iif(json_valid(wanted.value), json_extract(wanted.value, '$'), NULL) OR "                        \
     "settings.type = 'list' AND " WORDS_OF("settings.value") " = " WORDS_OF("wanted.value") ")"
 
+#define IS_ONE_OF(column, list)                                                                                        \
+    " AND (" list " IS NULL OR " column " IN (SELECT value FROM json_each('[' || " list " || ']')))"
+
 static const char chosen_sql[] =
-    "CREATE TEMP TABLE chosen AS SELECT * FROM runs WHERE run = coalesce(:run, run) AND seed = coalesce(:seed, seed)"
-    " AND suite = coalesce(:suite, suite) AND setting = coalesce(:setting, setting)"
-    " AND method = coalesce(:method, method) AND policy = coalesce(:policy, policy)"
-    " AND selector = coalesce(:selector, selector) AND status = coalesce(:status, status)"
-    " AND (:since IS NULL OR started >= :since) AND (:before IS NULL OR started < :before)"
-    " AND (:dataset IS NULL OR EXISTS (SELECT 1 FROM tasks WHERE tasks.run = runs.run AND name = :dataset))"
-    " AND NOT EXISTS (SELECT 1 FROM wanted WHERE NOT EXISTS ("
-    "SELECT 1 FROM settings WHERE settings.run = runs.run AND " HAS_WANTED ")) ORDER BY run";
+    "CREATE TEMP TABLE chosen AS SELECT * FROM runs WHERE run = coalesce(:run, run)" IS_ONE_OF("run", ":runs")
+        IS_ONE_OF("seed",
+                  ":seed") " AND suite = coalesce(:suite, suite) AND setting = coalesce(:setting, setting)"
+                           " AND method = coalesce(:method, method) AND policy = coalesce(:policy, policy)"
+                           " AND selector = coalesce(:selector, selector) AND status = coalesce(:status, status)"
+                           " AND (:since IS NULL OR started >= :since) AND (:before IS NULL OR started < :before)"
+                           " AND (:dataset IS NULL OR EXISTS (SELECT 1 FROM tasks WHERE tasks.run = runs.run AND name "
+                           "= :dataset))"
+                           " AND NOT EXISTS (SELECT 1 FROM wanted WHERE NOT EXISTS ("
+                           "SELECT 1 FROM settings WHERE settings.run = runs.run AND " HAS_WANTED ")) ORDER BY run";
 
 status query_bind(struct statement *statement, const struct query_filter *filter, struct error *error)
 {
-    const struct named_value values[] = {{":run", value_count(filter->run)},
-                                         {":seed", filter->has_seed ? value_integer(filter->seed) : value_null()},
-                                         {":suite", value_text(filter->suite)},
-                                         {":setting", value_text(filter->setting)},
-                                         {":method", value_text(filter->method)},
-                                         {":policy", value_text(filter->policy)},
-                                         {":selector", value_text(filter->selector)},
-                                         {":status", value_text(filter->status)},
-                                         {":since", value_text(filter->since)},
-                                         {":before", value_text(filter->before)},
-                                         {":dataset", value_text(filter->dataset)},
-                                         {":where", value_text(filter->where)},
-                                         {":baseline", value_text(filter->baseline)},
-                                         {":published", value_integer(filter->published)}};
+    struct named_value values[FILTERS + 3] = {{":run", value_count(filter->run)},
+                                              {":baseline", value_text(filter->baseline)},
+                                              {":published", value_integer(filter->published)}};
+    char names[FILTERS][16];
+    for (size_t i = 0; i < FILTERS; i++) {
+        snprintf(names[i], sizeof names[i], ":%s", filters[i].name);
+        values[i + 3] = (struct named_value){names[i], value_text(text_of(filter, i))};
+    }
     return statement_bind_named(statement, values, sizeof values / sizeof *values, error);
 }
 
@@ -102,6 +139,7 @@ struct known {
     const char *kind, *sql;
     const char *expected; /* of a message; NULL: the names */
     bool words;           /* query_words are known, too */
+    bool numbers;         /* no number is near another */
 };
 
 static status check_known(struct store *store, const struct known *known, const char *name, struct error *error)
@@ -117,7 +155,7 @@ static status check_known(struct store *store, const struct known *known, const 
     for (size_t i = 0; known->words && i < QUERY_WORDS; i++)
         if (strcmp(query_words[i].name, name) != 0)
             names[count++] = query_words[i].name;
-    const char *nearest = nearest_word(name, names, count);
+    const char *nearest = known->numbers ? NULL : nearest_word(name, names, count);
     size_t listed = expected != NULL ? 1 : count < NAMES_LIMIT ? count : NAMES_LIMIT;
     if (result == OK && !found)
         result = error_unknown_word_near(error, store_path(store), known->kind, name, nearest,
@@ -127,13 +165,21 @@ static status check_known(struct store *store, const struct known *known, const 
     return result;
 }
 
-static status check_name(struct store *store, const char *kind, const char *name, struct error *error)
+/* Each word of a list of numbers, or the name. */
+static status check_words(struct store *store, size_t filter, const char *text, struct error *error)
 {
-    char sql[100];
-    bool of_task = strcmp(kind, "dataset") == 0;
-    snprintf(sql, sizeof sql, "SELECT DISTINCT CAST(%s AS TEXT) FROM %s ORDER BY 1", of_task ? "name" : kind,
-             of_task ? "tasks" : "runs");
-    return name != NULL ? check_known(store, &(struct known){.kind = kind, .sql = sql}, name, error) : OK;
+    char sql[80];
+    bool list = filter < 2;
+    snprintf(sql, sizeof sql, "SELECT DISTINCT %s ORDER BY 1", filters[filter].known);
+    const struct known known = {.kind = query_filter_name(filter), .sql = sql, .numbers = list};
+    for (size_t size; *text != 0; text += size + strspn(text + size, ", ")) {
+        size = list ? strcspn(text, ", ") : strlen(text);
+        char *word = xstrndup(text, size);
+        status result = check_known(store, &known, word, error);
+        free(word);
+        TRY(result);
+    }
+    return OK;
 }
 
 /* A run has a hundred keys, too many for a message. */
@@ -180,18 +226,6 @@ static status check_time(struct store *store, const char *option, const char *ti
                                option, time);
 }
 
-static status check_run(struct store *store, int64_t run, struct error *error)
-{
-    int64_t there = 1;
-    if (run != 0)
-        TRY(database_ask(store->database, "SELECT count(*) FROM runs WHERE run = ?1", VALUES(value_integer(run)),
-                         &there, error));
-    return there ? OK
-                 : error_set(error, ERROR_ARGUMENT,
-                             "%s: there is no run %" PRId64 "; the query `runs` lists those there are",
-                             store_path(store), run);
-}
-
 /* A setting that is asked for; a row has its key, its value, whether a run has it so, and the values that runs have. */
 static status check_wanted(void *store, struct statement *row, struct error *error)
 {
@@ -219,19 +253,13 @@ static status check_where(struct store *store, const struct query_filter *filter
 
 status query_check_filter(struct store *store, const struct query_filter *filter, struct error *error)
 {
-    char seed[32];
-    snprintf(seed, sizeof seed, "%" PRId64, filter->seed);
     TRY(check_time(store, "since", filter->since, error));
     TRY(check_time(store, "before", filter->before, error));
-    TRY(check_run(store, filter->run, error));
     TRY(check_where(store, filter, error));
-    TRY(check_name(store, "seed", filter->has_seed ? seed : NULL, error));
-    TRY(check_name(store, "suite", filter->suite, error));
-    TRY(check_name(store, "setting", filter->setting, error));
-    TRY(check_name(store, "method", filter->method, error));
-    TRY(check_name(store, "policy", filter->policy, error));
-    TRY(check_name(store, "selector", filter->selector, error));
-    return check_name(store, "dataset", filter->dataset, error);
+    for (size_t i = 0; i < FILTERS; i++)
+        if (filters[i].known != NULL && text_of(filter, i) != NULL)
+            TRY(check_words(store, i, text_of(filter, i), error));
+    return OK;
 }
 
 /* --- Choosing --- */

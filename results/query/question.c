@@ -23,29 +23,21 @@ static bool is_sql(const char *path)
     return length > strlen(SUFFIX) && strcmp(path + length - strlen(SUFFIX), SUFFIX) == 0;
 }
 
-static const struct table_column usual[] = {
-    {.title = "transfer", .decimals = 1, .best = BEST_HIGHEST},
-    {.title = "average", .decimals = 1, .best = BEST_HIGHEST},
-    {.title = "last", .decimals = 1, .best = BEST_HIGHEST},
-    {.title = "forgetting", .decimals = 1, .best = BEST_LOWEST},
-    {.title = "backward_transfer", .decimals = 1, .best = BEST_HIGHEST},
-    {.title = "forward_transfer", .decimals = 1, .best = BEST_HIGHEST},
-    {.title = "gain", .decimals = 1, .best = BEST_HIGHEST},
-    {.title = "zero_shot", .decimals = 1},
-    {.title = "right_router", .decimals = 1},
-    {.title = "unseen_zero_shot", .decimals = 1},
-    {.title = "share", .decimals = 1},
-    {.title = "seconds", .decimals = 1},
-    {.title = "seconds_per_iteration", .decimals = 3},
-    {.title = "images_per_second", .decimals = 1},
-};
-
 const struct table_column *question_usual_column(const char *title)
 {
+    static const struct {
+        const char *titles;
+        struct table_column about;
+    } usual[] = {
+        {"transfer|average|last|backward_transfer|forward_transfer|gain", {.decimals = 1, .best = BEST_HIGHEST}},
+        {"forgetting", {.decimals = 1, .best = BEST_LOWEST}},
+        {"zero_shot|right_router|unseen_zero_shot|share|seconds|images_per_second", {.decimals = 1}},
+        {"seconds_per_iteration", {.decimals = 3}},
+    };
     static const struct table_column other = {.decimals = DECIMALS_ALL};
     for (size_t i = 0; i < sizeof usual / sizeof *usual; i++)
-        if (strcmp(usual[i].title, title) == 0)
-            return &usual[i];
+        if (text_has_word(usual[i].titles, title))
+            return &usual[i].about;
     return &other;
 }
 
@@ -77,41 +69,43 @@ static status damaged(const struct reader *reader, const char *expected, const c
                      expected, found);
 }
 
-/* The next word of a line, or what is within quotes; the line moves on; NULL at its end. */
-static char *next_word(char **line)
+/* The next word of a line, or what is within quotes; the line moves on, behind a comma, too. NULL: there is none. */
+static char *next_word(char **line, bool *comma)
 {
     char *word = *line + strspn(*line, " \t");
-    const char *end = *word == '"' ? "\"" : " \t";
-    word += *word == '"';
-    if (*word == 0)
+    bool quoted = *word == '"';
+    word += quoted;
+    char *end = word + strcspn(word, quoted ? "\"" : " \t,"), *rest = end + (quoted && *end != 0);
+    if (end == word)
         return NULL;
-    *line = word + strcspn(word, end);
-    if (**line != 0)
-        *(*line)++ = 0;
+    *comma = *rest == ',';
+    *line = rest + (*rest != 0);
+    *end = 0;
     return word;
 }
 
+#define COLUMN_WORDS "once, hidden, of-dataset, optional, left, right, highest, lowest or a number of decimals"
+
 static bool take_word(struct question_column *column, const char *word)
 {
+    struct table_column *about = &column->about;
     int64_t decimals;
+    const struct {
+        const char *word;
+        bool *flag;
+    } flags[] = {{"once", &about->once},
+                 {"hidden", &column->hidden},
+                 {"of-dataset", &column->of_dataset},
+                 {"optional", &column->optional}};
+    for (size_t i = 0; i < sizeof flags / sizeof *flags; i++)
+        if (strcmp(word, flags[i].word) == 0)
+            return *flags[i].flag = true;
     if (parse_integer(word, &decimals) && decimals >= 0 && decimals <= 17)
-        column->about.decimals = (int)decimals;
-    else if (strcmp(word, "once") == 0)
-        column->about.once = true;
-    else if (strcmp(word, "hidden") == 0)
-        column->hidden = true;
-    else if (strcmp(word, "of-dataset") == 0)
-        column->of_dataset = true;
-    else if (strcmp(word, "optional") == 0)
-        column->optional = true;
-    else if (strcmp(word, "left") == 0)
-        column->about.align = ALIGN_LEFT;
-    else if (strcmp(word, "right") == 0)
-        column->about.align = ALIGN_RIGHT;
-    else if (strcmp(word, "highest") == 0)
-        column->about.best = BEST_HIGHEST;
-    else if (strcmp(word, "lowest") == 0)
-        column->about.best = BEST_LOWEST;
+        about->decimals = (int)decimals;
+    else if (text_has_word("left|right", word))
+        about->align = *word == 'l' ? ALIGN_LEFT : ALIGN_RIGHT;
+    else if (text_has_word("highest|lowest", word))
+        about->best = *word == 'h' ? BEST_HIGHEST : BEST_LOWEST;
     else
         return false;
     return true;
@@ -122,75 +116,69 @@ static status read_columns(const struct reader *reader, char *value, struct erro
 {
     struct question *q = reader->question;
     size_t first = q->columns;
-    for (bool more = true; more;) {
-        char *name = value + strspn(value, " \t");
-        bool quoted = *name == '"';
-        name += quoted;
-        char *end = name + strcspn(name, quoted ? "\"" : " \t,");
-        if (end == name)
+    char *word;
+    for (bool comma = true; comma;) {
+        if ((word = next_word(&value, &comma)) == NULL)
             return damaged(reader, "the name of a column", "", error);
-        value = end + (quoted && *end != 0);
-        more = *value == ',';
-        value += *value != 0;
-        *end = 0;
         GROW(q->column, q->columns);
-        q->column[q->columns] = (struct question_column){.name = xstrdup(name), .about = *question_usual_column(name)};
-        q->column[q->columns++].about.title = NULL;
+        q->column[q->columns++] =
+            (struct question_column){.name = xstrdup(word), .about = *question_usual_column(word)};
     }
-    for (char *word; (word = next_word(&value)) != NULL;)
+    for (bool comma; (word = next_word(&value, &comma)) != NULL;)
         for (size_t i = first; i < q->columns; i++)
             if (!take_word(&q->column[i], word))
-                return damaged(
-                    reader, "once, hidden, of-dataset, optional, left, right, highest, lowest or a number of decimals",
-                    word, error);
+                return damaged(reader, COLUMN_WORDS, word, error);
     return OK;
 }
 
-static status set(const struct reader *reader, char **to, const char *value, struct error *error)
+/* Where a question keeps the text of a key of its head; NULL: there is no such key. */
+static char **text_of(struct question *q, const char *key)
 {
-    if (value == NULL)
-        return damaged(reader, "a word", "", error);
-    free(*to);
-    *to = xstrdup(value);
-    return OK;
+    static const char *const shown[QUESTION_KEYS] = {
+        [ON_PAGE] = "section",    [ON_DRAW] = "draw",       [ON_NAME] = "name", [ON_CHOICE] = "choice",
+        [ON_CAPTION] = "caption", [ON_DETAILS] = "details", [ON_X] = "x",       [ON_Y] = "y",
+        [ON_VALUE] = "value",     [ON_RANGE] = "range",     [ON_BEST] = "best", [ON_FRAMED] = "framed"};
+    const struct {
+        const char *key;
+        char **text;
+    } others[] = {{"title", &q->title}, {"block", &q->block}, {"empty", &q->empty}};
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        if (strcmp(key, others[i].key) == 0)
+            return others[i].text;
+    for (size_t i = 0; i < QUESTION_KEYS; i++)
+        if (strcmp(key, shown[i]) == 0)
+            return &q->shown[i];
+    return NULL;
 }
 
-static const char *const shown_keys[QUESTION_KEYS] = {
-    [ON_PAGE] = "section",    [ON_DRAW] = "draw",       [ON_NAME] = "name", [ON_CHOICE] = "choice",
-    [ON_CAPTION] = "caption", [ON_DETAILS] = "details", [ON_X] = "x",       [ON_Y] = "y",
-    [ON_VALUE] = "value",     [ON_RANGE] = "range",     [ON_BEST] = "best", [ON_FRAMED] = "framed"};
-
-/* "key: value"; a caption goes on in further lines of its name. */
+/* "key: value"; a text goes on in further lines of its key. */
 static status read_key(const struct reader *reader, char *line, struct error *error)
 {
     struct question *q = reader->question;
-    char *value = strchr(line, ':');
+    char *value = strchr(line, ':'), *second;
     if (value == NULL)
         return damaged(reader, "\"-- key: value\" or SQL", line, error);
     *value++ = 0;
     value += strspn(value, " ");
-    if (strcmp(line, "title") == 0)
-        return set(reader, &q->title, value, error);
     if (strcmp(line, "column") == 0)
         return read_columns(reader, value, error);
     if (strcmp(line, "expect") == 0) {
         q->expects_none = strcmp(value, "no rows") == 0;
         return q->expects_none ? OK : damaged(reader, "no rows", value, error);
     }
-    if (strcmp(line, "block") == 0)
-        return set(reader, &q->block, next_word(&value), error);
     if (strcmp(line, "wide") == 0) {
-        TRY(set(reader, &q->wide_title, next_word(&value), error));
-        return set(reader, &q->wide_value, next_word(&value), error);
+        if ((second = strchr(value, ' ')) == NULL)
+            return damaged(reader, "two columns", value, error);
+        q->wide_title = xstrndup(value, (size_t)(second - value));
+        q->wide_value = xstrdup(second + 1);
+        return OK;
     }
-    for (size_t key = 0; key < QUESTION_KEYS; key++)
-        if (strcmp(line, shown_keys[key]) == 0) {
-            char *before = q->shown[key];
-            q->shown[key] = before != NULL ? path_format("%s %s", before, value) : xstrdup(value);
-            free(before);
-            return OK;
-        }
-    return damaged(reader, "title, column, block, wide or a key of a page", line, error);
+    char **text = text_of(q, line), *before = text != NULL ? *text : NULL;
+    if (text == NULL)
+        return damaged(reader, "title, column, block, wide, empty or a key of a page", line, error);
+    *text = before != NULL ? path_format("%s %s", before, value) : xstrdup(value);
+    free(before);
+    return OK;
 }
 
 /* The part of this name, in place of the line that names it. */
@@ -207,11 +195,13 @@ static status include(struct reader *reader, const char *name, struct error *err
     return OK;
 }
 
-/* SQL goes to the statement that a line announced last. */
+/* SQL goes to the statement that a line announced last, without the last line's end. */
 static void end_statement(struct reader *reader, char **next)
 {
     free(*reader->statement);
-    *reader->statement = xstrdup(reader->sql.data != NULL ? reader->sql.data : "");
+    size_t size = reader->sql.size;
+    size -= size > 0 && reader->sql.data[size - 1] == '\n';
+    *reader->statement = xstrndup(size > 0 ? reader->sql.data : "", size);
     text_clear(&reader->sql);
     reader->statement = next;
 }
@@ -239,7 +229,7 @@ static status read_line(struct reader *reader, char *line, struct error *error)
 status question_parse(struct question *question, const char *name, const char *where, const char *text,
                       struct error *error)
 {
-    *question = (struct question){.name = xstrdup(name), .title = xstrdup("")};
+    *question = (struct question){.name = xstrdup(name)};
     struct reader reader = {.question = question, .where = where, .line = 1, .statement = &question->answer};
     status result = OK;
     for (size_t length; *text != 0 && result == OK; text += length + (text[length] == '\n'), reader.line++) {
@@ -250,6 +240,8 @@ status question_parse(struct question *question, const char *name, const char *w
     }
     end_statement(&reader, NULL);
     text_free(&reader.sql);
+    if (question->title == NULL)
+        question->title = xstrdup("");
     const char *place = question->shown[ON_PAGE];
     if (result == OK && place != NULL && strspn(place, "0123456789") == 0)
         result = error_set(error, ERROR_ARGUMENT, "%s: expected \"-- section: NUMBER\", found \"%.60s\"", where, place);
@@ -262,8 +254,8 @@ void question_free(struct question *q)
 {
     for (size_t i = 0; i < q->columns; i++)
         free(q->column[i].name);
-    char *const texts[] = {q->name,   q->title,   q->block,  q->wide_title, q->wide_value,
-                           q->answer, q->instead, q->refuse, q->note};
+    char *const texts[] = {q->name,  q->title,  q->block,   q->wide_title, q->wide_value,
+                           q->empty, q->answer, q->instead, q->refuse,     q->note};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
         free(texts[i]);
     for (size_t key = 0; key < QUESTION_KEYS; key++)

@@ -1,4 +1,5 @@
 -- title: where the experts lie that were frozen by the last task (with a dataset: by that one), block by block
+-- empty: they have no experts that a router chooses, or trained no task
 WITH latest AS (
     SELECT run, max(task) AS task
     FROM chosen

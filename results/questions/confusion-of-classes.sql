@@ -1,15 +1,17 @@
+-- empty: classes are known where evaluation.per_image: predictions kept them
 -- column: run once
 -- column: share right 1
-WITH
+WITH examined AS (
+    SELECT run FROM chosen
+),
 -- include: tested
 , counted AS MATERIALIZED (
-    SELECT placed.run AS run, placed.task AS task, placed.name AS name, truth, predicted + iif(joint, 0, first) AS class,
+    SELECT tested.run AS run, tested.task AS task, tested.name AS name, truth, predicted + iif(tested.joint, 0, tested.first) AS class,
            count(*) AS count
-    FROM placed
-    JOIN tested USING (run, task)
-    JOIN images(placed.run, placed.task, tested.after_task) AS image
-    WHERE placed.name = :dataset AND truth IS NOT NULL AND predicted IS NOT NULL
-    GROUP BY placed.run, placed.task, truth, class
+    FROM tested
+    JOIN images(tested.run, tested.task, tested.after_task) AS image
+    WHERE tested.name = :dataset AND truth IS NOT NULL AND predicted IS NOT NULL
+    GROUP BY tested.run, tested.task, truth, class
 )
 SELECT counted.run AS run, counted.name AS name, truth AS class, own.name AS class_name, other.name AS predicted,
        counted.class - other.first AS predicted_class, theirs.name AS predicted_name, count,

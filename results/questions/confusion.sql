@@ -3,16 +3,17 @@
 -- column: * right 1
 -- block: run
 -- wide: title share
-WITH
+WITH examined AS (
+    SELECT run FROM chosen
+),
 -- include: tested
 , counted AS MATERIALIZED (
-    SELECT placed.run AS run, placed.task AS task, placed.name AS name, other.task AS taken, count(*) AS count
-    FROM placed
-    JOIN tested USING (run, task)
-    JOIN images(placed.run, placed.task, tested.after_task) AS image
-    JOIN placed AS other ON other.run = placed.run AND predicted >= other.first AND predicted < other.first + other.classes
-    WHERE placed.joint AND truth IS NOT NULL
-    GROUP BY placed.run, placed.task, other.task
+    SELECT tested.run AS run, tested.task AS task, tested.name AS name, other.task AS taken, count(*) AS count
+    FROM tested
+    JOIN images(tested.run, tested.task, tested.after_task) AS image
+    JOIN placed AS other ON other.run = tested.run AND predicted >= other.first AND predicted < other.first + other.classes
+    WHERE tested.joint AND truth IS NOT NULL
+    GROUP BY tested.run, tested.task, other.task
 ), totals AS (
     SELECT run, task, name, sum(count) AS images FROM counted GROUP BY run, task
 )

@@ -1,4 +1,5 @@
 -- title: merges, skips and freezes in their order
+-- empty: nothing was merged, skipped or frozen
 SELECT run, task, name, iteration, encoder, block, event, t1, t2, target, reason
 FROM chosen
 JOIN events USING (run)

@@ -1,4 +1,5 @@
 -- title: configurations by their mean over seeds, best Last first
+-- empty: none of them is finished with a whole accuracy matrix; mtil query matrix shows what there is
 -- column: suite_hash hidden
 -- column: name of-dataset
 -- column: transfer_sd,average_sd,last_sd 2

@@ -27,45 +27,35 @@ WITH keyed AS MATERIALIZED ( -- the places of a run's settings among all, in the
     LEFT JOIN metrics USING (run)
     WHERE :dataset IS NULL OR name = :dataset
     GROUP BY chosen.run
-), groups AS (
-    SELECT suite, keys, min(run) AS run, count(*) AS runs, avg(merges) AS merges, avg(followed) AS followed, avg(use) AS use,
-           avg(unused) AS unused, avg(overwritten) AS overwritten, avg(next_use) AS next_use,
-           avg(loss_before) AS loss_before, avg(loss_after) AS loss_after, avg(distance) AS distance,
-           avg(transfer) AS transfer, correlation(use, transfer) AS r,
-           count(*) FILTER (WHERE use IS NOT NULL AND transfer IS NOT NULL) AS n,
-           correlation(next_use, transfer) AS r_next,
-           count(*) FILTER (WHERE next_use IS NOT NULL AND transfer IS NOT NULL) AS n_next
-    FROM per_run
-    GROUP BY suite, keys
-), apart AS ( -- distances from the means of the groups, which say nothing about what use does
-    SELECT use - avg(use) FILTER (WHERE transfer IS NOT NULL) OVER pair AS use,
-           transfer - avg(transfer) FILTER (WHERE use IS NOT NULL) OVER pair AS transfer,
-           next_use - avg(next_use) FILTER (WHERE transfer IS NOT NULL) OVER pair AS next_use,
-           transfer - avg(transfer) FILTER (WHERE next_use IS NOT NULL) OVER pair AS transfer_next
+), apart AS ( -- within groups: distances from their means, which say nothing about what use does
+    SELECT 0 AS part, *, use AS x, transfer AS y, next_use AS x_next, transfer AS y_next FROM per_run
+    UNION ALL
+    SELECT 1, NULL, 'within groups', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
+           use - avg(use) FILTER (WHERE transfer IS NOT NULL) OVER pair,
+           transfer - avg(transfer) FILTER (WHERE use IS NOT NULL) OVER pair,
+           next_use - avg(next_use) FILTER (WHERE transfer IS NOT NULL) OVER pair,
+           transfer - avg(transfer) FILTER (WHERE next_use IS NOT NULL) OVER pair
     FROM per_run
     WINDOW pair AS (PARTITION BY suite, keys)
-), within AS (
-    SELECT correlation(use, transfer) AS r, count(*) FILTER (WHERE use IS NOT NULL AND transfer IS NOT NULL) AS n,
-           (SELECT count(*) - 1 FROM groups WHERE n > 0) AS held, correlation(next_use, transfer_next) AS r_next,
-           count(*) FILTER (WHERE next_use IS NOT NULL AND transfer_next IS NOT NULL) AS n_next,
-           (SELECT count(*) - 1 FROM groups WHERE n_next > 0) AS held_next
+), groups AS MATERIALIZED (
+    SELECT part, suite, keys, min(run) AS run, count(*) AS runs, avg(merges) AS merges, avg(followed) AS followed, avg(use) AS use,
+           avg(unused) AS unused, avg(overwritten) AS overwritten, avg(next_use) AS next_use,
+           avg(loss_before) AS loss_before, avg(loss_after) AS loss_after, avg(distance) AS distance,
+           avg(transfer) AS transfer, correlation(x, y) AS r, count(x + y) AS n,
+           correlation(x_next, y_next) AS r_next, count(x_next + y_next) AS n_next
     FROM apart
-), lines AS (
-    SELECT 0 AS part, suite, keys, run, runs, merges, followed, use, unused, overwritten, next_use, loss_before, loss_after,
-           distance, transfer, r, n, 0 AS held, r_next, n_next, 0 AS held_next
+    GROUP BY part, suite, keys
+), lines AS ( -- held: means that were subtracted, but one
+    SELECT groups.*, held, held_next, iif(n > held + 2, r, NULL) AS known, iif(n_next > held_next + 2, r_next, NULL) AS known_next
     FROM groups
-    UNION ALL
-    SELECT 1, 'within groups', NULL, NULL, (SELECT count(*) FROM per_run), NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
-           NULL, NULL, r, n, held, r_next, n_next, held_next
-    FROM within
-    WHERE (SELECT count(*) FROM groups) > 1
+    JOIN (SELECT 0 AS part, 0 AS held, 0 AS held_next
+          UNION ALL
+          SELECT 1, sum(n > 0) - 1, sum(n_next > 0) - 1 FROM groups WHERE part = 0 HAVING count(*) > 1) USING (part)
 )
 SELECT part, keys, suite, asked.key AS title, settings.value AS value, runs, merges, followed, use, unused, overwritten,
-       next_use, loss_before, loss_after, distance, transfer, iif(n > held + 2, r, NULL) AS r,
-       fisher_low(iif(n > held + 2, r, NULL), n, held) AS r_low, fisher_high(iif(n > held + 2, r, NULL), n, held) AS r_high,
-       iif(n_next > held_next + 2, r_next, NULL) AS r_next,
-       fisher_low(iif(n_next > held_next + 2, r_next, NULL), n_next, held_next) AS r_next_low,
-       fisher_high(iif(n_next > held_next + 2, r_next, NULL), n_next, held_next) AS r_next_high
+       next_use, loss_before, loss_after, distance, transfer, known AS r, fisher_low(known, n, held) AS r_low,
+       fisher_high(known, n, held) AS r_high, known_next AS r_next, fisher_low(known_next, n_next, held_next) AS r_next_low,
+       fisher_high(known_next, n_next, held_next) AS r_next_high
 FROM lines
 CROSS JOIN asked
 LEFT JOIN settings ON settings.run = lines.run AND settings.key = asked.key

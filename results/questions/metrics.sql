@@ -1,4 +1,5 @@
 -- title: transfer, average, last and more of each run whose matrix is complete
+-- empty: their accuracy matrix is not whole; mtil query matrix shows what there is
 -- column: name of-dataset
 WITH
 -- include: measured

@@ -1,24 +1,22 @@
 -- title: selectors of each run, its own and those of mtil eval --selector, and what comes of them
+-- empty: they have no selector
 WITH trials AS ( -- trial 0: the run's own
     SELECT run, 0 AS trial, selector, selection, tasks FROM chosen WHERE selector <> 'none'
     UNION ALL
     SELECT run, trial, selector_trials.selector, selector_trials.selection, tasks
     FROM chosen
     JOIN selector_trials USING (run)
-), answers AS (
-    SELECT run, 0 AS trial, task, after_task, 100.0 * correct / images AS accuracy FROM evaluations WHERE after_task >= 0
-    UNION ALL
-    SELECT run, trial, task, after_task, 100.0 * correct / images FROM trial_evaluations
-), columns AS (
-    SELECT run, trial, count(*) = tasks AS whole, avg(accuracy) FILTER (WHERE after_task < task) AS transfer,
-           avg(accuracy) AS average, max(accuracy) FILTER (WHERE after_task = tasks - 1) AS last
-    FROM trials
-    JOIN answers USING (run, trial)
-    GROUP BY run, trial, task
 ), means AS (
-    SELECT run, trial, CASE WHEN min(whole) THEN avg(transfer) END AS transfer,
-           CASE WHEN min(whole) THEN avg(average) END AS average, avg(last) AS last
-    FROM columns
+    SELECT run, 0 AS trial, transfer, average, last FROM metrics
+    UNION ALL
+    SELECT run, trial, iif(min(whole), avg(transfer), NULL), iif(min(whole), avg(average), NULL), avg(last)
+    FROM (
+        SELECT run, trial, count(*) = tasks AS whole, avg(accuracy) FILTER (WHERE after_task < task) AS transfer,
+               avg(accuracy) AS average, max(accuracy) FILTER (WHERE after_task = tasks - 1) AS last
+        FROM trials
+        JOIN (SELECT trial, task, after_task, 100.0 * correct / images AS accuracy FROM trial_evaluations) USING (trial)
+        GROUP BY run, trial, task
+    )
     GROUP BY run, trial
 ), choices AS (
     SELECT run, 0 AS trial, after_task, task, router, count FROM router_choices WHERE after_task >= 0
@@ -38,13 +36,8 @@ WITH trials AS ( -- trial 0: the run's own
     FROM shares
     GROUP BY run, trial
 )
--- Class-incremental runs, which have no other trial, have the Avg and Last of `metrics`.
-SELECT trials.run AS run, trial, selector, selection, own AS right_router, none AS zero_shot, unseen AS unseen_zero_shot,
-       means.transfer AS transfer, coalesce(seen.average, means.average) AS average,
-       coalesce(seen.last, means.last) AS last
+SELECT run, trial, selector, selection, own AS right_router, none AS zero_shot, unseen AS unseen_zero_shot, transfer, average, last
 FROM trials
 LEFT JOIN means USING (run, trial)
 LEFT JOIN routed USING (run, trial)
-LEFT JOIN metrics AS seen ON seen.run = trials.run AND trial = 0
-                             AND (SELECT setting FROM runs WHERE runs.run = seen.run) = 'class_incremental'
 ORDER BY run, trial

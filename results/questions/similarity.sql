@@ -1,4 +1,5 @@
 -- title: mean cosine between the class names of tasks that are parts of a dataset
+-- empty: class names are compared where one dataset is cut into tasks
 SELECT chosen.run AS run, tasks.task AS task, tasks.name AS name, other, others.name AS other_name, cosine
 FROM chosen
 JOIN tasks USING (run)

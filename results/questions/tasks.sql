@@ -1,4 +1,5 @@
 -- title: the same per task, with its images and how many were missing or unreadable
+-- empty: no column of their accuracy matrix is whole; mtil query matrix shows what there is
 SELECT run, suite, method, policy, seed, task, name, transfer, average, last, forgetting, backward_transfer,
        forward_transfer, gain, zero_shot, training_images, test_images, missing_images, unreadable_images
 FROM chosen

@@ -11,16 +11,11 @@
 -- range: 0 100
 WITH
 -- include: recognised
-, tested AS ( -- as many classes as a figure shows; joint: classes are numbered through all tasks, the task's from `first` on
-    SELECT run, task, classes, setting IN ('x_tail', 'class_incremental') AS joint, max(after_task) AS after_task,
-           (SELECT total(classes) FROM tasks AS earlier WHERE earlier.run = tasks.run AND earlier.task < tasks.task) AS first
-    FROM recognised
-    JOIN runs USING (run)
-    JOIN tasks USING (run)
-    JOIN per_image USING (run, task)
-    WHERE classes BETWEEN 2 AND 100
-    GROUP BY run, task
-), taken AS MATERIALIZED ( -- shares of all of a class's images; those that were taken for another task's class have no cell
+, examined AS (
+    SELECT run FROM recognised
+),
+-- include: tested
+, taken AS MATERIALIZED ( -- shares of all of a class's images; those that were taken for another task's class have no cell
     SELECT task, truth, class, 100.0 * count / sum(count) OVER (PARTITION BY task, truth) AS share
     FROM (
         SELECT tested.task AS task, truth, CAST(predicted - iif(joint, first, 0) AS INTEGER) AS class, count(*) AS count
@@ -32,15 +27,14 @@ WITH
 ), cells AS ( -- the empty ones of each class put rows and columns in their order
     SELECT task, class AS truth, class, NULL AS share FROM tested JOIN task_classes USING (run, task)
     UNION ALL
-    SELECT task, truth, class, share FROM taken JOIN tested USING (task) WHERE class BETWEEN 0 AND classes - 1
+    SELECT task, truth, class, share FROM taken
 )
 SELECT board.name AS choice, board.task + 1 AS number, iif(classes <= 20, 'printed', '') AS words, '' AS panel,
-       coalesce(iif(classes <= 20, true.name, NULL), truth) AS row, coalesce(iif(classes <= 20, guess.name, NULL), cells.class) AS column,
-       share AS value
+       coalesce(own.name, truth) AS row, coalesce(guess.name, cells.class) AS column, share AS value
 FROM cells
 JOIN tested USING (task)
 JOIN board USING (task)
-LEFT JOIN task_classes AS true ON (true.run, true.task, true.class) = (tested.run, board.task, truth)
-LEFT JOIN task_classes AS guess ON (guess.run, guess.task, guess.class) = (tested.run, board.task, cells.class)
-WHERE wanted AND tested.task IN (SELECT task FROM taken)
+LEFT JOIN task_classes AS own ON classes <= 20 AND (own.run, own.task, own.class) = (tested.run, board.task, truth)
+LEFT JOIN task_classes AS guess ON classes <= 20 AND (guess.run, guess.task, guess.class) = (tested.run, board.task, cells.class)
+WHERE wanted AND classes BETWEEN 2 AND 100 AND cells.class BETWEEN 0 AND classes - 1 AND tested.task IN (SELECT task FROM taken)
 ORDER BY board.task, share IS NOT NULL, truth, cells.class

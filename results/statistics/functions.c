@@ -229,6 +229,11 @@ static struct interval least_p(const double *a)
     return one(statistics_least_p((size_t)a[0]));
 }
 
+static struct interval student_p(const double *a)
+{
+    return one(distribution_t_two_sided(a[0], a[1]));
+}
+
 /* Student's test tells the power; the exact test cannot do with fewer than some, however large the effect. */
 static struct interval seeds_needed(const double *a)
 {
@@ -248,6 +253,7 @@ static const struct scalar_function {
     {"fisher_low", 3, 1, 0, fisher, false},         {"fisher_high", 3, 1, 0, fisher, true},
     {"mcnemar_p", 2, 0, 0, mcnemar_p, false},       {"least_p", 1, 0, 0, least_p, false},
     {"seeds_needed", 1, 1, 0, seeds_needed, false}, {"cos", 1, 1, -INFINITY, cosine, false},
+    {"student_p", 2, 1, 1, student_p, false},
 };
 
 static void call_scalar(sqlite3_context *context, int count, sqlite3_value **argument)

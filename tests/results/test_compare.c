@@ -151,8 +151,7 @@ static void ask(struct fixture *f, char *line)
                                          .filter = {.dataset = find(words, count, "dataset"),
                                                     .policy = find(words, count, "policy"),
                                                     .status = find(words, count, "status"),
-                                                    .seed = integer(words, count, "seed"),
-                                                    .has_seed = integer(words, count, "seed"),
+                                                    .seed = find(words, count, "seed"),
                                                     .incidental = says_how}};
     forget(f);
     f->error.message[0] = 0;

@@ -4,29 +4,16 @@
 
 struct query_filter filter_read(const struct options *given)
 {
-    return (struct query_filter){
-        .incidental = settings_incidental,
-        .run = options_given(given, "run") ? options_integer(given, "run") : 0,
-        .suite = options_text(given, "suite"),
-        .setting = options_text(given, "setting"),
-        .method = options_text(given, "method"),
-        .policy = options_text(given, "policy"),
-        .selector = options_text(given, "selector"),
-        .status = options_text(given, "status"),
-        .dataset = options_text(given, "dataset"),
-        .since = options_text(given, "since"),
-        .before = options_text(given, "before"),
-        .where = options_text(given, "where"),
-        .has_seed = options_given(given, "seed"),
-        .seed = options_given(given, "seed") ? options_integer(given, "seed") : 0,
-    };
+    struct query_filter filter = {.incidental = settings_incidental};
+    for (size_t i = 0; query_filter_name(i) != NULL; i++)
+        *query_filter_text(&filter, i) = options_text(given, query_filter_name(i));
+    return filter;
 }
 
 const char *filter_given(const struct options *given)
 {
-    static const struct option filters[] = {FILTER_OPTIONS};
-    for (size_t i = 0; i < sizeof filters / sizeof *filters; i++)
-        if (options_given(given, filters[i].name))
-            return filters[i].name;
+    for (size_t i = 0; query_filter_name(i) != NULL; i++)
+        if (options_given(given, query_filter_name(i)))
+            return query_filter_name(i);
     return NULL;
 }

@@ -10,7 +10,7 @@
 #include "results/query.h"
 
 #define FILTER_OPTIONS                                                                                                 \
-    {.name = "run", .type = OPTION_INTEGER, .minimum = 1, .maximum = 1e15, .help = "only the run of this number"},     \
+    {.name = "run", .type = OPTION_TEXT, .help = "only the runs of these numbers: 1,4"},                               \
         {.name = "suite", .type = OPTION_TEXT, .help = "only runs of this suite"},                                     \
         {.name = "setting",                                                                                            \
          .type = OPTION_TEXT,                                                                                          \
@@ -22,7 +22,7 @@
          .type = OPTION_CHOICE,                                                                                        \
          .choices = "running|stopped|finished|failed",                                                                 \
          .help = "only runs in this state"},                                                                           \
-        {.name = "seed", .type = OPTION_INTEGER, .help = "only runs of this seed"},                                    \
+        {.name = "seed", .type = OPTION_TEXT, .help = "only runs of these seeds: 1,2"},                                \
         {.name = "dataset", .type = OPTION_TEXT, .help = "only this task"},                                            \
         {.name = "since",                                                                                              \
          .type = OPTION_TEXT,                                                                                          \

@@ -4,7 +4,7 @@ WITH counts AS (
            (SELECT max(board) FROM page_configurations) AS boards
     FROM page_members
 ), conditions(name, value) AS (
-    VALUES ('run', :run), ('seed', :seed), ('where', :where), ('suite', :suite), ('setting', :setting), ('method', :method),
+    VALUES ('run', coalesce(:run, :runs)), ('seed', :seed), ('where', :where), ('suite', :suite), ('setting', :setting), ('method', :method),
            ('policy', :policy), ('selector', :selector), ('status', :status), ('dataset', :dataset), ('since', :since),
            ('before', :before)
 )

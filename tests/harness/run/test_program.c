@@ -325,11 +325,11 @@ static void queries_take_database_and_question_in_either_order(void **state)
         expect_error(arguments, 2, "unknown question \"rnus\" (did you mean \"runs\"?)");
     }
     snprintf(arguments, sizeof arguments, "query %s", path);
-    expect_error(arguments, 2, "expected what to ask");
+    expect_error(arguments, 2, "WHAT is a question such as leaderboard");
     snprintf(arguments, sizeof arguments, "query %s 'DELETE FROM runs'", path);
     expect_error(arguments, 2, "a query only reads");
     snprintf(arguments, sizeof arguments, "query %s 'SELECT 1' --suite mini", path);
-    expect_error(arguments, 2, "--suite selects runs for the named queries only");
+    expect_error(arguments, 2, "--suite is for questions that read chosen");
     remove_database(path);
     expect_error("query", 2, "expected [DATABASE] WHAT");
     expect_error("query runs /no/such/file", 1, "/no/such/file");

@@ -77,7 +77,7 @@ static void tables_have_the_rows_of_the_chosen_runs(void **state)
     assert_int_equal(count_lines(f, "runs.csv"), 3);
     assert_int_equal(count_lines(f, "matrix.csv"), 1 + 2 * SAMPLE_TASKS * (SAMPLE_TASKS + 1));
     assert_int_equal(count_files(f, "per_image.csv"), 0);
-    assert_ok(export_csv(f->store, &(struct query_filter){.has_seed = true, .seed = 2}, f->folder, &f->counts, &error));
+    assert_ok(export_csv(f->store, &(struct query_filter){.seed = "2"}, f->folder, &f->counts, &error));
     assert_int_equal(count_lines(f, "steps.csv"), 1 + SAMPLE_TASKS * SAMPLE_ITERATIONS);
     struct bytes matrix = read_first(f, "matrix.csv");
     static const char header[] = "run,after_task,trained,task,name,correct,images,accuracy\r\n2,-1,";
@@ -92,7 +92,7 @@ static void all_files_or_none(void **state)
     struct error failure;
     struct query_filter all = {0};
     struct rlimit before;
-    assert_ok(export_csv(f->store, &(struct query_filter){.has_seed = true, .seed = 2}, f->folder, &f->counts, &error));
+    assert_ok(export_csv(f->store, &(struct query_filter){.seed = "2"}, f->folder, &f->counts, &error));
     size_t files = count_files(f, "*"), events = count_lines(f, "expert_events.csv");
     assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
     void (*action)(int) = signal(SIGXFSZ, SIG_IGN);

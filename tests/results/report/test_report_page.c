@@ -24,7 +24,7 @@ static const struct {
     [ROWS] = {{.suite = "rows"}, REPORT_BEST},
     [COLOURS] = {{.suite = "colours"}, REPORT_BEST},
     [RANDOM] = {{.suite = "colours", .policy = "random"}, REPORT_BEST},
-    [SEED] = {{.has_seed = true, .seed = 5}, REPORT_BEST},
+    [SEED] = {{.seed = "5"}, REPORT_BEST},
     [BEST] = {{.suite = "mini"}, 1},
     [TWO] = {{.suite = "mini"}, 2},
 };

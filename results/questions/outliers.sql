@@ -1,0 +1,33 @@
+-- title: runs whose Transfer, Average or Last no seed of their configuration should have: worth a look before they are pooled
+-- empty: no seed stands out
+-- column: value,others 1
+-- column: p 4
+
+-- Grubbs' test: each run against the others of its configuration (Student's t of the deleted residual), p times the seeds.
+WITH valued AS (
+    SELECT run, suite_hash, title AS metric, CASE title WHEN 'Transfer' THEN transfer WHEN 'Average' THEN average ELSE last END AS value
+    FROM chosen
+    JOIN metrics USING (run)
+    JOIN (SELECT 'Transfer' AS title UNION ALL SELECT 'Average' UNION ALL SELECT 'Last')
+    WHERE status = 'finished'
+), spread AS (
+    SELECT suite_hash, metric, count(value) AS seeds, mean(value) AS mean, sd(value) AS sd
+    FROM valued
+    GROUP BY suite_hash, metric
+    HAVING count(value) > 2
+), tested AS (
+    SELECT run, metric, value, (seeds * mean - value) / (seeds - 1) AS others, seeds,
+           min(1.0, seeds * student_p((value - mean) * sqrt((seeds - 2)
+                    / max((seeds - 1.0) * (seeds - 1) / seeds * sd * sd - (value - mean) * (value - mean), 1e-9)), seeds - 2)) AS p
+    FROM valued
+    JOIN spread USING (suite_hash, metric)
+)
+SELECT run, suite, method, policy, seed, metric, value, others, seeds, p
+FROM tested
+JOIN chosen USING (run)
+WHERE p < 0.05
+ORDER BY p, run, metric
+-- note:
+SELECT count(*) || iif(count(*) = 1, ' configuration has', ' configurations have') || ' fewer than three finished seeds, too few to tell'
+FROM (SELECT suite_hash FROM chosen WHERE status = 'finished' GROUP BY suite_hash HAVING count(*) < 3)
+HAVING count(*) > 0
