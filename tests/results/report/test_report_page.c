@@ -96,9 +96,8 @@ static const struct saying {
     {MINI, "", "<th scope=\"row\">most_used · merge.every=20</th>", SAID},
     {MINI, "", "<th scope=\"row\">most_used · merge.every=50</th>", SAID},
     {MINI, "", "<th scope=\"row\">none</th>", SAID},
-    {MINI, "", "<th scope=\"row\">merge.every</th><td>20</td><td>20</td><td>50</td>", SAID},
     {NONE, "", "<th scope=\"row\">moe_adapters · none</th>", SAID},
-    {NONE, "", "section-differences", 0},
+    {NONE, "", "section-hyperparameters", 0},
     {ROWS, "", "<th scope=\"row\">Merging</th>", SAID},
     {ROWS, "", "<th scope=\"row\">No merging</th>", SAID},
     {ROWS, "", ">Merging</text>", SAID},
@@ -233,7 +232,7 @@ static void every_section_is_there_and_linked(void **state)
     static const char *const ids[] = {
         "leaderboard",    "comparison", "tasks",   "matrix",          "forgetting",  "frozen",
         "experts",        "classes",    "patches", "events",          "merges",      "router",
-        "class-accuracy", "loss",       "costs",   "hyperparameters", "differences", "runs"};
+        "class-accuracy", "loss",       "costs",   "hyperparameters", "runs"};
     const char *page = pages[MINI], *end = page + strlen(page);
     for (size_t i = 0; i < sizeof ids / sizeof *ids; i++) {
         char id[64], link[64];
