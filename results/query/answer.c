@@ -17,10 +17,10 @@ struct layout {
     const struct query_filter *filter;
     const struct table *rows;
     size_t first, end, title, value, block;
-    enum { SHOWN, HIDDEN, ASIDE } *column; /* [columns]; aside: no part of the table */
-    const char **titles;                   /* of columns that come out of rows */
-    size_t wide;                           /* how many there are */
-    size_t *place;                         /* [end − first]: of each row's value among them, or SIZE_MAX */
+    enum { SHOWN, HIDDEN, ASIDE } * column; /* [columns]; aside: no part of the table */
+    const char **titles;                    /* of columns that come out of rows */
+    size_t wide;                            /* how many there are */
+    size_t *place;                          /* [end − first]: of each row's value among them, or SIZE_MAX */
 };
 
 size_t query_column(const struct table *rows, const char *name)

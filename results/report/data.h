@@ -15,9 +15,11 @@
 #include "core/file_group.h"
 #include "core/text.h"
 #include "results/compare.h"
+#include "results/query/question.h"
 #include "results/report.h"
 #include "results/store.h"
 #include "results/store/database.h"
+#include "results/table.h"
 
 #define REPORT_FIGURES "figures" /* within the folder, for papers */
 
@@ -48,5 +50,28 @@ void report_release(struct report *report, size_t taken); /* what was taken sinc
 status page_write(struct report *report, struct text *html, struct error *error);
 
 status report_stopped(const struct report *report, struct error *error); /* ERROR_STOPPED after a stop request */
+
+/* --- section.c --- */
+
+/* Rows [first, end) of an answer, which are shown together, and the lines of the head with the values of the first row in place of
+ * {column}. */
+struct part {
+    struct report *report;
+    const struct question *question;
+    const struct table *rows;
+    size_t first, end;
+    const char *title, *name;        /* name: of tables, figures and their files */
+    const char *says[QUESTION_KEYS]; /* NULL: the head has no such line */
+    const char *words;               /* of the line "draw", as "line|points|1" */
+    int decimals;                    /* the number among them; DECIMALS_ALL: there is none */
+    double low, high;                /* of the line "range"; NAN: open */
+};
+
+/* Appends what a question of results/sections/ says to report->body; nothing where there is no answer. */
+status section_write(struct report *report, const struct question *question, struct error *error);
+
+/* A value of a row; "" and NAN where the column or the value is missing. */
+const char *part_text(const struct part *part, size_t row, const char *column);
+double part_real(const struct part *part, size_t row, const char *column);
 
 #endif

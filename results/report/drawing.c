@@ -6,7 +6,7 @@
 #include "results/report/figure.h"
 #include "results/report/html.h"
 
-#define LETTER 6.2      /* the mean width of one */
+#define LETTER 6.2       /* the mean width of one */
 #define TITLE_LETTER 7.2 /* of a title, in bold */
 #define TOP 22.0
 #define ROW 47.0        /* of an interval, its name and its value */
@@ -247,8 +247,8 @@ static void draw_row(const struct drawing *drawing, struct axis x, const struct 
         return;
     }
     if (!isnan(mark->low))
-        text_add(svg, "<path class=\"line c%zu\" d=\"M%.5g %.5gH%.5gM%.5g %.5gv7M%.5g %.5gv7\"/>\n", mark->colour, low, y,
-                 high, low, y - 3.5, high, y - 3.5);
+        text_add(svg, "<path class=\"line c%zu\" d=\"M%.5g %.5gH%.5gM%.5g %.5gv7M%.5g %.5gv7\"/>\n", mark->colour, low,
+                 y, high, low, y - 3.5, high, y - 3.5);
     if (!isnan(mark->value))
         draw_mark(svg, mark->colour, at, y, mark->name, mark->value, figure->decimals);
 }

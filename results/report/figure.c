@@ -98,8 +98,8 @@ static void read_places(const struct part *part, const char *column, struct figu
     bool numbers = read_numbers(part, column, names, &first);
     for (size_t row = part->first; row < part->end; row++)
         if (is_drawn(part, row))
-            last = places[row - part->first] = numbers ? part_real(part, row, column) - first
-                                                       : place_of(names, last, part_text(part, row, column));
+            last = places[row - part->first] =
+                numbers ? part_real(part, row, column) - first : place_of(names, last, part_text(part, row, column));
 }
 
 /* The column that names the rows of shades: the first one of the table. */

@@ -13,7 +13,7 @@
 
 #include "core/text.h"
 #include "results/report.h"
-#include "results/report/section.h"
+#include "results/report/data.h"
 
 struct figure_range {
     double low, high;

@@ -6,8 +6,8 @@
 #include "core/digest.h"
 #include "core/embedded.h"
 #include "results/query/internal.h"
+#include "results/report/data.h"
 #include "results/report/html.h"
-#include "results/report/section.h"
 #include "results/store/store_internal.h"
 
 EMBEDDED_FILES(report_files);
@@ -85,7 +85,8 @@ static status add_board(struct report *report, int64_t number, const struct ques
 static status add_notes(struct report *report, struct text *html, struct error *error)
 {
     struct table notes = {0};
-    status result = query_rows(report->store, (const char *)report_notes[0].data, &report->request->filter, &notes, error);
+    status result =
+        query_rows(report->store, (const char *)report_notes[0].data, &report->request->filter, &notes, error);
     for (size_t row = 0; row < table_rows(&notes); row++)
         if (notes.cell[row].kind == CELL_TEXT)
             html_element(html, row == 0 ? "<p class=\"facts\">" : "<p class=\"note\">", notes.cell[row].text, "</p>\n");
@@ -107,9 +108,9 @@ static void fill(struct text *html, struct report *report, const struct text *no
     struct text name = {0};
     digest_bytes(report->body.data, report->body.size, nonce);
     html_escape(&name, slash != NULL ? slash + 1 : path);
-    const char *const places[] = {"{nonce}", nonce,      "{name}", name.data,        "{style}", file_of(STYLE),
-                                  "{script}", file_of(SCRIPT), "{notes}", notes->data, "{nav}", report->nav.data,
-                                  "{body}", report->body.data, NULL};
+    const char *const places[] = {
+        "{nonce}", nonce,       "{name}", name.data,        "{style}", file_of(STYLE),    "{script}", file_of(SCRIPT),
+        "{notes}", notes->data, "{nav}",  report->nav.data, "{body}",  report->body.data, NULL};
     text_add_replaced(html, file_of(PAGE), places);
     text_free(&name);
 }

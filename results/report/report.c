@@ -84,7 +84,8 @@ static status write_files(struct report *report, struct error *error)
     TRY(query_check_filter(report->store, &report->request->filter, error));
     TRY(report_load(report, error));
     status result = page_write(report, &html, error);
-    NEXT(result, file_group_add(&report->files, PAGE, html.data, html.size, error)); /* the last one that gets its name */
+    NEXT(result,
+         file_group_add(&report->files, PAGE, html.data, html.size, error)); /* the last one that gets its name */
     text_free(&html);
     return result;
 }

@@ -1,4 +1,4 @@
-#include "results/report/section.h"
+#include "results/report/data.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -39,9 +39,11 @@ double part_real(const struct part *part, size_t row, const char *column)
 static const char *fill(const struct part *part, const char *line, size_t row)
 {
     const char *filled = "", *open, *close;
-    for (; line != NULL && (open = strchr(line, '{')) != NULL && (close = strchr(open, '}')) != NULL; line = close + 1) {
+    for (; line != NULL && (open = strchr(line, '{')) != NULL && (close = strchr(open, '}')) != NULL;
+         line = close + 1) {
         const char *column = report_format(part->report, "%.*s", (int)(close - open) - 1, open + 1);
-        filled = report_format(part->report, "%s%.*s%s", filled, (int)(open - line), line, part_text(part, row, column));
+        filled =
+            report_format(part->report, "%s%.*s%s", filled, (int)(open - line), line, part_text(part, row, column));
     }
     return line != NULL ? report_format(part->report, "%s%s", filled, line) : NULL;
 }
@@ -206,8 +208,8 @@ static status draw(const struct part *part, struct error *error)
 static bool continues(const struct part *part, size_t row)
 {
     size_t choice = query_column(part->rows, "choice"), taken = part->report->taken;
-    if (choice != SIZE_MAX && !query_same_cell(table_cell_at(part->rows, row, choice),
-                                               table_cell_at(part->rows, part->first, choice)))
+    if (choice != SIZE_MAX &&
+        !query_same_cell(table_cell_at(part->rows, row, choice), table_cell_at(part->rows, part->first, choice)))
         return false;
     bool same = part->question->shown[ON_NAME] == NULL || strcmp(name_of(part, row), part->name) == 0;
     report_release(part->report, taken);

@@ -229,10 +229,10 @@ static void pages_say_what_is_there(void **state)
 static void every_section_is_there_and_linked(void **state)
 {
     (void)state;
-    static const char *const ids[] = {
-        "leaderboard",    "comparison", "tasks",   "matrix",          "forgetting",  "frozen",
-        "experts",        "classes",    "patches", "events",          "merges",      "router",
-        "class-accuracy", "loss",       "costs",   "hyperparameters", "runs"};
+    static const char *const ids[] = {"leaderboard",     "comparison", "tasks",          "matrix",  "forgetting",
+                                      "frozen",          "experts",    "classes",        "patches", "events",
+                                      "merges",          "router",     "class-accuracy", "loss",    "costs",
+                                      "hyperparameters", "runs"};
     const char *page = pages[MINI], *end = page + strlen(page);
     for (size_t i = 0; i < sizeof ids / sizeof *ids; i++) {
         char id[64], link[64];
