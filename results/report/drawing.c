@@ -255,7 +255,7 @@ static void draw_row(const struct drawing *drawing, struct axis x, const struct 
 
 void draw_intervals(struct drawing *drawing)
 {
-    struct axis x = {drawing->range, 6, drawing->width - 6};
+    struct axis x = {drawing->range, 14, drawing->width - 14}; /* room for half a label */
     double top = TOP - 2;
     for (size_t i = 0; i < drawing->panel->marks; i++, top += ROW)
         draw_row(drawing, x, &drawing->panel->mark[i], top, top + ROW - 10);

@@ -1,5 +1,5 @@
 -- section: 100 Merges Merges and freezes
--- title: What happened to the experts in each task
+-- title: What happened to the experts of each encoder in each task
 -- draw: line points 1
 -- caption: All blocks of an encoder together, means over seeds. A merge is skipped when no expert is free, or the least used
 -- caption: is one of the two most used.
@@ -14,7 +14,7 @@ WITH kinds(kind, event, title) AS (
     JOIN expert_events USING (run)
     GROUP BY number, encoder, task, event
 )
-SELECT kinds.title || ', ' || encoders.encoder || ' encoder' AS panel, legend AS series, colour, board.task + 1 AS x,
+SELECT kinds.title || ', ' || encoders.encoder AS panel, legend AS series, colour, board.task + 1 AS x,
        1.0 * coalesce(count, 0) / used AS y
 FROM configurations
 JOIN kinds
