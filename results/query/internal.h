@@ -19,9 +19,6 @@ status query_check_chosen(struct store *store, const struct query_filter *filter
 status query_rows(struct store *store, const char *sql, const struct query_filter *filter, struct table *table,
                   struct error *error);
 
-/* Binds the filter to the parameters of a statement that have the names of its fields. */
-status query_bind(struct statement *statement, const struct query_filter *filter, struct error *error);
-
 /* Such rows, [first, end) of them, as the head of the question shows them; filter: NULL, or what they were asked with. */
 struct question;
 status query_show(const struct question *question, const struct table *rows, size_t first, size_t end,

@@ -1,9 +1,43 @@
-/* The rows of a statement as a table, as they come. */
+/* The rows of a statement, to which the texts of a filter are bound, as a table, as they come. */
+#include <stddef.h>
+
 #include "results/query/internal.h"
 #include "results/query/question.h"
 #include "results/store/store_internal.h"
 
 #define BYTES_LIMIT ((size_t)256 << 20)
+
+/* Parameters of SQL; the first ones are filters. */
+static const struct filter {
+    const char *parameter;
+    size_t at;
+} filters[] = {
+#define TEXT(name) ":" #name, offsetof(struct query_filter, name)
+    {TEXT(runs)},     {TEXT(seed)},   {TEXT(where)},   {TEXT(suite)}, {TEXT(setting)}, {TEXT(method)},   {TEXT(policy)},
+    {TEXT(selector)}, {TEXT(status)}, {TEXT(dataset)}, {TEXT(since)}, {TEXT(before)},  {TEXT(baseline)}, {TEXT(by)},
+#undef TEXT
+};
+enum { TEXTS = sizeof filters / sizeof *filters, FILTERS = TEXTS - 2 };
+
+const char *query_filter_name(size_t place)
+{
+    return place == 0 ? "run" : place < FILTERS ? filters[place].parameter + 1 : NULL;
+}
+
+const char **query_filter_text(struct query_filter *filter, size_t place)
+{
+    return (const char **)((char *)filter + filters[place].at);
+}
+
+status query_bind(struct statement *statement, const struct query_filter *filter, struct error *error)
+{
+    struct query_filter copy = *filter;
+    struct named_value values[TEXTS + 2] = {{":run", value_count(filter->run)},
+                                            {":published", value_integer(filter->published)}};
+    for (size_t i = 0; i < TEXTS; i++)
+        values[i + 2] = (struct named_value){filters[i].parameter, value_text(*query_filter_text(&copy, i))};
+    return statement_bind_named(statement, values, TEXTS + 2, error);
+}
 
 static void add_blob(struct table *table, const uint8_t *data, size_t size)
 {

@@ -1,5 +1,6 @@
 #include "results/report/data.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -139,4 +140,27 @@ status report_board(struct report *report, int64_t number, struct error *error)
                          "FROM run_values",
                          error));
     return run_script(report, LABELS_SCRIPT, error);
+}
+
+/* --- Values of an answer --- */
+
+static const struct table_cell *cell_of(const struct part *part, size_t row, const char *column)
+{
+    static const struct table_cell empty = {.kind = CELL_EMPTY};
+    size_t at = query_column(part->rows, column);
+    return at != SIZE_MAX ? table_cell_at(part->rows, row, at) : &empty;
+}
+
+const char *part_text(const struct part *part, size_t row, const char *column)
+{
+    const struct table_cell *cell = cell_of(part, row, column);
+    return cell->kind == CELL_TEXT      ? cell->text
+           : cell->kind == CELL_INTEGER ? report_format(part->report, "%" PRId64, cell->integer)
+           : cell->kind == CELL_REAL    ? report_format(part->report, "%.15g", cell->real)
+                                        : "";
+}
+
+double part_real(const struct part *part, size_t row, const char *column)
+{
+    return table_cell_real(cell_of(part, row, column));
 }

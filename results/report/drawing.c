@@ -6,13 +6,12 @@
 #include "results/report/figure.h"
 #include "results/report/html.h"
 
-#define LETTER 6.2       /* the mean width of one */
-#define TITLE_LETTER 7.2 /* of a title, in bold */
+#define LETTER 6.2 /* the mean width of one */
 #define TOP 22.0
 #define ROW 47.0        /* of an interval, its name and its value */
 #define TICK_APART 28.0 /* labels of the horizontal axis */
 
-enum { TITLE_MOST = 36, TICKS = 8 };
+enum { TICKS = 8 };
 
 /* --- Words and marks --- */
 
@@ -77,27 +76,6 @@ void draw_mark(struct text *svg, size_t colour, double x, double y, const char *
                                                     "m-1-3h2v2h2v2h-2v2h-2v-2h-2v-2h2z"};
     text_add(svg, "<path class=\"m c%zu\" d=\"M%.4g %.4g%s\">", colour, x, y, shapes[colour]);
     draw_hover(svg, label, value, decimals);
-}
-
-double draw_panel(struct text *svg, const struct figure *figure, size_t panel, double width)
-{
-    struct text body = {0};
-    const char *title = figure->panel[panel].title;
-    struct drawing drawing = {.svg = &body,
-                              .figure = figure,
-                              .panel = &figure->panel[panel],
-                              .range = figure_values(figure, panel),
-                              .file = width > 0,
-                              .width = width > 0 ? width : figure->kind->width};
-    figure->kind->draw(&drawing);
-    text_add(svg, "<svg viewBox=\"0 0 %g %g\" width=\"%g\" height=\"%g\" role=\"img\"", drawing.width, drawing.height,
-             drawing.width, drawing.height);
-    html_element(svg, " aria-label=\"", title, "\">\n");
-    draw_text(svg, "pt", 0, 11, title,
-              (size_t)fmin(drawing.width / TITLE_LETTER, TITLE_MOST)); /* what fits a narrow one */
-    text_add(svg, "%s</svg>\n", body.size > 0 ? body.data : "");
-    text_free(&body);
-    return drawing.height;
 }
 
 /* --- Axes --- */
@@ -253,7 +231,7 @@ static void draw_row(const struct drawing *drawing, struct axis x, const struct 
         draw_mark(svg, mark->colour, at, y, mark->name, mark->value, figure->decimals);
 }
 
-void draw_intervals(struct drawing *drawing)
+void draw_rows(struct drawing *drawing)
 {
     struct axis x = {drawing->range, 14, drawing->width - 14}; /* room for half a label */
     double top = TOP - 2;

@@ -17,11 +17,11 @@ enum { CELLS_MOST = 100000 /* across or down */ };
 /* --- What the head says --- */
 
 static const struct figure_kind kinds[] = {
-    {"line", draw_lines, {"x", "y"}, "y", .width = 260, .least = 130, .legend = true},
-    {"heat", draw_grid, {"column", "value"}, "value", .width = 260, .least = 130, .grid = true, .shades = true},
-    {"cells", draw_grid, {"column", "row"}, "value", .width = 260, .least = 130, .grid = true, .legend = true},
-    {"interval", draw_intervals, {"y", "y"}, "y", .width = 300, .least = 200},
-    {"bars", draw_intervals, {"y", "y"}, "y", .width = 300, .least = 200, .bars = true},
+    {"line", FORM_LINES, {"x", "y"}, "y", .width = 260, .least = 130, .legend = true},
+    {"heat", FORM_GRID, {"column", "value"}, "value", .width = 260, .least = 130, .shades = true},
+    {"cells", FORM_GRID, {"column", "row"}, "value", .width = 260, .least = 130, .legend = true},
+    {"interval", FORM_ROWS, {"y", "y"}, "y", .width = 300, .least = 200},
+    {"bars", FORM_ROWS, {"y", "y"}, "y", .width = 300, .least = 200, .bars = true},
 };
 
 static bool is_known(const struct part *part, const char *column)
@@ -148,7 +148,8 @@ static void read_marks(struct figure *figure, const struct part *part, const dou
         }
         name = begins ? part_text(part, row, "series") : name;
         double value = part_real(part, row, figure->kind->value);
-        *next++ = (struct figure_mark){.x = figure->kind->grid ? x[row - part->first] : part_real(part, row, "x"),
+        *next++ = (struct figure_mark){.x = figure->kind->form == FORM_GRID ? x[row - part->first]
+                                                                            : part_real(part, row, "x"),
                                        .y = y[row - part->first],
                                        .value = value,
                                        .low = part_real(part, row, "low"),
@@ -167,7 +168,7 @@ status figure_read(struct figure *figure, const struct part *part, struct error 
     *figure = (struct figure){.part = part};
     TRY(read_kind(figure, part, error));
     double *x = xcalloc(rows, sizeof *x), *y = xcalloc(rows, sizeof *y);
-    if (figure->kind->grid) {
+    if (figure->kind->form == FORM_GRID) {
         read_places(part, "column", &figure->column, x);
         read_places(part, row_column(part), &figure->row, y);
     }
@@ -216,5 +217,5 @@ const char *figure_legend(const struct figure *figure, size_t colour)
     size_t names = 0;
     for (size_t i = 0; figure->kind->legend && i < REPORT_BEST; i++)
         names += figure->legend[i] != NULL;
-    return names > !figure->kind->grid ? figure->legend[colour] : NULL;
+    return names > (figure->kind->form != FORM_GRID) ? figure->legend[colour] : NULL;
 }

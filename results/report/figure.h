@@ -86,18 +86,16 @@ struct drawing {
 
 struct figure_kind {
     const char *word;
-    void (*draw)(struct drawing *drawing); /* below the title */
-    const char *needs[2], *value;          /* columns */
-    double width, least;                   /* of panels: on the page, and in files at least */
-    bool legend;                           /* colours have names */
-    bool grid;                             /* marks lie in columns and rows */
-    bool shades;                           /* colours are values */
-    bool bars;                             /* values begin at zero */
+    enum figure_form { FORM_LINES, FORM_ROWS, FORM_GRID } form;
+    const char *needs[2], *value; /* columns */
+    double width, least;          /* of panels: on the page, and in files at least */
+    bool legend;                  /* colours have names */
+    bool shades;                  /* colours are values */
+    bool bars;                    /* values begin at zero */
 };
-void draw_lines(struct drawing *drawing), draw_intervals(struct drawing *drawing), draw_grid(struct drawing *drawing);
 
-/* Draws a panel as an svg element and returns its height; width 0: as on the page. */
-double draw_panel(struct text *svg, const struct figure *figure, size_t panel, double width);
+/* Draw a panel below its title. */
+void draw_lines(struct drawing *drawing), draw_rows(struct drawing *drawing), draw_grid(struct drawing *drawing);
 
 double draw_width(const char *string, size_t most); /* approximate width of its first `most` characters */
 

@@ -85,12 +85,20 @@ static status add_board(struct report *report, int64_t number, const struct ques
 static status add_notes(struct report *report, struct text *html, struct error *error)
 {
     struct table notes = {0};
+    struct query_filter filter = report->request->filter;
+    const char *asked = "";
     status result =
         query_rows(report->store, (const char *)report_notes[0].data, &report->request->filter, &notes, error);
     for (size_t row = 0; row < table_rows(&notes); row++)
         if (notes.cell[row].kind == CELL_TEXT)
             html_element(html, row == 0 ? "<p class=\"facts\">" : "<p class=\"note\">", notes.cell[row].text, "</p>\n");
     table_free(&notes);
+    for (size_t i = 0; query_filter_name(i) != NULL; i++)
+        if (*query_filter_text(&filter, i) != NULL)
+            asked = report_format(report, "%s%s%s %s", asked, *asked != 0 ? ", " : "Only ", query_filter_name(i),
+                                  *query_filter_text(&filter, i));
+    if (*asked != 0)
+        html_element(html, "<p class=\"note\">", asked, ".</p>\n");
     return result;
 }
 

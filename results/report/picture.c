@@ -22,14 +22,16 @@ EMBEDDED_FILES(report_files); /* style.css is the first */
 #define KEY 34.0   /* room for a key's mark */
 #define POINT 0.75 /* points for one unit of the drawing: words of 10 have 7.5 points */
 
-enum { NAME_MOST = 60, BAR_NAME_MOST = 40, BAR_END = 24 /* room for a number */ };
+#define LETTER_OF_PANEL 7.2 /* of the title of a panel */
+
+enum { TITLE_MOST = 36, NAME_MOST = 60, BAR_NAME_MOST = 40, BAR_END = 24 /* room for a number */ };
 
 /* --- Keys --- */
 
 /* A legend's mark, as wide as 20. */
 static void draw_key(struct text *svg, const struct figure *figure, size_t colour, double x, double y)
 {
-    if (figure->kind->grid)
+    if (figure->kind->form == FORM_GRID)
         text_add(svg, "<path class=\"m c%zu\" d=\"M%.5g %.5gh10v10h-10z\"/>\n", colour, x + 10, y - 5);
     else
         text_add(svg, "<path class=\"line c%zu\" d=\"M%.5g %.5gh20\"/>\n", colour, x, y);
@@ -51,6 +53,32 @@ static void draw_colour_bar(struct text *svg, const struct figure *figure, doubl
              range.high);
 }
 
+/* --- Panels --- */
+
+/* Draws a panel as an svg element and returns its height; width 0: as on the page. */
+static double draw_panel(struct text *svg, const struct figure *figure, size_t panel, double width)
+{
+    static void (*const forms[])(struct drawing *) = {
+        [FORM_LINES] = draw_lines, [FORM_ROWS] = draw_rows, [FORM_GRID] = draw_grid};
+    struct text body = {0};
+    const char *title = figure->panel[panel].title;
+    struct drawing drawing = {.svg = &body,
+                              .figure = figure,
+                              .panel = &figure->panel[panel],
+                              .range = figure_values(figure, panel),
+                              .file = width > 0,
+                              .width = width > 0 ? width : figure->kind->width};
+    forms[figure->kind->form](&drawing);
+    text_add(svg, "<svg viewBox=\"0 0 %g %g\" width=\"%g\" height=\"%g\" role=\"img\"", drawing.width, drawing.height,
+             drawing.width, drawing.height);
+    html_element(svg, " aria-label=\"", title, "\">\n");
+    draw_text(svg, "pt", 0, 11, title,
+              (size_t)fmin(drawing.width / LETTER_OF_PANEL, TITLE_MOST)); /* what fits a narrow one */
+    text_add(svg, "%s</svg>\n", body.size > 0 ? body.data : "");
+    text_free(&body);
+    return drawing.height;
+}
+
 /* --- Within the page --- */
 
 void figure_show(struct text *page, const struct figure *figure, bool with_files)
@@ -62,7 +90,7 @@ void figure_show(struct text *page, const struct figure *figure, bool with_files
     for (size_t i = 0; i < REPORT_BEST; i++)
         if (figure_legend(figure, i) !=
             NULL) { /* the page's filter hides configurations; colours of cells are experts */
-            text_add(page, figure->kind->grid ? "<span>" : "<span data-colour=\"%zu\">", i);
+            text_add(page, figure->kind->form == FORM_GRID ? "<span>" : "<span data-colour=\"%zu\">", i);
             text_add(page, "<svg class=\"key\" viewBox=\"0 0 22 10\" aria-hidden=\"true\">");
             draw_key(page, figure, i, 1, 5);
             html_element(page, "</svg>", figure_legend(figure, i), "</span> ");
@@ -145,7 +173,7 @@ static void add_document(struct text *svg, const struct figure *figure, double p
 {
     struct text body = {0};
     double width = points / POINT, top = MARGIN;
-    if (figure->kind->grid) { /* the others say it on their axes */
+    if (figure->kind->form == FORM_GRID) { /* the others say it on their axes */
         draw_text(&body, "pt", MARGIN, MARGIN + 10, figure->part->title, (size_t)((width - 2 * MARGIN) / LETTER));
         top += TITLE;
     }

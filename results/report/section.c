@@ -1,6 +1,5 @@
 #include "results/report/data.h"
 
-#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,27 +12,6 @@
 #define NOTE "<p class=\"note\">", "</p>\n"
 
 /* --- What the head says --- */
-
-static const struct table_cell *cell_of(const struct part *part, size_t row, const char *column)
-{
-    static const struct table_cell empty = {.kind = CELL_EMPTY};
-    size_t at = query_column(part->rows, column);
-    return at != SIZE_MAX ? table_cell_at(part->rows, row, at) : &empty;
-}
-
-const char *part_text(const struct part *part, size_t row, const char *column)
-{
-    const struct table_cell *cell = cell_of(part, row, column);
-    return cell->kind == CELL_TEXT      ? cell->text
-           : cell->kind == CELL_INTEGER ? report_format(part->report, "%" PRId64, cell->integer)
-           : cell->kind == CELL_REAL    ? report_format(part->report, "%.15g", cell->real)
-                                        : "";
-}
-
-double part_real(const struct part *part, size_t row, const char *column)
-{
-    return table_cell_real(cell_of(part, row, column));
-}
 
 /* The line with the row's values in place of {column}. */
 static const char *fill(const struct part *part, const char *line, size_t row)
