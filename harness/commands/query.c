@@ -39,20 +39,14 @@ static bool has_space(const char *word)
     return word[strcspn(word, " \t\r\n\f\v")] != 0;
 }
 
-static bool is_sql_file(const char *word)
-{
-    size_t length = strlen(word);
-    return length > 4 && strcmp(word + length - 4, ".sql") == 0;
-}
-
 static bool is_database(const char *word)
 {
-    return file_exists(word) && !file_is_directory(word) && !is_sql_file(word);
+    return file_exists(word) && !file_is_directory(word) && !question_is_file(word);
 }
 
 static bool is_question(const struct request *request, const char *word)
 {
-    return questions_find(&request->questions, word) != NULL || is_sql_file(word) || has_space(word);
+    return questions_find(&request->questions, word) != NULL || question_is_file(word) || has_space(word);
 }
 
 /* The database comes first; the other order is accepted if the first word cannot be one. */
@@ -72,11 +66,11 @@ static void read_words(struct request *request, const char *const *word, size_t 
 /* The question of a name, of a file, or of SQL. */
 static status find(struct request *request, struct error *error)
 {
-    request->question = is_sql_file(request->what) ? NULL : questions_find(&request->questions, request->what);
+    request->question = question_is_file(request->what) ? NULL : questions_find(&request->questions, request->what);
     if (request->question != NULL && *request->question->title != 0)
         return OK;
     request->question = &request->own;
-    if (is_sql_file(request->what))
+    if (question_is_file(request->what))
         TRY(question_read(&request->own, request->what, error));
     else if (has_space(request->what))
         TRY(question_parse(&request->own, "SQL", "SQL", request->what, error));

@@ -15,6 +15,9 @@ status query_choose(struct store *store, const struct query_filter *filter, stru
 /* ERROR_ARGUMENT where the filter chooses no run. */
 status query_check_chosen(struct store *store, const struct query_filter *filter, struct error *error);
 
+/* The filter's texts as parameters of a statement: :policy and so on. */
+status query_bind(struct statement *statement, const struct query_filter *filter, struct error *error);
+
 /* The rows of one statement of a question, as they come. */
 status query_rows(struct store *store, const char *sql, const struct query_filter *filter, struct table *table,
                   struct error *error);

@@ -14,7 +14,7 @@ EMBEDDED_FILES(published_views);
     "FROM json_each('[' || replace(rtrim(?2, char(10)), char(10), ',') || ']')"
 #define TABLES                                                                                                         \
     "SELECT 'CREATE TEMP TABLE published_' || file || ' AS SELECT place AS row' || "                                   \
-    "group_concat(printf(', json_extract(line, ''$.%s'') AS \"%w\"', key, key), '') || "                               \
+    "group_concat(', json_extract(line, ''$.' || key || ''') AS \"' || key || '\"', '') || "                           \
     "' FROM published_lines WHERE file = ''' || file || ''''"                                                          \
     "FROM (SELECT file, key FROM published_lines, json_each(line) GROUP BY file, key ORDER BY min(place), min(id)) "   \
     "GROUP BY file"

@@ -17,10 +17,10 @@ EMBEDDED_FILES(part_files);
 #define SUFFIX ".sql"
 #define MARK "-- include: "
 
-static bool is_sql(const char *path)
+bool question_is_file(const char *word)
 {
-    size_t length = strlen(path);
-    return length > strlen(SUFFIX) && strcmp(path + length - strlen(SUFFIX), SUFFIX) == 0;
+    size_t length = strlen(word);
+    return length > strlen(SUFFIX) && strcmp(word + length - strlen(SUFFIX), SUFFIX) == 0;
 }
 
 const struct table_column *question_usual_column(const char *title)
@@ -271,7 +271,7 @@ static status read_text(struct question *question, const char *path, const char 
 {
     const char *slash = strrchr(path, '/');
     char *name = xstrdup(slash != NULL ? slash + 1 : path);
-    if (is_sql(name))
+    if (question_is_file(name))
         name[strlen(name) - strlen(SUFFIX)] = 0;
     status result = question_parse(question, name, path, text, error);
     free(name);
@@ -312,7 +312,7 @@ static status add_folder(struct questions *questions, const char *folder, bool p
     status result = OK;
     for (size_t i = 0; i < directory.count && result == OK; i++) {
         struct question question = {0};
-        if (!is_sql(directory.names[i]))
+        if (!question_is_file(directory.names[i]))
             continue;
         char *path = path_format("%s/%s", folder, directory.names[i]);
         result = question_read(&question, path, error);

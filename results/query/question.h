@@ -22,8 +22,9 @@
  *     -- refuse:     a message, which is an error, or no row
  *     -- note:       a text that is shown with the answer, or no row
  *
- * `chosen` has the rows of `runs` that the filter chooses, `asked` (place, key) the settings of --by. Parameters:
- * :dataset, :setting, :baseline (null unless given) and :published (0, 1). All functions of METRICS.md are there.
+ * `chosen` has the rows of `runs` that the filter chooses, `asked` (place, key) the settings of --by. Parameters: the texts of
+ * the filter by name, such as :dataset (null unless given), :baseline, and :published (0, 1). All functions of METRICS.md are
+ * there, and tables of published numbers (results/published/).
  */
 #ifndef MTIL_RESULTS_QUERY_QUESTION_H
 #define MTIL_RESULTS_QUERY_QUESTION_H
@@ -84,6 +85,8 @@ const struct question *questions_find(const struct questions *questions, const c
 
 /* Whether the question, or one that answers instead of it, reads a table or a parameter. */
 bool question_uses(const struct questions *questions, const struct question *question, const char *name);
+
+bool question_is_file(const char *word); /* it ends in .sql */
 
 /* ERROR_ARGUMENT with the line for a head that is not as above. where: of messages. */
 status question_parse(struct question *question, const char *name, const char *where, const char *text,

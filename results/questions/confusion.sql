@@ -1,4 +1,6 @@
 -- title: to which task's classes the images of each task were assigned, percent; with a dataset, to which class
+-- empty: their images are compared with the classes of their own task alone, so none is taken for another task's: mtil query
+-- empty: routers shows which router they were sent to, confusion --dataset TASK the classes
 -- column: run once
 -- column: * right 1
 -- block: run
@@ -24,8 +26,3 @@ LEFT JOIN counted ON counted.run = totals.run AND counted.task = totals.task AND
 ORDER BY totals.run, totals.task, other.task
 -- instead:
 SELECT 'confusion-of-classes' WHERE :dataset IS NOT NULL
--- note:
-SELECT 'images of these runs are compared with the classes of their own task alone, so none is taken for another '
-       || 'task''s: mtil query routers shows which router they were sent to, confusion --dataset TASK the classes'
-WHERE EXISTS (SELECT 1 FROM chosen)
-      AND NOT EXISTS (SELECT 1 FROM chosen WHERE setting IN ('x_tail', 'class_incremental'))

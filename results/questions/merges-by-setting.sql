@@ -1,3 +1,5 @@
+-- empty: nothing is known of merges in them: their merge.policy is none, none came due, or merge.analysis was off; mtil
+-- empty: query events lists what was merged, skipped and frozen
 -- column: part,keys hidden
 -- column: runs 0
 -- column: merges,followed,unused,overwritten,transfer 1
@@ -60,5 +62,3 @@ FROM lines
 CROSS JOIN asked
 LEFT JOIN settings ON settings.run = lines.run AND settings.key = asked.key
 ORDER BY part, suite, keys, asked.place
--- note:
--- include: no-merges

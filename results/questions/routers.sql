@@ -1,4 +1,5 @@
 -- title: the router confusion after the last task: true task × chosen, percent
+-- empty: no selector chose routers in them: the router is given with selector oracle, and all tasks share one with none
 -- column: run,after once
 -- column: row hidden
 -- column: * right 1
@@ -28,6 +29,3 @@ LEFT JOIN routers ON routers.run = totals.run AND routers.name = columns.name AN
 LEFT JOIN routed ON part = totals.run AND routed.task = totals.task AND routed.router = routers.router
 WHERE :dataset IS NULL OR tasks.name = :dataset
 ORDER BY totals.run, totals.task, place
--- note:
-SELECT 'no selector chose routers in these runs: the router is given with selector oracle, and all tasks share one with none'
-WHERE EXISTS (SELECT 1 FROM chosen) AND NOT EXISTS (SELECT 1 FROM chosen WHERE selection NOT IN ('oracle', 'none'))

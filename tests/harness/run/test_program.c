@@ -311,7 +311,7 @@ static void queries_take_database_and_question_in_either_order(void **state)
 {
     (void)state;
     char path[] = "/tmp/mtil-program-XXXXXX.sqlite", arguments[160];
-    static const char *const asked[] = {"query %s runs --format csv", "query runs %s --format csv",
+    static const char *const asked[] = {"query %s runs --format csv --quiet", "query runs %s --format csv --quiet",
                                         "query %s 'SELECT 1 AS run' --format csv",
                                         "query 'SELECT 1 AS run' %s --format csv"};
     create_database(path);
