@@ -50,8 +50,8 @@ static status put_in_place(const struct file_group *group, size_t index, struct 
     char *now = unnamed(group, index), *folder = path_parent(path);
     status result = directory_create(folder, error);
     if (result == OK && rename(now, path) != 0)
-        result = error_errno(error, errno, "%s: cannot get its name; of %zu new files the first %zu have theirs", path,
-                             group->count, index);
+        result = error_errno(error, errno, "%s: cannot get its name; of %zu new files the last %zu have theirs", path,
+                             group->count, group->count - 1 - index);
     free(now);
     free(folder);
     return result;
@@ -66,9 +66,9 @@ static bool in_one_folder(const char *path, const char *other)
 status file_group_commit(struct file_group *group, struct error *error)
 {
     status result = file_sync_all(group->temporary.path, error);
-    for (size_t i = 0; i < group->count && result == OK; i++) {
+    for (size_t i = group->count; i-- > 0 && result == OK;) {
         result = put_in_place(group, i, error);
-        if (i + 1 == group->count || !in_one_folder(group->paths[i], group->paths[i + 1]))
+        if (i == 0 || !in_one_folder(group->paths[i], group->paths[i - 1]))
             file_sync_name(group->paths[i]);
     }
     return result;

@@ -4,7 +4,7 @@
  *     struct report_outcome outcome;
  *     TRY(report_write(store, &request, &outcome, error));    // report/index.html, report/figures/…
  *
- * Files get their names when all are complete, the page last; a failure leaves what was there. An earlier report is replaced; a
+ * Files get their names when all are complete, the page first; a failure before leaves what was there. An earlier report is replaced; a
  * folder that holds anything else is left alone, with ERROR_ARGUMENT.
  */
 #ifndef MTIL_RESULTS_REPORT_H

@@ -85,7 +85,7 @@ static status write_files(struct report *report, struct error *error)
     TRY(report_load(report, error));
     status result = page_write(report, &html, error);
     NEXT(result,
-         file_group_add(&report->files, PAGE, html.data, html.size, error)); /* the last one that gets its name */
+         file_group_add(&report->files, PAGE, html.data, html.size, error)); /* the first one that gets its name */
     text_free(&html);
     return result;
 }
