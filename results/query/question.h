@@ -4,7 +4,7 @@
  *     -- title: accuracy on each task after each task, a row per trained task      (none: it only answers for others)
  *     -- column: run,"data seed" once     columns and how they are shown, any number of such lines:
  *                                         once (per block, for people), hidden, of-dataset (hidden unless one is
- *                                         asked for), optional (left out of a page where it is empty), left, right,
+ *                                         asked for), optional (left out where it is empty), left, right,
  *                                         highest or lowest (stands out), a number: decimals
  *     -- column: * right 1                columns that come out of rows (wide)
  *     -- block: run                       a new block where this column changes
