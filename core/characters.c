@@ -57,6 +57,20 @@ bool text_is_visible(const char *string)
     return true;
 }
 
+void text_add_replaced(struct text *text, const char *string, const char *const *list)
+{
+    while (*string != 0) {
+        const char *const *pair = list;
+        while (*pair != NULL && strncmp(string, *pair, strlen(*pair)) != 0)
+            pair += 2;
+        if (*pair != NULL)
+            text_add(text, "%s", pair[1]);
+        else
+            text_add_bytes(text, string, 1);
+        string += *pair != NULL ? strlen(*pair) : 1;
+    }
+}
+
 const char *text_find_invalid(const char *string)
 {
     while (*string != 0) {

@@ -50,20 +50,27 @@ static status put_in_place(const struct file_group *group, size_t index, struct 
     char *now = unnamed(group, index), *folder = path_parent(path);
     status result = directory_create(folder, error);
     if (result == OK && rename(now, path) != 0)
-        result = error_errno(error, errno, "%s: cannot get its name; of %zu new files the first %zu have theirs", path,
-                             group->count, index);
+        result = error_errno(error, errno, "%s: cannot get its name; of %zu new files the last %zu have theirs", path,
+                             group->count, group->count - 1 - index);
     free(now);
     free(folder);
-    TRY(result);
-    file_sync_name(path);
-    return OK;
+    return result;
+}
+
+static bool in_one_folder(const char *path, const char *other)
+{
+    size_t folder = (size_t)(strrchr(path, '/') - path) + 1;
+    return strncmp(path, other, folder) == 0 && strchr(other + folder, '/') == NULL;
 }
 
 status file_group_commit(struct file_group *group, struct error *error)
 {
     status result = file_sync_all(group->temporary.path, error);
-    for (size_t i = 0; i < group->count; i++)
-        NEXT(result, put_in_place(group, i, error));
+    for (size_t i = group->count; i-- > 0 && result == OK;) {
+        result = put_in_place(group, i, error);
+        if (i == 0 || !in_one_folder(group->paths[i], group->paths[i - 1]))
+            file_sync_name(group->paths[i]);
+    }
     return result;
 }
 

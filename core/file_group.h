@@ -28,8 +28,8 @@ status file_group_begin(struct file_group *group, const char *folder, struct err
 /* name: below the folder, in folders that commit makes. Two of one name are the caller's fault. */
 status file_group_add(struct file_group *group, const char *name, const void *data, size_t size, struct error *error);
 
-/* Waits until all are on the disk, then renames one after the other, over what has their names. A failure leaves the first
- * ones in place: a second call of the whole is the way on. */
+/* Waits until all are on the disk, then renames one after the other, the one that was added last first, over what has their names. A
+ * failure leaves those in place that came before: a second call of the whole is the way on. */
 status file_group_commit(struct file_group *group, struct error *error);
 void file_group_abandon(struct file_group *group); /* harmless after commit */
 

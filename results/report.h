@@ -4,8 +4,8 @@
  *     struct report_outcome outcome;
  *     TRY(report_write(store, &request, &outcome, error));    // report/index.html, report/figures/…
  *
- * The folder is written completely or not at all: everything goes to a temporary folder, which is renamed at the end.
- * An earlier report is replaced; a folder that holds anything else is left alone, with ERROR_ARGUMENT.
+ * Files get their names when all are complete, the page first; a failure before leaves what was there. An earlier report is replaced; a
+ * folder that holds anything else is left alone, with ERROR_ARGUMENT.
  */
 #ifndef MTIL_RESULTS_REPORT_H
 #define MTIL_RESULTS_REPORT_H
@@ -18,6 +18,9 @@
 #include "results/store.h"
 
 #define REPORT_BEST 6 /* colours that can be told apart */
+
+/* In the first bytes of every page (report/page.html), so that a report is recognised. */
+#define REPORT_MARK "<meta name=\"generator\" content=\"mtil report\">"
 
 /* Everything is borrowed for the call. */
 struct report_request {

@@ -69,6 +69,11 @@ const struct table_cell *table_cell_at(const struct table *table, size_t row, si
     return &table->cell[row * table->columns + column];
 }
 
+double table_cell_real(const struct table_cell *cell)
+{
+    return cell->kind == CELL_REAL ? cell->real : cell->kind == CELL_INTEGER ? (double)cell->integer : (double)NAN;
+}
+
 bool table_column_is_numeric(const struct table *table, size_t column)
 {
     bool number = false;

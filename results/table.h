@@ -38,6 +38,7 @@ enum cell_kind { CELL_EMPTY, CELL_INTEGER, CELL_REAL, CELL_TEXT };
 
 struct table_cell {
     enum cell_kind kind;
+    bool framed; /* on a page */
     union {
         int64_t integer;
         double real;
@@ -73,6 +74,20 @@ const struct table_cell *table_cell_at(const struct table *table, size_t row, si
 bool table_column_is_numeric(const struct table *table, size_t column); /* it has a number and no text */
 void table_clear(struct table *table);                                  /* removes the rows and keeps the columns */
 void table_free(struct table *table);
+
+/* NAN where the cell has no number. */
+double table_cell_real(const struct table_cell *cell);
+
+/* --- For people --- */
+
+enum { TABLE_NUMBER = 400 /* the longest double with decimals */ };
+void table_number(double value, int decimals, char number[TABLE_NUMBER]);
+
+/* The cell's own text, or its number written into number. */
+const char *table_cell_text(const struct table_cell *cell, int decimals, char number[TABLE_NUMBER]);
+
+/* The text of the best cell of a column in rows [first, end); "" when there is none. Cells with the same text are as good. */
+void table_find_best(const struct table *table, size_t first, size_t end, size_t column, char best[TABLE_NUMBER]);
 
 enum table_format { TABLE_TEXT, TABLE_CSV, TABLE_JSON, TABLE_MARKDOWN, TABLE_LATEX };
 

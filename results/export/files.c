@@ -3,20 +3,15 @@
 #include <stdlib.h>
 
 #include "core/file.h"
+#include "core/file_group.h"
 #include "results/query/internal.h"
 #include "results/store/store_internal.h"
 
-status export_files(struct export_files *files, const struct query_filter *filter, const char *folder, const char *sql,
-                    row_taker *add, struct error *error)
-{
-    *files->counts = (struct export_counts){0};
-    TRY(query_check_chosen(files->store, filter, error));
-    status result = file_group_begin(&files->group, folder, error);
-    NEXT(result, database_each(files->store->database, sql, NO_VALUES, add, files, error));
-    NEXT(result, file_group_commit(&files->group, error));
-    file_group_abandon(&files->group);
-    return result;
-}
+struct export_files {
+    struct store *store;
+    struct file_group group;
+    struct export_counts *counts;
+};
 
 /* Views of this program, which stand over those of an older file, are temporary ones. */
 static const char tables_sql[] =
@@ -39,7 +34,7 @@ static status add_table(void *context, struct statement *row, struct error *erro
     NEXT(result, table_render(&table, TABLE_CSV, false, &csv, error));
     NEXT(result, file_group_add(&files->group, name, csv.data, csv.size, error));
     files->counts->files++;
-    files->counts->entries += table_rows(&table);
+    files->counts->rows += table_rows(&table);
     table_free(&table);
     text_free(&csv);
     free(sql);
@@ -51,5 +46,11 @@ status export_csv(struct store *store, const struct query_filter *filter, const 
                   struct export_counts *counts, struct error *error)
 {
     struct export_files files = {.store = store, .counts = counts};
-    return export_files(&files, filter, folder, tables_sql, add_table, error);
+    *counts = (struct export_counts){0};
+    TRY(query_check_chosen(store, filter, error));
+    status result = file_group_begin(&files.group, folder, error);
+    NEXT(result, database_each(store->database, tables_sql, NO_VALUES, add_table, &files, error));
+    NEXT(result, file_group_commit(&files.group, error));
+    file_group_abandon(&files.group);
+    return result;
 }

@@ -11,15 +11,16 @@
 
 /* --- Rows as they are shown --- */
 
-/* Columns of the rows that have a part in how they are shown; SIZE_MAX: none. */
+/* A part of a table; columns that have a part in how it is shown are SIZE_MAX where there is none. */
 struct layout {
     const struct question *question;
     const struct query_filter *filter;
     const struct table *rows;
-    size_t title, value, block;
-    const char **titles; /* of columns that come out of rows */
-    size_t wide;         /* how many there are */
-    size_t *place;       /* [rows]: of each row's value among them, or SIZE_MAX */
+    size_t first, end, title, value, block;
+    enum { SHOWN, HIDDEN, ASIDE } * column; /* [columns]; aside: no part of the table */
+    const char **titles;                    /* of columns that come out of rows */
+    size_t wide;                            /* how many there are */
+    size_t *place;                          /* [end − first]: of each row's value among them, or SIZE_MAX */
 };
 
 size_t query_column(const struct table *rows, const char *name)
@@ -39,7 +40,7 @@ bool query_same_cell(const struct table_cell *a, const struct table_cell *b)
                                      : a->real == b->real;
 }
 
-void query_copy_cell(struct table *table, const struct table_cell *cell)
+static void copy_cell(struct table *table, const struct table_cell *cell)
 {
     if (cell->kind == CELL_INTEGER)
         table_add_integer(table, cell->integer);
@@ -47,6 +48,7 @@ void query_copy_cell(struct table *table, const struct table_cell *cell)
         table_add_real(table, cell->real);
     else
         table_add_text(table, cell->kind == CELL_TEXT ? cell->text : NULL);
+    table->cell[table->count - 1].framed = cell->framed;
 }
 
 static bool same_as_before(const struct layout *layout, size_t row, size_t column)
@@ -56,10 +58,10 @@ static bool same_as_before(const struct layout *layout, size_t row, size_t colum
 
 static bool continues(const struct layout *layout, size_t row)
 {
-    for (size_t column = 0; row > 0 && column < layout->rows->columns; column++)
-        if (column != layout->title && column != layout->value && !same_as_before(layout, row, column))
+    for (size_t column = 0; row > layout->first && column < layout->rows->columns; column++)
+        if (layout->column[column] != ASIDE && !same_as_before(layout, row, column))
             return false;
-    return row > 0 && layout->title != SIZE_MAX;
+    return row > layout->first && layout->title != SIZE_MAX;
 }
 
 /* What the head says of a column; wide: one that comes out of rows. */
@@ -72,10 +74,25 @@ static const struct question_column *shown_as(const struct layout *layout, const
     return wide ? shown_as(layout, "*", false) : NULL;
 }
 
-static bool is_hidden(const struct layout *layout, const char *title)
+static bool is_empty(const struct layout *layout, size_t column)
 {
-    const struct question_column *shown = shown_as(layout, title, false);
-    return shown != NULL && (shown->hidden || (shown->of_dataset && layout->filter->dataset == NULL));
+    for (size_t row = layout->first; row < layout->end; row++)
+        if (table_cell_at(layout->rows, row, column)->kind != CELL_EMPTY)
+            return false;
+    return true;
+}
+
+static void sort_columns(struct layout *layout)
+{
+    for (size_t column = 0; column < layout->rows->columns; column++) {
+        const char *title = layout->rows->column[column].title;
+        const struct question_column *shown = shown_as(layout, title, false);
+        if (column == layout->title || column == layout->value || question_says(layout->question, title))
+            layout->column[column] = ASIDE;
+        else if (shown != NULL && (shown->hidden || (shown->of_dataset && layout->filter->dataset == NULL) ||
+                                   (shown->optional && is_empty(layout, column))))
+            layout->column[column] = HIDDEN;
+    }
 }
 
 static void add_column(const struct layout *layout, struct table *table, const char *title, bool wide)
@@ -85,16 +102,15 @@ static void add_column(const struct layout *layout, struct table *table, const c
     about.title = title;
     if (layout->filter->published)
         about.best = BEST_NONE;
-    if (wide || !is_hidden(layout, title))
-        table_add_column(table, &about);
+    table_add_column(table, &about);
 }
 
 /* The titles of columns that come out of rows, in the order of the rows: of a first one, and what later ones add. A title
  * that a row has twice is two columns. */
 static void find_titles(struct layout *layout)
 {
-    size_t count = table_rows(layout->rows), line = 0, *last = xcalloc(count + 1, sizeof *last);
-    for (size_t row = 0; row < count; row++) {
+    size_t line = 0, *last = xcalloc(layout->end - layout->first + 1, sizeof *last);
+    for (size_t row = layout->first; row < layout->end; row++) {
         const struct table_cell *title =
             layout->title != SIZE_MAX ? table_cell_at(layout->rows, row, layout->title) : NULL;
         size_t place = title != NULL && title->kind == CELL_TEXT ? 0 : SIZE_MAX;
@@ -105,7 +121,7 @@ static void find_titles(struct layout *layout)
             layout->titles[layout->wide++] = title->text;
         if (place != SIZE_MAX)
             last[place] = line;
-        layout->place[row] = place;
+        layout->place[row - layout->first] = place;
     }
     free(last);
 }
@@ -123,20 +139,21 @@ static void show(const struct layout *layout, struct table *table)
             add_column(layout, table, layout->titles[i], true);
         }
         source[table->columns] = column;
-        if (column != layout->title && column != layout->value)
+        if (layout->column[column] == SHOWN)
             add_column(layout, table, rows->column[column].title, false);
     }
-    for (size_t row = 0; row < table_rows(rows); row++) {
+    for (size_t row = layout->first; row < layout->end; row++) {
         bool begins = !continues(layout, row);
-        if (begins && layout->block != SIZE_MAX && row > 0 && !same_as_before(layout, row, layout->block))
+        size_t place = layout->place[row - layout->first];
+        if (begins && layout->block != SIZE_MAX && row > layout->first && !same_as_before(layout, row, layout->block))
             table_begin_block(table);
         for (size_t column = 0; begins && column < table->columns; column++)
             if (source[column] == SIZE_MAX)
                 table_add_empty(table);
             else
-                query_copy_cell(table, table_cell_at(rows, row, source[column]));
-        if (layout->place[row] != SIZE_MAX) {
-            struct table_cell *cell = &table->cell[table->count - table->columns + wide_from + layout->place[row]];
+                copy_cell(table, table_cell_at(rows, row, source[column]));
+        if (place != SIZE_MAX) {
+            struct table_cell *cell = &table->cell[table->count - table->columns + wide_from + place];
             *cell = *table_cell_at(rows, row, layout->value);
             if (cell->kind == CELL_TEXT)
                 cell->text = xstrdup(cell->text);
@@ -145,12 +162,14 @@ static void show(const struct layout *layout, struct table *table)
     free(source);
 }
 
-status query_show(const struct question *question, const struct table *rows, const struct query_filter *filter,
-                  struct table *table, struct error *error)
+status query_show(const struct question *question, const struct table *rows, size_t first, size_t end,
+                  const struct query_filter *filter, struct table *table, struct error *error)
 {
     struct layout layout = {.question = question,
                             .filter = filter != NULL ? filter : &(struct query_filter){0},
                             .rows = rows,
+                            .first = first,
+                            .end = end,
                             .title = query_column(rows, question->wide_title),
                             .value = query_column(rows, question->wide_value),
                             .block = query_column(rows, question->block)};
@@ -159,11 +178,13 @@ status query_show(const struct question *question, const struct table *rows, con
         if (named[i] != NULL && query_column(rows, named[i]) == SIZE_MAX)
             return error_set(error, ERROR_ARGUMENT, "question %s: its answer lacks a column that its head names: %s",
                              question->name, named[i]);
-    size_t count = table_rows(rows) + 1;
-    layout.titles = xcalloc(count, sizeof *layout.titles);
-    layout.place = xcalloc(count, sizeof *layout.place);
+    layout.column = xcalloc(rows->columns, sizeof *layout.column);
+    layout.titles = xcalloc(end - first + 1, sizeof *layout.titles);
+    layout.place = xcalloc(end - first + 1, sizeof *layout.place);
+    sort_columns(&layout);
     find_titles(&layout);
     show(&layout, table);
+    free(layout.column);
     free(layout.titles);
     free(layout.place);
     return OK;
@@ -229,7 +250,7 @@ static status answer(struct store *store, const struct question *question, const
         return ERROR_ARGUMENT;
     }
     status result = query_rows(store, question->answer, filter, &rows, error);
-    NEXT(result, query_show(question, &rows, filter, table, error));
+    NEXT(result, query_show(question, &rows, 0, table_rows(&rows), filter, table, error));
     table_free(&rows);
     NEXT(result, ask_text(store, note != NULL ? question->note : NULL, filter, &text, error));
     if (result == OK && text != NULL)

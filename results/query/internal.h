@@ -22,14 +22,13 @@ status query_bind(struct statement *statement, const struct query_filter *filter
 status query_rows(struct store *store, const char *sql, const struct query_filter *filter, struct table *table,
                   struct error *error);
 
-/* Such rows as the head of the question shows them; filter: NULL, or what they were asked with. */
+/* Such rows, [first, end) of them, as the head of the question shows them; filter: NULL, or what they were asked with. */
 struct question;
-status query_show(const struct question *question, const struct table *rows, const struct query_filter *filter,
-                  struct table *table, struct error *error);
+status query_show(const struct question *question, const struct table *rows, size_t first, size_t end,
+                  const struct query_filter *filter, struct table *table, struct error *error);
 
 size_t query_column(const struct table *rows, const char *name); /* SIZE_MAX: there is none */
 bool query_same_cell(const struct table_cell *a, const struct table_cell *b);
-void query_copy_cell(struct table *table, const struct table_cell *cell);
 
 #define QUERY_CELLS_LIMIT 10000000 /* of an answer */
 

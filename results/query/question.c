@@ -41,6 +41,16 @@ const struct table_column *question_usual_column(const char *title)
     return &other;
 }
 
+bool question_says(const struct question *question, const char *column)
+{
+    char braced[80];
+    snprintf(braced, sizeof braced, "{%.70s}", column);
+    bool says = text_has_word("choice|framed|extra", column) || strstr(question->title, braced) != NULL;
+    for (size_t key = 0; key < QUESTION_KEYS; key++)
+        says |= question->shown[key] != NULL && strstr(question->shown[key], braced) != NULL;
+    return says && question->shown[ON_PAGE] != NULL;
+}
+
 /* --- One file --- */
 
 /* A text that is being read. */

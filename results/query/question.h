@@ -4,7 +4,7 @@
  *     -- title: accuracy on each task after each task, a row per trained task      (none: it only answers for others)
  *     -- column: run,"data seed" once     columns and how they are shown, any number of such lines:
  *                                         once (per block, for people), hidden, of-dataset (hidden unless one is
- *                                         asked for), optional (left out of a page where it is empty), left, right,
+ *                                         asked for), optional (left out where it is empty), left, right,
  *                                         highest or lowest (stands out), a number: decimals
  *     -- column: * right 1                columns that come out of rows (wide)
  *     -- block: run                       a new block where this column changes
@@ -93,6 +93,9 @@ status question_parse(struct question *question, const char *name, const char *w
                       struct error *error);
 status question_read(struct question *question, const char *path, struct error *error);
 void question_free(struct question *question);
+
+/* Whether a page shows the column's value in a line of the head, or it says how a row is drawn: it is not in the table then. */
+bool question_says(const struct question *question, const char *column);
 
 /* How a column is shown of which the head says nothing. */
 const struct table_column *question_usual_column(const char *title);

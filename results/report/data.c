@@ -1,5 +1,6 @@
 #include "results/report/data.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,8 +13,7 @@
 #include "results/store/store_internal.h"
 
 EMBEDDED_FILES(report_scripts);
-
-enum { BOARDS_MOST = 4 };
+enum script { PAGE_SCRIPT, BOARD_SCRIPT, LABELS_SCRIPT };
 
 /* --- Memory --- */
 
@@ -34,11 +34,6 @@ const char *report_format(struct report *report, const char *format, ...)
     return report->memory[report->taken++] = text.data;
 }
 
-const char *report_copy(struct report *report, const char *string)
-{
-    return report_format(report, "%s", string);
-}
-
 void report_release(struct report *report, size_t taken)
 {
     while (report->taken > taken)
@@ -48,8 +43,11 @@ void report_release(struct report *report, size_t taken)
 void report_free(struct report *report)
 {
     comparison_free(&report->comparison);
+    file_group_abandon(&report->files);
     report_release(report, 0);
     free(report->memory);
+    text_free(&report->nav);
+    text_free(&report->body);
 }
 
 status report_stopped(const struct report *report, struct error *error)
@@ -62,26 +60,15 @@ status report_stopped(const struct report *report, struct error *error)
 
 /* --- All boards --- */
 
-status report_ask(struct report *report, const char *sql, struct table *rows, struct error *error)
+static status run_script(struct report *report, enum script script, struct error *error)
 {
-    return query_rows(report->store, sql, &report->request->filter, rows, error);
-}
-
-static status run_script(struct report *report, const char *name, struct error *error)
-{
-    const struct embedded_file *file = report_scripts;
-    while (strcmp(file->name, name) != 0)
-        file++;
-    return database_execute(report->store->database, (const char *)file->data, error);
+    return database_execute(report->store->database, (const char *)report_scripts[script].data, error);
 }
 
 static status load_metric_names(struct database *database, struct error *error)
 {
     size_t count;
     const struct metric *metrics = metric_list(&count);
-    TRY(database_execute(
-        database, "CREATE TEMP TABLE metric_names (place INTEGER PRIMARY KEY, metric, title, formula, source, best)",
-        error));
     for (const struct metric *metric = metrics; metric < metrics + count; metric++)
         TRY(database_run(database, "INSERT INTO temp.metric_names VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
                          VALUES(value_integer(metric - metrics), value_text(metric->name), value_text(metric->title),
@@ -113,23 +100,11 @@ static status compare(struct report *report, struct error *error)
 status report_load(struct report *report, struct error *error)
 {
     struct database *database = report->store->database;
-    const struct {
-        const char *sql;
-        int64_t *number;
-    } numbers[] = {
-        {"SELECT count(*) FROM page_members", &report->runs},
-        {"SELECT total(finished) FROM page_members", &report->finished},
-        {"SELECT count(DISTINCT hash) FROM page_members", &report->configurations},
-        {"SELECT max(board) FROM page_configurations", &report->boards},
-    };
     TRY(query_choose(report->store, &report->request->filter, error));
-    TRY(run_script(report, "page.sql", error));
-    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
-        TRY(database_integer(database, numbers[i].sql, numbers[i].number, error));
-    if (report->boards > BOARDS_MOST) {
-        report->boards_left_out = report->boards - BOARDS_MOST;
-        report->boards = BOARDS_MOST;
-    }
+    TRY(run_script(report, PAGE_SCRIPT, error));
+    TRY(database_integer(database, "SELECT count(*) FROM page_members", &report->runs, error));
+    TRY(database_integer(database, "SELECT count(DISTINCT hash) FROM page_members", &report->configurations, error));
+    TRY(database_integer(database, "SELECT min(max(board), 4) FROM page_configurations", &report->boards, error));
     TRY(load_metric_names(database, error));
     TRY(compare(report, error));
     return database_execute(database, "SAVEPOINT board", error);
@@ -137,24 +112,14 @@ status report_load(struct report *report, struct error *error)
 
 /* --- A board --- */
 
-/* The settings and contents of the board's configurations. */
-static status load_settings(struct report *report, struct error *error)
-{
-    TRY(contents_read(report->store, "SELECT number, run FROM configurations ORDER BY number LIMIT 2000", error));
-    return database_execute(report->store->database,
-                            "INSERT INTO differing SELECT place, key, value, NOT content AND is_incidental(key, value) "
-                            "FROM run_values",
-                            error);
-}
-
+/* What was asked for; columns of runs, such as "policy", are part of a configuration's label. */
 static status take_request(struct report *report, int64_t number, struct error *error)
 {
     const struct report_request *request = report->request;
     struct database *database = report->store->database;
-    TRY(database_execute(database, "CREATE TEMP TABLE page (board, dataset, best, compared); DELETE FROM asked",
-                         error));
+    TRY(database_execute(database, "DELETE FROM asked", error)); /* what the comparison asked for */
     for (size_t i = 0; i < request->by_count; i++)
-        if (strchr(request->by[i], '.') != NULL) /* others, such as "policy", are part of a configuration's label */
+        if (strchr(request->by[i], '.') != NULL)
             TRY(database_run(database, "INSERT INTO asked (key) VALUES (?1)", VALUES(value_text(request->by[i])),
                              error));
     return database_run(database, "INSERT INTO page VALUES (?1, ?2, ?3, ?4)",
@@ -168,7 +133,34 @@ status report_board(struct report *report, int64_t number, struct error *error)
     struct database *database = report->store->database;
     TRY(database_execute(database, "ROLLBACK TO board", error));
     TRY(take_request(report, number, error));
-    TRY(run_script(report, "board.sql", error));
-    TRY(load_settings(report, error));
-    return run_script(report, "labels.sql", error);
+    TRY(run_script(report, BOARD_SCRIPT, error));
+    TRY(contents_read(report->store, "SELECT number, run FROM configurations ORDER BY number LIMIT 2000", error));
+    TRY(database_execute(database,
+                         "INSERT INTO differing SELECT place, key, value, NOT content AND is_incidental(key, value) "
+                         "FROM run_values",
+                         error));
+    return run_script(report, LABELS_SCRIPT, error);
+}
+
+/* --- Values of an answer --- */
+
+static const struct table_cell *cell_of(const struct part *part, size_t row, const char *column)
+{
+    static const struct table_cell empty = {.kind = CELL_EMPTY};
+    size_t at = query_column(part->rows, column);
+    return at != SIZE_MAX ? table_cell_at(part->rows, row, at) : &empty;
+}
+
+const char *part_text(const struct part *part, size_t row, const char *column)
+{
+    const struct table_cell *cell = cell_of(part, row, column);
+    return cell->kind == CELL_TEXT      ? cell->text
+           : cell->kind == CELL_INTEGER ? report_format(part->report, "%" PRId64, cell->integer)
+           : cell->kind == CELL_REAL    ? report_format(part->report, "%.15g", cell->real)
+                                        : "";
+}
+
+double part_real(const struct part *part, size_t row, const char *column)
+{
+    return table_cell_real(cell_of(part, row, column));
 }

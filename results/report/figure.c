@@ -1,79 +1,214 @@
+/* Figures from the rows of an answer. README.md lists the columns that they read and the words of "-- draw". */
 #include "results/report/figure.h"
 
+#include <inttypes.h>
 #include <math.h>
-#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
-#include "results/report/html.h"
+#include "core/alloc.h"
+#include "core/array.h"
+#include "results/query/internal.h"
 
-#define ROOM 0.04       /* of the range, at both ends */
-#define WIDE_LETTER 7.2 /* the mean width of one of a title, in bold */
+#define ROOM 0.04 /* of the range, at both ends */
 
-enum { TITLE_MOST = 36, BAR_NAME_MOST = 40, BAR_END = 24 /* room for a number */ };
+enum { CELLS_MOST = 100000 /* across or down */ };
 
-const struct figure_kind *figure_kind(const char *words)
+/* --- What the head says --- */
+
+static const struct figure_kind kinds[] = {
+    {"line", FORM_LINES, {"x", "y"}, "y", .width = 260, .least = 130, .legend = true},
+    {"heat", FORM_GRID, {"column", "value"}, "value", .width = 260, .least = 130, .shades = true},
+    {"cells", FORM_GRID, {"column", "row"}, "value", .width = 260, .least = 130, .legend = true},
+    {"interval", FORM_ROWS, {"y", "y"}, "y", .width = 300, .least = 200},
+    {"bars", FORM_ROWS, {"y", "y"}, "y", .width = 300, .least = 200, .bars = true},
+};
+
+static bool is_known(const struct part *part, const char *column)
 {
-    static const struct figure_kind kinds[] = {
-        {"line", draw_lines, {"x", "y"}, .width = 260, .least = 130, .legend = true},
-        {"heat", draw_heat, {"value", "value"}, .width = 260, .least = 130, .grid = true, .shades = true},
-        {"cells", draw_cells, {"x", "y"}, .width = 260, .least = 130, .grid = true, .legend = true},
-        {"interval", draw_intervals, {"y", "y"}, .width = 300, .least = 200},
-        {"bars", draw_intervals, {"y", "y"}, .width = 300, .least = 200, .bars = true},
-    };
+    return query_column(part->rows, column) != SIZE_MAX;
+}
+
+static status read_kind(struct figure *figure, const struct part *part, struct error *error)
+{
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
-        if (text_has_word(words, kinds[i].word))
-            return &kinds[i];
-    return NULL;
+        if (text_has_word(part->words, kinds[i].word))
+            figure->kind = &kinds[i];
+    if (figure->kind == NULL)
+        return error_set(error, ERROR_ARGUMENT,
+                         "expected \"-- draw: table, list, line, heat, interval, bars or cells\", found \"%.60s\"",
+                         part->says[ON_DRAW] != NULL ? part->says[ON_DRAW] : "");
+    for (size_t i = 0; i < 2; i++)
+        if (!is_known(part, figure->kind->needs[i]))
+            return error_set(error, ERROR_ARGUMENT, "draw: %s needs a column %s", figure->kind->word,
+                             figure->kind->needs[i]);
+    figure->in_table = figure->kind->shades && !is_known(part, "panel");
+    figure->printed = figure->in_table || text_has_word(part->words, "printed");
+    figure->zero = figure->kind->bars || text_has_word(part->words, "zero");
+    figure->decimals = part->decimals >= 0 ? part->decimals : 0;
+    return OK;
+}
+
+/* --- Rows --- */
+
+static bool is_drawn(const struct part *part, size_t row)
+{
+    return !(part_real(part, row, "extra") > 0); /* for the table alone */
+}
+
+/* The columns or rows of cells where all are whole numbers: from the least to the greatest of them. */
+static bool read_numbers(const struct part *part, const char *column, struct figure_names *names, double *first)
+{
+    double low = INFINITY, high = -INFINITY;
+    for (size_t row = part->first; row < part->end; row++) {
+        double number = part_real(part, row, column);
+        if (is_drawn(part, row) && !(rint(number) == number))
+            return false;
+        low = is_drawn(part, row) ? fmin(low, number) : low;
+        high = is_drawn(part, row) ? fmax(high, number) : high;
+    }
+    if (!(high - low < CELLS_MOST))
+        return false;
+    *first = low;
+    for (double number = low; number <= high; number++) {
+        GROW(names->name, names->count);
+        names->name[names->count++] = report_format(part->report, "%.0f", number);
+    }
+    return true;
+}
+
+/* The place of a name among those that came before, behind the last one's if it is there. */
+static double place_of(struct figure_names *names, double last, const char *name)
+{
+    size_t at = (size_t)(last + 1);
+    if (at >= names->count || strcmp(names->name[at], name) != 0)
+        for (at = 0; at < names->count && strcmp(names->name[at], name) != 0;)
+            at++;
+    if (at == names->count) {
+        GROW(names->name, names->count);
+        names->name[names->count++] = name;
+    }
+    return (double)at;
+}
+
+/* Sets the place of each row along a column: places[row − part->first]. */
+static void read_places(const struct part *part, const char *column, struct figure_names *names, double *places)
+{
+    double first, last = -1;
+    bool numbers = read_numbers(part, column, names, &first);
+    for (size_t row = part->first; row < part->end; row++)
+        if (is_drawn(part, row))
+            last = places[row - part->first] =
+                numbers ? part_real(part, row, column) - first : place_of(names, last, part_text(part, row, column));
+}
+
+/* The column that names the rows of shades: the first one of the table. */
+static const char *row_column(const struct part *part)
+{
+    for (size_t column = 0; !is_known(part, "row") && column < part->rows->columns; column++) {
+        const char *title = part->rows->column[column].title;
+        if (strcmp(title, "panel") != 0 && !question_says(part->question, title))
+            return title;
+    }
+    return "row";
+}
+
+/* The row's number or, where it has none, the place of its name in the legend, which has what is drawn. */
+static size_t colour_of(struct figure *figure, double number, const char *name, bool drawn)
+{
+    size_t colour = number >= 0 ? (size_t)fmod(number, REPORT_BEST) : 0;
+    while (!(number >= 0) && colour + 1 < REPORT_BEST && figure->legend[colour] != NULL &&
+           strcmp(figure->legend[colour], name) != 0)
+        colour++;
+    if (drawn)
+        figure->legend[colour] = name;
+    return colour;
+}
+
+static bool differs(const struct part *part, size_t row, size_t before, const char *column)
+{
+    size_t at = query_column(part->rows, column);
+    return before == SIZE_MAX || (at != SIZE_MAX && !query_same_cell(table_cell_at(part->rows, row, at),
+                                                                     table_cell_at(part->rows, before, at)));
+}
+
+static void read_marks(struct figure *figure, const struct part *part, const double *x, const double *y)
+{
+    struct figure_mark *next = figure->mark;
+    const char *name = "";
+    for (size_t row = part->first, before = SIZE_MAX; row < part->end; row++) {
+        if (!is_drawn(part, row))
+            continue;
+        bool first = differs(part, row, before, "panel"), begins = first || differs(part, row, before, "series");
+        before = row;
+        if (first) {
+            GROW(figure->panel, figure->panels);
+            figure->panel[figure->panels++] = (struct figure_panel){
+                .title = part_text(part, row, "panel"), .line = part_real(part, row, "mark"), .mark = next};
+        }
+        name = begins ? part_text(part, row, "series") : name;
+        double value = part_real(part, row, figure->kind->value);
+        *next++ = (struct figure_mark){.x = figure->kind->form == FORM_GRID ? x[row - part->first]
+                                                                            : part_real(part, row, "x"),
+                                       .y = y[row - part->first],
+                                       .value = value,
+                                       .low = part_real(part, row, "low"),
+                                       .high = part_real(part, row, "high"),
+                                       .name = name,
+                                       .colour = colour_of(figure, part_real(part, row, "colour"), name, !isnan(value)),
+                                       .begins = begins,
+                                       .framed = !figure->in_table && part_real(part, row, "framed") > 0};
+        figure->panel[figure->panels - 1].marks++;
+    }
+}
+
+status figure_read(struct figure *figure, const struct part *part, struct error *error)
+{
+    size_t rows = part->end - part->first;
+    *figure = (struct figure){.part = part};
+    TRY(read_kind(figure, part, error));
+    double *x = xcalloc(rows, sizeof *x), *y = xcalloc(rows, sizeof *y);
+    if (figure->kind->form == FORM_GRID) {
+        read_places(part, "column", &figure->column, x);
+        read_places(part, row_column(part), &figure->row, y);
+    }
+    figure->mark = xcalloc(rows, sizeof *figure->mark);
+    read_marks(figure, part, x, y);
+    free(x);
+    free(y);
+    return OK;
+}
+
+void figure_free(struct figure *figure)
+{
+    free(figure->column.name);
+    free(figure->row.name);
+    free(figure->panel);
+    free(figure->mark);
 }
 
 /* --- Ranges and colours --- */
 
-/* The range of a panel's axis of values, or of its shades. */
-static struct figure_range range_of(const struct figure *figure, size_t panel)
+struct figure_range figure_values(const struct figure *figure, size_t panel)
 {
     struct figure_range range = {INFINITY, -INFINITY};
-    bool own = text_has_word(figure->words, "own_ranges");
-    for (size_t p = 0; p < figure->panels; p++)
-        for (size_t i = 0; (!own || p == panel) && i < figure->panel[p].marks; i++) {
-            draw_widen(&range, figure->panel[p].mark[i].value);
-            draw_widen(&range, figure->panel[p].mark[i].low);
-            draw_widen(&range, figure->panel[p].mark[i].high);
+    bool own = text_has_word(figure->part->words, "own_ranges");
+    double low = figure->part->low, high = figure->part->high;
+    for (size_t p = own ? panel : 0; p < (own ? panel + 1 : figure->panels); p++)
+        for (size_t i = 0; i < figure->panel[p].marks; i++) {
+            const struct figure_mark *mark = &figure->panel[p].mark[i];
+            range.low = fmin(fmin(range.low, mark->value), fmin(mark->low, mark->high));
+            range.high = fmax(fmax(range.high, mark->value), fmax(mark->low, mark->high));
         }
     if (figure->zero)
-        draw_widen(&range, 0);
+        range = (struct figure_range){fmin(range.low, 0), fmax(range.high, 0)};
     if (!(range.high >= range.low))
         range = (struct figure_range){0, 1};
     double room = range.high > range.low ? (range.high - range.low) * ROOM : fmax(fabs(range.high) * ROOM, 0.5);
     room = figure->kind->shades ? 0 : room;
-    range.low = isnan(figure->low) ? range.low - room : figure->low;
-    range.high = isnan(figure->high) ? range.high + room : figure->high;
-    if (!(range.high > range.low))
-        range.high = range.low + 1;
+    range = (struct figure_range){isnan(low) ? range.low - room : low, isnan(high) ? range.high + room : high};
+    range.high = range.high > range.low ? range.high : range.low + 1;
     return range;
-}
-
-void figure_colour_bar(struct text *svg, const struct figure *figure, double x, double y)
-{
-    struct figure_range range = range_of(figure, 0);
-    const char *name = figure->value_title != NULL ? figure->value_title : "";
-    double left = x + draw_width(name, BAR_NAME_MOST) + (*name != 0 ? 2 * BAR_END : BAR_END);
-    char low[32], high[32];
-    snprintf(low, sizeof low, "%.3g", range.low);
-    snprintf(high, sizeof high, "%.3g", range.high);
-    draw_text(svg, "", x, y + 9, name, BAR_NAME_MOST);
-    draw_text(svg, "ty", left - 4, y + 9, low, SIZE_MAX);
-    for (int level = 0; level < HTML_LEVELS; level++)
-        text_add(svg, "<path class=\"h%d\" d=\"M%.5g %.5gh12v10h-12z\"/>\n", level, left + 12 * level, y);
-    draw_text(svg, "", left + 12 * HTML_LEVELS + 4, y + 9, high, SIZE_MAX);
-}
-
-static bool is_used(const struct figure *figure, size_t colour)
-{
-    for (size_t p = 0; p < figure->panels; p++)
-        for (size_t i = 0; i < figure->panel[p].marks; i++)
-            if (figure->panel[p].mark[i].colour == colour &&
-                (!figure->kind->grid || !isnan(figure->panel[p].mark[i].value)))
-                return true;
-    return false;
 }
 
 /* Lines of one colour need none. */
@@ -82,77 +217,5 @@ const char *figure_legend(const struct figure *figure, size_t colour)
     size_t names = 0;
     for (size_t i = 0; figure->kind->legend && i < REPORT_BEST; i++)
         names += figure->legend[i] != NULL;
-    return names > !figure->kind->grid && is_used(figure, colour) ? figure->legend[colour] : NULL;
-}
-
-/* --- A panel --- */
-
-double figure_panel(struct text *svg, const struct figure *figure, size_t panel, double width)
-{
-    struct text body = {0};
-    const char *title = figure->panel[panel].title;
-    struct drawing drawing = {.svg = &body,
-                              .figure = figure,
-                              .panel = &figure->panel[panel],
-                              .range = range_of(figure, panel),
-                              .file = width > 0,
-                              .width = width > 0 ? width : figure->kind->width};
-    figure->kind->draw(&drawing);
-    text_add(svg, "<svg viewBox=\"0 0 %g %g\" width=\"%g\" height=\"%g\" role=\"img\" aria-label=\"", drawing.width,
-             drawing.height, drawing.width, drawing.height);
-    html_escape(svg, title);
-    text_add(svg, "\">\n");
-    draw_text(svg, "pt", 0, 11, title,
-              (size_t)fmin(drawing.width / WIDE_LETTER, TITLE_MOST)); /* what fits a narrow one */
-    text_add(svg, "%s</svg>\n", body.size > 0 ? body.data : "");
-    text_free(&body);
-    return drawing.height;
-}
-
-/* --- Within the page --- */
-
-/* The words of the page filter configurations, which are colours of lines; those of cells are experts. */
-static void add_legend(struct text *page, const struct figure *figure)
-{
-    bool any = false;
-    for (size_t i = 0; i < REPORT_BEST; i++) {
-        if (figure_legend(figure, i) == NULL)
-            continue;
-        text_add(page, any ? "" : "<p class=\"legend\">");
-        any = true;
-        text_add(page, figure->kind->grid ? "<span>" : "<span data-colour=\"%zu\">", i);
-        text_add(page,
-                 "<svg class=\"key\" viewBox=\"0 0 22 10\" aria-hidden=\"true\"><path class=\"%s c%zu\" d=\"%s\"/>",
-                 figure->kind->grid ? "m" : "line", i, figure->kind->grid ? "M12 0h10v10h-10z" : "M1 5H21");
-        if (text_has_word(figure->words, "points"))
-            draw_mark(page, i, 11, 5, "", (double)NAN, 0);
-        text_add(page, "</svg>");
-        html_escape(page, figure->legend[i]);
-        text_add(page, "</span> ");
-    }
-    text_add(page, any ? "</p>\n" : "");
-}
-
-void draw_figure(struct text *page, const struct figure *figure, bool with_files)
-{
-    text_add(page, "<figure class=\"drawing %s%s\" id=\"%s\">\n", figure->kind->width > 260 ? "intervals" : "small",
-             text_has_word(figure->words, "noisy") ? " noisy" : "", figure->name);
-    text_add(page, "<p class=\"title\">");
-    html_escape(page, figure->title);
-    text_add(page, "</p>\n");
-    add_legend(page, figure);
-    if (figure->kind->shades) {
-        text_add(page, "<p class=\"legend bar panels\"><svg class=\"shades\" viewBox=\"0 0 300 12\" "
-                       "aria-hidden=\"true\">");
-        figure_colour_bar(page, figure, 0, 1);
-        text_add(page, "</svg></p>\n");
-    }
-    text_add(page, "<div class=\"panels%s\">\n", figure->printed ? " single" : "");
-    for (size_t i = 0; i < figure->panels; i++)
-        figure_panel(page, figure, i, 0);
-    text_add(page, "</div>\n<figcaption>");
-    html_escape(page, figure->caption);
-    if (with_files)
-        html_files(page, figure->name);
-    text_add(page, "</figcaption></figure>\n");
+    return names > (figure->kind->form != FORM_GRID) ? figure->legend[colour] : NULL;
 }

@@ -2,36 +2,27 @@
 
 #include <inttypes.h>
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/alloc.h"
 #include "core/characters.h"
 
-/* breaking: a line may end behind a part of a name such as merge.every. */
-static void escape(struct text *html, const char *string, bool breaking)
+#define MARKS "&", "&amp;", "<", "&lt;", ">", "&gt;", "\"", "&quot;", "'", "&#39;"
+
+static const char *const marks[] = {MARKS, NULL};
+
+static void escape(struct text *html, const char *string, const char *const *list)
 {
-    static const char marks[] = "&<>\"'";
-    static const char *const entities[] = {"&amp;", "&lt;", "&gt;", "&quot;", "&#39;"};
     struct text visible = {0};
     text_add_visible(&visible, string);
-    for (size_t i = 0; i < visible.size; i++) {
-        char character = visible.data[i];
-        const char *mark = strchr(marks, character);
-        if (mark != NULL)
-            text_add(html, "%s", entities[mark - marks]);
-        else
-            text_add_bytes(html, &character, 1);
-        if (breaking && (character == '.' || character == '_'))
-            text_add(html, "<wbr>");
-    }
+    text_add_replaced(html, visible.data, list);
     text_free(&visible);
 }
 
 void html_escape(struct text *html, const char *string)
 {
-    escape(html, string, false);
+    escape(html, string, marks);
 }
 
 void html_element(struct text *html, const char *before, const char *string, const char *behind)
@@ -41,31 +32,11 @@ void html_element(struct text *html, const char *before, const char *string, con
     text_add(html, "%s", behind);
 }
 
-void html_heading(struct text *html, int level, const char *id, const char *title)
-{
-    text_add(html, "<h%d id=\"", level);
-    html_escape(html, id);
-    html_element(html, "\">", title, "");
-    text_add(html, "</h%d>\n", level);
-}
-
-enum { NUMBER_SIZE = 400 /* of the longest double */ };
-
-static const char *print(char number[static NUMBER_SIZE], double value, int decimals)
-{
-    if (isnan(value))
-        return "–";
-    if (decimals == DECIMALS_ALL)
-        snprintf(number, NUMBER_SIZE, fabs(value) < 1 ? "%.4g" : "%.6g", value);
-    else
-        snprintf(number, NUMBER_SIZE, "%.*f", decimals, value);
-    return number[0] == '-' && strtod(number, NULL) == 0 ? number + 1 : number; /* no "−0.0" */
-}
-
 void html_number(struct text *html, double value, int decimals)
 {
-    char room[NUMBER_SIZE];
-    const char *number = print(room, value, decimals);
+    char number[TABLE_NUMBER] = "–";
+    if (!isnan(value))
+        table_number(value, decimals, number);
     text_add(html, "%s%s", number[0] == '-' ? "−" : "", number + (number[0] == '-'));
 }
 
@@ -87,80 +58,65 @@ int html_level(double value, double low, double high)
 /* --- Tables --- */
 
 struct column {
-    const struct table_column *about;
     bool numeric;
-    double best; /* NAN: none */
+    char best[TABLE_NUMBER];
 };
 
-static double number_of(const struct table_cell *cell)
+/* A column of numbers that has none yet is one still; sorting mixes blocks, and then none of their cells is the best. */
+static void describe(const struct table *table, size_t column, struct column *about)
 {
-    return cell->kind == CELL_REAL ? cell->real : cell->kind == CELL_INTEGER ? (double)cell->integer : (double)NAN;
+    bool empty = true;
+    for (size_t row = 0; empty && row < table_rows(table); row++)
+        empty = table_cell_at(table, row, column)->kind == CELL_EMPTY;
+    about->numeric = empty ? table->column[column].decimals > 0 : table_column_is_numeric(table, column);
+    if (table->blocks == 0)
+        table_find_best(table, 0, table_rows(table), column, about->best);
 }
 
-/* One value alone is no best, nor is one among blocks, which sorting mixes. */
-static double best_of(const struct table *table, size_t column)
+static void add_value(struct text *html, const struct table_cell *cell, int decimals, const char *best)
 {
-    enum table_best wanted = table->column[column].best;
-    double best = (double)NAN;
-    size_t known = 0;
-    for (size_t row = 0; wanted != BEST_NONE && table->blocks == 0 && row < table_rows(table); row++) {
-        double value = number_of(table_cell_at(table, row, column));
-        known += !isnan(value);
-        best = wanted == BEST_HIGHEST ? fmax(best, value) : fmin(best, value);
-    }
-    return known > 1 ? best : (double)NAN;
-}
-
-/* Those that read the same are as good. */
-static bool is_best(double value, const struct column *column)
-{
-    char best[NUMBER_SIZE], own[NUMBER_SIZE];
-    return !isnan(column->best) &&
-           strcmp(print(best, column->best, column->about->decimals), print(own, value, column->about->decimals)) == 0;
-}
-
-static void add_value(struct text *html, const struct table_cell *cell, const struct column *column)
-{
-    bool best = is_best(number_of(cell), column);
-    text_add(html, best ? "<b>" : "");
+    char number[TABLE_NUMBER];
+    bool stands_out = *best != 0 && strcmp(best, table_cell_text(cell, decimals, number)) == 0;
+    text_add(html, stands_out ? "<b>" : "");
     if (cell->kind == CELL_TEXT)
         html_escape(html, cell->text);
     else if (cell->kind == CELL_INTEGER)
         text_add(html, "%" PRId64, cell->integer);
     else
-        html_number(html, number_of(cell), column->about->decimals);
-    text_add(html, best ? "</b>" : "");
+        html_number(html, table_cell_real(cell), decimals);
+    text_add(html, stands_out ? "</b>" : "");
 }
 
 static void add_cell(struct text *html, const struct html_table *shown, size_t at, const struct column *column)
 {
     const struct table_cell *cell = &shown->table->cell[at];
-    bool head = at % shown->table->columns == 0, framed = shown->framed != NULL && shown->framed[at];
-    double value = number_of(cell);
-    const char *element = head ? "th" : "td";
+    bool head = at % shown->table->columns == 0, shaded = !head && !isnan(shown->low + shown->high);
+    double value = shaded ? table_cell_real(cell) : (double)NAN;
+    struct text class = {0};
+    text_add(&class, column->numeric ? " n" : "");
+    if (!isnan(value))
+        text_add(&class, " h%d", html_level(value, shown->low, shown->high));
+    text_add(&class, cell->framed && !head ? " framed" : "");
     text_add(html, head ? "<th scope=\"row\"" : "<td");
-    if (shown->heat && !head && !isnan(value))
-        text_add(html, " class=\"%sh%d%s\"", column->numeric ? "n " : "", html_level(value, shown->low, shown->high),
-                 framed ? " framed" : "");
-    else if (column->numeric || framed)
-        text_add(html, " class=\"%s\"", !framed ? "n" : column->numeric ? "n framed" : "framed");
-    if (cell->kind == CELL_REAL) {
-        text_add(html, " data-v=\"");
-        text_add_real(html, value);
-        text_add(html, "\"");
-    }
-    text_add(html, cell->kind == CELL_EMPTY ? " data-v=\"\">" : ">");
-    add_value(html, cell, column);
-    text_add(html, "</%s>", element);
+    if (class.size > 0)
+        text_add(html, " class=\"%s\"", class.data + 1);
+    text_free(&class);
+    text_add(html, cell->kind == CELL_REAL || cell->kind == CELL_EMPTY ? " data-v=\"" : "");
+    if (cell->kind == CELL_REAL)
+        text_add_real(html, cell->real);
+    text_add(html, cell->kind == CELL_REAL || cell->kind == CELL_EMPTY ? "\">" : ">");
+    add_value(html, cell, shown->table->column[at % shown->table->columns].decimals, column->best);
+    text_add(html, head ? "</th>" : "</td>");
 }
 
-/* The column to the left says of what a "Last ±" is. */
-static void add_head(struct text *html, const struct column *column, bool wrapped)
+/* The column to the left says of what a "Last ±" is; a line may end behind a part of a name such as merge.every. */
+static void add_head(struct text *html, const char *title, bool numeric, bool wrapped)
 {
-    const char *title = column->about->title, *sign = strstr(title, " ±");
-    text_add(html, "<th scope=\"col\"%s", column->numeric ? " class=\"n\"" : "");
+    static const char *const breaking[] = {MARKS, ".", ".<wbr>", "_", "_<wbr>", NULL};
+    const char *sign = strstr(title, " ±");
+    text_add(html, "<th scope=\"col\"%s", numeric ? " class=\"n\"" : "");
     html_element(html, " data-name=\"", title, "\">");
-    escape(html, sign != NULL ? sign + 1 : title, wrapped);
+    escape(html, sign != NULL ? sign + 1 : title, wrapped ? breaking : marks);
     text_add(html, "</th>");
 }
 
@@ -170,10 +126,8 @@ static void add_rows(struct text *html, const struct html_table *shown)
     struct column *columns = xcalloc(table->columns, sizeof *columns);
     text_add(html, "<thead><tr>");
     for (size_t i = 0; i < table->columns; i++) {
-        /* A column of numbers that has none yet is one still. */
-        bool numeric = table->column[i].decimals > 0 || table_column_is_numeric(table, i);
-        columns[i] = (struct column){&table->column[i], numeric, best_of(table, i)};
-        add_head(html, &columns[i], shown->wrapped);
+        describe(table, i, &columns[i]);
+        add_head(html, table->column[i].title, columns[i].numeric, shown->wrapped);
     }
     text_add(html, "</tr></thead>\n<tbody>\n");
     for (size_t i = 0; i < table->count; i++) {
@@ -190,10 +144,11 @@ void html_table(struct text *html, const struct html_table *shown)
 {
     html_element(html, "<figure class=\"table\">\n<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"",
                  shown->name, "\">");
-    text_add(html, "<table class=\"data%s%s\"", shown->heat ? " heat" : "", shown->wrapped ? " wrapped" : "");
+    text_add(html, "<table class=\"data%s%s\"", isnan(shown->low + shown->high) ? "" : " heat",
+             shown->wrapped ? " wrapped" : "");
     html_element(html, " data-name=\"", shown->name, "\">\n");
     add_rows(html, shown);
-    html_element(html, "<figcaption><span>", shown->caption != NULL ? shown->caption : "", "");
+    html_element(html, "<figcaption><span>", shown->caption, "");
     if (shown->with_files)
         html_files(html, shown->name);
     text_add(html,

@@ -1,3 +1,4 @@
+/* A figure on the page, and as files for papers. */
 #include <cairo-pdf.h>
 #include <librsvg/rsvg.h>
 #include <math.h>
@@ -7,16 +8,10 @@
 #include <string.h>
 
 #include "core/embedded.h"
-#include "core/file.h"
-#include "results/query/internal.h"
 #include "results/report/figure.h"
 #include "results/report/html.h"
 
 EMBEDDED_FILES(report_files); /* style.css is the first */
-
-/* Points of a column and of both, of a page with two (CVPR's; others differ by a few points). */
-#define COLUMN 234.0
-#define PAGE 495.0
 
 #define MARGIN 6.0
 #define GAP 14.0
@@ -26,11 +21,95 @@ EMBEDDED_FILES(report_files); /* style.css is the first */
 #define LETTER 7.5 /* the mean width of a letter of the title */
 #define KEY 34.0   /* room for a key's mark */
 #define POINT 0.75 /* points for one unit of the drawing: words of 10 have 7.5 points */
-#define DPI 300.0
 
-enum { NAME_MOST = 60 };
+#define LETTER_OF_PANEL 7.2 /* of the title of a panel */
 
-/* --- The document --- */
+enum { TITLE_MOST = 36, NAME_MOST = 60, BAR_NAME_MOST = 40, BAR_END = 24 /* room for a number */ };
+
+/* --- Keys --- */
+
+/* A legend's mark, as wide as 20. */
+static void draw_key(struct text *svg, const struct figure *figure, size_t colour, double x, double y)
+{
+    if (figure->kind->form == FORM_GRID)
+        text_add(svg, "<path class=\"m c%zu\" d=\"M%.5g %.5gh10v10h-10z\"/>\n", colour, x + 10, y - 5);
+    else
+        text_add(svg, "<path class=\"line c%zu\" d=\"M%.5g %.5gh20\"/>\n", colour, x, y);
+    if (text_has_word(figure->part->words, "points"))
+        draw_mark(svg, colour, x + 10, y, "", (double)NAN, 0);
+}
+
+/* The name and the ends of shades, and each of them. */
+static void draw_colour_bar(struct text *svg, const struct figure *figure, double x, double y)
+{
+    struct figure_range range = figure_values(figure, 0);
+    const char *name = figure->part->says[ON_VALUE] != NULL ? figure->part->says[ON_VALUE] : "";
+    double left = x + draw_width(name, BAR_NAME_MOST) + (*name != 0 ? 2 * BAR_END : BAR_END);
+    draw_text(svg, "", x, y + 9, name, BAR_NAME_MOST);
+    text_add(svg, "<text class=\"ty\" x=\"%.4g\" y=\"%.4g\">%.3g</text>\n", left - 4, y + 9, range.low);
+    for (int level = 0; level < HTML_LEVELS; level++)
+        text_add(svg, "<path class=\"h%d\" d=\"M%.5g %.5gh12v10h-12z\"/>\n", level, left + 12 * level, y);
+    text_add(svg, "<text class=\"\" x=\"%.4g\" y=\"%.4g\">%.3g</text>\n", left + 12 * HTML_LEVELS + 4, y + 9,
+             range.high);
+}
+
+/* --- Panels --- */
+
+/* Draws a panel as an svg element and returns its height; width 0: as on the page. */
+static double draw_panel(struct text *svg, const struct figure *figure, size_t panel, double width)
+{
+    static void (*const forms[])(struct drawing *) = {
+        [FORM_LINES] = draw_lines, [FORM_ROWS] = draw_rows, [FORM_GRID] = draw_grid};
+    struct text body = {0};
+    const char *title = figure->panel[panel].title;
+    struct drawing drawing = {.svg = &body,
+                              .figure = figure,
+                              .panel = &figure->panel[panel],
+                              .range = figure_values(figure, panel),
+                              .file = width > 0,
+                              .width = width > 0 ? width : figure->kind->width};
+    forms[figure->kind->form](&drawing);
+    text_add(svg, "<svg viewBox=\"0 0 %g %g\" width=\"%g\" height=\"%g\" role=\"img\"", drawing.width, drawing.height,
+             drawing.width, drawing.height);
+    html_element(svg, " aria-label=\"", title, "\">\n");
+    draw_text(svg, "pt", 0, 11, title,
+              (size_t)fmin(drawing.width / LETTER_OF_PANEL, TITLE_MOST)); /* what fits a narrow one */
+    text_add(svg, "%s</svg>\n", body.size > 0 ? body.data : "");
+    text_free(&body);
+    return drawing.height;
+}
+
+/* --- Within the page --- */
+
+void figure_show(struct text *page, const struct figure *figure, bool with_files)
+{
+    const struct part *part = figure->part;
+    text_add(page, "<figure class=\"drawing %s%s\" id=\"%s\">\n", figure->kind->width > 260 ? "intervals" : "small",
+             text_has_word(part->words, "noisy") ? " noisy" : "", part->name);
+    html_element(page, "<p class=\"title\">", part->title, "</p>\n<p class=\"legend\">");
+    for (size_t i = 0; i < REPORT_BEST; i++)
+        if (figure_legend(figure, i) !=
+            NULL) { /* the page's filter hides configurations; colours of cells are experts */
+            text_add(page, figure->kind->form == FORM_GRID ? "<span>" : "<span data-colour=\"%zu\">", i);
+            text_add(page, "<svg class=\"key\" viewBox=\"0 0 22 10\" aria-hidden=\"true\">");
+            draw_key(page, figure, i, 1, 5);
+            html_element(page, "</svg>", figure_legend(figure, i), "</span> ");
+        }
+    if (figure->kind->shades) {
+        text_add(page, "<svg class=\"shades\" viewBox=\"0 0 300 12\" aria-hidden=\"true\">");
+        draw_colour_bar(page, figure, 0, 1);
+        text_add(page, "</svg>");
+    }
+    text_add(page, "</p>\n<div class=\"panels%s\">\n", figure->printed ? " single" : "");
+    for (size_t i = 0; i < figure->panels; i++)
+        draw_panel(page, figure, i, 0);
+    html_element(page, "</div>\n<figcaption>", part->says[ON_CAPTION] != NULL ? part->says[ON_CAPTION] : "", "");
+    if (with_files)
+        html_files(page, part->name);
+    text_add(page, "</figcaption></figure>\n");
+}
+
+/* --- As a document --- */
 
 /* The drawings' rules of style.css, each var(--name) as the light theme has it: light-dark(here, not there). */
 static void add_style(struct text *svg)
@@ -40,15 +119,13 @@ static void add_style(struct text *svg)
     for (const char *next; (next = strstr(at, "var(")) != NULL && next < end; at = strchr(next, ')') + 1) {
         char name[32];
         snprintf(name, sizeof name, "%.*s: light-dark(", (int)strcspn(next + 4, ")"), next + 4);
-        const char *value = strstr(css, name);
-        text_add_bytes(svg, at, (size_t)(next - at));
-        value += value != NULL ? strlen(name) : 0;
-        text_add(svg, "%.*s", value != NULL ? (int)strcspn(value, ",") : 0, value);
+        const char *value = strstr(css, name) + strlen(name);
+        text_add(svg, "%.*s%.*s", (int)(next - at), at, (int)strcspn(value, ","), value);
     }
-    text_add_bytes(svg, at, (size_t)(end - at));
-    text_add(svg, "\n</style>\n");
+    text_add(svg, "%.*s\n</style>\n", (int)(end - at), at);
 }
 
+/* Returns where the legend ends. */
 static double add_legend(struct text *svg, const struct figure *figure, double width, double top)
 {
     double x = MARGIN;
@@ -61,12 +138,7 @@ static double add_legend(struct text *svg, const struct figure *figure, double w
             x = MARGIN;
             top += LINE;
         }
-        if (figure->kind->grid)
-            text_add(svg, "<path class=\"m c%zu\" d=\"M%.5g %.5gh10v10h-10z\"/>\n", i, x + 10, top + 3);
-        else
-            text_add(svg, "<path class=\"line c%zu\" d=\"M%.5g %.5gh20\"/>\n", i, x, top + 8);
-        if (text_has_word(figure->words, "points"))
-            draw_mark(svg, i, x + 10, top + 8, "", (double)NAN, 0);
+        draw_key(svg, figure, i, x, top + 8);
         draw_text(svg, "tl", x + 25, top + 12, name, NAME_MOST);
         x += size;
     }
@@ -76,7 +148,8 @@ static double add_legend(struct text *svg, const struct figure *figure, double w
 /* Adds the panels and returns where they end: as many beside one another as have room, the rows of equal length if possible. */
 static double add_panels(struct text *svg, const struct figure *figure, double width, double top)
 {
-    double left = MARGIN + (figure->y_title != NULL ? AXIS : 0), room = width - MARGIN - left;
+    const char *title = figure->part->says[ON_Y];
+    double left = MARGIN + (title != NULL ? AXIS : 0), room = width - MARGIN - left;
     double most = figure->printed ? 1 : floor((room + GAP) / (figure->kind->least + GAP));
     size_t across = (size_t)ceil((double)figure->panels / ceil((double)figure->panels / fmax(most, 1)));
     double panel = (room + GAP) / (double)across - GAP;
@@ -85,12 +158,12 @@ static double add_panels(struct text *svg, const struct figure *figure, double w
         size_t column = i % across;
         top += column == 0 && i > 0 ? height + GAP / 2 : 0;
         text_add(svg, "<g transform=\"translate(%.6g %.6g)\">", left + (double)column * (panel + GAP), top);
-        height = figure_panel(svg, figure, i, panel);
+        height = draw_panel(svg, figure, i, panel);
         text_add(svg, "</g>\n");
-        if (column > 0 || figure->y_title == NULL)
+        if (column > 0 || title == NULL)
             continue;
         text_add(svg, "<g transform=\"rotate(-90 %g %.5g)\">", MARGIN + 8, top + height / 2);
-        draw_text(svg, "tx", MARGIN + 8, top + height / 2, figure->y_title, SIZE_MAX);
+        draw_text(svg, "tx", MARGIN + 8, top + height / 2, title, SIZE_MAX);
         text_add(svg, "</g>\n");
     }
     return top + height;
@@ -100,12 +173,12 @@ static void add_document(struct text *svg, const struct figure *figure, double p
 {
     struct text body = {0};
     double width = points / POINT, top = MARGIN;
-    if (figure->kind->grid) { /* the others say it on their axes */
-        draw_text(&body, "pt", MARGIN, MARGIN + 10, figure->title, (size_t)((width - 2 * MARGIN) / LETTER));
+    if (figure->kind->form == FORM_GRID) { /* the others say it on their axes */
+        draw_text(&body, "pt", MARGIN, MARGIN + 10, figure->part->title, (size_t)((width - 2 * MARGIN) / LETTER));
         top += TITLE;
     }
     if (figure->kind->shades) {
-        figure_colour_bar(&body, figure, MARGIN, top);
+        draw_colour_bar(&body, figure, MARGIN, top);
         top += figure->printed ? 0 : LINE; /* the panel of a printed one has no title */
     }
     top = add_legend(&body, figure, width, top);
@@ -121,7 +194,40 @@ static void add_document(struct text *svg, const struct figure *figure, double p
 
 /* --- Files --- */
 
-/* Draws the document onto the surface; scale: its pixels for a point. */
+static cairo_status_t take(void *text, const unsigned char *bytes, unsigned size)
+{
+    text_add_bytes(text, (const char *)bytes, size);
+    return CAIRO_STATUS_SUCCESS;
+}
+
+static void take_png(png_struct *png, png_byte *bytes, size_t size)
+{
+    text_add_bytes(png_get_io_ptr(png), (const char *)bytes, size);
+}
+
+/* With its resolution, which cairo does not write. Row filters would take half of the time and make flat colours no smaller. */
+static void encode(cairo_surface_t *surface, double dpi, struct text *file)
+{
+    png_uint_32 per_metre = (png_uint_32)round(dpi / 0.0254),
+                width = (png_uint_32)cairo_image_surface_get_width(surface),
+                height = (png_uint_32)cairo_image_surface_get_height(surface);
+    png_struct *png = png_create_write_struct(PNG_LIBPNG_VER_STRING, NULL, NULL, NULL);
+    png_info *info = png_create_info_struct(png);
+    png_set_write_fn(png, file, take_png, NULL);
+    png_set_IHDR(png, info, width, height, 8, PNG_COLOR_TYPE_RGB, PNG_INTERLACE_NONE, PNG_COMPRESSION_TYPE_DEFAULT,
+                 PNG_FILTER_TYPE_DEFAULT);
+    png_set_pHYs(png, info, per_metre, per_metre, PNG_RESOLUTION_METER);
+    png_set_filter(png, 0, PNG_FILTER_NONE);
+    png_write_info(png, info);
+    png_set_bgr(png); /* cairo's 32 bits of a pixel, the lowest byte first */
+    png_set_filler(png, 0, PNG_FILLER_AFTER);
+    for (png_uint_32 y = 0; y < height; y++)
+        png_write_row(png, cairo_image_surface_get_data(surface) + y * (size_t)cairo_image_surface_get_stride(surface));
+    png_write_end(png, info);
+    png_destroy_write_struct(&png, &info);
+}
+
+/* Draws the document onto the surface, whose pixels are as many of a point as scale says. */
 static void render(RsvgHandle *document, cairo_surface_t *surface, const RsvgRectangle *page, double scale,
                    GError **problem)
 {
@@ -137,123 +243,80 @@ static void render(RsvgHandle *document, cairo_surface_t *surface, const RsvgRec
     cairo_surface_flush(surface);
 }
 
-static cairo_status_t take(void *text, const unsigned char *bytes, unsigned size)
+/* The PNG has 300 dpi, and fewer where it would have more pixels than cairo's surfaces. The PDF has no date: the same figure, the same
+ * bytes. */
+static void draw_files(RsvgHandle *document, struct text *png, struct text *pdf, GError **problem)
 {
-    text_add_bytes(text, (const char *)bytes, size);
-    return CAIRO_STATUS_SUCCESS;
-}
-
-static void take_png(png_struct *png, png_byte *bytes, size_t size)
-{
-    text_add_bytes(png_get_io_ptr(png), (const char *)bytes, size);
-}
-
-/* With its resolution, which cairo does not write. Row filters would take half of the time and make flat colours no smaller. */
-static void encode(cairo_surface_t *surface, struct text *file)
-{
-    enum { PER_METRE = (int)(DPI / 0.0254 + 0.5) };
-    int width = cairo_image_surface_get_width(surface), height = cairo_image_surface_get_height(surface);
-    png_struct *png = png_create_write_struct(PNG_LIBPNG_VER_STRING, NULL, NULL, NULL);
-    png_info *info = png_create_info_struct(png);
-    png_set_write_fn(png, file, take_png, NULL);
-    png_set_IHDR(png, info, (png_uint_32)width, (png_uint_32)height, 8, PNG_COLOR_TYPE_RGB, PNG_INTERLACE_NONE,
-                 PNG_COMPRESSION_TYPE_DEFAULT, PNG_FILTER_TYPE_DEFAULT);
-    png_set_pHYs(png, info, PER_METRE, PER_METRE, PNG_RESOLUTION_METER);
-    png_set_filter(png, 0, PNG_FILTER_NONE);
-    png_write_info(png, info);
-    png_set_bgr(png); /* cairo's 32 bits of a pixel, the lowest byte first */
-    png_set_filler(png, 0, PNG_FILLER_AFTER);
-    for (int y = 0; y < height; y++)
-        png_write_row(png, cairo_image_surface_get_data(surface) + y * cairo_image_surface_get_stride(surface));
-    png_write_end(png, info);
-    png_destroy_write_struct(&png, &info);
-}
-
-/* The PDF has no date: the same figure, the same bytes. */
-static status draw_files(const struct figure *figure, const struct text *svg, struct text *png, struct text *pdf,
-                         struct error *error)
-{
-    GError *problem = NULL;
+    enum { DPI = 300, POINTS = 72, PIXELS_MOST = 32767 };
     RsvgRectangle page = {0};
-    RsvgHandle *document = rsvg_handle_new_from_data((const guint8 *)svg->data, svg->size, &problem);
-    if (document != NULL) {
-        rsvg_handle_set_dpi(document, 72); /* its pixels are points */
-        rsvg_handle_get_intrinsic_size_in_pixels(document, &page.width, &page.height);
-        int width = (int)round(DPI / 72 * page.width), height = (int)round(DPI / 72 * page.height);
-        cairo_surface_t *image = cairo_image_surface_create(CAIRO_FORMAT_RGB24, width, height),
-                        *paper = cairo_pdf_surface_create_for_stream(take, pdf, page.width, page.height);
-        cairo_pdf_surface_set_metadata(paper, CAIRO_PDF_METADATA_CREATE_DATE, NULL);
-        render(document, image, &page, DPI / 72, &problem);
-        if (problem == NULL)
-            render(document, paper, &page, 1, &problem);
-        cairo_surface_finish(paper);
-        if (problem == NULL)
-            encode(image, png);
-        cairo_surface_destroy(paper);
-        cairo_surface_destroy(image);
-        g_object_unref(document);
-    }
-    if (problem == NULL)
-        return OK;
-    error_set(error, ERROR_MEMORY, "figure %s cannot be drawn: %s", figure->name, problem->message);
-    g_clear_error(&problem);
-    return ERROR_MEMORY;
+    rsvg_handle_set_dpi(document, POINTS); /* its pixels are points */
+    rsvg_handle_get_intrinsic_size_in_pixels(document, &page.width, &page.height);
+    double scale = fmin((double)DPI / POINTS, PIXELS_MOST / fmax(page.width, page.height));
+    int width = (int)round(scale * page.width), height = (int)round(scale * page.height);
+    cairo_surface_t *image = cairo_image_surface_create(CAIRO_FORMAT_RGB24, width, height),
+                    *paper = cairo_pdf_surface_create_for_stream(take, pdf, page.width, page.height);
+    cairo_pdf_surface_set_metadata(paper, CAIRO_PDF_METADATA_CREATE_DATE, NULL);
+    render(document, image, &page, scale, problem);
+    if (*problem == NULL)
+        render(document, paper, &page, 1, problem);
+    cairo_surface_finish(paper);
+    if (*problem == NULL)
+        encode(image, scale * POINTS, png);
+    cairo_surface_destroy(paper);
+    cairo_surface_destroy(image);
 }
 
-static status write_text(const char *folder, const char *stem, const char *end, const struct text *text,
-                         struct error *error)
+static status add_file(const struct figure *figure, const char *end, const struct text *text, struct error *error)
 {
-    char *path = path_format("%s/%s%s", folder, stem, end);
-    struct file_writer writer;
-    status result = file_writer_open_one_of_many(&writer, path, error);
-    NEXT(result, file_writer_write(&writer, text->data, text->size, error));
-    NEXT(result, file_writer_close(&writer, error));
-    free(path);
-    return result;
+    struct report *report = figure->part->report;
+    const char *name = report_format(report, REPORT_FIGURES "/%s%s", figure->part->name, end);
+    return file_group_add(&report->files, name, text->data, text->size, error);
 }
 
-static status write_width(const char *folder, const struct figure *figure, const char *suffix, double points,
-                          struct error *error)
+/* suffix: of the names. */
+static status write_width(const struct figure *figure, const char *suffix, double points, struct error *error)
 {
     static const char *const ends[] = {".svg", ".png", ".pdf"};
     struct text file[3] = {0};
-    char *stem = path_format("%s%s", figure->name, suffix);
+    GError *problem = NULL;
+    status result = OK;
     add_document(&file[0], figure, points);
-    status result = draw_files(figure, &file[0], &file[1], &file[2], error);
+    RsvgHandle *document = rsvg_handle_new_from_data((const guint8 *)file[0].data, file[0].size, &problem);
+    if (document != NULL) {
+        draw_files(document, &file[1], &file[2], &problem);
+        g_object_unref(document);
+    }
+    if (problem != NULL)
+        result = error_set(error, ERROR_MEMORY, "figure %s cannot be drawn: %s", figure->part->name, problem->message);
+    g_clear_error(&problem);
     for (size_t i = 0; i < 3; i++) {
-        NEXT(result, write_text(folder, stem, ends[i], &file[i], error));
+        const char *end = report_format(figure->part->report, "%s%s", suffix, ends[i]);
+        NEXT(result, add_file(figure, end, &file[i], error));
         text_free(&file[i]);
     }
-    free(stem);
     return result;
 }
 
-/* The rows that are drawn, for whoever draws them in another way. */
-static status write_data(const char *folder, const struct figure *figure, struct error *error)
+/* Points of a column and of both, of a page with two (CVPR's; others differ by a few points). The rows that are drawn are for
+ * whoever draws them in another way. */
+status figure_write(const struct figure *figure, struct error *error)
 {
-    struct text csv = {0};
-    struct table rows = {0};
-    for (size_t i = 0; i < figure->table->columns; i++)
-        table_add_column(&rows, &figure->table->column[i]);
-    for (size_t i = figure->first * rows.columns; i < figure->end * rows.columns; i++)
-        query_copy_cell(&rows, &figure->table->cell[i]);
-    status result = table_render(&rows, TABLE_CSV, false, &csv, error);
-    NEXT(result, write_text(folder, figure->name, ".csv", &csv, error));
-    table_free(&rows);
-    text_free(&csv);
-    return result;
-}
-
-status picture_write(const char *folder, const struct figure *figure, struct error *error)
-{
-    struct text caption = {0};
-    text_add(&caption, "%s. %s%s\n%s\n", figure->title, figure->caption, figure->caption[0] != 0 ? "\n" : "",
+    const struct part *part = figure->part;
+    const char *text = part->says[ON_CAPTION] != NULL ? part->says[ON_CAPTION] : "";
+    struct text caption = {0}, csv = {0};
+    struct table rows = *part->rows;
+    rows.cell += part->first * rows.columns;
+    rows.count = (part->end - part->first) * rows.columns;
+    text_add(&caption, "%s. %s%s\n%s\n", part->title, text, *text != 0 ? "\n" : "",
              figure->kind->shades ? "Shades: Blues (ColorBrewer), light to dark, also for colour-blind readers."
                                   : "Colours: Okabe and Ito (2008), also for colour-blind readers.");
-    status result = write_text(folder, figure->name, ".txt", &caption, error);
+    status result = table_render(&rows, TABLE_CSV, false, &csv, error);
+    NEXT(result, add_file(figure, ".txt", &caption, error));
+    NEXT(result, add_file(figure, ".csv", &csv, error));
+    NEXT(result, write_width(figure, "-column", 234, error));
+    NEXT(result, write_width(figure, "", 495, error));
+    text_free(&csv);
     text_free(&caption);
-    NEXT(result, write_data(folder, figure, error));
-    NEXT(result, write_width(folder, figure, "-column", COLUMN, error));
-    NEXT(result, write_width(folder, figure, "", PAGE, error));
+    part->report->figures++;
     return result;
 }

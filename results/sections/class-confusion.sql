@@ -18,33 +18,23 @@ WITH
 , taken AS MATERIALIZED ( -- shares of all of a class's images; those that were taken for another task's class have no cell
     SELECT task, truth, class, 100.0 * count / sum(count) OVER (PARTITION BY task, truth) AS share
     FROM (
-        SELECT tested.task AS task, truth, predicted - iif(joint, first, 0) AS class, count(*) AS count
+        SELECT tested.task AS task, truth, CAST(predicted - iif(joint, first, 0) AS INTEGER) AS class, count(*) AS count
         FROM tested
         JOIN images(tested.run, tested.task, tested.after_task)
         WHERE truth IS NOT NULL AND predicted IS NOT NULL
         GROUP BY tested.task, truth, class
     )
-), sizes AS ( -- as many classes as a figure shows; few have names and numbers
-    SELECT taken.task AS task, run, 1 + max(max(truth), max(iif(class BETWEEN 0 AND classes - 1, class, 0))) AS size
-    FROM taken
-    JOIN placed USING (task)
-    GROUP BY taken.task
-), numbers(number) AS (
-    SELECT 0
+), cells AS ( -- the empty ones of each class put rows and columns in their order
+    SELECT task, class AS truth, class, NULL AS share FROM tested JOIN task_classes USING (run, task)
     UNION ALL
-    SELECT number + 1 FROM numbers WHERE number < 99
-), named AS MATERIALIZED (
-    SELECT sizes.task AS task, size, number, coalesce(iif(size <= 20, task_classes.name, NULL), number) AS name
-    FROM sizes
-    JOIN numbers ON number < size
-    LEFT JOIN task_classes ON task_classes.run = sizes.run AND task_classes.task = sizes.task AND class = number
-    WHERE size BETWEEN 2 AND 100
+    SELECT task, truth, class, share FROM taken
 )
-SELECT board.name AS choice, board.task + 1 AS number, iif(rows.size <= 20, 'printed', '') AS words, '' AS panel, rows.name AS row,
-       columns.name AS column, share AS value
-FROM named AS rows
-JOIN named AS columns USING (task)
+SELECT board.name AS choice, board.task + 1 AS number, iif(classes <= 20, 'printed', '') AS words, '' AS panel,
+       coalesce(own.name, truth) AS row, coalesce(guess.name, cells.class) AS column, share AS value
+FROM cells
+JOIN tested USING (task)
 JOIN board USING (task)
-LEFT JOIN taken ON taken.task = rows.task AND truth = rows.number AND taken.class = columns.number
-WHERE wanted
-ORDER BY board.task, rows.number, columns.number
+LEFT JOIN task_classes AS own ON classes <= 20 AND (own.run, own.task, own.class) = (tested.run, board.task, truth)
+LEFT JOIN task_classes AS guess ON classes <= 20 AND (guess.run, guess.task, guess.class) = (tested.run, board.task, cells.class)
+WHERE wanted AND classes BETWEEN 2 AND 100 AND cells.class BETWEEN 0 AND classes - 1 AND tested.task IN (SELECT task FROM taken)
+ORDER BY board.task, share IS NOT NULL, truth, cells.class

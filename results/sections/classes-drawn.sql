@@ -1,68 +1,45 @@
 -- section: 81
--- title: {title}
+-- title: {thing} of each {unit} of {choice}
 -- draw: heat
 -- name: {name}
 -- choice: Task
--- caption: {said}. A panel per block, a column per expert; empty: never chosen. A column that is dark in few rows is an
--- caption: expert for these; rows that look alike are served alike. A row per {unit}{more}
+-- caption: {of}: {what} of each expert among the choices of test images. A panel per block, a column per expert; empty: never
+-- caption: chosen. A column that is dark in few rows is an expert for these; rows that look alike are served alike. A row per
+-- caption: {unit}, by its number{more}.
 -- x: expert
 -- y: {unit}
 -- value: {what}
 -- range: 0
 WITH
 -- include: served
-, drawings(drawing, thing, does, what) AS (
-    VALUES ('served', 'Experts', 'the experts that test images choose, %', 'share, %'),
-           ('gates', 'Mean gates', 'the mean gate of each expert over all choices of test images, 0 in those of others',
-            'mean gate')
+, drawings(drawing, thing, what) AS (
+    VALUES ('served', 'Experts', 'share, %'), ('gates', 'Mean gates', 'mean gate')
 ), room AS ( -- classes of a task that are drawn: an answer has at most ten million cells
-    SELECT max(1, min(128, 400000 / count(DISTINCT task) / count(DISTINCT block) / (SELECT count(*) FROM experts))) AS most
-    FROM usage
-), sheets AS MATERIALIZED ( -- all tasks, and the classes of each
-    SELECT -1 AS place, 'tasks' AS part, 'all tasks' AS choice, 'task''s images' AS of_what, 'task' AS unit, '.' AS more,
-           1 AS low, count(*) AS high
-    FROM board
-    HAVING count(*) > 1
-    UNION ALL
-    SELECT task, task + 1, board.name, 'class of ' || board.name, 'class',
-           ', by its number: mtil query class-experts has the names.'
-           || iif(classes > most, ' The first ' || most || ' of ' || classes || ' classes.', ''), 0, min(classes, most) - 1
-    FROM board
-    JOIN tasks USING (task)
-    JOIN room
-    WHERE wanted AND tasks.run IN (SELECT run FROM served) AND task IN (SELECT task FROM usage)
-), numbers(number) AS (
-    SELECT 0
-    UNION ALL
-    SELECT number + 1 FROM numbers WHERE number < (SELECT max(high) FROM sheets)
-), cells AS MATERIALIZED (
+    SELECT max(1, min(128, 300000 * count(DISTINCT class) / count(*))) AS most FROM usage
+), cells AS MATERIALIZED ( -- all tasks (place -1), and the classes of each
     SELECT -1 AS place, block, task + 1 AS line, expert, 100.0 * sum(count) / sum(sum(count)) OVER of_task AS share,
            sum(gate * images) / sum(sum(count)) OVER of_task AS gate
     FROM usage
+    WHERE (SELECT count(*) FROM board) > 1
     GROUP BY block, task, expert
     WINDOW of_task AS (PARTITION BY block, task)
     UNION ALL
-    SELECT task, block, class, expert, share, gate FROM usage
-), filled AS (
+    SELECT task, block, class, expert, share, gate FROM usage JOIN board USING (task) JOIN room WHERE wanted AND class < most
+), drawn_cells AS (
     SELECT place, drawing, block, line, expert, iif(drawing = 'gates', gate, share) AS value
     FROM cells
     JOIN drawings
     WHERE drawing = 'served' OR gate IS NOT NULL
-), places AS MATERIALIZED ( -- the first panel has every row and column, in their order; the others what is filled
-    SELECT DISTINCT place, drawing, (SELECT min(block) FROM usage) AS block, numbers.number AS line, experts.expert AS expert
-    FROM filled
-    JOIN sheets USING (place)
-    JOIN numbers ON numbers.number BETWEEN low AND high
-    JOIN experts
-    UNION
-    SELECT place, drawing, block, line, expert FROM filled JOIN sheets USING (place) WHERE line BETWEEN low AND high
+), all_cells AS ( -- experts that nobody chose have their columns
+    SELECT * FROM drawn_cells
+    UNION ALL
+    SELECT place, drawing, min(block), min(line), experts.expert, NULL FROM drawn_cells JOIN experts GROUP BY place, drawing, experts.expert
 )
-SELECT choice, drawing || '-' || part AS name, iif(first, thing || ' of each ' || of_what, NULL) AS title,
-       iif(first, of || ': ' || does, NULL) AS said, iif(first, more, NULL) AS more, unit, what, 'image ' || block AS panel,
-       line AS row, expert AS column, value
-FROM (SELECT *, row_number() OVER (PARTITION BY place, drawing ORDER BY block, line, expert) = 1 AS first FROM places)
-LEFT JOIN filled USING (place, drawing, block, line, expert)
-JOIN sheets USING (place)
+SELECT coalesce(board.name, 'all tasks') AS choice, drawing || '-' || iif(place < 0, 'tasks', place + 1) AS name, thing,
+       iif(place < 0, 'task', 'class') AS unit, iif(place < 0, '', ': mtil query class-experts has the names') AS more, of, what,
+       'image ' || block AS panel, line AS row, expert AS column, value
+FROM all_cells
 JOIN drawings USING (drawing)
 JOIN served
+LEFT JOIN board ON board.task = place
 ORDER BY place, drawing DESC, block, line, expert

@@ -1,5 +1,5 @@
 -- section: 26
--- draw: notes
+-- draw: list
 WITH
 -- include: compared
 SELECT note || '.' AS note

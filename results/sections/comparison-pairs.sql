@@ -6,14 +6,8 @@
 -- caption: exact test, of Student's.{cut}
 -- wide: by other
 -- column: place hidden
--- column: context optional
--- column: dataset optional
--- column: difference 2
--- column: sd 2
--- column: low 2
--- column: high 2
--- column: median 2
--- column: effect 2
+-- column: context, dataset optional
+-- column: difference, sd, low, high, median, effect 2
 WITH
 -- include: compared
 SELECT place, number AS context, baseline_name AS baseline, "by", other_name AS other, metric_name AS metric, dataset_name AS dataset,

@@ -10,28 +10,17 @@
 -- value: effective experts
 -- range: 1 {experts}
 -- wide: column value
-WITH blocks AS MATERIALIZED (
-    SELECT number, encoder, block, max(expert) + 1 AS experts
-    FROM configurations
-    JOIN expert_counts USING (run)
-    WHERE colour IS NOT NULL
-    GROUP BY number, encoder, block
-), effective AS MATERIALIZED ( -- per run; entropy in bits
-    SELECT number, encoder, block, task, pow(2.0, entropy(count)) AS experts
+WITH effective AS ( -- per run; entropy in bits
+    SELECT number, encoder, block, task, pow(2.0, entropy(count)) AS effective, max(expert) + 1 AS experts
     FROM drawn
     JOIN expert_counts USING (run)
     GROUP BY run, encoder, block, task
     HAVING sum(count) > 0
 )
-SELECT legend AS choice, configurations.number AS number, seeds,
-       max(blocks.experts) OVER (PARTITION BY configurations.number) AS experts,
-       blocks.encoder || ' ' || blocks.block AS block, board.name AS column, avg(effective.experts) AS value
-FROM configurations
-JOIN blocks USING (number)
-JOIN board
-LEFT JOIN effective ON effective.number = configurations.number AND effective.encoder = blocks.encoder
-                       AND effective.block = blocks.block AND effective.task = board.task
-GROUP BY configurations.number, blocks.encoder, blocks.block, board.task
-ORDER BY configurations.number, blocks.encoder, blocks.block, board.task
--- note:
--- include: left-out
+SELECT legend AS choice, number, seeds, max(max(experts)) OVER (PARTITION BY number) AS experts, encoder || ' ' || block AS block,
+       board.name AS column, avg(effective) AS value
+FROM effective
+JOIN configurations USING (number)
+JOIN board USING (task)
+GROUP BY number, encoder, block, task
+ORDER BY number, encoder, effective.block, task

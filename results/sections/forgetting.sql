@@ -20,5 +20,3 @@ CROSS JOIN rows
 LEFT JOIN cells USING (number, task, after_task)
 WHERE wanted
 ORDER BY board.task, number, x
--- note:
--- include: left-out

@@ -11,13 +11,10 @@
 -- wide: column value
 WITH
 -- include: frozen
-SELECT legend AS choice, configurations.number AS number, seeds,
-       max(experts) OVER (PARTITION BY configurations.number) AS experts, blocks.encoder || ' ' || blocks.block AS block,
+SELECT legend AS choice, number, seeds, max(experts) OVER (PARTITION BY number) AS experts, encoder || ' ' || block AS block,
        board.name AS column, avg(frozen) AS value
-FROM configurations
-JOIN blocks USING (number)
-JOIN board
-LEFT JOIN counted ON counted.number = configurations.number AND counted.encoder = blocks.encoder
-                     AND counted.block = blocks.block AND counted.task = board.task
-GROUP BY configurations.number, blocks.encoder, blocks.block, board.task
-ORDER BY configurations.number, blocks.encoder, blocks.block, board.task
+FROM counted
+JOIN configurations USING (number)
+JOIN board USING (task)
+GROUP BY number, encoder, counted.block, task
+ORDER BY number, encoder, counted.block, task

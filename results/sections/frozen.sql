@@ -13,5 +13,3 @@ FROM (SELECT run, encoder, task, avg(frozen) AS frozen FROM counted GROUP BY run
 JOIN drawn USING (run)
 GROUP BY encoder, number, task
 ORDER BY encoder, number, task
--- note:
--- include: left-out

@@ -3,11 +3,8 @@
 -- caption: Percent, means over finished seeds; bold: the best of a column. ±: half the width of the 95% interval of the mean to its
 -- caption: left (Student), – where one seed has none. Gain: Last less zero-shot CLIP's accuracy.{cut}
 -- wide: key value
--- column: Transfer 1 highest
--- column: Average 1 highest
--- column: Last 1 highest
+-- column: Transfer, Average, Last, Gain 1 highest
 -- column: Forgetting 1 lowest
--- column: Gain 1 highest
 SELECT label AS configuration, asked.key AS key, differing.value AS value, configurations.finished AS seeds,
        mean(transfer) AS Transfer, half_width(transfer) AS "Transfer ±", mean(average) AS Average,
        half_width(average) AS "Average ±", mean(last) AS Last, half_width(last) AS "Last ±",

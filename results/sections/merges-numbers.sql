@@ -3,8 +3,7 @@
 -- name: merges
 -- caption: r: correlation of a run's mean use with its Transfer over the runs of the configuration, r next: of the use in the
 -- caption: next task, with Fisher's 95% intervals, which fewer than four runs do not have. Each merge: mtil query merges.
--- column: "merged experts never chosen, %" 1
--- column: "Transfer, %" 1
+-- column: "merged experts never chosen, %","Transfer, %" 1
 WITH
 -- include: merges
 , pairs AS (

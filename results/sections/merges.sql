@@ -23,5 +23,3 @@ JOIN configurations USING (number)
 WHERE value IS NOT NULL
 GROUP BY part, number
 ORDER BY part, number
--- note:
--- include: left-out

@@ -21,7 +21,7 @@ WITH shown_run AS MATERIALIZED (
     SELECT max(1, CAST(800000.0 * max(place) / sum(json_array_length(experts)) AS INTEGER)) AS most, max(place) AS all_of_them
     FROM pictures
 ), patches AS MATERIALIZED (
-    SELECT task, block, image, file, patch.key % width AS x, patch.key / width AS y, patch.value AS expert
+    SELECT task, block, image, file, patch.key % width AS "column", patch.key / width AS "row", patch.value AS expert
     FROM pictures
     JOIN room
     JOIN json_each(pictures.experts) AS patch
@@ -35,10 +35,10 @@ WITH shown_run AS MATERIALIZED (
 SELECT board.name AS choice, task + 1 AS number, block, of,
        iif(most < all_of_them, ', the first ' || most || ' of a task', '') AS cut, image || '  ' || file AS panel,
        iif(place >= 5 AND experts > 6, 'the other ' || (experts - 5) || ' experts', 'expert ' || expert) AS series,
-       min(place, 5) AS colour, x, y, expert AS value
+       min(place, 5) AS colour, "column", "row", expert AS value
 FROM patches
 JOIN ranks USING (task, block, expert)
 JOIN board USING (task)
 JOIN shown_run
 JOIN room
-ORDER BY task, block, image, y, x
+ORDER BY task, block, image, "row", "column"

@@ -30,5 +30,3 @@ LEFT JOIN (SELECT DISTINCT part, task FROM routed) AS totals
           ON totals.part = number AND totals.task = board.task
 WHERE number IN (SELECT part FROM routed)
 ORDER BY number, board.task, routers.router
--- note:
--- include: left-out

@@ -2,9 +2,7 @@
 -- draw: table wrapped
 -- details: {runs}
 -- caption: Accuracies in percent, times in UTC.{cut}
--- column: Transfer 1
--- column: Average 1
--- column: Last 1
+-- column: Transfer, Average, Last 1
 WITH counted AS (
     SELECT count(*) AS all_runs FROM members
 )

@@ -6,14 +6,14 @@
 -- caption: Means over finished seeds, with 95% intervals (Student). Configurations that differ in this setting alone are one line.
 -- x: {key}
 -- y: Last, %
-WITH keys AS ( -- settings of which all values are numbers, and several
+WITH keys AS MATERIALIZED ( -- settings of which all values are numbers, and several
     SELECT key, row_number() OVER (ORDER BY key) AS number
     FROM differing
     WHERE key NOT LIKE 'run.%'
     GROUP BY key
     HAVING NOT max(incidental) AND min(value) <> max(value)
            AND min(CASE WHEN json_valid(value) THEN json_type(value) IN ('integer', 'real') ELSE 0 END)
-), others AS (
+), others AS MATERIALIZED (
     SELECT key FROM differing GROUP BY key
     HAVING NOT max(incidental) AND (min(value) <> max(value) OR count(*) < (SELECT count(*) FROM configurations))
 ), placed AS (

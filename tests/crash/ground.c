@@ -24,7 +24,7 @@ const struct scenario scenarios[] = {
     {.name = "merge into", .prepare = TWO_RUNS, .command = "merge-db work/a.db work/b.db --quiet"},
     {.name = "report", .prepare = RUN "a.db", .command = REPORT},
     {.name = "report again", .prepare = RUN "a.db\n" REPORT " --best 1", .command = REPORT},
-    {.name = "export", .prepare = RUN "a.db", .command = "export work/a.db --tensorboard work/boards --quiet"},
+    {.name = "export", .prepare = RUN "a.db", .command = "export work/a.db --csv work/csv --quiet"},
     {.name = "embed",
      .command = "embed --weights clip.safetensors --images data/dtd/dtd/images/braided --out work/features.safetensors "
                 "--quiet"},

@@ -45,7 +45,7 @@ static void pipes_are_refused_at_once(void **state)
         "compare pipe",
         "report pipe --out report",
         "watch pipe",
-        "export pipe --tensorboard logs",
+        "export pipe --csv csv",
         "merge-db out.db pipe",
         "run tiny.yaml data.order=mnist", /* its images are a pipe */
     };

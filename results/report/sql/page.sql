@@ -32,3 +32,7 @@ SELECT board, row_number() OVER (PARTITION BY board ORDER BY rank DESC, hash) AS
 FROM counted
 JOIN learnt USING (run)
 JOIN boards USING (names);
+
+CREATE TEMP TABLE metric_names (place INTEGER PRIMARY KEY, metric, title, formula, source, best);
+
+CREATE TEMP TABLE page (board, dataset, best, compared);

@@ -195,13 +195,13 @@ int fuzz_target(const uint8_t *data, size_t size)
     struct error error;
     if (sound.data == NULL)
         make_template();
-    char *path = path_of("results.db"), *folder = path_of("events");
+    char *path = path_of("results.db"), *folder = path_of("csv");
     write_database(path, data, size);
     if (store_open(&store, path, STORE_READ, &error) == OK) {
         query_all(store);
         compare_all(store);
         verify_all(store);
-        export_tensorboard(store, &(struct query_filter){0}, folder, &counts, &error);
+        export_csv(store, &(struct query_filter){0}, folder, &counts, &error);
         store_close(store);
     }
     if (size > 0 && data[size - 1] % 4 == 0)

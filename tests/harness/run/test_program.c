@@ -300,11 +300,11 @@ static void exports_say_what_they_lack(void **state)
     char path[] = "/tmp/mtil-program-XXXXXX.sqlite", arguments[160];
     create_database(path);
     snprintf(arguments, sizeof arguments, "export %s", path);
-    expect_error(arguments, 2, "expected --csv FOLDER or --tensorboard FOLDER");
-    snprintf(arguments, sizeof arguments, "export %s --tensorboard %s-logs", path, path);
+    expect_error(arguments, 2, "expected --csv FOLDER, found no folder");
+    snprintf(arguments, sizeof arguments, "export %s --csv %s-csv", path, path);
     expect_error(arguments, 2, "no run is chosen");
     remove_database(path);
-    expect_error("export /no/such/file --tensorboard logs", 1, "/no/such/file");
+    expect_error("export /no/such/file --csv csv", 1, "/no/such/file");
 }
 
 static void queries_take_database_and_question_in_either_order(void **state)

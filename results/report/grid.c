@@ -1,5 +1,5 @@
-/* Cells in shades: many small ones, which show at a glance what a table could not, or some with their values in them. And
- * cells in colours, without gaps, as the patches of an image lie. */
+/* Cells in columns and rows. In shades: many small ones, which show at a glance what a table could not, or some with their values
+ * in them. In colours: without gaps, as the patches of an image lie. */
 #include <math.h>
 
 #include "results/report/figure.h"
@@ -19,9 +19,10 @@
 enum { NAME_MOST = 40, MIDDLE = 5 /* the shade that takes dark words in either theme */ };
 
 struct grid {
-    struct drawing *drawing;
-    const struct figure *figure;
     struct text *svg;
+    const struct figure *figure;
+    const struct figure_panel *panel;
+    struct figure_range range;
     double left, column, row, gap;
     size_t letters; /* of a name */
 };
@@ -46,33 +47,32 @@ static void add_cells(const struct grid *grid, const struct figure_mark *first, 
 /* The number of a cell's shade or colour, −1: it is empty. */
 static int shade_of(const struct grid *grid, const struct figure_mark *mark)
 {
-    struct figure_range range = grid->drawing->range;
     return isnan(mark->value)           ? -1
-           : grid->figure->kind->shades ? html_level(mark->value, range.low, range.high)
+           : grid->figure->kind->shades ? html_level(mark->value, grid->range.low, grid->range.high)
                                         : (int)mark->colour;
 }
 
 /* A path per shade, and one rectangle for neighbours without a gap, keep the page small. */
-static void draw_shades(const struct grid *grid, int shades, const char *begin)
+static void draw_shades(const struct grid *grid)
 {
-    const struct figure_mark *mark = grid->drawing->panel->mark;
-    for (int shade = 0; shade < shades; shade++) {
+    const struct figure_mark *mark = grid->panel->mark;
+    bool shades = grid->figure->kind->shades;
+    for (int shade = 0; shade < (shades ? (int)HTML_LEVELS : REPORT_BEST); shade++) {
         bool any = false;
-        for (size_t first = 0, last; first < grid->drawing->panel->marks; first = last + 1) {
+        for (size_t first = 0, last; first < grid->panel->marks; first = last + 1) {
             last = first;
             if (shade_of(grid, &mark[first]) != shade)
                 continue;
-            while (grid->gap == 0 && last + 1 < grid->drawing->panel->marks && mark[last + 1].y == mark[last].y &&
+            while (grid->gap == 0 && last + 1 < grid->panel->marks && mark[last + 1].y == mark[last].y &&
                    mark[last + 1].x == mark[last].x + 1 && shade_of(grid, &mark[last + 1]) == shade)
                 last++;
             if (!any)
-                text_add(grid->svg, "<path class=\"%s%d\"%s d=\"", begin, shade,
-                         grid->gap == 0 ? " shape-rendering=\"crispEdges\"" : ""); /* no seams between rectangles */
+                text_add(grid->svg, "<path class=\"%s%d\"%s d=\"", shades ? "h" : "m c", shade,
+                         shades ? "" : " shape-rendering=\"crispEdges\""); /* no seams between rectangles */
             any = true;
             add_cells(grid, &mark[first], &mark[last]);
         }
-        if (any)
-            text_add(grid->svg, "\"/>\n");
+        text_add(grid->svg, any ? "\"/>\n" : "");
     }
 }
 
@@ -80,12 +80,11 @@ static void draw_shades(const struct grid *grid, int shades, const char *begin)
 static void draw_framed(const struct grid *grid)
 {
     bool printed = grid->figure->printed, any = false;
-    for (size_t i = 0; i < grid->drawing->panel->marks; i++) {
-        const struct figure_mark *mark = &grid->drawing->panel->mark[i];
+    for (size_t i = 0; i < grid->panel->marks; i++) {
+        const struct figure_mark *mark = &grid->panel->mark[i];
         if (!mark->framed)
             continue;
-        if (!any)
-            text_add(grid->svg, "<path class=\"%s\" d=\"", printed ? "box" : "frame");
+        text_add(grid->svg, any ? "" : printed ? "<path class=\"box\" d=\"" : "<path class=\"frame\" d=\"");
         any = true;
         if (printed)
             add_cells(grid, mark, mark);
@@ -93,15 +92,14 @@ static void draw_framed(const struct grid *grid)
             text_add(grid->svg, "M%.4g %.4gh2v2h-2z", left_of(grid, mark->x + 0.5) - grid->gap / 2 - 1,
                      top_of(grid, mark->y + 0.5) - grid->gap / 2 - 1);
     }
-    if (any)
-        text_add(grid->svg, "\"/>\n");
+    text_add(grid->svg, any ? "\"/>\n" : "");
 }
 
 /* Narrow cells have whole numbers, or none. */
 static void draw_values(const struct grid *grid)
 {
-    for (size_t i = 0; grid->column >= WITH_VALUES && i < grid->drawing->panel->marks; i++) {
-        const struct figure_mark *mark = &grid->drawing->panel->mark[i];
+    for (size_t i = 0; grid->column >= WITH_VALUES && i < grid->panel->marks; i++) {
+        const struct figure_mark *mark = &grid->panel->mark[i];
         int shade = shade_of(grid, mark);
         const char *class = shade < MIDDLE ? "tx low" : shade == MIDDLE ? "tx middle" : "tx high";
         if (shade >= 0)
@@ -145,43 +143,45 @@ static double longest(const struct figure_names *names, size_t letters)
     return most;
 }
 
-/* Sets how the cells with values lie and returns the room below them. */
-static double lay_out_printed(struct grid *grid, double width, bool file)
+/* Sets how the cells lie and returns the room below them. */
+static double lay_out(struct grid *grid, double width, bool file)
 {
+    const struct figure *figure = grid->figure;
+    double columns = (double)figure->column.count;
+    if (!figure->kind->shades) {
+        grid->column = grid->row = width / columns;
+        return 0;
+    }
+    grid->gap = 1;
+    if (!figure->printed) {
+        grid->left = LEFT;
+        grid->column = (width - LEFT - RIGHT) / columns;
+        grid->row = 8;
+        return 32;
+    }
     if (file)
         grid->letters = (size_t)fmin(NAME_MOST, NAMES * width / draw_width("m", 1));
-    grid->left = longest(&grid->figure->row, grid->letters) + 8;
-    grid->column = file ? fmin((width - grid->left) / (double)grid->figure->column.count, WIDEST) : CELL;
+    grid->left = longest(&figure->row, grid->letters) + 8;
+    grid->column = file ? fmin((width - grid->left) / columns, WIDEST) : CELL;
     grid->row = 20;
-    return longest(&grid->figure->column, grid->letters) * sin(SLOPE * M_PI / 180) + 32;
+    return longest(&figure->column, grid->letters) * sin(SLOPE * M_PI / 180) + 32;
 }
 
-void draw_heat(struct drawing *drawing)
+void draw_grid(struct drawing *drawing)
 {
     const struct figure *figure = drawing->figure;
-    double columns = (double)figure->column.count, foot = 32;
-    struct grid grid = {.drawing = drawing, .figure = figure, .svg = drawing->svg, .left = LEFT, .row = 8, .gap = 1};
+    struct grid grid = {.svg = drawing->svg, .figure = figure, .panel = drawing->panel, .range = drawing->range};
     grid.letters = NAME_MOST;
-    grid.column = (drawing->width - LEFT - RIGHT) / columns;
-    if (figure->printed)
-        foot = lay_out_printed(&grid, drawing->width, drawing->file);
-    double right = left_of(&grid, columns);
-    drawing->width = right + (figure->printed ? 0 : RIGHT);
+    double foot = lay_out(&grid, drawing->width, drawing->file), right = left_of(&grid, (double)figure->column.count);
     drawing->height = top_of(&grid, (double)figure->row.count) + foot;
-    draw_shades(&grid, HTML_LEVELS, "h");
+    draw_shades(&grid);
     draw_framed(&grid);
+    if (!figure->kind->shades)
+        return;
+    drawing->width = right + (figure->printed ? 0 : RIGHT);
     if (figure->printed)
         draw_values(&grid);
     draw_names(&grid);
-    if (figure->x_title != NULL)
-        draw_text(grid.svg, "tx", (grid.left + right) / 2, drawing->height - 5, figure->x_title, SIZE_MAX);
-}
-
-void draw_cells(struct drawing *drawing)
-{
-    double side = drawing->width / drawing->figure->columns;
-    struct grid grid = {
-        .drawing = drawing, .figure = drawing->figure, .svg = drawing->svg, .column = side, .row = side};
-    draw_shades(&grid, REPORT_BEST, "m c");
-    drawing->height = top_of(&grid, drawing->figure->rows);
+    if (figure->part->says[ON_X] != NULL)
+        draw_text(grid.svg, "tx", (grid.left + right) / 2, drawing->height - 5, figure->part->says[ON_X], SIZE_MAX);
 }
