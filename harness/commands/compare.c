@@ -23,6 +23,21 @@ static const struct option options[] = {
      .help = "group that the others are compared with; all: every pair; default: none or zero-shot where there is one, "
              "else every pair"},
     {.name = "only", .type = OPTION_LIST, .help = "groups to compare; others are left out, also of the corrections"},
+    {.name = "factors",
+     .type = OPTION_LIST,
+     .help = "two settings whose main effects and interaction are tested, in place of pairs: merge.policy,adapter.freeze_top_k"},
+    {.name = "primary",
+     .type = OPTION_TEXT,
+     .help = "metric that is tested first; the others count only where all of its tests are supported"},
+    {.name = "equivalence",
+     .type = OPTION_REAL,
+     .minimum = 1e-6,
+     .maximum = 100,
+     .help = "also test whether differences lie within X points of 0"},
+    {.name = "unpaired",
+     .type = OPTION_BOOLEAN,
+     .fallback = "false",
+     .help = "do not pair runs by seed; default: pairs, since a seed fixes first weights and order of images"},
     {.name = "per-dataset", .type = OPTION_BOOLEAN, .fallback = "false", .help = "also compare on each dataset"},
     {.name = "per-image",
      .type = OPTION_BOOLEAN,
@@ -32,7 +47,7 @@ static const struct option options[] = {
      .type = OPTION_REAL,
      .minimum = 1e-6,
      .maximum = 100,
-     .help = "report how many seeds would detect a difference of X points"},
+     .help = "report how many seeds would detect a difference of X points, tested and corrected as here"},
     {.name = "draws",
      .type = OPTION_INTEGER,
      .minimum = 100,
@@ -47,7 +62,7 @@ static const struct option options[] = {
      .help = "seed of the bootstrap"},
     {.name = "show",
      .type = OPTION_CHOICE,
-     .choices = "all|groups|pairs|images|words",
+     .choices = "all|groups|pairs|details|images|words",
      .fallback = "all",
      .help = "part of the answer to print"},
     OUTPUT_FORMAT_OPTION,
@@ -63,10 +78,10 @@ static const struct part {
     {COMPARE_CONTEXTS, "contexts", ""},
     {COMPARE_GROUPS, "groups", "groups"},
     {COMPARE_PAIRS, "pairs", "pairs"},
+    {COMPARE_DETAILS, "details", "details"},
     {COMPARE_PER_IMAGE, "images", "images"},
     {COMPARE_DISCORDANCE, "discordance", "images"},
     {COMPARE_WORDS, "words", "words"},
-    {COMPARE_OVERVIEW, "overview", "words"},
     {COMPARE_NOTES, "notes", "words"},
 };
 
@@ -75,10 +90,7 @@ static void print_sentences(const struct command_call *call, const struct table 
 {
     const char *mark = strcmp(options_text(call->options, "format"), "latex") == 0 ? "% " : "";
     for (size_t row = 0; row < table_rows(table); row++) {
-        const struct table_cell *first = table_cell_at(table, row, 0);
         fprintf(call->out, "%s%s", mark, part == COMPARE_NOTES ? "Note: " : "- ");
-        if (first->kind == CELL_INTEGER) /* several contexts */
-            fprintf(call->out, "[%lld] ", (long long)first->integer);
         output_words(call, table_cell_at(table, row, table->columns - 1)->text);
         fputs(part == COMPARE_NOTES ? ".\n" : "\n", call->out);
     }
@@ -176,10 +188,17 @@ static status run(const struct command_call *call, struct error *error)
         .baseline = options_text(given, "baseline"),
         .detail = read_detail(given),
         .detect = options_given(given, "detect") ? options_real(given, "detect") : 0,
+        .primary = options_text(given, "primary"),
+        .equivalence = options_given(given, "equivalence") ? options_real(given, "equivalence") : 0,
+        .unpaired = options_boolean(given, "unpaired"),
+        .factors = options_given(given, "factors"),
         .draws = (size_t)options_integer(given, "draws"),
         .seed = (uint64_t)options_integer(given, "draw-seed"),
     };
-    request.by = options_list_items(given, "by", &request.by_count);
+    if (request.factors && options_given(given, "by"))
+        return error_set(error, ERROR_ARGUMENT,
+                         "command line: compare: --factors names what --by would; expected one of them, found both");
+    request.by = options_list_items(given, request.factors ? "factors" : "by", &request.by_count);
     request.metrics = options_list_items(given, "metric", &request.metric_count);
     request.only = options_list_items(given, "only", &request.only_count);
     struct store *store = NULL;

@@ -163,7 +163,7 @@ static void check_wilcoxon(struct report *report, const json_t *expected, struct
 
 static void check_exact_tests(struct report *report, const json_t *entry, struct sample *sample)
 {
-    struct sign_flip_test flips = permutation_sign_flips(sample->difference, sample->n, 1);
+    struct permutation_test flips = permutation_sign_flips(sample->difference, sample->n, 1);
     check(report, flips.exact ? "p_permutation_exact" : "p_permutation (drawn)",
           json_object_get(entry, "p_permutation_exact"), flips.p,
           (struct expectation){
