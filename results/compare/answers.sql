@@ -190,11 +190,11 @@ SELECT tested.rowid AS place, question, metric, dataset, tier, family, contexts,
        iif(margin > 0, max(-reach * (100 - floor), difference - half_90), NULL) AS low90,
        iif(margin > 0, min(reach * (100 - floor), difference + half_90), NULL) AS high90, tasks_low, tasks_high, above, below, median, effect, p, drawn,
        max(least_p(bits), iif(drawn, 1e-5, 0)) AS least, iif(contexts > 1, p_seeds, NULL) AS p_seeds, p_holm, seeds_holm, p_equal,
-       equal_holm, p_wilcoxon, p_t, r, least_seeds(1, max(contexts, 1), unpaired) AS seeds_alone,
-       least_seeds(family, max(contexts, 1), unpaired) AS seeds_together,
-       iif(detect > 0, seeds_needed(detect / sd, cells, family, contexts, unpaired), NULL) AS seeds_needed,
-       iif(detect > 0, seeds_needed(detect / sd_low(sd, df), cells, family, contexts, unpaired), NULL) AS seeds_low,
-       iif(detect > 0, seeds_needed(detect / sd_high(sd, df), cells, family, contexts, unpaired), NULL) AS seeds_high,
+       equal_holm, p_wilcoxon, p_t, r, CAST(least_seeds(1, max(contexts, 1), unpaired) AS INTEGER) AS seeds_alone,
+       CAST(least_seeds(family, max(contexts, 1), unpaired) AS INTEGER) AS seeds_together,
+       iif(detect > 0, CAST(seeds_needed(detect / sd, cells, family, contexts, unpaired) AS INTEGER), NULL) AS seeds_needed,
+       iif(detect > 0, CAST(seeds_needed(detect / sd_low(sd, df), cells, family, contexts, unpaired) AS INTEGER), NULL) AS seeds_low,
+       iif(detect > 0, CAST(seeds_needed(detect / sd_high(sd, df), cells, family, contexts, unpaired) AS INTEGER), NULL) AS seeds_high,
        CASE WHEN p_holm > 0.05 OR p_holm IS NULL THEN iif(equal_holm <= 0.05, 'equal', 'undecided')
             ELSE iif((difference > 0) <> lower, 'better', 'worse') || iif(seeds_holm > 0.05, ' if contexts are independent', '')
                  || iif(equal_holm <= 0.05, ', equal within the margin', '') END AS verdict
