@@ -118,19 +118,19 @@ HAVING has <> needs OR count(DISTINCT a || char(0) || b) < has OR count(DISTINCT
 INSERT INTO note (note)
 SELECT count(*) || ' of ' || (SELECT count(DISTINCT context) FROM crossed) || iif(count(*) = 1, ' context is', ' contexts are')
        || ' left out: effects need one group for each combination of the levels, and two levels of each factor; the first has ' || has
-       || iif(has = 1, ' group', ' groups') || ' for ' || needs || iif(needs = 1, ' combination', ' combinations')
+       || iif(has = 1, ' group', ' groups') || ' for ' || needs || iif(needs = 1, ' combination', ' combinations') || '; --only chooses groups'
 FROM (SELECT has, needs FROM uncrossed ORDER BY context)
 HAVING count(*) > 0;
 
 DELETE FROM crossed WHERE context IN (SELECT context FROM uncrossed);
 
 INSERT INTO question (factor, baseline, other, said_baseline, said_other)
-SELECT key_a, from_a, a, from_a || ', averaged over ' || key_b, a FROM crossed WHERE a <> from_a GROUP BY a
+SELECT key_a, from_a, a, from_a || ', averaged over ' || key_b, key_a || ' = ' || a FROM crossed WHERE a <> from_a GROUP BY a
 UNION ALL
-SELECT key_b, from_b, b, from_b || ', averaged over ' || key_a, b FROM crossed WHERE b <> from_b GROUP BY b
+SELECT key_b, from_b, b, from_b || ', averaged over ' || key_a, key_b || ' = ' || b FROM crossed WHERE b <> from_b GROUP BY b
 UNION ALL
 SELECT key_a || ' × ' || key_b, from_a || ' × ' || from_b, a || ' × ' || b, 'that with ' || from_b,
-       'the difference of ' || a || ' from ' || from_a || ' with ' || key_b || ' = ' || b
+       'the difference of ' || key_a || ' = ' || a || ' from ' || from_a || ' with ' || key_b || ' = ' || b
 FROM crossed
 WHERE a <> from_a AND b <> from_b
 GROUP BY a, b;
