@@ -2,7 +2,7 @@
 --
 -- met: what all groups of a question measured in a context.
 CREATE TEMP TABLE met AS
-SELECT question, term.context AS context, metric, dataset, count(*) AS terms
+SELECT question, term.context AS context, metric, dataset
 FROM term
 JOIN configuration USING (configuration)
 JOIN sample USING (grp)
@@ -14,14 +14,23 @@ CREATE TEMP TABLE difference (question INTEGER, context INTEGER, metric INTEGER,
                               a REAL, b REAL, PRIMARY KEY (question, context, metric, dataset, seed)) WITHOUT ROWID;
 
 INSERT INTO difference
-SELECT question, context, metric, dataset, seed, iif(abs(b - a) <= 1e-10, 0.0, b - a), a, b
-FROM (SELECT question, context, metric, dataset, seed, count(*) AS terms,
-             sum(weight * value) FILTER (WHERE weight > 0) AS b, -sum(weight * value) FILTER (WHERE weight < 0) AS a
-      FROM term
-      CROSS JOIN measured USING (configuration)
-      GROUP BY question, context, metric, dataset, seed)
-JOIN met USING (question, context, metric, dataset, terms)
+SELECT question, context, a.metric, a.dataset, a.seed, b.value - a.value, a.value, b.value
+FROM two
+CROSS JOIN measured AS a ON a.configuration = configuration_a
+CROSS JOIN measured AS b ON b.configuration = configuration_b AND b.metric = a.metric AND b.dataset = a.dataset
+                            AND b.seed = a.seed
 WHERE NOT (SELECT unpaired FROM request);
+
+INSERT INTO difference
+SELECT question, context, metric, dataset, seed, sum(weight * value), -sum(weight * value) FILTER (WHERE weight < 0),
+       sum(weight * value) FILTER (WHERE weight > 0)
+FROM term
+CROSS JOIN measured USING (configuration)
+WHERE (SELECT factors FROM request)
+GROUP BY question, context, metric, dataset, seed
+HAVING count(*) = (SELECT count(*) FROM term AS whole WHERE whole.question = term.question AND whole.context = term.context);
+
+UPDATE difference SET value = 0 WHERE abs(value) <= 1e-10;
 
 -- Differences that are the same on paper are the same: no deviation is made of what rounding left.
 UPDATE difference
@@ -32,14 +41,17 @@ FROM (SELECT question AS q, context AS c, metric AS m, dataset AS d, min(value) 
       HAVING max(value) > min(value) AND max(value) - min(value) <= 1e-10)
 WHERE question = q AND context = c AND metric = m AND dataset = d;
 
--- The samples that answers are made of: differences of a context, or unpaired groups. bits: log2 of the choices of signs or labels.
+-- The samples that answers are made of: differences of a context, or groups that are not paired. Each test statistic is an
+-- aggregate.
 CREATE TEMP TABLE cell AS
 SELECT question, context, metric, dataset, 1.0 AS weight, count(*) AS n, mean(value, seed) AS mean, sd(value, seed) AS sd,
-       count(*) AS bits
-FROM difference
+       hodges_lehmann(value) AS median, hedges_g(value, seed) AS effect, permutation_p(value, seed, draw_seed) AS p,
+       wilcoxon_p(value) AS p_wilcoxon, iif(factors, NULL, correlation(a, b)) AS r
+FROM request
+CROSS JOIN difference
 GROUP BY question, context, metric, dataset
 UNION ALL
-SELECT met.question, met.context, met.metric, met.dataset, weight, n, mean, sd, NULL
+SELECT met.question, met.context, met.metric, met.dataset, weight, n, mean, sd, NULL, NULL, NULL, NULL, NULL
 FROM request
 JOIN met
 JOIN term USING (question, context)
@@ -48,40 +60,38 @@ JOIN sample ON sample.grp = configuration.grp AND sample.metric = met.metric AND
 WHERE unpaired;
 
 -- Sums of cells: of a context, and of all of a question (scope 0), where each context counts alike. sd: of one seed in each
--- context; df: its degrees of freedom (Satterthwaite); cells: as many samples of one deviation would have as many.
+-- context; df: its degrees of freedom (Satterthwaite); cells: as many samples of one deviation would have as many. What is said of
+-- one cell stays.
 CREATE TEMP TABLE summed AS
-SELECT question, metric, dataset, scope, count(DISTINCT context) AS contexts, sum(n) AS runs, sum(share * mean) AS difference,
-       iif(count(sd) = count(*), sqrt(sum(part)), NULL) AS sd, iif(count(sd) = count(*), sqrt(sum(part / n)), NULL) AS se,
-       coalesce(pow(sum(part / n), 2) / sum(pow(part / n, 2) / (n - 1)), sum(n - 1)) AS df,
-       coalesce(pow(sum(part), 2) / sum(part * part), count(*)) AS cells
-FROM (SELECT *, pow(share * sd, 2) AS part
-      FROM (SELECT *, context AS scope, weight AS share
-            FROM cell
-            UNION ALL
-            SELECT *, 0, weight / (dense_rank() OVER (of_all ORDER BY context) + dense_rank() OVER (of_all ORDER BY context DESC) - 1)
-            FROM cell
-            WINDOW of_all AS (PARTITION BY question, metric, dataset)))
+SELECT question, metric, dataset, scope, count(DISTINCT context) AS contexts, sum(n) AS runs,
+       sum(weight * mean) / count(DISTINCT context) AS difference,
+       iif(count(sd) = count(*), sqrt(sum(part)) / count(DISTINCT context), NULL) AS sd,
+       iif(count(sd) = count(*), sqrt(sum(part / n)) / count(DISTINCT context), NULL) AS se,
+       iif(count(*) = 1, sum(n - 1), coalesce(pow(sum(part / n), 2) / sum(pow(part / n, 2) / (n - 1)), sum(n - 1))) AS df,
+       coalesce(pow(sum(part), 2) / sum(part * part), count(*)) AS cells,
+       iif(count(*) = 1, max(median), NULL) AS median, iif(count(*) = 1, max(effect), NULL) AS effect,
+       iif(count(*) = 1, max(p), NULL) AS p, iif(count(*) = 1, max(p_wilcoxon), NULL) AS p_wilcoxon,
+       iif(count(*) = 1, max(r), NULL) AS r
+FROM (SELECT *, pow(weight * sd, 2) AS part FROM (SELECT *, context AS scope FROM cell UNION ALL SELECT *, 0 FROM cell))
 GROUP BY question, metric, dataset, scope;
 
-CREATE INDEX temp.summed_of ON summed (question, metric, dataset, scope);
+CREATE UNIQUE INDEX temp.summed_of ON summed (question, metric, dataset, scope);
+
+CREATE TEMP TABLE student AS
+SELECT df, t_quantile(0.95, df) AS t, t_quantile(0.9, df) AS t_90 FROM (SELECT DISTINCT df FROM summed);
+
+CREATE UNIQUE INDEX temp.student_df ON student (df);
 
 CREATE TEMP TABLE detail AS
 SELECT met.question AS question, met.context AS context, met.metric AS metric, met.dataset AS dataset, coalesce(runs, 0) AS runs,
-       difference, sd, difference - t_quantile(0.95, df) * se AS low, difference + t_quantile(0.95, df) * se AS high, median, effect, p,
-       p_wilcoxon, t_p(difference / se, df) AS p_t, r
+       difference, sd, difference - t * se AS low, difference + t * se AS high, median, effect, p, p_wilcoxon,
+       t_p(difference / se, df) AS p_t, r
 FROM met
 LEFT JOIN summed ON summed.question = met.question AND summed.metric = met.metric AND summed.dataset = met.dataset
                     AND scope = met.context
-LEFT JOIN (SELECT question, context, metric, dataset, hodges_lehmann(value) AS median, hedges_g(value, seed) AS effect,
-                  permutation_p(value, seed, draw_seed) AS p, wilcoxon_p(value) AS p_wilcoxon,
-                  iif(factors, NULL, correlation(a, b)) AS r
-           FROM request
-           JOIN difference
-           GROUP BY question, context, metric, dataset) AS of ON of.question = met.question AND of.context = met.context
-                                                              AND of.metric = met.metric AND of.dataset = met.dataset
+LEFT JOIN student USING (df)
+WHERE (SELECT max(context) FROM met) > 1
 ORDER BY met.question, met.metric, met.dataset, met.context;
-
-CREATE INDEX temp.detail_of ON detail (question, metric, dataset);
 
 -- Of several contexts: one sign for each seed of each, and one for each seed in all of them. Differences are scaled so that their
 -- sum is that of the contexts' means.
@@ -96,7 +106,7 @@ WITH scaled AS MATERIALIZED (
     WINDOW of_context AS (PARTITION BY question, metric, dataset, context)
 )
 SELECT *
-FROM (SELECT question, metric, dataset, permutation_p(value, seed, draw_seed) AS p,
+FROM (SELECT question, metric, dataset, permutation_p(value, seed, draw_seed) AS p, count(DISTINCT seed) AS seeds,
              iif(factors, NULL, correlation(a, b)) AS r
       FROM request
       JOIN scaled
@@ -106,25 +116,29 @@ JOIN (SELECT question, metric, dataset, permutation_p(value, seed, draw_seed) AS
       JOIN (SELECT question, metric, dataset, seed, sum(value) AS value FROM scaled GROUP BY question, metric, dataset, seed)
       GROUP BY question, metric, dataset) USING (question, metric, dataset);
 
-CREATE TEMP TABLE relabelled AS
-SELECT question, metric, dataset, unpaired_p(value, met.context, weight > 0, draw_seed) AS p, count(DISTINCT seed) AS seeds
-FROM request
-JOIN met
-JOIN term USING (question, context)
-CROSS JOIN measured USING (configuration, metric, dataset)
-WHERE unpaired
-GROUP BY question, metric, dataset;
+CREATE TEMP TABLE directions AS
+SELECT question, metric, dataset, sum(difference > 0) AS above, sum(difference < 0) AS below
+FROM detail
+GROUP BY question, metric, dataset
+HAVING count(difference) > 1;
 
--- bits: log2 of the choices of signs, or of labels (one less where the sides differ, because no choice is then another's mirror).
-CREATE TEMP TABLE chosen_from AS
-SELECT question, metric, dataset, count(*) AS bits, count(DISTINCT seed) AS seeds FROM difference GROUP BY question, metric, dataset
-UNION ALL
-SELECT question, metric, dataset, sum(bits) + max(apart), NULL
-FROM (SELECT question, metric, dataset, context, log2_choices(min(n), max(n)) AS bits, min(n) <> max(n) AS apart
-      FROM cell
+-- Labels that change places within contexts. bits: log2 of their choices, and one more where sides differ, because no choice is
+-- then another's mirror.
+CREATE TEMP TABLE relabelled AS
+SELECT *
+FROM (SELECT question, metric, dataset, unpaired_p(value, met.context, weight > 0, draw_seed) AS p, count(DISTINCT seed) AS seeds
+      FROM request
+      JOIN met
+      JOIN term USING (question, context)
+      CROSS JOIN measured USING (configuration, metric, dataset)
+      WHERE unpaired
+      GROUP BY question, metric, dataset)
+JOIN (SELECT question, metric, dataset, sum(bits) + max(apart) AS bits
+      FROM (SELECT question, metric, dataset, context, log2_choices(min(n), max(n)) AS bits, min(n) <> max(n) AS apart
+            FROM cell
+            GROUP BY question, metric, dataset, context)
       WHERE (SELECT unpaired FROM request)
-      GROUP BY question, metric, dataset, context)
-GROUP BY question, metric, dataset;
+      GROUP BY question, metric, dataset) USING (question, metric, dataset);
 
 -- The spread over datasets, too: seeds and tasks are drawn. Only where metrics are means over tasks.
 CREATE TEMP TABLE over_tasks AS
@@ -139,73 +153,85 @@ WHERE only_dataset IS NULL AND NOT (SELECT max(accumulates) FROM compared)
 GROUP BY question, metric
 HAVING count(DISTINCT dataset) > 1;
 
--- An answer per question, metric and dataset, before corrections. tier: 0 for what is primary, 1 for the rest; least: the least p;
--- p_equal: of a difference at or beyond the margin, the larger of two one-sided tests (Schuirmann 1987).
+-- An answer per question, metric and dataset, before corrections. tier: 0 for what is primary, 1 for the rest; p_equal: of a
+-- difference at or beyond the margin, the larger of two one-sided tests (Schuirmann 1987).
 CREATE TEMP TABLE tested AS
 SELECT one.question AS question, one.metric AS metric, one.dataset AS dataset, one.dataset > 0 AS of_datasets,
        main IS NOT NULL AND metric.name <> main AS tier, coalesce(contexts, 0) AS contexts,
-       coalesce(relabelled.seeds, chosen_from.seeds, 0) AS seeds, coalesce(one.runs, 0) AS runs, difference, sd, se, df, cells,
-       t_quantile(0.95, df) * se AS half, t_quantile(0.9, df) * se AS half_90, one.above AS above, one.below AS below,
-       iif(contexts = 1, one.median, NULL) AS median, iif(contexts = 1, one.effect, NULL) AS effect,
-       iif(unpaired, relabelled.p, iif(contexts = 1, one.p, stratified.p)) AS p, bits, bits > iif(unpaired, 22, 40) AS drawn,
-       iif(contexts > 1, p_seeds, iif(unpaired, relabelled.p, one.p)) AS p_seeds,
-       iif(contexts = 1, one.p_wilcoxon, NULL) AS p_wilcoxon, t_p(difference / se, df) AS p_t,
-       iif(contexts = 1, one.r, stratified.r) AS r, over_tasks.low AS tasks_low, over_tasks.high AS tasks_high,
+       coalesce(stratified.seeds, relabelled.seeds, runs, 0) AS seeds, coalesce(runs, 0) AS runs, difference, sd, df, cells,
+       t * se AS half, t_90 * se AS half_90, above, below, median, effect, coalesce(stratified.p, relabelled.p, summed.p) AS p,
+       coalesce(bits, runs, 0) AS bits, coalesce(bits, runs, 0) > iif(unpaired, 22, 40) AS drawn, p_seeds, p_wilcoxon,
+       t_p(difference / se, df) AS p_t, coalesce(stratified.r, summed.r) AS r, low AS tasks_low, high AS tasks_high,
        CASE WHEN margin > abs(difference) THEN t_p((margin - abs(difference)) / se, df) / 2
-            ELSE 1 - t_p((margin - abs(difference)) / se, df) / 2 END AS p_equal
+            WHEN margin > 0 THEN 1 - t_p((margin - abs(difference)) / se, df) / 2 END AS p_equal
 FROM request
-JOIN (SELECT question, metric, dataset, sum(detail.runs) AS runs, sum(difference > 0) AS above, sum(difference < 0) AS below,
-             max(median) AS median, max(effect) AS effect, max(p) AS p, max(p_wilcoxon) AS p_wilcoxon, max(r) AS r
-      FROM detail
-      GROUP BY question, metric, dataset) AS one
+JOIN (SELECT DISTINCT question, metric, dataset FROM met) AS one
 JOIN metric ON metric.place = one.metric
 LEFT JOIN summed ON summed.question = one.question AND summed.metric = one.metric AND summed.dataset = one.dataset AND scope = 0
+LEFT JOIN student USING (df)
 LEFT JOIN stratified ON stratified.question = one.question AND stratified.metric = one.metric AND stratified.dataset = one.dataset
+LEFT JOIN directions ON directions.question = one.question AND directions.metric = one.metric AND directions.dataset = one.dataset
 LEFT JOIN relabelled ON relabelled.question = one.question AND relabelled.metric = one.metric AND relabelled.dataset = one.dataset
-LEFT JOIN chosen_from ON chosen_from.question = one.question AND chosen_from.metric = one.metric AND chosen_from.dataset = one.dataset
 LEFT JOIN over_tasks ON over_tasks.question = one.question AND over_tasks.metric = one.metric AND one.dataset = 0
 ORDER BY one.question, one.metric, one.dataset;
 
--- Holm's correction over the questions and metrics asked for; datasets are a family of their own. What is secondary is tested when
--- everything primary is supported, so that its p is at least the largest of those (serial gatekeeping: Westfall and Krishen 2001).
+-- Holm's correction over the questions and metrics asked for: of p, of p with one sign for each seed, of p of equality. Datasets
+-- are a family of their own. What is secondary is tested when everything primary is supported, so that its p is at least the
+-- largest of those (serial gatekeeping: Westfall and Krishen 2001).
 CREATE TEMP TABLE corrected AS
-SELECT place, family,
-       iif(p IS NULL, NULL, max(holm, iif(tier, coalesce(max(iif(tier, NULL, coalesce(holm, 1.0))) OVER (PARTITION BY of_datasets), 0.0), 0.0))) AS p_holm,
-       iif(p_seeds IS NULL, NULL, holm_seeds) AS seeds_holm, iif(p_equal IS NULL, NULL, holm_equal) AS equal_holm
-FROM (SELECT *, max(min(1.0, (family + 1 - rank) * p)) OVER (of ORDER BY rank) AS holm,
-             max(min(1.0, (family + 1 - rank_seeds) * p_seeds)) OVER (of ORDER BY rank_seeds) AS holm_seeds,
-             max(min(1.0, (count_equal + 1 - rank_equal) * p_equal)) OVER (of ORDER BY rank_equal) AS holm_equal
-      FROM (SELECT rowid AS place, *, count(p) OVER same AS family, count(p_equal) OVER same AS count_equal,
-                   row_number() OVER (same ORDER BY p IS NULL, p, rowid) AS rank,
-                   row_number() OVER (same ORDER BY p_seeds IS NULL, p_seeds, rowid) AS rank_seeds,
-                   row_number() OVER (same ORDER BY p_equal IS NULL, p_equal, rowid) AS rank_equal
+SELECT place, kind, of_datasets, tier, family, max(min(1.0, (family + 1 - rank) * p)) OVER (PARTITION BY kind, of_datasets, tier ORDER BY rank) AS holm
+FROM (SELECT *, count(*) OVER same AS family, row_number() OVER (same ORDER BY p, place) AS rank
+      FROM (SELECT rowid AS place, 'p' AS kind, of_datasets, tier, p FROM tested
+            UNION ALL
+            SELECT rowid, 'seeds', of_datasets, tier, coalesce(p_seeds, p)
             FROM tested
-            WINDOW same AS (PARTITION BY of_datasets, tier))
-      WINDOW of AS (PARTITION BY of_datasets, tier));
+            WHERE (SELECT count(p_seeds) FROM tested)
+            UNION ALL
+            SELECT rowid, 'equal', of_datasets, tier, p_equal FROM tested)
+      WHERE p IS NOT NULL
+      WINDOW same AS (PARTITION BY kind, of_datasets, tier));
+
+CREATE UNIQUE INDEX temp.corrected_kind ON corrected (kind, place);
+
+CREATE TEMP TABLE gate AS
+SELECT tested.of_datasets AS of_datasets, max(coalesce(holm, 1.0)) AS p
+FROM tested
+LEFT JOIN corrected ON kind = 'p' AND place = tested.rowid
+WHERE tested.tier = 0
+GROUP BY tested.of_datasets;
 
 -- low and high stay where the difference can be: `reach` is that of two values with the question's weights.
 CREATE TEMP TABLE pair AS
-SELECT tested.rowid AS place, question, metric, dataset, tier, family, contexts, seeds, runs, difference, sd, df,
-       max(-reach * (100 - floor), difference - half) AS low, min(reach * (100 - floor), difference + half) AS high,
+SELECT tested.rowid AS place, question, metric, dataset, tested.tier AS tier, of_p.family AS family, contexts, seeds, runs, difference,
+       sd, max(-reach * (100 - floor), difference - half) AS low, min(reach * (100 - floor), difference + half) AS high,
        iif(margin > 0, max(-reach * (100 - floor), difference - half_90), NULL) AS low90,
-       iif(margin > 0, min(reach * (100 - floor), difference + half_90), NULL) AS high90, tasks_low, tasks_high, above, below, median, effect, p, drawn,
-       max(least_p(bits), iif(drawn, 1e-5, 0)) AS least, iif(contexts > 1, p_seeds, NULL) AS p_seeds, p_holm, seeds_holm, p_equal,
-       equal_holm, p_wilcoxon, p_t, r, CAST(least_seeds(1, max(contexts, 1), unpaired) AS INTEGER) AS seeds_alone,
-       CAST(least_seeds(family, max(contexts, 1), unpaired) AS INTEGER) AS seeds_together,
-       iif(detect > 0, CAST(seeds_needed(detect / sd, cells, family, contexts, unpaired) AS INTEGER), NULL) AS seeds_needed,
-       iif(detect > 0, CAST(seeds_needed(detect / sd_low(sd, df), cells, family, contexts, unpaired) AS INTEGER), NULL) AS seeds_low,
-       iif(detect > 0, CAST(seeds_needed(detect / sd_high(sd, df), cells, family, contexts, unpaired) AS INTEGER), NULL) AS seeds_high,
-       CASE WHEN p_holm > 0.05 OR p_holm IS NULL THEN iif(equal_holm <= 0.05, 'equal', 'undecided')
-            ELSE iif((difference > 0) <> lower, 'better', 'worse') || iif(seeds_holm > 0.05, ' if contexts are independent', '')
-                 || iif(equal_holm <= 0.05, ', equal within the margin', '') END AS verdict
+       iif(margin > 0, min(reach * (100 - floor), difference + half_90), NULL) AS high90, tasks_low, tasks_high, above, below,
+       median, effect, tested.p AS p, drawn, max(least_p(bits), iif(drawn, 1e-5, 0)) AS least, p_seeds,
+       max(of_p.holm, iif(tested.tier, gate.p, 0)) AS p_holm, of_seeds.holm AS seeds_holm, p_equal, of_equal.holm AS equal_holm,
+       p_wilcoxon, p_t, r, CAST(least_seeds(1, max(contexts, 1), unpaired) AS INTEGER) AS seeds_alone,
+       CAST(least_seeds(of_p.family, max(contexts, 1), unpaired) AS INTEGER) AS seeds_together,
+       iif(detect > 0, CAST(seeds_needed(detect / sd, cells, of_p.family, contexts, unpaired) AS INTEGER), NULL) AS seeds_needed,
+       iif(detect > 0, CAST(seeds_needed(detect / sd_low(sd, df), cells, of_p.family, contexts, unpaired) AS INTEGER), NULL) AS seeds_low,
+       iif(detect > 0, CAST(seeds_needed(detect / sd_high(sd, df), cells, of_p.family, contexts, unpaired) AS INTEGER), NULL) AS seeds_high,
+       NULL AS verdict
 FROM request
 JOIN tested
-JOIN corrected ON corrected.place = tested.rowid
 JOIN metric ON metric.place = metric
 JOIN (SELECT question, max(reach) AS reach
       FROM (SELECT question, context, sum(abs(weight)) / 2 AS reach FROM term GROUP BY question, context)
       GROUP BY question) USING (question)
+LEFT JOIN corrected AS of_p ON of_p.kind = 'p' AND of_p.place = tested.rowid
+LEFT JOIN corrected AS of_seeds ON of_seeds.kind = 'seeds' AND of_seeds.place = tested.rowid
+LEFT JOIN corrected AS of_equal ON of_equal.kind = 'equal' AND of_equal.place = tested.rowid
+LEFT JOIN gate ON gate.of_datasets = tested.of_datasets
 ORDER BY tested.rowid;
+
+UPDATE pair
+SET verdict = CASE WHEN p_holm <= 0.05
+                   THEN iif((difference > 0) <> (SELECT lower FROM metric WHERE metric.place = pair.metric), 'better', 'worse')
+                        || iif(seeds_holm > 0.05, ' if contexts are independent', '')
+                        || iif(equal_holm <= 0.05, ', equal within the margin', '')
+                   ELSE iif(equal_holm <= 0.05, 'equal', 'undecided') END;
 
 INSERT INTO note (note)
 SELECT 'runs are paired by seed, which fixes the first weights and the order of images on both sides'

@@ -211,8 +211,8 @@ static status forget(struct store *store, struct error *error)
                               "'named_by', 'apart', 'dataset', 'measured', 'observed', 'metric', 'words', 'looked', "
                               "'bounds', 'imaged', 'discordance', 'shown', 'left_out', 'varied', 'context', 'sample', "
                               "'level', 'has', 'planned', 'two', 'question', 'term', 'lowest', 'crossed', 'uncrossed', "
-                              "'met', 'difference', 'cell', 'summed', 'detail', 'stratified', 'relabelled', "
-                              "'chosen_from', 'over_tasks', 'tested', 'corrected', 'pair', 'both', 'both_seed', "
+                              "'met', 'difference', 'cell', 'summed', 'student', 'detail', 'stratified', 'directions', "
+                              "'relabelled', 'over_tasks', 'tested', 'corrected', 'gate', 'pair', 'both', 'both_seed', "
                               "'lacking')",
                               &table, error);
     NEXT(result, database_execute(store->database, table_cell_at(&table, 0, 0)->text, error));

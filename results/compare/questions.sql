@@ -48,7 +48,9 @@ WHERE tests > 200000;
 CREATE TEMP TABLE two AS
 SELECT iif(b.name IS request.baseline, b.grp, a.grp) AS baseline, iif(b.name IS request.baseline, a.grp, b.grp) AS other,
        iif(b.name IS request.baseline, b.configuration, a.configuration) AS configuration_a,
-       iif(b.name IS request.baseline, a.configuration, b.configuration) AS configuration_b
+       iif(b.name IS request.baseline, a.configuration, b.configuration) AS configuration_b, a.context AS context,
+       iif(b.name IS request.baseline, b.name, a.name) AS baseline_name,
+       iif(b.name IS request.baseline, a.name, b.name) AS other_name, 0 AS question
 FROM request
 JOIN configuration AS a
 JOIN configuration AS b ON b.context = a.context AND b.grp > a.grp
@@ -63,22 +65,18 @@ CREATE TEMP TABLE term (question INTEGER, context INTEGER, configuration INTEGER
                         PRIMARY KEY (question, context, configuration)) WITHOUT ROWID;
 
 INSERT INTO question (baseline, other, said_baseline, said_other)
-SELECT a.name, b.name, a.name, b.name
+SELECT baseline_name, other_name, baseline_name, other_name
 FROM two
-JOIN configuration AS a ON a.grp = baseline
-JOIN configuration AS b ON b.grp = other
-GROUP BY a.name, b.name
-ORDER BY min(two.rowid);
+GROUP BY baseline_name, other_name
+ORDER BY min(rowid);
 
 CREATE INDEX temp.question_names ON question (baseline, other);
+UPDATE two SET question = (SELECT question FROM question WHERE question.baseline = baseline_name AND question.other = other_name);
 
 INSERT INTO term
-SELECT question, a.context, iif(side < 0, a.configuration, b.configuration), side
-FROM two
-JOIN configuration AS a ON a.grp = two.baseline
-JOIN configuration AS b ON b.grp = two.other
-JOIN question ON question.baseline = a.name AND question.other = b.name
-JOIN (SELECT -1.0 AS side UNION ALL SELECT 1.0);
+SELECT question, context, configuration_a, -1.0 FROM two
+UNION ALL
+SELECT question, context, configuration_b, 1.0 FROM two;
 
 -- Factors: the levels that others are compared with are those of the baseline, else of no merging and the like, else the first.
 CREATE TEMP TABLE lowest AS

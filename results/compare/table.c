@@ -29,16 +29,24 @@ struct view {
     struct table *table;
 };
 
-/* The mean over datasets says nothing without datasets beside it. */
-static status is_shown(const struct view *view, const char *name, const char *title, bool *shown, struct error *error)
+/* Finds out in one pass which optional columns have a cell. The mean over datasets says nothing without datasets beside it. */
+static status find_shown(struct view *view, const char *name, const struct statement *rows, struct error *error)
 {
-    int64_t count = 1;
-    char sql[160];
-    snprintf(sql, sizeof sql, "SELECT count(nullif(%s, 'mean')) FROM answer_%s", title, name);
-    if (text_has_word(OPTIONAL, title))
-        TRY(database_integer(view->comparison->store->database, sql, &count, error));
-    *shown = count > 0;
-    return OK;
+    struct text sql = {0};
+    struct statement *counts = NULL;
+    bool row = false;
+    for (size_t i = 0; i < view->columns; i++) {
+        bool asks = text_has_word(OPTIONAL, statement_title(rows, i));
+        text_add(&sql, asks ? "%s count(nullif(%s, 'mean'))" : "%s 1", i ? "," : "SELECT", statement_title(rows, i));
+    }
+    text_add(&sql, " FROM answer_%s", name);
+    status result = statement_open(&counts, view->comparison->store->database, sql.data, error);
+    NEXT(result, statement_step(counts, &row, error));
+    for (size_t i = 0; result == OK && i < view->columns; i++)
+        view->shown[i] = row && statement_integer(counts, i) > 0;
+    statement_close(counts);
+    text_free(&sql);
+    return result;
 }
 
 /* Which end of a column of means is the better one; none where it is not the same for all metrics. */
@@ -56,6 +64,7 @@ static status best_of(const struct view *view, enum table_best *best, struct err
 static status add_columns(struct view *view, const char *name, struct statement *rows, struct error *error)
 {
     view->columns = statement_columns(rows);
+    TRY(find_shown(view, name, rows, error));
     for (size_t i = 0; i < view->columns; i++) {
         const char *title = statement_title(rows, i);
         int decimals = *title == 'p' ? DECIMALS_ALL : text_has_word(TEXTS, title) ? 0 : 2;
@@ -63,7 +72,6 @@ static status add_columns(struct view *view, const char *name, struct statement 
                                       .decimals = decimals};
         if (strcmp(title, "mean") == 0)
             TRY(best_of(view, &column.best, error));
-        TRY(is_shown(view, name, title, &view->shown[i], error));
         if (view->shown[i])
             table_add_column(view->table, &column);
     }

@@ -1,4 +1,4 @@
--- section: 26
+-- section: 27
 -- draw: notes
 WITH
 -- include: compared
