@@ -72,7 +72,7 @@ SELECT question, metric, dataset, scope, count(DISTINCT context) AS contexts, su
        iif(count(*) = 1, max(median), NULL) AS median, iif(count(*) = 1, max(effect), NULL) AS effect,
        iif(count(*) = 1, max(p), NULL) AS p, iif(count(*) = 1, max(p_wilcoxon), NULL) AS p_wilcoxon,
        iif(count(*) = 1, max(r), NULL) AS r
-FROM (SELECT *, pow(weight * sd, 2) AS part FROM (SELECT *, context AS scope FROM cell UNION ALL SELECT *, 0 FROM cell))
+FROM (SELECT *, pow(weight * sd, 2) AS part FROM (SELECT *, 0 AS scope FROM cell UNION ALL SELECT *, context FROM cell WHERE (SELECT max(context) FROM met) > 1))
 GROUP BY question, metric, dataset, scope;
 
 CREATE UNIQUE INDEX temp.summed_of ON summed (question, metric, dataset, scope);

@@ -405,7 +405,7 @@ static void render(const struct form *form, const struct table *table, struct la
         if (column == 0 && enter_row(table, layout, row) && form->above_block != NULL)
             form->above_block(table, layout, text);
         const char *reads = form->exact ? exact_text(cell, number) : shown_text(table, row, column, number);
-        bool best = is_number(cell) && *reads && strcmp(layout[column].best, reads) == 0;
+        bool best = is_number(cell) && *reads && (cell->marked || strcmp(layout[column].best, reads) == 0);
         add_cell(form, reads,
                  (struct shown){&layout[column], .number = is_number(cell), .best = best, .colour = colour,
                                 .last = column + 1 == table->columns},

@@ -18,7 +18,7 @@ struct layout {
     const struct question *question;
     const struct query_filter *filter; /* NULL: none */
     const struct table *rows;
-    size_t title, value, block;
+    size_t title, value, mark, block;
     const char **titles; /* of columns that come out of rows */
     size_t wide;         /* how many there are */
     size_t *place;       /* [rows]: of each row's value among them, or SIZE_MAX */
@@ -50,6 +50,7 @@ void query_copy_cell(struct table *table, const struct table_cell *cell)
         table_add_real(table, cell->real);
     else
         table_add_text(table, cell->kind == CELL_TEXT ? cell->text : NULL);
+    table->cell[table->count - 1].marked = cell->marked;
 }
 
 static bool same_as_before(const struct layout *layout, size_t row, size_t column)
@@ -60,7 +61,8 @@ static bool same_as_before(const struct layout *layout, size_t row, size_t colum
 static bool continues(const struct layout *layout, size_t row)
 {
     for (size_t column = 0; row > 0 && column < layout->rows->columns; column++)
-        if (column != layout->title && column != layout->value && !same_as_before(layout, row, column))
+        if (column != layout->title && column != layout->value && column != layout->mark &&
+            !same_as_before(layout, row, column))
             return false;
     return row > 0 && layout->title != SIZE_MAX;
 }
@@ -157,6 +159,7 @@ status query_show(const struct question *question, const struct table *rows, con
                             .rows = rows,
                             .title = query_column(rows, question->wide_title),
                             .value = query_column(rows, question->wide_value),
+                            .mark = query_column(rows, question->mark),
                             .block = query_column(rows, question->block)};
     const char *const named[] = {question->wide_title, question->wide_value, question->block};
     for (size_t i = 0; i < sizeof named / sizeof *named; i++)
@@ -221,6 +224,16 @@ static status ask_text(struct store *store, const char *sql, const struct query_
     return result;
 }
 
+/* Values whose row says so stand out. */
+static void mark_values(const struct question *question, struct table *rows)
+{
+    size_t mark = query_column(rows, question->mark), value = query_column(rows, question->wide_value);
+    for (size_t row = 0; mark != SIZE_MAX && value != SIZE_MAX && row < table_rows(rows); row++) {
+        const struct table_cell *says = table_cell_at(rows, row, mark);
+        rows->cell[row * rows->columns + value].marked = says->kind == CELL_INTEGER && says->integer != 0;
+    }
+}
+
 static status answer(struct store *store, const struct question *question, const struct query_filter *filter,
                      struct table *table, struct text *note, struct error *error)
 {
@@ -233,6 +246,8 @@ static status answer(struct store *store, const struct question *question, const
         return ERROR_ARGUMENT;
     }
     status result = query_rows(store, question->answer, filter, &rows, error);
+    if (result == OK)
+        mark_values(question, &rows);
     NEXT(result, query_show(question, &rows, filter, table, error));
     table_free(&rows);
     NEXT(result, ask_text(store, note != NULL ? question->note : NULL, filter, &text, error));

@@ -167,6 +167,8 @@ static status read_key(const struct reader *reader, char *line, struct error *er
         q->expects_none = strcmp(value, "no rows") == 0;
         return q->expects_none ? OK : damaged(reader, "no rows", value, error);
     }
+    if (strcmp(line, "mark") == 0)
+        return set(reader, &q->mark, next_word(&value), error);
     if (strcmp(line, "block") == 0)
         return set(reader, &q->block, next_word(&value), error);
     if (strcmp(line, "wide") == 0) {
@@ -180,7 +182,7 @@ static status read_key(const struct reader *reader, char *line, struct error *er
             free(before);
             return OK;
         }
-    return damaged(reader, "title, column, block, wide or a key of a page", line, error);
+    return damaged(reader, "title, column, block, wide, mark or a key of a page", line, error);
 }
 
 /* The part of this name, in place of the line that names it. */
@@ -252,7 +254,7 @@ void question_free(struct question *q)
 {
     for (size_t i = 0; i < q->columns; i++)
         free(q->column[i].name);
-    char *const texts[] = {q->name,   q->title,   q->block,  q->wide_title, q->wide_value,
+    char *const texts[] = {q->name,   q->title,   q->block, q->mark, q->wide_title, q->wide_value,
                            q->answer, q->instead, q->refuse, q->note};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
         free(texts[i]);
