@@ -1,4 +1,4 @@
--- section: 25
+-- section: 29
 -- draw: table wrapped
 -- name: details
 -- details: Differences in each context

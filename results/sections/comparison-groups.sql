@@ -1,4 +1,4 @@
--- section: 26
+-- section: 25
 -- draw: table wrapped 2
 -- name: groups
 -- details: Means of each group
@@ -10,7 +10,7 @@
 WITH
 -- include: compared
 SELECT grp, number AS context, "by", compared_groups.name AS name, metric.name AS metric, dataset.name AS dataset, n AS seeds,
-       mean, sd, max(floor, mean - half) AS low, min(100.0, mean + half) AS high, iif(count(*) OVER () > 600, ' Cut to 600 rows; mtil compare has all.', '') AS cut
+       mean, sd, mean - half AS low, mean + half AS high, iif(count(*) OVER () > 600, ' Cut to 600 rows; mtil compare has all.', '') AS cut
 FROM sample
 JOIN compared_groups USING (grp)
 JOIN metric ON metric.place = sample.metric

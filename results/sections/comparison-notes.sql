@@ -1,4 +1,4 @@
--- section: 27
+-- section: 26
 -- draw: notes
 WITH
 -- include: compared

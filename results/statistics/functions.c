@@ -103,6 +103,19 @@ static double of_half_width(const struct columns *of)
     return statistics_mean_interval(0, statistics_sd(of->x, of->n), of->n, 0.95).high;
 }
 
+/* Ends of Student's interval of a mean that cannot be below, or above, the parameter. */
+static double of_mean_low(const struct columns *of)
+{
+    double low = statistics_mean(of->x, of->n) - of_half_width(of);
+    return low < of->parameter ? of->parameter : low;
+}
+
+static double of_mean_high(const struct columns *of)
+{
+    double high = statistics_mean(of->x, of->n) + of_half_width(of);
+    return high > of->parameter ? of->parameter : high;
+}
+
 static double of_permutation(const struct columns *of)
 {
     return permutation_sign_flips(of->x, of->n, (uint64_t)of->parameter).p;
@@ -208,6 +221,8 @@ static const struct aggregate aggregates[] = {
     {"sd", 2, 0, true, NULL, statistics_sd},
     {"half_width", 1, 0, false, of_half_width, NULL},
     {"half_width", 2, 0, true, of_half_width, NULL},
+    {"mean_low", 1, 1, false, of_mean_low, NULL},
+    {"mean_high", 1, 1, false, of_mean_high, NULL},
     {"permutation_p", 1, 0, false, of_permutation, NULL},
     {"permutation_p", 2, 1, true, of_permutation, NULL},
     {"unpaired_p", 3, 1, true, of_labels, NULL},
