@@ -63,8 +63,8 @@ struct comparison_request {
     bool unpaired;       /* runs of one seed are as independent as others */
     bool factors;        /* by has two settings: their main effects and interaction, in place of pairs */
     double detect;       /* points to detect, for seeds_needed; 0: not asked */
-    uint64_t seed; /* of random draws */
-    size_t draws;  /* of the bootstrap; 0: BOOTSTRAP_DRAWS */
+    uint64_t seed;       /* of random draws */
+    size_t draws;        /* of the bootstrap; 0: BOOTSTRAP_DRAWS */
 };
 
 /* The rows are in the store's connection until its next comparison. */

@@ -25,7 +25,8 @@ static const struct option options[] = {
     {.name = "only", .type = OPTION_LIST, .help = "groups to compare; others are left out, also of the corrections"},
     {.name = "factors",
      .type = OPTION_LIST,
-     .help = "two settings whose main effects and interaction are tested, in place of pairs: merge.policy,adapter.freeze_top_k"},
+     .help = "two settings whose main effects and interaction are tested, in place of pairs: "
+             "merge.policy,adapter.freeze_top_k"},
     {.name = "primary",
      .type = OPTION_TEXT,
      .help = "metric that is tested first; the others count only where all of its tests are supported"},
@@ -75,14 +76,10 @@ static const struct part {
     enum comparison_part part;
     const char *name, *shown;
 } parts[] = {
-    {COMPARE_CONTEXTS, "contexts", ""},
-    {COMPARE_GROUPS, "groups", "groups"},
-    {COMPARE_PAIRS, "pairs", "pairs"},
-    {COMPARE_DETAILS, "details", "details"},
-    {COMPARE_PER_IMAGE, "images", "images"},
-    {COMPARE_DISCORDANCE, "discordance", "images"},
-    {COMPARE_WORDS, "words", "words"},
-    {COMPARE_NOTES, "notes", "words"},
+    {COMPARE_CONTEXTS, "contexts", ""},      {COMPARE_GROUPS, "groups", "groups"},
+    {COMPARE_PAIRS, "pairs", "pairs"},       {COMPARE_DETAILS, "details", "details"},
+    {COMPARE_PER_IMAGE, "images", "images"}, {COMPARE_DISCORDANCE, "discordance", "images"},
+    {COMPARE_WORDS, "words", "words"},       {COMPARE_NOTES, "notes", "words"},
 };
 
 /* Sentences, in the last column, are printed as text, not as cells of a table; in LaTeX as comments. */
@@ -215,26 +212,37 @@ const struct command command_compare = {
     .name = "compare",
     .arguments = "[DATABASE]",
     .summary = "report which policy is better, by how much, and whether the seeds support it",
-    .details = "Runs are grouped by the compared settings and paired by seed. Only runs that agree in every other\n"
-               "setting are compared; where settings differ, each combination is a separate context, which the output\n"
-               "names. To compare runs that differ in several settings, name all of them: --by policy,merge.every.\n"
-               "DATABASE defaults to results.db.\n"
-               "\n"
-               "The default baseline is none, or zero-shot CLIP, where every context has such a group, and a note\n"
-               "says so; otherwise, or with --baseline all, every pair is compared. results/METRICS.md defines the\n"
-               "metrics.\n"
-               "\n"
-               "For each group: seeds, mean, standard deviation (sd), 95% interval (Student). For each pair:\n"
-               "mean difference with its 95% interval, median (Hodges-Lehmann), effect size (Hedges' g\n"
-               "of paired differences), p of the exact permutation test, before and after Holm's correction\n"
-               "over all pairs and metrics, p of Wilcoxon's exact test and of Student's. With --per-image:\n"
-               "McNemar's exact test for each seed and dataset, which compares two trained models and not two\n"
-               "policies, and 95% intervals of a bootstrap over seeds and images; if predictions were kept,\n"
-               "also errors caused by a wrong router and errors among the classes, in percent of the images.\n",
+    .details =
+        "Runs are grouped by the compared settings and paired by seed. Only runs that agree in every other\n"
+        "setting are compared; where settings differ, each combination is a separate context, which the output\n"
+        "names. To compare runs that differ in several settings, name all of them: --by policy,merge.every.\n"
+        "DATABASE defaults to results.db.\n"
+        "\n"
+        "A question is two groups and a metric. It has one answer for all contexts that have both groups: the\n"
+        "difference with its 95% interval, one exact permutation test, stratified by context, and a verdict\n"
+        "after Holm's correction over all questions: better, worse, equal (--equivalence) or undecided.\n"
+        "Differences in each context follow as details, without a correction. With few seeds in many contexts\n"
+        "the verdict says what it takes for granted: p_seeds flips the signs of a seed in all contexts at once.\n"
+        "\n"
+        "Pairs are the default because a seed fixes the first weights and the order of images on both sides.\n"
+        "Where results do not correlate over seeds (r), --unpaired has more power; choose it before you see the\n"
+        "results. --factors A,B tests what each of two settings does on average over the other, and whether one\n"
+        "depends on the other, within seeds. --per-dataset adds a row per dataset and, to the means, the interval\n"
+        "of a bootstrap over seeds and datasets (tasks_low, tasks_high).\n"
+        "\n"
+        "The default baseline is none, or zero-shot CLIP, where every context has such a group, and a note\n"
+        "says so; otherwise, or with --baseline all, every pair is compared. results/METRICS.md defines all\n"
+        "columns.\n"
+        "\n"
+        "With --per-image: McNemar's exact test for each seed and dataset, which compares two trained models\n"
+        "and not two policies, and 95% intervals of a bootstrap over seeds and images; if predictions were kept,\n"
+        "also errors caused by a wrong router and errors among the classes, in percent of the images.\n",
     .example = "  mtil compare results.db --by policy --metric transfer,average,last --baseline none\n"
                "  mtil compare results.db --by merge.every --policy most_used --per-dataset\n"
                "  mtil compare results.db --by row --only none,most_used,random --baseline random\n"
-               "  mtil compare results.db --per-image --metric last --detect 0.5 --format json\n",
+               "  mtil compare results.db --primary last --equivalence 0.5 --detect 0.5\n"
+               "  mtil compare results.db --factors merge.policy,adapter.freeze_top_k\n"
+               "  mtil compare results.db --per-image --metric last --format json\n",
     .options = options,
     .least = 0,
     .most = 1,

@@ -57,13 +57,18 @@ static status check_design(const struct comparison_request *request, struct erro
     for (size_t i = 0; i < request->metric_count; i++)
         asked |= request->primary != NULL && strcmp(request->primary, request->metrics[i]) == 0;
     if (!asked)
-        return error_set(error, ERROR_ARGUMENT, "compare: the primary metric \"%.60s\" is not asked for; expected one of "
-                         "--metric", request->primary);
+        return error_set(error, ERROR_ARGUMENT,
+                         "compare: the primary metric \"%.60s\" is not asked for; expected one of "
+                         "--metric",
+                         request->primary);
     if (request->factors && request->by_count != 2)
-        return error_set(error, ERROR_ARGUMENT, "compare: expected two factors, found %zu: name two settings, such as "
-                         "merge.policy,adapter.freeze_top_k", request->by_count);
+        return error_set(error, ERROR_ARGUMENT,
+                         "compare: expected two factors, found %zu: name two settings, such as "
+                         "merge.policy,adapter.freeze_top_k",
+                         request->by_count);
     if (request->factors && request->unpaired)
-        return error_set(error, ERROR_ARGUMENT, "compare: effects of factors are taken within seeds; expected factors or "
+        return error_set(error, ERROR_ARGUMENT,
+                         "compare: effects of factors are taken within seeds; expected factors or "
                          "unpaired runs, found both");
     return OK;
 }
@@ -97,8 +102,8 @@ static status note_request(const struct compare *c, struct error *error)
                      VALUES(value_text(r->filter.status ? r->filter.status : "finished"), value_text(r->filter.dataset),
                             value_real(r->detect), value_integer((int64_t)r->seed), value_text(r->baseline),
                             value_integer(r->detail != COMPARE_MEANS),
-                            r->equivalence > 0 ? value_real(r->equivalence) : value_null(),
-                            value_integer(r->unpaired), value_text(r->primary), value_integer(r->factors)),
+                            r->equivalence > 0 ? value_real(r->equivalence) : value_null(), value_integer(r->unpaired),
+                            value_text(r->primary), value_integer(r->factors)),
                      error));
     for (size_t i = 0; i < r->by_count; i++)
         TRY(database_run(database, "INSERT INTO asked (key) VALUES (?1)", VALUES(value_text(r->by[i])), error));

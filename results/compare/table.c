@@ -3,19 +3,16 @@
 
 #include "results/compare/internal.h"
 
-static const char *const views[] = {[COMPARE_CONTEXTS] = "contexts",
-                                    [COMPARE_GROUPS] = "groups",
-                                    [COMPARE_PAIRS] = "pairs",
-                                    [COMPARE_DETAILS] = "details",
-                                    [COMPARE_PER_IMAGE] = "images",
-                                    [COMPARE_DISCORDANCE] = "discordance",
-                                    [COMPARE_WORDS] = "words",
-                                    [COMPARE_NOTES] = "notes"};
+static const char *const views[] = {
+    [COMPARE_CONTEXTS] = "contexts", [COMPARE_GROUPS] = "groups",    [COMPARE_PAIRS] = "pairs",
+    [COMPARE_DETAILS] = "details",   [COMPARE_PER_IMAGE] = "images", [COMPARE_DISCORDANCE] = "discordance",
+    [COMPARE_WORDS] = "words",       [COMPARE_NOTES] = "notes"};
 
 /* Columns that are shown where any of their cells says something. */
 #define OPTIONAL                                                                                                       \
     "context|contexts|factor|dataset|runs|low90|high90|tasks_low|tasks_high|above|below|median|effect|p_seeds|"        \
-    "p_equal|p_wilcoxon|r|seeds_needed|seeds_low|seeds_high|router_errors_baseline|router_errors|class_errors_baseline|class_errors"
+    "p_equal|p_wilcoxon|r|seeds_needed|seeds_low|seeds_high|router_errors_baseline|router_errors|class_errors_"        \
+    "baseline|class_errors"
 #define TEXTS "settings|factor|baseline|other|metric|dataset|words|note|verdict"
 
 enum { COLUMNS_MOST = 40 };

@@ -6,9 +6,11 @@
 #include "results/compare/internal.h"
 
 #define PAIRS                                                                                                          \
-    "SELECT pair.place, title, dataset.name, said_baseline, said_other, runs, seeds, contexts, above, below, family, "  \
-    "tier, drawn, seeds_alone, seeds_together, seeds_needed, seeds_low, seeds_high, difference, sd, low, high, low90, " \
-    "high90, p, p_holm, p_seeds, seeds_holm, least, p_t, p_equal, equal_holm FROM pair JOIN question USING (question) " \
+    "SELECT pair.place, title, dataset.name, said_baseline, said_other, runs, seeds, contexts, above, below, family, " \
+    "tier, drawn, seeds_alone, seeds_together, seeds_needed, seeds_low, seeds_high, difference, sd, low, high, "       \
+    "low90, "                                                                                                          \
+    "high90, p, p_holm, p_seeds, seeds_holm, least, p_t, p_equal, equal_holm FROM pair JOIN question USING "           \
+    "(question) "                                                                                                      \
     "JOIN metric ON metric.place = metric LEFT JOIN dataset ON dataset.place = dataset"
 
 /* A row of it; strings are borrowed from the statement. */
@@ -103,7 +105,10 @@ static void add_verdict(struct text *text, const struct pair *pair)
 {
     bool shown = pair->p_holm <= COMPARE_LEVEL, alone = pair->p <= COMPARE_LEVEL;
     bool needs = shown && pair->seeds_holm > COMPARE_LEVEL;
-    text_add(text, "%s%s: %s p ", shown ? "Supported" : alone ? "Not established" : "No difference shown",
+    text_add(text, "%s%s: %s p ",
+             shown   ? "Supported"
+             : alone ? "Not established"
+                     : "No difference shown",
              needs ? " if runs of one seed are independent of one another in different contexts" : "",
              pair->drawn ? "drawn" : "exact");
     add_p(text, pair->p);
@@ -118,10 +123,10 @@ static void add_verdict(struct text *text, const struct pair *pair)
 #define SPREAD 1e-9 /* points; with less, rounding alone makes Student's p 0, or nearly */
 
 /* What Student's interval says where the exact test cannot. */
-static void add_interval(struct text *text, const struct pair *pair)
+static void add_interval(struct text *text, const struct pair *pair, bool unpaired)
 {
     bool apart = pair->low > 0 || pair->high < 0;
-    text_add(text, "; if results are normally distributed, p is ");
+    text_add(text, "; if %s are normally distributed, p is ", unpaired ? "results" : "differences");
     add_p(text, pair->p_t);
     text_add(text, " and the interval %s 0.", apart ? "leaves out" : "includes");
 }
@@ -166,9 +171,10 @@ static void add_detection(struct text *text, const struct pair *pair, const stru
     text_add(text, " takes ");
     add_seeds(text, pair->needed);
     text_add(text, " seeds%s with the observed standard deviation of %.2f, ",
-             request->unpaired       ? " on each side"
-             : pair->contexts > 1    ? " in each context"
-                                     : "", pair->sd);
+             request->unpaired    ? " on each side"
+             : pair->contexts > 1 ? " in each context"
+                                  : "",
+             pair->sd);
     add_seeds(text, pair->needed_low);
     text_add(text, " to ");
     add_seeds(text, pair->needed_high);
@@ -186,7 +192,7 @@ static void say(struct text *text, const struct pair *pair, const struct compari
     add_sample(text, pair, request->unpaired);
     bool limited = !(pair->p_holm <= COMPARE_LEVEL) && add_limit(text, pair);
     if (limited && pair->sd > SPREAD)
-        add_interval(text, pair);
+        add_interval(text, pair, request->unpaired);
     else if (limited)
         text_add(text, ".");
     else
@@ -210,12 +216,12 @@ static struct pair read_pair(struct statement *row)
                         .dataset = statement_text(row, 2),
                         .baseline = statement_text(row, 3),
                         .other = statement_text(row, 4)};
-    size_t *const counts[] = {&pair.runs,   &pair.seeds,       &pair.contexts,       &pair.above,  &pair.below,
-                              &pair.family, &pair.tier,        &pair.drawn,          &pair.seeds_alone,
-                              &pair.seeds_together, &pair.needed, &pair.needed_low, &pair.needed_high};
-    double *const reals[] = {&pair.difference, &pair.sd,     &pair.low,     &pair.high,       &pair.low90,
-                             &pair.high90,     &pair.p,      &pair.p_holm,  &pair.p_seeds,    &pair.seeds_holm,
-                             &pair.least,      &pair.p_t,    &pair.p_equal, &pair.equal_holm};
+    size_t *const counts[] = {&pair.runs,   &pair.seeds,      &pair.contexts,   &pair.above,       &pair.below,
+                              &pair.family, &pair.tier,       &pair.drawn,      &pair.seeds_alone, &pair.seeds_together,
+                              &pair.needed, &pair.needed_low, &pair.needed_high};
+    double *const reals[] = {&pair.difference, &pair.sd,  &pair.low,     &pair.high,      &pair.low90,
+                             &pair.high90,     &pair.p,   &pair.p_holm,  &pair.p_seeds,   &pair.seeds_holm,
+                             &pair.least,      &pair.p_t, &pair.p_equal, &pair.equal_holm};
     size_t column = 5;
     for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
         *counts[i] = (size_t)statement_integer(row, column++);

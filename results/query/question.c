@@ -254,8 +254,8 @@ void question_free(struct question *q)
 {
     for (size_t i = 0; i < q->columns; i++)
         free(q->column[i].name);
-    char *const texts[] = {q->name,   q->title,   q->block, q->mark, q->wide_title, q->wide_value,
-                           q->answer, q->instead, q->refuse, q->note};
+    char *const texts[] = {q->name,       q->title,  q->block,   q->mark,   q->wide_title,
+                           q->wide_value, q->answer, q->instead, q->refuse, q->note};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
         free(texts[i]);
     for (size_t key = 0; key < QUESTION_KEYS; key++)

@@ -113,7 +113,8 @@ struct labels {
 };
 
 /* Reads the stratum that begins at first, and returns its end; 0 where it lacks a side. */
-static size_t add_stratum(struct labels *l, const double *value, const double *stratum, const double *is_b, size_t first)
+static size_t add_stratum(struct labels *l, const double *value, const double *stratum, const double *is_b,
+                          size_t first)
 {
     size_t end = first, b = 0;
     for (; end < l->n && stratum[end] == stratum[first]; end++)
@@ -180,7 +181,8 @@ struct permutation_test permutation_labels(const double *value, const double *st
     if (end > 0 && bound <= 0)
         test.p = 1;
     else if (end > 0 && !isnan(bound))
-        test.p = test.exact ? (double)count_labels(&l, 0, 0, 0, bound) / round(exp2(l.bits)) : draw_labels(&l, bound, seed);
+        test.p =
+            test.exact ? (double)count_labels(&l, 0, 0, 0, bound) / round(exp2(l.bits)) : draw_labels(&l, bound, seed);
     free(l.share);
     free(l.left);
     free(l.wanted);
@@ -198,11 +200,10 @@ static bool finds(const struct permutation_plan *plan, size_t n, uint32_t sample
     for (size_t i = 0; i < count; i++) {
         stratum[i] = (double)(i / (sides * n));
         is_b[i] = i % (sides * n) >= (sides - 1) * n;
-        value[i] = (double)rng_normal(&rng, i) +
-                   is_b[i] * plan->effect * sqrt((double)sides / (double)plan->contexts);
+        value[i] = (double)rng_normal(&rng, i) + is_b[i] * plan->effect * sqrt((double)sides / (double)plan->contexts);
     }
-    struct permutation_test test = plan->unpaired ? permutation_labels(value, stratum, is_b, count, 0)
-                                                  : permutation_sign_flips(value, count, 0);
+    struct permutation_test test =
+        plan->unpaired ? permutation_labels(value, stratum, is_b, count, 0) : permutation_sign_flips(value, count, 0);
     return test.p <= level;
 }
 

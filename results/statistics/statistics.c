@@ -209,8 +209,8 @@ double statistics_least_p(double bits)
 size_t statistics_least_seeds(double level, size_t contexts, bool unpaired)
 {
     size_t n = 1;
-    while (n < 2000 && statistics_least_p((double)contexts *
-                                          (unpaired ? statistics_log2_choices(n, n) : (double)n)) > level)
+    while (n < 2000 &&
+           statistics_least_p((double)contexts * (unpaired ? statistics_log2_choices(n, n) : (double)n)) > level)
         n++;
     return n;
 }

@@ -20,7 +20,8 @@ int64_t compare_sample_correct(const struct compare_sample *sample, int64_t afte
     struct rng rng = rng_make((uint64_t)seed, RNG_TEST, *(const uint8_t *)sample->policy, (uint32_t)sample->every);
     if (sample->noise && after_task >= 0)
         lift += lrintf((float)sample->noise * rng_normal(&rng, (uint64_t)(after_task * COMPARE_SAMPLE_TASKS + task)));
-    return 100 + (sample->noise ? 10 * sample->noise : 0) + 3 * task + (after_task >= task ? 10 : 0) + (7 * seed + 5 * (after_task + 1) + 3 * task) % 11 + lift;
+    return 100 + (sample->noise ? 10 * sample->noise : 0) + 3 * task + (after_task >= task ? 10 : 0) +
+           (7 * seed + 5 * (after_task + 1) + 3 * task) % 11 + lift;
 }
 
 static void require(status result, const struct error *error)

@@ -129,7 +129,8 @@ static void copy(struct fixture *f, const char *count)
         assert_ok(statement_open(
             &columns, database,
             "SELECT group_concat(CASE name WHEN 'run' THEN 'run + 1000 * i' WHEN 'suite_hash' THEN 'suite_hash || i' "
-            "WHEN 'value' THEN 'iif(key = ''merge.every'', i, value)' WHEN 'correct' THEN 'correct + abs(run * 7919 + i * "
+            "WHEN 'value' THEN 'iif(key = ''merge.every'', i, value)' WHEN 'correct' THEN 'correct + abs(run * 7919 + "
+            "i * "
             "104729 + task * 1299709 + after_task * 15485863) % 101 - 50' ELSE '\"' || name || '\"' END) "
             "FROM pragma_table_info(?1)",
             &error));

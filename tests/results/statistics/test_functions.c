@@ -66,7 +66,8 @@ static double simulated_power(const struct permutation_plan *plan, size_t n, uin
         for (size_t i = 0; i < count; i++) {
             stratum[i] = (double)(i / (sides * n));
             is_b[i] = i / n % sides == sides - 1;
-            value[i] = (double)rng_normal(&rng, i) + is_b[i] * plan->effect * sqrt((double)sides / (double)plan->contexts);
+            value[i] =
+                (double)rng_normal(&rng, i) + is_b[i] * plan->effect * sqrt((double)sides / (double)plan->contexts);
         }
         double p = plan->unpaired ? permutation_labels(value, stratum, is_b, count, sample).p
                                   : permutation_sign_flips(value, count, sample).p;
