@@ -140,18 +140,19 @@ JOIN (SELECT question, metric, dataset, sum(bits) + max(apart) AS bits
       WHERE (SELECT unpaired FROM request)
       GROUP BY question, metric, dataset) USING (question, metric, dataset);
 
--- The spread over datasets, too: seeds and tasks are drawn. Only where metrics are means over tasks.
+-- The spread over datasets, too: seeds and tasks are drawn. Only where metrics are means over tasks,
+-- and each seed has each context.
 CREATE TEMP TABLE over_tasks AS
 SELECT question, metric, bootstrap_tasks_low(value, seed, dataset, draw_seed) AS low,
        bootstrap_tasks_high(value, seed, dataset, draw_seed) AS high
 FROM request
-JOIN (SELECT question, metric, dataset, seed, avg(value) AS value
+JOIN (SELECT question, metric, dataset, seed, avg(value) AS value, count(*) AS contexts
       FROM difference
       WHERE dataset > 0
       GROUP BY question, metric, dataset, seed)
 WHERE only_dataset IS NULL AND NOT (SELECT max(accumulates) FROM compared)
 GROUP BY question, metric
-HAVING count(DISTINCT dataset) > 1;
+HAVING count(DISTINCT dataset) > 1 AND min(contexts) = max(contexts);
 
 -- An answer per question, metric and dataset, before corrections. tier: 0 for what is primary, 1 for the rest; p_equal: of a
 -- difference at or beyond the margin, the larger of two one-sided tests (Schuirmann 1987).
@@ -160,7 +161,7 @@ SELECT one.question AS question, one.metric AS metric, one.dataset AS dataset, o
        main IS NOT NULL AND metric.name <> main AS tier, coalesce(contexts, 0) AS contexts,
        coalesce(stratified.seeds, relabelled.seeds, runs, 0) AS seeds, coalesce(runs, 0) AS runs, difference, sd, df, cells,
        t * se AS half, t_90 * se AS half_90, above, below, median, effect, coalesce(stratified.p, relabelled.p, summed.p) AS p,
-       coalesce(bits, runs, 0) AS bits, coalesce(bits, runs, 0) > iif(unpaired, 22, 40) AS drawn, p_seeds, p_wilcoxon,
+       coalesce(bits, runs, 0) AS bits, coalesce(bits, runs, 0) > iif(unpaired, 22, 40) OR unpaired AND runs > 1000 AS drawn, p_seeds, p_wilcoxon,
        t_p(difference / se, df) AS p_t, coalesce(stratified.r, summed.r) AS r, low AS tasks_low, high AS tasks_high,
        CASE WHEN margin > abs(difference) THEN t_p((margin - abs(difference)) / se, df) / 2
             WHEN margin > 0 THEN 1 - t_p((margin - abs(difference)) / se, df) / 2 END AS p_equal

@@ -1,4 +1,4 @@
--- title: the same with ± beside each number
+-- title: paper-table with ± beside each number
 -- column: metric once
 -- column: block,own,number,supported hidden
 -- column: * right 1

@@ -129,8 +129,9 @@ struct bootstrap_interval bootstrap_seeds_and_tasks(const double *value, size_t 
         memset(of_task, 0, tasks * sizeof *of_task);
         for (size_t i = 0; i < tasks; i++)
             of_task[rng_below(&rng, i, (uint32_t)tasks)]++;
-        for (size_t i = 0; i < seeds * tasks; i++)
-            drawn[draw] += weight[i / tasks] * of_task[i % tasks] * value[i];
+        for (size_t s = 0; s < seeds; s++)
+            for (size_t t = 0; t < tasks; t++)
+                drawn[draw] += weight[s] * of_task[t] * value[s * tasks + t];
         drawn[draw] /= (double)(seeds * tasks);
     }
     struct bootstrap_interval interval = interval_of(drawn, draws, statistics_mean(value, seeds * tasks));

@@ -177,7 +177,7 @@ struct permutation_test permutation_labels(const double *value, const double *st
     while (end > 0 && end < n)
         end = add_stratum(&l, value, stratum, is_b, end);
     double bound = fabs(l.observed) - (double)n * SLACK;
-    test.exact = l.bits <= PERMUTATION_LABELS;
+    test.exact = l.bits <= PERMUTATION_LABELS && n <= PERMUTATION_RECURSION;
     if (end > 0 && bound <= 0)
         test.p = 1;
     else if (end > 0 && !isnan(bound))
@@ -198,7 +198,8 @@ static bool finds(const struct permutation_plan *plan, size_t n, uint32_t sample
     struct rng rng = rng_make(1, RNG_RESAMPLING, 1, sample);
     size_t sides = plan->unpaired ? 2 : 1, count = sides * n * plan->contexts;
     for (size_t i = 0; i < count; i++) {
-        stratum[i] = (double)(i / (sides * n));
+        size_t context = i / (sides * n);
+        stratum[i] = (double)context;
         is_b[i] = i % (sides * n) >= (sides - 1) * n;
         value[i] = (double)rng_normal(&rng, i) + is_b[i] * plan->effect * sqrt((double)sides / (double)plan->contexts);
     }

@@ -16,10 +16,11 @@
 #include <stdint.h>
 
 #define PERMUTATION_TIE 1e-10
-#define PERMUTATION_EXACT 40    /* differences: the largest n whose 2^n sign flips are all counted */
-#define PERMUTATION_LABELS 22   /* bits: the largest log2 of the choices of labels that are all counted */
-#define PERMUTATION_DRAWS 99999 /* beyond; with the observed one 100,000 */
-#define PERMUTATION_RANKS 2000  /* differences: the largest n whose distribution of ranks is computed */
+#define PERMUTATION_EXACT 40       /* differences: the largest n whose 2^n sign flips are all counted */
+#define PERMUTATION_LABELS 22      /* bits: the largest log2 of the choices of labels that are all counted */
+#define PERMUTATION_RECURSION 1000 /* values: the largest n of labels that are counted */
+#define PERMUTATION_DRAWS 99999    /* beyond; with the observed one 100,000 */
+#define PERMUTATION_RANKS 2000     /* differences: the largest n whose distribution of ranks is computed */
 
 struct permutation_test {
     double p;   /* two-sided, of the mean */

@@ -64,7 +64,8 @@ static double simulated_power(const struct permutation_plan *plan, size_t n, uin
     for (uint32_t sample = 0; sample < samples; sample++) {
         struct rng rng = rng_make(7, RNG_TEST, 0, sample);
         for (size_t i = 0; i < count; i++) {
-            stratum[i] = (double)(i / (sides * n));
+            size_t context = i / (sides * n);
+            stratum[i] = (double)context;
             is_b[i] = i / n % sides == sides - 1;
             value[i] =
                 (double)rng_normal(&rng, i) + is_b[i] * plan->effect * sqrt((double)sides / (double)plan->contexts);
