@@ -8,15 +8,20 @@
  *     comparison_free(&comparison);
  *
  * A context holds runs that differ only in the compared settings and in the seed. A group is one configuration of a
- * context; its runs differ in the seed alone. Two groups of a context are paired by seed. Accuracies are in percent,
- * differences in points. The statistics are functions of SQL (METRICS.md) over the connection's temporary tables:
+ * context; its runs differ in the seed alone. A question is about two names of groups (or an effect of two factors) and one
+ * metric, whatever the number of contexts; it has one test, one interval and one verdict, and all questions are one family.
+ * Accuracies are in percent, differences in points. The statistics are functions of SQL (METRICS.md) over the connection's
+ * temporary tables:
  *
- *     observed    context, seed, grp, metric, dataset, value    what tests are functions of; dataset 0: the mean over tasks
- *     difference  two, metric, dataset, seed, value             other − baseline of a pair of groups, `two`
- *     sample, pair, imaged, discordance, overview, note         statistics of groups and of pairs, and what to know
+ *     observed    context, seed, grp, metric, dataset, value      what tests are functions of; dataset 0: the mean over tasks
+ *     question    question, factor, baseline, other               term: the groups of each, by context, and their weights
+ *     difference  question, context, metric, dataset, seed, value
+ *     cell        the samples that an answer is made of; summed: their sum, its deviation and degrees of freedom
+ *     detail      a question in one context; pair: in all of them, corrected
+ *     sample, imaged, discordance, note                           groups, images, and what to know
  *
- * The answer is their views answer_contexts, answer_groups, answer_pairs, answer_images, answer_discordance,
- * answer_words, answer_overview and answer_notes (compare/parts.sql), in order, with the columns of the parts below.
+ * The answer is their views answer_contexts, answer_groups, answer_pairs, answer_details, answer_images,
+ * answer_discordance, answer_words and answer_notes (compare/parts.sql), in order, with the columns of the parts below.
  */
 #ifndef MTIL_RESULTS_COMPARE_H
 #define MTIL_RESULTS_COMPARE_H
@@ -53,9 +58,13 @@ struct comparison_request {
     const char *const *only; /* [only_count] names of the groups to compare, in the tests too; 0: all */
     size_t only_count;
     enum comparison_detail detail;
-    double detect; /* points to detect, for seeds_needed; 0: not asked */
-    uint64_t seed; /* of random draws */
-    size_t draws;  /* of the bootstrap; 0: BOOTSTRAP_DRAWS */
+    const char *primary; /* the metric that is tested before the others; NULL: all alike */
+    double equivalence;  /* points within which two groups count as equal; 0: not asked */
+    bool unpaired;       /* runs of one seed are as independent as others */
+    bool factors;        /* by has two settings: their main effects and interaction, in place of pairs */
+    double detect;       /* points to detect, for seeds_needed; 0: not asked */
+    uint64_t seed;       /* of random draws */
+    size_t draws;        /* of the bootstrap; 0: BOOTSTRAP_DRAWS */
 };
 
 /* The rows are in the store's connection until its next comparison. */
@@ -74,11 +83,11 @@ void comparison_free(struct comparison *comparison);
 enum comparison_part {
     COMPARE_CONTEXTS, /* their numbers, from 1, and names */
     COMPARE_GROUPS,
-    COMPARE_PAIRS,       /* differences are other − baseline, over the seeds that both have */
+    COMPARE_PAIRS,       /* an answer per question: other − baseline, over all contexts */
+    COMPARE_DETAILS,     /* the same in each context, where there are several; not corrected */
     COMPARE_PER_IMAGE,   /* after the last task, over the seeds that kept results per image */
     COMPARE_DISCORDANCE, /* McNemar's test of one seed and task */
-    COMPARE_WORDS,       /* of the pairs */
-    COMPARE_OVERVIEW,    /* pairs that several contexts have */
+    COMPARE_WORDS,       /* of the answers */
     COMPARE_NOTES        /* what was left out and why, in words */
 };
 

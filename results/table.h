@@ -38,7 +38,7 @@ enum cell_kind { CELL_EMPTY, CELL_INTEGER, CELL_REAL, CELL_TEXT };
 
 struct table_cell {
     enum cell_kind kind;
-    bool framed; /* on a page */
+    bool marked; /* a number that stands out, whatever its column's best; a page frames it */
     union {
         int64_t integer;
         double real;

@@ -23,6 +23,22 @@ static const struct option options[] = {
      .help = "group that the others are compared with; all: every pair; default: none or zero-shot where there is one, "
              "else every pair"},
     {.name = "only", .type = OPTION_LIST, .help = "groups to compare; others are left out, also of the corrections"},
+    {.name = "factors",
+     .type = OPTION_LIST,
+     .help = "two settings whose main effects and interaction are tested, in place of pairs: "
+             "merge.policy,adapter.freeze_top_k"},
+    {.name = "primary",
+     .type = OPTION_TEXT,
+     .help = "metric that is tested first; the others count only where all of its tests are supported"},
+    {.name = "equivalence",
+     .type = OPTION_REAL,
+     .minimum = 1e-6,
+     .maximum = 100,
+     .help = "also test whether differences lie within X points of 0"},
+    {.name = "unpaired",
+     .type = OPTION_BOOLEAN,
+     .fallback = "false",
+     .help = "do not pair runs by seed; default: pairs, since a seed fixes first weights and order of images"},
     {.name = "per-dataset", .type = OPTION_BOOLEAN, .fallback = "false", .help = "also compare on each dataset"},
     {.name = "per-image",
      .type = OPTION_BOOLEAN,
@@ -32,7 +48,7 @@ static const struct option options[] = {
      .type = OPTION_REAL,
      .minimum = 1e-6,
      .maximum = 100,
-     .help = "report how many seeds would detect a difference of X points"},
+     .help = "report how many seeds would detect a difference of X points, tested and corrected as here"},
     {.name = "draws",
      .type = OPTION_INTEGER,
      .minimum = 100,
@@ -47,7 +63,7 @@ static const struct option options[] = {
      .help = "seed of the bootstrap"},
     {.name = "show",
      .type = OPTION_CHOICE,
-     .choices = "all|groups|pairs|images|words",
+     .choices = "all|groups|pairs|details|images|words",
      .fallback = "all",
      .help = "part of the answer to print"},
     OUTPUT_FORMAT_OPTION,
@@ -60,14 +76,10 @@ static const struct part {
     enum comparison_part part;
     const char *name, *shown;
 } parts[] = {
-    {COMPARE_CONTEXTS, "contexts", ""},
-    {COMPARE_GROUPS, "groups", "groups"},
-    {COMPARE_PAIRS, "pairs", "pairs"},
-    {COMPARE_PER_IMAGE, "images", "images"},
-    {COMPARE_DISCORDANCE, "discordance", "images"},
-    {COMPARE_WORDS, "words", "words"},
-    {COMPARE_OVERVIEW, "overview", "words"},
-    {COMPARE_NOTES, "notes", "words"},
+    {COMPARE_CONTEXTS, "contexts", ""},      {COMPARE_GROUPS, "groups", "groups"},
+    {COMPARE_PAIRS, "pairs", "pairs"},       {COMPARE_DETAILS, "details", "details"},
+    {COMPARE_PER_IMAGE, "images", "images"}, {COMPARE_DISCORDANCE, "discordance", "images"},
+    {COMPARE_WORDS, "words", "words"},       {COMPARE_NOTES, "notes", "words"},
 };
 
 /* Sentences, in the last column, are printed as text, not as cells of a table; in LaTeX as comments. */
@@ -75,10 +87,7 @@ static void print_sentences(const struct command_call *call, const struct table 
 {
     const char *mark = strcmp(options_text(call->options, "format"), "latex") == 0 ? "% " : "";
     for (size_t row = 0; row < table_rows(table); row++) {
-        const struct table_cell *first = table_cell_at(table, row, 0);
         fprintf(call->out, "%s%s", mark, part == COMPARE_NOTES ? "Note: " : "- ");
-        if (first->kind == CELL_INTEGER) /* several contexts */
-            fprintf(call->out, "[%lld] ", (long long)first->integer);
         output_words(call, table_cell_at(table, row, table->columns - 1)->text);
         fputs(part == COMPARE_NOTES ? ".\n" : "\n", call->out);
     }
@@ -176,10 +185,17 @@ static status run(const struct command_call *call, struct error *error)
         .baseline = options_text(given, "baseline"),
         .detail = read_detail(given),
         .detect = options_given(given, "detect") ? options_real(given, "detect") : 0,
+        .primary = options_text(given, "primary"),
+        .equivalence = options_given(given, "equivalence") ? options_real(given, "equivalence") : 0,
+        .unpaired = options_boolean(given, "unpaired"),
+        .factors = options_given(given, "factors"),
         .draws = (size_t)options_integer(given, "draws"),
         .seed = (uint64_t)options_integer(given, "draw-seed"),
     };
-    request.by = options_list_items(given, "by", &request.by_count);
+    if (request.factors && options_given(given, "by"))
+        return error_set(error, ERROR_ARGUMENT,
+                         "command line: compare: --factors names what --by would; expected one of them, found both");
+    request.by = options_list_items(given, request.factors ? "factors" : "by", &request.by_count);
     request.metrics = options_list_items(given, "metric", &request.metric_count);
     request.only = options_list_items(given, "only", &request.only_count);
     struct store *store = NULL;
@@ -196,26 +212,37 @@ const struct command command_compare = {
     .name = "compare",
     .arguments = "[DATABASE]",
     .summary = "report which policy is better, by how much, and whether the seeds support it",
-    .details = "Runs are grouped by the compared settings and paired by seed. Only runs that agree in every other\n"
-               "setting are compared; where settings differ, each combination is a separate context, which the output\n"
-               "names. To compare runs that differ in several settings, name all of them: --by policy,merge.every.\n"
-               "DATABASE defaults to results.db.\n"
-               "\n"
-               "The default baseline is none, or zero-shot CLIP, where every context has such a group, and a note\n"
-               "says so; otherwise, or with --baseline all, every pair is compared. results/METRICS.md defines the\n"
-               "metrics.\n"
-               "\n"
-               "For each group: seeds, mean, standard deviation (sd), 95% interval (Student). For each pair:\n"
-               "mean difference with its 95% interval, median (Hodges-Lehmann), effect size (Hedges' g\n"
-               "of paired differences), p of the exact permutation test, before and after Holm's correction\n"
-               "over all pairs and metrics, p of Wilcoxon's exact test and of Student's. With --per-image:\n"
-               "McNemar's exact test for each seed and dataset, which compares two trained models and not two\n"
-               "policies, and 95% intervals of a bootstrap over seeds and images; if predictions were kept,\n"
-               "also errors caused by a wrong router and errors among the classes, in percent of the images.\n",
+    .details =
+        "Runs are grouped by the compared settings and paired by seed. Only runs that agree in every other\n"
+        "setting are compared; where settings differ, each combination is a separate context, which the output\n"
+        "names. To compare runs that differ in several settings, name all of them: --by policy,merge.every.\n"
+        "DATABASE defaults to results.db.\n"
+        "\n"
+        "A question is two groups and a metric. It has one answer for all contexts that have both groups: the\n"
+        "difference with its 95% interval, one exact permutation test, stratified by context, and a verdict\n"
+        "after Holm's correction over all questions: better, worse, equal (--equivalence) or undecided.\n"
+        "Differences in each context follow as details, without a correction. With few seeds in many contexts\n"
+        "the verdict says what it takes for granted: p_seeds flips the signs of a seed in all contexts at once.\n"
+        "\n"
+        "Pairs are the default because a seed fixes the first weights and the order of images on both sides.\n"
+        "Where results do not correlate over seeds (r), --unpaired has more power; choose it before you see the\n"
+        "results. --factors A,B tests what each of two settings does on average over the other, and whether one\n"
+        "depends on the other, within seeds. --per-dataset adds a row per dataset and, to the means, the interval\n"
+        "of a bootstrap over seeds and datasets (tasks_low, tasks_high).\n"
+        "\n"
+        "The default baseline is none, or zero-shot CLIP, where every context has such a group, and a note\n"
+        "says so; otherwise, or with --baseline all, every pair is compared. results/METRICS.md defines all\n"
+        "columns.\n"
+        "\n"
+        "With --per-image: McNemar's exact test for each seed and dataset, which compares two trained models\n"
+        "and not two policies, and 95% intervals of a bootstrap over seeds and images; if predictions were kept,\n"
+        "also errors caused by a wrong router and errors among the classes, in percent of the images.\n",
     .example = "  mtil compare results.db --by policy --metric transfer,average,last --baseline none\n"
                "  mtil compare results.db --by merge.every --policy most_used --per-dataset\n"
                "  mtil compare results.db --by row --only none,most_used,random --baseline random\n"
-               "  mtil compare results.db --per-image --metric last --detect 0.5 --format json\n",
+               "  mtil compare results.db --primary last --equivalence 0.5 --detect 0.5\n"
+               "  mtil compare results.db --factors merge.policy,adapter.freeze_top_k\n"
+               "  mtil compare results.db --per-image --metric last --format json\n",
     .options = options,
     .least = 0,
     .most = 1,

@@ -50,6 +50,29 @@ static status check_once(const char *what, const char *const *words, size_t coun
     return OK;
 }
 
+/* What is primary is asked for; effects of factors are of two, over seeds that all groups have. */
+static status check_design(const struct comparison_request *request, struct error *error)
+{
+    bool asked = request->primary == NULL;
+    for (size_t i = 0; i < request->metric_count; i++)
+        asked |= request->primary != NULL && strcmp(request->primary, request->metrics[i]) == 0;
+    if (!asked)
+        return error_set(error, ERROR_ARGUMENT,
+                         "compare: the primary metric \"%.60s\" is not asked for; expected one of "
+                         "--metric",
+                         request->primary);
+    if (request->factors && request->by_count != 2)
+        return error_set(error, ERROR_ARGUMENT,
+                         "compare: expected two factors, found %zu: name two settings, such as "
+                         "merge.policy,adapter.freeze_top_k",
+                         request->by_count);
+    if (request->factors && request->unpaired)
+        return error_set(error, ERROR_ARGUMENT,
+                         "compare: effects of factors are taken within seeds; expected factors or "
+                         "unpaired runs, found both");
+    return OK;
+}
+
 static status check_request(struct store *store, const struct comparison_request *request, struct error *error)
 {
     if (request->by_count == 0 || request->metric_count == 0)
@@ -66,6 +89,7 @@ static status check_request(struct store *store, const struct comparison_request
         if (!metric_find(request->metrics[i]))
             result = error_unknown_word(error, "compare", "metric", request->metrics[i], names, count);
     free(names);
+    NEXT(result, check_design(request, error));
     return result == OK ? query_check_filter(store, &request->filter, error) : result;
 }
 
@@ -74,10 +98,12 @@ static status note_request(const struct compare *c, struct error *error)
 {
     const struct comparison_request *r = c->request;
     struct database *database = c->store->database;
-    TRY(database_run(database, "INSERT INTO request VALUES (?1, ?2, ?3, ?4, ?5, ?6, true)",
+    TRY(database_run(database, "INSERT INTO request VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, true)",
                      VALUES(value_text(r->filter.status ? r->filter.status : "finished"), value_text(r->filter.dataset),
                             value_real(r->detect), value_integer((int64_t)r->seed), value_text(r->baseline),
-                            value_integer(r->detail != COMPARE_MEANS)),
+                            value_integer(r->detail != COMPARE_MEANS),
+                            r->equivalence > 0 ? value_real(r->equivalence) : value_null(), value_integer(r->unpaired),
+                            value_text(r->primary), value_integer(r->factors)),
                      error));
     for (size_t i = 0; i < r->by_count; i++)
         TRY(database_run(database, "INSERT INTO asked (key) VALUES (?1)", VALUES(value_text(r->by[i])), error));
@@ -189,8 +215,10 @@ static status forget(struct store *store, struct error *error)
                               "'only_group', 'note', 'compared', 'configuration', 'told', 'dimension', "
                               "'named_by', 'apart', 'dataset', 'measured', 'observed', 'metric', 'words', 'looked', "
                               "'bounds', 'imaged', 'discordance', 'shown', 'left_out', 'varied', 'context', 'sample', "
-                              "'has', 'planned', 'two', 'difference', 'tested', 'pair', 'overview', 'both', "
-                              "'both_seed', 'lacking')",
+                              "'level', 'has', 'planned', 'two', 'question', 'term', 'lowest', 'crossed', 'uncrossed', "
+                              "'met', 'difference', 'cell', 'summed', 'student', 'detail', 'stratified', 'directions', "
+                              "'relabelled', 'over_tasks', 'tested', 'corrected', 'gate', 'pair', 'both', 'both_seed', "
+                              "'lacking')",
                               &table, error);
     NEXT(result, database_execute(store->database, table_cell_at(&table, 0, 0)->text, error));
     table_free(&table);
@@ -222,7 +250,8 @@ static status work(const struct compare *c, struct error *error)
         return error_set(error, ERROR_ARGUMENT, "%s: no run to compare: each accuracy matrix has holes",
                          store_path(c->store));
     TRY(check_baseline(c, error));
-    TRY(run_stage(c, "pairs.sql", error));
+    TRY(run_stage(c, "questions.sql", error));
+    TRY(run_stage(c, "answers.sql", error));
     TRY(compare_say(c, error));
     if (c->request->detail == COMPARE_IMAGES) {
         TRY(run_stage(c, "images.sql", error));

@@ -32,6 +32,7 @@ DELETE FROM configuration
 WHERE configuration NOT IN (SELECT configuration FROM compared)
       OR EXISTS (SELECT 1 FROM only_group) AND base NOT IN (SELECT name FROM only_group);
 DELETE FROM told WHERE configuration NOT IN (SELECT configuration FROM configuration);
+DELETE FROM level WHERE configuration NOT IN (SELECT configuration FROM configuration);
 
 UPDATE configuration
 SET run = (SELECT run FROM compared WHERE compared.configuration = configuration.configuration ORDER BY seed LIMIT 1);

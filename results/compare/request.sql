@@ -1,4 +1,4 @@
 CREATE TEMP TABLE request (status TEXT, only_dataset TEXT, detect REAL, draw_seed INTEGER, baseline TEXT, datasets INTEGER,
-                           feasible INTEGER);
+                           margin REAL, unpaired INTEGER, main TEXT, factors INTEGER, feasible INTEGER);
 CREATE TEMP TABLE only_group (name TEXT);
 CREATE TEMP TABLE note (place INTEGER PRIMARY KEY, note TEXT);

@@ -41,20 +41,26 @@ SELECT configuration.configuration, key, value, idle, by, own
 FROM configuration
 JOIN told ON told.configuration = 1;
 
+-- What each configuration has of what is asked for.
+CREATE TEMP TABLE level (configuration INTEGER, place INTEGER, key TEXT, value TEXT, PRIMARY KEY (configuration, place)) WITHOUT ROWID;
+
+INSERT INTO level
+SELECT configuration.configuration, place, asked.key, CASE asked.key
+           WHEN 'policy' THEN policy
+           WHEN 'method' THEN method
+           WHEN 'selector' THEN selector
+           WHEN 'setting' THEN chosen.setting
+           WHEN 'order' THEN task_order
+           WHEN 'model' THEN model
+           WHEN 'suite' THEN suite
+           WHEN 'row' THEN coalesce((SELECT value FROM settings WHERE settings.key = 'run.row' AND settings.run = (
+                                         SELECT min(run) FROM compared WHERE compared.configuration = configuration.configuration)), '')
+           ELSE coalesce(told.value, 'not set') END
+FROM configuration
+JOIN asked
+JOIN chosen ON chosen.run = configuration.run
+LEFT JOIN told ON told.configuration = configuration.configuration AND told.key = asked.key;
+
 UPDATE configuration
-SET base = (SELECT group_concat(iif(several, key || ' = ', '') || value, ', ')
-            FROM (SELECT asked.key, count(*) OVER () > 1 AS several, CASE asked.key
-                         WHEN 'policy' THEN policy
-                         WHEN 'method' THEN method
-                         WHEN 'selector' THEN selector
-                         WHEN 'setting' THEN chosen.setting
-                         WHEN 'order' THEN task_order
-                         WHEN 'model' THEN model
-                         WHEN 'suite' THEN suite
-                         WHEN 'row' THEN coalesce((SELECT value FROM settings
-                                                   WHERE settings.run = chosen.run AND settings.key = 'run.row'), '')
-                         ELSE coalesce(told.value, 'not set') END AS value
-                  FROM asked
-                  JOIN chosen ON chosen.run = configuration.run
-                  LEFT JOIN told ON told.configuration = configuration.configuration AND told.key = asked.key
-                  ORDER BY place));
+SET base = (SELECT group_concat(iif((SELECT count(*) FROM asked) > 1, key || ' = ', '') || value, ', ')
+            FROM (SELECT key, value FROM level WHERE level.configuration = configuration.configuration ORDER BY place));

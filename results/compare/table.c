@@ -3,26 +3,19 @@
 
 #include "results/compare/internal.h"
 
-static const char *const views[] = {[COMPARE_CONTEXTS] = "contexts",
-                                    [COMPARE_GROUPS] = "groups",
-                                    [COMPARE_PAIRS] = "pairs",
-                                    [COMPARE_PER_IMAGE] = "images",
-                                    [COMPARE_DISCORDANCE] = "discordance",
-                                    [COMPARE_WORDS] = "words",
-                                    [COMPARE_OVERVIEW] = "overview",
-                                    [COMPARE_NOTES] = "notes"};
+static const char *const views[] = {
+    [COMPARE_CONTEXTS] = "contexts", [COMPARE_GROUPS] = "groups",    [COMPARE_PAIRS] = "pairs",
+    [COMPARE_DETAILS] = "details",   [COMPARE_PER_IMAGE] = "images", [COMPARE_DISCORDANCE] = "discordance",
+    [COMPARE_WORDS] = "words",       [COMPARE_NOTES] = "notes"};
 
-/* Columns that are shown where these count any. */
-static const struct {
-    const char *title, *sql;
-} optional[] = {{"context", "SELECT max(number) > 1 FROM shown"},
-                {"dataset", "SELECT (SELECT count(*) FROM sample WHERE dataset > 0) + (SELECT count(*) FROM imaged)"},
-                {"seeds_needed", "SELECT count(seeds_needed) FROM pair"},
-                {"_errors", "SELECT count(router_a) + count(router_b) FROM imaged"}};
+/* Columns that are shown where any of their cells says something. */
+#define OPTIONAL                                                                                                       \
+    "context|contexts|factor|dataset|runs|low90|high90|tasks_low|tasks_high|above|below|median|effect|p_seeds|"        \
+    "p_equal|p_wilcoxon|r|seeds_needed|seeds_low|seeds_high|router_errors_baseline|router_errors|class_errors_"        \
+    "baseline|class_errors"
+#define TEXTS "settings|factor|baseline|other|metric|dataset|words|note|verdict"
 
-#define TEXTS "settings|baseline|other|metric|dataset|words|note"
-
-enum { COLUMNS_MOST = 24 };
+enum { COLUMNS_MOST = 40 };
 
 struct view {
     const struct comparison *comparison;
@@ -33,14 +26,24 @@ struct view {
     struct table *table;
 };
 
-static status is_shown(const struct view *view, const char *title, bool *shown, struct error *error)
+/* Finds out in one pass which optional columns have a cell. The mean over datasets says nothing without datasets beside it. */
+static status find_shown(struct view *view, const char *name, const struct statement *rows, struct error *error)
 {
-    int64_t count = 1;
-    for (size_t i = 0; i < sizeof optional / sizeof *optional; i++)
-        if (strstr(title, optional[i].title))
-            TRY(database_integer(view->comparison->store->database, optional[i].sql, &count, error));
-    *shown = count > 0;
-    return OK;
+    struct text sql = {0};
+    struct statement *counts = NULL;
+    bool row = false;
+    for (size_t i = 0; i < view->columns; i++) {
+        bool asks = text_has_word(OPTIONAL, statement_title(rows, i));
+        text_add(&sql, asks ? "%s count(nullif(%s, 'mean'))" : "%s 1", i ? "," : "SELECT", statement_title(rows, i));
+    }
+    text_add(&sql, " FROM answer_%s", name);
+    status result = statement_open(&counts, view->comparison->store->database, sql.data, error);
+    NEXT(result, statement_step(counts, &row, error));
+    for (size_t i = 0; result == OK && i < view->columns; i++)
+        view->shown[i] = row && statement_integer(counts, i) > 0;
+    statement_close(counts);
+    text_free(&sql);
+    return result;
 }
 
 /* Which end of a column of means is the better one; none where it is not the same for all metrics. */
@@ -55,9 +58,10 @@ static status best_of(const struct view *view, enum table_best *best, struct err
     return result;
 }
 
-static status add_columns(struct view *view, struct statement *rows, struct error *error)
+static status add_columns(struct view *view, const char *name, struct statement *rows, struct error *error)
 {
     view->columns = statement_columns(rows);
+    TRY(find_shown(view, name, rows, error));
     for (size_t i = 0; i < view->columns; i++) {
         const char *title = statement_title(rows, i);
         int decimals = *title == 'p' ? DECIMALS_ALL : text_has_word(TEXTS, title) ? 0 : 2;
@@ -65,7 +69,6 @@ static status add_columns(struct view *view, struct statement *rows, struct erro
                                       .decimals = decimals};
         if (strcmp(title, "mean") == 0)
             TRY(best_of(view, &column.best, error));
-        TRY(is_shown(view, title, &view->shown[i], error));
         if (view->shown[i])
             table_add_column(view->table, &column);
     }
@@ -108,7 +111,7 @@ status compare_table(const struct comparison *comparison, enum comparison_part p
     bool row = true;
     snprintf(sql, sizeof sql, "SELECT * FROM answer_%s", views[part]);
     TRY(statement_open(&rows, comparison->store->database, sql, error));
-    status result = add_columns(&view, rows, error);
+    status result = add_columns(&view, views[part], rows, error);
     while (result == OK && (result = statement_step(rows, &row, error)) == OK && row)
         add_row(&view, rows);
     statement_close(rows);

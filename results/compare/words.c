@@ -4,20 +4,28 @@
 
 #include "core/text.h"
 #include "results/compare/internal.h"
-#include "results/statistics/statistics.h"
 
 #define PAIRS                                                                                                          \
-    "SELECT pair.place, title, dataset.name, a.name, b.name, n, difference, sd, low, high, p, p_holm, p_t, "           \
-    "seeds_needed, family FROM pair JOIN metric ON metric.place = metric LEFT JOIN dataset ON dataset.place = "        \
-    "dataset "                                                                                                         \
-    "JOIN configuration AS a ON a.grp = baseline JOIN configuration AS b ON b.grp = other"
+    "SELECT pair.place, title, dataset.name, said_baseline, said_other, runs, seeds, contexts, above, below, family, " \
+    "tier, drawn, seeds_alone, seeds_together, seeds_needed, seeds_low, seeds_high, difference, sd, low, high, "       \
+    "low90, "                                                                                                          \
+    "high90, p, p_holm, p_seeds, seeds_holm, least, p_t, p_equal, equal_holm FROM pair JOIN question USING "           \
+    "(question) "                                                                                                      \
+    "JOIN metric ON metric.place = metric LEFT JOIN dataset ON dataset.place = dataset"
 
 /* A row of it; strings are borrowed from the statement. */
 struct pair {
     int64_t place;
     const char *title, *dataset, *baseline, *other; /* dataset "": the mean over tasks */
-    size_t n, seeds_needed, family;                 /* family: tests that are corrected together */
-    double difference, sd, low, high, p, p_holm, p_t;
+    size_t runs, seeds, contexts, above, below, family, tier, drawn, seeds_alone, seeds_together, needed, needed_low,
+        needed_high;
+    double difference, sd, low, high, low90, high90, p, p_holm, p_seeds, seeds_holm, least, p_t, p_equal, equal_holm;
+};
+
+struct saying {
+    const struct compare *c;
+    struct statement *insert;
+    struct text text;
 };
 
 static const char *plural(size_t n)
@@ -34,9 +42,32 @@ static void add_p(struct text *text, double p)
         text_add(text, "%.1e", p);
 }
 
+static void add_correction(struct text *text, const struct pair *pair, double p)
+{
+    const char *tier = pair->tier ? "secondary " : "";
+    if (pair->family > 1 || pair->tier) {
+        text_add(text, ", after Holm's correction for %zu %stest%s%s ", pair->family, tier, plural(pair->family),
+                 pair->tier ? " and the primary ones" : "");
+        add_p(text, p);
+    }
+}
+
 static void add_measure(struct text *text, const struct pair *pair)
 {
     text_add(text, "%s%s%s: ", pair->title, *pair->dataset ? " on " : "", pair->dataset);
+}
+
+static void add_sample(struct text *text, const struct pair *pair, bool unpaired)
+{
+    if (unpaired)
+        text_add(text, " over %zu runs that are not paired", pair->runs);
+    else if (pair->contexts > 1)
+        text_add(text, " over %zu pairs of runs of %zu seed%s", pair->runs, pair->seeds, plural(pair->seeds));
+    else
+        text_add(text, " over %zu common seed%s", pair->runs, plural(pair->runs));
+    if (pair->contexts > 1)
+        text_add(text, " in %zu contexts, above in %zu and below in %zu", pair->contexts, pair->above, pair->below);
+    text_add(text, ". ");
 }
 
 static void add_difference(struct text *text, const struct pair *pair)
@@ -47,92 +78,129 @@ static void add_difference(struct text *text, const struct pair *pair)
     else
         text_add(text, "%s is %.2f points %s %s", pair->other, fabs(pair->difference),
                  pair->difference > 0 ? "above" : "below", pair->baseline);
-    if (pair->n > 1)
+    if (!isnan(pair->low))
         text_add(text, " (95%% interval %+.2f to %+.2f)", pair->low, pair->high);
-    text_add(text, " over %zu common seed%s. ", pair->n, plural(pair->n));
 }
 
-/* Whether more seeds are needed before any result could count. */
+/* What no seeds of this number can show. */
 static bool add_limit(struct text *text, const struct pair *pair)
 {
-    double least = statistics_least_p(pair->n);
-    bool alone = least > COMPARE_LEVEL, together = least * (double)pair->family > COMPARE_LEVEL;
+    bool alone = pair->least > COMPARE_LEVEL, together = pair->least * (double)pair->family > COMPARE_LEVEL;
     if (alone) {
-        text_add(text, "With %zu seed%s no p below %.4g is possible; %zu are needed for %.2f", pair->n, plural(pair->n),
-                 least, statistics_least_pairs(COMPARE_LEVEL, 1), COMPARE_LEVEL);
+        text_add(text, "With %zu seed%s no p below %.4g is possible; %zu are needed for %.2f", pair->seeds,
+                 plural(pair->seeds), pair->least, pair->seeds_alone, COMPARE_LEVEL);
     } else if (together) {
         text_add(text, "By itself exact p ");
         add_p(text, pair->p);
         text_add(text,
                  "; with %zu seeds and Holm's correction for %zu tests no p below %.4g is possible, %zu are needed",
-                 pair->n, pair->family, fmin(1, least * (double)pair->family),
-                 statistics_least_pairs(COMPARE_LEVEL, pair->family));
+                 pair->seeds, pair->family, fmin(1, pair->least * (double)pair->family), pair->seeds_together);
     }
     if (alone && pair->family > 1)
-        text_add(text, ", %zu after Holm's correction for %zu tests",
-                 statistics_least_pairs(COMPARE_LEVEL, pair->family), pair->family);
+        text_add(text, ", %zu after Holm's correction for %zu tests", pair->seeds_together, pair->family);
     return alone || together;
 }
 
 static void add_verdict(struct text *text, const struct pair *pair)
 {
     bool shown = pair->p_holm <= COMPARE_LEVEL, alone = pair->p <= COMPARE_LEVEL;
-    text_add(text, "%s: exact p ", shown ? "Supported" : alone ? "Not established" : "No difference shown");
+    bool needs = shown && pair->seeds_holm > COMPARE_LEVEL;
+    text_add(text, "%s%s: %s p ",
+             shown   ? "Supported"
+             : alone ? "Not established"
+                     : "No difference shown",
+             needs ? " if runs of one seed are independent of one another in different contexts" : "",
+             pair->drawn ? "drawn" : "exact");
     add_p(text, pair->p);
-    if (pair->family > 1) {
-        text_add(text, ", after Holm's correction for %zu tests ", pair->family);
-        add_p(text, pair->p_holm);
+    add_correction(text, pair, pair->p_holm);
+    if (!isnan(pair->p_seeds)) {
+        text_add(text, "; with one sign for each seed in all contexts p is ");
+        add_p(text, pair->p_seeds);
     }
-    text_add(text, shown || alone ? "." : "; that is no proof of equality.");
+    text_add(text, shown || alone || !isnan(pair->low90) ? "." : "; that is no proof of equality.");
 }
 
 #define SPREAD 1e-9 /* points; with less, rounding alone makes Student's p 0, or nearly */
 
 /* What Student's interval says where the exact test cannot. */
-static void add_interval(struct text *text, const struct pair *pair)
+static void add_interval(struct text *text, const struct pair *pair, bool unpaired)
 {
     bool apart = pair->low > 0 || pair->high < 0;
-    text_add(text, "; if differences are normally distributed, p is ");
+    text_add(text, "; if %s are normally distributed, p is ", unpaired ? "results" : "differences");
     add_p(text, pair->p_t);
     text_add(text, " and the interval %s 0.", apart ? "leaves out" : "includes");
 }
 
-/* A standard deviation of so few seeds may be off by a factor of two. */
-#define ROUGH_SEEDS 5
-
-static void add_detection(struct text *text, const struct pair *pair, double detect)
+static void add_equivalence(struct text *text, const struct pair *pair, double margin)
 {
-    if (pair->n < 2 || pair->sd == 0) {
+    const char *points = margin == 1 ? "" : "s";
+    if (isnan(pair->p_equal) || pair->sd <= SPREAD) {
+        text_add(text, " Whether it is within %.4g point%s is not known without a spread.", margin, points);
+        return;
+    }
+    text_add(text, " %s within %.4g point%s (90%% interval %+.2f to %+.2f): one-sided p ",
+             pair->equal_holm <= COMPARE_LEVEL ? "Equal" : "Not shown to be equal", margin, points, pair->low90,
+             pair->high90);
+    add_p(text, pair->p_equal);
+    if (pair->family > 1) {
+        text_add(text, ", after Holm's correction for %zu tests ", pair->family);
+        add_p(text, pair->equal_holm);
+    }
+    text_add(text, ".");
+}
+
+static void add_seeds(struct text *text, size_t seeds)
+{
+    if (seeds)
+        text_add(text, "%zu", seeds);
+    else
+        text_add(text, "more than a million");
+}
+
+static void add_detection(struct text *text, const struct pair *pair, const struct comparison_request *request)
+{
+    double detect = request->detect;
+    if (isnan(pair->sd) || pair->sd <= SPREAD) {
         text_add(text, " How many seeds would detect %.4g point%s is not known without a spread.", detect,
                  detect == 1 ? "" : "s");
         return;
     }
-    text_add(text, " To detect %.4g point%s with 80%% power takes ", detect, detect == 1 ? "" : "s");
-    if (pair->seeds_needed)
-        text_add(text, "%zu seeds", pair->seeds_needed);
-    else
-        text_add(text, "more than a million seeds");
-    text_add(text, ", if the standard deviation is the observed %.2f%s.", pair->sd,
-             pair->n <= ROUGH_SEEDS ? ", which so few seeds tell only roughly" : "");
+    text_add(text, " To detect %.4g point%s with 80%% power", detect, detect == 1 ? "" : "s");
+    if (pair->family > 1)
+        text_add(text, " after a correction for %zu tests", pair->family);
+    text_add(text, " takes ");
+    add_seeds(text, pair->needed);
+    text_add(text, " seeds%s with the observed standard deviation of %.2f, ",
+             request->unpaired    ? " on each side"
+             : pair->contexts > 1 ? " in each context"
+                                  : "",
+             pair->sd);
+    add_seeds(text, pair->needed_low);
+    text_add(text, " to ");
+    add_seeds(text, pair->needed_high);
+    text_add(text, " with those of its 95%% interval.");
 }
 
-static void say(struct text *text, const struct pair *pair, double detect)
+static void say(struct text *text, const struct pair *pair, const struct comparison_request *request)
 {
-    if (pair->n == 0) {
+    if (pair->runs == 0) {
         add_measure(text, pair);
         text_add(text, "%s and %s have no seed in common, so that nothing is paired.", pair->baseline, pair->other);
         return;
     }
     add_difference(text, pair);
+    add_sample(text, pair, request->unpaired);
     bool limited = !(pair->p_holm <= COMPARE_LEVEL) && add_limit(text, pair);
-    if (limited && pair->n > 1 && pair->sd > SPREAD)
-        add_interval(text, pair);
+    if (limited && pair->sd > SPREAD)
+        add_interval(text, pair, request->unpaired);
     else if (limited)
         text_add(text, ".");
     else
         add_verdict(text, pair);
-    if (detect > 0)
-        add_detection(text, pair, detect);
+    if (request->equivalence > 0)
+        add_equivalence(text, pair, request->equivalence);
+    if (request->detect > 0)
+        add_detection(text, pair, request);
 }
 
 static double real(struct statement *row, size_t column)
@@ -143,35 +211,31 @@ static double real(struct statement *row, size_t column)
 
 static struct pair read_pair(struct statement *row)
 {
-    return (struct pair){.place = statement_integer(row, 0),
-                         .title = statement_text(row, 1),
-                         .dataset = statement_text(row, 2),
-                         .baseline = statement_text(row, 3),
-                         .other = statement_text(row, 4),
-                         .n = (size_t)statement_integer(row, 5),
-                         .difference = real(row, 6),
-                         .sd = real(row, 7),
-                         .low = real(row, 8),
-                         .high = real(row, 9),
-                         .p = real(row, 10),
-                         .p_holm = real(row, 11),
-                         .p_t = real(row, 12),
-                         .seeds_needed = (size_t)statement_integer(row, 13),
-                         .family = (size_t)statement_integer(row, 14)};
+    struct pair pair = {.place = statement_integer(row, 0),
+                        .title = statement_text(row, 1),
+                        .dataset = statement_text(row, 2),
+                        .baseline = statement_text(row, 3),
+                        .other = statement_text(row, 4)};
+    size_t *const counts[] = {&pair.runs,   &pair.seeds,      &pair.contexts,   &pair.above,       &pair.below,
+                              &pair.family, &pair.tier,       &pair.drawn,      &pair.seeds_alone, &pair.seeds_together,
+                              &pair.needed, &pair.needed_low, &pair.needed_high};
+    double *const reals[] = {&pair.difference, &pair.sd,  &pair.low,     &pair.high,      &pair.low90,
+                             &pair.high90,     &pair.p,   &pair.p_holm,  &pair.p_seeds,   &pair.seeds_holm,
+                             &pair.least,      &pair.p_t, &pair.p_equal, &pair.equal_holm};
+    size_t column = 5;
+    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
+        *counts[i] = (size_t)statement_integer(row, column++);
+    for (size_t i = 0; i < sizeof reals / sizeof *reals; i++)
+        *reals[i] = real(row, column++);
+    return pair;
 }
-
-struct saying {
-    const struct compare *c;
-    struct statement *insert;
-    struct text text;
-};
 
 static status say_row(void *context, struct statement *row, struct error *error)
 {
     struct saying *s = context;
     struct pair pair = read_pair(row);
     text_clear(&s->text);
-    say(&s->text, &pair, s->c->request->detect);
+    say(&s->text, &pair, s->c->request);
     return statement_run(s->insert, VALUES(value_integer(pair.place), value_text(s->text.data)), error);
 }
 

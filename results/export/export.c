@@ -347,7 +347,8 @@ static void render(const struct form *form, const struct table *table, struct co
         const char *reads = form->exact ? exact_text(cell, number) : shown_text(table, row, column, number);
         add_cell(form, reads,
                  (struct shown){&columns[column], .number = is_number, .colour = colour,
-                                .best = is_number && *reads != 0 && strcmp(columns[column].best, reads) == 0,
+                                .best = is_number && *reads != 0 &&
+                                        (cell->marked || strcmp(columns[column].best, reads) == 0),
                                 .last = column + 1 == table->columns},
                  text);
     }

@@ -16,7 +16,7 @@ struct layout {
     const struct question *question;
     const struct query_filter *filter;
     const struct table *rows;
-    size_t first, end, title, value, block;
+    size_t first, end, title, value, mark, block;
     enum { SHOWN, HIDDEN, ASIDE } * column; /* [columns]; aside: no part of the table */
     const char **titles;                    /* of columns that come out of rows */
     size_t wide;                            /* how many there are */
@@ -48,7 +48,7 @@ static void copy_cell(struct table *table, const struct table_cell *cell)
         table_add_real(table, cell->real);
     else
         table_add_text(table, cell->kind == CELL_TEXT ? cell->text : NULL);
-    table->cell[table->count - 1].framed = cell->framed;
+    table->cell[table->count - 1].marked = cell->marked;
 }
 
 static bool same_as_before(const struct layout *layout, size_t row, size_t column)
@@ -87,7 +87,8 @@ static void sort_columns(struct layout *layout)
     for (size_t column = 0; column < layout->rows->columns; column++) {
         const char *title = layout->rows->column[column].title;
         const struct question_column *shown = shown_as(layout, title, false);
-        if (column == layout->title || column == layout->value || question_says(layout->question, title))
+        if (column == layout->title || column == layout->value || column == layout->mark ||
+            question_says(layout->question, title))
             layout->column[column] = ASIDE;
         else if (shown != NULL && (shown->hidden || (shown->of_dataset && layout->filter->dataset == NULL) ||
                                    (shown->optional && is_empty(layout, column))))
@@ -172,6 +173,7 @@ status query_show(const struct question *question, const struct table *rows, siz
                             .end = end,
                             .title = query_column(rows, question->wide_title),
                             .value = query_column(rows, question->wide_value),
+                            .mark = query_column(rows, question->mark),
                             .block = query_column(rows, question->block)};
     const char *const named[] = {question->wide_title, question->wide_value, question->block};
     for (size_t i = 0; i < sizeof named / sizeof *named; i++)
@@ -236,6 +238,16 @@ static status explain(struct store *store, const struct question *question, stru
     return OK;
 }
 
+/* Values whose row says so stand out. */
+static void mark_values(const struct question *question, struct table *rows)
+{
+    size_t mark = query_column(rows, question->mark), value = query_column(rows, question->wide_value);
+    for (size_t row = 0; mark != SIZE_MAX && value != SIZE_MAX && row < table_rows(rows); row++) {
+        const struct table_cell *says = table_cell_at(rows, row, mark);
+        rows->cell[row * rows->columns + value].marked = says->kind == CELL_INTEGER && says->integer != 0;
+    }
+}
+
 static status answer(struct store *store, const struct question *question, const struct query_filter *filter,
                      struct table *table, struct text *note, struct error *error)
 {
@@ -250,6 +262,8 @@ static status answer(struct store *store, const struct question *question, const
         return ERROR_ARGUMENT;
     }
     status result = query_rows(store, question->answer, filter, &rows, error);
+    if (result == OK)
+        mark_values(question, &rows);
     NEXT(result, query_show(question, &rows, 0, table_rows(&rows), filter, table, error));
     table_free(&rows);
     NEXT(result, ask_text(store, note != NULL ? question->note : NULL, filter, &text, error));

@@ -141,7 +141,7 @@ static char **text_of(struct question *q, const char *key)
     const struct {
         const char *key;
         char **text;
-    } others[] = {{"title", &q->title}, {"block", &q->block}, {"empty", &q->empty}};
+    } others[] = {{"title", &q->title}, {"block", &q->block}, {"mark", &q->mark}, {"empty", &q->empty}};
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
         if (strcmp(key, others[i].key) == 0)
             return others[i].text;
@@ -175,7 +175,7 @@ static status read_key(const struct reader *reader, char *line, struct error *er
     }
     char **text = text_of(q, line), *before = text != NULL ? *text : NULL;
     if (text == NULL)
-        return damaged(reader, "title, column, block, wide, empty or a key of a page", line, error);
+        return damaged(reader, "title, column, block, wide, mark, empty or a key of a page", line, error);
     *text = before != NULL ? path_format("%s %s", before, value) : xstrdup(value);
     free(before);
     return OK;
@@ -254,8 +254,8 @@ void question_free(struct question *q)
 {
     for (size_t i = 0; i < q->columns; i++)
         free(q->column[i].name);
-    char *const texts[] = {q->name,  q->title,  q->block,   q->wide_title, q->wide_value,
-                           q->empty, q->answer, q->instead, q->refuse,     q->note};
+    char *const texts[] = {q->name,  q->title,  q->block,   q->mark,   q->wide_title, q->wide_value,
+                           q->empty, q->answer, q->instead, q->refuse, q->note};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
         free(texts[i]);
     for (size_t key = 0; key < QUESTION_KEYS; key++)

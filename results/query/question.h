@@ -9,6 +9,7 @@
  *     -- column: * right 1                columns that come out of rows (wide)
  *     -- block: run                       a new block where this column changes
  *     -- wide: title value                neighbouring rows that differ in these two columns alone are one row
+ *     -- mark: supported                  values of rows where this column is not 0 stand out
  *     -- empty: no run was merged         said where the chosen runs have no rows
  *     -- expect: no rows                  every row is a fault (results/checks/)
  *     SELECT … FROM chosen …
@@ -62,8 +63,8 @@ struct question {
     char *title;
     struct question_column *column;
     size_t columns;
-    char *block, *wide_title, *wide_value; /* names of columns; NULL: none */
-    char *empty;                           /* why there may be no rows */
+    char *block, *wide_title, *wide_value, *mark; /* names of columns; NULL: none */
+    char *empty;                                  /* why there may be no rows */
     char *answer, *instead, *refuse, *note;
     bool expects_none;          /* a check: every row is a fault */
     char *shown[QUESTION_KEYS]; /* by enum question_key: how a page shows it; NULL: the head does not say */

@@ -17,7 +17,7 @@ WITH valued AS (
     HAVING count(value) > 2
 ), tested AS (
     SELECT run, metric, value, (seeds * mean - value) / (seeds - 1) AS others, seeds,
-           min(1.0, seeds * student_p((value - mean) * sqrt((seeds - 2)
+           min(1.0, seeds * t_p((value - mean) * sqrt((seeds - 2)
                     / max((seeds - 1.0) * (seeds - 1) / seeds * sd * sd - (value - mean) * (value - mean), 1e-9)), seeds - 2)) AS p
     FROM valued
     JOIN spread USING (suite_hash, metric)

@@ -1,5 +1,5 @@
 -- column: own,number hidden
--- column: * right 1 highest
+-- column: * right 1
 -- column: "Avg ±","Last ±" right 1
 -- wide: title value
 

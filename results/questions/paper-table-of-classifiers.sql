@@ -1,7 +1,7 @@
 -- column: suite,dataset once
 -- column: sheet hidden
 -- column: trained_parameters,"accuracy ±",pairs,difference,"difference ±" 2
--- column: accuracy 2 highest
+-- column: accuracy 2
 -- block: sheet
 
 -- The table of papers that train classifiers: the difference is from the baseline (null: the row Dense) over common seeds. It

@@ -96,7 +96,7 @@ static void add_cell(struct text *html, const struct html_table *shown, size_t a
     text_add(&class, column->numeric ? " n" : "");
     if (!isnan(value))
         text_add(&class, " h%d", html_level(value, shown->low, shown->high));
-    text_add(&class, cell->framed && !head ? " framed" : "");
+    text_add(&class, cell->marked && !head ? " framed" : "");
     text_add(html, head ? "<th scope=\"row\"" : "<td");
     if (class.size > 0)
         text_add(html, " class=\"%s\"", class.data + 1);

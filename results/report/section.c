@@ -115,7 +115,7 @@ static status write_table(const struct part *part, bool with_files, struct error
     const char *caption = part->says[ON_CAPTION] != NULL ? part->says[ON_CAPTION] : "", *framed = part->says[ON_FRAMED];
     size_t value = query_column(part->rows, part->question->wide_value);
     for (size_t row = part->first; value != SIZE_MAX && row < part->end; row++)
-        part->rows->cell[row * part->rows->columns + value].framed = part_real(part, row, "framed") > 0;
+        part->rows->cell[row * part->rows->columns + value].marked = part_real(part, row, "framed") > 0;
     status result = query_show(part->question, part->rows, part->first, part->end, NULL, &table, error);
     set_columns(part, &table);
     if (framed != NULL)

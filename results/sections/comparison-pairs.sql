@@ -1,17 +1,17 @@
 -- section: 24
 -- draw: table wrapped
 -- name: comparison
--- caption: Differences in points, over common seeds: mean, standard deviation, 95% interval (Student), median (Hodges–Lehmann),
--- caption: effect size (Hedges' g of paired differences), p of the exact permutation test, after Holm's correction, of Wilcoxon's
--- caption: exact test, of Student's.{cut}
+-- caption: An answer per pair and metric, over all contexts and common seeds: mean difference in points, standard deviation,
+-- caption: 95% interval (Student), p of the exact permutation test, after Holm's correction over all rows, correlation over seeds (r).{cut}
 -- wide: by other
 -- column: place hidden
--- column: context, dataset optional
--- column: difference, sd, low, high, median, effect 2
+-- column: contexts, dataset optional
+-- column: difference, sd, low, high, r 2
 WITH
 -- include: compared
-SELECT place, number AS context, baseline_name AS baseline, "by", other_name AS other, metric_name AS metric, dataset_name AS dataset,
-       n AS seeds, difference, sd, low, high, median, effect, p, p_holm, p_wilcoxon, p_t, iif(cut, ' Cut to 600 rows; mtil compare has all.', '') AS cut
+SELECT place, baseline_name AS baseline, "by", other_name AS other, metric_name AS metric, dataset_name AS dataset,
+       iif(max(contexts) OVER () > 1, contexts, NULL) AS contexts, seeds, difference, sd, low, high, p, p_holm, r, verdict,
+       iif(cut, ' Cut to 600 rows; mtil compare has all.', '') AS cut
 FROM compared_pairs
 ORDER BY place
 LIMIT 600

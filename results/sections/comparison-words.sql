@@ -3,7 +3,7 @@
 -- details: {details}
 WITH
 -- include: compared
-SELECT of_context || words AS words, iif(count(*) OVER () > 9, 'In words', NULL) AS details
+SELECT words, iif(count(*) OVER () > 9, 'In words', NULL) AS details
 FROM compared_pairs
 JOIN words USING (place)
 ORDER BY place

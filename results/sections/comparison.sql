@@ -1,7 +1,7 @@
 -- section: 20 Comparison Comparison
 -- title: Differences by {by}
 -- draw: interval zero 2
--- caption: Mean differences over the seeds that both have, with 95% intervals (Student); right of the dotted line the first is
+-- caption: Mean differences over all contexts and common seeds, with 95% intervals (Student); right of the dotted line the first is
 -- caption: better. No interval where there is one seed.{cut}
 -- x: difference, points
 WITH
@@ -11,7 +11,7 @@ WITH
     FROM compared_pairs
     WHERE difference IS NOT NULL AND dataset = 0
 )
-SELECT "by", title AS panel, of_context || other_name || ' − ' || baseline_name AS series, 0 AS colour, difference AS y, low, high,
+SELECT "by", title AS panel, other_name || ' − ' || baseline_name AS series, 0 AS colour, difference AS y, low, high,
        iif(count > 12, ' The first 12 of ' || count || ' pairs.', '') AS cut
 FROM ranked
 WHERE rank <= 12

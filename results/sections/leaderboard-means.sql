@@ -7,14 +7,15 @@
 WITH means AS (
     SELECT number, legend, configurations.colour AS colour, place, title,
            mean(CASE place WHEN 0 THEN transfer WHEN 1 THEN average ELSE last END) AS y,
-           half_width(CASE place WHEN 0 THEN transfer WHEN 1 THEN average ELSE last END) AS half
+           mean_low(CASE place WHEN 0 THEN transfer WHEN 1 THEN average ELSE last END, 0) AS low,
+           mean_high(CASE place WHEN 0 THEN transfer WHEN 1 THEN average ELSE last END, 100) AS high
     FROM configurations
     JOIN members USING (number)
     JOIN metric_names ON place <= 2
     WHERE colour IS NOT NULL AND members.finished
     GROUP BY place, number
 )
-SELECT title AS panel, legend AS series, colour, y, y - half AS low, y + half AS high
+SELECT title AS panel, legend AS series, colour, y, low, high
 FROM means
 WHERE EXISTS (SELECT 1 FROM members WHERE finished AND last IS NOT NULL)
 ORDER BY place, number

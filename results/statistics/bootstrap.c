@@ -5,8 +5,10 @@
 
 #include "core/alloc.h"
 #include "core/rng.h"
+#include "results/statistics/statistics.h"
 
 #define SEEDS_STREAM 0xffff      /* stream of the draws of seeds; a task's number is the stream of its images */
+#define TASKS_STREAM 0xfffe      /* of the draws of tasks */
 #define OUTSIDE ((1 - 0.95) / 2) /* of the drawn means, on either side of the interval */
 
 /* A task's images on which some seed differs come first; the others add nothing to a draw. */
@@ -113,4 +115,27 @@ void bootstrap_seeds_and_images(const struct bootstrap_task *tasks, size_t task_
     interval[task_count] = interval_of(means, draws, estimate);
     free(drawn);
     free(weight);
+}
+
+struct bootstrap_interval bootstrap_seeds_and_tasks(const double *value, size_t seeds, size_t tasks,
+                                                    const struct bootstrap_plan *plan)
+{
+    size_t draws = plan->draws ? plan->draws : BOOTSTRAP_DRAWS;
+    double *drawn = xcalloc(draws, sizeof *drawn);
+    int32_t *weight = xmalloc((seeds + tasks) * sizeof *weight), *of_task = weight + seeds;
+    for (size_t draw = 0; draw < draws; draw++) {
+        struct rng rng = rng_make(plan->seed, RNG_RESAMPLING, TASKS_STREAM, (uint32_t)draw);
+        draw_seeds(plan, seeds, draw, weight);
+        memset(of_task, 0, tasks * sizeof *of_task);
+        for (size_t i = 0; i < tasks; i++)
+            of_task[rng_below(&rng, i, (uint32_t)tasks)]++;
+        for (size_t s = 0; s < seeds; s++)
+            for (size_t t = 0; t < tasks; t++)
+                drawn[draw] += weight[s] * of_task[t] * value[s * tasks + t];
+        drawn[draw] /= (double)(seeds * tasks);
+    }
+    struct bootstrap_interval interval = interval_of(drawn, draws, statistics_mean(value, seeds * tasks));
+    free(drawn);
+    free(weight);
+    return interval;
 }

@@ -36,4 +36,9 @@ struct bootstrap_interval {
 void bootstrap_seeds_and_images(const struct bootstrap_task *tasks, size_t task_count, size_t seeds,
                                 const struct bootstrap_plan *plan, struct bootstrap_interval *interval);
 
+/* The same with tasks in the place of images, for the spread over datasets, too: each draw takes as many seeds and tasks
+ * as there are. value [seeds, tasks], in points. */
+struct bootstrap_interval bootstrap_seeds_and_tasks(const double *value, size_t seeds, size_t tasks,
+                                                    const struct bootstrap_plan *plan);
+
 #endif

@@ -111,6 +111,39 @@ double distribution_t_quantile(double confidence, double degrees)
     return t;
 }
 
+/* P(a, x), the regularised lower incomplete gamma function: x^a e^−x / Γ(a + 1) times a series below a + 1, 1 less the
+ * front times a continued fraction (Lentz) above. */
+static double gamma_lower(double a, double x)
+{
+    int sign;
+    double front = exp(a * log(x) - x - lgamma_r(a + 1, &sign)), sum = 1, term = 1;
+    if (x < a + 1) {
+        for (int n = 1; n < FRACTION_STEPS && term > 1e-17 * sum; n++)
+            sum += term *= x / (a + n);
+        return front * sum;
+    }
+    double b = x + 1 - a, c = 1e300, d = 1 / b, value = d;
+    for (int n = 1; n < FRACTION_STEPS && fabs(c * d - 1) > 1e-16; n++) {
+        b += 2;
+        d = 1 / (b - n * (n - a) * d);
+        c = b - n * (n - a) / c;
+        value *= c * d;
+    }
+    return 1 - front * a * value;
+}
+
+double distribution_chi_square_quantile(double p, double degrees)
+{
+    double low = -745, high = log(degrees) + 50; /* of x, as logarithms */
+    if (!(degrees > 0 && p > 0 && p < 1))
+        return (double)NAN;
+    for (int step = 0; step < 64; step++) {
+        double middle = (low + high) / 2;
+        *(gamma_lower(degrees / 2, exp(middle) / 2) < p ? &low : &high) = middle;
+    }
+    return exp((low + high) / 2);
+}
+
 double distribution_binomial_half(uint64_t successes, uint64_t n)
 {
     return successes >= n ? 1 : distribution_beta(0.5, 0.5, (double)(n - successes), (double)successes + 1);

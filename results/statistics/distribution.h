@@ -24,6 +24,10 @@ double distribution_t_quantile(double confidence, double degrees);
 /* The z with P(|Z| <= z) = confidence for a standard normal Z. */
 double distribution_normal_quantile(double confidence);
 
+/* The x with P(X <= x) = p of the chi-square distribution with ν degrees of freedom, 0 < p < 1, to about 1e-12: the
+ * incomplete gamma function by its series or continued fraction (Abramowitz and Stegun 6.5.29, 6.5.31), halved to p. */
+double distribution_chi_square_quantile(double p, double degrees);
+
 /* P(X <= successes) for n fair coins, exact but for rounding. */
 double distribution_binomial_half(uint64_t successes, uint64_t n);
 

@@ -14,14 +14,14 @@
 #include "results/statistics/permutation.h"
 #include "results/statistics/statistics.h"
 
-enum { ARGUMENTS_MOST = 3 };
+enum { NUMBERS_MOST = 3, ARGUMENTS_MOST = 5 };
 
 /* --- Aggregates over numbers --- */
 
 /* The rows of an aggregate: up to three numbers each, what they are sorted by first; and what follows them, which is the
  * same in all rows. */
 struct sample {
-    double (*value)[ARGUMENTS_MOST];
+    double (*value)[NUMBERS_MOST];
     size_t count;
     double parameter;
 };
@@ -56,8 +56,8 @@ static void add_row(sqlite3_context *context, int count, sqlite3_value **argumen
     }
     GROW(sample->value, sample->count);
     double *value = sample->value[sample->count++];
-    for (int i = 0; i < ARGUMENTS_MOST; i++)
-        value[aggregate->ordered ? (i + ARGUMENTS_MOST - 1) % ARGUMENTS_MOST : i] =
+    for (int i = 0; i < NUMBERS_MOST; i++)
+        value[aggregate->ordered ? (i + NUMBERS_MOST - 1) % NUMBERS_MOST : i] =
             i < aggregate->numbers ? sqlite3_value_double(argument[i]) : 0;
     sample->parameter = count > aggregate->numbers ? sqlite3_value_double(argument[aggregate->numbers]) : 1;
 }
@@ -66,7 +66,7 @@ static int compare_rows(const void *a, const void *b)
 {
     const double *left = a, *right = b;
     size_t i = 0;
-    while (i < ARGUMENTS_MOST - 1 && left[i] == right[i])
+    while (i < NUMBERS_MOST - 1 && left[i] == right[i])
         i++;
     return (left[i] > right[i]) - (left[i] < right[i]);
 }
@@ -85,12 +85,12 @@ static void finish(sqlite3_context *context)
     struct sample *sample = sqlite3_aggregate_context(context, 0);
     if (sample == NULL || sample->count == 0)
         return; /* the result is null */
-    size_t n = sample->count, shift = aggregate->ordered ? ARGUMENTS_MOST - 1 : 0;
-    double *apart = xmalloc(ARGUMENTS_MOST * n * sizeof *apart);
+    size_t n = sample->count, shift = aggregate->ordered ? NUMBERS_MOST - 1 : 0;
+    double *apart = xmalloc(NUMBERS_MOST * n * sizeof *apart);
     qsort(sample->value, n, sizeof *sample->value, compare_rows);
-    for (size_t column = 0; column < ARGUMENTS_MOST; column++)
+    for (size_t column = 0; column < NUMBERS_MOST; column++)
         for (size_t i = 0; i < n; i++)
-            apart[column * n + i] = sample->value[i][(column + shift) % ARGUMENTS_MOST];
+            apart[column * n + i] = sample->value[i][(column + shift) % NUMBERS_MOST];
     const struct columns of = {apart, apart + n, apart + 2 * n, n, sample->parameter};
     give_real(context, aggregate->compute ? aggregate->compute(&of) : aggregate->of_x(of.x, n));
     free(apart);
@@ -103,9 +103,27 @@ static double of_half_width(const struct columns *of)
     return statistics_mean_interval(0, statistics_sd(of->x, of->n), of->n, 0.95).high;
 }
 
+/* Ends of Student's interval of a mean that cannot be below, or above, the parameter. */
+static double of_mean_low(const struct columns *of)
+{
+    double low = statistics_mean(of->x, of->n) - of_half_width(of);
+    return low < of->parameter ? of->parameter : low;
+}
+
+static double of_mean_high(const struct columns *of)
+{
+    double high = statistics_mean(of->x, of->n) + of_half_width(of);
+    return high > of->parameter ? of->parameter : high;
+}
+
 static double of_permutation(const struct columns *of)
 {
     return permutation_sign_flips(of->x, of->n, (uint64_t)of->parameter).p;
+}
+
+static double of_labels(const struct columns *of)
+{
+    return permutation_labels(of->x, of->y, of->z, of->n, (uint64_t)of->parameter).p;
 }
 
 static double of_signed_ranks(const struct columns *of)
@@ -172,6 +190,30 @@ static double bootstrap_high(const struct columns *of)
     return bootstrap(of).high;
 }
 
+/* x: values of seeds y on tasks z, the same ones for each seed. */
+static struct bootstrap_interval bootstrap_tasks(const struct columns *of)
+{
+    size_t tasks = 1;
+    while (tasks < of->n && of->y[tasks] == of->y[0])
+        tasks++;
+    bool whole = of->n % tasks == 0;
+    for (size_t i = 0; whole && i < of->n; i++)
+        whole = of->y[i] == of->y[i / tasks * tasks] && of->z[i] == of->z[i % tasks];
+    return whole ? bootstrap_seeds_and_tasks(of->x, of->n / tasks, tasks,
+                                             &(struct bootstrap_plan){.seed = (uint64_t)of->parameter})
+                 : (struct bootstrap_interval){(double)NAN, (double)NAN, (double)NAN};
+}
+
+static double bootstrap_tasks_low(const struct columns *of)
+{
+    return bootstrap_tasks(of).low;
+}
+
+static double bootstrap_tasks_high(const struct columns *of)
+{
+    return bootstrap_tasks(of).high;
+}
+
 static const struct aggregate aggregates[] = {
     {"mean", 1, 0, false, NULL, statistics_mean},
     {"mean", 2, 0, true, NULL, statistics_mean},
@@ -179,8 +221,11 @@ static const struct aggregate aggregates[] = {
     {"sd", 2, 0, true, NULL, statistics_sd},
     {"half_width", 1, 0, false, of_half_width, NULL},
     {"half_width", 2, 0, true, of_half_width, NULL},
+    {"mean_low", 1, 1, false, of_mean_low, NULL},
+    {"mean_high", 1, 1, false, of_mean_high, NULL},
     {"permutation_p", 1, 0, false, of_permutation, NULL},
     {"permutation_p", 2, 1, true, of_permutation, NULL},
+    {"unpaired_p", 3, 1, true, of_labels, NULL},
     {"wilcoxon_p", 1, 0, false, of_signed_ranks, NULL},
     {"paired_t_p", 1, 0, false, NULL, statistics_paired_t_p},
     {"paired_t_p", 2, 0, true, NULL, statistics_paired_t_p},
@@ -192,6 +237,8 @@ static const struct aggregate aggregates[] = {
     {"entropy", 1, 0, false, of_entropy, NULL},
     {"bootstrap_low", 3, 0, true, bootstrap_low, NULL},
     {"bootstrap_high", 3, 0, true, bootstrap_high, NULL},
+    {"bootstrap_tasks_low", 3, 1, true, bootstrap_tasks_low, NULL},
+    {"bootstrap_tasks_high", 3, 1, true, bootstrap_tasks_high, NULL},
 };
 
 /* --- Functions of single values --- */
@@ -226,19 +273,39 @@ static struct interval cosine(const double *x) /* SQLite's own is not in every b
 
 static struct interval least_p(const double *a)
 {
-    return one(statistics_least_p((size_t)a[0]));
+    return one(statistics_least_p(a[0]));
 }
 
-static struct interval student_p(const double *a)
+static struct interval log2_choices(const double *a)
+{
+    return one(statistics_log2_choices((size_t)a[0], (size_t)a[1]));
+}
+
+static struct interval least_seeds(const double *a)
+{
+    return one((double)statistics_least_seeds(0.05 / a[0], (size_t)a[1], a[2] != 0));
+}
+
+static struct interval seeds_needed(const double *a)
+{
+    const struct permutation_plan plan = {a[0], a[1], (size_t)a[2], (size_t)a[3], a[4] != 0};
+    size_t needed = a[1] > 0 && a[2] > 0 && a[3] > 0 ? permutation_seeds_needed(&plan) : 0;
+    return one(needed == 0 ? (double)NAN : (double)needed);
+}
+
+static struct interval sd_interval(const double *a)
+{
+    return statistics_sd_interval(a[0], a[1], 0.95);
+}
+
+static struct interval t_p(const double *a)
 {
     return one(distribution_t_two_sided(a[0], a[1]));
 }
 
-/* Student's test tells the power; the exact test cannot do with fewer than some, however large the effect. */
-static struct interval seeds_needed(const double *a)
+static struct interval t_quantile(const double *a)
 {
-    size_t needed = statistics_pairs_needed(a[0], 0.05, 0.8), least = statistics_least_pairs(0.05, 1);
-    return one(needed == 0 ? (double)NAN : (double)(needed > least ? needed : least));
+    return one(distribution_t_quantile(a[0], a[1]));
 }
 
 static const struct scalar_function {
@@ -252,8 +319,10 @@ static const struct scalar_function {
     {"wilson_low", 2, 0, 1, wilson, false},         {"wilson_high", 2, 0, 1, wilson, true},
     {"fisher_low", 3, 1, 0, fisher, false},         {"fisher_high", 3, 1, 0, fisher, true},
     {"mcnemar_p", 2, 0, 0, mcnemar_p, false},       {"least_p", 1, 0, 0, least_p, false},
-    {"seeds_needed", 1, 1, 0, seeds_needed, false}, {"cos", 1, 1, -INFINITY, cosine, false},
-    {"student_p", 2, 1, 1, student_p, false},
+    {"log2_choices", 2, 0, 0, log2_choices, false}, {"least_seeds", 3, 0, 0, least_seeds, false},
+    {"seeds_needed", 5, 1, 0, seeds_needed, false}, {"sd_low", 2, 2, 0, sd_interval, false},
+    {"sd_high", 2, 2, 0, sd_interval, true},        {"t_p", 2, 2, 0, t_p, false},
+    {"t_quantile", 2, 2, 0, t_quantile, false},     {"cos", 1, 1, -INFINITY, cosine, false},
 };
 
 static void call_scalar(sqlite3_context *context, int count, sqlite3_value **argument)

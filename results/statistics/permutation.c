@@ -6,8 +6,11 @@
 
 #include "core/alloc.h"
 #include "core/rng.h"
+#include "results/statistics/statistics.h"
 
 #define SLACK 1e-12 /* of a mean */
+#define LEVEL 0.05  /* of what is planned */
+#define POWER 0.8
 
 /* The sums of n values over all 2^n choices of signs, sorted: adding a value merges the sums with −|value| and those with
  * +|value|, both sorted already. scratch has the size of sums. */
@@ -50,38 +53,182 @@ static double count_flips(const double *difference, size_t n, double bound)
     return p;
 }
 
-static void draw_flips(const double *difference, size_t n, double bound, uint64_t seed, struct sign_flip_test *test)
+/* The observed choice counts as one more draw. */
+static double drawn_p(uint64_t hits)
+{
+    return (double)(hits + 1) / (PERMUTATION_DRAWS + 1);
+}
+
+/* Eight differences share a table of the sums of their signs, which a byte chooses from. */
+enum { SIGNS = 8, SUMS = 1 << SIGNS, BYTES = 16 /* of random bits in a block */ };
+
+static double *sign_tables(const double *difference, size_t n, size_t tables)
+{
+    double *sum = xcalloc(tables, SUMS * sizeof *sum);
+    for (size_t i = 0; i < tables * SUMS; i++)
+        for (size_t k = i / SUMS * SIGNS; k < n && k < (i / SUMS + 1) * SIGNS; k++)
+            sum[i] += i % SUMS >> k % SIGNS & 1 ? difference[k] : -difference[k];
+    return sum;
+}
+
+static double draw_flips(const double *difference, size_t n, double bound, uint64_t seed)
 {
     struct rng rng = rng_make(seed, RNG_RESAMPLING, 0, 0);
-    uint64_t hits = 0, blocks = (n + 127) / 128;
+    uint64_t hits = 0, tables = (n + SIGNS - 1) / SIGNS, blocks = (tables + BYTES - 1) / BYTES;
+    double *table = sign_tables(difference, n, tables);
     for (uint64_t draw = 0; draw < PERMUTATION_DRAWS; draw++) {
         double sum = 0;
         uint32_t words[4] = {0};
-        for (size_t i = 0; i < n; i++) {
-            if (i % 128 == 0)
-                rng_block(&rng, draw * blocks + i / 128, words);
-            sum += words[i % 128 / 32] >> i % 32 & 1 ? difference[i] : -difference[i];
+        for (size_t i = 0; i < tables; i++) {
+            if (i % BYTES == 0)
+                rng_block(&rng, draw * blocks + i / BYTES, words);
+            sum += table[i * SUMS + (words[i % BYTES / 4] >> i % 4 * SIGNS & (SUMS - 1))];
         }
         hits += fabs(sum) >= bound;
     }
-    test->p = (double)(hits + 1) / (PERMUTATION_DRAWS + 1);
-    test->error = sqrt(test->p * (1 - test->p) / (PERMUTATION_DRAWS + 1));
+    free(table);
+    return drawn_p(hits);
 }
 
-struct sign_flip_test permutation_sign_flips(const double *difference, size_t n, uint64_t seed)
+struct permutation_test permutation_sign_flips(const double *difference, size_t n, uint64_t seed)
 {
-    struct sign_flip_test test = {.p = n ? 1 : (double)NAN, .exact = n <= PERMUTATION_EXACT};
+    struct permutation_test test = {.p = n ? 1 : (double)NAN, .exact = n <= PERMUTATION_EXACT};
     double sum = 0;
     for (size_t i = 0; i < n; i++)
         sum += difference[i];
     double bound = fabs(sum) - (double)n * SLACK;
     if (isnan(bound))
         test.p = bound;
-    else if (bound > 0 && test.exact) /* else every flip reaches it */
-        test.p = count_flips(difference, n, bound);
-    else if (bound > 0)
-        draw_flips(difference, n, bound, seed, &test);
+    else if (bound > 0) /* else every flip reaches it */
+        test.p = test.exact ? count_flips(difference, n, bound) : draw_flips(difference, n, bound, seed);
     return test;
+}
+
+/* Values less the mean of their stratum, scaled so that the sum over label b is the difference of the means. */
+struct labels {
+    size_t n;
+    double *share;
+    size_t *left, *wanted; /* [n]: values of the stratum from this one on; at its first value, how many have label b */
+    double bits, observed; /* log2 of the number of choices; the sum over b */
+};
+
+/* Reads the stratum that begins at first, and returns its end; 0 where it lacks a side. */
+static size_t add_stratum(struct labels *l, const double *value, const double *stratum, const double *is_b,
+                          size_t first)
+{
+    size_t end = first, b = 0;
+    for (; end < l->n && stratum[end] == stratum[first]; end++)
+        b += is_b[end] != 0;
+    double count = (double)(end - first), mean = statistics_mean(value + first, end - first);
+    if (b == 0 || b == end - first)
+        return 0;
+    for (size_t i = first; i < end; i++) {
+        l->share[i] = (value[i] - mean) * (1 / (double)b + 1 / (count - (double)b));
+        l->left[i] = end - i;
+        l->observed += is_b[i] != 0 ? l->share[i] : 0;
+    }
+    l->wanted[first] = b;
+    l->bits += statistics_log2_choices(end - first - b, b);
+    return end;
+}
+
+/* Choices from value i on, with `wanted` labels b left in its stratum, whose |sum| reaches the bound. */
+static uint64_t count_labels(const struct labels *l, size_t i, size_t wanted, double sum, double bound)
+{
+    if (i == l->n)
+        return fabs(sum) >= bound;
+    if (i == 0 || l->left[i - 1] == 1)
+        wanted = l->wanted[i];
+    uint64_t count = wanted > 0 ? count_labels(l, i + 1, wanted - 1, sum + l->share[i], bound) : 0;
+    return count + (wanted < l->left[i] ? count_labels(l, i + 1, wanted, sum, bound) : 0);
+}
+
+static double draw_labels(const struct labels *l, double bound, uint64_t seed)
+{
+    struct rng rng = rng_make(seed, RNG_RESAMPLING, 0, 0);
+    uint64_t hits = 0, blocks = (l->n + 3) / 4;
+    for (uint64_t draw = 0; draw < PERMUTATION_DRAWS; draw++) {
+        double sum = 0;
+        uint64_t wanted = 0;
+        uint32_t words[4] = {0};
+        for (size_t i = 0; i < l->n; i++) {
+            wanted = i == 0 || l->left[i - 1] == 1 ? l->wanted[i] : wanted;
+            if (i % 4 == 0)
+                rng_block(&rng, draw * blocks + i / 4, words);
+            if ((uint64_t)words[i % 4] * l->left[i] >> 32 < wanted) { /* with probability wanted / left */
+                sum += l->share[i];
+                wanted--;
+            }
+        }
+        hits += fabs(sum) >= bound;
+    }
+    return drawn_p(hits);
+}
+
+struct permutation_test permutation_labels(const double *value, const double *stratum, const double *is_b, size_t n,
+                                           uint64_t seed)
+{
+    struct permutation_test test = {.p = (double)NAN};
+    struct labels l = {.n = n,
+                       .share = xcalloc(n + 1, sizeof *l.share),
+                       .left = xcalloc(n + 1, sizeof *l.left),
+                       .wanted = xcalloc(n + 1, sizeof *l.wanted)};
+    size_t end = n > 0 ? add_stratum(&l, value, stratum, is_b, 0) : 0;
+    while (end > 0 && end < n)
+        end = add_stratum(&l, value, stratum, is_b, end);
+    double bound = fabs(l.observed) - (double)n * SLACK;
+    test.exact = l.bits <= PERMUTATION_LABELS && n <= PERMUTATION_RECURSION;
+    if (end > 0 && bound <= 0)
+        test.p = 1;
+    else if (end > 0 && !isnan(bound))
+        test.p =
+            test.exact ? (double)count_labels(&l, 0, 0, 0, bound) / round(exp2(l.bits)) : draw_labels(&l, bound, seed);
+    free(l.share);
+    free(l.left);
+    free(l.wanted);
+    return test;
+}
+
+enum { SAMPLES = 4000, COARSE_FLIPS = 20, COARSE_LABELS = 13 /* bits of the choices of tests with few */ };
+
+/* Whether the test of one normal sample, of all contexts, finds the effect. */
+static bool finds(const struct permutation_plan *plan, size_t n, uint32_t sample, double level)
+{
+    double value[2 * COARSE_FLIPS], stratum[2 * COARSE_FLIPS], is_b[2 * COARSE_FLIPS];
+    struct rng rng = rng_make(1, RNG_RESAMPLING, 1, sample);
+    size_t sides = plan->unpaired ? 2 : 1, count = sides * n * plan->contexts;
+    for (size_t i = 0; i < count; i++) {
+        size_t context = i / (sides * n);
+        stratum[i] = (double)context;
+        is_b[i] = i % (sides * n) >= (sides - 1) * n;
+        value[i] = (double)rng_normal(&rng, i) + is_b[i] * plan->effect * sqrt((double)sides / (double)plan->contexts);
+    }
+    struct permutation_test test =
+        plan->unpaired ? permutation_labels(value, stratum, is_b, count, 0) : permutation_sign_flips(value, count, 0);
+    return test.p <= level;
+}
+
+static bool is_enough(const struct permutation_plan *plan, size_t n, double level)
+{
+    size_t found = 0;
+    double bits = (double)plan->contexts * (plan->unpaired ? statistics_log2_choices(n, n) : (double)n);
+    if (bits > (plan->unpaired ? COARSE_LABELS : COARSE_FLIPS))
+        return true;
+    for (uint32_t sample = 0; sample < SAMPLES; sample++)
+        found += finds(plan, n, sample, level);
+    return (double)found >= POWER * SAMPLES;
+}
+
+size_t permutation_seeds_needed(const struct permutation_plan *plan)
+{
+    double level = LEVEL / (double)plan->tests;
+    size_t n = statistics_seeds_needed(plan->effect, plan->cells, level, POWER),
+           least = statistics_least_seeds(level, plan->contexts, plan->unpaired);
+    if (n == 0)
+        return 0;
+    for (n = n > least ? n : least; !is_enough(plan, n, level);)
+        n++;
+    return n;
 }
 
 struct magnitude {

@@ -1,14 +1,13 @@
 #include "results/statistics/statistics.h"
 
 #include <math.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/alloc.h"
 #include "results/statistics/distribution.h"
 
-#define PAIRS_LIMIT 1000000
+#define SEEDS_LIMIT 1000000
 
 /* Neumaier's compensated sum. */
 double statistics_mean(const double *value, size_t n)
@@ -188,40 +187,55 @@ struct interval statistics_wilson(uint64_t correct, uint64_t n, double confidenc
     return (struct interval){correct == 0 ? 0 : (middle - half) / whole, correct == n ? 1 : (middle + half) / whole};
 }
 
-double statistics_least_p(size_t n)
+struct interval statistics_sd_interval(double sd, double degrees, double confidence)
 {
-    return n == 0 ? 1 : fmin(1, ldexp(1, 1 - (int)(n < 2000 ? n : 2000)));
+    double outside = (1 - confidence) / 2;
+    return (struct interval){sd * sqrt(degrees / distribution_chi_square_quantile(1 - outside, degrees)),
+                             sd * sqrt(degrees / distribution_chi_square_quantile(outside, degrees))};
 }
 
-size_t statistics_least_pairs(double level, size_t tests)
+double statistics_log2_choices(size_t a, size_t b)
+{
+    int sign;
+    double n = (double)a + (double)b;
+    return (lgamma_r(n + 1, &sign) - lgamma_r((double)a + 1, &sign) - lgamma_r((double)b + 1, &sign)) / M_LN2;
+}
+
+double statistics_least_p(double bits)
+{
+    return fmin(1, exp2(1 - bits));
+}
+
+size_t statistics_least_seeds(double level, size_t contexts, bool unpaired)
 {
     size_t n = 1;
-    while (n < 2000 && statistics_least_p(n) * (double)tests > level)
+    while (n < 2000 &&
+           statistics_least_p((double)contexts * (unpaired ? statistics_log2_choices(n, n) : (double)n)) > level)
         n++;
     return n;
 }
 
-double statistics_power(double effect, size_t n, double level)
+double statistics_power(double effect, size_t n, double cells, double level)
 {
     if (n < 2)
         return (double)NAN;
-    double degrees = (double)(n - 1);
+    double degrees = cells * (double)(n - 1);
     return distribution_noncentral_t_two_sided(distribution_t_quantile(1 - level, degrees), degrees,
                                                fabs(effect) * sqrt((double)n));
 }
 
-size_t statistics_pairs_needed(double effect, double level, double power)
+size_t statistics_seeds_needed(double effect, double cells, double level, double power)
 {
     if (isnan(effect) || effect == 0)
         return 0;
     size_t low = 1, high = 2; /* low: too few; high: enough, or not tested yet */
-    while (high <= PAIRS_LIMIT && !(statistics_power(effect, high, level) >= power)) {
+    while (high <= SEEDS_LIMIT && !(statistics_power(effect, high, cells, level) >= power)) {
         low = high;
         high *= 2;
     }
     while (high - low > 1) {
         size_t middle = low + (high - low) / 2;
-        *(statistics_power(effect, middle, level) >= power ? &high : &low) = middle;
+        *(statistics_power(effect, middle, cells, level) >= power ? &high : &low) = middle;
     }
-    return high <= PAIRS_LIMIT ? high : 0;
+    return high <= SEEDS_LIMIT ? high : 0;
 }

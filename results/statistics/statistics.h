@@ -3,7 +3,7 @@
  *     double difference[] = {0.41, 0.38, 0.55};                       // b − a of the same seeds
  *     double p = statistics_paired_t_p(difference, 3);
  *     if (statistics_least_p(3) > 0.05)
- *         use(statistics_least_pairs(0.05, 1));                       // 6: with 3 no exact test can be significant
+ *         use(statistics_least_seeds(0.05, 1, false));                // 6: with 3 no exact test can be significant
  *
  * Pure functions. Undefined results (the deviation of one value, a test of none) are NAN. Exact tests of paired samples
  * are in permutation.h, intervals over seeds and images in bootstrap.h.
@@ -11,6 +11,7 @@
 #ifndef MTIL_RESULTS_STATISTICS_STATISTICS_H
 #define MTIL_RESULTS_STATISTICS_STATISTICS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -60,17 +61,23 @@ double statistics_mcnemar(uint64_t only_a, uint64_t only_b);
  * succession, and statistical inference", JASA 1927). n ≥ 1. */
 struct interval statistics_wilson(uint64_t correct, uint64_t n, double confidence);
 
-/* The smallest two-sided p that flipping the signs of n differences can give: 2/2^n. */
-double statistics_least_p(size_t n);
+/* The interval of a standard deviation that varies with so many degrees of freedom: sd·√(ν / χ²), normal values. */
+struct interval statistics_sd_interval(double sd, double degrees, double confidence);
 
-/* The fewest pairs for which the smallest p is at most level in a family of `tests` (Bonferroni, Holm's first step). */
-size_t statistics_least_pairs(double level, size_t tests);
+/* log2 of the number of ways to label a + b values, of which b get one label: binomial(a + b, b). */
+double statistics_log2_choices(size_t a, size_t b);
 
-/* The probability that a two-sided t-test of n pairs at level finds a mean difference of `effect` standard deviations;
- * n ≥ 2. */
-double statistics_power(double effect, size_t n, double level);
+/* The smallest two-sided p where there are 2^bits choices, such as the signs of `bits` differences: 2/2^bits. */
+double statistics_least_p(double bits);
 
-/* The fewest pairs that give this power; 0: more than a million. */
-size_t statistics_pairs_needed(double effect, double level, double power);
+/* The fewest seeds per context with which the smallest p is at most the level: of signs, or of labels of twice as many runs. */
+size_t statistics_least_seeds(double level, size_t contexts, bool unpaired);
+
+/* The probability that a two-sided t-test at level finds a mean of `effect` standard deviations of one seed, where the
+ * deviation is known with cells·(n − 1) degrees of freedom; n ≥ 2. */
+double statistics_power(double effect, size_t n, double cells, double level);
+
+/* The fewest seeds that give this power; 0: more than a million. */
+size_t statistics_seeds_needed(double effect, double cells, double level, double power);
 
 #endif

@@ -92,12 +92,16 @@ static void every_form_of_the_answer(void **state)
         {"--baseline none",
          "Last: most_used is 2.75 points above none (95% interval +2.58 to +2.92) over 8 common seeds"},
         {"--baseline none --metric last --show pairs --format csv",
-         "baseline,policy,metric,seeds,difference,sd,low,high,median,effect,p,p_holm,p_wilcoxon,p_t\r\n"
+         "baseline,policy,metric,seeds,difference,sd,low,high,median,effect,p,p_holm,p_wilcoxon,p_t,r,verdict\r\n"
          "none,most_used,last,8,2.75,"},
         {"--metric last --show groups --format markdown", "| most\\_used | last "},
         {"--format latex", "\\toprule"},
         {"--format latex", "% - Last: most_used is 2.75 points above none"},
-        {"--detect 0.5 --metric last --show words", "takes 6 seeds"},
+        {"--detect 0.5 --metric last --show words",
+         "takes 6 seeds with the observed standard deviation of 0.20, 6 to 8"},
+        {"--equivalence 4 --metric last --show words", "Equal within 4 points (90% interval +2.62 to +2.88)"},
+        {"--unpaired --metric last --show words", "over 16 runs that are not paired. Supported: exact p 0.0002."},
+        {"--primary last --show words", "after Holm's correction for 2 secondary tests and the primary ones 0.0156"},
         {"--per-image --show images", "router_errors_baseline"},
         {"--show images", "p_mcnemar"},
         {"--per-dataset --metric last --show pairs", "aircraft"},
@@ -128,7 +132,10 @@ static void every_form_of_the_answer(void **state)
                  {"compare tiny.yaml", "expected a results database"},
                  {"compare known.db --by run.threads", "how a run is computed"},
                  {"compare known.db --seed 99", "unknown seed"},
-                 {"compare known.db --detect 0", "detect"}};
+                 {"compare known.db --detect 0", "detect"},
+                 {"compare known.db --primary lst", "the primary metric \"lst\" is not asked for"},
+                 {"compare known.db --factors merge.policy", "expected two factors, found 1"},
+                 {"compare known.db --factors merge.policy,merge.every --by policy", "found both"}};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
         program_complains(&workshop, &(struct launch){.arguments = wrong[i].arguments},
                           (const char *const[]){wrong[i].word, NULL});

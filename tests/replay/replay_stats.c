@@ -163,11 +163,13 @@ static void check_wilcoxon(struct report *report, const json_t *expected, struct
 
 static void check_exact_tests(struct report *report, const json_t *entry, struct sample *sample)
 {
-    struct sign_flip_test flips = permutation_sign_flips(sample->difference, sample->n, 1);
+    struct permutation_test flips = permutation_sign_flips(sample->difference, sample->n, 1);
     check(report, flips.exact ? "p_permutation_exact" : "p_permutation (drawn)",
           json_object_get(entry, "p_permutation_exact"), flips.p,
-          (struct expectation){
-              .relative = RELATIVE_P, .rounding = ROUNDING_P + 5 * flips.error, .undefined = sample->n > ENUMERATED});
+          (struct expectation){.relative = RELATIVE_P,
+                               .rounding = ROUNDING_P +
+                                           (flips.exact ? 0 : 5 * sqrt(flips.p * (1 - flips.p) / PERMUTATION_DRAWS)),
+                               .undefined = sample->n > ENUMERATED});
     check_wilcoxon(report, json_object_get(entry, "p_wilcoxon_exact"), sample);
     double median = statistics_hodges_lehmann(sample->difference, sample->n);
     check(report, "hodges_lehmann", json_object_get(entry, "hodges_lehmann"), median,

@@ -1,10 +1,12 @@
 #include "tests/results/compare_sample.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/digest.h"
+#include "core/rng.h"
 #include "tests/results/sample.h"
 
 #define LIMIT (COMPARE_SAMPLE_IMAGES + 100)
@@ -15,7 +17,11 @@ int64_t compare_sample_correct(const struct compare_sample *sample, int64_t afte
 {
     int64_t seed = sample->seed;
     int64_t lift = after_task >= 0 && sample->lift ? sample->lift + (seed * (task + 2) + after_task) % 4 : 0;
-    return 100 + 3 * task + (after_task >= task ? 10 : 0) + (7 * seed + 5 * (after_task + 1) + 3 * task) % 11 + lift;
+    struct rng rng = rng_make((uint64_t)seed, RNG_TEST, *(const uint8_t *)sample->policy, (uint32_t)sample->every);
+    if (sample->noise && after_task >= 0)
+        lift += lrintf((float)sample->noise * rng_normal(&rng, (uint64_t)(after_task * COMPARE_SAMPLE_TASKS + task)));
+    return 100 + (sample->noise ? 10 * sample->noise : 0) + 3 * task + (after_task >= task ? 10 : 0) +
+           (7 * seed + 5 * (after_task + 1) + 3 * task) % 11 + lift;
 }
 
 static void require(status result, const struct error *error)
@@ -39,7 +45,7 @@ static void add_evaluation(struct store *store, int64_t run, const struct compar
                              .right = right,
                              .predicted = predicted,
                              .router = router};
-    for (int64_t i = 0; i < (int64_t)kept.images; i++) {
+    for (int64_t i = 0; sample->kept != PER_IMAGE_NONE && i < (int64_t)kept.images; i++) {
         right[i] = i < COMPARE_SAMPLE_IMAGES && (i + 3 * sample->lift) % COMPARE_SAMPLE_IMAGES < correct;
         predicted[i] = 0;
         router[i] = (int16_t)(i % 4 == 0 ? -1 : task);

@@ -18,6 +18,7 @@ struct compare_sample {
     const char *policy;
     int64_t seed, every;
     int64_t lift;                           /* images more that are right, on average */
+    int64_t noise;                          /* images: the deviation of normal noise, drawn for each run and cell */
     int64_t threads;                        /* a key that does not matter */
     const char *own;                        /* a line of the policy's own under merge: "  decay: 0.5\n"; NULL: none */
     enum per_image_kind kept;               /* of each image */

@@ -7,13 +7,14 @@
 
 #include "core/text.h"
 #include "results/compare.h"
+#include "results/store/store_internal.h"
 #include "tests/results/compare_sample.h"
 #include "tests/results/sample.h"
 
 enum { PARTS = COMPARE_NOTES + 1, WORDS_MOST = 16 };
 
-static const char *const part_names[PARTS] = {"contexts",    "groups", "pairs",    "images",
-                                              "discordance", "words",  "overview", "notes"};
+static const char *const part_names[PARTS] = {"contexts", "groups",      "pairs", "details",
+                                              "images",   "discordance", "words", "notes"};
 
 struct fixture {
     char *path;
@@ -88,6 +89,7 @@ static void add(struct fixture *f, char *line)
     const char *kept = find(words, count, "kept"), *own = find(words, count, "own");
     struct compare_sample sample = {.policy = words[0],
                                     .lift = integer(words, count, "lift"),
+                                    .noise = integer(words, count, "noise"),
                                     .threads = integer(words, count, "threads"),
                                     .more_images = integer(words, count, "more"),
                                     .stopped = integer(words, count, "stopped"),
@@ -109,6 +111,37 @@ static void add(struct fixture *f, char *line)
         for (sample.seed = atoll(words[1]); sample.seed <= atoll(words[2]); sample.seed++)
             compare_sample_add(f->store, &sample);
     while (last && ++sample.every <= atoll(last + 2));
+}
+
+/* Every run again in contexts 2 … count, which differ in merge.every, with up to 50 images more or fewer right. */
+static void copy(struct fixture *f, const char *count)
+{
+    static const char *const tables[] = {"runs", "settings", "tasks", "evaluations"};
+    struct database *database = f->store->database;
+    assert_ok(database_run(database,
+                           "CREATE TEMP TABLE copied AS WITH RECURSIVE n(i) AS (SELECT 2 UNION ALL SELECT i + 1 FROM n "
+                           "WHERE i < CAST(?1 AS INTEGER)) SELECT i FROM n",
+                           VALUES(value_text(count)), &error));
+    for (size_t i = 0; i < sizeof tables / sizeof *tables; i++) {
+        struct statement *columns;
+        struct text sql = {0};
+        bool row;
+        assert_ok(statement_open(
+            &columns, database,
+            "SELECT group_concat(CASE name WHEN 'run' THEN 'run + 1000 * i' WHEN 'suite_hash' THEN 'suite_hash || i' "
+            "WHEN 'value' THEN 'iif(key = ''merge.every'', i, value)' WHEN 'correct' THEN 'correct + abs(run * 7919 + "
+            "i * "
+            "104729 + task * 1299709 + after_task * 15485863) % 101 - 50' ELSE '\"' || name || '\"' END) "
+            "FROM pragma_table_info(?1)",
+            &error));
+        assert_ok(statement_bind(columns, VALUES(value_text(tables[i])), &error));
+        assert_ok(statement_step(columns, &row, &error));
+        text_add(&sql, "INSERT INTO %s SELECT %s FROM copied CROSS JOIN %s", tables[i], statement_text(columns, 0),
+                 tables[i]);
+        statement_close(columns);
+        assert_ok(database_execute(database, sql.data, &error));
+        text_free(&sql);
+    }
 }
 
 /* A path is incidental; what lies there is not. */
@@ -135,9 +168,13 @@ static void ask(struct fixture *f, char *line)
     size_t count = cut(line, " ", words);
     const char *detail = find(words, count, "detail"), *detect = find(words, count, "detect");
     char *given_by = find(words, count, "by"), *given = find(words, count, "metric"),
-         *groups = find(words, count, "only");
+         *groups = find(words, count, "only"), *factors = find(words, count, "factors"),
+         *margin = find(words, count, "equivalence");
     struct comparison_request request = {.by = by,
-                                         .by_count = cut(given_by ? given_by : policy, ",", by),
+                                         .by_count = cut(factors    ? factors
+                                                         : given_by ? given_by
+                                                                    : policy,
+                                                         ",", by),
                                          .metrics = metrics,
                                          .metric_count = cut(given ? given : three, ",", metrics),
                                          .baseline = find(words, count, "baseline"),
@@ -146,6 +183,10 @@ static void ask(struct fixture *f, char *line)
                                          .detail = !detail          ? COMPARE_MEANS
                                                    : *detail == 'i' ? COMPARE_IMAGES
                                                                     : COMPARE_DATASETS,
+                                         .factors = factors != NULL,
+                                         .primary = find(words, count, "primary"),
+                                         .unpaired = find(words, count, "unpaired") != NULL,
+                                         .equivalence = margin ? atof(margin) : 0,
                                          .detect = detect ? atof(detect) : 0,
                                          .seed = (uint64_t)integer(words, count, "draws"),
                                          .filter = {.dataset = find(words, count, "dataset"),
@@ -210,6 +251,8 @@ static void obey(struct fixture *f, char *line)
         assert_ok(store_open(&f->store, f->path, STORE_WRITE, &error));
     } else if (strcmp(line, "add") == 0) {
         add(f, rest);
+    } else if (strcmp(line, "copy") == 0) {
+        copy(f, rest);
     } else if (strcmp(line, "ask") == 0) {
         ask(f, rest);
     } else if (strcmp(line, "refused") == 0) {

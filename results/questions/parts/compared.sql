@@ -1,4 +1,5 @@
--- What mtil compare finds (results/compare/): groups of the board, their contexts by number where there are several, and their pairs.
+-- What mtil compare finds (results/compare/): groups of the board, their contexts by number where there are several, and the questions about
+-- them, each on the board of its first context.
 -- A section with this part is left out where nothing is compared.
 compared_groups AS MATERIALIZED (
     SELECT grp, context, name, compared AS "by", iif(several, dense_rank() OVER (ORDER BY context), NULL) AS number
@@ -8,11 +9,12 @@ compared_groups AS MATERIALIZED (
                         WHERE earlier.context = one.context AND earlier.grp <= one.grp))
     CROSS JOIN page
 ), compared_pairs AS MATERIALIZED (
-    SELECT pair.*, b.number AS number, b."by" AS "by", a.name AS baseline_name, b.name AS other_name, metric.name AS metric_name,
-           title, dataset.name AS dataset_name, iif(b.number IS NULL, '', '[' || b.number || '] ') AS of_context, count(*) OVER () > 600 AS cut
+    SELECT pair.*, compared AS "by", factor, question.baseline AS baseline_name, question.other AS other_name,
+           metric.name AS metric_name, title, dataset.name AS dataset_name, count(*) OVER () > 600 AS cut
     FROM pair
-    JOIN compared_groups AS a ON a.grp = baseline
-    JOIN compared_groups AS b ON b.grp = other
-    JOIN metric ON metric.place = metric
-    LEFT JOIN dataset ON dataset.place = dataset
+    JOIN question USING (question)
+    JOIN metric ON metric.place = pair.metric
+    LEFT JOIN dataset ON dataset.place = pair.dataset
+    CROSS JOIN page
+    WHERE (SELECT min(context) FROM term WHERE term.question = pair.question) IN (SELECT context FROM compared_groups)
 )

@@ -1,0 +1,249 @@
+-- Each question's difference in each context, and one answer for all of them.
+--
+-- met: what all groups of a question measured in a context.
+CREATE TEMP TABLE met AS
+SELECT question, term.context AS context, metric, dataset
+FROM term
+JOIN configuration USING (configuration)
+JOIN sample USING (grp)
+GROUP BY question, term.context, metric, dataset
+HAVING count(*) = (SELECT count(*) FROM term AS whole WHERE whole.question = term.question AND whole.context = term.context);
+
+-- Of the seeds that all groups have; a and b: what is subtracted and from what. Nothing is paired where that was asked for.
+CREATE TEMP TABLE difference (question INTEGER, context INTEGER, metric INTEGER, dataset INTEGER, seed INTEGER, value REAL,
+                              a REAL, b REAL, PRIMARY KEY (question, context, metric, dataset, seed)) WITHOUT ROWID;
+
+INSERT INTO difference
+SELECT question, context, a.metric, a.dataset, a.seed, b.value - a.value, a.value, b.value
+FROM two
+CROSS JOIN measured AS a ON a.configuration = configuration_a
+CROSS JOIN measured AS b ON b.configuration = configuration_b AND b.metric = a.metric AND b.dataset = a.dataset
+                            AND b.seed = a.seed
+WHERE NOT (SELECT unpaired FROM request);
+
+INSERT INTO difference
+SELECT question, context, metric, dataset, seed, sum(weight * value), -sum(weight * value) FILTER (WHERE weight < 0),
+       sum(weight * value) FILTER (WHERE weight > 0)
+FROM term
+CROSS JOIN measured USING (configuration)
+WHERE (SELECT factors FROM request)
+GROUP BY question, context, metric, dataset, seed
+HAVING count(*) = (SELECT count(*) FROM term AS whole WHERE whole.question = term.question AND whole.context = term.context);
+
+UPDATE difference SET value = 0 WHERE abs(value) <= 1e-10;
+
+-- Differences that are the same on paper are the same: no deviation is made of what rounding left.
+UPDATE difference
+SET value = least
+FROM (SELECT question AS q, context AS c, metric AS m, dataset AS d, min(value) AS least
+      FROM difference
+      GROUP BY question, context, metric, dataset
+      HAVING max(value) > min(value) AND max(value) - min(value) <= 1e-10)
+WHERE question = q AND context = c AND metric = m AND dataset = d;
+
+-- The samples that answers are made of: differences of a context, or groups that are not paired. Each test statistic is an
+-- aggregate.
+CREATE TEMP TABLE cell AS
+SELECT question, context, metric, dataset, 1.0 AS weight, count(*) AS n, mean(value, seed) AS mean, sd(value, seed) AS sd,
+       hodges_lehmann(value) AS median, hedges_g(value, seed) AS effect, permutation_p(value, seed, draw_seed) AS p,
+       wilcoxon_p(value) AS p_wilcoxon, iif(factors, NULL, correlation(a, b)) AS r
+FROM request
+CROSS JOIN difference
+GROUP BY question, context, metric, dataset
+UNION ALL
+SELECT met.question, met.context, met.metric, met.dataset, weight, n, mean, sd, NULL, NULL, NULL, NULL, NULL
+FROM request
+JOIN met
+JOIN term USING (question, context)
+JOIN configuration USING (configuration)
+JOIN sample ON sample.grp = configuration.grp AND sample.metric = met.metric AND sample.dataset = met.dataset
+WHERE unpaired;
+
+-- Sums of cells: of a context, and of all of a question (scope 0), where each context counts alike. sd: of one seed in each
+-- context; df: its degrees of freedom (Satterthwaite); cells: as many samples of one deviation would have as many. What is said of
+-- one cell stays.
+CREATE TEMP TABLE summed AS
+SELECT question, metric, dataset, scope, count(DISTINCT context) AS contexts, sum(n) AS runs,
+       sum(weight * mean) / count(DISTINCT context) AS difference,
+       iif(count(sd) = count(*), sqrt(sum(part)) / count(DISTINCT context), NULL) AS sd,
+       iif(count(sd) = count(*), sqrt(sum(part / n)) / count(DISTINCT context), NULL) AS se,
+       iif(count(*) = 1, sum(n - 1), coalesce(pow(sum(part / n), 2) / sum(pow(part / n, 2) / (n - 1)), sum(n - 1))) AS df,
+       coalesce(pow(sum(part), 2) / sum(part * part), count(*)) AS cells,
+       iif(count(*) = 1, max(median), NULL) AS median, iif(count(*) = 1, max(effect), NULL) AS effect,
+       iif(count(*) = 1, max(p), NULL) AS p, iif(count(*) = 1, max(p_wilcoxon), NULL) AS p_wilcoxon,
+       iif(count(*) = 1, max(r), NULL) AS r
+FROM (SELECT *, pow(weight * sd, 2) AS part FROM (SELECT *, 0 AS scope FROM cell UNION ALL SELECT *, context FROM cell WHERE (SELECT max(context) FROM met) > 1))
+GROUP BY question, metric, dataset, scope;
+
+CREATE UNIQUE INDEX temp.summed_of ON summed (question, metric, dataset, scope);
+
+CREATE TEMP TABLE student AS
+SELECT df, t_quantile(0.95, df) AS t, t_quantile(0.9, df) AS t_90 FROM (SELECT DISTINCT df FROM summed);
+
+CREATE UNIQUE INDEX temp.student_df ON student (df);
+
+CREATE TEMP TABLE detail AS
+SELECT met.question AS question, met.context AS context, met.metric AS metric, met.dataset AS dataset, coalesce(runs, 0) AS runs,
+       difference, sd, difference - t * se AS low, difference + t * se AS high, median, effect, p, p_wilcoxon,
+       t_p(difference / se, df) AS p_t, r
+FROM met
+LEFT JOIN summed ON summed.question = met.question AND summed.metric = met.metric AND summed.dataset = met.dataset
+                    AND scope = met.context
+LEFT JOIN student USING (df)
+WHERE (SELECT max(context) FROM met) > 1
+ORDER BY met.question, met.metric, met.dataset, met.context;
+
+-- Of several contexts: one sign for each seed of each, and one for each seed in all of them. Differences are scaled so that their
+-- sum is that of the contexts' means.
+CREATE TEMP TABLE stratified AS
+WITH scaled AS MATERIALIZED (
+    SELECT question, metric, dataset, context, seed, value * runs / contexts / n AS value,
+           a - avg(a) OVER of_context AS a, b - avg(b) OVER of_context AS b
+    FROM summed
+    JOIN difference USING (question, metric, dataset)
+    JOIN cell USING (question, metric, dataset, context)
+    WHERE scope = 0 AND contexts > 1
+    WINDOW of_context AS (PARTITION BY question, metric, dataset, context)
+)
+SELECT *
+FROM (SELECT question, metric, dataset, permutation_p(value, seed, draw_seed) AS p, count(DISTINCT seed) AS seeds,
+             iif(factors, NULL, correlation(a, b)) AS r
+      FROM request
+      JOIN scaled
+      GROUP BY question, metric, dataset)
+JOIN (SELECT question, metric, dataset, permutation_p(value, seed, draw_seed) AS p_seeds
+      FROM request
+      JOIN (SELECT question, metric, dataset, seed, sum(value) AS value FROM scaled GROUP BY question, metric, dataset, seed)
+      GROUP BY question, metric, dataset) USING (question, metric, dataset);
+
+CREATE TEMP TABLE directions AS
+SELECT question, metric, dataset, sum(difference > 0) AS above, sum(difference < 0) AS below
+FROM detail
+GROUP BY question, metric, dataset
+HAVING count(difference) > 1;
+
+-- Labels that change places within contexts. bits: log2 of their choices, and one more where sides differ, because no choice is
+-- then another's mirror.
+CREATE TEMP TABLE relabelled AS
+SELECT *
+FROM (SELECT question, metric, dataset, unpaired_p(value, met.context, weight > 0, draw_seed) AS p, count(DISTINCT seed) AS seeds
+      FROM request
+      JOIN met
+      JOIN term USING (question, context)
+      CROSS JOIN measured USING (configuration, metric, dataset)
+      WHERE unpaired
+      GROUP BY question, metric, dataset)
+JOIN (SELECT question, metric, dataset, sum(bits) + max(apart) AS bits
+      FROM (SELECT question, metric, dataset, context, log2_choices(min(n), max(n)) AS bits, min(n) <> max(n) AS apart
+            FROM cell
+            GROUP BY question, metric, dataset, context)
+      WHERE (SELECT unpaired FROM request)
+      GROUP BY question, metric, dataset) USING (question, metric, dataset);
+
+-- The spread over datasets, too: seeds and tasks are drawn. Only where metrics are means over tasks,
+-- and each seed has each context.
+CREATE TEMP TABLE over_tasks AS
+SELECT question, metric, bootstrap_tasks_low(value, seed, dataset, draw_seed) AS low,
+       bootstrap_tasks_high(value, seed, dataset, draw_seed) AS high
+FROM request
+JOIN (SELECT question, metric, dataset, seed, avg(value) AS value, count(*) AS contexts
+      FROM difference
+      WHERE dataset > 0
+      GROUP BY question, metric, dataset, seed)
+WHERE only_dataset IS NULL AND NOT (SELECT max(accumulates) FROM compared)
+GROUP BY question, metric
+HAVING count(DISTINCT dataset) > 1 AND min(contexts) = max(contexts);
+
+-- An answer per question, metric and dataset, before corrections. tier: 0 for what is primary, 1 for the rest; p_equal: of a
+-- difference at or beyond the margin, the larger of two one-sided tests (Schuirmann 1987).
+CREATE TEMP TABLE tested AS
+SELECT one.question AS question, one.metric AS metric, one.dataset AS dataset, one.dataset > 0 AS of_datasets,
+       main IS NOT NULL AND metric.name <> main AS tier, coalesce(contexts, 0) AS contexts,
+       coalesce(stratified.seeds, relabelled.seeds, runs, 0) AS seeds, coalesce(runs, 0) AS runs, difference, sd, df, cells,
+       t * se AS half, t_90 * se AS half_90, above, below, median, effect, coalesce(stratified.p, relabelled.p, summed.p) AS p,
+       coalesce(bits, runs, 0) AS bits, coalesce(bits, runs, 0) > iif(unpaired, 22, 40) OR unpaired AND runs > 1000 AS drawn, p_seeds, p_wilcoxon,
+       t_p(difference / se, df) AS p_t, coalesce(stratified.r, summed.r) AS r, low AS tasks_low, high AS tasks_high,
+       CASE WHEN margin > abs(difference) THEN t_p((margin - abs(difference)) / se, df) / 2
+            WHEN margin > 0 THEN 1 - t_p((margin - abs(difference)) / se, df) / 2 END AS p_equal
+FROM request
+JOIN (SELECT DISTINCT question, metric, dataset FROM met) AS one
+JOIN metric ON metric.place = one.metric
+LEFT JOIN summed ON summed.question = one.question AND summed.metric = one.metric AND summed.dataset = one.dataset AND scope = 0
+LEFT JOIN student USING (df)
+LEFT JOIN stratified ON stratified.question = one.question AND stratified.metric = one.metric AND stratified.dataset = one.dataset
+LEFT JOIN directions ON directions.question = one.question AND directions.metric = one.metric AND directions.dataset = one.dataset
+LEFT JOIN relabelled ON relabelled.question = one.question AND relabelled.metric = one.metric AND relabelled.dataset = one.dataset
+LEFT JOIN over_tasks ON over_tasks.question = one.question AND over_tasks.metric = one.metric AND one.dataset = 0
+ORDER BY one.question, one.metric, one.dataset;
+
+-- Holm's correction over the questions and metrics asked for: of p, of p with one sign for each seed, of p of equality. Datasets
+-- are a family of their own. What is secondary is tested when everything primary is supported, so that its p is at least the
+-- largest of those (serial gatekeeping: Westfall and Krishen 2001).
+CREATE TEMP TABLE corrected AS
+SELECT place, kind, of_datasets, tier, family, max(min(1.0, (family + 1 - rank) * p)) OVER (PARTITION BY kind, of_datasets, tier ORDER BY rank) AS holm
+FROM (SELECT *, count(*) OVER same AS family, row_number() OVER (same ORDER BY p, place) AS rank
+      FROM (SELECT rowid AS place, 'p' AS kind, of_datasets, tier, p FROM tested
+            UNION ALL
+            SELECT rowid, 'seeds', of_datasets, tier, coalesce(p_seeds, p)
+            FROM tested
+            WHERE (SELECT count(p_seeds) FROM tested)
+            UNION ALL
+            SELECT rowid, 'equal', of_datasets, tier, p_equal FROM tested)
+      WHERE p IS NOT NULL
+      WINDOW same AS (PARTITION BY kind, of_datasets, tier));
+
+CREATE UNIQUE INDEX temp.corrected_kind ON corrected (kind, place);
+
+CREATE TEMP TABLE gate AS
+SELECT tested.of_datasets AS of_datasets, max(coalesce(holm, 1.0)) AS p
+FROM tested
+LEFT JOIN corrected ON kind = 'p' AND place = tested.rowid
+WHERE tested.tier = 0
+GROUP BY tested.of_datasets;
+
+-- low and high stay where the difference can be: `reach` is that of two values with the question's weights.
+CREATE TEMP TABLE pair AS
+SELECT tested.rowid AS place, question, metric, dataset, tested.tier AS tier, of_p.family AS family, contexts, seeds, runs, difference,
+       sd, max(-reach * (100 - floor), difference - half) AS low, min(reach * (100 - floor), difference + half) AS high,
+       iif(margin > 0, max(-reach * (100 - floor), difference - half_90), NULL) AS low90,
+       iif(margin > 0, min(reach * (100 - floor), difference + half_90), NULL) AS high90, tasks_low, tasks_high, above, below,
+       median, effect, tested.p AS p, drawn, max(least_p(bits), iif(drawn, 1e-5, 0)) AS least, p_seeds,
+       max(of_p.holm, iif(tested.tier, gate.p, 0)) AS p_holm, of_seeds.holm AS seeds_holm, p_equal, of_equal.holm AS equal_holm,
+       p_wilcoxon, p_t, r, CAST(least_seeds(1, max(contexts, 1), unpaired) AS INTEGER) AS seeds_alone,
+       CAST(least_seeds(of_p.family, max(contexts, 1), unpaired) AS INTEGER) AS seeds_together,
+       iif(detect > 0, CAST(seeds_needed(detect / sd, cells, of_p.family, contexts, unpaired) AS INTEGER), NULL) AS seeds_needed,
+       iif(detect > 0, CAST(seeds_needed(detect / sd_low(sd, df), cells, of_p.family, contexts, unpaired) AS INTEGER), NULL) AS seeds_low,
+       iif(detect > 0, CAST(seeds_needed(detect / sd_high(sd, df), cells, of_p.family, contexts, unpaired) AS INTEGER), NULL) AS seeds_high,
+       NULL AS verdict
+FROM request
+JOIN tested
+JOIN metric ON metric.place = metric
+JOIN (SELECT question, max(reach) AS reach
+      FROM (SELECT question, context, sum(abs(weight)) / 2 AS reach FROM term GROUP BY question, context)
+      GROUP BY question) USING (question)
+LEFT JOIN corrected AS of_p ON of_p.kind = 'p' AND of_p.place = tested.rowid
+LEFT JOIN corrected AS of_seeds ON of_seeds.kind = 'seeds' AND of_seeds.place = tested.rowid
+LEFT JOIN corrected AS of_equal ON of_equal.kind = 'equal' AND of_equal.place = tested.rowid
+LEFT JOIN gate ON gate.of_datasets = tested.of_datasets
+ORDER BY tested.rowid;
+
+UPDATE pair
+SET verdict = CASE WHEN p_holm <= 0.05
+                   THEN iif((difference > 0) <> (SELECT lower FROM metric WHERE metric.place = pair.metric), 'better', 'worse')
+                        || iif(seeds_holm > 0.05, ' if contexts are independent', '')
+                        || iif(equal_holm <= 0.05, ', equal within the margin', '')
+                   ELSE iif(equal_holm <= 0.05, 'equal', 'undecided') END;
+
+INSERT INTO note (note)
+SELECT 'runs are paired by seed, which fixes the first weights and the order of images on both sides'
+       || iif(count(r) > 0, format('; over seeds their results correlate by %.2f on average (r)', avg(r)), '')
+       || '; --unpaired takes them as independent, to be chosen before the results are known'
+FROM pair
+JOIN request
+WHERE NOT unpaired AND NOT factors AND runs > 0 AND dataset = coalesce((SELECT min(dataset) FROM pair), 0)
+HAVING count(*) > 0;
+
+INSERT INTO note (note)
+SELECT 'where there are too many choices of signs or labels to count, 100,000 are drawn by Philox with seed ' || draw_seed
+FROM request
+WHERE EXISTS (SELECT 1 FROM pair WHERE drawn);

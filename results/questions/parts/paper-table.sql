@@ -1,0 +1,159 @@
+-- The table of MTIL papers. Finished runs are averaged over seeds. A configuration is named by the row of its suite, or by
+-- its method, policy and whatever else differs in the table, and, where names coincide, by its digest; its number is that
+-- of its first run. The mean is empty where a row lacks a dataset that others have, because it would be a mean over other
+-- tasks. Published rows are those of the settings and orders of the runs, or all where there are no runs; one is left out
+-- of blocks in which it has no number.
+-- What stands out is the best and whatever a test does not tell from it, where it tells anything from it.
+sequences AS (
+    SELECT *
+    FROM chosen
+    WHERE status = 'finished' AND setting <> 'class_incremental'
+          AND run NOT IN (SELECT run FROM settings WHERE key = 'head.name' AND value = 'linear')
+), varied AS (
+    SELECT count(DISTINCT suite) > 1 AS suite, count(DISTINCT setting) > 1 AS setting,
+           count(DISTINCT selector) FILTER (WHERE selector <> 'none') > 1 AS selector,
+           count(DISTINCT selection) FILTER (WHERE selection <> 'none') > 1 AS selection,
+           count(DISTINCT task_order) > 1 AS task_order, count(DISTINCT model) > 1 AS model
+    FROM sequences
+), other AS ( -- runs unlike those of papers: other test sets, or the small CLIP
+    SELECT run
+    FROM sequences
+    WHERE :published AND (model = 'mini' OR EXISTS (
+        SELECT 1
+        FROM tasks
+        WHERE tasks.run = sequences.run AND NOT EXISTS (
+            SELECT 1
+            FROM published_images
+            WHERE dataset = name AND test_images BETWEEN 0.9 * images AND images)))
+), otherwise AS ( -- runs with other numbers of images per class than printed for their setting
+    SELECT run
+    FROM sequences
+    JOIN settings USING (run)
+    WHERE :published AND key = 'data.shots'
+          AND value <> CASE setting WHEN 'few_shot' THEN '5' WHEN 'x_tail' THEN '16' ELSE value END
+), seeds AS MATERIALIZED (
+    SELECT c.run AS run, min(c.run) OVER (PARTITION BY suite_hash) AS number, substr(suite_hash, 1, 8) AS digest,
+           c.seed AS seed,
+           coalesce(s.value, c.method || iif(c.policy = 'none', '', ', ' || c.policy)) || iif(v.suite, ', ' || c.suite, '')
+           || iif(v.setting, ', ' || c.setting, '')
+           || iif(s.value IS NULL AND v.selector AND c.selector <> 'none', ', ' || c.selector, '')
+           || iif(s.value IS NULL AND v.selection AND c.selection <> 'none', ', ' || c.selection, '')
+           || iif(v.task_order, ', order ' || c.task_order, '')
+           || iif(v.model OR :published AND c.model NOT IN ('mini', '') AND c.model NOT LIKE '%b_16%' AND c.model NOT LIKE '%b16%',
+                  ', ' || c.model, '') -- papers have ViT-B/16
+           || CASE WHEN c.run IN other THEN ' (other data than in papers)'
+                   WHEN c.run IN otherwise THEN ' (other setting than in papers)' ELSE '' END AS label
+    FROM sequences AS c
+    LEFT JOIN settings AS s ON s.key = 'run.row' AND s.run = (SELECT min(run) FROM sequences AS first WHERE first.suite_hash = c.suite_hash),
+         varied AS v
+), complete AS MATERIALIZED (
+    SELECT run, task, transfer, average, last, forgetting
+    FROM task_metrics
+    CROSS JOIN seeds USING (run)
+), measured AS ( -- with the latest accuracy of tasks that were not tested after each other; zero-shot accuracy in all blocks
+    SELECT * FROM complete
+    UNION ALL
+    SELECT run, task, iif(latest = -1 AND task > 0, accuracy, NULL), iif(latest = -1, accuracy, NULL), accuracy, NULL
+    FROM (
+        SELECT run, task, max(after_task) AS latest, 100.0 * correct / images AS accuracy -- of the row with the maximum
+        FROM evaluations
+        CROSS JOIN seeds USING (run)
+        WHERE (run, task) NOT IN (SELECT run, task FROM complete)
+        GROUP BY run, task
+    )
+), per_run AS MATERIALIZED (
+    SELECT run, seed, number, label, digest, name, task, transfer, average, last, forgetting
+    FROM measured
+    CROSS JOIN seeds USING (run)
+    CROSS JOIN tasks USING (run, task)
+    WHERE :dataset IS NULL OR name = :dataset
+), papers AS MATERIALIZED (
+    SELECT min(row) AS number, source, method, setting, task_order,
+           max(mean) FILTER (WHERE metric = 'transfer') AS transfer, max(mean) FILTER (WHERE metric = 'average') AS average,
+           max(mean) FILTER (WHERE metric = 'last') AS last
+    FROM published_rows
+    WHERE :published AND (:setting IS NULL OR setting = :setting)
+          AND (NOT EXISTS (SELECT 1 FROM seeds)
+               OR (setting, task_order) IN (SELECT setting, task_order FROM sequences))
+    GROUP BY source, method, setting, task_order
+), cells AS MATERIALIZED (
+    SELECT 1 AS own, number, max(label) AS label, max(digest) AS digest, count(*) AS seeds, name,
+           min(run * 4096 + task) AS place, avg(transfer) AS transfer, avg(average) AS average, avg(last) AS last,
+           avg(forgetting) AS forgetting
+    FROM per_run
+    GROUP BY number, name
+    UNION ALL
+    SELECT 0, number, '', '', NULL, dataset, 9e15 + task,
+           max(accuracy) FILTER (WHERE metric = 'transfer'), max(accuracy) FILTER (WHERE metric = 'average'),
+           max(accuracy) FILTER (WHERE metric = 'last'), NULL
+    FROM published
+    JOIN papers USING (source, method, setting, task_order)
+    WHERE :dataset IS NULL OR dataset = :dataset
+    GROUP BY number, dataset
+), datasets AS MATERIALIZED (
+    SELECT name, min(place) AS place FROM cells GROUP BY name
+), printed AS MATERIALIZED (
+    SELECT number, avg(transfer) AS transfer, avg(average) AS average, avg(last) AS last
+    FROM cells
+    WHERE NOT own
+    GROUP BY number
+), lines AS MATERIALIZED (
+    SELECT own, number,
+           max(label) || iif(count(*) OVER (PARTITION BY max(label)) > 1, ', ' || max(digest), '') AS method,
+           max(seeds) AS seeds, count(*) = (SELECT count(*) FROM datasets) AS whole, avg(transfer) AS transfer,
+           avg(average) AS average, avg(last) AS last, avg(forgetting) AS forgetting
+    FROM cells
+    WHERE own
+    GROUP BY number
+    UNION ALL
+    SELECT 0, papers.number, method || ', published (' || source || ')', NULL,
+           (SELECT count(*) FROM published_tasks AS t WHERE t.task_order = papers.task_order)
+           = (SELECT count(*) FROM datasets),
+           coalesce(papers.transfer, printed.transfer), coalesce(papers.average, printed.average),
+           coalesce(papers.last, printed.last), NULL
+    FROM papers
+    LEFT JOIN printed ON printed.number = papers.number
+    WHERE :dataset IS NULL OR printed.number IS NOT NULL
+), blocks (block, metric, lower) AS (VALUES (0, 'Transfer', 0), (1, 'Average', 0), (2, 'Last', 0), (3, 'Forgetting', 1)
+), observed AS MATERIALIZED ( -- of each run; the mean has no name, so that no dataset can be mistaken for it
+    SELECT block, lower, number, seed, name,
+           CASE block WHEN 0 THEN transfer WHEN 1 THEN average WHEN 2 THEN last ELSE forgetting END AS value
+    FROM (SELECT number, seed, name, transfer, average, last, forgetting FROM per_run
+          UNION ALL
+          SELECT number, seed, NULL, avg(transfer), avg(average), avg(last), avg(forgetting)
+          FROM per_run
+          WHERE number IN (SELECT number FROM lines WHERE own AND whole)
+          GROUP BY run)
+    CROSS JOIN blocks
+), spread AS MATERIALIZED (
+    SELECT block, lower, number, name, avg(value) AS value, half_width(value) AS half
+    FROM observed
+    GROUP BY block, number, name
+    HAVING count(value) > 0
+), leading AS MATERIALIZED (
+    SELECT block, name, number, max(iif(lower, -value, value)) AS most, count(*) * (count(*) - 1) / 2 AS tests
+    FROM spread
+    GROUP BY block, name
+), behind AS ( -- over the seeds of both, corrected for all pairs of a column, because the best one is chosen by its result
+    SELECT o.block AS block, o.name AS name, o.number AS number, permutation_p(o.value - b.value, o.seed, 1) * tests <= 0.05 AS apart,
+           least_p(count(*)) * tests <= 0.05 AS tellable
+    FROM leading
+    JOIN observed AS b ON b.block = leading.block AND b.name IS leading.name AND b.number = leading.number
+    JOIN observed AS o ON o.block = b.block AND o.name IS b.name AND o.seed = b.seed AND o.number <> b.number
+    WHERE o.value IS NOT NULL AND b.value IS NOT NULL
+    GROUP BY o.block, o.name, o.number
+), supported AS MATERIALIZED (
+    SELECT block, name, number
+    FROM (SELECT block, name, number FROM leading
+          UNION ALL
+          SELECT block, name, number FROM behind WHERE tellable AND NOT apart) AS marked
+    WHERE NOT :published AND EXISTS (SELECT 1 FROM behind WHERE apart AND behind.block = marked.block AND behind.name IS marked.name)
+), columns AS (
+    SELECT 0 AS kind, name, name AS title, place FROM datasets
+    UNION ALL
+    SELECT 1, NULL, 'mean', 1e16 WHERE :dataset IS NULL
+), filled AS (
+    SELECT 0 AS kind, own, number, name, transfer, average, last, forgetting FROM cells
+    UNION ALL
+    SELECT 1, own, number, NULL, transfer, average, last, forgetting FROM lines WHERE whole
+)
