@@ -281,7 +281,8 @@ status adapters_merge(struct adapters *adapters, const struct merge_plan *plan, 
         struct merge_list list = {0};
         struct merge_view view;
         int32_t *memory = NULL;
-        status result = look_at(adapters, (enum tower)t, policy_needs(plan->policy, call->options), &view, &memory, error);
+        status result =
+            look_at(adapters, (enum tower)t, policy_needs(plan->policy, call->options), &view, &memory, error);
         if (result == OK)
             plan->policy->plan(&view, call, &list);
         NEXT(result, carry_out_list(adapters, &view, plan, call, &list, events, error));

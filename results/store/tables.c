@@ -252,5 +252,5 @@ status store_check_tasks(const struct store *store, int64_t run, int64_t tasks, 
     if (tasks >= 1 && tasks <= TASKS_LIMIT)
         return OK;
     return error_set(error, ERROR_FORMAT, "%s: run %" PRId64 ": expected 1 to %d tasks, found %" PRId64,
-                     store_path(store), run, TASKS_LIMIT, tasks);
+                     database_path(store->database), run, TASKS_LIMIT, tasks);
 }
