@@ -5,6 +5,7 @@
 #include <sqlite3.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "core/alloc.h"
@@ -68,6 +69,20 @@ static int open_handle(sqlite3 **handle, const char *path, int flags)
     return code;
 }
 
+/* Whether a failure means that there is nothing yet: another process removed the file since it was looked for, or has begun a
+ * new one and not filled it. */
+static bool is_none(sqlite3 *handle, int code)
+{
+    sqlite3_stmt *table = NULL;
+    if ((code & 0xff) == SQLITE_CANTOPEN)
+        return sqlite3_system_errno(handle) == ENOENT;
+    bool none = (code & 0xff) == SQLITE_ERROR &&
+                sqlite3_prepare_v2(handle, "SELECT 1 FROM sqlite_schema", -1, &table, NULL) == SQLITE_OK &&
+                sqlite3_step(table) == SQLITE_DONE;
+    sqlite3_finalize(table);
+    return none;
+}
+
 static int prepare(const struct seen *seen, const char *sql, sqlite3_stmt **statement)
 {
     int code = sqlite3_prepare_v2(seen->handle, sql, -1, statement, NULL);
@@ -119,17 +134,16 @@ status seen_open(struct seen **opened, const char *folder, const struct seen_pla
                           .version = xstrdup(place->version)};
     pthread_mutex_init(&seen->finding, NULL);
     *opened = seen;
-    uint64_t size = 0;
-    if (file_exists(seen->path))
-        TRY(file_size(seen->path, &size, error));
-    if (size == 0) /* none, or another process begins it */
+    struct stat file;
+    if (stat(seen->path, &file) != 0 || file.st_size == 0) /* none, or another process begins it */
         return OK;
     int code = open_handle(&seen->handle, seen->path, SQLITE_OPEN_READONLY);
     if (code == SQLITE_OK)
         code =
             prepare(seen, "SELECT stamp, found, checksum FROM seen WHERE place = " PLACE " AND name = ?4", &seen->find);
-    status result = fail(seen->handle, seen->path, code, error);
-    if (result != OK)
+    bool known = code == SQLITE_OK;
+    status result = is_none(seen->handle, code) ? OK : fail(seen->handle, seen->path, code, error);
+    if (!known)
         disconnect(seen);
     return result;
 }
@@ -272,7 +286,10 @@ status seen_list(struct seen_listing *listing, const char *folder, struct error 
     status result = OK;
     if (file_exists(path)) {
         int code = open_handle(&handle, path, SQLITE_OPEN_READONLY);
-        result = fail(handle, path, code == SQLITE_OK ? list(listing, handle) : code, error);
+        if (code == SQLITE_OK)
+            code = list(listing, handle);
+        if (!is_none(handle, code))
+            result = fail(handle, path, code, error);
     }
     sqlite3_close(handle);
     free(path);
