@@ -156,4 +156,20 @@ sequences AS (
     SELECT 0 AS kind, own, number, name, transfer, average, last, forgetting FROM cells
     UNION ALL
     SELECT 1, own, number, NULL, transfer, average, last, forgetting FROM lines WHERE whole
+), entries AS ( -- side: the number, or its ± beside it; brief: a table with one ± a row has it
+    SELECT blocks.block AS block, lines.own AS own, lines.number AS number, metric, method, seeds, place, side,
+           side = '' OR columns.kind = 1 OR :dataset IS NOT NULL AS brief,
+           iif(side <> '' AND (columns.kind = 1 OR :dataset IS NOT NULL), '±', columns.title || side) AS title,
+           CASE WHEN side <> '' THEN half
+                ELSE CASE blocks.block WHEN 0 THEN filled.transfer WHEN 1 THEN filled.average WHEN 2 THEN filled.last ELSE filled.forgetting END END AS value,
+           side = '' AND lines.own AND (blocks.block, lines.number, coalesce(columns.name, '')) IN (
+               SELECT block, number, coalesce(name, '') FROM supported) AS supported
+    FROM lines
+    CROSS JOIN blocks
+    CROSS JOIN columns
+    JOIN (SELECT '' AS side UNION ALL SELECT ' ±') ON side = '' OR EXISTS (SELECT 1 FROM seeds)
+    LEFT JOIN filled ON filled.own = lines.own AND filled.number = lines.number AND filled.kind = columns.kind
+                        AND filled.name IS columns.name
+    LEFT JOIN spread ON lines.own AND spread.block = blocks.block AND spread.number = lines.number AND spread.name IS columns.name
+    WHERE lines.own OR CASE blocks.block WHEN 0 THEN lines.transfer WHEN 1 THEN lines.average WHEN 2 THEN lines.last ELSE lines.forgetting END IS NOT NULL
 )
