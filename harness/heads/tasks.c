@@ -95,14 +95,29 @@ status tasks_check(const struct model *model, const struct suite *suite, const s
     return OK;
 }
 
+static status look(const struct suite *suite, const struct task_settings *s, struct error *error)
+{
+    if (file_is_directory(s->root))
+        return OK;
+    bool drawn = strncmp(suite_name(suite), "mini", strlen("mini")) == 0;
+    return error_set(error, ERROR_IO, "data.root: there is no folder %s; name the one that holds the datasets%s%s",
+                     s->root, drawn ? ", or write the built-in ones there: mtil data mini " : "", drawn ? s->root : "");
+}
+
+status tasks_look(const struct suite *suite, struct error *error)
+{
+    const struct options *data = suite_options(suite, "data");
+    for (size_t k = 0; k < options_list_size(data, "order"); k++) {
+        struct task_settings s = task_settings_of(suite, options_list_item(data, "order", k));
+        TRY(look(suite, &s, error));
+    }
+    return OK;
+}
+
 status tasks_open_dataset(struct dataset **dataset, const struct suite *suite, const struct task_settings *s,
                           const struct log *log, struct error *error)
 {
-    bool drawn = strncmp(suite_name(suite), "mini", strlen("mini")) == 0;
-    if (!file_is_directory(s->root))
-        return error_set(error, ERROR_IO, "data.root: there is no folder %s; name the one that holds the datasets%s%s",
-                         s->root, drawn ? ", or write the built-in ones there: mtil data mini " : "",
-                         drawn ? s->root : "");
+    TRY(look(suite, s, error));
     TRY(dataset_open(dataset, s->reader, s->root, suite_entry(suite, "tasks", s->name), log, error));
     if (s->template != NULL && dataset_set_template(*dataset, s->template, error) != OK)
         return error_context(error, "data.template, tasks.%s.template", s->name);

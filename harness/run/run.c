@@ -29,6 +29,7 @@ static status open_parts(struct run *run, bool frozen, struct error *error)
     memcpy(run->identity, suite_settings_hash(run->suite), sizeof run->identity);
     TRY(settings_read(s, run->suite, error));
     model->groups = frozen ? GROUPS_NONE : s->method->groups(s->method_options);
+    TRY(tasks_look(run->suite, error));
     TRY(model_open(model, error));
     if (settings_select(s))
         TRY(selector_settings_look(&s->selector, error));

@@ -1,4 +1,5 @@
-/* Runs a fuzz target over its seeds without libFuzzer: each seed as it is, cut off everywhere, and with every byte changed. */
+/* Runs a fuzz target over its seeds without libFuzzer: each seed as it is, cut off everywhere, and with every byte changed;
+ * of the damaged ones, one in MTIL_TEST_EVERY. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,13 +19,19 @@ static int run_copy(const uint8_t *data, size_t size)
     return result;
 }
 
+static size_t test_every(void)
+{
+    const char *every = getenv("MTIL_TEST_EVERY");
+    return every != NULL && atoi(every) > 0 ? (size_t)atoi(every) : 1;
+}
+
 static int run_damaged(struct bytes *seed)
 {
     static const uint8_t changes[] = {0x01, 0x20, 0x80, 0xff};
     int failed = run_copy(seed->data, seed->size);
-    for (size_t size = 0; size < seed->size; size++)
+    for (size_t size = 0; size < seed->size; size += test_every())
         failed |= run_copy(seed->data, size);
-    for (size_t i = 0; i < seed->size; i++) {
+    for (size_t i = 0; i < seed->size; i += test_every()) {
         for (size_t j = 0; j < sizeof changes; j++) {
             seed->data[i] ^= changes[j];
             failed |= run_copy(seed->data, seed->size);
