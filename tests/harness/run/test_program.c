@@ -203,7 +203,7 @@ static void a_dry_run_shows_settings(void **state)
     (void)state;
     expect_answer("run mtil --dry-run model.weights=/no/clip.safetensors", "\n  weights: /no/clip.safetensors\n");
     expect_answer(
-        "run mini --dry-run model.weights=/no/clip.safetensors",
+        "run mini --dry-run model.weights=/no/clip.safetensors data.root=.",
         "\n# time, memory and disk cannot be estimated: model.weights: there is no file /no/clip.safetensors");
     expect_answer(
         "run mini --dry-run selector=alexnet selector.alexnet=/no/alexnet.pth",
