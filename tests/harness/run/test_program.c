@@ -206,7 +206,7 @@ static void a_dry_run_shows_settings(void **state)
         "run mini --dry-run model.weights=/no/clip.safetensors data.root=.",
         "\n# time, memory and disk cannot be estimated: model.weights: there is no file /no/clip.safetensors");
     expect_answer(
-        "run mini --dry-run selector=alexnet selector.alexnet=/no/alexnet.pth",
+        "run mini --dry-run selector=alexnet selector.alexnet=/no/alexnet.pth data.root=.",
         "cannot be estimated: selector.alexnet: there is no file /no/alexnet.pth; expected AlexNet's weights");
     expect_answer("run mini --dry-run data.root=/no/data",
                   "cannot be estimated: data.root: there is no folder /no/data");
