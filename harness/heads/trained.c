@@ -20,6 +20,11 @@ static struct parameters *of_towers(const struct model *model)
     return model->clip->parameters; /* of both towers; its flags distinguish them */
 }
 
+static struct parameters *of_deltas(const struct model *model)
+{
+    return model->deltas->parameters;
+}
+
 static struct parameters *of_head(const struct model *model)
 {
     return model->head->parameters(model);
@@ -32,6 +37,7 @@ static const struct {
 } table[] = {{GROUP_ADAPTERS, "image", of_image_adapters},
              {GROUP_ADAPTERS, "text", of_text_adapters},
              {GROUPS_TOWERS, "clip", of_towers},
+             {GROUP_DELTAS, "deltas", of_deltas},
              {GROUP_HEAD, "head", of_head}};
 
 bool trained_group_at(const struct model *model, size_t index, struct trained_group *group)
@@ -60,6 +66,7 @@ static bool adapters_are_trained(const struct model *model, enum tower tower)
 static bool tower_is_trained(const struct model *model, enum tower tower)
 {
     return adapters_are_trained(model, tower) ||
+           (model->groups & GROUP_DELTAS && deltas_in_tower(model->deltas, tower)) ||
            model->groups & (tower == TOWER_IMAGE ? GROUP_IMAGE_TOWER : GROUP_TEXT_TOWER);
 }
 

@@ -115,7 +115,8 @@ static double copied_bytes(const struct run *run, size_t teachers)
 {
     const struct clip_dimensions *n = &run->model.clip->dimensions;
     const struct cost_experts experts = adapters_cost(n, &run->model.settings.adapter);
-    const struct cost_experts *above = run->model.groups & GROUP_ADAPTERS ? &experts : NULL;
+    const struct cost_experts *above =
+        run->model.groups & (GROUP_ADAPTERS | GROUP_DELTAS) ? &experts : NULL; /* gradients pass through the weights */
     size_t (*copied)(const struct clip_dimensions *, enum tower, const struct cost_experts *) =
         run->model.backend->asynchronous ? cost_rounded_bytes : cost_packed_bytes;
     double bytes = 0;
@@ -125,7 +126,7 @@ static double copied_bytes(const struct run *run, size_t teachers)
         bytes += (double)copied(n, TOWER_IMAGE, above);
     if (!(run->model.groups & GROUP_TEXT_TOWER))
         bytes += (double)copied(n, TOWER_TEXT, above);
-    if (above != NULL && run->model.backend->asynchronous)
+    if (run->model.groups & GROUP_ADAPTERS && run->model.backend->asynchronous)
         bytes += (double)adapters_rounded_bytes(n, &run->model.settings.adapter);
     return bytes + (double)teachers * (double)(copied(n, TOWER_IMAGE, NULL) + copied(n, TOWER_TEXT, NULL));
 }

@@ -209,7 +209,7 @@ static status zero_shot_row(struct session *s, bool record, struct error *error)
         return OK;
     for (size_t j = 0; j < s->run->data.task_count; j++) {
         if (!record &&
-            s->run->model.groups & GROUPS_TOWERS) /* the weights have been trained, and the result is not needed */
+            s->run->model.groups & GROUPS_WEIGHTS) /* the weights have been trained, and the result is not needed */
             continue;
         report_evaluation(s, "zero-shot", j);
         TRY(evaluator_zero_shot(s->evaluator, j, s->sequence->stop, error));
