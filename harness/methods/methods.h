@@ -24,6 +24,7 @@
     X(lora)                                                                                                            \
     X(o_lora)                                                                                                          \
     X(inf_lora)                                                                                                        \
+    X(sd_lora)                                                                                                         \
     X(supervised)
 
 #define DECLARE(name) extern const struct method method_##name;
