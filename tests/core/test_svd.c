@@ -1,0 +1,94 @@
+/* The singular value decomposition: what NumPy's documentation promises of numpy.linalg.svd, and known values. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/rng.h"
+#include "core/svd.h"
+
+static struct error error;
+
+/* rank: at most that of the matrix. */
+static void decompose(size_t rows, size_t columns, size_t rank)
+{
+    size_t k = rows < columns ? rows : columns;
+    double *a = calloc(rows * columns, sizeof *a), *copy = calloc(rows * columns, sizeof *a),
+           *u = calloc(rows * k, sizeof *u), *s = calloc(k, sizeof *s), *vt = calloc(k * columns, sizeof *vt);
+    struct rng rng = rng_make(1, RNG_TEST, 0, (uint32_t)(rows * 1000 + columns));
+    for (size_t r = 0; r < rows; r++)
+        for (size_t c = 0; c < columns; c++)
+            for (size_t i = 0; i < rank; i++)
+                a[r * columns + c] += (double)rng_normal(&rng, r * rank + i) *
+                                      (double)rng_normal(&rng, (rows + c) * rank + i) / (double)(i + 1);
+    memcpy(copy, a, rows * columns * sizeof *a);
+    assert_int_equal(svd(copy, rows, columns, u, s, vt, &error), OK);
+    for (size_t i = 0; i < k; i++) {
+        size_t largest = 0;
+        assert_true(s[i] >= 0 && (i == 0 || s[i] <= s[i - 1]));
+        assert_true((s[i] > 1e-10 * s[0]) == (i < rank));
+        for (size_t r = 1; r < rows; r++)
+            largest = fabs(u[r * k + i]) > fabs(u[largest * k + i]) ? r : largest;
+        assert_true(u[largest * k + i] > 0);
+        for (size_t j = 0; j < k; j++) {
+            double uu = 0, vv = 0;
+            for (size_t r = 0; r < rows; r++)
+                uu += u[r * k + i] * u[r * k + j];
+            for (size_t c = 0; c < columns; c++)
+                vv += vt[i * columns + c] * vt[j * columns + c];
+            assert_true(fabs(uu - (i == j)) < 1e-12 && fabs(vv - (i == j)) < 1e-12);
+        }
+    }
+    for (size_t r = 0; r < rows; r++)
+        for (size_t c = 0; c < columns; c++) {
+            double sum = 0;
+            for (size_t i = 0; i < k; i++)
+                sum += u[r * k + i] * s[i] * vt[i * columns + c];
+            assert_true(fabs(sum - a[r * columns + c]) < 1e-12 * s[0]);
+        }
+    free(a), free(copy), free(u), free(s), free(vt);
+}
+
+static void the_product_is_the_matrix(void **state)
+{
+    (void)state;
+    decompose(1, 1, 1);
+    decompose(7, 7, 7);
+    decompose(40, 9, 9);
+    decompose(9, 40, 9);
+    decompose(30, 30, 5);
+    decompose(65, 33, 20);
+}
+
+static void known_values(void **state)
+{
+    (void)state;
+    double a[] = {3, 0, 4, 5}, u[4], s[2], vt[4]; /* AᵀA has eigenvalues 45 and 5 */
+    assert_int_equal(svd(a, 2, 2, u, s, vt, &error), OK);
+    assert_true(fabs(s[0] - sqrt(45)) < 1e-14 && fabs(s[1] - sqrt(5)) < 1e-14);
+    assert_true(fabs(u[0] - 1 / sqrt(10)) < 1e-14 && fabs(u[2] - 3 / sqrt(10)) < 1e-14);
+    assert_true(fabs(vt[0] - sqrt(0.5)) < 1e-14 && fabs(vt[1] - sqrt(0.5)) < 1e-14);
+}
+
+static void what_is_not_finite_is_refused(void **state)
+{
+    (void)state;
+    double a[] = {1, 2, NAN, 4}, u[4], s[2], vt[4];
+    assert_int_equal(svd(a, 2, 2, u, s, vt, &error), ERROR_FORMAT);
+    assert_non_null(strstr(error.message, "value 2 of 2 × 2 is not finite"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_product_is_the_matrix),
+        cmocka_unit_test(known_values),
+        cmocka_unit_test(what_is_not_finite_is_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
