@@ -21,6 +21,7 @@
     X(zscl)                                                                                                            \
     X(rail_primal)                                                                                                     \
     X(rail_dual)                                                                                                       \
+    X(lora)                                                                                                            \
     X(supervised)
 
 #define DECLARE(name) extern const struct method method_##name;
