@@ -22,6 +22,8 @@
     X(rail_primal)                                                                                                     \
     X(rail_dual)                                                                                                       \
     X(lora)                                                                                                            \
+    X(keep_lora)                                                                                                       \
+    X(moram)                                                                                                           \
     X(supervised)
 
 #define DECLARE(name) extern const struct method method_##name;

@@ -53,7 +53,7 @@ static status replay_start(const struct recorded_keeplora *r, size_t task, char 
     for (size_t k = 0; result == OK && k < r->rank; k++)
         for (size_t i = 0; i < d; i++)
             for (size_t j = 0; j < d; j++) {
-                product[i * d + j] += (double)a[k * d + i] * (double)b[j * r->rank + k];
+                product[i * d + j] += (double)a[k * d + i] * (double)b[k * d + j];
                 projector[i * d + j] += (double)a[k * d + i] * (double)a[k * d + j];
             }
     snprintf(name, sizeof name, "task%zu.start.%c.product", task, matrix);

@@ -116,7 +116,7 @@ status subspace_low_rank(const struct subspace *u, const float *gradient, size_t
     for (size_t i = 0; result == OK && i < rank * d; i++)
         a[i] = (float)vt[i];
     for (size_t i = 0; result == OK && i < out * rank; i++)
-        b[i] = (float)(vectors[i / rank * k + i % rank] * s[i % rank]);
+        b[i] = (float)(vectors[i % out * k + i / out] * s[i / out]);
     free(rest);
     free(g);
     free(left);

@@ -31,7 +31,7 @@ void subspace_free(struct subspace *subspace);
  * is below `share`, at least 1. The vectors are of the weight's outputs, as in the public code, so the layer is square. */
 status subspace_start(struct subspace *subspace, const float *weight, size_t inputs, double share, struct error *error);
 
-/* From the gradient [out, width] of a weight: a [rank, width] is Aᵀ, b [out, rank] is Bᵀ, so that b a is the update in the
+/* From the gradient [out, width] of a weight: a [rank, width] is Aᵀ, b [rank, out] is B, so that bᵀ a is the update in the
  * weight's own shape. rank is at most the smaller side. */
 status subspace_low_rank(const struct subspace *subspace, const float *gradient, size_t out, size_t rank, float *a,
                          float *b, struct error *error);
