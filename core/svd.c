@@ -2,55 +2,50 @@
 
 #include <cblas.h>
 #include <math.h>
-#include <pthread.h>
-#include <stdbool.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "core/alloc.h"
 
 /* cblas.h has no LAPACK. */
-void dgesdd_(const char *job, const int *m, const int *n, double *a, const int *lda, double *s, double *u,
+void dgesdd_(const char *jobz, const int *m, const int *n, double *a, const int *lda, double *s, double *u,
              const int *ldu, double *vt, const int *ldvt, double *work, const int *lwork, int *iwork, int *info);
 
-/* An OpenBLAS without threads may be without locks, too, and ranks decompose at the same time. */
-static pthread_mutex_t one_at_a_time = PTHREAD_MUTEX_INITIALIZER;
-
-static bool all_finite(size_t n, const double *a)
+static void turn(double *u, double *vt, size_t rows, size_t columns, size_t k, size_t i)
 {
-    for (size_t i = 0; i < n; i++)
-        if (!isfinite(a[i]))
-            return false;
-    return true;
+    size_t largest = 0;
+    for (size_t r = 1; r < rows; r++)
+        if (fabs(u[r * k + i]) > fabs(u[largest * k + i]))
+            largest = r;
+    if (u[largest * k + i] >= 0)
+        return;
+    for (size_t r = 0; r < rows; r++)
+        u[r * k + i] = -u[r * k + i];
+    for (size_t c = 0; c < columns; c++)
+        vt[i * columns + c] = -vt[i * columns + c];
 }
 
-/* LAPACK's matrices are column by column, so that it sees aᵀ = vtᵀ · diag(s) · uᵀ. */
-static int decompose(size_t m, size_t n, double *a, double *u, double *s, double *vt)
+/* LAPACK stores by columns, and so sees Aᵀ = V diag(s) Uᵀ. */
+status svd(double *a, size_t rows, size_t columns, double *u, double *s, double *vt, struct error *error)
 {
-    int rows = (int)n, columns = (int)m, k = rows < columns ? rows : columns, ask = -1, info = 0, room;
+    int m = (int)columns, n = (int)rows, k = m < n ? m : n, asked = -1, info = 0;
+    double best;
+    for (size_t i = 0; i < rows * columns; i++)
+        if (!isfinite(a[i]))
+            return error_set(error, ERROR_FORMAT, "singular values: value %zu of %zu × %zu is not finite", i, rows,
+                             columns);
     int *integers = xmalloc(8 * (size_t)k * sizeof *integers);
-    double size;
-    dgesdd_("S", &rows, &columns, a, &rows, s, vt, &rows, u, &k, &size, &ask, integers, &info);
-    room = (int)size;
-    double *work = xmalloc((size_t)room * sizeof *work);
-    dgesdd_("S", &rows, &columns, a, &rows, s, vt, &rows, u, &k, work, &room, integers, &info);
+    openblas_set_num_threads(1);
+    dgesdd_("S", &m, &n, a, &m, s, vt, &m, u, &k, &best, &asked, integers, &info);
+    int length = (int)best;
+    double *work = xmalloc((size_t)length * sizeof *work);
+    dgesdd_("S", &m, &n, a, &m, s, vt, &m, u, &k, work, &length, integers, &info);
     free(work);
     free(integers);
-    return info;
-}
-
-void svd(size_t m, size_t n, const double *a, double *u, double *s, double *vt)
-{
-    size_t k = m < n ? m : n;
-    if (k == 0)
-        return;
-    double *copy = xmalloc(m * n * sizeof *copy);
-    memcpy(copy, a, m * n * sizeof *copy);
-    pthread_mutex_lock(&one_at_a_time);
-    openblas_set_num_threads(1); /* the bits of a product depend on their number */
-    bool found = all_finite(m * n, a) && decompose(m, n, copy, u, s, vt) == 0;
-    pthread_mutex_unlock(&one_at_a_time);
-    free(copy);
-    for (size_t i = 0; !found && i < k; i++)
-        s[i] = NAN;
+    for (size_t i = 0; info == 0 && i < (size_t)k; i++)
+        turn(u, vt, rows, columns, (size_t)k, i);
+    return info == 0 ? OK
+                     : error_set(error, ERROR_FORMAT,
+                                 "singular values of %zu × %zu: LAPACK's dgesdd did not converge "
+                                 "(info %d)",
+                                 rows, columns, info);
 }

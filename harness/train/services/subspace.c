@@ -1,6 +1,5 @@
 #include "harness/train/services/subspace.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -71,21 +70,12 @@ static void add_vector(struct subspace *u, const double *vectors, size_t columns
         row[i] = vectors[i * columns + r];
 }
 
-static status check(const double *s, const char *what, struct error *error)
-{
-    return isfinite(s[0])
-               ? OK
-               : error_set(error, ERROR_FORMAT,
-                           "%s: no singular values: a value is not finite; lower training.learning_rate", what);
-}
-
 status subspace_start(struct subspace *u, const float *weight, size_t inputs, double share, struct error *error)
 {
     size_t d = u->width, k = d < inputs ? d : inputs, r = 0;
     double *a = widened(weight, d * inputs), *vectors = matrix(d, k), *s = matrix(k, 1), *right = matrix(k, inputs),
            total = 0, running = 0;
-    svd(d, inputs, a, vectors, s, right);
-    status result = check(s, "weight", error);
+    status result = svd(a, d, inputs, vectors, s, right, error);
     u->basis = xrealloc(u->basis, array_size(d * d, sizeof *u->basis));
     u->rank = 0;
     for (size_t i = 0; i < k; i++)
@@ -111,8 +101,7 @@ status subspace_low_rank(const struct subspace *u, const float *gradient, size_t
     double *rest = remainder_of(u), *g = widened(gradient, out * d), *left = matrix(out, d), *s = matrix(k, 1),
            *vt = matrix(k, d), *vectors = matrix(out, k);
     multiply(u, out, d, d, g, rest, left); /* the residual, transposed like the gradient */
-    svd(out, d, left, vectors, s, vt);
-    status result = check(s, "gradient", error);
+    status result = svd(left, out, d, vectors, s, vt, error);
     for (size_t i = 0; result == OK && i < rank * d; i++)
         a[i] = (float)vt[i];
     for (size_t i = 0; result == OK && i < out * rank; i++)
@@ -152,9 +141,8 @@ status subspace_extend(struct subspace *u, const double *products, double share,
            *s = matrix(d, 1), *vt = matrix(d, d), total = trace(products, d);
     multiply(u, d, d, d, rest, products, half); /* products are symmetric */
     multiply(u, d, d, d, rest, half, residual);
-    svd(d, d, residual, vectors, s, vt); /* s: squares of the singular values of R */
-    status result = check(s, "inputs of a layer", error);
     double covered = total - trace(residual, d);
+    status result = svd(residual, d, d, vectors, s, vt, error); /* s: squares of the singular values of R */
     u->basis = xrealloc(u->basis, array_size(d * d, sizeof *u->basis));
     for (size_t r = 0; result == OK && u->rank < d && covered / total < share; r++) {
         covered += s[r];
