@@ -55,12 +55,18 @@ struct block_hook {
                        struct error *error);
 };
 
+/* Sees the inputs of a layer in every forward pass. */
+struct linear_tap {
+    status (*see)(struct linear_tap *tap, struct backend *backend, struct matrix x, struct error *error);
+};
+
 struct linear {
     struct weight weight, bias; /* [out, in], [out] */
     size_t out, in;
     bool exact;                 /* products in f32 whatever the precision */
     const struct delta *deltas; /* [delta_count] low-rank updates, borrowed; of disjoint outputs */
     size_t delta_count;
+    struct linear_tap *tap; /* NULL: none */
 };
 
 struct layer_norm_weights {

@@ -22,6 +22,8 @@
     X(rail_primal)                                                                                                     \
     X(rail_dual)                                                                                                       \
     X(lora)                                                                                                            \
+    X(o_lora)                                                                                                          \
+    X(inf_lora)                                                                                                        \
     X(keep_lora)                                                                                                       \
     X(moram)                                                                                                           \
     X(supervised)

@@ -8,6 +8,8 @@ status linear_forward(struct backend *backend, const struct linear *linear, cons
     /* ahead of an activation the only delta comes first, and is added to like an addend */
     bool ahead = linear->delta_count > 0 && linear->deltas->rows > 0 && o->activation != ACTIVATION_NONE;
     assert(!ahead || (linear->delta_count == 1 && linear->deltas->out == linear->out && o->addend.data == NULL));
+    if (linear->tap != NULL)
+        TRY(linear->tap->see(linear->tap, backend, o->x, error));
     if (ahead)
         TRY(delta_forward(linear->deltas, backend, o->arena, o->training, o->x, o->y, true, error));
     TRY(backend->ops->gemm(backend,
