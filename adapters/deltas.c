@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "adapters/gates/gate.h"
 #include "core/alloc.h"
 #include "core/rng.h"
 #include "models/files/clip_digest.h"
@@ -105,6 +106,11 @@ static struct linear *layer_of(struct block *block, enum delta_matrix matrix)
                                     : &block->c_proj;
 }
 
+bool deltas_have_magnitudes(const struct deltas *d)
+{
+    return d->settings.gate == &gate_magnitude;
+}
+
 static status declare(struct deltas *d, struct delta_entry *e, struct error *error)
 {
     size_t t = d->settings.tasks, r = d->settings.rank;
@@ -116,7 +122,7 @@ static status declare(struct deltas *d, struct delta_entry *e, struct error *err
     snprintf(name + used, sizeof name - (size_t)used, "b");
     TRY(parameters_add(d->parameters, name, 3, (size_t[]){t, r, e->out}, t, t, &e->b, error));
     snprintf(name + used, sizeof name - (size_t)used, "magnitude");
-    return d->settings.magnitudes
+    return deltas_have_magnitudes(d)
                ? parameters_add(d->parameters, name, 1, (size_t[]){t}, t, 2 * t, &e->magnitude, error)
                : OK;
 }
@@ -151,6 +157,20 @@ static status add_block(struct deltas *d, enum tower tower, size_t block, struct
     return OK;
 }
 
+static status take_masks(struct deltas *d, struct arena *arena, struct error *error)
+{
+    size_t rows = d->settings.tasks * d->settings.rank;
+    struct tensor masks;
+    TRY(tensor_take(&masks, arena, TENSOR_F32, "masks", 3, (size_t[]){d->settings.tasks, rows, rows}, error));
+    float *values = xcalloc(tensor_elements(&masks), sizeof *values);
+    for (size_t r = 0; r < rows; r++)
+        values[(r / d->settings.rank * rows + r) * rows + r] = 1;
+    d->masks = masks.data;
+    status result = d->clip->backend->ops->upload(d->clip->backend, masks.data, values, tensor_bytes(&masks), error);
+    free(values);
+    return result;
+}
+
 static status create(struct deltas *d, struct arena *arena, enum parameters_mode mode, struct error *error)
 {
     size_t most = DELTA_MATRICES * (d->clip->towers[TOWER_IMAGE].count + d->clip->towers[TOWER_TEXT].count);
@@ -163,6 +183,8 @@ static status create(struct deltas *d, struct arena *arena, enum parameters_mode
         for (size_t b = 0; b < d->clip->towers[t].count; b++)
             if (adapter_place_has(&d->settings.place, &d->clip->dimensions, (enum tower)t, b))
                 TRY(add_block(d, (enum tower)t, b, error));
+    if (deltas_have_magnitudes(d))
+        TRY(take_masks(d, arena, error));
     return parameters_allocate(d->parameters, arena, mode, error);
 }
 
@@ -274,7 +296,7 @@ static status set_flags(struct deltas *d, unsigned parts, struct error *error)
     int32_t *flags = xcalloc(p->flags_count, sizeof *flags);
     flags[d->task] = (parts & DELTA_A) != 0;
     flags[tasks + d->task] = (parts & DELTA_B) != 0;
-    for (size_t k = d->apart; d->settings.magnitudes && k <= d->task; k++)
+    for (size_t k = d->apart; deltas_have_magnitudes(d) && k <= d->task; k++)
         flags[2 * tasks + k] = (parts & DELTA_MAGNITUDE) != 0;
     status result =
         d->clip->backend->ops->upload(d->clip->backend, p->flags, flags, p->flags_count * sizeof *flags, error);

@@ -26,10 +26,9 @@ struct delta_settings {
     float scale;
     unsigned matrices; /* set: bit i for matrix i */
     enum delta_start start;
-    unsigned trained;                       /* set of A and B, for methods without a choice of their own */
-    const struct delta_gate *gate;          /* NULL: none; a method sets it */
+    unsigned trained;              /* set of A and B, for methods without a choice of their own */
+    const struct delta_gate *gate; /* NULL: none; a method sets it; `magnitude` has a number per task beside A and B */
     float gate_numbers[DELTA_GATE_NUMBERS]; /* its own, set by the method */
-    bool magnitudes;                        /* a number per task beside A and B, for a gate */
     struct adapter_place place;             /* its blocks and towers */
 };
 
@@ -56,7 +55,8 @@ struct deltas {
     size_t apart, task;            /* tasks apart … task are in use beside them, unless merged > task */
     struct delta_entry *list;      /* [count] */
     struct delta *each;            /* [count], to which the clip's layers point */
-    char model[17];                /* digest of the clip before anything was merged */
+    float *masks;   /* of gate magnitude, device [tasks, (tasks · rank)²]: 1 on the diagonal of a task's rows */
+    char model[17]; /* digest of the clip before anything was merged */
 };
 
 /* Nothing is in use; the clip computes as before. ERROR_ARGUMENT where the clip lacks a block that is named. */
@@ -73,6 +73,7 @@ status deltas_initialize(struct deltas *deltas, uint64_t seed, struct error *err
  * use. What is merged follows from the values and the calls, so a resumed run computes the same weights. */
 status deltas_begin_task(struct deltas *deltas, size_t task, size_t apart, unsigned parts, struct error *error);
 
+bool deltas_have_magnitudes(const struct deltas *deltas);
 bool deltas_in_tower(const struct deltas *deltas, enum tower tower); /* NULL: false */
 
 /* Weight of a matrix += factor · scale · Bᵀ A of a task, in f32. */

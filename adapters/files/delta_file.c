@@ -136,8 +136,6 @@ static status read_settings(const struct safetensors *file, const struct clip *c
                 s->rank = found->shape[0];
                 s->matrices |= 1U << m;
                 s->place.blocks.listed[t] |= (uint64_t)1 << b;
-                snprintf(name, sizeof name, "%stransformer.resblocks.%zu.%s.delta_magnitude.0", visual, b, part);
-                s->magnitudes = safetensors_find(file, name) != NULL;
             }
     if (s->matrices != 0 && s->tasks > 0 && *apart <= s->tasks && s->scale != 0)
         return OK;

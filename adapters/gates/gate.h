@@ -4,7 +4,10 @@
 
 #include "models/delta.h"
 
-#define DELTA_GATES(X) X(none) X(rank_one)
+#define DELTA_GATES(X)                                                                                                 \
+    X(none)                                                                                                            \
+    X(magnitude)                                                                                                       \
+    X(rank_one)
 
 #define DECLARE(name) extern const struct delta_gate gate_##name;
 DELTA_GATES(DECLARE)

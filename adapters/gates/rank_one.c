@@ -1,5 +1,5 @@
-/* Each row of A and B is an expert of rank one that chooses itself (MoRAM: Lu et al., ICML 2026, arXiv 2506.21035, Equations 4 to
- * 7): with the keys a_i and values b_i of all tasks so far,
+/* Each row of A and B is an expert of rank one that chooses itself (MoRAM: Lu et al., ICML 2026, arXiv 2506.21035). With the keys a_i
+ * and values b_i of all rows in use:
  *
  *     p_i = a_i · x,   n = p / ‖p‖,   w = softmax(n / temperature) over the top_k largest n, 0 elsewhere
  *     y += scale · Σ_i w_i p_i b_i

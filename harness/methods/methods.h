@@ -24,6 +24,7 @@
     X(lora)                                                                                                            \
     X(o_lora)                                                                                                          \
     X(inf_lora)                                                                                                        \
+    X(sd_lora)                                                                                                         \
     X(keep_lora)                                                                                                       \
     X(moram)                                                                                                           \
     X(supervised)

@@ -1,6 +1,7 @@
 /* Low-rank deltas: gradients, what is merged and what stands apart, and their file. */
 #include "adapters/deltas.h"
 #include "adapters/files/delta_file.h"
+#include "adapters/gates/gate.h"
 #include "tests/models/small.h"
 
 #include <math.h>
@@ -42,6 +43,29 @@ static bool is_bf16(void)
     return precision != NULL && strcmp(precision, "bf16") == 0;
 }
 
+static double *features(struct small *s, size_t *n)
+{
+    small_encode(s);
+    size_t images = tensor_elements(&s->features[TOWER_IMAGE]), texts = tensor_elements(&s->features[TOWER_TEXT]);
+    *n = images + texts;
+    double *all = doubles(&s->d, NULL, *n);
+    memcpy(all, doubles(&s->d, from_device(&s->d, s->features[TOWER_IMAGE].data, images * sizeof(float)), images),
+           images * sizeof *all);
+    memcpy(all + images, doubles(&s->d, from_device(&s->d, s->features[TOWER_TEXT].data, texts * sizeof(float)), texts),
+           texts * sizeof *all);
+    return all;
+}
+
+static double distance(const double *a, const double *b, size_t n)
+{
+    double apart = 0, size = 0;
+    for (size_t i = 0; i < n; i++) {
+        apart += (a[i] - b[i]) * (a[i] - b[i]);
+        size += b[i] * b[i];
+    }
+    return sqrt(apart / size);
+}
+
 static void gradients_match_differences(void **state)
 {
     (void)state;
@@ -75,6 +99,48 @@ static void gradients_match_differences(void **state)
             }
             close_deltas(&s, deltas);
         }
+}
+
+/* Those of all tasks in use have gradients; the model is that of a weight with every product times its magnitude. */
+static void magnitudes_scale_the_tasks(void **state)
+{
+    (void)state;
+    struct delta_settings settings = everywhere;
+    struct small s;
+    size_t n;
+    settings.gate = &gate_magnitude;
+    small_open(&s, 2, PARAMETERS_FROZEN, ACTIVATION_QUICK_GELU);
+    struct deltas *deltas = add_deltas(&s, &settings);
+    must(deltas_begin_task(deltas, 1, 0, DELTA_A | DELTA_B | DELTA_MAGNITUDE, &error));
+    float magnitudes[] = {0.7f, -1.5f};
+    for (size_t i = 0; i < deltas->count; i++)
+        for (size_t k = 0; k < 2; k++)
+            must(deltas_write(deltas, &deltas->list[i], DELTA_MAGNITUDE, k, &magnitudes[k], &error));
+    if (!is_bf16()) {
+        small_loss(&s, true);
+        for (size_t i = 0; i < deltas->count; i++) {
+            const size_t numbers[] = {deltas->list[i].a, deltas->list[i].b, deltas->list[i].magnitude};
+            for (int part = 0; part < 3; part++) {
+                const struct parameter *p = &deltas->parameters->list[numbers[part]];
+                size_t count = p->size / TASKS * (part < 2 ? 1 : 2),
+                       at = rows_of(deltas, numbers[part], part < 2 ? 1 : 0);
+                small_check_gradient(&s, p->name, parameters_write(deltas->parameters, at, count),
+                                     deltas->parameters->gradients + at, count);
+            }
+        }
+    }
+    double *gated = features(&s, &n), *kept = malloc(n * sizeof *kept);
+    memcpy(kept, gated, n * sizeof *kept);
+    must(deltas_begin_task(deltas, 2, 2, 0,
+                           &error)); /* of the task in use none is wanted: without the gate it is added */
+    for (size_t i = 0; i < deltas->count; i++) {
+        must(deltas_add_product(deltas, &deltas->list[i], 0, magnitudes[0] - 1, &error));
+        must(deltas_add_product(deltas, &deltas->list[i], 1, magnitudes[1] - 1, &error));
+        deltas->each[i].rows = 0;
+    }
+    assert_true(distance(features(&s, &n), kept, n) < (is_bf16() ? 0.02 : 1e-5));
+    free(kept);
+    close_deltas(&s, deltas);
 }
 
 /* With W′ = W + scale · Bᵀ A: dA = scale · B dW′, dB = scale · A dW′ᵀ. */
@@ -147,29 +213,6 @@ static void what_is_not_trained_stays(void **state)
             assert_true((memcmp(before + b, after + b, RANK * e->out * sizeof *after) != 0) == (k == 1));
         }
     close_deltas(&s, deltas);
-}
-
-static double *features(struct small *s, size_t *n)
-{
-    small_encode(s);
-    size_t images = tensor_elements(&s->features[TOWER_IMAGE]), texts = tensor_elements(&s->features[TOWER_TEXT]);
-    *n = images + texts;
-    double *all = doubles(&s->d, NULL, *n);
-    memcpy(all, doubles(&s->d, from_device(&s->d, s->features[TOWER_IMAGE].data, images * sizeof(float)), images),
-           images * sizeof *all);
-    memcpy(all + images, doubles(&s->d, from_device(&s->d, s->features[TOWER_TEXT].data, texts * sizeof(float)), texts),
-           texts * sizeof *all);
-    return all;
-}
-
-static double distance(const double *a, const double *b, size_t n)
-{
-    double apart = 0, size = 0;
-    for (size_t i = 0; i < n; i++) {
-        apart += (a[i] - b[i]) * (a[i] - b[i]);
-        size += b[i] * b[i];
-    }
-    return sqrt(apart / size);
 }
 
 static void merged_and_apart_compute_the_same(void **state)
@@ -256,10 +299,10 @@ static void bits_do_not_depend_on_threads(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(gradients_match_differences),   cmocka_unit_test(gradients_are_those_of_the_weight),
-        cmocka_unit_test(what_is_not_trained_stays),     cmocka_unit_test(merged_and_apart_compute_the_same),
-        cmocka_unit_test(they_start_as_nothing),         cmocka_unit_test(a_file_gives_the_bits_of_the_run),
-        cmocka_unit_test(bits_do_not_depend_on_threads),
+        cmocka_unit_test(gradients_match_differences),      cmocka_unit_test(gradients_are_those_of_the_weight),
+        cmocka_unit_test(what_is_not_trained_stays),        cmocka_unit_test(merged_and_apart_compute_the_same),
+        cmocka_unit_test(magnitudes_scale_the_tasks),       cmocka_unit_test(they_start_as_nothing),
+        cmocka_unit_test(a_file_gives_the_bits_of_the_run), cmocka_unit_test(bits_do_not_depend_on_threads),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
