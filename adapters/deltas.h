@@ -18,6 +18,7 @@ enum delta_matrix { DELTA_QUERY, DELTA_KEY, DELTA_VALUE, DELTA_OUTPUT, DELTA_FC,
 extern const char *const delta_matrix_names[DELTA_MATRICES];
 
 enum delta_start { DELTA_UNIFORM, DELTA_NORMAL };
+enum { DELTA_GATE_NUMBERS = 3 };
 enum delta_part { DELTA_A = 1, DELTA_B = 2, DELTA_MAGNITUDE = 4 };
 
 struct delta_settings {
@@ -27,7 +28,8 @@ struct delta_settings {
     enum delta_start start;
     unsigned trained;              /* set of A and B, for methods without a choice of their own */
     const struct delta_gate *gate; /* NULL: none; a method sets it; `magnitude` has a number per task beside A and B */
-    struct adapter_place place;    /* its blocks and towers */
+    float gate_numbers[DELTA_GATE_NUMBERS]; /* its own, set by the method */
+    struct adapter_place place;             /* its blocks and towers */
 };
 
 extern const struct option delta_options[];

@@ -2,13 +2,51 @@
 
 #include <cblas.h>
 #include <math.h>
+#include <pthread.h>
+#include <stdbool.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "core/alloc.h"
+#include "core/arena.h"
 
 /* cblas.h has no LAPACK. */
 void dgesdd_(const char *jobz, const int *m, const int *n, double *a, const int *lda, double *s, double *u,
              const int *ldu, double *vt, const int *ldvt, double *work, const int *lwork, int *iwork, int *info);
+void dgesvd_(const char *jobu, const char *jobvt, const int *m, const int *n, double *a, const int *lda, double *s,
+             double *u, const int *ldu, double *vt, const int *ldvt, double *work, const int *lwork, int *info);
+
+/* An OpenBLAS without threads may be without locks, too, and ranks decompose at the same time. */
+static pthread_mutex_t one_at_a_time = PTHREAD_MUTEX_INITIALIZER;
+
+/* LAPACK's operands: a [m, n] column by column. */
+struct operands {
+    int m, n, k;
+    double *a, *u, *s, *vt;
+};
+
+/* Divide and conquer, or QR iterations, several times as slow. Work of one value asks for its length. */
+static int decompose(const struct operands *o, bool divide, double *work, int length, int *integers)
+{
+    int info = 0;
+    if (divide)
+        dgesdd_("S", &o->m, &o->n, o->a, &o->m, o->s, o->u, &o->m, o->vt, &o->k, work, &length, integers, &info);
+    else
+        dgesvd_("S", "S", &o->m, &o->n, o->a, &o->m, o->s, o->u, &o->m, o->vt, &o->k, work, &length, &info);
+    return info;
+}
+
+static int decompose_by(const struct operands *o, bool divide)
+{
+    double best;
+    int *integers = xmalloc(8 * (size_t)o->k * sizeof *integers);
+    decompose(o, divide, &best, -1, integers);
+    double *work = xmalloc((size_t)best * sizeof *work);
+    int info = decompose(o, divide, work, (int)best, integers);
+    free(work);
+    free(integers);
+    return info;
+}
 
 static void turn(double *u, double *vt, size_t rows, size_t columns, size_t k, size_t i)
 {
@@ -24,28 +62,30 @@ static void turn(double *u, double *vt, size_t rows, size_t columns, size_t k, s
         vt[i * columns + c] = -vt[i * columns + c];
 }
 
-/* LAPACK stores by columns, and so sees Aᵀ = V diag(s) Uᵀ. */
+/* LAPACK stores by columns, and so sees Aᵀ = V diag(s) Uᵀ. Its divide and conquer gives up on some matrices that lack rank, which
+ * it decomposes when they are scaled or transposed; QR iterations do not. */
 status svd(double *a, size_t rows, size_t columns, double *u, double *s, double *vt, struct error *error)
 {
-    int m = (int)columns, n = (int)rows, k = m < n ? m : n, asked = -1, info = 0;
-    double best;
-    for (size_t i = 0; i < rows * columns; i++)
+    size_t n = rows * columns, k = rows < columns ? rows : columns;
+    struct operands o = {.m = (int)columns, .n = (int)rows, .k = (int)k, .a = a, .u = vt, .s = s, .vt = u};
+    for (size_t i = 0; i < n; i++)
         if (!isfinite(a[i]))
             return error_set(error, ERROR_FORMAT, "singular values: value %zu of %zu × %zu is not finite", i, rows,
                              columns);
-    int *integers = xmalloc(8 * (size_t)k * sizeof *integers);
+    double *copy = xmalloc(array_size(n, sizeof *copy));
+    memcpy(copy, a, n * sizeof *copy);
+    pthread_mutex_lock(&one_at_a_time);
     openblas_set_num_threads(1);
-    dgesdd_("S", &m, &n, a, &m, s, vt, &m, u, &k, &best, &asked, integers, &info);
-    int length = (int)best;
-    double *work = xmalloc((size_t)length * sizeof *work);
-    dgesdd_("S", &m, &n, a, &m, s, vt, &m, u, &k, work, &length, integers, &info);
-    free(work);
-    free(integers);
-    for (size_t i = 0; info == 0 && i < (size_t)k; i++)
-        turn(u, vt, rows, columns, (size_t)k, i);
+    int info = decompose_by(&o, true);
+    if (info > 0) {
+        o.a = copy;
+        info = decompose_by(&o, false);
+    }
+    pthread_mutex_unlock(&one_at_a_time);
+    free(copy);
+    for (size_t i = 0; info == 0 && i < k; i++)
+        turn(u, vt, rows, columns, k, i);
     return info == 0 ? OK
-                     : error_set(error, ERROR_FORMAT,
-                                 "singular values of %zu × %zu: LAPACK's dgesdd did not converge "
-                                 "(info %d)",
+                     : error_set(error, ERROR_FORMAT, "singular values of %zu × %zu: LAPACK did not converge (info %d)",
                                  rows, columns, info);
 }

@@ -8,7 +8,7 @@
 #include "core/alloc.h"
 #include "core/text.h"
 
-enum { OWN_KEYS = 4 };
+enum { OWN_KEYS = 5 };
 
 /* A task's share of a tensor of the group. */
 struct slice {
@@ -45,7 +45,8 @@ static status write(const struct deltas *d, struct slice *list, struct safetenso
 {
     const struct parameters *p = d->parameters;
     size_t tensor_count = slices(d, d->task + 1);
-    char tasks[24], apart[24], scale[32];
+    char tasks[24], apart[24], scale[32], numbers[96];
+    const float *of_gate = d->settings.gate_numbers;
     struct safetensors_metadata all[OWN_KEYS + DELTA_EXTRA_KEYS];
     TRY(p->backend->ops->download(p->backend, values, p->values, p->values_count * sizeof *values, error));
     for (size_t i = 0; i < tensor_count; i++) {
@@ -58,11 +59,13 @@ static status write(const struct deltas *d, struct slice *list, struct safetenso
     snprintf(tasks, sizeof tasks, "%zu", d->task + 1);
     snprintf(apart, sizeof apart, "%zu", d->apart);
     snprintf(scale, sizeof scale, "%.9g", (double)d->settings.scale);
+    snprintf(numbers, sizeof numbers, "%.9g %.9g %.9g", (double)of_gate[0], (double)of_gate[1], (double)of_gate[2]);
     const struct safetensors_metadata own[OWN_KEYS] = {
         {"delta_tasks", tasks},
         {"delta_apart", apart},
         {"delta_scale", scale},
-        {"delta_gate", d->settings.gate != NULL ? d->settings.gate->name : gate_none.name}};
+        {"delta_gate", d->settings.gate != NULL ? d->settings.gate->name : gate_none.name},
+        {"delta_gate_numbers", numbers}};
     memcpy(all, own, sizeof own);
     for (size_t i = 0; i < count && i < DELTA_EXTRA_KEYS; i++)
         all[OWN_KEYS + i] = metadata[i];
@@ -98,16 +101,29 @@ static status read_number(const struct safetensors *file, const char *key, size_
     return OK;
 }
 
+static status read_gate(const struct safetensors *file, struct delta_settings *s, struct error *error)
+{
+    const char *gate = safetensors_metadata_value(file, "delta_gate"),
+               *text = safetensors_metadata_value(file, "delta_gate_numbers");
+    TRY(delta_gate_find(&s->gate, gate != NULL ? gate : gate_none.name, error));
+    char *end = (char *)text;
+    for (size_t i = 0; text != NULL && i < DELTA_GATE_NUMBERS; i++)
+        s->gate_numbers[i] = strtof(end, &end);
+    return text != NULL && *end == '\0'
+               ? OK
+               : error_set(error, ERROR_FORMAT, "%s: metadata delta_gate_numbers: expected three numbers, found %s",
+                           safetensors_path(file), text != NULL ? text : "none");
+}
+
 /* Matrices and blocks are those that the first task's tensors name. */
 static status read_settings(const struct safetensors *file, const struct clip *clip, struct delta_settings *s,
                             size_t *apart, struct error *error)
 {
-    const char *scale = safetensors_metadata_value(file, "delta_scale"),
-               *gate = safetensors_metadata_value(file, "delta_gate");
+    const char *scale = safetensors_metadata_value(file, "delta_scale");
     *s = (struct delta_settings){.place.blocks.rule = BLOCKS_LISTED, .scale = scale != NULL ? strtof(scale, NULL) : 0};
     TRY(read_number(file, "delta_tasks", &s->tasks, error));
     TRY(read_number(file, "delta_apart", apart, error));
-    TRY(delta_gate_find(&s->gate, gate != NULL ? gate : gate_none.name, error));
+    TRY(read_gate(file, s, error));
     char name[128];
     for (int t = 0; t < TOWERS; t++)
         for (size_t b = 0; b < clip->towers[t].count; b++)

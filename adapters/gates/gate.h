@@ -6,7 +6,8 @@
 
 #define DELTA_GATES(X)                                                                                                 \
     X(none)                                                                                                            \
-    X(magnitude)
+    X(magnitude)                                                                                                       \
+    X(rank_one)
 
 #define DECLARE(name) extern const struct delta_gate gate_##name;
 DELTA_GATES(DECLARE)

@@ -401,7 +401,10 @@ status settings_read(struct settings *s, const struct suite *suite, struct error
     TRY(adapter_settings_of(&s->adapter, suite_options(suite, "adapter"), s->method->joint ? 1 : s->task_count,
                             s->scratch.width > 0, error));
     if (method_uses(s->method, s->method_options, "delta"))
-        TRY(delta_settings_of(&s->delta, suite_options(suite, "delta"), s->method->one_delta ? 1 : s->task_count,
+        TRY(delta_settings_of(&s->delta, suite_options(suite, "delta"),
+                              s->method->one_delta    ? 1
+                              : s->method->two_deltas ? 2 * s->task_count
+                                                      : s->task_count,
                               error));
     s->delta.gate = s->method->gate;
     if (s->method->check != NULL)

@@ -18,6 +18,25 @@ static status add_covariance(struct linear_tap *tap, struct backend *backend, st
                               error);
 }
 
+static status add_inputs(struct linear_tap *tap, struct backend *backend, struct matrix x, struct error *error)
+{
+    struct layer_sum *layer = (struct layer_sum *)tap;
+    struct tensor *sum = &layer->inputs;
+    if (sum->data == NULL) {
+        struct tensor places;
+        TRY(tensor_take(sum, layer->arena, TENSOR_F32, "inputs of a layer", 2, (size_t[]){x.rows, x.columns}, error));
+        TRY(tensor_take(&places, layer->arena, TENSOR_I32, "places", 1, &x.rows, error));
+        TRY(backend->ops->zero(backend, sum->data, tensor_bytes(sum), error));
+        TRY(backend->ops->arange(backend, &(struct arange){.count = x.rows, .step = 1, .out = places.data}, error));
+        layer->places = places.data;
+    }
+    if (sum->shape[0] != x.rows)
+        return error_set(error, ERROR_ARGUMENT, "inputs of a layer: %zu in a batch, expected %zu as before", x.rows,
+                         sum->shape[0]);
+    return backend->ops->scatter_rows(
+        backend, &(struct scatter_rows){.x = x, .out = matrix_of(sum), .rows = layer->places}, error);
+}
+
 /* The layers of the deltas, each once. */
 static status take_layers(struct layer_pass *pass, const struct model *model, enum layer_sum_kind kind,
                           struct arena *arena, struct error *error)
@@ -30,10 +49,11 @@ static status take_layers(struct layer_pass *pass, const struct model *model, en
         struct tensor memory;
         if (i > 0 && linear == d->list[i - 1].linear)
             continue;
-        *layer = (struct layer_sum){.tap.see = add_covariance,
+        *layer = (struct layer_sum){.tap.see = kind == LAYER_INPUTS ? add_inputs : add_covariance,
                                     .linear = linear,
-                                    .rows = kind == LAYER_COVARIANCE ? linear->in : linear->out,
-                                    .columns = linear->in};
+                                    .rows = kind == LAYER_GRADIENT ? linear->out : linear->in,
+                                    .columns = linear->in,
+                                    .arena = arena};
         TRY(tensor_take(&memory, arena, TENSOR_F32, "sums of a layer", 2, (size_t[]){layer->rows, layer->columns},
                         error));
         TRY(model->backend->ops->zero(model->backend, memory.data, tensor_bytes(&memory), error));
@@ -47,7 +67,7 @@ static status take_layers(struct layer_pass *pass, const struct model *model, en
 static void attach(const struct layer_pass *pass, enum layer_sum_kind kind, bool on)
 {
     for (size_t i = 0; i < pass->count; i++)
-        if (kind == LAYER_COVARIANCE)
+        if (kind != LAYER_GRADIENT)
             pass->list[i].linear->tap = on ? &pass->list[i].tap : NULL;
         else
             pass->list[i].linear->weight.gradient = on ? pass->list[i].sum : NULL;
@@ -79,6 +99,8 @@ static status fetch(struct layer_pass *pass, const struct model *model, size_t b
     for (size_t i = 0; i < pass->count; i++) {
         struct layer_sum *layer = &pass->list[i];
         size_t n = layer->rows * layer->columns;
+        if (layer->inputs.data != NULL)
+            TRY(add_covariance(&layer->tap, model->backend, matrix_of(&layer->inputs), error));
         if (model->work.group != NULL)
             TRY(ops->all_reduce(model->backend,
                                 &(struct all_reduce){.group = model->work.group,

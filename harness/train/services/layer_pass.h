@@ -1,5 +1,5 @@
-/* A pass over training batches of a task that sums, for every layer with deltas, the covariance of its inputs or the gradient of
- * the cross-entropy with respect to its whole weight. Nothing is trained.
+/* A pass over training batches of a task that sums, for every layer with deltas, the covariance of its inputs, the inputs themselves
+ * or the gradient of the cross-entropy with respect to its whole weight. Nothing is trained.
  *
  *     struct layer_pass pass;
  *     TRY(layer_pass_run(&pass, run, task, LAYER_COVARIANCE, 0, error));   // in begin_task: all ranks do their shares
@@ -14,14 +14,18 @@
 #include "harness/train/method.h"
 
 /* Covariance [in, in]: Σ x xᵀ over the inputs of a batch, not centred; of texts, padding included. Gradient [out, in] of a batch's
- * loss. Both are means over the batches. */
-enum layer_sum_kind { LAYER_COVARIANCE, LAYER_GRADIENT };
+ * loss. Both are means over the batches. Inputs: F Fᵀ [in, in] of F [in, inputs of a batch], the sum over the batches, position by
+ * position, which must be of equal size. */
+enum layer_sum_kind { LAYER_COVARIANCE, LAYER_GRADIENT, LAYER_INPUTS };
 
 struct layer_sum {
     struct linear_tap tap;
     struct linear *linear;
     size_t rows, columns;
-    float *sum; /* device */
+    float *sum;            /* device */
+    struct tensor inputs;  /* device [inputs of a batch, in], from the first batch on, like the next one */
+    const int32_t *places; /* 0, 1, … */
+    struct arena *arena;
     double *values;
 };
 
