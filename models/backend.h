@@ -244,6 +244,19 @@ struct normalize_backward {
     const void *norms;
 };
 
+/* y = softmax(x / temperature) over the top_k largest of each row of x (of equal ones the first), 0 elsewhere. Then y = 0 where x is
+ * below the threshold. */
+struct sparse_softmax {
+    struct matrix x, y;
+    size_t top_k;                 /* at least 1; columns or more: all are kept */
+    float temperature, threshold; /* threshold 0: none */
+};
+/* dx = y ⊙ (dy − y · dy) / temperature, of y without a threshold; dx may be dy */
+struct sparse_softmax_backward {
+    struct matrix y, dy, dx;
+    float temperature;
+};
+
 /* out[b] = mean over positions first … L−1 of x[b, l], or first … lengths[b]−1; x [B, L, d] */
 struct mean_positions {
     size_t batch, positions, first, width;
@@ -458,6 +471,7 @@ struct all_reduce {
     X(column_sum) X(mean_positions) X(mean_positions_backward) \
     X(weighted_sum) X(average_experts) X(multiply) \
     X(normalize) X(normalize_backward) \
+    X(sparse_softmax) X(sparse_softmax_backward) \
     X(cross_entropy) X(soft_cross_entropy) X(penalty) X(argmax) X(squared_error) \
     X(route) X(route_backward) X(balance) \
     X(route_softmax) X(route_softmax_backward) X(balance_softmax) X(partition) \

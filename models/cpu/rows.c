@@ -327,6 +327,58 @@ status cpu_normalize_backward(struct backend *backend, const struct normalize_ba
     return OK;
 }
 
+/* y = x where it is among the top_k largest, −∞ elsewhere */
+static void keep_largest(size_t n, size_t top_k, const float *x, float *y)
+{
+    for (size_t j = 0; j < n; j++)
+        y[j] = -INFINITY;
+    for (size_t k = 0; k < top_k && k < n; k++) {
+        size_t best = n;
+        for (size_t j = 0; j < n; j++)
+            if (y[j] == -INFINITY && (best == n || x[j] > x[best]))
+                best = j;
+        y[best] = x[best];
+    }
+}
+
+static void sparse_softmax_rows(struct cpu *cpu, const void *operation, size_t first, size_t last)
+{
+    const struct sparse_softmax *o = operation;
+    size_t n = o->x.columns;
+    for (size_t i = first; i < last; i++) {
+        const float *x = row_of(o->x, i);
+        float *y = row_of(o->y, i);
+        if (o->top_k < n)
+            keep_largest(n, o->top_k, x, y);
+        cpu->vector->softmax(n, 1.0f / o->temperature, o->top_k < n ? y : x, y);
+        for (size_t j = 0; j < n && o->threshold != 0; j++)
+            y[j] = x[j] < o->threshold ? 0.0f : y[j];
+    }
+}
+
+status cpu_sparse_softmax(struct backend *backend, const struct sparse_softmax *o, struct error *error)
+{
+    (void)error;
+    cpu_run_rows(cpu_of(backend), o->x.rows, o->x.columns, sparse_softmax_rows, o);
+    return OK;
+}
+
+static void sparse_softmax_backward_rows(struct cpu *cpu, const void *operation, size_t first, size_t last)
+{
+    const struct sparse_softmax_backward *o = operation;
+    for (size_t i = first; i < last; i++)
+        cpu->vector->softmax_backward(o->y.columns, 1.0f / o->temperature, row_of(o->y, i), row_of(o->dy, i),
+                                      row_of(o->dx, i));
+}
+
+status cpu_sparse_softmax_backward(struct backend *backend, const struct sparse_softmax_backward *o,
+                                   struct error *error)
+{
+    (void)error;
+    cpu_run_rows(cpu_of(backend), o->y.rows, o->y.columns, sparse_softmax_backward_rows, o);
+    return OK;
+}
+
 static void mean_of_positions(struct cpu *cpu, const void *operation, size_t first, size_t last)
 {
     const struct mean_positions *o = operation;

@@ -224,3 +224,63 @@ status cuda_mean_positions_backward(struct backend *backend, const struct mean_p
         CUDA_LAUNCH(cuda, spread_means, blocks_for(values, BLOCK), BLOCK, 0, *o);
     return cuda_finish(cuda, "mean_positions_backward", error);
 }
+
+/* A warp has a row. */
+static __global__ void sparse_softmax_rows(struct rows x, struct rows y, size_t top_k, float inverse, float threshold)
+{
+    size_t i = global_warp(), n = x.columns;
+    if (i >= x.count)
+        return;
+    const float *from = x.data + i * x.stride;
+    float *to = y.data + i * y.stride, most = -INFINITY, total = 0;
+    struct candidate last = {INFINITY, -1};
+    for (size_t k = 0; k < top_k && top_k < n; k++)
+        last = next_candidate(from, n, last);
+    for (size_t j = lane(); j < n; j += WARP) {
+        most = fmaxf(most, from[j]);
+        total += 0.0f * from[j]; /* what is not finite goes through */
+    }
+    most = warp_max(most);
+    for (size_t j = lane(); j < n; j += WARP) {
+        struct candidate own = {from[j], (int32_t)j};
+        bool kept = top_k >= n || !comes_before(last, own);
+        to[j] = kept ? expf((from[j] - most) * inverse) : 0.0f;
+        total += to[j];
+    }
+    total = warp_sum(total);
+    for (size_t j = lane(); j < n; j += WARP)
+        to[j] = threshold != 0 && from[j] < threshold ? 0.0f : to[j] / total;
+}
+
+status cuda_sparse_softmax(struct backend *backend, const struct sparse_softmax *o, struct error *error)
+{
+    struct cuda *cuda = cuda_of(backend);
+    if (o->x.rows > 0)
+        CUDA_LAUNCH(cuda, sparse_softmax_rows, blocks_for(o->x.rows, ROWS_PER_BLOCK), BLOCK, 0, rows_of(o->x),
+                    rows_of(o->y), o->top_k, 1.0f / o->temperature, o->threshold);
+    return cuda_finish(cuda, "sparse_softmax", error);
+}
+
+static __global__ void sparse_softmax_backward_rows(struct rows y, struct rows dy, struct rows dx, float inverse)
+{
+    size_t i = global_warp();
+    if (i >= y.count)
+        return;
+    const float *p = y.data + i * y.stride, *slope = dy.data + i * dy.stride;
+    float mean = 0;
+    for (size_t j = lane(); j < y.columns; j += WARP)
+        mean += p[j] * slope[j];
+    mean = warp_sum(mean);
+    for (size_t j = lane(); j < y.columns; j += WARP)
+        dx.data[i * dx.stride + j] = inverse * p[j] * (slope[j] - mean);
+}
+
+status cuda_sparse_softmax_backward(struct backend *backend, const struct sparse_softmax_backward *o,
+                                    struct error *error)
+{
+    struct cuda *cuda = cuda_of(backend);
+    if (o->y.rows > 0)
+        CUDA_LAUNCH(cuda, sparse_softmax_backward_rows, blocks_for(o->y.rows, ROWS_PER_BLOCK), BLOCK, 0, rows_of(o->y),
+                    rows_of(o->dy), rows_of(o->dx), 1.0f / o->temperature);
+    return cuda_finish(cuda, "sparse_softmax_backward", error);
+}

@@ -317,6 +317,86 @@ static void rows_are_normalised(void **state)
     on_device(zero_row_stays_zero, NULL);
 }
 
+/* The softmax over the top_k largest of a row, and back from dy; threshold 0: none. */
+static void reference_sparse(double *y, double *dx, const float *x, const float *dy, size_t n, size_t top_k,
+                             double temperature, double threshold)
+{
+    double total = 0, mean = 0;
+    for (size_t j = 0; j < n; j++) {
+        size_t before = 0;
+        for (size_t i = 0; i < n; i++)
+            before += x[i] > x[j] || (x[i] == x[j] && i < j);
+        y[j] = before < top_k ? exp((double)x[j] / temperature) : 0;
+        total += y[j];
+    }
+    for (size_t j = 0; j < n; j++) {
+        y[j] /= total;
+        mean += y[j] * (double)dy[j];
+    }
+    for (size_t j = 0; j < n; j++) {
+        dx[j] = y[j] * ((double)dy[j] - mean) / temperature;
+        y[j] = threshold != 0 && (double)x[j] < threshold ? 0 : y[j];
+    }
+}
+
+static void sparse_softmaxes(struct device *d, const void *unused)
+{
+    (void)unused;
+    static const size_t sizes[][3] = {{5, 4, 2}, {33, 37, 5}, {3, 40, 40}, {7, 64, 99}, {9, 1, 1}, {2, 176, 16}};
+    for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++)
+        for (size_t limited = 0; limited < 2; limited++) {
+            size_t rows = sizes[s][0], n = sizes[s][1], k = sizes[s][2];
+            double temperature = 0.25, threshold = limited ? 0.5 : 0;
+            struct operand x = draw(d, rows * n, 1.0f), dy = draw(d, rows * n, 1.0f), y = blank(d, rows * n);
+            x.host[n - 1] = x.host[0]; /* of equal ones the first */
+            x.device = to_device(d, x.host, rows * n * sizeof(float));
+            double *ey = doubles(d, NULL, rows * n), *edx = doubles(d, NULL, rows * n);
+            for (size_t i = 0; i < rows * n; i += n)
+                reference_sparse(ey + i, edx + i, x.host + i, dy.host + i, n, k, temperature, threshold);
+            struct matrix out = matrix_rows(y.device, rows, n), slope = matrix_rows(dy.device, rows, n);
+            must(d->ops->sparse_softmax(d->backend,
+                                        &(struct sparse_softmax){.x = matrix_rows(x.device, rows, n),
+                                                                 .y = out,
+                                                                 .top_k = k,
+                                                                 .temperature = (float)temperature,
+                                                                 .threshold = (float)threshold},
+                                        &error));
+            expect_close(d, "sparse softmax", y.device, ey, rows * n, 2e-6);
+            if (limited)
+                continue;
+            must(d->ops->sparse_softmax_backward(
+                d->backend,
+                &(struct sparse_softmax_backward){
+                    .y = out, .dy = slope, .dx = slope, .temperature = (float)temperature},
+                &error));
+            expect_close(d, "its gradient", dy.device, edx, rows * n, 5e-6);
+        }
+}
+
+/* A NaN reaches every weight of its row, and no other row. */
+static void sparse_softmax_of_nan(struct device *d, const void *unused)
+{
+    (void)unused;
+    float values[8] = {1, NAN, 2, 3, 1, 2, 3, 4};
+    struct operand y = blank(d, 8);
+    must(d->ops->sparse_softmax(d->backend,
+                                &(struct sparse_softmax){.x = matrix_rows(to_device(d, values, sizeof values), 2, 4),
+                                                         .y = matrix_rows(y.device, 2, 4),
+                                                         .top_k = 4,
+                                                         .temperature = 1},
+                                &error));
+    const float *found = from_device(d, y.device, sizeof values);
+    for (size_t i = 0; i < 8; i++)
+        assert_true(isnan(found[i]) == (i < 4));
+}
+
+static void softmax_over_the_largest(void **state)
+{
+    (void)state;
+    on_device(sparse_softmaxes, NULL);
+    on_device(sparse_softmax_of_nan, NULL);
+}
+
 static void means(struct device *d, const void *parameters)
 {
     const struct rows_case *c = parameters;
@@ -788,6 +868,7 @@ int main(void)
         cmocka_unit_test(rows_are_gathered_and_scattered),
         cmocka_unit_test(rows_are_numbered),
         cmocka_unit_test(rows_are_normalised),
+        cmocka_unit_test(softmax_over_the_largest),
         cmocka_unit_test(positions_are_averaged),
         cmocka_unit_test(attention_and_back),
         cmocka_unit_test(attention_of_all_lengths),
