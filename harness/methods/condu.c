@@ -115,12 +115,21 @@ static status add_images(struct method_run *run, const struct task *task, float 
     return result;
 }
 
-static float *prototypes_of(struct condu *s, const struct method_run *run, const struct task *task)
+/* The number of the first task's classes, of the first two's, … */
+static size_t classes_of(const struct data *data, size_t tasks)
+{
+    size_t classes = 0;
+    for (size_t k = 0; k < tasks; k++)
+        classes += dataset_classes(data->tasks[k].dataset);
+    return classes;
+}
+
+static float *prototypes_of(struct condu *s, const struct method_run *run, size_t task)
 {
     size_t embed = run->model->clip->dimensions.embed;
     if (s->prototypes == NULL)
         s->prototypes = xcalloc(run->data->class_count, embed * sizeof *s->prototypes);
-    return s->prototypes + task->first_class * embed;
+    return s->prototypes + classes_of(run->data, task) * embed;
 }
 
 /* The model has its initial weights. */
@@ -128,7 +137,7 @@ static status learn_prototypes(struct method_run *run, const struct task *task, 
 {
     struct model *model = run->model;
     size_t embed = model->clip->dimensions.embed, classes = dataset_classes(task->dataset);
-    float *prototypes = prototypes_of(run->state, run, task),
+    float *prototypes = prototypes_of(run->state, run, task->index),
           *sums = xmalloc(array_size(classes, embed * sizeof *sums));
     struct arena_mark mark = arena_mark(run->task_memory);
     struct tensor names;
@@ -149,9 +158,7 @@ static status find_nearness(struct method_run *run, const float *features, size_
 {
     const struct condu *s = run->state;
     struct backend *backend = run->model->backend;
-    const struct task *last = &run->data->tasks[s->unified.tasks - 1];
-    size_t embed = run->model->clip->dimensions.embed, tasks = s->unified.tasks,
-           classes = last->first_class + dataset_classes(last->dataset);
+    size_t embed = run->model->clip->dimensions.embed, tasks = s->unified.tasks, classes = classes_of(run->data, tasks);
     struct tensor a, b, product;
     TRY(tensor_take(&a, run->step_memory, TENSOR_F32, "image features", 2, (size_t[]){n, embed}, error));
     TRY(tensor_take(&b, run->step_memory, TENSOR_F32, "prototypes", 2, (size_t[]){classes, embed}, error));
@@ -165,13 +172,13 @@ static status find_nearness(struct method_run *run, const float *features, size_
         error));
     float *dots = xmalloc(tensor_bytes(&product));
     status result = backend->ops->download(backend, dots, product.data, tensor_bytes(&product), error);
-    for (size_t i = 0; result == OK && i < n; i++)
-        for (size_t t = 0; t < tasks; t++) {
-            const struct task *task = &run->data->tasks[t];
-            const float *row = dots + i * classes + task->first_class;
-            nearness[i * tasks + t] = row[0];
-            for (size_t c = 1; c < dataset_classes(task->dataset); c++)
-                nearness[i * tasks + t] = fmaxf(nearness[i * tasks + t], row[c]);
+    for (size_t t = 0; result == OK && t < tasks; t++)
+        for (size_t i = 0; i < n; i++) {
+            const float *row = dots + i * classes;
+            float *nearest = &nearness[i * tasks + t];
+            *nearest = -INFINITY;
+            for (size_t c = classes_of(run->data, t); c < classes_of(run->data, t + 1); c++)
+                *nearest = fmaxf(*nearest, row[c]);
         }
     free(dots);
     return result;
@@ -276,12 +283,11 @@ static status keep(struct method_run *run, const struct serializer *serializer, 
     TRY(merged_keep(run, serializer, error));
     if (run->model->work.rank > 0 || s->merged.tasks == 0)
         return OK;
-    const struct task *first = &run->data->tasks[0], *last = &run->data->tasks[s->merged.tasks - 1];
-    size_t rows = last->first_class + dataset_classes(last->dataset);
+    size_t rows = classes_of(run->data, (size_t)s->merged.tasks);
     TRY(open_unified(s, error));
     TRY(unified_keep(&s->unified, (size_t)s->merged.tasks, serializer, error));
     return serializer_host(serializer, "condu.prototypes", SAFETENSOR_F32, rows * run->model->clip->dimensions.embed,
-                           prototypes_of(s, run, first), error);
+                           prototypes_of(s, run, 0), error);
 }
 
 const struct method method_condu = {
