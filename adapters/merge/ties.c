@@ -25,34 +25,27 @@ static uint32_t magnitude(float value)
     return bits & 0x7fffffff;
 }
 
-/* Of magnitudes whose upper bits are `above`, or of all if shift is 16: the 16 bits below these that the k-th largest has,
- * from 1; k becomes its place among those that share them. */
-static uint32_t digit_of_kth(const float *values, size_t n, int shift, uint32_t above, size_t *counts, size_t *k)
+static size_t count_from(const float *values, size_t n, uint32_t least)
 {
-    uint32_t digit = 0xffff;
-    memset(counts, 0, 0x10000 * sizeof *counts);
+    size_t count = 0;
     for (size_t i = 0; i < n; i++)
-        if (shift == 16 || magnitude(values[i]) >> 16 == above)
-            counts[magnitude(values[i]) >> shift & 0xffff]++;
-    for (; counts[digit] < *k; digit--)
-        *k -= counts[digit];
-    return digit;
+        count += magnitude(values[i]) >= least;
+    return count;
 }
 
+/* The smallest magnitude that is kept is found bit by bit, which for a whole model is faster than to sort it. */
 void ties_trim(const float *values, size_t n, double density, float *trimmed)
 {
-    size_t kept = (size_t)floor(density * (double)n), *counts = xmalloc(0x10000 * sizeof *counts);
-    uint32_t least = UINT32_MAX; /* of those that are kept, of which `kept` have exactly this one */
-    if (kept > 0) {
-        uint32_t high = digit_of_kth(values, n, 16, 0, counts, &kept);
-        least = high << 16 | digit_of_kth(values, n, 0, high, counts, &kept);
-    }
+    size_t kept = (size_t)floor(density * (double)n);
+    uint32_t least = 0;
+    for (uint32_t bit = 1U << 30; bit > 0; bit >>= 1)
+        least |= count_from(values, n, least | bit) >= kept ? bit : 0;
+    size_t equal = kept - count_from(values, n, least + 1); /* of those that are kept */
     for (size_t i = 0; i < n; i++) {
-        bool equal = magnitude(values[i]) == least && kept > 0;
-        kept -= equal;
-        trimmed[i] = equal || magnitude(values[i]) > least ? values[i] : 0;
+        bool keeps = magnitude(values[i]) > least || (magnitude(values[i]) == least && equal > 0);
+        equal -= keeps && magnitude(values[i]) == least;
+        trimmed[i] = keeps ? values[i] : 0;
     }
-    free(counts);
 }
 
 float ties_elect(double positive, size_t positives, double negative, size_t negatives)

@@ -479,39 +479,23 @@ static status ask_model(struct evaluator *evaluator, struct test_set *set, size_
     return result;
 }
 
-/* Votes of all images, by their features of model 0 if it has seen them. */
-static status take_votes(struct evaluator *evaluator, const struct test_set *set, const float *features, uint8_t *votes,
-                         struct error *error)
-{
-    enum { ROWS = 1024 };
-    const struct model *model = evaluator->model;
-    size_t models = evaluator->labels.seen + 1, embed = model_feature_width(model);
-    status result = OK;
-    for (size_t first = 0; result == OK && first < set->n; first += ROWS) {
-        arena_reset(&evaluator->model->step_memory);
-        result = model->settings.method->vote(
-            evaluator->method, set->task, features != NULL ? features + first * embed : NULL,
-            set->n - first < ROWS ? set->n - first : ROWS, votes + first * models, error);
-    }
-    return result;
-}
-
 /* The models answer one after another: the sum of their scores decides as the mean does. */
 static status voted_predictions(struct evaluator *evaluator, struct test_set *set, const struct stop *stop,
                                 struct error *error)
 {
-    const struct data *data = evaluator->data;
+    const struct method *method = evaluator->model->settings.method;
     size_t models = evaluator->labels.seen + 1;
     uint8_t *votes = xcalloc(set->n, models);
-    float *totals = xcalloc(set->n, data->class_count * sizeof *totals);
+    float *totals = xcalloc(set->n, evaluator->data->class_count * sizeof *totals);
     give_router(set, -1);
-    status result = take_votes(evaluator, set, NULL, votes, error);
+    status result = method->vote(evaluator->method, set->task, NULL, set->n, votes, error);
     for (size_t m = 0; result == OK && m < models; m++) {
         result = ask_model(evaluator, set, m, votes, totals, stop, error);
-        if (m == 0 && set->n > 0 && votes[0])
-            NEXT(result, take_votes(evaluator, set, set->routed.features, votes, error));
+        arena_reset(&evaluator->model->step_memory);
+        if (m == 0 && votes[0])
+            NEXT(result, method->vote(evaluator->method, set->task, set->routed.features, set->n, votes, error));
     }
-    NEXT(result, evaluator->model->settings.method->evaluation_begin(evaluator->method, error));
+    NEXT(result, method->evaluation_begin(evaluator->method, error));
     free(votes);
     free(totals);
     count_right(set);

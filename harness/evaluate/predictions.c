@@ -18,38 +18,23 @@ static int32_t best_of(const float *scores, size_t classes)
     return (int32_t)best;
 }
 
-/* Predicts by the method's own scores; features: of the same images on the host. */
-static status predict_scored(struct method_run *method, const struct task *task, const float *features,
-                             const struct tensor *images, const struct tensor *classes, int32_t *best,
-                             struct error *error)
-{
-    struct model *model = method->model;
-    struct tensor cosines;
-    size_t n = images->shape[0], columns = classes->shape[0];
-    TRY(model->head->scores(model, images, classes, &cosines, error));
-    float *scores = xmalloc(tensor_bytes(&cosines));
-    status result = model->backend->ops->download(model->backend, scores, cosines.data, tensor_bytes(&cosines), error);
-    NEXT(result, model->settings.method->scores(method, task, features, n, columns, scores, error));
-    for (size_t i = 0; result == OK && i < n; i++)
-        best[i] = best_of(scores + i * columns, columns);
-    free(scores);
-    return result;
-}
-
-/* Adds the scores to the images' rows of totals [images of the set, classes]; the highest sum so far decides. */
-static status predict_voted(struct model *model, float *totals, const uint32_t *items, size_t first,
-                            const struct tensor *images, const struct tensor *classes, int32_t *best,
-                            struct error *error)
+/* Predicts by other scores than the head's: of the method, or the sums so far. features: of the same images on the
+ * host; items: theirs. */
+static status predict_scored(struct model *model, const struct scoring *by, const struct task *task,
+                             const float *features, const uint32_t *items, const struct tensor *images,
+                             const struct tensor *classes, int32_t *best, struct error *error)
 {
     struct tensor cosines;
     size_t n = images->shape[0], columns = classes->shape[0];
     TRY(model->head->scores(model, images, classes, &cosines, error));
     float *scores = xmalloc(tensor_bytes(&cosines));
     status result = model->backend->ops->download(model->backend, scores, cosines.data, tensor_bytes(&cosines), error);
+    if (by->method != NULL)
+        NEXT(result, model->settings.method->scores(by->method, task, features, n, columns, scores, error));
     for (size_t i = 0; result == OK && i < n; i++) {
-        float *total = totals + items[first + i] * columns;
-        for (size_t c = 0; c < columns; c++)
-            total[c] += scores[i * columns + c];
+        float *row = scores + i * columns, *total = by->totals != NULL ? by->totals + items[i] * columns : row;
+        for (size_t c = 0; total != row && c < columns; c++)
+            total[c] += row[c];
         best[i] = best_of(total, columns);
     }
     free(scores);
@@ -106,10 +91,10 @@ status predict_features(struct model *model, struct test_set *set, const float *
         arena_reset(&model->step_memory);
         result = tensor_take(&images, &model->step_memory, TENSOR_F32, "features", 2, (size_t[]){count, embed}, error);
         NEXT(result, model->backend->ops->upload(model->backend, images.data, rows, tensor_bytes(&images), error));
-        NEXT(result, by->method != NULL ? predict_scored(by->method, set->task, rows, &images, classes, best, error)
-                     : by->totals != NULL
-                         ? predict_voted(model, by->totals, items, first, &images, classes, best, error)
-                         : predict(model, &images, classes, best, error));
+        NEXT(result, by->method == NULL && by->totals == NULL
+                         ? predict(model, &images, classes, best, error)
+                         : predict_scored(model, by, set->task, rows, items != NULL ? items + first : NULL, &images,
+                                          classes, best, error));
         NEXT(result, keep_predictions(set, best, items, first, count, predicted, error));
     }
     free(rows);

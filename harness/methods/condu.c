@@ -46,12 +46,13 @@ struct condu {
 
 /* --- Unifying --- */
 
+/* The earlier tasks' as rebuilt, then the one of the task that was trained. */
 static void read_change(const void *context, size_t task, size_t first, size_t count, float *out)
 {
     const struct condu *s = context;
-    if (task < s->unified.tasks)
+    if (task < (size_t)s->merged.tasks)
         unified_rebuild(&s->unified, task, first, count, out);
-    for (size_t i = 0; task == s->unified.tasks && i < count; i++)
+    for (size_t i = 0; task == (size_t)s->merged.tasks && i < count; i++)
         out[i] = merged_change(&s->merged, first + i);
 }
 
@@ -65,11 +66,12 @@ static status add(struct method_run *run, struct error *error)
     struct condu *s = run->state;
     const struct merged *m = &s->merged;
     TRY(open_unified(s, error));
-    TRY(unified_begin(&s->unified, s->unified.tasks + 1, error));
+    size_t *ends = xmalloc(array_size(m->tensors + 1, sizeof *ends));
     for (size_t k = 0; k < m->tensors; k++)
-        unified_tensor(&s->unified, m->first[k], m->first[k + 1] - m->first[k], read_change, s);
-    unified_end(&s->unified);
-    return OK;
+        ends[k] = m->tensor[k].first + m->tensor[k].parameter->size;
+    status result = unified_fit(&s->unified, (size_t)m->tasks + 1, ends, m->tensors, read_change, s, error);
+    free(ends);
+    return result;
 }
 
 static void delta(const struct merged *m, size_t first, size_t n, float *out)

@@ -34,12 +34,5 @@ const struct method method_mag_max = {
         "largest |τ_t|, per entry",
     .options = options,
     .state_size = sizeof(struct merged),
-    .groups = groups_towers,
     .open = open_largest,
-    .close = merged_close,
-    .begin_task = merged_begin_task,
-    .end_task = merged_end_task,
-    .evaluation_begin = merged_evaluation_begin,
-    .evaluation_end = merged_evaluation_end,
-    .cost = merged_cost,
-    .keep = merged_keep};
+    MERGED_HOOKS};

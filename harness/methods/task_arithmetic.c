@@ -30,12 +30,5 @@ const struct method method_task_arithmetic = {
     .formula = "τ_t = θ_t − θ_0, θ_t trained from θ_0 (start: initial); evaluated: θ_0 + scale · Σ τ_t",
     .options = options,
     .state_size = sizeof(struct merged),
-    .groups = groups_towers,
     .open = open_sum,
-    .close = merged_close,
-    .begin_task = merged_begin_task,
-    .end_task = merged_end_task,
-    .evaluation_begin = merged_evaluation_begin,
-    .evaluation_end = merged_evaluation_end,
-    .cost = merged_cost,
-    .keep = merged_keep};
+    MERGED_HOOKS};

@@ -58,12 +58,5 @@ const struct method method_ties = {
                "evaluated: θ_0 + scale · τ, τ = mean of the τ_t of sign Σ τ_t, per entry",
     .options = options,
     .state_size = sizeof(struct merged),
-    .groups = groups_towers,
     .open = open_trimmed,
-    .close = merged_close,
-    .begin_task = merged_begin_task,
-    .end_task = merged_end_task,
-    .evaluation_begin = merged_evaluation_begin,
-    .evaluation_end = merged_evaluation_end,
-    .cost = merged_cost,
-    .keep = merged_keep};
+    MERGED_HOOKS};

@@ -114,10 +114,7 @@ static status replay_tasks(struct recorded_condu *r, struct error *error)
         snprintf(name, sizeof name, "after.%zu.rescale", t);
         if (safetensors_find(r->f->data, name) == NULL)
             continue;
-        TRY(unified_begin(&r->unified, t + 1, error));
-        for (size_t k = 0; k < r->tensors; k++)
-            unified_tensor(&r->unified, r->first[k], r->first[k + 1] - r->first[k], read_change, r);
-        unified_end(&r->unified);
+        TRY(unified_fit(&r->unified, t + 1, r->first + 1, r->tensors, read_change, r, error));
         TRY(compare(r, t, error));
         replayed++;
     }

@@ -7,25 +7,6 @@
 #include "core/array.h"
 #include "harness/heads/trained.h"
 
-/* One tensor after another, from zeros; `first` is the place of its values, at the end the number of all. */
-struct walk {
-    struct trained_group group;
-    size_t index, next, first;
-    const struct parameter *tensor;
-};
-
-static bool next_tensor(const struct model *model, struct walk *walk)
-{
-    walk->first += walk->tensor != NULL ? walk->tensor->size : 0;
-    walk->tensor = NULL;
-    for (; trained_group_at(model, walk->index, &walk->group); walk->index++, walk->next = 0)
-        if (walk->next < walk->group.parameters->count) {
-            walk->tensor = &walk->group.parameters->list[walk->next++];
-            return true;
-        }
-    return false;
-}
-
 status merged_take(void *memory, size_t count, size_t size, struct error *error)
 {
     void *taken = calloc(count + 1, size);
@@ -36,18 +17,27 @@ status merged_take(void *memory, size_t count, size_t size, struct error *error)
                      (double)count * (double)size / (1 << 30));
 }
 
-static status download(const struct model *model, float *values, struct error *error)
+static status download(const struct merged *m, float *values, struct error *error)
 {
-    for (struct walk w = {0}; next_tensor(model, &w);)
-        TRY(parameters_download(w.group.parameters, w.tensor, values + w.first, error));
+    for (const struct merged_tensor *t = m->tensor; t < m->tensor + m->tensors; t++)
+        TRY(parameters_download(t->group, t->parameter, values + t->first, error));
     return OK;
 }
 
-static status upload(const struct model *model, const float *values, struct error *error)
+static status upload(const struct merged *m, const float *values, struct error *error)
 {
-    for (struct walk w = {0}; next_tensor(model, &w);)
-        TRY(parameters_upload(w.group.parameters, w.tensor, values + w.first, error));
+    for (const struct merged_tensor *t = m->tensor; t < m->tensor + m->tensors; t++)
+        TRY(parameters_upload(t->group, t->parameter, values + t->first, error));
     return OK;
+}
+
+static void list_tensors(struct merged *m, struct parameters *group)
+{
+    for (size_t k = 0; k < group->count; k++) {
+        GROW(m->tensor, m->tensors);
+        m->tensor[m->tensors++] = (struct merged_tensor){group, &group->list[k], m->n};
+        m->n += group->list[k].size;
+    }
 }
 
 static status take_arrays(struct merged *m, struct error *error)
@@ -64,22 +54,18 @@ static status take_arrays(struct merged *m, struct error *error)
 status merged_open(struct method_run *run, const struct merge_rule *rule, struct error *error)
 {
     struct merged *m = run->state;
-    struct walk w = {0};
+    struct trained_group group;
     m->rule = rule;
-    while (next_tensor(run->model, &w)) {
-        GROW(m->first, m->tensors);
-        m->first[m->tensors++] = w.first;
-    }
-    GROW(m->first, m->tensors);
-    m->first[m->tensors] = m->n = w.first;
+    for (size_t i = 0; trained_group_at(run->model, i, &group); i++)
+        list_tensors(m, group.parameters);
     TRY(merged_take(&m->initial, m->n, sizeof *m->initial, error));
-    return download(run->model, m->initial, error);
+    return download(m, m->initial, error);
 }
 
 void merged_close(struct method_run *run)
 {
     struct merged *m = run->state;
-    free(m->first);
+    free(m->tensor);
     free(m->initial);
     free(m->trained);
     for (size_t i = 0; i < 2; i++) {
@@ -101,7 +87,7 @@ status merged_end_task(struct method_run *run, const struct task *task, struct e
     if (m->trained == NULL)
         TRY(merged_take(&m->trained, m->n, sizeof *m->trained, error));
     TRY(take_arrays(m, error));
-    TRY(download(run->model, m->trained, error));
+    TRY(download(m, m->trained, error));
     TRY(m->rule->add(run, error));
     m->tasks++;
     return OK;
@@ -112,16 +98,16 @@ void merged_sum(const struct merged *m, size_t first, size_t n, float *delta)
     memcpy(delta, m->sum[0] + first, n * sizeof *delta);
 }
 
-static status set_tensor(const struct merged *m, const struct walk *w, double scale,
+static status set_tensor(const struct merged *m, const struct merged_tensor *t, double scale,
                          void (*delta)(const struct merged *, size_t, size_t, float *), struct error *error)
 {
     float *values;
-    size_t n = w->tensor->size;
+    size_t n = t->parameter->size;
     TRY(merged_take(&values, n, sizeof *values, error));
-    delta(m, w->first, n, values);
+    delta(m, t->first, n, values);
     for (size_t i = 0; i < n; i++)
-        values[i] = m->initial[w->first + i] + (float)scale * values[i];
-    status result = parameters_upload(w->group.parameters, w->tensor, values, error);
+        values[i] = m->initial[t->first + i] + (float)scale * values[i];
+    status result = parameters_upload(t->group, t->parameter, values, error);
     free(values);
     return result;
 }
@@ -131,9 +117,9 @@ status merged_set(struct method_run *run, double scale, void (*delta)(const stru
 {
     const struct merged *m = run->state;
     if (delta == NULL)
-        return upload(run->model, m->initial, error);
-    for (struct walk w = {0}; next_tensor(run->model, &w);)
-        TRY(set_tensor(m, &w, scale, delta, error));
+        return upload(m, m->initial, error);
+    for (const struct merged_tensor *t = m->tensor; t < m->tensor + m->tensors; t++)
+        TRY(set_tensor(m, t, scale, delta, error));
     return OK;
 }
 
@@ -147,7 +133,7 @@ status merged_evaluation_begin(struct method_run *run, struct error *error)
 status merged_evaluation_end(struct method_run *run, struct error *error)
 {
     const struct merged *m = run->state;
-    return upload(run->model, options_choice(run->options, "start") == 0 ? m->initial : m->trained, error);
+    return upload(m, options_choice(run->options, "start") == 0 ? m->initial : m->trained, error);
 }
 
 void merged_cost(const struct method_run *run, struct method_cost *cost)

@@ -3,7 +3,7 @@
  * after tensor, on the host: a GPU need not hold models that wait.
  *
  *     static const struct merge_rule rule = {.sums = 1, .add = add, .delta = merged_sum};       // methods/mag_max.c
- *     .state_size = sizeof(struct merged), .open = open_it, .close = merged_close, .begin_task = merged_begin_task, …
+ *     .state_size = sizeof(struct merged), .open = open_largest, MERGED_HOOKS
  *
  * The functions with the arguments of a hook are hooks of methods whose state begins with a struct merged.
  */
@@ -12,10 +12,16 @@
 
 #include "harness/train/method.h"
 
+struct merged_tensor {
+    struct parameters *group;
+    const struct parameter *parameter;
+    size_t first; /* of its values */
+};
+
 struct merged {
     const struct merge_rule *rule;
     size_t n, tensors;
-    size_t *first;            /* [tensors + 1] where each begins; the last is n */
+    struct merged_tensor *tensor; /* [tensors] */
     float *initial, *trained; /* θ_0; θ_t of the last task, NULL before the first and on ranks other than the leader */
     int32_t tasks;            /* that the arrays hold */
     float *sum[2];            /* the rule's arrays [n]; NULL as `trained` */
@@ -41,6 +47,11 @@ struct merge_rule {
     {                                                                                                                  \
         .name = "scale", .type = OPTION_REAL, .minimum = 0, .maximum = 10, .fallback = default, .help = text           \
     }
+
+#define MERGED_HOOKS                                                                                                   \
+    .groups = groups_towers, .begin_task = merged_begin_task, .end_task = merged_end_task,                             \
+    .evaluation_begin = merged_evaluation_begin, .evaluation_end = merged_evaluation_end, .close = merged_close,       \
+    .cost = merged_cost, .keep = merged_keep
 
 static inline float merged_change(const struct merged *merged, size_t i)
 {

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "core/alloc.h"
 
@@ -18,25 +19,24 @@ status unified_open(struct unified *u, size_t n, struct error *error)
 
 void unified_close(struct unified *u)
 {
-    for (size_t m = 0; m < u->tasks || m < u->next; m++)
+    for (size_t m = 0; m < u->tasks; m++)
         free(u->masks[m]);
     free(u->masks);
     free(u->rescale);
-    free(u->sizes);
     free(u->values);
     *u = (struct unified){0};
 }
 
-status unified_begin(struct unified *u, size_t tasks, struct error *error)
+/* Empty masks for new tasks. */
+static status take_tasks(struct unified *u, size_t tasks, struct error *error)
 {
     u->masks = xrealloc(u->masks, (tasks + 1) * sizeof *u->masks);
     u->rescale = xrealloc(u->rescale, (tasks + 1) * sizeof *u->rescale);
-    free(u->sizes);
-    u->sizes = xcalloc(2 * tasks + 1, sizeof *u->sizes);
-    for (u->next = u->tasks; u->next < tasks; u->next++) {
-        u->masks[u->next] = calloc(u->n / 8 + 1, 1);
-        if (u->masks[u->next] == NULL)
+    for (; u->tasks < tasks; u->tasks++) {
+        u->masks[u->tasks] = calloc(u->n / 8 + 1, 1);
+        if (u->masks[u->tasks] == NULL)
             return error_set(error, ERROR_MEMORY, "no memory for the mask of %zu values of a task", u->n);
+        u->rescale[u->tasks] = 0;
     }
     return OK;
 }
@@ -52,51 +52,52 @@ static void set_mask(struct unified *u, size_t task, size_t value, bool on)
     *byte = (uint8_t)(on ? *byte | bit : *byte & ~bit);
 }
 
-/* deltas [next][count] of values first …; adds the magnitudes to both sums of each task */
-static void unify(struct unified *u, size_t first, size_t count, const float *deltas, double *magnitudes)
+/* deltas [tasks][count] of values first …; adds the magnitudes of each task's change and of what is left of it */
+static void unify(struct unified *u, size_t first, size_t count, const float *deltas, double (*magnitudes)[2])
 {
     for (size_t i = 0; i < count; i++) {
         float sum = 0, largest = 0;
-        for (size_t m = 0; m < u->next; m++)
+        for (size_t m = 0; m < u->tasks; m++)
             sum += deltas[m * count + i];
-        float sign = sum / (float)u->next > 0 ? 1 : -1;
-        for (size_t m = 0; m < u->next; m++) {
-            float delta = deltas[m * count + i], aligned = delta * sign;
-            set_mask(u, m, first + i, aligned > 0);
-            largest = aligned > largest ? aligned : largest;
-            magnitudes[2 * m] += fabs((double)delta);
+        float sign = sum / (float)u->tasks > 0 ? 1 : -1;
+        for (size_t m = 0; m < u->tasks; m++)
+            largest = fmaxf(largest, deltas[m * count + i] * sign);
+        for (size_t m = 0; m < u->tasks; m++) {
+            bool kept = deltas[m * count + i] * sign > 0;
+            set_mask(u, m, first + i, kept);
+            magnitudes[m][0] += fabs((double)deltas[m * count + i]);
+            magnitudes[m][1] += kept ? (double)largest : 0;
         }
         u->values[first + i] = largest * sign;
-        for (size_t m = 0; m < u->next; m++)
-            magnitudes[2 * m + 1] += deltas[m * count + i] * sign > 0 ? (double)largest : 0;
     }
-}
-
-void unified_tensor(struct unified *u, size_t first, size_t size,
-                    void (*read)(const void *context, size_t task, size_t first, size_t count, float *delta),
-                    const void *context)
-{
-    float *deltas = xmalloc(u->next * AT_A_TIME * sizeof *deltas);
-    double *magnitudes = xcalloc(2 * u->next, sizeof *magnitudes);
-    for (size_t done = 0; done < size;) {
-        size_t count = size - done < AT_A_TIME ? size - done : AT_A_TIME;
-        for (size_t m = 0; m < u->next; m++)
-            read(context, m, first + done, count, deltas + m * count);
-        unify(u, first + done, count, deltas, magnitudes);
-        done += count;
-    }
-    for (size_t k = 0; k < 2 * u->next && size > 0; k++)
-        u->sizes[k] += magnitudes[k] / (double)size;
-    free(magnitudes);
-    free(deltas);
 }
 
 /* Nothing is left of a task whose change is 0: it is rebuilt as 0. */
-void unified_end(struct unified *u)
+status unified_fit(struct unified *u, size_t tasks, const size_t *ends, size_t tensors,
+                   void (*read)(const void *context, size_t task, size_t first, size_t count, float *delta),
+                   const void *context, struct error *error)
 {
-    u->tasks = u->next;
-    for (size_t m = 0; m < u->tasks; m++)
-        u->rescale[m] = u->sizes[2 * m + 1] > 0 ? (float)(u->sizes[2 * m] / u->sizes[2 * m + 1]) : 0;
+    TRY(take_tasks(u, tasks, error));
+    float *deltas = xmalloc(tasks * AT_A_TIME * sizeof *deltas);
+    double(*of_tensor)[2] = xmalloc(tasks * sizeof *of_tensor), (*means)[2] = xcalloc(tasks, sizeof *means);
+    for (size_t k = 0, first = 0; k < tensors; k++) {
+        double size = (double)(ends[k] - first);
+        memset(of_tensor, 0, tasks * sizeof *of_tensor);
+        for (size_t count; first < ends[k]; first += count) {
+            count = ends[k] - first < AT_A_TIME ? ends[k] - first : AT_A_TIME;
+            for (size_t m = 0; m < tasks; m++)
+                read(context, m, first, count, deltas + m * count);
+            unify(u, first, count, deltas, of_tensor);
+        }
+        for (size_t m = 0; m < 2 * tasks && size > 0; m++)
+            means[m / 2][m % 2] += of_tensor[m / 2][m % 2] / size;
+    }
+    for (size_t m = 0; m < tasks; m++)
+        u->rescale[m] = means[m][1] > 0 ? (float)(means[m][0] / means[m][1]) : 0;
+    free(means);
+    free(of_tensor);
+    free(deltas);
+    return OK;
 }
 
 void unified_rebuild(const struct unified *u, size_t task, size_t first, size_t count, float *delta)
@@ -108,7 +109,7 @@ void unified_rebuild(const struct unified *u, size_t task, size_t first, size_t 
 status unified_keep(struct unified *u, size_t tasks, const struct serializer *serializer, struct error *error)
 {
     if (!serializer->saving)
-        TRY(unified_begin(u, tasks, error));
+        TRY(take_tasks(u, tasks, error));
     TRY(serializer_host(serializer, "unified.values", SAFETENSOR_F32, u->n, u->values, error));
     TRY(serializer_host(serializer, "unified.rescale", SAFETENSOR_F32, tasks, u->rescale, error));
     for (size_t m = 0; m < tasks; m++) {
@@ -116,6 +117,5 @@ status unified_keep(struct unified *u, size_t tasks, const struct serializer *se
         snprintf(name, sizeof name, "unified.mask%zu", m);
         TRY(serializer_host(serializer, name, SAFETENSOR_U8, u->n / 8 + 1, u->masks[m], error));
     }
-    u->tasks = tasks;
     return OK;
 }

@@ -6,9 +6,7 @@
  *     r_m = Σ over tensors of mean |δ_m|  /  Σ over tensors of mean |mask_m · unified|     δ_m ≈ r_m · mask_m · unified
  *
  *     TRY(unified_open(&unified, n, error));
- *     TRY(unified_begin(&unified, tasks, error));
- *     unified_tensor(&unified, first, size, read, context);             // for each tensor
- *     unified_end(&unified);
+ *     TRY(unified_fit(&unified, tasks, ends, tensors, read, context, error));
  *     unified_rebuild(&unified, m, first, count, delta);
  *     unified_close(&unified);
  *
@@ -25,20 +23,17 @@ struct unified {
     float *values;   /* [n] */
     uint8_t **masks; /* [tasks] [n bits], the lowest bit first */
     float *rescale;  /* r [tasks] */
-    size_t next;     /* tasks that are being unified */
-    double *sizes;   /* [2 · next]: of each, both sums of r */
 };
 
 status unified_open(struct unified *unified, size_t n, struct error *error);
 void unified_close(struct unified *unified); /* of zeros is allowed */
 
-/* Unifies the changes of `tasks` tasks, at least as many as before. read gives values first … first + count − 1 of one's change;
- * it may rebuild those of earlier tasks, which stay as they were until the whole range was read. */
-status unified_begin(struct unified *unified, size_t tasks, struct error *error);
-void unified_tensor(struct unified *unified, size_t first, size_t size,
-                    void (*read)(const void *context, size_t task, size_t first, size_t count, float *delta),
-                    const void *context);
-void unified_end(struct unified *unified);
+/* Unifies the changes of `tasks` tasks, at least as many as before. Tensor k ends before value ends[k], where the next begins. read
+ * gives values first … first + count − 1 of a task's change; until it has given those of all tasks, unified_rebuild gives
+ * what it gave before. After a failure, unified_close. */
+status unified_fit(struct unified *unified, size_t tasks, const size_t *ends, size_t tensors,
+                   void (*read)(const void *context, size_t task, size_t first, size_t count, float *delta),
+                   const void *context, struct error *error);
 
 bool unified_mask(const struct unified *unified, size_t task, size_t value);
 
