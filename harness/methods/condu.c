@@ -56,16 +56,10 @@ static void read_change(const void *context, size_t task, size_t first, size_t c
         out[i] = merged_change(&s->merged, first + i);
 }
 
-static status open_unified(struct condu *s, struct error *error)
-{
-    return s->unified.values != NULL ? OK : unified_open(&s->unified, s->merged.n, error);
-}
-
 static status add(struct method_run *run, struct error *error)
 {
     struct condu *s = run->state;
     const struct merged *m = &s->merged;
-    TRY(open_unified(s, error));
     size_t *ends = xmalloc(array_size(m->tensors + 1, sizeof *ends));
     for (size_t k = 0; k < m->tensors; k++)
         ends[k] = m->tensor[k].first + m->tensor[k].parameter->size;
@@ -126,20 +120,13 @@ static size_t classes_of(const struct data *data, size_t tasks)
     return classes;
 }
 
-static float *prototypes_of(struct condu *s, const struct method_run *run, size_t task)
-{
-    size_t embed = run->model->clip->dimensions.embed;
-    if (s->prototypes == NULL)
-        s->prototypes = xcalloc(run->data->class_count, embed * sizeof *s->prototypes);
-    return s->prototypes + classes_of(run->data, task) * embed;
-}
-
 /* The model has its initial weights. */
 static status learn_prototypes(struct method_run *run, const struct task *task, struct error *error)
 {
     struct model *model = run->model;
     size_t embed = model->clip->dimensions.embed, classes = dataset_classes(task->dataset);
-    float *prototypes = prototypes_of(run->state, run, task->index),
+    const struct condu *s = run->state;
+    float *prototypes = s->prototypes + classes_of(run->data, task->index) * embed,
           *sums = xmalloc(array_size(classes, embed * sizeof *sums));
     struct arena_mark mark = arena_mark(run->task_memory);
     struct tensor names;
@@ -191,7 +178,10 @@ static status find_nearness(struct method_run *run, const float *features, size_
 static status open_models(struct method_run *run, struct error *error)
 {
     static const struct merge_rule rule = {.add = add, .delta = delta};
-    return merged_open(run, &rule, error);
+    struct condu *s = run->state;
+    TRY(merged_open(run, &rule, error));
+    s->prototypes = xcalloc(run->data->class_count, run->model->clip->dimensions.embed * sizeof *s->prototypes);
+    return unified_open(&s->unified, s->merged.n, error);
 }
 
 static void close_models(struct method_run *run)
@@ -286,10 +276,9 @@ static status keep(struct method_run *run, const struct serializer *serializer, 
     if (run->model->work.rank > 0 || s->merged.tasks == 0)
         return OK;
     size_t rows = classes_of(run->data, (size_t)s->merged.tasks);
-    TRY(open_unified(s, error));
     TRY(unified_keep(&s->unified, (size_t)s->merged.tasks, serializer, error));
     return serializer_host(serializer, "condu.prototypes", SAFETENSOR_F32, rows * run->model->clip->dimensions.embed,
-                           prototypes_of(s, run, 0), error);
+                           s->prototypes, error);
 }
 
 const struct method method_condu = {

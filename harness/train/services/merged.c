@@ -40,15 +40,6 @@ static void list_tensors(struct merged *m, struct parameters *group)
     }
 }
 
-static status take_arrays(struct merged *m, struct error *error)
-{
-    for (size_t i = 0; i < m->rule->sums && m->sum[i] == NULL; i++)
-        TRY(merged_take(&m->sum[i], m->n, sizeof *m->sum[i], error));
-    for (size_t i = 0; i < m->rule->counts && m->count[i] == NULL; i++)
-        TRY(merged_take(&m->count[i], m->n, sizeof *m->count[i], error));
-    return OK;
-}
-
 /* --- Hooks --- */
 
 status merged_open(struct method_run *run, const struct merge_rule *rule, struct error *error)
@@ -59,6 +50,11 @@ status merged_open(struct method_run *run, const struct merge_rule *rule, struct
     for (size_t i = 0; trained_group_at(run->model, i, &group); i++)
         list_tensors(m, group.parameters);
     TRY(merged_take(&m->initial, m->n, sizeof *m->initial, error));
+    TRY(merged_take(&m->trained, m->n, sizeof *m->trained, error));
+    for (size_t i = 0; i < rule->sums; i++)
+        TRY(merged_take(&m->sum[i], m->n, sizeof *m->sum[i], error));
+    for (size_t i = 0; i < rule->counts; i++)
+        TRY(merged_take(&m->count[i], m->n, sizeof *m->count[i], error));
     return download(m, m->initial, error);
 }
 
@@ -84,9 +80,6 @@ status merged_end_task(struct method_run *run, const struct task *task, struct e
 {
     struct merged *m = run->state;
     (void)task;
-    if (m->trained == NULL)
-        TRY(merged_take(&m->trained, m->n, sizeof *m->trained, error));
-    TRY(take_arrays(m, error));
     TRY(download(m, m->trained, error));
     TRY(m->rule->add(run, error));
     m->tasks++;
@@ -154,7 +147,6 @@ status merged_keep(struct method_run *run, const struct serializer *serializer, 
     TRY(serializer_host(serializer, "merged.tasks", SAFETENSOR_I32, 1, &m->tasks, error));
     if (m->tasks == 0)
         return OK;
-    TRY(take_arrays(m, error));
     for (size_t i = 0; i < m->rule->sums; i++) {
         snprintf(name, sizeof name, "merged.sum%zu", i);
         TRY(serializer_host(serializer, name, SAFETENSOR_F32, m->n, m->sum[i], error));

@@ -22,9 +22,9 @@ struct merged {
     const struct merge_rule *rule;
     size_t n, tensors;
     struct merged_tensor *tensor; /* [tensors] */
-    float *initial, *trained; /* θ_0; θ_t of the last task, NULL before the first and on ranks other than the leader */
+    float *initial, *trained; /* θ_0; θ_t of the last task: like the arrays, not written on ranks but the leader */
     int32_t tasks;            /* that the arrays hold */
-    float *sum[2];            /* the rule's arrays [n]; NULL as `trained` */
+    float *sum[2];            /* the rule's arrays [n] */
     uint16_t *count[2];
 };
 
