@@ -1,5 +1,7 @@
 /* TIES merging (Yadav et al., NeurIPS 2023) around zero, with scale 1: trim each expert to its largest values, elect a
  * sign per element, average the values that agree with it. */
+#include "adapters/merge/ties.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,59 +17,64 @@ static const struct option options[] = {{.name = "density",
                                          .help = "share of an expert's values that trimming keeps"},
                                         {0}};
 
-struct ranked {
-    float magnitude;
-    size_t index;
-};
-
-/* Largest magnitude first; ties: the lowest index. */
-static int compare_ranked(const void *a, const void *b)
+/* The bits of a float's magnitude, which are ordered as the magnitudes are. */
+static uint32_t magnitude(float value)
 {
-    const struct ranked *x = a, *y = b;
-    if (x->magnitude != y->magnitude)
-        return x->magnitude < y->magnitude ? 1 : -1;
-    return (x->index > y->index) - (x->index < y->index);
+    uint32_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    return bits & 0x7fffffff;
 }
 
-/* trimmed [n]: the `kept` values of largest magnitude, zero elsewhere. */
-static void trim(const float *expert, size_t n, size_t kept, struct ranked *order, float *trimmed)
+static size_t count_from(const float *values, size_t n, uint32_t least)
 {
+    size_t count = 0;
     for (size_t i = 0; i < n; i++)
-        order[i] = (struct ranked){fabsf(expert[i]), i};
-    qsort(order, n, sizeof *order, compare_ranked);
-    memset(trimmed, 0, n * sizeof *trimmed);
-    for (size_t i = 0; i < kept; i++)
-        trimmed[order[i].index] = expert[order[i].index];
+        count += magnitude(values[i]) >= least;
+    return count;
 }
 
-/* The mean of those that have the sign of the sum and are not 0; none: 0. trimmed [count, n] */
-static float elect_and_merge(const float *trimmed, size_t count, size_t n, size_t i)
+/* The smallest magnitude that is kept is found bit by bit, which for a whole model is faster than to sort it. */
+void ties_trim(const float *values, size_t n, double density, float *trimmed)
 {
-    double sum = 0, total = 0;
-    size_t agreeing = 0;
-    for (size_t k = 0; k < count; k++)
-        sum += (double)trimmed[k * n + i];
-    for (size_t k = 0; k < count; k++)
-        if ((double)trimmed[k * n + i] * sum > 0) {
-            total += (double)trimmed[k * n + i];
-            agreeing++;
-        }
-    return agreeing > 0 ? (float)(total / (double)agreeing) : 0;
+    size_t kept = (size_t)floor(density * (double)n);
+    uint32_t least = 0;
+    for (uint32_t bit = 1U << 30; bit > 0; bit >>= 1)
+        least |= count_from(values, n, least | bit) >= kept ? bit : 0;
+    size_t equal = kept - count_from(values, n, least + 1); /* of those that are kept */
+    for (size_t i = 0; i < n; i++) {
+        bool keeps = magnitude(values[i]) > least || (magnitude(values[i]) == least && equal > 0);
+        equal -= keeps && magnitude(values[i]) == least;
+        trimmed[i] = keeps ? values[i] : 0;
+    }
+}
+
+float ties_elect(double positive, size_t positives, double negative, size_t negatives)
+{
+    double sum = positive + negative;
+    if (sum == 0)
+        return 0;
+    return (float)(sum > 0 ? positive / (double)positives : negative / (double)negatives);
 }
 
 static status combine(const struct merge_sources *sources, const struct options *values, float *merged,
                       struct error *error)
 {
     (void)error;
-    size_t n = expert_size(sources->shape), kept = (size_t)floor(options_real(values, "density") * (double)n);
-    struct ranked *order = xmalloc(array_size(n, sizeof *order));
-    float *trimmed = xmalloc(array_size(array_size(sources->count, n), sizeof *trimmed));
-    for (size_t k = 0; k < sources->count; k++)
-        trim(sources->expert[k], n, kept, order, trimmed + k * n);
-    for (size_t i = 0; i < n; i++)
-        merged[i] = elect_and_merge(trimmed, sources->count, n, i);
+    size_t n = expert_size(sources->shape), count = sources->count;
+    float *trimmed = xmalloc(array_size(array_size(count, n), sizeof *trimmed));
+    for (size_t k = 0; k < count; k++)
+        ties_trim(sources->expert[k], n, options_real(values, "density"), trimmed + k * n);
+    for (size_t i = 0; i < n; i++) {
+        double sum[2] = {0, 0};
+        size_t of[2] = {0, 0};
+        for (size_t k = 0; k < count; k++) {
+            float value = trimmed[k * n + i];
+            sum[value < 0] += (double)value;
+            of[value < 0] += value != 0;
+        }
+        merged[i] = ties_elect(sum[0], of[0], sum[1], of[1]);
+    }
     free(trimmed);
-    free(order);
     return OK;
 }
 

@@ -1,15 +1,17 @@
 #include "harness/evaluate/evaluator.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "adapters/routers/router.h"
 #include "core/alloc.h"
+#include "harness/evaluate/predictions.h"
 #include "harness/heads/routing.h"
 #include "harness/selectors/selectors.h"
 #include "harness/train/guard.h"
 #include "harness/train/image_pass.h"
+
+static const struct scoring plain; /* by the scores of the head */
 
 static status create_set(struct evaluator *evaluator, struct test_set *set, const struct task *task,
                          struct error *error)
@@ -160,47 +162,6 @@ static void count_kept_experts(const struct evaluator *evaluator, struct test_se
 
 /* --- Predictions --- */
 
-/* Column of the highest score, the first of equal ones; −1 if a score is not finite. */
-static int32_t best_of(const float *scores, size_t classes)
-{
-    size_t best = 0;
-    for (size_t c = 0; c < classes; c++) {
-        if (!isfinite(scores[c]))
-            return -1;
-        best = scores[c] > scores[best] ? c : best;
-    }
-    return (int32_t)best;
-}
-
-/* Predicts by the method's own scores; features: of the same images on the host. */
-static status predict_scored(struct method_run *method, const struct task *task, const float *features,
-                             const struct tensor *images, const struct tensor *classes, int32_t *best,
-                             struct error *error)
-{
-    struct model *model = method->model;
-    struct tensor cosines;
-    size_t n = images->shape[0], columns = classes->shape[0];
-    TRY(model->head->scores(model, images, classes, &cosines, error));
-    float *scores = xmalloc(tensor_bytes(&cosines));
-    status result = model->backend->ops->download(model->backend, scores, cosines.data, tensor_bytes(&cosines), error);
-    NEXT(result, model->settings.method->scores(method, task, features, n, columns, scores, error));
-    for (size_t i = 0; result == OK && i < n; i++)
-        best[i] = best_of(scores + i * columns, columns);
-    free(scores);
-    return result;
-}
-
-static status predict(struct model *model, const struct tensor *images, const struct tensor *classes, int32_t *best,
-                      struct error *error)
-{
-    struct tensor scores, predicted;
-    TRY(model->head->scores(model, images, classes, &scores, error));
-    TRY(tensor_take(&predicted, &model->step_memory, TENSOR_I32, "predictions", 1, images->shape, error));
-    TRY(model->backend->ops->argmax(model->backend, &(struct argmax){.x = matrix_of(&scores), .out = predicted.data},
-                                    error));
-    return model->backend->ops->download(model->backend, best, predicted.data, tensor_bytes(&predicted), error);
-}
-
 static size_t image_positions(const struct model *model)
 {
     return 1 + patch_side(model) * patch_side(model);
@@ -318,72 +279,31 @@ static status encode_list(struct encoded_list *list, size_t n, const struct stop
                           error);
 }
 
-/* best [count] of items (NULL: from first on); −1 if a logit is not finite. */
-static status keep_predictions(struct test_set *set, const int32_t *best, const uint32_t *items, size_t first,
-                               size_t count, uint16_t *predicted, struct error *error)
+/* The features of the listed items through one router, unless they are cached. */
+static status encode_items(struct evaluator *evaluator, struct test_set *set, const uint32_t *items, size_t n,
+                           int router, const struct stop *stop, struct error *error)
 {
-    for (size_t i = 0; i < count; i++) {
-        size_t item = items != NULL ? items[first + i] : first + i;
-        if (best[i] < 0) {
-            char *name = dataset_item_name(set->task->dataset, SPLIT_TEST, item);
-            error_set(
-                error, ERROR_FORMAT,
-                "%s: image %s: its similarities to the classes are not finite, so it has no answer; are these the "
-                "right weights?",
-                set->task->settings.name, name != NULL ? name : "?");
-            free(name);
-            return ERROR_FORMAT;
-        }
-        predicted[item] = (uint16_t)best[i];
-    }
-    return OK;
-}
-
-/* predicted[item] of n items (NULL: items 0 … n − 1) from features [images of the set, embed]; method, unless NULL: by
- * its own scores */
-static status predict_features(struct model *model, struct test_set *set, const float *features, const uint32_t *items,
-                               size_t n, const struct tensor *classes, struct method_run *method, uint16_t *predicted,
-                               struct error *error)
-{
-    enum { ROWS = 1024 };
-    size_t embed = model_feature_width(model);
-    int32_t best[ROWS];
-    float *rows = xmalloc(array_size(ROWS, embed * sizeof *rows));
-    status result = OK;
-    for (size_t first = 0; result == OK && first < n; first += ROWS) {
-        size_t count = n - first < ROWS ? n - first : ROWS;
-        struct tensor images;
-        for (size_t i = 0; i < count; i++)
-            memcpy(rows + i * embed, features + (items != NULL ? items[first + i] : first + i) * embed,
-                   embed * sizeof *rows);
-        arena_reset(&model->step_memory);
-        result = tensor_take(&images, &model->step_memory, TENSOR_F32, "features", 2, (size_t[]){count, embed}, error);
-        NEXT(result, model->backend->ops->upload(model->backend, images.data, rows, tensor_bytes(&images), error));
-        NEXT(result, method != NULL ? predict_scored(method, set->task, rows, &images, classes, best, error)
-                                    : predict(model, &images, classes, best, error));
-        NEXT(result, keep_predictions(set, best, items, first, count, predicted, error));
-    }
-    free(rows);
-    return result;
-}
-
-/* Predictions of the listed items, all through one router. */
-static status predict_items(struct evaluator *evaluator, struct test_set *set, const uint32_t *items, size_t n,
-                            int router, const struct stop *stop, struct error *error)
-{
-    struct model *model = evaluator->model;
-    struct arena_mark mark = arena_mark(&model->task_memory);
-    struct tensor classes;
     struct encoded_list list;
     take_list(&list, evaluator, set, n, router);
     size_t missing = feature_cache_missing(evaluator->cache, &set->routed, items, n, router, list.list);
     if (list.tokens)
         memcpy(list.list, items, (missing = n) * sizeof *items);
     status result = encode_list(&list, missing, stop, error);
+    free_list(&list);
+    return result;
+}
+
+/* Predictions of the listed items, all through one router. */
+static status predict_items(struct evaluator *evaluator, struct test_set *set, const uint32_t *items, size_t n,
+                            int router, const struct scoring *by, const struct stop *stop, struct error *error)
+{
+    struct model *model = evaluator->model;
+    struct arena_mark mark = arena_mark(&model->task_memory);
+    struct tensor classes;
+    status result = encode_items(evaluator, set, items, n, router, stop, error);
     NEXT(result,
          label_space_features(&evaluator->labels, set->task->index, router, &model->task_memory, &classes, error));
-    NEXT(result, predict_features(model, set, set->routed.features, items, n, &classes, NULL, set->predicted, error));
-    free_list(&list);
+    NEXT(result, predict_features(model, set, set->routed.features, items, n, &classes, by, set->predicted, error));
     arena_release(&model->task_memory, mark);
     return result;
 }
@@ -411,7 +331,7 @@ static status zero_shot_predictions(struct evaluator *evaluator, struct test_set
     struct arena_mark mark = arena_mark(&model->task_memory);
     struct tensor classes;
     TRY(label_space_features(&evaluator->labels, set->task->index, -1, &model->task_memory, &classes, error));
-    TRY(predict_features(model, set, set->features, items, n, &classes, NULL, predicted, error));
+    TRY(predict_features(model, set, set->features, items, n, &classes, &plain, predicted, error));
     arena_release(&model->task_memory, mark);
     return OK;
 }
@@ -424,7 +344,8 @@ static status scored_predictions(struct evaluator *evaluator, struct test_set *s
     struct tensor classes;
     give_router(set, -1);
     TRY(label_space_features(&evaluator->labels, set->task->index, -1, &model->task_memory, &classes, error));
-    TRY(predict_features(model, set, set->features, NULL, set->n, &classes, evaluator->method, set->predicted, error));
+    TRY(predict_features(model, set, set->features, NULL, set->n, &classes,
+                         &(struct scoring){.method = evaluator->method}, set->predicted, error));
     arena_release(&model->task_memory, mark);
     count_right(set);
     return OK;
@@ -514,7 +435,7 @@ static status predict_routed(struct evaluator *evaluator, struct test_set *set, 
         if (r < 0 && model->settings.keep_features) {
             result = answer_without_router(evaluator, set, items, count, error);
         } else if (count > 0) {
-            result = predict_items(evaluator, set, items, count, r, stop, error);
+            result = predict_items(evaluator, set, items, count, r, &plain, stop, error);
         }
     }
     free(items);
@@ -532,8 +453,51 @@ status evaluator_without_adapters(struct evaluator *evaluator, size_t j, const s
         items[i] = (uint32_t)i;
         set->router[i] = -1;
     }
-    status result = predict_items(evaluator, set, items, set->n, -1, stop, error);
+    status result = predict_items(evaluator, set, items, set->n, -1, &plain, stop, error);
     free(items);
+    count_right(set);
+    return result;
+}
+
+/* --- Several models --- */
+
+/* votes [images of the set, models] of a method; totals [images, classes] */
+static status ask_model(struct evaluator *evaluator, struct test_set *set, size_t model, const uint8_t *votes,
+                        float *totals, const struct stop *stop, struct error *error)
+{
+    const struct method *method = evaluator->model->settings.method;
+    uint32_t *items = xmalloc(array_size(set->n, sizeof *items));
+    size_t count = 0, models = evaluator->labels.seen + 1;
+    for (size_t i = 0; i < set->n; i++)
+        if (votes[i * models + model])
+            items[count++] = (uint32_t)i;
+    status result = count > 0 ? method->evaluation_model(evaluator->method, model, error) : OK;
+    label_space_refresh(&evaluator->labels);
+    if (result == OK && count > 0)
+        result = predict_items(evaluator, set, items, count, -1, &(struct scoring){.totals = totals}, stop, error);
+    free(items);
+    return result;
+}
+
+/* The models answer one after another: the sum of their scores decides as the mean does. */
+static status voted_predictions(struct evaluator *evaluator, struct test_set *set, const struct stop *stop,
+                                struct error *error)
+{
+    const struct method *method = evaluator->model->settings.method;
+    size_t models = evaluator->labels.seen + 1;
+    uint8_t *votes = xcalloc(set->n, models);
+    float *totals = xcalloc(set->n, evaluator->data->class_count * sizeof *totals);
+    give_router(set, -1);
+    status result = method->vote(evaluator->method, set->task, NULL, set->n, votes, error);
+    for (size_t m = 0; result == OK && m < models; m++) {
+        result = ask_model(evaluator, set, m, votes, totals, stop, error);
+        arena_reset(&evaluator->model->step_memory);
+        if (m == 0 && votes[0])
+            NEXT(result, method->vote(evaluator->method, set->task, set->routed.features, set->n, votes, error));
+    }
+    NEXT(result, method->evaluation_begin(evaluator->method, error));
+    free(votes);
+    free(totals);
     count_right(set);
     return result;
 }
@@ -544,6 +508,8 @@ status evaluator_task(struct evaluator *evaluator, size_t checkpoint, size_t j, 
     const struct model *model = evaluator->model;
     if (evaluator->method != NULL && model->settings.method->scores != NULL)
         return scored_predictions(evaluator, &evaluator->sets[j], error);
+    if (evaluator->method != NULL && model->settings.method->vote != NULL)
+        return voted_predictions(evaluator, &evaluator->sets[j], stop, error);
     if (model->adapters == NULL)
         return evaluator_without_adapters(evaluator, j, stop, error);
     TRY(choose_routers(evaluator, checkpoint, j, stop, error));

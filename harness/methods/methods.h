@@ -12,6 +12,10 @@
     X(joint)                                                                                                           \
     X(continual_ft)                                                                                                    \
     X(wise_ft)                                                                                                         \
+    X(mag_max)                                                                                                         \
+    X(task_arithmetic)                                                                                                 \
+    X(ties)                                                                                                            \
+    X(condu)                                                                                                           \
     X(l2)                                                                                                              \
     X(ewc)                                                                                                             \
     X(lwf)                                                                                                             \

@@ -2,13 +2,13 @@
  * in harness/methods/methods.h; the trainer knows none by name. methods/zero_shot.c is the template to copy.
  *
  *     open → for every task: begin_task → (loss → before_update → optimizer → after_step) per iteration → end_task
- *          → evaluation_begin → evaluation (scores) → evaluation_end
+ *          → evaluation_begin → evaluation (scores, or vote and evaluation_model) → evaluation_end
  *          → close
  *
  * A method that trains no group has no iterations: it learns from a task in end_task.
  *
  * On several GPUs, every rank (replicas.h) has a method_run. Called on every rank: open, begin_task, loss,
- * before_update, after_step, close. Called on the leader alone: end_task, evaluation_begin, evaluation_end, keep. The
+ * before_update, after_step, close. Called on the leader alone: end_task, what belongs to evaluation, keep. The
  * leader's state (the trained groups and, through keep, the method's own) is copied to the other ranks before each
  * begin_task. Hooks must compute the same on every rank, so they draw random numbers from (seed, task, step) alone.
  */
@@ -91,6 +91,14 @@ struct method {
     /* Swaps in the weights to evaluate and save, if training continues from other weights, and swaps them out. */
     status (*evaluation_begin)(struct method_run *run, struct error *error);
     status (*evaluation_end)(struct method_run *run, struct error *error);
+    /* For a method of several models, model 0 the initial one and model k + 1 that of task k: an image gets the class of the
+     * highest mean score over the models that vote on it. votes [n, 1 + tasks trained]: 1 for these, 0 elsewhere. features
+     * [n, embed]: of images of the task by model 0, not normalised, on the host; NULL in a first call, which is followed by
+     * one with features if model 0 votes. It votes on all images of a task or on none. */
+    status (*vote)(struct method_run *run, const struct task *task, const float *features, size_t n, uint8_t *votes,
+                   struct error *error);
+    /* Swaps in one of them until the next one or evaluation_begin. */
+    status (*evaluation_model)(struct method_run *run, size_t model, struct error *error);
     /* Replaces the similarities by the method's own scores. features [n, embed]: of images of the task, not normalised;
      * scores [n, classes], on the host: on entry 100 · cosine to the classes that the images are compared with
      * (evaluate/label_space.h), on return the scores. */

@@ -17,7 +17,7 @@
 static const struct kind {
     const char *key; /* only this kind of config.json has it */
     status (*replay)(struct rival_fixture *fixture, struct error *error);
-} kinds[] = {{"weight_share", replay_keeplora}, {"temperature", replay_moram}};
+} kinds[] = {{"tensors", replay_condu}, {"weight_share", replay_keeplora}, {"temperature", replay_moram}};
 
 status rival_tensor(const struct rival_fixture *fixture, int rank, const struct safetensor **tensor,
                     struct error *error, const char *name, ...)

@@ -23,6 +23,7 @@ status rival_tensor(const struct rival_fixture *fixture, int rank, const struct 
 status rival_number(const struct rival_fixture *fixture, const char *key, double *number, struct error *error);
 status rival_size(const struct rival_fixture *fixture, const char *key, size_t *size, struct error *error);
 
+status replay_condu(struct rival_fixture *fixture, struct error *error);
 status replay_keeplora(struct rival_fixture *fixture, struct error *error);
 status replay_moram(struct rival_fixture *fixture, struct error *error);
 

@@ -1,0 +1,102 @@
+#include "harness/evaluate/predictions.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/alloc.h"
+
+/* Column of the highest score, the first of equal ones; −1 if a score is not finite. */
+static int32_t best_of(const float *scores, size_t classes)
+{
+    size_t best = 0;
+    for (size_t c = 0; c < classes; c++) {
+        if (!isfinite(scores[c]))
+            return -1;
+        best = scores[c] > scores[best] ? c : best;
+    }
+    return (int32_t)best;
+}
+
+/* Predicts by other scores than the head's: of the method, or the sums so far. features: of the same images on the
+ * host; items: theirs. */
+static status predict_scored(struct model *model, const struct scoring *by, const struct task *task,
+                             const float *features, const uint32_t *items, const struct tensor *images,
+                             const struct tensor *classes, int32_t *best, struct error *error)
+{
+    struct tensor cosines;
+    size_t n = images->shape[0], columns = classes->shape[0];
+    TRY(model->head->scores(model, images, classes, &cosines, error));
+    float *scores = xmalloc(tensor_bytes(&cosines));
+    status result = model->backend->ops->download(model->backend, scores, cosines.data, tensor_bytes(&cosines), error);
+    if (by->method != NULL)
+        NEXT(result, model->settings.method->scores(by->method, task, features, n, columns, scores, error));
+    for (size_t i = 0; result == OK && i < n; i++) {
+        float *row = scores + i * columns, *total = by->totals != NULL ? by->totals + items[i] * columns : row;
+        for (size_t c = 0; total != row && c < columns; c++)
+            total[c] += row[c];
+        best[i] = best_of(total, columns);
+    }
+    free(scores);
+    return result;
+}
+
+static status predict(struct model *model, const struct tensor *images, const struct tensor *classes, int32_t *best,
+                      struct error *error)
+{
+    struct tensor scores, predicted;
+    TRY(model->head->scores(model, images, classes, &scores, error));
+    TRY(tensor_take(&predicted, &model->step_memory, TENSOR_I32, "predictions", 1, images->shape, error));
+    TRY(model->backend->ops->argmax(model->backend, &(struct argmax){.x = matrix_of(&scores), .out = predicted.data},
+                                    error));
+    return model->backend->ops->download(model->backend, best, predicted.data, tensor_bytes(&predicted), error);
+}
+
+/* best [count] of items (NULL: from first on); −1 if a logit is not finite. */
+static status keep_predictions(struct test_set *set, const int32_t *best, const uint32_t *items, size_t first,
+                               size_t count, uint16_t *predicted, struct error *error)
+{
+    for (size_t i = 0; i < count; i++) {
+        size_t item = items != NULL ? items[first + i] : first + i;
+        if (best[i] < 0) {
+            char *name = dataset_item_name(set->task->dataset, SPLIT_TEST, item);
+            error_set(
+                error, ERROR_FORMAT,
+                "%s: image %s: its similarities to the classes are not finite, so it has no answer; are these the "
+                "right weights?",
+                set->task->settings.name, name != NULL ? name : "?");
+            free(name);
+            return ERROR_FORMAT;
+        }
+        predicted[item] = (uint16_t)best[i];
+    }
+    return OK;
+}
+
+status predict_features(struct model *model, struct test_set *set, const float *features, const uint32_t *items,
+                        size_t n, const struct tensor *classes, const struct scoring *by, uint16_t *predicted,
+                        struct error *error)
+{
+    enum { ROWS = 1024 };
+    size_t embed = model_feature_width(model);
+    int32_t best[ROWS];
+    float *rows = xmalloc(array_size(ROWS, embed * sizeof *rows));
+    status result = OK;
+    for (size_t first = 0; result == OK && first < n; first += ROWS) {
+        size_t count = n - first < ROWS ? n - first : ROWS;
+        struct tensor images;
+        for (size_t i = 0; i < count; i++)
+            memcpy(rows + i * embed, features + (items != NULL ? items[first + i] : first + i) * embed,
+                   embed * sizeof *rows);
+        arena_reset(&model->step_memory);
+        result = tensor_take(&images, &model->step_memory, TENSOR_F32, "features", 2, (size_t[]){count, embed}, error);
+        NEXT(result, model->backend->ops->upload(model->backend, images.data, rows, tensor_bytes(&images), error));
+        NEXT(result, by->method == NULL && by->totals == NULL
+                         ? predict(model, &images, classes, best, error)
+                         : predict_scored(model, by, set->task, rows, items != NULL ? items + first : NULL, &images,
+                                          classes, best, error));
+        NEXT(result, keep_predictions(set, best, items, first, count, predicted, error));
+    }
+    free(rows);
+    return result;
+}

@@ -1,0 +1,302 @@
+/* ConDU (Gao et al., ICLR 2026, arXiv 2503.10705): every task is trained from the initial weights; the changes of the
+ * earlier tasks are rebuilt from the unified one and unified anew with the task's (services/unified.h). Several models
+ * answer: an image of a task that is given and trained goes through its rebuilt model. For any other image the scores of the
+ * initial model and of the `votes` tasks' that are nearest to it are averaged; a task is as near as the nearest of its
+ * class prototypes, by the cosine of the initial model's image features:
+ *
+ *     prototype_c = (mean of the normalised features of c's training images + features of c's name) / 2, normalised
+ *
+ * The public code (zhangzicong518/ConDU, 7fd32cf) evaluates the initial model after the first task, where this is the
+ * task's; it takes randomly cropped images for the prototypes, and a name's features without normalising their mean over the
+ * templates. The weights that are saved are θ_0 + unified, without the masks. */
+#include "harness/methods/methods.h"
+#include "harness/train/services/merged.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/alloc.h"
+#include "harness/heads/class_features.h"
+#include "harness/train/frozen_features.h"
+#include "harness/train/services/unified.h"
+#include "models/clip/cost.h"
+
+enum { GIVEN }; /* method.task */
+
+static const struct option options[] = {{.name = "task",
+                                         .type = OPTION_CHOICE,
+                                         .choices = "given|unknown",
+                                         .fallback = "given",
+                                         .help = "whether the data name the task of a test image, if it was trained"},
+                                        {.name = "votes",
+                                         .type = OPTION_INTEGER,
+                                         .minimum = 0,
+                                         .maximum = SETTINGS_TASKS,
+                                         .fallback = "4",
+                                         .help = "tasks whose models answer with the initial one where none is given"},
+                                        {0}};
+
+struct condu {
+    struct merged merged; /* θ_0 and θ_t; its rule keeps nothing */
+    struct unified unified;
+    float *prototypes; /* [classes of all tasks, embed] */
+    size_t shown;      /* the model that `delta` rebuilds: task + 1; 0: θ_0 + unified */
+};
+
+/* --- Unifying --- */
+
+/* The earlier tasks' as rebuilt, then the one of the task that was trained. */
+static void read_change(const void *context, size_t task, size_t first, size_t count, float *out)
+{
+    const struct condu *s = context;
+    if (task < (size_t)s->merged.tasks)
+        unified_rebuild(&s->unified, task, first, count, out);
+    for (size_t i = 0; task == (size_t)s->merged.tasks && i < count; i++)
+        out[i] = merged_change(&s->merged, first + i);
+}
+
+static status add(struct method_run *run, struct error *error)
+{
+    struct condu *s = run->state;
+    const struct merged *m = &s->merged;
+    size_t *ends = xmalloc(array_size(m->tensors + 1, sizeof *ends));
+    for (size_t k = 0; k < m->tensors; k++)
+        ends[k] = m->tensor[k].first + m->tensor[k].parameter->size;
+    status result = unified_fit(&s->unified, (size_t)m->tasks + 1, ends, m->tensors, read_change, s, error);
+    free(ends);
+    return result;
+}
+
+static void delta(const struct merged *m, size_t first, size_t n, float *out)
+{
+    const struct condu *s = (const struct condu *)m;
+    if (s->shown > 0)
+        unified_rebuild(&s->unified, s->shown - 1, first, n, out);
+    else
+        memcpy(out, s->unified.values + first, n * sizeof *out);
+}
+
+/* --- Prototypes --- */
+
+/* to += weight · row / ‖row‖ */
+static void add_normalised(float *to, const float *row, size_t width, double weight)
+{
+    double square = 0;
+    for (size_t k = 0; k < width; k++)
+        square += (double)row[k] * (double)row[k];
+    for (size_t k = 0; k < width && square > 0; k++)
+        to[k] += (float)(weight * (double)row[k] / sqrt(square));
+}
+
+static status add_images(struct method_run *run, const struct task *task, float *sums, struct error *error)
+{
+    struct model *model = run->model;
+    const struct clip_dimensions *d = &model->clip->dimensions;
+    size_t n = dataset_size(task->dataset, SPLIT_TRAIN),
+           *counts = xcalloc(dataset_classes(task->dataset) + 1, sizeof *counts);
+    float *features = xmalloc(array_size(n, d->embed * sizeof *features)),
+          *means = xmalloc(array_size(n, d->image_width * sizeof *means));
+    status result =
+        frozen_features(model, run->data, task->dataset, SPLIT_TRAIN, NULL, n, means, features, model->stop, error);
+    for (size_t i = 0; result == OK && i < n; i++)
+        counts[dataset_label(task->dataset, SPLIT_TRAIN, i)]++;
+    for (size_t i = 0; result == OK && i < n; i++) {
+        size_t class = (size_t)dataset_label(task->dataset, SPLIT_TRAIN, i);
+        add_normalised(sums + class * d->embed, features + i * d->embed, d->embed, 1.0 / (double)counts[class]);
+    }
+    free(means);
+    free(features);
+    free(counts);
+    return result;
+}
+
+/* The number of the first task's classes, of the first two's, … */
+static size_t classes_of(const struct data *data, size_t tasks)
+{
+    size_t classes = 0;
+    for (size_t k = 0; k < tasks; k++)
+        classes += dataset_classes(data->tasks[k].dataset);
+    return classes;
+}
+
+/* The model has its initial weights. */
+static status learn_prototypes(struct method_run *run, const struct task *task, struct error *error)
+{
+    struct model *model = run->model;
+    size_t embed = model->clip->dimensions.embed, classes = dataset_classes(task->dataset);
+    const struct condu *s = run->state;
+    float *prototypes = s->prototypes + classes_of(run->data, task->index) * embed,
+          *sums = xmalloc(array_size(classes, embed * sizeof *sums));
+    struct arena_mark mark = arena_mark(run->task_memory);
+    struct tensor names;
+    status result = class_features(model, task, -1, run->task_memory, NULL, &names, error);
+    NEXT(result, model->backend->ops->download(model->backend, sums, names.data, tensor_bytes(&names), error));
+    NEXT(result, add_images(run, task, sums, error));
+    memset(prototypes, 0, classes * embed * sizeof *prototypes);
+    for (size_t c = 0; result == OK && c < classes; c++)
+        add_normalised(prototypes + c * embed, sums + c * embed, embed, 1);
+    free(sums);
+    arena_release(run->task_memory, mark);
+    return result;
+}
+
+/* nearness [n, tasks so far]: of each task's nearest prototype, up to a positive factor per image */
+static status find_nearness(struct method_run *run, const float *features, size_t n, float *nearness,
+                            struct error *error)
+{
+    const struct condu *s = run->state;
+    struct backend *backend = run->model->backend;
+    size_t embed = run->model->clip->dimensions.embed, tasks = s->unified.tasks, classes = classes_of(run->data, tasks);
+    struct tensor a, b, product;
+    TRY(tensor_take(&a, run->step_memory, TENSOR_F32, "image features", 2, (size_t[]){n, embed}, error));
+    TRY(tensor_take(&b, run->step_memory, TENSOR_F32, "prototypes", 2, (size_t[]){classes, embed}, error));
+    TRY(tensor_take(&product, run->step_memory, TENSOR_F32, "nearness", 2, (size_t[]){n, classes}, error));
+    TRY(backend->ops->upload(backend, a.data, features, tensor_bytes(&a), error));
+    TRY(backend->ops->upload(backend, b.data, s->prototypes, tensor_bytes(&b), error));
+    TRY(backend->ops->gemm(
+        backend,
+        &(struct gemm){
+            .a = matrix_of(&a), .b = matrix_of(&b), .transpose_b = true, .exact = true, .out = matrix_of(&product)},
+        error));
+    float *dots = xmalloc(tensor_bytes(&product));
+    status result = backend->ops->download(backend, dots, product.data, tensor_bytes(&product), error);
+    for (size_t t = 0; result == OK && t < tasks; t++)
+        for (size_t i = 0; i < n; i++) {
+            const float *row = dots + i * classes;
+            float *nearest = &nearness[i * tasks + t];
+            *nearest = -INFINITY;
+            for (size_t c = classes_of(run->data, t); c < classes_of(run->data, t + 1); c++)
+                *nearest = fmaxf(*nearest, row[c]);
+        }
+    free(dots);
+    return result;
+}
+
+/* --- Hooks --- */
+
+static status open_models(struct method_run *run, struct error *error)
+{
+    static const struct merge_rule rule = {.add = add, .delta = delta};
+    struct condu *s = run->state;
+    TRY(merged_open(run, &rule, error));
+    s->prototypes = xcalloc(run->data->class_count, run->model->clip->dimensions.embed * sizeof *s->prototypes);
+    return unified_open(&s->unified, s->merged.n, error);
+}
+
+static void close_models(struct method_run *run)
+{
+    struct condu *s = run->state;
+    unified_close(&s->unified);
+    free(s->prototypes);
+    merged_close(run);
+}
+
+static status end_task(struct method_run *run, const struct task *task, struct error *error)
+{
+    TRY(merged_end_task(run, task, error));
+    TRY(merged_set(run, 0, NULL, error));
+    return learn_prototypes(run, task, error);
+}
+
+static status evaluation_model(struct method_run *run, size_t model, struct error *error)
+{
+    struct condu *s = run->state;
+    s->shown = model;
+    return merged_set(run, 1, model > 0 ? delta : NULL, error);
+}
+
+static status evaluation_begin(struct method_run *run, struct error *error)
+{
+    struct condu *s = run->state;
+    s->shown = 0;
+    return merged_set(run, 1, delta, error);
+}
+
+static status evaluation_end(struct method_run *run, struct error *error)
+{
+    return merged_set(run, 0, NULL, error);
+}
+
+/* The `votes` nearest tasks of an image; ties: the earlier one. */
+static void elect(const float *nearness, size_t tasks, size_t votes, uint8_t *elected)
+{
+    for (size_t v = 0; v < votes && v < tasks; v++) {
+        size_t best = tasks;
+        for (size_t t = 0; t < tasks; t++)
+            if (!elected[t] && (best == tasks || nearness[t] > nearness[best]))
+                best = t;
+        elected[best] = 1;
+    }
+}
+
+static status vote(struct method_run *run, const struct task *task, const float *features, size_t n, uint8_t *votes,
+                   struct error *error)
+{
+    const struct condu *s = run->state;
+    size_t tasks = s->unified.tasks, models = tasks + 1, most = (size_t)options_integer(run->options, "votes");
+    bool given = options_choice(run->options, "task") == GIVEN && task->index < tasks;
+    memset(votes, 0, n * models);
+    for (size_t i = 0; i < n; i++)
+        votes[i * models + (given ? 1 + task->index : 0)] = 1;
+    if (given || features == NULL)
+        return OK;
+    float *nearness = xmalloc(array_size(n, tasks * sizeof *nearness));
+    status result = find_nearness(run, features, n, nearness, error);
+    for (size_t i = 0; result == OK && i < n; i++)
+        elect(nearness + i * tasks, tasks, most, votes + i * models + 1);
+    free(nearness);
+    return result;
+}
+
+/* Besides both models: the unified change, masks and prototypes; and the images that more than one model sees. */
+static void cost(const struct method_run *run, struct method_cost *cost)
+{
+    const struct condu *s = run->state;
+    const struct clip_dimensions *d = &run->model->clip->dimensions;
+    size_t tasks = run->data->task_count, votes = (size_t)options_integer(run->options, "votes");
+    bool given = options_choice(run->options, "task") == GIVEN;
+    merged_cost(run, cost);
+    cost->kept = (double)s->merged.n * (sizeof *s->unified.values + (double)tasks / 8) +
+                 (double)run->data->class_count * (double)(d->embed * sizeof *s->prototypes);
+    cost->memory += cost->kept;
+    for (size_t k = 0; k < tasks; k++)
+        for (size_t j = 0; j < tasks; j++) {
+            size_t more = given && j <= k ? 0 : k + 1 < votes ? k + 1 : votes;
+            cost->operations += (double)more * cost_images(d, dataset_size(run->data->tasks[j].dataset, SPLIT_TEST));
+        }
+    for (size_t j = 0; j < tasks; j++)
+        cost->operations += cost_images(d, dataset_size(run->data->tasks[j].dataset, SPLIT_TRAIN));
+}
+
+static status keep(struct method_run *run, const struct serializer *serializer, struct error *error)
+{
+    struct condu *s = run->state;
+    TRY(merged_keep(run, serializer, error));
+    if (run->model->work.rank > 0 || s->merged.tasks == 0)
+        return OK;
+    size_t rows = classes_of(run->data, (size_t)s->merged.tasks);
+    TRY(unified_keep(&s->unified, (size_t)s->merged.tasks, serializer, error));
+    return serializer_host(serializer, "condu.prototypes", SAFETENSOR_F32, rows * run->model->clip->dimensions.embed,
+                           s->prototypes, error);
+}
+
+const struct method method_condu = {
+    .name = "condu",
+    .source = "ConDU, ICLR 2026",
+    .formula =
+        "τ_t = θ_t − θ_0, θ_t trained from θ_0; u = s · max_t |τ_t| of sign s = sign Σ τ_t, per entry; task t is "
+        "answered by θ_0 + r_t · [τ_t · s > 0] · u, others by the mean of θ_0 and the `votes` nearest tasks",
+    .options = options,
+    .state_size = sizeof(struct condu),
+    .groups = groups_towers,
+    .open = open_models,
+    .close = close_models,
+    .begin_task = merged_begin_task,
+    .end_task = end_task,
+    .evaluation_begin = evaluation_begin,
+    .evaluation_model = evaluation_model,
+    .evaluation_end = evaluation_end,
+    .vote = vote,
+    .cost = cost,
+    .keep = keep};

@@ -1,0 +1,159 @@
+#include "harness/train/services/merged.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/array.h"
+#include "harness/heads/trained.h"
+
+status merged_take(void *memory, size_t count, size_t size, struct error *error)
+{
+    void *taken = calloc(count + 1, size);
+    memcpy(memory, &taken, sizeof taken);
+    if (taken != NULL)
+        return OK;
+    return error_set(error, ERROR_MEMORY, "method: no memory for %.1f GiB of merged models",
+                     (double)count * (double)size / (1 << 30));
+}
+
+static status download(const struct merged *m, float *values, struct error *error)
+{
+    for (const struct merged_tensor *t = m->tensor; t < m->tensor + m->tensors; t++)
+        TRY(parameters_download(t->group, t->parameter, values + t->first, error));
+    return OK;
+}
+
+static status upload(const struct merged *m, const float *values, struct error *error)
+{
+    for (const struct merged_tensor *t = m->tensor; t < m->tensor + m->tensors; t++)
+        TRY(parameters_upload(t->group, t->parameter, values + t->first, error));
+    return OK;
+}
+
+static void list_tensors(struct merged *m, struct parameters *group)
+{
+    for (size_t k = 0; k < group->count; k++) {
+        GROW(m->tensor, m->tensors);
+        m->tensor[m->tensors++] = (struct merged_tensor){group, &group->list[k], m->n};
+        m->n += group->list[k].size;
+    }
+}
+
+/* --- Hooks --- */
+
+status merged_open(struct method_run *run, const struct merge_rule *rule, struct error *error)
+{
+    struct merged *m = run->state;
+    struct trained_group group;
+    m->rule = rule;
+    for (size_t i = 0; trained_group_at(run->model, i, &group); i++)
+        list_tensors(m, group.parameters);
+    TRY(merged_take(&m->initial, m->n, sizeof *m->initial, error));
+    TRY(merged_take(&m->trained, m->n, sizeof *m->trained, error));
+    for (size_t i = 0; i < rule->sums; i++)
+        TRY(merged_take(&m->sum[i], m->n, sizeof *m->sum[i], error));
+    for (size_t i = 0; i < rule->counts; i++)
+        TRY(merged_take(&m->count[i], m->n, sizeof *m->count[i], error));
+    return download(m, m->initial, error);
+}
+
+void merged_close(struct method_run *run)
+{
+    struct merged *m = run->state;
+    free(m->tensor);
+    free(m->initial);
+    free(m->trained);
+    for (size_t i = 0; i < 2; i++) {
+        free(m->sum[i]);
+        free(m->count[i]);
+    }
+}
+
+status merged_begin_task(struct method_run *run, const struct task *task, bool resumed, struct error *error)
+{
+    (void)task;
+    return resumed ? OK : trained_groups_reset(run->model, error);
+}
+
+status merged_end_task(struct method_run *run, const struct task *task, struct error *error)
+{
+    struct merged *m = run->state;
+    (void)task;
+    TRY(download(m, m->trained, error));
+    TRY(m->rule->add(run, error));
+    m->tasks++;
+    return OK;
+}
+
+void merged_sum(const struct merged *m, size_t first, size_t n, float *delta)
+{
+    memcpy(delta, m->sum[0] + first, n * sizeof *delta);
+}
+
+static status set_tensor(const struct merged *m, const struct merged_tensor *t, double scale,
+                         void (*delta)(const struct merged *, size_t, size_t, float *), struct error *error)
+{
+    float *values;
+    size_t n = t->parameter->size;
+    TRY(merged_take(&values, n, sizeof *values, error));
+    delta(m, t->first, n, values);
+    for (size_t i = 0; i < n; i++)
+        values[i] = m->initial[t->first + i] + (float)scale * values[i];
+    status result = parameters_upload(t->group, t->parameter, values, error);
+    free(values);
+    return result;
+}
+
+status merged_set(struct method_run *run, double scale, void (*delta)(const struct merged *, size_t, size_t, float *),
+                  struct error *error)
+{
+    const struct merged *m = run->state;
+    if (delta == NULL)
+        return upload(m, m->initial, error);
+    for (const struct merged_tensor *t = m->tensor; t < m->tensor + m->tensors; t++)
+        TRY(set_tensor(m, t, scale, delta, error));
+    return OK;
+}
+
+status merged_evaluation_begin(struct method_run *run, struct error *error)
+{
+    const struct merged *m = run->state;
+    double scale = options_real(run->options, "scale");
+    return merged_set(run, scale > 0 ? scale : 1.0 / m->tasks, m->rule->delta, error);
+}
+
+status merged_evaluation_end(struct method_run *run, struct error *error)
+{
+    const struct merged *m = run->state;
+    return upload(m, options_choice(run->options, "start") == 0 ? m->initial : m->trained, error);
+}
+
+void merged_cost(const struct method_run *run, struct method_cost *cost)
+{
+    const struct merged *m = run->state;
+    double arrays = (double)(m->rule->sums * sizeof *m->sum[0] + m->rule->counts * sizeof *m->count[0]);
+    cost->memory = (double)m->n * (double)((2 + m->rule->scratch) * sizeof *m->initial) + (double)m->n * arrays;
+    cost->kept = (double)m->n * arrays;
+}
+
+/* Other ranks train, and the leader merges. */
+status merged_keep(struct method_run *run, const struct serializer *serializer, struct error *error)
+{
+    struct merged *m = run->state;
+    char name[32];
+    if (run->model->work.rank > 0)
+        return OK;
+    TRY(serializer_host(serializer, "merged.tasks", SAFETENSOR_I32, 1, &m->tasks, error));
+    if (m->tasks == 0)
+        return OK;
+    for (size_t i = 0; i < m->rule->sums; i++) {
+        snprintf(name, sizeof name, "merged.sum%zu", i);
+        TRY(serializer_host(serializer, name, SAFETENSOR_F32, m->n, m->sum[i], error));
+    }
+    for (size_t i = 0; i < m->rule->counts; i++) {
+        snprintf(name, sizeof name, "merged.count%zu", i);
+        TRY(serializer_host(serializer, name, SAFETENSOR_U16, m->n, m->count[i], error));
+    }
+    return OK;
+}

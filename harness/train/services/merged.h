@@ -1,0 +1,82 @@
+/* Merging of whole models. τ_t = θ_t − θ_0 is what task t has changed. A rule keeps what it needs of τ_0 … τ_t, and
+ * θ_0 + scale · τ is evaluated and saved, τ being the rule's. θ are the values of all trained groups (heads/trained.h), tensor
+ * after tensor, on the host: a GPU need not hold models that wait.
+ *
+ *     static const struct merge_rule rule = {.sums = 1, .add = add, .delta = merged_sum};       // methods/mag_max.c
+ *     .state_size = sizeof(struct merged), .open = open_largest, MERGED_HOOKS
+ *
+ * The functions with the arguments of a hook are hooks of methods whose state begins with a struct merged.
+ */
+#ifndef MTIL_HARNESS_TRAIN_SERVICES_MERGED_H
+#define MTIL_HARNESS_TRAIN_SERVICES_MERGED_H
+
+#include "harness/train/method.h"
+
+struct merged_tensor {
+    struct parameters *group;
+    const struct parameter *parameter;
+    size_t first; /* of its values */
+};
+
+struct merged {
+    const struct merge_rule *rule;
+    size_t n, tensors;
+    struct merged_tensor *tensor; /* [tensors] */
+    float *initial, *trained; /* θ_0; θ_t of the last task: like the arrays, not written on ranks but the leader */
+    int32_t tasks;            /* that the arrays hold */
+    float *sum[2];            /* the rule's arrays [n] */
+    uint16_t *count[2];
+};
+
+struct merge_rule {
+    size_t sums, counts; /* arrays that it keeps; they are 0 before the first task */
+    size_t scratch;      /* arrays of n floats that `add` takes for its time */
+    /* Takes in merged_change(merged, i) of all values. */
+    status (*add)(struct method_run *run, struct error *error);
+    /* delta [n] = τ of values first … first + n − 1 after merged->tasks tasks */
+    void (*delta)(const struct merged *merged, size_t first, size_t n, float *delta);
+};
+
+/* Keys under `method`: where a task's training starts, and the scale, for merged_evaluation_begin. */
+#define MERGED_START(default)                                                                                          \
+    {                                                                                                                  \
+        .name = "start", .type = OPTION_CHOICE, .choices = "initial|previous", .fallback = default,                    \
+        .help = "weights from which a task is trained: the initial ones, or those of the task before"                  \
+    }
+#define MERGED_SCALE(default, text)                                                                                    \
+    {                                                                                                                  \
+        .name = "scale", .type = OPTION_REAL, .minimum = 0, .maximum = 10, .fallback = default, .help = text           \
+    }
+
+#define MERGED_HOOKS                                                                                                   \
+    .groups = groups_towers, .begin_task = merged_begin_task, .end_task = merged_end_task,                             \
+    .evaluation_begin = merged_evaluation_begin, .evaluation_end = merged_evaluation_end, .close = merged_close,       \
+    .cost = merged_cost, .keep = merged_keep
+
+static inline float merged_change(const struct merged *merged, size_t i)
+{
+    return merged->trained[i] - merged->initial[i];
+}
+
+/* At open: the model has its initial weights. */
+status merged_open(struct method_run *run, const struct merge_rule *rule, struct error *error);
+void merged_close(struct method_run *run);
+status merged_begin_task(struct method_run *run, const struct task *task, bool resumed, struct error *error);
+status merged_end_task(struct method_run *run, const struct task *task, struct error *error);
+status merged_evaluation_begin(struct method_run *run, struct error *error);
+status merged_evaluation_end(struct method_run *run, struct error *error); /* for methods with the key `start` */
+void merged_cost(const struct method_run *run, struct method_cost *cost);
+status merged_keep(struct method_run *run, const struct serializer *serializer, struct error *error);
+
+/* θ ← θ_0 + scale · delta; delta NULL: θ_0 */
+status merged_set(struct method_run *run, double scale,
+                  void (*delta)(const struct merged *merged, size_t first, size_t n, float *delta),
+                  struct error *error);
+
+/* A rule's delta: sum[0]. */
+void merged_sum(const struct merged *merged, size_t first, size_t n, float *delta);
+
+/* Zeros on the host, of a size that the model determines; memory: the address of the pointer. */
+status merged_take(void *memory, size_t count, size_t size, struct error *error);
+
+#endif

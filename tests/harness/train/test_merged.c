@@ -1,0 +1,473 @@
+/* Merged models: what the rules make of the tasks' changes and how ConDU's models answer, each worked out here from the weights
+ * after the tasks; and that a stop changes nothing. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "adapters/merge/ties.h"
+#include "core/rng.h"
+#include "harness/evaluate/evaluator.h"
+#include "harness/heads/class_features.h"
+#include "harness/run/estimate.h"
+#include "harness/train/frozen_features.h"
+#include "harness/train/services/merged.h"
+#include "harness/train/trainer.h"
+#include "tests/harness/whole_run.h"
+
+static struct parameters *group_of(const struct small_run *run)
+{
+    return run->experiment->model.clip->parameters;
+}
+
+/* With the zeros between tensors; the caller frees. */
+static float *weights_of(const struct small_run *run)
+{
+    return small_run_values(run, group_of(run)->values, group_of(run)->values_count);
+}
+
+static void train(struct small_run *run, size_t task)
+{
+    must(train_task(&(struct training){.run = &run->experiment->method, .task = &run->experiment->data.tasks[task]},
+                    &error));
+}
+
+static void expect_weights(const struct small_run *run, const float *expected, double tolerance)
+{
+    float *found = weights_of(run);
+    for (size_t i = 0; i < group_of(run)->values_count; i++)
+        if (!(fabs((double)found[i] - (double)expected[i]) <= tolerance * (1e-2 + fabs((double)expected[i]))))
+            fail_msg("value %zu: found %.9g, expected %.9g", i, (double)found[i], (double)expected[i]);
+    free(found);
+}
+
+/* --- Rules --- */
+
+static int by_magnitude(const void *a, const void *b)
+{
+    float x = fabsf(**(const float *const *)a), y = fabsf(**(const float *const *)b);
+    if (x != y)
+        return x < y ? 1 : -1;
+    return (*(const float *const *)a > *(const float *const *)b) -
+           (*(const float *const *)a < *(const float *const *)b);
+}
+
+/* By sorting. */
+static void trim_plainly(const float *values, size_t n, size_t kept, float *trimmed)
+{
+    const float **order = malloc((n + 1) * sizeof *order);
+    for (size_t i = 0; i < n; i++) {
+        order[i] = values + i;
+        trimmed[i] = 0;
+    }
+    qsort(order, n, sizeof *order, by_magnitude);
+    for (size_t i = 0; i < kept; i++)
+        trimmed[order[i] - values] = *order[i];
+    free(order);
+}
+
+/* Values that differ in all digits, that repeat, and zeros; each share of them. */
+static void trimming_keeps_the_largest(void **state)
+{
+    enum { N = 700 };
+    static const double shares[] = {0, 0.001, 0.002, 0.2, 0.5, 0.9, 1};
+    float values[N], expected[N], trimmed[N];
+    struct rng rng = rng_make(3, RNG_TEST, 0, 0);
+    (void)state;
+    for (size_t i = 0; i < N; i++) {
+        float drawn = (float)rng_normal(&rng, i);
+        values[i] = i % 3 == 0 ? drawn : i % 3 == 1 ? roundf(drawn) / 2 : drawn * 1e-30f;
+    }
+    for (size_t k = 0; k < sizeof shares / sizeof *shares; k++) {
+        trim_plainly(values, N, (size_t)floor(shares[k] * N), expected);
+        ties_trim(values, N, shares[k], trimmed);
+        assert_memory_equal(trimmed, expected, sizeof expected);
+    }
+    assert_true(ties_elect(3, 2, -1, 1) == 1.5f);
+    assert_true(ties_elect(1, 2, -3, 2) == -1.5f);
+    assert_true(ties_elect(2, 1, -2, 1) == 0);
+    assert_true(ties_elect(0, 0, 0, 0) == 0);
+}
+
+/* τ of the rule for changes [tasks][n], as its paper says it. */
+static void merge_plainly(const char *rule, float *const *changes, size_t tasks, size_t n, float *merged)
+{
+    float *trimmed[SMALL_RUN_TASKS];
+    size_t values = 0;
+    memset(merged, 0, n * sizeof *merged);
+    for (size_t i = 0; i < n; i++)
+        for (size_t t = 0; t < tasks; t++)
+            if (strcmp(rule, "mag_max") == 0)
+                merged[i] = fabsf(changes[t][i]) >= fabsf(merged[i]) ? changes[t][i] : merged[i];
+            else
+                merged[i] += changes[t][i];
+    if (strcmp(rule, "ties") != 0)
+        return;
+    for (size_t t = 0; t < tasks; t++) {
+        trimmed[t] = malloc(n * sizeof *trimmed[t]);
+        trim_plainly(changes[t], n, n / 5, trimmed[t]);
+    }
+    for (size_t i = 0; i < n; i++) {
+        double sum = 0, of_sign = 0;
+        for (size_t t = 0; t < tasks; t++)
+            sum += (double)trimmed[t][i];
+        values = 0;
+        for (size_t t = 0; t < tasks; t++)
+            if ((double)trimmed[t][i] * sum > 0) {
+                of_sign += (double)trimmed[t][i];
+                values++;
+            }
+        merged[i] = values > 0 ? (float)(of_sign / (double)values) : 0;
+    }
+    for (size_t t = 0; t < tasks; t++)
+        free(trimmed[t]);
+}
+
+/* Changes without the zeros between tensors, so that as many values are trimmed. */
+static size_t pack(const struct parameters *group, const float *values, const float *less, float *packed)
+{
+    size_t n = 0;
+    for (size_t k = 0; k < group->count; k++)
+        for (size_t i = 0; i < group->list[k].size; i++, n++)
+            packed[n] = values[group->list[k].offset + i] - (less != NULL ? less[group->list[k].offset + i] : 0);
+    return n;
+}
+
+static void rule_holds(struct small_run *run, const char *rule, const char *start, double scale)
+{
+    char name[48], from[48], factor[48];
+    float *changes[SMALL_RUN_TASKS];
+    snprintf(name, sizeof name, "method.name=%s", rule);
+    snprintf(from, sizeof from, "method.start=%s", start);
+    snprintf(factor, sizeof factor, "method.scale=%g", scale);
+    const char *const overrides[] = {name, from, factor, NULL};
+    small_run_reopen(run, 1, overrides);
+    const struct method *method = run->experiment->model.settings.method;
+    const struct parameters *group = group_of(run);
+    float *initial = weights_of(run), *merged = malloc(group->values_count * sizeof *merged),
+          *expected = malloc(group->values_count * sizeof *expected);
+    for (size_t t = 0; t < SMALL_RUN_TASKS; t++) {
+        train(run, t);
+        float *after = weights_of(run);
+        changes[t] = calloc(group->values_count, sizeof *changes[t]);
+        size_t n = pack(group, after, initial, changes[t]);
+        merge_plainly(rule, changes, t + 1, n, merged);
+        float factor_now = (float)(scale > 0 ? scale : 1.0 / (double)(t + 1));
+        memcpy(expected, initial, group->values_count * sizeof *expected);
+        for (size_t k = 0, i = 0; k < group->count; k++)
+            for (size_t j = 0; j < group->list[k].size; j++, i++)
+                expected[group->list[k].offset + j] += factor_now * merged[i];
+        must(method->evaluation_begin(&run->experiment->method, &error));
+        expect_weights(run, expected, 1e-6);
+        must(method->evaluation_end(&run->experiment->method, &error));
+        expect_weights(run, strcmp(start, "previous") == 0 ? after : initial, 0);
+        free(after);
+    }
+    for (size_t t = 0; t < SMALL_RUN_TASKS; t++)
+        free(changes[t]);
+    free(initial);
+    free(merged);
+    free(expected);
+}
+
+static void rules_merge_what_tasks_changed(void **state)
+{
+    (void)state;
+    struct small_run run;
+    small_run_open(&run, 1, (const char *const[]){"method.name=continual_ft", NULL});
+    rule_holds(&run, "mag_max", "previous", 0.5);
+    rule_holds(&run, "mag_max", "initial", 1);
+    rule_holds(&run, "task_arithmetic", "initial", 0.4);
+    rule_holds(&run, "task_arithmetic", "previous", 0);
+    rule_holds(&run, "ties", "initial", 1);
+    rule_holds(&run, "ties", "previous", 0.3);
+    small_run_close(&run);
+}
+
+/* --- ConDU --- */
+
+/* The changes of tasks 0 … tasks − 1 as they are rebuilt, in place: as the paper has it, value by value. */
+static void unify_plainly(const struct parameters *group, float *const *changes, size_t tasks, float *unified)
+{
+    double before[SMALL_RUN_TASKS] = {0}, after[SMALL_RUN_TASKS] = {0};
+    for (size_t k = 0; k < group->count; k++)
+        for (size_t j = 0; j < group->list[k].size; j++) {
+            size_t i = group->list[k].offset + j;
+            float sum = 0, share = 1.0f / (float)group->list[k].size;
+            unified[i] = 0;
+            for (size_t t = 0; t < tasks; t++)
+                sum += changes[t][i];
+            float sign = sum > 0 ? 1.0f : -1.0f;
+            for (size_t t = 0; t < tasks; t++)
+                unified[i] = fmaxf(unified[i], changes[t][i] * sign);
+            for (size_t t = 0; t < tasks; t++) {
+                before[t] += (double)(fabsf(changes[t][i]) * share);
+                changes[t][i] = changes[t][i] * sign > 0 ? unified[i] * sign : 0;
+                after[t] += (double)(fabsf(changes[t][i]) * share);
+            }
+            unified[i] *= sign;
+        }
+    for (size_t t = 0; t < tasks; t++)
+        for (size_t i = 0; i < group->values_count; i++)
+            changes[t][i] *= (float)(before[t] / after[t]);
+}
+
+static float *sum_of(const struct small_run *run, const float *a, const float *b)
+{
+    float *sum = malloc(group_of(run)->values_count * sizeof *sum);
+    for (size_t i = 0; i < group_of(run)->values_count; i++)
+        sum[i] = a[i] + b[i];
+    return sum;
+}
+
+/* The weights after a task cannot be seen, as the next one begins with the initial ones; those of a task trained alone are the
+ * same. */
+static float *trained_alone(struct small_run *run, size_t task)
+{
+    small_run_reopen(run, 1, (const char *const[]){"method.name=finetune", NULL});
+    train(run, task);
+    return weights_of(run);
+}
+
+static void models_are_rebuilt(void **state)
+{
+    (void)state;
+    struct small_run run;
+    float *changes[SMALL_RUN_TASKS];
+    small_run_open(&run, 1, (const char *const[]){"method.name=continual_ft", NULL});
+    size_t n = group_of(&run)->values_count;
+    float *initial = weights_of(&run), *unified = calloc(n, sizeof *unified);
+    for (size_t t = 0; t < SMALL_RUN_TASKS; t++) {
+        changes[t] = trained_alone(&run, t);
+        for (size_t i = 0; i < n; i++)
+            changes[t][i] -= initial[i];
+    }
+    small_run_reopen(&run, 1, (const char *const[]){"method.name=condu", NULL});
+    const struct method *method = run.experiment->model.settings.method;
+    struct method_run *own = &run.experiment->method;
+    for (size_t t = 0; t < SMALL_RUN_TASKS; t++) {
+        train(&run, t);
+        unify_plainly(group_of(&run), changes, t + 1, unified);
+        for (size_t k = 0; k <= t; k++) {
+            float *expected = sum_of(&run, initial, changes[k]);
+            must(method->evaluation_model(own, k + 1, &error));
+            expect_weights(&run, expected, 1e-4); /* a change is a small part of a weight, which rounds it */
+            free(expected);
+        }
+        must(method->evaluation_model(own, 0, &error));
+        expect_weights(&run, initial, 0);
+        float *expected = sum_of(&run, initial, unified);
+        must(method->evaluation_begin(own, &error));
+        expect_weights(&run, expected, 1e-4);
+        free(expected);
+        must(method->evaluation_end(own, &error));
+        expect_weights(&run, initial, 0);
+    }
+    for (size_t t = 0; t < SMALL_RUN_TASKS; t++)
+        free(changes[t]);
+    free(initial);
+    free(unified);
+    small_run_close(&run);
+}
+
+static double norm(const double *x, size_t n)
+{
+    double square = 0;
+    for (size_t i = 0; i < n; i++)
+        square += x[i] * x[i];
+    return sqrt(square);
+}
+
+static void add_unit(double *to, const float *row, size_t n, double weight)
+{
+    double square = 0;
+    for (size_t i = 0; i < n; i++)
+        square += (double)row[i] * (double)row[i];
+    for (size_t i = 0; i < n; i++)
+        to[i] += weight * (double)row[i] / sqrt(square);
+}
+
+/* The cosine of an image to the nearest prototype of a task, from its training images and class names in θ_0. */
+static double nearness(struct small_run *run, const struct task *task, const float *image)
+{
+    enum { EMBED = 16, WIDTH = 64, MOST = 64 };
+    struct run *e = run->experiment;
+    float features[MOST * EMBED], means[MOST * WIDTH];
+    size_t n = dataset_size(task->dataset, SPLIT_TRAIN), classes = dataset_classes(task->dataset);
+    struct tensor names;
+    double best = -2;
+    assert_true(n <= MOST);
+    must(frozen_features(&e->model, &e->data, task->dataset, SPLIT_TRAIN, NULL, n, means, features, NULL, &error));
+    must(class_features(&e->model, task, -1, &e->model.task_memory, NULL, &names, &error));
+    float *texts = small_run_values(run, names.data, classes * EMBED);
+    for (size_t c = 0; c < classes; c++) {
+        double prototype[EMBED] = {0}, unit[EMBED] = {0}, dot = 0;
+        size_t count = 0;
+        for (size_t i = 0; i < n; i++)
+            if ((size_t)dataset_label(task->dataset, SPLIT_TRAIN, i) == c) {
+                add_unit(prototype, features + i * EMBED, EMBED, 1);
+                count++;
+            }
+        for (size_t i = 0; i < EMBED; i++)
+            prototype[i] /= (double)count;
+        add_unit(prototype, texts + c * EMBED, EMBED, 1);
+        add_unit(unit, image, EMBED, 1);
+        for (size_t i = 0; i < EMBED; i++)
+            dot += prototype[i] * unit[i] / norm(prototype, EMBED);
+        best = dot > best ? dot : best;
+    }
+    free(texts);
+    return best;
+}
+
+/* The models that should vote on each image: the initial one and the nearest two of three tasks'. */
+static void expect_votes(struct small_run *run, const struct test_set *set, const uint8_t *votes)
+{
+    for (size_t i = 0; i < set->n; i++) {
+        double near[SMALL_RUN_TASKS], least = 2;
+        for (size_t t = 0; t < SMALL_RUN_TASKS; t++) {
+            near[t] = nearness(run, &run->experiment->data.tasks[t], set->features + i * 16);
+            least = fmin(least, near[t]);
+        }
+        const uint8_t *found = votes + i * (SMALL_RUN_TASKS + 1);
+        assert_int_equal(found[0], 1);
+        for (size_t t = 0; t < SMALL_RUN_TASKS; t++)
+            assert_int_equal(found[1 + t], near[t] > least);
+    }
+}
+
+/* totals [n, classes] += 100 · cosines of the images of a set whose row in votes has this model */
+static void add_scores(struct small_run *run, const struct test_set *set, size_t model, const uint8_t *votes,
+                       double *totals)
+{
+    struct run *e = run->experiment;
+    struct evaluator *alone;
+    struct tensor names;
+    size_t classes = dataset_classes(set->task->dataset), embed = e->model.clip->dimensions.embed;
+    must(e->model.settings.method->evaluation_model(&e->method, model, &error));
+    must(evaluator_create(&alone, &e->model, &e->data, NULL, NULL, &error));
+    must(evaluator_without_adapters(alone, set->task->index, NULL, &error));
+    must(class_features(&e->model, set->task, -1, &e->model.task_memory, NULL, &names, &error));
+    float *texts = small_run_values(run, names.data, classes * embed);
+    for (size_t i = 0; i < set->n; i++) {
+        double unit[16] = {0};
+        add_unit(unit, alone->sets[set->task->index].routed.features + i * embed, embed, 1);
+        for (size_t c = 0; votes[i * (SMALL_RUN_TASKS + 1) + model] && c < classes; c++)
+            for (size_t k = 0; k < embed; k++)
+                totals[i * classes + c] += 100 * unit[k] * (double)texts[c * embed + k];
+    }
+    free(texts);
+    evaluator_destroy(alone);
+}
+
+static void expect_predictions(const struct test_set *set, const double *totals)
+{
+    size_t classes = dataset_classes(set->task->dataset);
+    for (size_t i = 0; i < set->n; i++)
+        for (size_t c = 0; c < classes; c++)
+            assert_true(totals[i * classes + set->predicted[i]] > totals[i * classes + c] - 1e-3);
+}
+
+static void models_answer(struct small_run *run, const char *task)
+{
+    enum { MODELS = SMALL_RUN_TASKS + 1 };
+    const char *const overrides[] = {"method.name=condu", task, "method.votes=2", NULL};
+    struct evaluator *evaluator;
+    small_run_reopen(run, 1, overrides);
+    struct run *e = run->experiment;
+    const struct method *method = e->model.settings.method;
+    bool given = strcmp(task, "method.task=given") == 0;
+    must(evaluator_create(&evaluator, &e->model, &e->data, &e->method, NULL, &error));
+    for (size_t j = 0; j < SMALL_RUN_TASKS; j++)
+        must(evaluator_zero_shot(evaluator, j, NULL, &error));
+    for (size_t t = 0; t < SMALL_RUN_TASKS; t++) {
+        train(run, t);
+        must(method->evaluation_end(&e->method, &error));
+    }
+    evaluator_see(evaluator, SMALL_RUN_TASKS);
+    for (size_t j = 0; j < SMALL_RUN_TASKS; j++) {
+        struct test_set *set = &evaluator->sets[j];
+        uint8_t *votes = calloc(set->n, MODELS);
+        double *totals = calloc(set->n * dataset_classes(set->task->dataset), sizeof *totals);
+        arena_reset(&e->model.step_memory);
+        must(method->vote(&e->method, set->task, NULL, set->n, votes, &error));
+        for (size_t i = 0; i < set->n; i++)
+            for (size_t m = 0; m < MODELS; m++)
+                assert_int_equal(votes[i * MODELS + m], m == (given ? j + 1 : 0));
+        must(method->vote(&e->method, set->task, set->features, set->n, votes, &error));
+        if (!given)
+            expect_votes(run, set, votes);
+        must(evaluator_refresh(evaluator, &error));
+        must(evaluator_task(evaluator, SMALL_RUN_TASKS - 1, j, NULL, &error));
+        for (size_t m = 0; m < MODELS; m++)
+            add_scores(run, set, m, votes, totals);
+        expect_predictions(set, totals);
+        must(method->evaluation_end(&e->method, &error));
+        free(votes);
+        free(totals);
+    }
+    evaluator_destroy(evaluator);
+}
+
+static void given_tasks_have_their_model_and_others_are_voted_on(void **state)
+{
+    (void)state;
+    struct small_run run;
+    small_run_open(&run, 1, (const char *const[]){"method.name=continual_ft", NULL});
+    models_answer(&run, "method.task=given");
+    models_answer(&run, "method.task=unknown");
+    small_run_close(&run);
+}
+
+/* --- Whole runs --- */
+
+static void stops_change_nothing(void **state)
+{
+    static const char *const names[] = {"mag_max", "task_arithmetic", "ties", "condu"};
+    (void)state;
+    struct small_run run;
+    small_run_open(&run, 1, (const char *const[]){"method.name=continual_ft", NULL});
+    const char *gpus = small_run_gpus() < 2 ? "run.gpus=1" : "run.gpus=2";
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        char name[48];
+        snprintf(name, sizeof name, "method.name=%s", names[i]);
+        const char *const overrides[] = {name, i % 2 == 0 ? "run.gpus=1" : gpus, NULL};
+        expect_stop_unseen(&run, overrides, 15); /* in the third task */
+    }
+    small_run_close(&run);
+}
+
+/* Memory does not grow with the tasks, but for the bits of condu. */
+static void estimates_count_what_is_kept(void **state)
+{
+    static const struct {
+        const char *name;
+        double memory, kept; /* bytes a value */
+    } expected[] = {{"mag_max", 12, 4}, {"task_arithmetic", 12, 4}, {"ties", 24, 12}, {"condu", 12.375, 4.375}};
+    (void)state;
+    struct small_run run;
+    small_run_open(&run, 1, (const char *const[]){"method.name=continual_ft", NULL});
+    for (size_t i = 0; i < sizeof expected / sizeof *expected; i++) {
+        char name[48];
+        struct method_cost cost = {0};
+        snprintf(name, sizeof name, "method.name=%s", expected[i].name);
+        small_run_reopen(&run, 1, (const char *const[]){name, NULL});
+        double n = (double)parameters_size(group_of(&run)), rows = i == 3 ? 9 * 16 * sizeof(float) : 0;
+        run.experiment->model.settings.method->cost(&run.experiment->method, &cost);
+        assert_true(fabs(cost.memory - expected[i].memory * n - rows) < 1);
+        assert_true(fabs(cost.kept - expected[i].kept * n - rows) < 1);
+    }
+    small_run_close(&run);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(trimming_keeps_the_largest),
+        cmocka_unit_test(rules_merge_what_tasks_changed),
+        cmocka_unit_test(models_are_rebuilt),
+        cmocka_unit_test(given_tasks_have_their_model_and_others_are_voted_on),
+        cmocka_unit_test(stops_change_nothing),
+        cmocka_unit_test(estimates_count_what_is_kept),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
