@@ -21,6 +21,8 @@
     X(zscl)                                                                                                            \
     X(rail_primal)                                                                                                     \
     X(rail_dual)                                                                                                       \
+    X(ran_pac)                                                                                                         \
+    X(simple_cil)                                                                                                      \
     X(supervised)
 
 #define DECLARE(name) extern const struct method method_##name;

@@ -6,7 +6,7 @@
 #include "core/rng.h"
 #include "harness/evaluate/evaluator.h"
 #include "harness/heads/class_features.h"
-#include "harness/methods/rail.h"
+#include "harness/methods/regressor.h"
 #include "harness/run/checkpoint.h"
 #include "harness/run/estimate.h"
 #include "harness/run/run.h"
@@ -182,7 +182,8 @@ static void learned_classes_alone_are_mixed(void **state)
     direct_scores(&w, REGRESSION_PRIMAL, ROWS / 2, 3, own);
     draw(logits, TEST * 4, 7);
     memcpy(mixed, logits, sizeof mixed);
-    must(rail_fuse(&r, 0.8, 1, w.test, TEST, 4, mixed, adapted, &error));
+    must(regressor_fuse(&(struct regressor){.regression = r, .fusion = 0.8}, 1, w.test, TEST, 4, mixed, adapted,
+                        &error));
     for (size_t i = 0; i < TEST; i++) {
         double sum = 0;
         size_t best = 0;
@@ -211,7 +212,7 @@ static void train(struct small_run *run, size_t task)
 
 static const struct regression *regression_of(const struct small_run *run)
 {
-    return &((const struct rail *)run->experiment->method.state)->regression;
+    return &((const struct regressor *)run->experiment->method.state)->regression;
 }
 
 /* Without a stop, with one, and after a task more that the resume file does not know of. */
@@ -285,9 +286,11 @@ static void what_does_not_fit_is_refused_at_once(void **state)
     struct small_run run;
     struct suite *suite;
     struct run *experiment;
-    struct regression_cost published = regression_cost(REGRESSION_PRIMAL, 512, 15000, 17600, 1100, 10),
-                           dual = regression_cost(REGRESSION_DUAL, 512, 0, 17600, 1100, 10),
-                           full = regression_cost(REGRESSION_DUAL, 512, 0, 400000, 1100, 11);
+    const struct regression primal = {.form = REGRESSION_PRIMAL, .width = 512, .basis = 15000},
+                            kernel = {.form = REGRESSION_DUAL, .width = 512};
+    struct regression_cost published = regression_cost(&primal, 17600, 1100, 10),
+                           dual = regression_cost(&kernel, 17600, 1100, 10),
+                           full = regression_cost(&kernel, 400000, 1100, 11);
     const double gigabyte = 1 << 30;
     assert_true(published.most < 2.4 * gigabyte && published.kept < 1.1 * gigabyte);
     assert_true(dual.most < 1.6 * gigabyte && dual.kept < 0.1 * gigabyte);
