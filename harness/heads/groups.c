@@ -1,5 +1,10 @@
 #include "harness/heads/groups.h"
 
+bool groups_beside_towers(unsigned groups)
+{
+    return groups & GROUP_ADAPTERS && !(groups & GROUPS_TOWERS);
+}
+
 unsigned groups_none(const struct options *options)
 {
     (void)options;

@@ -10,6 +10,9 @@
 enum parameter_group { GROUP_ADAPTERS = 1, GROUP_IMAGE_TOWER = 2, GROUP_TEXT_TOWER = 4, GROUP_HEAD = 8 };
 enum { GROUPS_NONE = 0, GROUPS_TOWERS = GROUP_IMAGE_TOWER | GROUP_TEXT_TOWER };
 
+/* Whether what is trained stands beside frozen towers, and so in files by itself. */
+bool groups_beside_towers(unsigned groups);
+
 /* For methods that always train the same groups. */
 unsigned groups_none(const struct options *options);
 unsigned groups_adapters(const struct options *options);

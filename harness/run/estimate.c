@@ -178,10 +178,13 @@ status estimate_run(struct run *run, struct estimate *estimate, struct error *er
     double trained = 4.0 * (double)trained_values(&run->model),
            weights = 4.0 * (double)cost_weights(&run->model.clip->dimensions),
            moments = run->model.settings.one_moment ? 1 : 2;
-    double copies = run->model.groups == GROUPS_NONE ? 0 : 1 + moments, /* beside the values */
-        own_values = run->model.groups & GROUP_ADAPTERS ? 4.0 * (double)adapters_values(run->model.adapters) : 0;
-    double method = fmax((double)run->model.memory.used - weights - own_values - copies * trained,
-                         0); /* a teacher, earlier weights */
+    double copies = run->model.groups == GROUPS_NONE ? 0 : 1 + moments; /* beside the values */
+    struct trained_group group;                                         /* values beside those of the towers */
+    for (size_t i = 0; trained_group_at(&run->model, i, &group); i++)
+        weights +=
+            group.parameters != run->model.clip->parameters ? 4.0 * (double)parameters_size(group.parameters) : 0;
+    double method =
+        fmax((double)run->model.memory.used - weights - copies * trained, 0); /* a teacher, earlier weights */
     estimate->memory =
         (double)run->model.memory.used + own.memory + largest_bytes(run) + copied_bytes(run, own.teachers);
     double kept = run->model.settings.checkpoints == CHECKPOINTS_ALL    ? (double)run->data.task_count

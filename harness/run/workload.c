@@ -15,7 +15,7 @@ double workload_iteration(const struct run *run, const struct task *task)
     if (run->model.groups == GROUPS_NONE)
         return 0;
     run->model.head->texts(&run->model, task, &texts, &positions);
-    if (run->model.groups & GROUP_ADAPTERS && !(run->model.groups & GROUPS_TOWERS))
+    if (groups_beside_towers(run->model.groups))
         return cost_adapter_step(n, batch, texts, positions, &experts);
     return (run->model.groups & GROUP_ADAPTERS ? 3.0 * cost_image_experts(n, batch, &experts) : 0) +
            (run->model.groups & GROUP_IMAGE_TOWER ? 3.0 : 1.0) * cost_images(n, batch) +
