@@ -61,22 +61,13 @@ status regression_draw(struct regression *r, size_t hidden, uint64_t seed, struc
     return OK;
 }
 
-static void unit(double *row, size_t width)
-{
-    double square = 0;
-    for (size_t k = 0; k < width; k++)
-        square += row[k] * row[k];
-    for (size_t k = 0; k < width; k++)
-        row[k] = square > 0 ? row[k] / sqrt(square) : 0;
-}
-
 static void widen(const float *features, size_t n, size_t width, bool raw, double *rows)
 {
     for (size_t i = 0; i < n; i++) {
         for (size_t k = 0; k < width; k++)
             rows[i * width + k] = (double)features[i * width + k];
         if (!raw)
-            unit(rows + i * width, width);
+            linear_unit(rows + i * width, width);
     }
 }
 
@@ -194,7 +185,7 @@ static status solve_means(struct regression *r)
 {
     memcpy(r->coefficients, r->products, r->classes * r->basis * sizeof *r->coefficients);
     for (size_t c = 0; c < r->classes; c++)
-        unit(r->coefficients + c * r->basis, r->basis);
+        linear_unit(r->coefficients + c * r->basis, r->basis);
     return OK;
 }
 
@@ -318,7 +309,7 @@ status regression_solve_validated(struct regression *r, const float *features, c
                        .features = xmalloc(array_size(n, r->width * sizeof *h.features)),
                        .labels = xmalloc(array_size(n, sizeof *h.labels)),
                        .scores = xmalloc(array_size(n, classes * sizeof *h.scores))};
-    deal(r, &h, features, labels, first, rng_make(seed, RNG_DIRECTIONS, (uint32_t)task, 1));
+    deal(r, &h, features, labels, first, rng_make(seed, RNG_HELD_OUT, (uint32_t)task, 0));
     status result = regression_add(&part, h.features, h.labels, h.used, classes, error);
     NEXT(result, choose_ridge(&part, &h, error));
     r->ridge = part.ridge;
