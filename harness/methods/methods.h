@@ -23,6 +23,7 @@
     X(rail_dual)                                                                                                       \
     X(ran_pac)                                                                                                         \
     X(simple_cil)                                                                                                      \
+    X(lada)                                                                                                            \
     X(supervised)
 
 #define DECLARE(name) extern const struct method method_##name;
