@@ -176,7 +176,7 @@ static void describe(struct method_run *run, const struct task *task, const stru
 {
     struct label_memory *m = run->state;
     double *rows = xmalloc(array_size(l->rows.n + 1, m->width * sizeof *rows));
-    for (size_t class = frozen_classes_before(run->data, task); class < l->rows.classes; class ++) {
+    for (size_t class = l->rows.first; class < l->rows.classes; class ++) {
         size_t n = rows_of(l, class, vectors, rows);
         struct rng rng = rng_make(run->model->seed, RNG_CENTRES, (uint32_t)task->index,
                                   (uint32_t)(class * DRAWS + (vectors ? 0 : DRAWS / 2)));

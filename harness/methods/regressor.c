@@ -64,9 +64,10 @@ status regressor_end_task(struct method_run *run, const struct task *task, struc
     struct regression *r = &((struct regressor *)run->state)->regression;
     struct frozen_rows rows;
     status result = frozen_rows_read(&rows, run, task, error);
+    if (result == OK && r->validated)
+        frozen_rows_shuffle(&rows, rng_make(run->model->seed, RNG_HELD_OUT, (uint32_t)task->index, 0));
     NEXT(result, regression_add(r, rows.features, rows.labels, rows.n, rows.classes, error));
-    NEXT(result, r->validated ? regression_solve_validated(r, rows.features, rows.labels, rows.n, run->model->seed,
-                                                           task->index, error)
+    NEXT(result, r->validated ? regression_solve_validated(r, rows.features, rows.labels, rows.n, rows.first, error)
                               : regression_solve(r, error));
     frozen_rows_free(&rows);
     return result;

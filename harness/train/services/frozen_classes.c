@@ -38,6 +38,7 @@ status frozen_rows_read(struct frozen_rows *rows, struct method_run *run, const 
     float *means = xmalloc(array_size(n, d->image_width * sizeof *means)); /* not used */
     *rows = (struct frozen_rows){.n = n,
                                  .width = d->embed,
+                                 .first = first,
                                  .classes = first + dataset_classes(task->dataset),
                                  .features = xmalloc(array_size(n, d->embed * sizeof *rows->features)),
                                  .labels = xmalloc(array_size(n, sizeof *rows->labels))};
@@ -47,6 +48,24 @@ status frozen_rows_read(struct frozen_rows *rows, struct method_run *run, const 
                                     model->stop, error);
     free(means);
     return result;
+}
+
+void frozen_rows_shuffle(struct frozen_rows *rows, struct rng rng)
+{
+    size_t bytes = rows->width * sizeof *rows->features;
+    uint32_t *order = xmalloc(array_size(rows->n, sizeof *order));
+    float *features = xmalloc(array_size(rows->n, bytes));
+    int32_t *labels = xmalloc(array_size(rows->n, sizeof *labels));
+    rng_permutation(&rng, rows->n, order);
+    for (size_t i = 0; i < rows->n; i++) {
+        memcpy(features + i * rows->width, rows->features + order[i] * rows->width, bytes);
+        labels[i] = rows->labels[order[i]];
+    }
+    free(order);
+    free(rows->features);
+    free(rows->labels);
+    rows->features = features;
+    rows->labels = labels;
 }
 
 void frozen_rows_free(struct frozen_rows *rows)

@@ -12,14 +12,16 @@
 #ifndef MTIL_HARNESS_TRAIN_SERVICES_FROZEN_CLASSES_H
 #define MTIL_HARNESS_TRAIN_SERVICES_FROZEN_CLASSES_H
 
+#include "core/rng.h"
 #include "harness/train/method.h"
 
 struct frozen_rows {
-    size_t n, width, classes; /* classes: of all tasks so far, with this one */
-    float *features;          /* [n, width], in the evaluation transform, not normalised */
-    int32_t *labels;          /* [n] */
+    size_t n, width, first, classes; /* the task's first class; classes of all tasks so far, with this one */
+    float *features;                 /* [n, width], in the evaluation transform, not normalised */
+    int32_t *labels;                 /* [n] */
 };
 status frozen_rows_read(struct frozen_rows *rows, struct method_run *run, const struct task *task, struct error *error);
+void frozen_rows_shuffle(struct frozen_rows *rows, struct rng rng);
 void frozen_rows_free(struct frozen_rows *rows); /* after a failure, too */
 
 /* Number of the task's first class. */

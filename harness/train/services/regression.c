@@ -243,84 +243,69 @@ status regression_scores(const struct regression *r, const float *features, size
 
 /* --- The ridge --- */
 
-/* Rows of a task: the first `used` are learned from, the others held out. */
-struct halves {
-    size_t n, used;
-    float *features; /* [n, width] */
-    int32_t *labels; /* [n] from 0, the task's own */
-    double *scores;  /* [n − used, classes] */
+/* Rows that a regression has not seen. */
+struct held_out {
+    size_t n;
+    const float *features; /* [n, width] */
+    const int32_t *labels; /* [n] */
+    double *scores;        /* [n, classes] */
 };
 
-static double squared_error(const struct halves *h, size_t classes)
+static double squared_error(const struct held_out *h, size_t classes)
 {
     double sum = 0;
-    for (size_t i = 0; i < h->n - h->used; i++)
+    for (size_t i = 0; i < h->n; i++)
         for (size_t c = 0; c < classes; c++) {
-            double gap = h->scores[i * classes + c] - ((size_t)h->labels[h->used + i] == c);
+            double gap = h->scores[i * classes + c] - ((size_t)h->labels[i] == c);
             sum += gap * gap;
         }
     return sum;
 }
 
-/* Leaves the best ridge in `part`, a regression on the first half. */
-static status choose_ridge(struct regression *part, const struct halves *h, struct error *error)
+/* Leaves the best ridge in r. */
+static status choose_ridge(struct regression *r, const struct held_out *h, struct error *error)
 {
     double least = INFINITY, best = pow(10, LEAST_RIDGE);
     for (int e = LEAST_RIDGE; e < LEAST_RIDGE + RIDGES; e++) {
-        part->ridge = pow(10, e);
-        status result = regression_solve(part, error);
+        r->ridge = pow(10, e);
+        status result = regression_solve(r, error);
         if (result == ERROR_FORMAT) /* not positive definite in double precision */
             continue;
         TRY(result);
-        TRY(regression_scores(part, h->features + h->used * part->width, h->n - h->used, h->scores, error));
-        double loss = squared_error(h, part->classes);
+        TRY(regression_scores(r, h->features, h->n, h->scores, error));
+        double loss = squared_error(h, r->classes);
         if (loss < least) {
             least = loss;
-            best = part->ridge;
+            best = r->ridge;
         }
     }
-    part->ridge = best;
+    r->ridge = best;
     return OK;
 }
 
-static void deal(const struct regression *r, const struct halves *h, const float *features, const int32_t *labels,
-                 int32_t first, struct rng rng)
-{
-    uint32_t *order = xmalloc(array_size(h->n, sizeof *order));
-    rng_permutation(&rng, h->n, order);
-    for (size_t i = 0; i < h->n; i++) {
-        memcpy(h->features + i * r->width, features + order[i] * r->width, r->width * sizeof *features);
-        h->labels[i] = labels[order[i]] - first;
-    }
-    free(order);
-}
-
 status regression_solve_validated(struct regression *r, const float *features, const int32_t *labels, size_t n,
-                                  uint64_t seed, size_t task, struct error *error)
+                                  size_t first, struct error *error)
 {
-    int32_t first = (int32_t)r->classes - 1;
+    size_t used = n * 4 / 5, classes = r->classes - first;
+    int32_t *own = xmalloc(array_size(n, sizeof *own));
     for (size_t i = 0; i < n; i++)
-        first = labels[i] < first ? labels[i] : first;
-    size_t classes = r->classes - (size_t)first;
+        own[i] = labels[i] - (int32_t)first;
+    struct held_out held_out = {.n = n - used,
+                                .features = features + used * r->width,
+                                .labels = own + used,
+                                .scores = xmalloc(array_size(n, classes * sizeof *held_out.scores))};
     struct regression part = {
         .form = r->form, .width = r->width, .validated = true, .pool = r->pool, .basis = r->basis, .bases = r->bases};
-    struct halves h = {.n = n,
-                       .used = n * 4 / 5,
-                       .features = xmalloc(array_size(n, r->width * sizeof *h.features)),
-                       .labels = xmalloc(array_size(n, sizeof *h.labels)),
-                       .scores = xmalloc(array_size(n, classes * sizeof *h.scores))};
-    deal(r, &h, features, labels, first, rng_make(seed, RNG_HELD_OUT, (uint32_t)task, 0));
-    status result = regression_add(&part, h.features, h.labels, h.used, classes, error);
-    NEXT(result, choose_ridge(&part, &h, error));
+    status result = regression_add(&part, features, own, used, classes, error);
+    NEXT(result, choose_ridge(&part, &held_out, error));
     r->ridge = part.ridge;
+    part.bases = NULL; /* r's */
+    regression_free(&part);
     NEXT(result, regression_solve(r, error));
     for (; result == ERROR_FORMAT && r->ridge < pow(10, LEAST_RIDGE + RIDGES - 1); result = regression_solve(r, error))
         r->ridge *= 10;
-    part.bases = NULL; /* r's */
-    regression_free(&part);
-    free(h.features);
-    free(h.labels);
-    free(h.scores);
+    free(held_out.scores);
+    free(own);
     return result;
 }
 

@@ -53,11 +53,12 @@ void regression_free(struct regression *regression);
 status regression_add(struct regression *regression, const float *features, const int32_t *labels, size_t n,
                       size_t classes, struct error *error);
 status regression_solve(struct regression *regression, struct error *error);
-/* The same after choosing the ridge as RanPAC's public code does (optimise_ridge_parameter), for the rows [n] just added: of 10⁻⁸,
- * 10⁻⁷, … 10⁸ the first with the least squared error on a fifth of them, drawn from (seed, task), of a regression on the rest.
- * Ridges too small for double precision are passed over, also for the next larger one that all rows so far can be solved with. */
+/* The same after choosing the ridge as RanPAC's public code does (optimise_ridge_parameter), for the rows [n] just added, in random
+ * order, of classes from `first` on: of 10⁻⁸, 10⁻⁷, … 10⁸ the first with the least squared error on the last fifth of them, of a
+ * regression on the others. Ridges too small for double precision are passed over, also for the next larger one that all rows so
+ * far can be solved with. */
 status regression_solve_validated(struct regression *regression, const float *features, const int32_t *labels, size_t n,
-                                  uint64_t seed, size_t task, struct error *error);
+                                  size_t first, struct error *error);
 /* scores [n, classes] */
 status regression_scores(const struct regression *regression, const float *features, size_t n, double *scores,
                          struct error *error);
