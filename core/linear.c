@@ -30,6 +30,15 @@ static size_t least(size_t a, size_t b)
     return a < b ? a : b;
 }
 
+void linear_unit(double *row, size_t n)
+{
+    double square = 0;
+    for (size_t k = 0; k < n; k++)
+        square += row[k] * row[k];
+    for (size_t k = 0; k < n; k++)
+        row[k] = square > 0 ? row[k] / sqrt(square) : 0;
+}
+
 /* --- Products --- */
 
 static void multiply_tile(void *context, size_t job, size_t worker)

@@ -17,6 +17,8 @@
 
 #include "core/threads.h"
 
+void linear_unit(double *row, size_t n); /* divides by the norm; zeros stay */
+
 /* Changes `count` values of a product that was just computed. */
 typedef void (*linear_map)(const void *context, double *values, size_t count);
 

@@ -33,7 +33,10 @@ enum rng_purpose {
     RNG_ERASING,    /* random erasing */
     RNG_MIXING,     /* mixup and CutMix */
     RNG_FLIP,       /* mirrored training images */
-    RNG_TOWER_DROPOUT
+    RNG_TOWER_DROPOUT,
+    RNG_HELD_OUT, /* a task's images that choose a ridge */
+    RNG_CENTRES,  /* the first centres of k-means */
+    RNG_SAMPLES   /* features drawn from the Gaussians of earlier classes */
 };
 
 struct rng {

@@ -31,6 +31,9 @@
     X(sd_lora)                                                                                                         \
     X(keep_lora)                                                                                                       \
     X(moram)                                                                                                           \
+    X(ran_pac)                                                                                                         \
+    X(simple_cil)                                                                                                      \
+    X(lada)                                                                                                            \
     X(supervised)
 
 #define DECLARE(name) extern const struct method method_##name;

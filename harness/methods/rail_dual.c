@@ -21,7 +21,12 @@ static const struct option options[] = {{.name = "dual_ridge",
 
 static status open_dual(struct method_run *run, struct error *error)
 {
-    return rail_open(run, 0, options_real(run->options, "dual_ridge"), options_real(run->options, "gamma"), error);
+    *(struct regressor *)run->state =
+        (struct regressor){.regression = {.form = REGRESSION_DUAL,
+                                          .ridge = options_real(run->options, "dual_ridge"),
+                                          .gamma = options_real(run->options, "gamma")},
+                           .fusion = options_real(run->options, "fusion")};
+    return regressor_open(run, 0, error);
 }
 
 const struct method method_rail_dual = {
@@ -30,11 +35,11 @@ const struct method method_rail_dual = {
     .formula =
         "α = (K(X, X) + dual_ridge · I)⁻¹ Y, K(a, b) = exp(−gamma · ‖a − b‖²); as rail_primal with K(x, X) α for Φ W",
     .options = options,
-    .state_size = sizeof(struct rail),
+    .state_size = sizeof(struct regressor),
     .groups = groups_none,
     .open = open_dual,
-    .close = rail_close,
-    .end_task = rail_end_task,
-    .scores = rail_scores,
-    .cost = rail_cost,
-    .keep = rail_keep};
+    .close = regressor_close,
+    .end_task = regressor_end_task,
+    .scores = regressor_scores,
+    .cost = regressor_cost,
+    .keep = regressor_keep};

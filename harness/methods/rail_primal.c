@@ -21,8 +21,10 @@ static const struct option options[] = {{.name = "hidden",
 
 static status open_primal(struct method_run *run, struct error *error)
 {
-    return rail_open(run, (size_t)options_integer(run->options, "hidden"), options_real(run->options, "ridge"), 0,
-                     error);
+    *(struct regressor *)run->state =
+        (struct regressor){.regression = {.form = REGRESSION_PRIMAL, .ridge = options_real(run->options, "ridge")},
+                           .fusion = options_real(run->options, "fusion")};
+    return regressor_open(run, (size_t)options_integer(run->options, "hidden"), error);
 }
 
 const struct method method_rail_primal = {
@@ -31,11 +33,11 @@ const struct method method_rail_primal = {
     .formula = "Φ = relu(x · randomᵀ), W = (ΦᵀΦ + ridge · I)⁻¹ ΦᵀY; scores = (1 − fusion) · p + fusion · Φ W where "
                "zero-shot p names a learned class, else p",
     .options = options,
-    .state_size = sizeof(struct rail),
+    .state_size = sizeof(struct regressor),
     .groups = groups_none,
     .open = open_primal,
-    .close = rail_close,
-    .end_task = rail_end_task,
-    .scores = rail_scores,
-    .cost = rail_cost,
-    .keep = rail_keep};
+    .close = regressor_close,
+    .end_task = regressor_end_task,
+    .scores = regressor_scores,
+    .cost = regressor_cost,
+    .keep = regressor_keep};

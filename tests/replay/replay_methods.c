@@ -22,6 +22,7 @@ static const struct part {
 } parts[] = {{"bank.safetensors", replay_merge_policies},
              {"features.safetensors", replay_icarl},
              {"expect.safetensors", replay_rail},
+             {"classes.safetensors", replay_classes},
              {"common.safetensors", replay_finetune}};
 
 struct tally {

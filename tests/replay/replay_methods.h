@@ -17,6 +17,7 @@ struct method_fixture {
     struct report *report;
 };
 
+status replay_classes(struct method_fixture *fixture, struct error *error);
 status replay_finetune(struct method_fixture *fixture, struct error *error);
 status replay_icarl(struct method_fixture *fixture, struct error *error);
 status replay_merge_policies(struct method_fixture *fixture, struct error *error);

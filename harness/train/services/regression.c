@@ -4,10 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/alloc.h"
 #include "core/arena.h"
 #include "core/rng.h"
 
-enum { ROWS = 256 }; /* rows at a time */
+enum { ROWS = 256 /* at a time */, RIDGES = 17, LEAST_RIDGE = -8 /* powers of 10 to choose from */ };
 
 static status no_memory(const char *what, size_t n, struct error *error)
 {
@@ -41,6 +42,12 @@ static linear_map map_of(const struct regression *r)
     return r->form == REGRESSION_PRIMAL ? rectify : gaussian;
 }
 
+/* Whether the form takes features as they are; the others take unit vectors. */
+static bool takes_raw(const struct regression *r, bool scoring)
+{
+    return r->form == REGRESSION_MEANS ? !scoring : r->validated;
+}
+
 status regression_draw(struct regression *r, size_t hidden, uint64_t seed, struct error *error)
 {
     struct rng rng = rng_make(seed, RNG_DIRECTIONS, 0, 0);
@@ -50,39 +57,48 @@ status regression_draw(struct regression *r, size_t hidden, uint64_t seed, struc
         return no_memory("random directions", hidden, error);
     r->basis = hidden;
     for (size_t i = 0; i < hidden * r->width; i++)
-        r->bases[i] = bound * (2 * (double)rng_uniform(&rng, i) - 1);
+        r->bases[i] = r->validated ? (double)rng_normal(&rng, i) : bound * (2 * (double)rng_uniform(&rng, i) - 1);
     return OK;
 }
 
-static void normalise(const float *features, size_t n, size_t width, double *rows)
+static void widen(const float *features, size_t n, size_t width, bool raw, double *rows)
 {
     for (size_t i = 0; i < n; i++) {
-        double square = 0;
         for (size_t k = 0; k < width; k++)
-            square += (double)features[i * width + k] * (double)features[i * width + k];
-        for (size_t k = 0; k < width; k++)
-            rows[i * width + k] = square > 0 ? (double)features[i * width + k] / sqrt(square) : 0;
+            rows[i * width + k] = (double)features[i * width + k];
+        if (!raw)
+            linear_unit(rows + i * width, width);
     }
 }
 
-/* A chunk of up to ROWS rows: x [n, width], Φ [n, M]. */
+/* A chunk of up to ROWS rows: x [n, width], Φ [n, M]; means: Φ is x. */
 struct expansion {
     double *x, *phi;
 };
 
+static void expansion_free(struct expansion *e)
+{
+    if (e->phi != e->x)
+        free(e->phi);
+    free(e->x);
+}
+
 static status expansion_create(struct expansion *e, const struct regression *r, struct error *error)
 {
-    *e = (struct expansion){.x = take(ROWS, r->width), .phi = take(ROWS, r->basis)};
+    bool apart = r->form != REGRESSION_MEANS;
+    *e = (struct expansion){.x = take(ROWS, r->width)};
+    e->phi = apart ? take(ROWS, r->basis) : e->x;
     if (e->x != NULL && e->phi != NULL)
         return OK;
-    free(e->x);
-    free(e->phi);
+    expansion_free(e);
     return no_memory("expanded features", (size_t)ROWS, error);
 }
 
-static void expand(struct expansion *e, const struct regression *r, const float *features, size_t n)
+static void expand(struct expansion *e, const struct regression *r, const float *features, size_t n, bool scoring)
 {
-    normalise(features, n, r->width, e->x);
+    widen(features, n, r->width, takes_raw(r, scoring), e->x);
+    if (r->form == REGRESSION_MEANS)
+        return;
     linear_multiply(r->pool, &(struct linear_product){.rows = n,
                                                       .columns = r->basis,
                                                       .inner = r->width,
@@ -110,25 +126,26 @@ static status more_classes(struct regression *r, size_t classes, struct error *e
     return OK;
 }
 
-static status add_primal(struct regression *r, const float *features, const int32_t *labels, size_t n,
-                         struct error *error)
+/* primal, means */
+static status add_sums(struct regression *r, const float *features, const int32_t *labels, size_t n,
+                       struct error *error)
 {
     struct expansion e;
-    if (r->gram == NULL)
+    if (r->form == REGRESSION_PRIMAL && r->gram == NULL)
         TRY(symmetric_create(&r->gram, r->basis, error));
     TRY(expansion_create(&e, r, error));
     for (size_t first = 0; first < n; first += ROWS) {
         size_t count = n - first < ROWS ? n - first : ROWS;
-        expand(&e, r, features + first * r->width, count);
-        symmetric_add(r->gram, r->pool, e.phi, count);
+        expand(&e, r, features + first * r->width, count, false);
+        if (r->gram != NULL)
+            symmetric_add(r->gram, r->pool, e.phi, count);
         for (size_t i = 0; i < count; i++) {
             double *sum = r->products + (size_t)labels[first + i] * r->basis;
             for (size_t h = 0; h < r->basis; h++)
                 sum[h] += e.phi[i * r->basis + h];
         }
     }
-    free(e.x);
-    free(e.phi);
+    expansion_free(&e);
     return OK;
 }
 
@@ -149,7 +166,7 @@ static status add_dual(struct regression *r, const float *features, const int32_
                        struct error *error)
 {
     TRY(more_rows(r, n, error));
-    normalise(features, n, r->width, r->bases + r->basis * r->width);
+    widen(features, n, r->width, false, r->bases + r->basis * r->width);
     memcpy(r->labels + r->basis, labels, n * sizeof *labels);
     r->basis += n;
     return OK;
@@ -161,7 +178,15 @@ status regression_add(struct regression *r, const float *features, const int32_t
     free(r->coefficients);
     r->coefficients = NULL;
     TRY(more_classes(r, classes, error));
-    return (r->form == REGRESSION_PRIMAL ? add_primal : add_dual)(r, features, labels, n, error);
+    return (r->form == REGRESSION_DUAL ? add_dual : add_sums)(r, features, labels, n, error);
+}
+
+static status solve_means(struct regression *r)
+{
+    memcpy(r->coefficients, r->products, r->classes * r->basis * sizeof *r->coefficients);
+    for (size_t c = 0; c < r->classes; c++)
+        linear_unit(r->coefficients + c * r->basis, r->basis);
+    return OK;
 }
 
 /* The matrix to invert; the right-hand sides are in coefficients. */
@@ -186,6 +211,8 @@ status regression_solve(struct regression *r, struct error *error)
     r->coefficients = take(r->classes, r->basis);
     if (r->coefficients == NULL)
         return no_memory("classes' coefficients", r->classes, error);
+    if (r->form == REGRESSION_MEANS)
+        return solve_means(r);
     TRY(symmetric_create(&matrix, r->basis, error));
     set_equations(r, matrix);
     status result = symmetric_factor(matrix, r->pool, error);
@@ -202,7 +229,7 @@ status regression_scores(const struct regression *r, const float *features, size
     TRY(expansion_create(&e, r, error));
     for (size_t first = 0; first < n; first += ROWS) {
         size_t count = n - first < ROWS ? n - first : ROWS;
-        expand(&e, r, features + first * r->width, count);
+        expand(&e, r, features + first * r->width, count, true);
         linear_multiply(r->pool, &(struct linear_product){.rows = count,
                                                           .columns = r->classes,
                                                           .inner = r->basis,
@@ -210,9 +237,76 @@ status regression_scores(const struct regression *r, const float *features, size
                                                           .b = r->coefficients,
                                                           .out = scores + first * r->classes});
     }
-    free(e.x);
-    free(e.phi);
+    expansion_free(&e);
     return OK;
+}
+
+/* --- The ridge --- */
+
+/* Rows that a regression has not seen. */
+struct held_out {
+    size_t n;
+    const float *features; /* [n, width] */
+    const int32_t *labels; /* [n] */
+    double *scores;        /* [n, classes] */
+};
+
+static double squared_error(const struct held_out *h, size_t classes)
+{
+    double sum = 0;
+    for (size_t i = 0; i < h->n; i++)
+        for (size_t c = 0; c < classes; c++) {
+            double gap = h->scores[i * classes + c] - ((size_t)h->labels[i] == c);
+            sum += gap * gap;
+        }
+    return sum;
+}
+
+/* Leaves the best ridge in r. */
+static status choose_ridge(struct regression *r, const struct held_out *h, struct error *error)
+{
+    double least = INFINITY, best = pow(10, LEAST_RIDGE);
+    for (int e = LEAST_RIDGE; e < LEAST_RIDGE + RIDGES; e++) {
+        r->ridge = pow(10, e);
+        status result = regression_solve(r, error);
+        if (result == ERROR_FORMAT) /* not positive definite in double precision */
+            continue;
+        TRY(result);
+        TRY(regression_scores(r, h->features, h->n, h->scores, error));
+        double loss = squared_error(h, r->classes);
+        if (loss < least) {
+            least = loss;
+            best = r->ridge;
+        }
+    }
+    r->ridge = best;
+    return OK;
+}
+
+status regression_solve_validated(struct regression *r, const float *features, const int32_t *labels, size_t n,
+                                  size_t first, struct error *error)
+{
+    size_t used = n * 4 / 5, classes = r->classes - first;
+    int32_t *own = xmalloc(array_size(n, sizeof *own));
+    for (size_t i = 0; i < n; i++)
+        own[i] = labels[i] - (int32_t)first;
+    struct held_out held_out = {.n = n - used,
+                                .features = features + used * r->width,
+                                .labels = own + used,
+                                .scores = xmalloc(array_size(n, classes * sizeof *held_out.scores))};
+    struct regression part = {
+        .form = r->form, .width = r->width, .validated = true, .pool = r->pool, .basis = r->basis, .bases = r->bases};
+    status result = regression_add(&part, features, own, used, classes, error);
+    NEXT(result, choose_ridge(&part, &held_out, error));
+    r->ridge = part.ridge;
+    part.bases = NULL; /* r's */
+    regression_free(&part);
+    NEXT(result, regression_solve(r, error));
+    for (; result == ERROR_FORMAT && r->ridge < pow(10, LEAST_RIDGE + RIDGES - 1); result = regression_solve(r, error))
+        r->ridge *= 10;
+    free(held_out.scores);
+    free(own);
+    return result;
 }
 
 void regression_free(struct regression *r)
@@ -222,19 +316,23 @@ void regression_free(struct regression *r)
     free(r->bases);
     free(r->labels);
     free(r->coefficients);
-    *r = (struct regression){.form = r->form, .width = r->width, .ridge = r->ridge, .gamma = r->gamma, .pool = r->pool};
+    r->gram = NULL;
+    r->products = r->bases = r->coefficients = NULL;
+    r->labels = NULL;
+    r->classes = r->basis = 0;
 }
 
 /* --- State --- */
 
-static status keep_primal(struct regression *r, const struct serializer *serializer, size_t classes,
-                          struct error *error)
+static status keep_sums(struct regression *r, const struct serializer *serializer, size_t classes, struct error *error)
 {
-    if (!serializer->saving && r->gram == NULL)
-        TRY(symmetric_create(&r->gram, r->basis, error));
+    if (r->form == REGRESSION_PRIMAL) {
+        if (!serializer->saving && r->gram == NULL)
+            TRY(symmetric_create(&r->gram, r->basis, error));
+        TRY(serializer_host(serializer, "regression.gram", SAFETENSOR_F64, symmetric_values(r->basis), r->gram->values,
+                            error));
+    }
     TRY(more_classes(r, classes, error));
-    TRY(serializer_host(serializer, "regression.gram", SAFETENSOR_F64, symmetric_values(r->basis), r->gram->values,
-                        error));
     return serializer_host(serializer, "regression.products", SAFETENSOR_F64, classes * r->basis, r->products, error);
 }
 
@@ -258,21 +356,24 @@ status regression_keep(struct regression *r, const struct serializer *serializer
     TRY(serializer_host(serializer, "regression.classes", SAFETENSOR_I32, 1, &classes, error));
     if (classes == 0)
         return OK;
-    return (r->form == REGRESSION_PRIMAL ? keep_primal : keep_dual)(r, serializer, (size_t)classes, error);
+    return (r->form == REGRESSION_DUAL ? keep_dual : keep_sums)(r, serializer, (size_t)classes, error);
 }
 
-struct regression_cost regression_cost(enum regression_form form, size_t width, size_t hidden, size_t rows,
-                                       size_t classes, size_t tasks)
+struct regression_cost regression_cost(const struct regression *r, size_t rows, size_t classes, size_t tasks)
 {
-    bool primal = form == REGRESSION_PRIMAL;
-    double basis = (double)(primal ? hidden : rows), n = (double)rows, c = (double)classes, d = (double)width,
-           matrix = 8 * (double)symmetric_values((size_t)basis), pairs = basis * basis,
+    bool primal = r->form == REGRESSION_PRIMAL;
+    double basis = (double)(r->form == REGRESSION_DUAL ? rows : r->basis), n = (double)rows, c = (double)classes,
+           d = (double)r->width, matrix = 8 * (double)symmetric_values((size_t)basis), pairs = basis * basis,
+           solves = r->validated ? RIDGES + 1 : 1,
            /* the dual basis grows from task to task: a third of its squares and a quarter of its cubes */
-        squares = (double)tasks * pairs * (primal ? 1 : 1.0 / 3),
-           cubes = (double)tasks * pairs * basis * (primal ? 1 : 0.25),
+        squares = (double)tasks * pairs * (primal ? solves : 1.0 / 3),
+           cubes = (double)tasks * pairs * basis * (primal ? solves : 0.25),
            kept = primal ? matrix + 8 * c * basis : (8 * d + 4) * n;
-    return (struct regression_cost){.kept = kept,
-                                    .most = kept + matrix + 8 * basis * (c + ROWS) + (primal ? 8 * basis * d : 0),
-                                    .operations = cubes / 3 + 2 * squares * c +
-                                                  (primal ? n * (pairs + 2 * basis * d) : squares * d)};
+    if (r->form == REGRESSION_MEANS)
+        return (struct regression_cost){.kept = 8 * c * d, .most = 16 * c * d, .operations = 2 * n * d};
+    return (struct regression_cost){
+        .kept = kept,
+        .most = kept + (r->validated ? 2 : 1) * matrix + 8 * basis * (c + ROWS) + (primal ? 8 * basis * d : 0),
+        .operations = cubes / 3 + 2 * squares * c +
+                      (primal ? n * (pairs * (r->validated ? 1.8 : 1) + 2 * basis * d) : squares * d)};
 }

@@ -1,8 +1,9 @@
-/* Ridge regression from frozen features to one-hot labels, in closed form and extended class by class (RAIL: Xu et al., NeurIPS
- * 2024, arXiv 2406.18868). With unit features x, Φ of all rows so far, one-hot labels Y of all classes so far:
+/* A linear map from frozen features to classes, in closed form and extended class by class. With features x, Φ of all rows so far,
+ * one-hot labels Y of all classes so far:
  *
- *     primal (its theorem 1)   Φ(x) = relu(x · randomᵀ), random [M, width] fixed     W = (ΦᵀΦ + ridge · I)⁻¹ ΦᵀY
- *     dual (its theorem 2)     Φ(x)_i = exp(−gamma ‖x − x_i‖²), x_i all rows so far   W = (Φ + ridge · I)⁻¹ Y
+ *     primal   Φ(x) = relu(x · randomᵀ), random [M, width] fixed                     W = (ΦᵀΦ + ridge · I)⁻¹ ΦᵀY
+ *     dual     Φ(x)_i = exp(−gamma ‖x − x_i‖²), x_i all rows so far                   W = (Φ + ridge · I)⁻¹ Y
+ *     means    Φ(x) = x                                                              W = ΦᵀY, each column divided by its norm
  *     scores(x) = Φ(x) W
  *
  *     struct regression r = {.form = REGRESSION_PRIMAL, .width = d, .ridge = 0.1, .pool = pool};
@@ -11,6 +12,11 @@
  *     TRY(regression_solve(&r, error));
  *     TRY(regression_scores(&r, features, n, scores, error));
  *     regression_free(&r);
+ *
+ * primal and dual with unit x: RAIL (Xu et al., NeurIPS 2024, arXiv 2406.18868), theorems 1 and 2. primal with x as it is, random
+ * directions that are normal, and a ridge from `validated`: RanPAC (McDonnell et al., NeurIPS 2023, arXiv 2307.02251). means: the
+ * prototypes of SimpleCIL (Zhou et al., IJCV 2024, arXiv 2303.07338); x is as it is in the sums and a unit vector in the scores,
+ * which are cosines. The three are one family: without the inverse, primal scores by prototypes of Φ.
  *
  * All in double precision on the host. Between two tasks the primal form keeps ΦᵀΦ (4 M² bytes, whatever the number of rows),
  * the dual one every row; solving takes a second matrix of that kind.
@@ -21,23 +27,24 @@
 #include "core/linear.h"
 #include "harness/train/serializer.h"
 
-enum regression_form { REGRESSION_PRIMAL, REGRESSION_DUAL };
+enum regression_form { REGRESSION_PRIMAL, REGRESSION_DUAL, REGRESSION_MEANS };
 
 struct regression {
     enum regression_form form;
     size_t width;
     double ridge, gamma;
+    bool validated; /* primal: as in RanPAC (above), the ridge by regression_solve_validated */
     struct threads *pool;
     size_t classes;         /* so far */
-    size_t basis;           /* M: random directions, or rows so far */
-    double *bases;          /* [M, width]: random, or x_i */
+    size_t basis;           /* M: random directions, rows so far, or the width */
+    double *bases;          /* [M, width]: random, or x_i; means: NULL */
     struct symmetric *gram; /* primal: ΦᵀΦ */
-    double *products;       /* primal: [classes, M], (ΦᵀY)ᵀ */
+    double *products;       /* primal, means: [classes, M], (ΦᵀY)ᵀ */
     int32_t *labels;        /* dual: [M] */
     double *coefficients;   /* [classes, M], Wᵀ; NULL: not solved since rows were added */
 };
 
-/* Directions uniform in ±1/√width, as PyTorch initialises a linear layer. */
+/* Directions uniform in ±1/√width, as PyTorch initialises a linear layer; if validated, N(0, 1). */
 status regression_draw(struct regression *regression, size_t hidden, uint64_t seed, struct error *error);
 void regression_free(struct regression *regression);
 
@@ -46,6 +53,12 @@ void regression_free(struct regression *regression);
 status regression_add(struct regression *regression, const float *features, const int32_t *labels, size_t n,
                       size_t classes, struct error *error);
 status regression_solve(struct regression *regression, struct error *error);
+/* The same after choosing the ridge as RanPAC's public code does (optimise_ridge_parameter), for the rows [n] just added, in random
+ * order, of classes from `first` on: of 10⁻⁸, 10⁻⁷, … 10⁸ the first with the least squared error on the last fifth of them, of a
+ * regression on the others. Ridges too small for double precision are passed over, also for the next larger one that all rows so
+ * far can be solved with. */
+status regression_solve_validated(struct regression *regression, const float *features, const int32_t *labels, size_t n,
+                                  size_t first, struct error *error);
 /* scores [n, classes] */
 status regression_scores(const struct regression *regression, const float *features, size_t n, double *scores,
                          struct error *error);
@@ -53,11 +66,11 @@ status regression_scores(const struct regression *regression, const float *featu
 /* For a method's keep, without the directions. */
 status regression_keep(struct regression *regression, const struct serializer *serializer, struct error *error);
 
-/* Peak bytes, bytes between tasks and floating-point operations, for given numbers of rows, classes and tasks. */
+/* Peak bytes, bytes between tasks and floating-point operations of a regression with form, width, basis (but of the dual form) and
+ * validated, for given numbers of rows, classes and tasks. */
 struct regression_cost {
     double most, kept, operations;
 };
-struct regression_cost regression_cost(enum regression_form form, size_t width, size_t hidden, size_t rows,
-                                       size_t classes, size_t tasks);
+struct regression_cost regression_cost(const struct regression *regression, size_t rows, size_t classes, size_t tasks);
 
 #endif

@@ -1,4 +1,6 @@
-/* RAIL: against a direct solve of its equations, its scores in both label spaces, its limits and its state. */
+/* Classifiers behind a frozen tower: RAIL against a direct solve of its equations, scores in both label spaces, limits and
+ * state of all of them. replay_classes.c compares ran_pac, simple_cil and lada with PyTorch. */
+#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -6,10 +8,11 @@
 #include "core/rng.h"
 #include "harness/evaluate/evaluator.h"
 #include "harness/heads/class_features.h"
-#include "harness/methods/rail.h"
+#include "harness/methods/regressor.h"
 #include "harness/run/checkpoint.h"
 #include "harness/run/estimate.h"
 #include "harness/run/run.h"
+#include "harness/train/services/label_memory.h"
 #include "harness/train/trainer.h"
 #include "tests/harness/small_run.h"
 
@@ -182,7 +185,8 @@ static void learned_classes_alone_are_mixed(void **state)
     direct_scores(&w, REGRESSION_PRIMAL, ROWS / 2, 3, own);
     draw(logits, TEST * 4, 7);
     memcpy(mixed, logits, sizeof mixed);
-    must(rail_fuse(&r, 0.8, 1, w.test, TEST, 4, mixed, adapted, &error));
+    must(regressor_fuse(&(struct regressor){.regression = r, .fusion = 0.8}, 1, w.test, TEST, 4, mixed, adapted,
+                        &error));
     for (size_t i = 0; i < TEST; i++) {
         double sum = 0;
         size_t best = 0;
@@ -203,6 +207,42 @@ static void learned_classes_alone_are_mixed(void **state)
     threads_destroy(pool);
 }
 
+static size_t best_of_four(const float *row)
+{
+    size_t best = 0;
+    for (size_t c = 1; c < 4; c++)
+        best = row[c] > row[best] ? c : best;
+    return best;
+}
+
+/* Where others' scores are the lowest, learned classes compete alone. */
+static void classes_not_learned_lose(void **state)
+{
+    (void)state;
+    struct world w;
+    struct regressor r = {.fusion = 1, .others = -(double)FLT_MAX};
+    double own[TEST * 3];
+    float logits[TEST * 4], scores[TEST * 4];
+    bool adapted[TEST];
+    make_world(&w);
+    must(threads_create(&r.pool, 1, &error));
+    open_regression(&r.regression, &w, REGRESSION_PRIMAL, r.pool);
+    must(regression_add(&r.regression, w.x, w.labels, ROWS / 2, 3, &error));
+    must(regression_solve(&r.regression, &error));
+    direct_scores(&w, REGRESSION_PRIMAL, ROWS / 2, 3, own);
+    draw(logits, TEST * 4, 7);
+    memcpy(scores, logits, sizeof scores);
+    must(regressor_fuse(&r, 1, w.test, TEST, 4, scores, adapted, &error));
+    for (size_t i = 0; i < TEST; i++) {
+        assert_true(adapted[i] || best_of_four(scores + i * 4) == best_of_four(logits + i * 4));
+        for (size_t c = 0; adapted[i] && c < 4; c++)
+            assert_true(c < 2 ? fabs((double)scores[i * 4 + c] - own[i * 3 + 1 + c]) < 1e-6
+                              : scores[i * 4 + c] == -FLT_MAX);
+    }
+    regression_free(&r.regression);
+    threads_destroy(r.pool);
+}
+
 static void train(struct small_run *run, size_t task)
 {
     struct training training = {.run = &run->experiment->method, .task = &run->experiment->data.tasks[task]};
@@ -211,36 +251,85 @@ static void train(struct small_run *run, size_t task)
 
 static const struct regression *regression_of(const struct small_run *run)
 {
-    return &((const struct rail *)run->experiment->method.state)->regression;
+    return &((const struct regressor *)run->experiment->method.state)->regression;
+}
+
+/* What a method has learned, in numbers. */
+static double *learned(const struct small_run *run, size_t *n)
+{
+    const struct method_run *method = &run->experiment->method;
+    const struct label_memory *m = method->state;
+    bool is_lada = strcmp(run->experiment->model.settings.method->name, "lada") == 0;
+    assert_int_equal(is_lada ? m->classes : regression_of(run)->classes, 2 + 3 + 4);
+    *n = is_lada ? m->vectors.count * m->width : regression_of(run)->classes * regression_of(run)->basis;
+    double *values = malloc(*n * sizeof *values);
+    assert_true(values != NULL && *n > 0);
+    memcpy(values, is_lada ? m->vectors.values : regression_of(run)->coefficients, *n * sizeof *values);
+    return values;
 }
 
 /* Without a stop, with one, and after a task more that the resume file does not know of. */
 static void goes_on_with_the_same_bits(void **state)
 {
     (void)state;
-    static const char *const names[] = {"method.name=rail_primal", "method.name=rail_dual"};
-    for (size_t m = 0; m < 2; m++) {
-        const char *const overrides[] = {names[m], m == 0 ? "method.hidden=300" : NULL, NULL};
+    static const char *const methods[][2] = {{"method.name=rail_primal", "method.hidden=300"},
+                                             {"method.name=rail_dual", NULL},
+                                             {"method.name=ran_pac", "method.hidden=300"},
+                                             {"method.name=simple_cil", NULL},
+                                             {"method.name=lada", "method.steps=20"}};
+    for (size_t m = 0; m < sizeof methods / sizeof *methods; m++) {
+        const char *const overrides[] = {methods[m][0], methods[m][1], NULL};
         struct small_run run;
         struct checkpoint_place place = {.task = 2}, found;
         bool resumed;
+        size_t n, again;
         small_run_open(&run, 1, overrides);
         train(&run, 0);
         train(&run, 1);
         must(checkpoint_save(run.experiment, NULL, small_run_file(&run, "resume.safetensors"), &place, &error));
         train(&run, 2);
-        size_t n = regression_of(&run)->classes * regression_of(&run)->basis;
-        double *expected = malloc(n * sizeof *expected);
-        assert_true(expected != NULL && regression_of(&run)->classes == 2 + 3 + 4);
-        memcpy(expected, regression_of(&run)->coefficients, n * sizeof *expected);
+        double *expected = learned(&run, &n);
         small_run_reopen(&run, 1, overrides);
         must(checkpoint_load(run.experiment, NULL, small_run_file(&run, "resume.safetensors"), &found, &resumed,
                              &error));
         assert_true(resumed && found.task == 2);
         train(&run, 2);
-        assert_int_equal(regression_of(&run)->classes * regression_of(&run)->basis, n);
-        assert_memory_equal(regression_of(&run)->coefficients, expected, n * sizeof *expected);
+        double *values = learned(&run, &again);
+        assert_int_equal(again, n);
+        assert_memory_equal(values, expected, n * sizeof *expected);
         free(expected);
+        free(values);
+        small_run_close(&run);
+    }
+}
+
+/* Tasks that were not learned keep the answers of zero-shot CLIP, with every method and in both label spaces; a learned task's
+ * colours are told apart. */
+static void others_keep_their_answers(void **state)
+{
+    (void)state;
+    static const char *const methods[][2] = {{"method.name=ran_pac", "method.hidden=300"},
+                                             {"method.name=simple_cil", NULL},
+                                             {"method.name=lada", "method.rate=0.05"}};
+    for (size_t m = 0; m < sizeof methods / sizeof *methods; m++) {
+        struct small_run run;
+        struct evaluator *evaluator;
+        small_run_open(&run, 1, (const char *const[]){methods[m][0], methods[m][1], NULL});
+        must(evaluator_create(&evaluator, &run.experiment->model, &run.experiment->data, &run.experiment->method, NULL,
+                              &error));
+        for (size_t j = 0; j < SMALL_RUN_TASKS; j++)
+            must(evaluator_zero_shot(evaluator, j, NULL, &error));
+        train(&run, 0);
+        train(&run, 1);
+        for (size_t j = 0; j < SMALL_RUN_TASKS; j++) {
+            struct test_set *set = &evaluator->sets[j];
+            must(evaluator_task(evaluator, 1, j, NULL, &error));
+            for (size_t i = 0; j == 2 && i < set->n; i++)
+                assert_int_equal(set->predicted[i], set->zero_shot[i]);
+            if (j < 2 && set->correct != set->n)
+                fail_msg("%s, task %zu: %zu of %zu", methods[m][0], j, set->correct, set->n);
+        }
+        evaluator_destroy(evaluator);
         small_run_close(&run);
     }
 }
@@ -285,9 +374,11 @@ static void what_does_not_fit_is_refused_at_once(void **state)
     struct small_run run;
     struct suite *suite;
     struct run *experiment;
-    struct regression_cost published = regression_cost(REGRESSION_PRIMAL, 512, 15000, 17600, 1100, 10),
-                           dual = regression_cost(REGRESSION_DUAL, 512, 0, 17600, 1100, 10),
-                           full = regression_cost(REGRESSION_DUAL, 512, 0, 400000, 1100, 11);
+    const struct regression primal = {.form = REGRESSION_PRIMAL, .width = 512, .basis = 15000},
+                            kernel = {.form = REGRESSION_DUAL, .width = 512};
+    struct regression_cost published = regression_cost(&primal, 17600, 1100, 10),
+                           dual = regression_cost(&kernel, 17600, 1100, 10),
+                           full = regression_cost(&kernel, 400000, 1100, 11);
     const double gigabyte = 1 << 30;
     assert_true(published.most < 2.4 * gigabyte && published.kept < 1.1 * gigabyte);
     assert_true(dual.most < 1.6 * gigabyte && dual.kept < 0.1 * gigabyte);
@@ -311,9 +402,12 @@ static void what_does_not_fit_is_refused_at_once(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(tasks_add_up_to_one_regression), cmocka_unit_test(learned_classes_alone_are_mixed),
-        cmocka_unit_test(goes_on_with_the_same_bits), cmocka_unit_test(a_task_has_its_own_classes),
-        cmocka_unit_test(what_does_not_fit_is_refused_at_once)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(tasks_add_up_to_one_regression),
+                                       cmocka_unit_test(learned_classes_alone_are_mixed),
+                                       cmocka_unit_test(classes_not_learned_lose),
+                                       cmocka_unit_test(others_keep_their_answers),
+                                       cmocka_unit_test(goes_on_with_the_same_bits),
+                                       cmocka_unit_test(a_task_has_its_own_classes),
+                                       cmocka_unit_test(what_does_not_fit_is_refused_at_once)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

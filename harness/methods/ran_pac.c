@@ -1,0 +1,45 @@
+/* RanPAC (McDonnell et al., "RanPAC: Random Projections and Pre-trained Models for Continual Learning", NeurIPS 2023, arXiv
+ * 2307.02251): ridge regression on random features of a frozen tower's features, which decorrelates class prototypes. With
+ * directions N(0, 1) and features as they are, not normalised:
+ *
+ *     Φ = relu(x · randomᵀ), W = (ΦᵀΦ + ridge · I)⁻¹ ΦᵀY over all tasks so far; the ridge is chosen anew with every task
+ *
+ * Left out is Phase 1, which trains adapters on the first task before all this: it is the row "no Phase 1" of the paper's
+ * ablation. Two more differences from the public code (RanPAC/RanPAC at 012927f): sums and solves are in double precision, not
+ * float32, and a ridge with which a matrix is not positive definite there is not chosen, while float32's LU gives some answer;
+ * x is CLIP's projected image features, not a ViT's before any projection. As in simple_cil.c, zero-shot CLIP, which the paper
+ * does not have, answers for an image whose most similar text is a class that was not learned.
+ */
+#include <float.h>
+
+#include "harness/methods/regressor.h"
+
+static const struct option options[] = {{.name = "hidden",
+                                         .type = OPTION_INTEGER,
+                                         .minimum = 1,
+                                         .maximum = 1e6,
+                                         .fallback = "10000",
+                                         .help = "number of random features"},
+                                        {0}};
+
+static status open(struct method_run *run, struct error *error)
+{
+    *(struct regressor *)run->state = (struct regressor){
+        .regression = {.form = REGRESSION_PRIMAL, .validated = true}, .fusion = 1, .others = -(double)FLT_MAX};
+    return regressor_open(run, (size_t)options_integer(run->options, "hidden"), error);
+}
+
+const struct method method_ran_pac = {
+    .name = "ran_pac",
+    .source = "RanPAC, NeurIPS 2023, without its Phase 1",
+    .formula = "Φ = relu(x · randomᵀ), W = (ΦᵀΦ + λ · I)⁻¹ ΦᵀY, λ by a fifth of the task's images; scores = Φ W where "
+               "zero-shot p names a learned class, else p",
+    .options = options,
+    .state_size = sizeof(struct regressor),
+    .groups = groups_none,
+    .open = open,
+    .close = regressor_close,
+    .end_task = regressor_end_task,
+    .scores = regressor_scores,
+    .cost = regressor_cost,
+    .keep = regressor_keep};
