@@ -83,6 +83,7 @@ status prefixes_create(struct prefixes **result, struct backend *backend, struct
     struct prefixes *p = xcalloc(1, sizeof *p);
     p->backend = backend;
     p->settings = *settings;
+    p->text_weight = 1;
     p->towers[TOWER_IMAGE].blocks = n->image_blocks;
     p->towers[TOWER_TEXT].blocks = n->text_blocks;
     parameters_create(&p->parameters, backend);

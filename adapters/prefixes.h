@@ -36,6 +36,7 @@ struct prefixes {
         struct attention_hook *hooks; /* [blocks] */
         const float *weights;         /* device [B], of the samples that are encoded next; NULL: 1 */
     } towers[TOWERS];
+    float text_weight; /* of prompts in evaluation; 1 at first */
 };
 
 /* ERROR_ARGUMENT where a tower has fewer blocks. */

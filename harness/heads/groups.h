@@ -7,7 +7,13 @@
 /* Bits of a set. Adapters: experts and routers of both towers. Towers: their weights; logit_scale belongs to neither
  * and is never trained. Head: its own weights, if any (heads/head.h). Adapters are trained alone; experts that replace
  * MLPs may be trained with the rest of the tower. */
-enum parameter_group { GROUP_ADAPTERS = 1, GROUP_IMAGE_TOWER = 2, GROUP_TEXT_TOWER = 4, GROUP_HEAD = 8 };
+enum parameter_group {
+    GROUP_ADAPTERS = 1,
+    GROUP_IMAGE_TOWER = 2,
+    GROUP_TEXT_TOWER = 4,
+    GROUP_HEAD = 8,
+    GROUP_PREFIXES = 32 /* keys and values beside frozen towers (adapters/prefixes.h), in no file but the resume file */
+};
 enum { GROUPS_NONE = 0, GROUPS_TOWERS = GROUP_IMAGE_TOWER | GROUP_TEXT_TOWER };
 
 /* Whether what is trained stands beside frozen towers, and so in files by itself. */

@@ -20,6 +20,11 @@ static struct parameters *of_towers(const struct model *model)
     return model->clip->parameters; /* of both towers; its flags distinguish them */
 }
 
+static struct parameters *of_prefixes(const struct model *model)
+{
+    return model->prefixes->parameters;
+}
+
 static struct parameters *of_head(const struct model *model)
 {
     return model->head->parameters(model);
@@ -32,6 +37,7 @@ static const struct {
 } table[] = {{GROUP_ADAPTERS, "image", of_image_adapters},
              {GROUP_ADAPTERS, "text", of_text_adapters},
              {GROUPS_TOWERS, "clip", of_towers},
+             {GROUP_PREFIXES, "prefixes", of_prefixes},
              {GROUP_HEAD, "head", of_head}};
 
 bool trained_group_at(const struct model *model, size_t index, struct trained_group *group)
@@ -60,6 +66,7 @@ static bool adapters_are_trained(const struct model *model, enum tower tower)
 static bool tower_is_trained(const struct model *model, enum tower tower)
 {
     return adapters_are_trained(model, tower) ||
+           (model->groups & GROUP_PREFIXES && prefixes_hooks(model->prefixes, tower) != NULL) ||
            model->groups & (tower == TOWER_IMAGE ? GROUP_IMAGE_TOWER : GROUP_TEXT_TOWER);
 }
 
@@ -69,10 +76,11 @@ void trained_encoding(struct model *model, enum tower tower, const int32_t *rout
                                   .training = tower_is_trained(model, tower),
                                   .state = model->state,
                                   .dropout = tower == TOWER_IMAGE ? model->dropout : 0};
-    if (!adapters_are_trained(model, tower))
-        return;
-    encoding->hooks = adapters_hooks(model->adapters, tower);
     encoding->router = routers;
+    if (model->groups & GROUP_PREFIXES)
+        encoding->attention = prefixes_hooks(model->prefixes, tower);
+    if (adapters_are_trained(model, tower))
+        encoding->hooks = adapters_hooks(model->adapters, tower);
 }
 
 size_t trained_values(const struct model *model)

@@ -21,6 +21,7 @@
     X(zscl)                                                                                                            \
     X(rail_primal)                                                                                                     \
     X(rail_dual)                                                                                                       \
+    X(diki)                                                                                                            \
     X(supervised)
 
 #define DECLARE(name) extern const struct method method_##name;

@@ -17,6 +17,8 @@ double workload_iteration(const struct run *run, const struct task *task)
     run->model.head->texts(&run->model, task, &texts, &positions);
     if (groups_beside_towers(run->model.groups))
         return cost_adapter_step(n, batch, texts, positions, &experts);
+    if (run->model.groups & GROUP_PREFIXES) /* forward, and back through frozen weights */
+        return 2.0 * (cost_images(n, batch) + cost_texts(n, texts, positions));
     return (run->model.groups & GROUP_ADAPTERS ? 3.0 * cost_image_experts(n, batch, &experts) : 0) +
            (run->model.groups & GROUP_IMAGE_TOWER ? 3.0 : 1.0) * cost_images(n, batch) +
            (run->model.groups & GROUP_TEXT_TOWER ? 3.0 : 1.0) * cost_texts(n, texts, positions);
