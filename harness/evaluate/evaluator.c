@@ -383,21 +383,21 @@ static status predict_features(struct model *model, struct test_set *set, const 
 }
 
 /* The weights of what prefixes add to the listed items, by item of the set, and their mean for the prompts, which in the public
- * code is that of a batch. The caller frees them. NULL: the method gives none. */
+ * code is that of a batch. The caller frees them. NULL: 1. */
 static float *weights_of(const struct evaluator *evaluator, const struct test_set *set, const uint32_t *items, size_t n,
                          int router)
 {
     const struct model *model = evaluator->model;
-    const struct method *method = model->settings.method;
+    const struct selector *selector = evaluator->selector;
     double total = 0;
     if (model->prefixes == NULL)
         return NULL;
     model->prefixes->text_weight = 1;
-    if (router < 0 || method->weight == NULL || evaluator->selector == NULL || set->errors[router] == NULL)
+    if (router < 0 || selector == NULL || selector->kind->weight == NULL || set->errors[router] == NULL)
         return NULL;
     float *weights = xcalloc(set->n, sizeof *weights);
     for (size_t i = 0; i < n; i++)
-        total += (double)(weights[items[i]] = method->weight(evaluator->method, set->errors[router][items[i]]));
+        total += (double)(weights[items[i]] = selector->kind->weight(selector, set->errors[router][items[i]]));
     model->prefixes->text_weight = (float)(total / (double)n);
     return weights;
 }

@@ -11,10 +11,7 @@
  * the same ones. There the epoch that is best on held-out images is kept, here the last; there the rate falls to a thousandth of
  * its peak, here to 0; and there the Gaussian is fitted to all training images, here to nine tenths of them (selectors/README.md).
  */
-#include <math.h>
-
 #include "harness/methods/methods.h"
-#include "harness/selectors/selectors.h"
 
 static const struct option options[] = {
     {.name = "prefix_length",
@@ -35,16 +32,6 @@ static unsigned groups(const struct options *ignored)
 {
     (void)ignored;
     return GROUP_PREFIXES;
-}
-
-static status check(const struct settings *settings, struct error *error)
-{
-    if (settings->selector.kind->route != ROUTE_ONE)
-        return OK;
-    return error_set(error, ERROR_ARGUMENT,
-                     "suite: selector.kind is %s, but every task of method diki has prefixes of its own; set "
-                     "selector.kind=task_gaussian",
-                     settings->selector.kind->name);
 }
 
 static status open_diki(struct method_run *run, struct error *error)
@@ -72,15 +59,6 @@ static status begin_task(struct method_run *run, const struct task *task, bool r
     return resumed ? OK : prefixes_begin_task(run->model->prefixes, task->index, error);
 }
 
-/* The selector's error is −log N. Errors of other selectors are no densities. */
-static float weight(const struct method_run *run, float error)
-{
-    const struct model *model = run->model;
-    return model->settings.selector.kind != &selector_task_gaussian
-               ? 1
-               : 1 / (1 + expf(error / (float)model_feature_width(model) + 1));
-}
-
 const struct method method_diki = {
     .name = "diki",
     .source = "DIKI, ECCV 2024",
@@ -90,8 +68,6 @@ const struct method method_diki = {
     .options = options,
     .sections = {"selector"},
     .groups = groups,
-    .check = check,
     .open = open_diki,
     .close = close_diki,
-    .begin_task = begin_task,
-    .weight = weight};
+    .begin_task = begin_task};

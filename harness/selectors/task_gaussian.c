@@ -126,6 +126,12 @@ static status errors_of(struct selector *selector, size_t k, const struct select
     return OK;
 }
 
+/* σ(log N / D − 1), near 0 far from all tasks */
+static float weight(const struct selector *selector, float error)
+{
+    return 1 / (1 + expf(error / (float)selector->model->clip->dimensions.embed + 1));
+}
+
 static status keep(struct selector *selector, const struct serializer *serializer, size_t trained, struct error *error)
 {
     struct state *s = selector->state;
@@ -175,6 +181,7 @@ const struct selector_kind selector_task_gaussian = {
     .close = close_tasks,
     .fit = fit,
     .errors = errors_of,
+    .weight = weight,
     .keep = keep,
     .write = write_tasks,
     .read = read_tasks};

@@ -93,9 +93,6 @@ struct method {
      * (evaluate/label_space.h), on return the scores. */
     status (*scores)(struct method_run *run, const struct task *task, const float *features, size_t n, size_t classes,
                      float *scores, struct error *error);
-    /* Of prefixes: the weight of what they add to an image with that error of the selector for its router, and to its class
-     * prompts the mean over the images of a test set with one router. NULL: 1. */
-    float (*weight)(const struct method_run *run, float error);
     void (*cost)(const struct method_run *run, struct method_cost *cost); /* for estimates, of an open method */
     /* Saves, restores and copies to other ranks the state that must survive a stop. */
     status (*keep)(struct method_run *run, const struct serializer *serializer, struct error *error);
