@@ -76,11 +76,12 @@ void trained_encoding(struct model *model, enum tower tower, const int32_t *rout
                                   .training = tower_is_trained(model, tower),
                                   .state = model->state,
                                   .dropout = tower == TOWER_IMAGE ? model->dropout : 0};
-    encoding->router = routers;
     if (model->groups & GROUP_PREFIXES)
         encoding->attention = prefixes_hooks(model->prefixes, tower);
     if (adapters_are_trained(model, tower))
         encoding->hooks = adapters_hooks(model->adapters, tower);
+    if (encoding->attention != NULL || encoding->hooks != NULL)
+        encoding->router = routers;
 }
 
 size_t trained_values(const struct model *model)
