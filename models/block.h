@@ -63,7 +63,8 @@ struct attention_hook {
     void *state;
     bool trained; /* it has weights that need gradients */
     /* attended += … from the queries, before the projection of the output. qkv [B, L, 3d] (struct attention); attended
-     * [B, R, d], R as in struct block_saved. */
+     * [B, R, d], R as in struct block_saved. What it takes from the arena is released after it, in training, too; the backward
+     * pass may call it again. */
     status (*forward)(void *state, const struct block_context *context, const struct block *block,
                       const struct tensor *qkv, const struct tensor *attended, struct error *error);
     /* dqkv += …, like qkv, and the gradients of its weights, from dattended. */
