@@ -132,6 +132,34 @@ struct attention_backward {
     void *dqkv; /* set, not added to */
 };
 
+enum { PREFIX_LENGTH = 64 }; /* keys of a prefix, at most */
+
+/* Attention over n learned keys and values beside a sample's own: out += weight · softmax(q Kᵀ / √c) V per head of c columns,
+ * where every query sees all n (the residual attention of Tang et al., "Mind the Interference", ECCV 2024). K and V are those
+ * of the sample's router; one without a router (−1) gets nothing. The sums are in f32 whatever the precision. A head has at
+ * most 128 columns. */
+struct prefix_operands {
+    size_t batch, positions, width, heads, length; /* length: n */
+    enum tensor_type type;                         /* of qkv, out and their gradients */
+    const int32_t *rows;                           /* as in struct attention */
+    size_t rows_per_sample;
+    const int32_t *router; /* [B] */
+    const float *weights;  /* [B]; NULL: 1 */
+    const float *values;   /* [T, 2, n, width]: keys, then values */
+    const void *qkv;       /* [B, L, 3 · width] */
+};
+struct prefix_attention {
+    struct prefix_operands prefix;
+    void *out; /* [B, R, width] */
+};
+struct prefix_attention_backward {
+    struct prefix_operands prefix;
+    size_t routers;   /* T */
+    const void *dout; /* [B, R, width] */
+    void *dqkv;       /* its queries += … */
+    float *dvalues;   /* like values, += …; NULL: not wanted */
+};
+
 /* Patch rows [B · per_image, 3·p²] (channel, row, column), from pixels u8 [B, R, R, 3], normalised as
  * ((v / 255) − mean) / std, or from f32 images [B, 3, R, R] as they are. */
 struct patchify {
@@ -463,7 +491,7 @@ struct all_reduce {
     X(gemm) X(grouped_gemm) \
     X(layer_norm) X(layer_norm_backward) \
     X(activate) X(activate_backward) X(dropout) \
-    X(attention) X(attention_backward) \
+    X(attention) X(attention_backward) X(prefix_attention) X(prefix_attention_backward) \
     X(patchify) \
     X(assemble_tokens) X(assemble_tokens_backward) \
     X(embed_tokens) X(embed_tokens_backward) \

@@ -1,4 +1,4 @@
-/* A transformer block of CLIP (models/README.md), and the hook by which it is adapted.
+/* A transformer block of CLIP (models/README.md), and the hooks by which it is adapted.
  *
  *     x = x + attention(ln_1(x));   x = x + mlp(ln_2(x)) [+ hook]
  *
@@ -17,6 +17,9 @@ enum { TOWERS = 2 };
 
 enum block_place { BESIDE_MLP, REPLACES_MLP };
 
+struct attention_hook;
+struct block;
+
 /* The context of a block's pass: everything that an adapter may depend on besides the values. */
 struct block_context {
     struct backend *backend;
@@ -33,6 +36,7 @@ struct block_context {
     size_t rows_per_sample;
     size_t positions;       /* L */
     const int32_t *lengths; /* [B] device; positions from a sample's length on are padding; NULL: there is none */
+    const struct attention_hook *attention; /* of this block; NULL: none */
 };
 
 /* An adapter of one block. Tensors are [B, L, d]; forward adds to y, which holds the block's output with the MLP's share
@@ -60,6 +64,21 @@ struct linear_tap {
     status (*see)(struct linear_tap *tap, struct backend *backend, struct matrix x, struct error *error);
 };
 
+/* Further keys and values of a block: what queries attend to beside the sample's own positions. */
+struct attention_hook {
+    void *state;
+    bool trained; /* it has weights that need gradients */
+    /* attended += … from the queries, before the projection of the output. qkv [B, L, 3d] (struct attention); attended
+     * [B, R, d], R as in struct block_saved. What it takes from the arena is released after it, in training, too; the backward
+     * pass may call it again. */
+    status (*forward)(void *state, const struct block_context *context, const struct block *block,
+                      const struct tensor *qkv, const struct tensor *attended, struct error *error);
+    /* dqkv += …, like qkv, and the gradients of its weights, from dattended. */
+    status (*backward)(void *state, const struct block_context *context, const struct block *block,
+                       const struct tensor *qkv, const struct tensor *dattended, const struct tensor *dqkv,
+                       struct error *error);
+};
+
 struct linear {
     struct weight weight, bias; /* [out, in], [out] */
     size_t out, in;
@@ -84,7 +103,7 @@ struct block {
 /* What a forward pass keeps for the backward pass. R is L, or the context's rows_per_sample. */
 struct block_saved {
     struct tensor x, qkv;          /* [B, L, d], [B, L, 3d] */
-    struct tensor x_mid, attended; /* [B, R, d] */
+    struct tensor x_mid, attended; /* [B, R, d]; attended without what an attention hook adds */
     struct tensor hidden;          /* [B, R, hidden] before the activation, unless a hook replaces the MLP */
     float *ln_1, *ln_2;            /* statistics [B·L, 2] */
     float *lse;                    /* of the attention: struct attention */

@@ -173,6 +173,8 @@ struct encoded_list {
     struct test_set *set;
     int router;
     bool tokens;           /* their choices are counted */
+    const float *weights;  /* of what prefixes add, by item; NULL: 1 */
+    size_t encoded;        /* images of the list that came so far */
     uint32_t *list;        /* of items */
     size_t blocks, chosen; /* decisions of an image, and choices of each */
     int32_t *choices;      /* of a batch: [batch, blocks, chosen] */
@@ -204,9 +206,20 @@ static void free_list(struct encoded_list *list)
     free(list->gates);
 }
 
+static status weigh_batch(struct encoded_list *list, struct routing *routing, struct error *error)
+{
+    float *weights = xmalloc(array_size(routing->count, sizeof *weights));
+    for (size_t i = 0; i < routing->count; i++)
+        weights[i] = list->weights[list->list[list->encoded + i]];
+    list->encoded += routing->count;
+    status result = routing_weigh(routing, weights, error);
+    free(weights);
+    return result;
+}
+
 static status encode_batch(void *context, const struct batch *batch, struct image_results *results, struct error *error)
 {
-    const struct encoded_list *list = context;
+    struct encoded_list *list = context;
     struct model *model = list->evaluator->model;
     struct routing routing;
     struct encoding encoding;
@@ -214,7 +227,8 @@ static status encode_batch(void *context, const struct batch *batch, struct imag
     struct tensor encoded;
     TRY(routing_begin(&routing, model, TOWER_IMAGE, batch->count, list->router, &encoding, error));
     TRY(list->tokens ? routing_see_tokens(&routing, image_positions(model), error) : OK);
-    status result = clip_encode_images(model->clip, &encoding, &batch->images, &pass, &encoded, error);
+    status result = list->weights != NULL ? weigh_batch(list, &routing, error) : OK;
+    NEXT(result, clip_encode_images(model->clip, &encoding, &batch->images, &pass, &encoded, error));
     routing_end(&routing);
     TRY(result);
     results->list[results->count++] = encoded;
@@ -273,10 +287,31 @@ static status encode_list(struct encoded_list *list, size_t n, const struct stop
                                                         choices * (sizeof *list->choices + sizeof *list->gates),
                                                .name = task->settings.name,
                                                .stop = stop,
+                                               .plainly = list->weights != NULL,
                                                .encode = encode_batch,
                                                .keep = keep_batch,
                                                .context = list},
                           error);
+}
+
+/* The weights of what prefixes add to the listed items, by item of the set, and their mean for the prompts, which in the public
+ * code is that of a batch. The caller frees them. NULL: 1. */
+static float *weights_of(const struct evaluator *evaluator, const struct test_set *set, const uint32_t *items, size_t n,
+                         int router)
+{
+    const struct model *model = evaluator->model;
+    const struct selector *selector = evaluator->selector;
+    double total = 0;
+    if (model->prefixes == NULL)
+        return NULL;
+    model->prefixes->text_weight = 1;
+    if (router < 0 || selector == NULL || selector->kind->weight == NULL || set->errors[router] == NULL)
+        return NULL;
+    float *weights = xcalloc(set->n, sizeof *weights);
+    for (size_t i = 0; i < n; i++)
+        total += (double)(weights[items[i]] = selector->kind->weight(selector, set->errors[router][items[i]]));
+    model->prefixes->text_weight = (float)(total / (double)n);
+    return weights;
 }
 
 /* The features of the listed items through one router, unless they are cached. */
@@ -285,10 +320,13 @@ static status encode_items(struct evaluator *evaluator, struct test_set *set, co
 {
     struct encoded_list list;
     take_list(&list, evaluator, set, n, router);
+    float *weights = weights_of(evaluator, set, items, n, router);
+    list.weights = weights;
     size_t missing = feature_cache_missing(evaluator->cache, &set->routed, items, n, router, list.list);
     if (list.tokens)
         memcpy(list.list, items, (missing = n) * sizeof *items);
     status result = encode_list(&list, missing, stop, error);
+    free(weights);
     free_list(&list);
     return result;
 }
@@ -397,7 +435,7 @@ static status choose_routers(struct evaluator *evaluator, size_t checkpoint, siz
     const struct model *model = evaluator->model;
     if (selector == NULL) { /* the data names the task, or there is one router; without any, zero-shot CLIP */
         bool has = j <= checkpoint || model->settings.selector.kind->route == ROUTE_ONE;
-        give_router(set, has ? adapters_router(&model->adapters->settings, j) : -1);
+        give_router(set, has ? model_router(model, j) : -1);
         return OK;
     }
     TRY(take_errors(selector, set, stop, error));
@@ -424,7 +462,7 @@ static status predict_routed(struct evaluator *evaluator, struct test_set *set, 
 {
     uint32_t *items = xmalloc(array_size(set->n, sizeof *items));
     const struct model *model = evaluator->model;
-    int routers = model->adapters != NULL ? (int)model->adapters->settings.tasks : 0;
+    int routers = (int)model_routers(model);
     begin_experts(evaluator, set);
     status result = OK;
     for (int r = -1; result == OK && r < routers; r++) {
@@ -510,7 +548,7 @@ status evaluator_task(struct evaluator *evaluator, size_t checkpoint, size_t j, 
         return scored_predictions(evaluator, &evaluator->sets[j], error);
     if (evaluator->method != NULL && model->settings.method->vote != NULL)
         return voted_predictions(evaluator, &evaluator->sets[j], stop, error);
-    if (model->adapters == NULL)
+    if (model_routers(model) == 0)
         return evaluator_without_adapters(evaluator, j, stop, error);
     TRY(choose_routers(evaluator, checkpoint, j, stop, error));
     return predict_routed(evaluator, &evaluator->sets[j], stop, error);

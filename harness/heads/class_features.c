@@ -28,6 +28,20 @@ static status mean_of_templates(struct model *model, const struct tensor *each, 
         model->backend, &(struct normalize){.x = matrix_of(&mean), .y = matrix_rows(features, classes, embed)}, error);
 }
 
+/* All prompts alike. */
+static status weigh(struct routing *routing, struct error *error)
+{
+    const struct prefixes *prefixes = routing->model->prefixes;
+    if (prefixes == NULL)
+        return OK;
+    float *weights = xmalloc(array_size(routing->count, sizeof *weights));
+    for (size_t i = 0; i < routing->count; i++)
+        weights[i] = prefixes->text_weight;
+    status result = routing_weigh(routing, weights, error);
+    free(weights);
+    return result;
+}
+
 /* features [classes, embed] of `classes` classes, tokens class by class */
 static status encode_classes(struct model *model, const int32_t *tokens, size_t classes, size_t templates, int router,
                              int32_t *chosen, void *features, struct error *error)
@@ -41,7 +55,8 @@ static status encode_classes(struct model *model, const int32_t *tokens, size_t 
     arena_reset(&model->step_memory);
     TRY(texts_create(&texts, model->clip, &model->step_memory, tokens, prompts, error));
     TRY(routing_begin(&routing, model, TOWER_TEXT, prompts, router, &encoding, error));
-    status result = clip_encode_texts(model->clip, &encoding, &texts, &pass, &each, error);
+    status result = weigh(&routing, error);
+    NEXT(result, clip_encode_texts(model->clip, &encoding, &texts, &pass, &each, error));
     routing_end(&routing);
     TRY(result);
     TRY(chosen != NULL ? routing_chosen(&routing, chosen, error) : OK);
@@ -72,7 +87,7 @@ status class_features(struct model *model, const struct task *task, int router, 
     size_t classes = dataset_classes(task->dataset), templates = dataset_templates(task->dataset),
            context = model->clip->dimensions.context, embed = model->clip->dimensions.embed;
     size_t chunk = PROMPTS / templates > 0 ? PROMPTS / templates : 1,
-           choices = router < 0 ? 0 : adapters_choices(model->adapters, TOWER_TEXT);
+           choices = router < 0 || chosen == NULL ? 0 : adapters_choices(model->adapters, TOWER_TEXT);
     TRY(tensor_take(features, arena, TENSOR_F32, "class features", 2, (size_t[]){classes, embed}, error));
     for (size_t first = 0; first < classes; first += chunk) {
         size_t count = classes - first < chunk ? classes - first : chunk, prompt = first * templates;

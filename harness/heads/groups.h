@@ -6,14 +6,15 @@
 
 /* Bits of a set. Adapters: experts and routers of both towers. Towers: their weights; logit_scale belongs to neither
  * and is never trained. Head: its own weights, if any (heads/head.h). Deltas: low-rank updates of the towers' matrices
- * (adapters/deltas.h). Adapters and deltas are trained alone; experts that replace MLPs may be trained with the rest of the
- * tower. */
+ * (adapters/deltas.h). Prefixes: keys and values beside frozen towers (adapters/prefixes.h), in no file but the resume file.
+ * Adapters, deltas and prefixes are trained alone; experts that replace MLPs may be trained with the rest of the tower. */
 enum parameter_group {
     GROUP_ADAPTERS = 1,
     GROUP_IMAGE_TOWER = 2,
     GROUP_TEXT_TOWER = 4,
     GROUP_HEAD = 8,
-    GROUP_DELTAS = 16
+    GROUP_DELTAS = 16,
+    GROUP_PREFIXES = 32
 };
 /* GROUPS_WEIGHTS: those with which the towers compute otherwise for every image, whatever its router. */
 enum {

@@ -190,6 +190,20 @@ status model_finite(const struct model *model, const float *values, size_t n, bo
     return OK;
 }
 
+size_t model_routers(const struct model *model)
+{
+    return model->adapters != NULL   ? model->adapters->settings.tasks
+           : model->prefixes != NULL ? model->prefixes->settings.tasks
+                                     : 0;
+}
+
+int model_router(const struct model *model, size_t task)
+{
+    if (model->adapters != NULL)
+        return adapters_router(&model->adapters->settings, task);
+    return model->prefixes != NULL ? (int)task : -1;
+}
+
 size_t model_feature_width(const struct model *model)
 {
     const struct clip_dimensions *n = &model->clip->dimensions;

@@ -12,6 +12,7 @@
 
 #include "adapters/adapter.h"
 #include "adapters/deltas.h"
+#include "adapters/prefixes.h"
 #include "core/log.h"
 #include "core/stamp.h"
 #include "core/stop.h"
@@ -43,6 +44,7 @@ struct model {
     void *head_state;          /* the head's own; NULL: none */
     struct adapters *adapters; /* NULL unless the method trains them or the caller opened some */
     struct deltas *deltas;     /* likewise */
+    struct prefixes *prefixes; /* the method's; NULL: it has none */
     struct tokenizer *tokenizer;
     float dropout;                                   /* of the image tower in training; the method sets it */
     struct file_stamp weights_read, vocabulary_read; /* of the files when they were read */
@@ -86,6 +88,10 @@ status model_fill(struct model *model, struct arena *arena, size_t n, int32_t va
 
 /* Whether all of values [n], on the device, are finite. Waits for the device. */
 status model_finite(const struct model *model, const float *values, size_t n, bool *finite, struct error *error);
+
+/* Routers among which images choose, and that of a task: of adapters or prefixes; 0 and −1 where there are none. */
+size_t model_routers(const struct model *model);
+int model_router(const struct model *model, size_t task);
 
 /* Width of the features of images. */
 size_t model_feature_width(const struct model *model);

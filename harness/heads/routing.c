@@ -19,7 +19,11 @@ status routing_begin(struct routing *routing, struct model *model, enum tower to
 {
     *routing = (struct routing){.model = model, .tower = tower, .count = count};
     *encoding = (struct encoding){.arena = &model->step_memory, .state = model->state};
-    if (router < 0 || !adapters_in_tower(model->adapters, tower))
+    if (router >= 0 && model->prefixes != NULL) {
+        encoding->attention = prefixes_hooks(model->prefixes, tower);
+        return model_fill(model, &model->step_memory, count, router, &encoding->router, error);
+    }
+    if (router < 0 || model->adapters == NULL || !adapters_in_tower(model->adapters, tower))
         return OK;
     routing->routed = true;
     if (adapters_choices(model->adapters, tower) > 0)
@@ -27,6 +31,18 @@ status routing_begin(struct routing *routing, struct model *model, enum tower to
     TRY(model_fill(model, &model->step_memory, count, router, &encoding->router, error));
     encoding->hooks = adapters_hooks(model->adapters, tower);
     return OK;
+}
+
+status routing_weigh(struct routing *routing, const float *weights, struct error *error)
+{
+    struct model *model = routing->model;
+    struct tensor memory;
+    if (model->prefixes == NULL)
+        return OK;
+    TRY(tensor_take(&memory, &model->step_memory, TENSOR_F32, "weights of prefixes", 1, &routing->count, error));
+    model->prefixes->towers[routing->tower].weights = memory.data;
+    routing->weighs = true;
+    return model->backend->ops->upload(model->backend, memory.data, weights, tensor_bytes(&memory), error);
 }
 
 status routing_see_tokens(struct routing *routing, size_t positions, struct error *error)
@@ -38,6 +54,8 @@ void routing_end(struct routing *routing)
 {
     if (routing->choices.data != NULL)
         adapters_keep_choices(routing->model->adapters, routing->tower, NULL, NULL);
+    if (routing->weighs)
+        routing->model->prefixes->towers[routing->tower].weights = NULL;
 }
 
 void routing_by_sample(const void *by_decision, size_t decisions, size_t count, size_t bytes, void *by_sample)

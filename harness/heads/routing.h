@@ -17,6 +17,7 @@ struct routing {
     enum tower tower;
     size_t count;
     bool routed; /* samples have a router, and the tower has adapters */
+    bool weighs; /* the prefixes have the weights of these samples */
     struct tensor choices,
         gates; /* device [decisions, count, K], or [decisions, count, positions · K]; no data: none */
 };
@@ -24,6 +25,9 @@ struct routing {
 /* Sets hooks and routers of the encoding, the routers in the step arena; −1: no adapters. */
 status routing_begin(struct routing *routing, struct model *model, enum tower tower, size_t count, int router,
                      struct encoding *encoding, struct error *error);
+
+/* Weights what the prefixes add to each sample: weights [count] on the host. No effect without prefixes. */
+status routing_weigh(struct routing *routing, const float *weights, struct error *error);
 
 /* Keeps the choices of all tokens, where tokens choose experts, so that they can be counted. No effect without a
  * router. */

@@ -25,6 +25,11 @@ static struct parameters *of_deltas(const struct model *model)
     return model->deltas->parameters;
 }
 
+static struct parameters *of_prefixes(const struct model *model)
+{
+    return model->prefixes->parameters;
+}
+
 static struct parameters *of_head(const struct model *model)
 {
     return model->head->parameters(model);
@@ -38,6 +43,7 @@ static const struct {
              {GROUP_ADAPTERS, "text", of_text_adapters},
              {GROUPS_TOWERS, "clip", of_towers},
              {GROUP_DELTAS, "deltas", of_deltas},
+             {GROUP_PREFIXES, "prefixes", of_prefixes},
              {GROUP_HEAD, "head", of_head}};
 
 bool trained_group_at(const struct model *model, size_t index, struct trained_group *group)
@@ -67,6 +73,7 @@ static bool tower_is_trained(const struct model *model, enum tower tower)
 {
     return adapters_are_trained(model, tower) ||
            (model->groups & GROUP_DELTAS && deltas_in_tower(model->deltas, tower)) ||
+           (model->groups & GROUP_PREFIXES && prefixes_hooks(model->prefixes, tower) != NULL) ||
            model->groups & (tower == TOWER_IMAGE ? GROUP_IMAGE_TOWER : GROUP_TEXT_TOWER);
 }
 
@@ -76,10 +83,12 @@ void trained_encoding(struct model *model, enum tower tower, const int32_t *rout
                                   .training = tower_is_trained(model, tower),
                                   .state = model->state,
                                   .dropout = tower == TOWER_IMAGE ? model->dropout : 0};
-    if (!adapters_are_trained(model, tower))
-        return;
-    encoding->hooks = adapters_hooks(model->adapters, tower);
-    encoding->router = routers;
+    if (model->groups & GROUP_PREFIXES)
+        encoding->attention = prefixes_hooks(model->prefixes, tower);
+    if (adapters_are_trained(model, tower))
+        encoding->hooks = adapters_hooks(model->adapters, tower);
+    if (encoding->attention != NULL || encoding->hooks != NULL)
+        encoding->router = routers;
 }
 
 size_t trained_values(const struct model *model)

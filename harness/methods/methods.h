@@ -34,6 +34,7 @@
     X(ran_pac)                                                                                                         \
     X(simple_cil)                                                                                                      \
     X(lada)                                                                                                            \
+    X(diki)                                                                                                            \
     X(supervised)
 
 #define DECLARE(name) extern const struct method method_##name;

@@ -225,7 +225,7 @@ static status zero_shot_row(struct session *s, bool record, struct error *error)
 static status evaluate_task(struct session *s, size_t checkpoint, size_t j, struct error *error)
 {
     const struct settings *settings = &s->run->model.settings;
-    bool adapters = groups_beside_towers(s->run->model.groups),
+    bool adapters = groups_beside_towers(s->run->model.groups), prefixes = s->run->model.groups & GROUP_PREFIXES,
          own_routers = settings->adapter.tasks == settings->task_count;
     report_evaluation(s, "evaluate", j);
     if (adapters && settings->method->alone)
@@ -233,7 +233,8 @@ static status evaluate_task(struct session *s, size_t checkpoint, size_t j, stru
                                   error));
     else
         TRY(evaluator_task(s->evaluator, checkpoint, j, s->sequence->stop, error));
-    return record_evaluation(&s->recorder, (int64_t)checkpoint, &s->evaluator->sets[j], adapters && own_routers, error);
+    return record_evaluation(&s->recorder, (int64_t)checkpoint, &s->evaluator->sets[j],
+                             (adapters && own_routers) || prefixes, error);
 }
 
 /* Whether tasks that are tested now are tested for the last time, in a run that keeps something of each image. */
@@ -276,7 +277,7 @@ static status train_selector(struct session *s, size_t task, struct error *error
 static status save_weights(struct session *s, size_t task, struct error *error)
 {
     enum checkpoints keep = s->run->model.settings.checkpoints;
-    if (keep == CHECKPOINTS_NONE || s->run->model.groups == GROUPS_NONE)
+    if (keep == CHECKPOINTS_NONE || s->run->model.groups == GROUPS_NONE || s->run->model.groups & GROUP_PREFIXES)
         return OK;
     bool adapters = groups_beside_towers(s->run->model.groups);
     double start = clock_seconds();

@@ -360,7 +360,8 @@ static status check_head(const struct settings *s, struct error *error)
 /* One router leaves nothing to select; several cannot do without. */
 static status check_routers(const struct settings *s, const struct suite *suite, struct error *error)
 {
-    bool one = strcmp(options_text(suite_options(suite, "adapter"), "routers"), "one") == 0;
+    bool one = method_uses(s->method, s->method_options, "adapter") &&
+               strcmp(options_text(suite_options(suite, "adapter"), "routers"), "one") == 0;
     if (!method_uses(s->method, s->method_options, "selector") || one == (s->selector.kind->route == ROUTE_ONE))
         return OK;
     return error_set(error, ERROR_ARGUMENT,

@@ -24,6 +24,8 @@ double workload_iteration(const struct run *run, const struct task *task)
     run->model.head->texts(&run->model, task, &texts, &positions);
     if (run->model.groups & GROUP_ADAPTERS && !(run->model.groups & GROUPS_TOWERS))
         return cost_adapter_step(n, batch, texts, positions, &experts);
+    if (run->model.groups & GROUP_PREFIXES) /* forward, and back through frozen weights */
+        return 2.0 * (cost_images(n, batch) + cost_texts(n, texts, positions));
     return (run->model.groups & GROUP_ADAPTERS ? 3.0 * cost_image_experts(n, batch, &experts) : 0) +
            passes_of(run, TOWER_IMAGE) * cost_images(n, batch) +
            passes_of(run, TOWER_TEXT) * cost_texts(n, texts, positions);

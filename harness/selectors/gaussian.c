@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "core/alloc.h"
+#include "harness/selectors/gaussian.h"
 #include "harness/selectors/prototypes.h"
 
 enum { HELD_OUT = 256 /* images of a task that set its threshold, at most */ };
@@ -63,8 +64,7 @@ static void close_gaussian(struct selector *selector)
 
 /* --- Covariance --- */
 
-/* matrix [n, n] = L Lᵀ, L in its lower triangle; false: it is not positive definite. */
-static bool factorise(double *matrix, size_t n)
+bool gaussian_factorise(double *matrix, size_t n)
 {
     for (size_t i = 0; i < n; i++)
         for (size_t j = 0; j <= i; j++) {
@@ -78,8 +78,7 @@ static bool factorise(double *matrix, size_t n)
     return true;
 }
 
-/* L⁻¹ of a lower triangle, row by row: L⁻¹ L = 1. */
-static void invert(const double *lower, size_t n, double *inverse, float *out)
+void gaussian_invert(const double *lower, size_t n, double *inverse, float *out)
 {
     for (size_t i = 0; i < n; i++)
         for (size_t j = 0; j < n; j++) {
@@ -112,8 +111,8 @@ static status whiten(struct selector *selector, struct error *error)
            *inverse = xmalloc(array_size(width * width, sizeof *inverse));
     estimate(s, selector->settings.shrinkage, covariance);
     status result = OK;
-    if (factorise(covariance, width))
-        invert(covariance, width, inverse, s->prototypes.whitening);
+    if (gaussian_factorise(covariance, width))
+        gaussian_invert(covariance, width, inverse, s->prototypes.whitening);
     else
         result = error_set(error, ERROR_ARGUMENT,
                            "selector: %.0f images do not determine the covariance of %zu features; raise "

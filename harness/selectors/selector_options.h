@@ -5,7 +5,7 @@
 #include "harness/config/settings.h"
 
 /* A new selector is a file in this folder and a line here (selectors.h). */
-#define SELECTORS(X) X(clip) X(alexnet) X(gaussian) X(text) X(oracle) X(none)
+#define SELECTORS(X) X(clip) X(alexnet) X(gaussian) X(task_gaussian) X(text) X(oracle) X(none)
 
 extern const struct option selector_options[];
 struct selector_settings selector_settings_of(const struct options *options);

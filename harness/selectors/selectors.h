@@ -45,6 +45,10 @@ struct selector_kind {
     status (*errors)(struct selector *selector, size_t k, const struct selector_images *images, float *errors,
                      struct error *error);
 
+    /* The weight of what prefixes add to an image with that error for its router, and to its class prompts the mean over the
+     * images of a test set with one router. NULL: 1. */
+    float (*weight)(const struct selector *selector, float error);
+
     /* The state after `trained` tasks: in a resume file, and in a file of adapters, whose arrays are checked before
      * they are used. */
     status (*keep)(struct selector *selector, const struct serializer *serializer, size_t trained, struct error *error);

@@ -76,7 +76,7 @@ status image_pass_run(const struct image_pass *pass, struct error *error)
                                  .what = "batches of images",
                                  .body = encode,
                                  .context = &r,
-                                 .plainly = pass->count / batch < RECORDED_FROM};
+                                 .plainly = pass->plainly || pass->count / batch < RECORDED_FROM};
     if (pass->count == 0)
         return OK;
     TRY(backend->ops->fetch_open(backend, &r.fetched, array_size(batch, pass->bytes), error));

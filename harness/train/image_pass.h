@@ -24,6 +24,7 @@ struct image_pass {
     size_t count, bytes;                  /* of the images; of the results of one, at most */
     const char *name;                     /* of the task, for messages */
     const struct stop *stop;              /* polled before every batch; NULL: never */
+    bool plainly;                         /* encode also works on the host, so it is not recorded */
     /* The operations of a batch, the same ones for batches of one size. */
     status (*encode)(void *context, const struct batch *batch, struct image_results *results, struct error *error);
     /* The results of `count` images from the first-th on, which are valid during the call. */

@@ -204,13 +204,27 @@ static status scatter(const struct block_context *context, const struct tensor *
         error);
 }
 
+/* What the output's projection reads: saved->attended, or a copy to which the block's attention hook has added. The backward
+ * pass of the attention needs its own output alone. */
+static status whole_attention(const struct block_context *context, const struct block *block,
+                              const struct block_saved *saved, struct tensor *whole, struct error *error)
+{
+    const struct attention_hook *hook = context->attention;
+    *whole = saved->attended;
+    if (hook == NULL)
+        return OK;
+    TRY(take_operand_like(whole, context, &saved->attended, block->width, "attention with prefixes", error));
+    TRY(context->backend->ops->copy(context->backend, whole->data, saved->attended.data, tensor_bytes(whole), error));
+    return hook->forward(hook->state, context, block, &saved->qkv, whole, error);
+}
+
 /* x_mid = x + dropout(attention(ln_1(x)), at the rows that are wanted */
 static status attention_half(const struct block_context *context, const struct block *block, const struct tensor *x,
                              struct block_saved *saved, struct error *error)
 {
     struct backend *backend = context->backend;
     struct arena_mark mark = arena_mark(context->arena);
-    struct tensor normal, stream = *x;
+    struct tensor normal, whole, stream = *x;
     TRY(take_operand_like(&normal, context, x, block->width, "layer norm", error));
     TRY(normalised(backend, &block->ln_1, matrix_of(x), saved->ln_1, matrix_of(&normal), error));
     TRY(linear_forward(backend, &block->in_proj,
@@ -236,8 +250,9 @@ static status attention_half(const struct block_context *context, const struct b
         TRY(take_like(&stream, context, &saved->x_mid, block->width, "residual stream", error));
         TRY(gather(context, x, &stream, error));
     }
+    TRY(whole_attention(context, block, saved, &whole, error));
     TRY(linear_forward(backend, &block->out_proj,
-                       &(struct linear_forward){.x = matrix_of(&saved->attended),
+                       &(struct linear_forward){.x = matrix_of(&whole),
                                                 .y = matrix_of(&saved->x_mid),
                                                 .addend = drops(context) ? (struct matrix){0} : matrix_of(&stream),
                                                 .arena = context->arena,
@@ -364,13 +379,16 @@ static status attention_half_backward(const struct block_context *context, const
                                       const struct tensor *operand, struct tensor *dx, struct error *error)
 {
     struct backend *backend = context->backend;
-    struct tensor dattended, dqkv, dnormal, normal, dout;
+    const struct attention_hook *hook = context->attention;
+    struct tensor dattended, dqkv, dnormal, normal, dout, whole = saved->attended;
     struct matrix x = {0};
     TRY(take_operand_like(&dattended, context, &saved->x_mid, block->width, "gradient of the attention", error));
     TRY(take_operand_like(&dqkv, context, &saved->x, 3 * block->width, "gradient of query, key and value", error));
     TRY(drop_backward(context, DROPOUT_ATTENTION, dmid, &dout, error));
-    TRY(linear_backward_weights(backend, &block->out_proj, matrix_of(&saved->attended), matrix_of(&dout), error));
-    TRY(linear_backward_deltas(backend, context->arena, &block->out_proj, matrix_of(&saved->attended),
+    if (linear_reads_input(&block->out_proj))
+        TRY(whole_attention(context, block, saved, &whole, error));
+    TRY(linear_backward_weights(backend, &block->out_proj, matrix_of(&whole), matrix_of(&dout), error));
+    TRY(linear_backward_deltas(backend, context->arena, &block->out_proj, matrix_of(&whole),
                                matrix_of(drops(context) ? &dout : operand), matrix_of(&dattended), error));
     dnormal = dattended;
     if (context->rows != NULL) {
@@ -392,6 +410,8 @@ static status attention_half_backward(const struct block_context *context, const
                                                                       .lse = saved->lse,
                                                                       .dqkv = dqkv.data},
                                          error));
+    if (hook != NULL)
+        TRY(hook->backward(hook->state, context, block, &saved->qkv, &dattended, &dqkv, error));
     if (linear_reads_input(&block->in_proj)) {
         TRY(take_operand_like(&normal, context, &saved->x, block->width, "layer norm again", error));
         x = matrix_of(&normal);
@@ -430,7 +450,8 @@ status block_backward(const struct block_context *context, const struct block *b
     struct backend *backend = context->backend;
     struct arena_mark mark = arena_mark(context->arena);
     struct tensor dln2 = {0}, none = {0}, operand, dout, *dmid = dy; /* in the same memory */
-    bool attention = below || block_is_trained(block), hooked = hook != NULL && hook->backward != NULL;
+    bool attention = below || block_is_trained(block) || (context->attention != NULL && context->attention->trained),
+         hooked = hook != NULL && hook->backward != NULL;
     TRY(drop_backward(context, DROPOUT_MLP, dy, &dout, error));
     if (attention) {
         TRY((hooked && !hook->stream_alone ? take_like : take_operand_like)(&dln2, context, dy, block->width,

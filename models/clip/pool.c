@@ -33,7 +33,7 @@ static status mean_patches(struct clip *clip, struct arena *arena, const struct 
     TRY(backend->ops->mean_positions(backend,
                                      &(struct mean_positions){.batch = pass->batch,
                                                               .positions = pass->positions,
-                                                              .first = 1,
+                                                              .first = pass->positions - pass->patch_count,
                                                               .width = width,
                                                               .x = normal.data,
                                                               .out = means->data},
@@ -127,14 +127,15 @@ static status mean_patches_backward(struct clip *clip, const struct encoding *en
     TRY(take(&dnormal, encoding, "gradient of the patches after the norm", pass->batch * pass->positions, width,
              error));
     TRY(backend->ops->zero(backend, dnormal.data, tensor_bytes(&dnormal), error));
-    TRY(backend->ops->mean_positions_backward(backend,
-                                              &(struct mean_positions_backward){.batch = pass->batch,
-                                                                                .positions = pass->positions,
-                                                                                .first = 1,
-                                                                                .width = width,
-                                                                                .dout = dmeans->data,
-                                                                                .dx = dnormal.data},
-                                              error));
+    TRY(backend->ops->mean_positions_backward(
+        backend,
+        &(struct mean_positions_backward){.batch = pass->batch,
+                                          .positions = pass->positions,
+                                          .first = pass->positions - pass->patch_count,
+                                          .width = width,
+                                          .dout = dmeans->data,
+                                          .dx = dnormal.data},
+        error));
     return backend->ops->layer_norm_backward(backend,
                                              &(struct layer_norm_backward){.x = matrix_of(&pass->last),
                                                                            .dy = matrix_of(&dnormal),

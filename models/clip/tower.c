@@ -1,9 +1,11 @@
 /* The two towers: embedding and blocks, forward and backward (models/README.md). */
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/alloc.h"
+#include "models/clip/learned.h"
 #include "models/clip/pool.h"
 
 static status check_prompt(const struct clip *clip, const int32_t *row, size_t index, size_t *end, struct error *error)
@@ -46,13 +48,30 @@ static void list_rows(const struct texts *texts, const int32_t *lengths, int32_t
     }
 }
 
+/* Everything that follows from texts->positions and the prompts' lengths. */
+static status upload_rows(struct texts *texts, const struct clip *clip, struct arena *arena, const int32_t *lengths,
+                          struct error *error)
+{
+    size_t count = texts->count;
+    int32_t *rows = xmalloc(array_size(count, 4 * sizeof *rows)), *end_of_two = rows + 2 * count,
+            *end_rows = rows + 3 * count;
+    list_rows(texts, lengths, rows, end_of_two, end_rows);
+    status result = upload_numbers(clip, arena, "start and end rows", rows, 2 * count, &texts->last_rows, error);
+    if (result == OK)
+        result = upload_numbers(clip, arena, "end rows", end_of_two, count, &texts->end_of_two, error);
+    if (result == OK)
+        result = upload_numbers(clip, arena, "end rows of all", end_rows, count, &texts->end_rows, error);
+    if (result == OK)
+        result = upload_numbers(clip, arena, "prompt lengths", lengths, count, &texts->lengths, error);
+    free(rows);
+    return result;
+}
+
 status texts_create(struct texts *texts, const struct clip *clip, struct arena *arena, const int32_t *tokens,
                     size_t count, struct error *error)
 {
     *texts = (struct texts){.count = count};
-    int32_t *numbers = xmalloc(array_size(count, 5 * sizeof *numbers));
-    int32_t *lengths = numbers, *rows = numbers + count, *end_of_two = numbers + 3 * count,
-            *end_rows = numbers + 4 * count;
+    int32_t *lengths = xmalloc(array_size(count, sizeof *lengths));
     status result = OK;
     for (size_t c = 0; result == OK && c < count; c++) {
         size_t end;
@@ -60,19 +79,32 @@ status texts_create(struct texts *texts, const struct clip *clip, struct arena *
         lengths[c] = (int32_t)end + 1;
         texts->positions = end + 1 > texts->positions ? end + 1 : texts->positions;
     }
-    if (result == OK) {
-        list_rows(texts, lengths, rows, end_of_two, end_rows);
+    if (result == OK)
         result = upload_numbers(clip, arena, "tokens", tokens, count * clip->dimensions.context, &texts->tokens, error);
-    }
     if (result == OK)
-        result = upload_numbers(clip, arena, "start and end rows", rows, 2 * count, &texts->last_rows, error);
+        result = upload_rows(texts, clip, arena, lengths, error);
+    free(lengths);
+    return result;
+}
+
+status texts_make_room(struct texts *texts, const struct clip *clip, struct arena *arena, size_t learned,
+                       struct error *error)
+{
+    size_t context = clip->dimensions.context, words = texts->positions - texts->learned;
+    if (words + learned > context)
+        return error_set(error, ERROR_ARGUMENT,
+                         "%zu learned tokens: the longest prompt has %zu tokens, and the model's context is %zu",
+                         learned, words, context);
+    int32_t *lengths = xmalloc(array_size(texts->count, sizeof *lengths));
+    status result =
+        clip->backend->ops->download(clip->backend, lengths, texts->lengths, texts->count * sizeof *lengths, error);
+    for (size_t c = 0; result == OK && c < texts->count; c++)
+        lengths[c] += (int32_t)learned - (int32_t)texts->learned;
+    texts->positions = words + learned;
+    texts->learned = learned;
     if (result == OK)
-        result = upload_numbers(clip, arena, "end rows", end_of_two, count, &texts->end_of_two, error);
-    if (result == OK)
-        result = upload_numbers(clip, arena, "end rows of all", end_rows, count, &texts->end_rows, error);
-    if (result == OK)
-        result = upload_numbers(clip, arena, "prompt lengths", lengths, count, &texts->lengths, error);
-    free(numbers);
+        result = upload_rows(texts, clip, arena, lengths, error);
+    free(lengths);
     return result;
 }
 
@@ -101,6 +133,17 @@ static const struct block_hook *hook_at(const struct encoding *encoding, size_t 
     return has ? &encoding->hooks[block] : NULL;
 }
 
+static const struct attention_hook *attention_at(const struct encoding *encoding, size_t block)
+{
+    bool has = encoding->attention != NULL && encoding->router != NULL && encoding->attention[block].forward != NULL;
+    return has ? &encoding->attention[block] : NULL;
+}
+
+static size_t learned_tokens(const struct encoding *encoding)
+{
+    return encoding->embedding != NULL ? encoding->embedding->count : 0;
+}
+
 static struct block_context context_of(const struct clip *clip, const struct encoding *encoding,
                                        const struct tower_pass *pass, size_t block)
 {
@@ -117,7 +160,8 @@ static struct block_context context_of(const struct clip *clip, const struct enc
                                   .rows = last ? pass->last_rows : NULL,
                                   .rows_per_sample = pass->last_positions,
                                   .positions = pass->positions,
-                                  .lengths = pass->lengths};
+                                  .lengths = pass->lengths,
+                                  .attention = attention_at(encoding, block)};
 }
 
 static status begin_hooks(const struct clip *clip, const struct encoding *encoding, const struct tower_pass *pass,
@@ -192,9 +236,9 @@ static status embed_image(struct clip *clip, const struct encoding *encoding, co
     struct backend *backend = clip->backend;
     const struct clip_dimensions *n = &clip->dimensions;
     size_t patch_values = 3 * n->patch * n->patch, rows = pass->batch * pass->patch_count;
-    struct tensor tokens, statistics;
+    struct tensor tokens, statistics, plain;
     TRY(take(&pass->patches, encoding, "patches", rows, patch_values, error));
-    TRY(take_stream(&pass->embedded, encoding, pass, n->image_width, error));
+    TRY(take_positions(&plain, encoding, pass, pass->patch_count + 1, n->image_width, error));
     TRY(take(&tokens, encoding, "patch embeddings", rows, n->image_width, error));
     struct patchify patchify = {
         .images = images, .patch = n->patch, .per_image = pass->patch_count, .out = pass->patches.data};
@@ -217,8 +261,14 @@ static status embed_image(struct clip *clip, const struct encoding *encoding, co
                                                                 .patches = tokens.data,
                                                                 .class_embedding = clip->class_embedding.value,
                                                                 .position = clip->image_position.value,
-                                                                .x = pass->embedded.data},
+                                                                .x = plain.data},
                                       error));
+    pass->embedded = plain;
+    if (encoding->embedding != NULL) {
+        struct block_context context = context_of(clip, encoding, pass, 0);
+        TRY(take_stream(&pass->embedded, encoding, pass, n->image_width, error));
+        TRY(learned_insert(encoding->embedding, &context, &plain, &pass->embedded, error));
+    }
     *x = pass->embedded;
     if (clip->ln_pre.gain.value == NULL)
         return OK;
@@ -255,11 +305,40 @@ status clip_encode_images(struct clip *clip, const struct encoding *encoding, co
     struct tensor x;
     TRY(check_images(clip, images, error));
     *pass = (struct tower_pass){.tower = TOWER_IMAGE, .batch = images->shape[0], .patch_count = grid * grid};
-    pass->positions = pass->patch_count + 1;
+    pass->positions = pass->patch_count + 1 + learned_tokens(encoding);
     TRY(choose_class_rows(clip, encoding, pass, error));
     TRY(embed_image(clip, encoding, images, pass, &x, error));
     TRY(run_blocks(clip, encoding, pass, x, error));
     return pool_forward(clip, encoding, pass, features, error);
+}
+
+/* Words, with the positions where they stand; learned tokens between them have the positions in between. */
+static status embed_text(struct clip *clip, const struct encoding *encoding, const struct texts *texts,
+                         const struct tower_pass *pass, struct tensor *x, struct error *error)
+{
+    struct backend *backend = clip->backend;
+    size_t width = clip->dimensions.text_width;
+    struct embed_tokens embed = {.batch = texts->count,
+                                 .positions = texts->positions - texts->learned,
+                                 .context = clip->dimensions.context,
+                                 .width = width,
+                                 .tokens = texts->tokens,
+                                 .table = clip->token_embedding.value,
+                                 .position = clip->text_position.value};
+    struct tensor words, none;
+    TRY(take_stream(x, encoding, pass, width, error));
+    embed.x = x->data;
+    if (encoding->embedding == NULL)
+        return backend->ops->embed_tokens(backend, &embed, error);
+    struct block_context context = context_of(clip, encoding, pass, 0);
+    TRY(take_positions(&words, encoding, pass, embed.positions, width, error));
+    TRY(take(&none, encoding, "no positions", embed.positions, width, error));
+    TRY(backend->ops->zero(backend, none.data, tensor_bytes(&none), error));
+    embed.position = none.data;
+    embed.x = words.data;
+    TRY(backend->ops->embed_tokens(backend, &embed, error));
+    TRY(learned_insert(encoding->embedding, &context, &words, x, error));
+    return learned_add_positions(&context, clip->text_position.value, x, error);
 }
 
 status clip_encode_texts(struct clip *clip, const struct encoding *encoding, const struct texts *texts,
@@ -275,17 +354,8 @@ status clip_encode_texts(struct clip *clip, const struct encoding *encoding, con
                                 .pool_rows = whole ? texts->end_rows : texts->end_of_two,
                                 .lengths = texts->lengths,
                                 .texts = texts};
-    TRY(take_stream(&x, encoding, pass, clip->dimensions.text_width, error));
-    TRY(clip->backend->ops->embed_tokens(clip->backend,
-                                         &(struct embed_tokens){.batch = texts->count,
-                                                                .positions = texts->positions,
-                                                                .context = clip->dimensions.context,
-                                                                .width = clip->dimensions.text_width,
-                                                                .tokens = texts->tokens,
-                                                                .table = clip->token_embedding.value,
-                                                                .position = clip->text_position.value,
-                                                                .x = x.data},
-                                         error));
+    assert(texts->learned == learned_tokens(encoding));
+    TRY(embed_text(clip, encoding, texts, pass, &x, error));
     TRY(run_blocks(clip, encoding, pass, x, error));
     return pool_forward(clip, encoding, pass, features, error);
 }
@@ -307,15 +377,32 @@ static status norm_before_backward(struct clip *clip, const struct encoding *enc
                                              error);
 }
 
+/* Splits the gradient of the embedded input: that of learned tokens goes to their hook, *dx becomes that of the others. */
+static status learned_part(const struct clip *clip, const struct encoding *encoding, const struct tower_pass *pass,
+                           struct tensor *dx, struct error *error)
+{
+    if (encoding->embedding == NULL)
+        return OK;
+    struct block_context context = context_of(clip, encoding, pass, 0);
+    struct tensor others;
+    TRY(take_positions(&others, encoding, pass, pass->positions - encoding->embedding->count, dx->shape[2], error));
+    TRY(learned_take(encoding->embedding, &context, dx, &others, error));
+    *dx = others;
+    return OK;
+}
+
 static status image_embedding_backward(struct clip *clip, const struct encoding *encoding,
                                        const struct tower_pass *pass, const struct tensor *dx, struct error *error)
 {
     struct backend *backend = clip->backend;
     size_t width = clip->dimensions.image_width;
     struct tensor dembedded = *dx, dtokens;
-    TRY(take(&dtokens, encoding, "gradient of the patches", pass->batch * pass->patch_count, width, error));
     if (clip->ln_pre.gain.value != NULL)
         TRY(norm_before_backward(clip, encoding, pass, dx, &dembedded, error));
+    TRY(learned_part(clip, encoding, pass, &dembedded, error));
+    if (clip->conv1.gradient == NULL)
+        return OK;
+    TRY(take(&dtokens, encoding, "gradient of the patches", pass->batch * pass->patch_count, width, error));
     TRY(backend->ops->assemble_tokens_backward(
         backend,
         &(struct assemble_tokens_backward){.batch = pass->batch,
@@ -339,28 +426,41 @@ static status image_embedding_backward(struct clip *clip, const struct encoding 
                               error);
 }
 
-static status text_embedding_backward(struct clip *clip, const struct tower_pass *pass, const struct tensor *dx,
-                                      struct error *error)
+static status text_embedding_backward(struct clip *clip, const struct encoding *encoding, const struct tower_pass *pass,
+                                      const struct tensor *dx, struct error *error)
 {
-    return clip->backend->ops->embed_tokens_backward(
-        clip->backend,
-        &(struct embed_tokens_backward){.batch = pass->batch,
-                                        .positions = pass->positions,
-                                        .context = clip->dimensions.context,
-                                        .width = clip->dimensions.text_width,
-                                        .tokens = pass->texts->tokens,
-                                        .dx = dx->data,
-                                        .dtable = clip->token_embedding.gradient,
-                                        .dposition = clip->text_position.gradient},
-        error);
+    struct backend *backend = clip->backend;
+    size_t width = clip->dimensions.text_width;
+    struct tensor dwords = *dx, unused;
+    struct embed_tokens_backward embed = {.batch = pass->batch,
+                                          .positions = pass->positions - pass->texts->learned,
+                                          .context = clip->dimensions.context,
+                                          .width = width,
+                                          .tokens = pass->texts->tokens,
+                                          .dtable = clip->token_embedding.gradient,
+                                          .dposition = clip->text_position.gradient};
+    TRY(learned_part(clip, encoding, pass, &dwords, error));
+    if (embed.dtable == NULL)
+        return OK;
+    embed.dx = dwords.data;
+    if (encoding->embedding != NULL) { /* a position's gradient is that of whatever stands there */
+        struct matrix samples = matrix_rows(dx->data, pass->batch, pass->positions * width);
+        TRY(backend->ops->column_sum(backend, &(struct column_sum){.x = samples, .out = embed.dposition}, error));
+        TRY(take(&unused, encoding, "gradient of no positions", embed.positions, width, error));
+        embed.dposition = unused.data;
+    }
+    return backend->ops->embed_tokens_backward(backend, &embed, error);
 }
 
 /* The lowest block with an adapter or deltas that are trained; SIZE_MAX: none. */
 static size_t lowest_trained(const struct encoding *encoding, const struct block *blocks, size_t count)
 {
-    for (size_t i = 0; i < count; i++)
-        if (block_is_trained(&blocks[i]) || (hook_at(encoding, i) != NULL && hook_at(encoding, i)->trained))
+    for (size_t i = 0; i < count; i++) {
+        const struct block_hook *hook = hook_at(encoding, i);
+        const struct attention_hook *attention = attention_at(encoding, i);
+        if (block_is_trained(&blocks[i]) || (hook != NULL && hook->trained) || (attention != NULL && attention->trained))
             return i;
+    }
     return SIZE_MAX;
 }
 
@@ -369,24 +469,25 @@ status clip_encode_backward(struct clip *clip, const struct encoding *encoding, 
 {
     struct arena_mark mark = arena_mark(encoding->arena);
     const struct block *blocks = clip->towers[pass->tower].blocks;
-    bool weights_trained = clip->conv1.gradient != NULL;
+    bool learned = encoding->embedding != NULL && encoding->embedding->trained,
+         bottom = clip->conv1.gradient != NULL || learned; /* the embeddings need a gradient */
     struct tensor dy, dx;
     size_t width = clip->towers[pass->tower].width, count = clip->towers[pass->tower].count,
-           lowest = weights_trained ? 0 : lowest_trained(encoding, blocks, count);
+           lowest = bottom ? 0 : lowest_trained(encoding, blocks, count);
     TRY(take_positions(&dy, encoding, pass, pass->last_positions, width, error));
     TRY(take_stream(&dx, encoding, pass, width, error));
     TRY(pool_backward(clip, encoding, pass, dfeatures, &dy, error));
     for (size_t i = count; i-- > 0 && i >= lowest;) {
         struct block_context context = context_of(clip, encoding, pass, i);
-        bool below = weights_trained || i > lowest;
+        bool below = bottom || i > lowest;
         TRY(block_backward(&context, &blocks[i], hook_at(encoding, i), &pass->blocks[i], &dy, &dx, below, error));
         dy = dx;
     }
     struct block_context embedded = context_of(clip, encoding, pass, 0);
     TRY(block_drop(&embedded, DROPOUT_EMBEDDING, &dy, NULL, &dy, error));
-    if (weights_trained)
+    if (bottom)
         TRY(pass->tower == TOWER_IMAGE ? image_embedding_backward(clip, encoding, pass, &dy, error)
-                                       : text_embedding_backward(clip, pass, &dy, error));
+                                       : text_embedding_backward(clip, encoding, pass, &dy, error));
     arena_release(encoding->arena, mark);
     return OK;
 }

@@ -11,15 +11,15 @@ const struct clip_dimensions small_dimensions = {.embed = 8,
                                                  .image_hidden = 256,
                                                  .image_heads = 1,
                                                  .image_blocks = 2,
-                                                 .context = 6,
+                                                 .context = 8,
                                                  .vocabulary = 11,
                                                  .text_width = 128,
                                                  .text_hidden = 512,
                                                  .text_heads = 2,
                                                  .text_blocks = 2};
 
-static const int32_t small_tokens[SMALL_PROMPTS * 6] = {9, 1, 2, 10, 0,  0, 9, 3, 10, 0,  0, 0,
-                                                        9, 4, 4, 5,  10, 0, 9, 7, 1,  10, 0, 0};
+static const int32_t small_tokens[SMALL_PROMPTS * 8] = {9, 1, 2, 10, 0,  0, 0, 0, 9, 3, 10, 0,  0, 0, 0, 0,
+                                                        9, 4, 4, 5,  10, 0, 0, 0, 9, 7, 1,  10, 0, 0, 0, 0};
 
 static void disturb_weights(struct small *s)
 {
@@ -72,9 +72,13 @@ static void encode(struct small *s, bool training, struct both_passes *p)
                                            .training = training,
                                            .hooks = s->hooks[t],
                                            .router = s->router[t],
+                                           .attention = s->attention[t],
+                                           .embedding = s->embedding[t],
                                            .state = s->state,
                                            .dropout = s->dropout};
     must(texts_create(&p->texts, s->clip, &s->step, small_tokens, SMALL_PROMPTS, &error));
+    if (s->embedding[TOWER_TEXT] != NULL)
+        must(texts_make_room(&p->texts, s->clip, &s->step, s->embedding[TOWER_TEXT]->count, &error));
     must(clip_encode_images(s->clip, &p->encoding[TOWER_IMAGE], &batch, &p->pass[TOWER_IMAGE],
                             &s->features[TOWER_IMAGE], &error));
     must(clip_encode_texts(s->clip, &p->encoding[TOWER_TEXT], &p->texts, &p->pass[TOWER_TEXT], &s->features[TOWER_TEXT],
@@ -90,7 +94,11 @@ void small_encode(struct small *s)
 void small_encode_images(struct small *s, size_t first, size_t count, struct tensor *features)
 {
     struct tower_pass pass;
-    struct encoding encoding = {.arena = &s->step, .hooks = s->hooks[TOWER_IMAGE], .state = s->state};
+    struct encoding encoding = {.arena = &s->step,
+                                .hooks = s->hooks[TOWER_IMAGE],
+                                .attention = s->attention[TOWER_IMAGE],
+                                .embedding = s->embedding[TOWER_IMAGE],
+                                .state = s->state};
     struct tensor batch = {
         .data = s->images.device + first * 3 * 12 * 12, .type = TENSOR_F32, .rank = 4, .shape = {count, 3, 12, 12}};
     arena_reset(&s->step);

@@ -159,6 +159,70 @@ static void a_covariance_of_too_few_images_is_refused(void **state)
     small_run_close(&run);
 }
 
+/* −log N of a unit row, by elimination without pivots. */
+static double density(const float *features, const double *mean, double covariance[WIDTH][WIDTH])
+{
+    double m[WIDTH][WIDTH + 1], row[WIDTH], gap[WIDTH], total = WIDTH * log(6.283185307179586);
+    unit_row(features, row);
+    for (size_t i = 0; i < WIDTH; i++) {
+        memcpy(m[i], covariance[i], sizeof covariance[i]);
+        m[i][WIDTH] = gap[i] = row[i] - mean[i];
+    }
+    for (size_t i = 0; i < WIDTH; i++) {
+        total += log(m[i][i]); /* of the diagonal that elimination leaves: the determinant */
+        for (size_t k = 0; k < WIDTH; k++)
+            for (size_t j = WIDTH + 1; k != i && j-- > i;)
+                m[k][j] -= m[k][i] / m[i][i] * m[i][j];
+    }
+    for (size_t i = 0; i < WIDTH; i++)
+        total += gap[i] * m[i][WIDTH] / m[i][i];
+    return total / 2;
+}
+
+/* The task's own mean and covariance, unlike those of the task before; no threshold unless it is asked for. */
+static void task_gaussian_is_the_density_of_the_task(void **state)
+{
+    (void)state;
+    struct small_run run;
+    struct selector *selector;
+    static float features[(FIT + HELD_OUT) * WIDTH];
+    int32_t labels[FIT + HELD_OUT];
+    float errors[HELD_OUT];
+    small_run_open(&run, 1, (const char *const[]){"selector.kind=task_gaussian", NULL});
+    must(selector_create(&selector, &run.experiment->model, &run.experiment->data, &error));
+    for (size_t task = 0; task < 2; task++) {
+        double mean[WIDTH] = {0}, covariance[WIDTH][WIDTH] = {{0}}, row[WIDTH];
+        draw_rows(task, features, labels);
+        must(selector_fit(selector, &run.experiment->data.tasks[task],
+                          &(struct selector_images){.n = FIT + HELD_OUT, .features = features, .labels = labels}, FIT,
+                          &error));
+        assert_true(selector->thresholds[task] == 1e9f);
+        for (size_t i = 0; i < FIT; i++) {
+            unit_row(features + i * WIDTH, row);
+            for (size_t j = 0; j < WIDTH; j++)
+                mean[j] += row[j] / FIT;
+        }
+        for (size_t i = 0; i < FIT; i++) {
+            unit_row(features + i * WIDTH, row);
+            for (size_t j = 0; j < WIDTH * WIDTH; j++)
+                covariance[j / WIDTH][j % WIDTH] +=
+                    (row[j / WIDTH] - mean[j / WIDTH]) * (row[j % WIDTH] - mean[j % WIDTH]) / (FIT - 1);
+        }
+        for (size_t j = 0; j < WIDTH; j++)
+            covariance[j][j] += 1e-7;
+        const float *held_out = features + (size_t)FIT * WIDTH;
+        must(selector_errors(selector, task, &(struct selector_images){.n = HELD_OUT, .features = held_out}, errors,
+                             &error));
+        for (size_t i = 0; i < HELD_OUT; i++) {
+            double expected = density(held_out + i * WIDTH, mean, covariance);
+            if (fabs((double)errors[i] - expected) > 1e-3 * fabs(expected) + 1e-3)
+                fail_msg("task %zu, row %zu: expected %g, found %g", task, i, expected, (double)errors[i]);
+        }
+    }
+    selector_destroy(selector);
+    small_run_close(&run);
+}
+
 /* --- Text --- */
 
 /* Adapters that change what the text tower computes, as after training. */
@@ -451,6 +515,7 @@ static void every_kind_survives_a_stop_and_is_saved(void **state)
     snprintf(weights, sizeof weights, "selector.alexnet=%s", small_run_file(&run, "alexnet"));
     a_kind_survives(&run, (const char *const[]){"selector.kind=clip", folder, NULL});
     a_kind_survives(&run, (const char *const[]){"selector.kind=gaussian", NULL});
+    a_kind_survives(&run, (const char *const[]){"selector.kind=task_gaussian", NULL});
     a_kind_survives(&run, (const char *const[]){"selector.kind=text", NULL});
     a_kind_survives(&run, (const char *const[]){"selector.kind=alexnet", weights, "selector.iterations=2",
                                                 "selector.batch=3", "selector.code=2", NULL});
@@ -462,6 +527,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(gaussian_is_the_distance_to_the_nearest_class_mean),
         cmocka_unit_test(a_covariance_of_too_few_images_is_refused),
+        cmocka_unit_test(task_gaussian_is_the_density_of_the_task),
         cmocka_unit_test(text_is_the_cosine_to_the_nearest_class_name),
         cmocka_unit_test(the_rate_falls_every_ten_epochs),
         cmocka_unit_test(few_images_have_the_epochs_of_all),

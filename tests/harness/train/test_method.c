@@ -45,7 +45,9 @@ static void hooks_fit_what_is_trained(void **state)
             assert_non_null(method->begin_task);
         assert_false(groups & GROUP_ADAPTERS && groups & GROUPS_TOWERS);
         assert_true(method_uses(method, values, "adapter") == ((groups & GROUP_ADAPTERS) != 0));
-        if (method_uses(method, values, "selector") || method_uses(method, values, "merge"))
+        if (method_uses(method, values, "selector"))
+            assert_true(groups == GROUP_ADAPTERS || groups == GROUP_PREFIXES);
+        if (method_uses(method, values, "merge"))
             assert_int_equal(groups, GROUP_ADAPTERS);
         assert_true(method_uses(method, values, "training") == (groups != GROUPS_NONE));
         const struct head *head;

@@ -61,8 +61,9 @@ static status train(struct small_run *run, struct outcome *o)
 static void look_at(const struct model *model, struct outcome *o)
 {
     for (int t = 0; t < TOWERS; t++) {
-        const struct parameters *group =
-            model->adapters != NULL ? model->adapters->towers[t].parameters : model->clip->parameters;
+        const struct parameters *group = model->adapters != NULL   ? model->adapters->towers[t].parameters
+                                         : model->prefixes != NULL ? model->prefixes->parameters
+                                                                   : model->clip->parameters;
         o->n[t] = group->values_count;
         o->values[t] = malloc(group->values_count * sizeof(float));
         must(model->backend->ops->bind(model->backend, &error));
@@ -156,6 +157,12 @@ static void all_weights_train_together(void **state)
 {
     (void)state;
     expect_the_same("method.name=continual_ft", "training.optimizer=lamb");
+}
+
+static void prefixes_train_together(void **state)
+{
+    (void)state;
+    expect_the_same("method.name=diki", "training.optimizer=sgd");
 }
 
 /* Two tasks: what the leader alone did in between reaches the others. */
@@ -271,9 +278,9 @@ static void all_ranks_skip_together(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(adapters_train_together), cmocka_unit_test(all_weights_train_together),
-        cmocka_unit_test(stopping_and_going_on),   cmocka_unit_test(a_rank_that_fails_is_reported),
-        cmocka_unit_test(all_ranks_skip_together),
+        cmocka_unit_test(adapters_train_together),       cmocka_unit_test(all_weights_train_together),
+        cmocka_unit_test(prefixes_train_together),       cmocka_unit_test(stopping_and_going_on),
+        cmocka_unit_test(a_rank_that_fails_is_reported), cmocka_unit_test(all_ranks_skip_together),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

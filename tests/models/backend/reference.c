@@ -200,6 +200,89 @@ void reference_attention_backward(double *dqkv, const struct reference_attention
     free(p);
 }
 
+/* Queries, and where one head of one begins. */
+struct prefix_head {
+    const float *query, *keys, *values; /* of the head; keys and values o->width apart */
+    size_t in, out, prefix;             /* offsets in qkv, out and the values */
+    double weight, scale;
+};
+
+static bool prefix_head(struct prefix_head *head, const struct prefix_operands *o, size_t index, size_t number)
+{
+    size_t queries = o->rows != NULL ? o->rows_per_sample : o->positions, sample = index / queries,
+           columns = o->width / o->heads, row = o->rows != NULL ? (size_t)o->rows[index] : index;
+    if (o->router[sample] < 0)
+        return false;
+    head->in = row * 3 * o->width + number * columns;
+    head->out = index * o->width + number * columns;
+    head->prefix = (size_t)o->router[sample] * 2 * o->length * o->width + number * columns;
+    head->query = (const float *)o->qkv + head->in;
+    head->keys = o->values + head->prefix;
+    head->values = head->keys + o->length * o->width;
+    head->weight = o->weights != NULL ? (double)o->weights[sample] : 1;
+    head->scale = 1 / sqrt((double)columns);
+    return true;
+}
+
+static double dot(const float *a, const float *b, size_t n)
+{
+    double total = 0;
+    for (size_t u = 0; u < n; u++)
+        total += (double)a[u] * (double)b[u];
+    return total;
+}
+
+static void prefix_softmax(double *p, const struct prefix_head *head, const struct prefix_operands *o)
+{
+    for (size_t j = 0; j < o->length; j++)
+        p[j] = head->scale * dot(head->query, head->keys + j * o->width, o->width / o->heads);
+    reference_softmax(p, p, o->length);
+}
+
+static size_t prefix_queries(const struct prefix_operands *o)
+{
+    return o->batch * (o->rows != NULL ? o->rows_per_sample : o->positions);
+}
+
+void reference_prefix(double *out, const struct prefix_operands *o)
+{
+    struct prefix_head head;
+    double p[PREFIX_LENGTH];
+    for (size_t i = 0; i < prefix_queries(o) * o->heads; i++) {
+        if (!prefix_head(&head, o, i / o->heads, i % o->heads))
+            continue;
+        prefix_softmax(p, &head, o);
+        for (size_t j = 0; j < o->length; j++)
+            for (size_t u = 0; u < o->width / o->heads; u++)
+                out[head.out + u] += head.weight * p[j] * (double)head.values[j * o->width + u];
+    }
+}
+
+void reference_prefix_backward(double *dqkv, double *dvalues, const struct prefix_operands *o, const float *dout)
+{
+    struct prefix_head head;
+    double p[PREFIX_LENGTH], dp[PREFIX_LENGTH];
+    size_t columns = o->width / o->heads;
+    for (size_t i = 0; i < prefix_queries(o) * o->heads; i++) {
+        if (!prefix_head(&head, o, i / o->heads, i % o->heads))
+            continue;
+        double mean = 0;
+        prefix_softmax(p, &head, o);
+        for (size_t j = 0; j < o->length; j++) {
+            dp[j] = head.weight * dot(dout + head.out, head.values + j * o->width, columns);
+            mean += p[j] * dp[j];
+        }
+        for (size_t j = 0; j < o->length; j++)
+            for (size_t u = 0; u < columns; u++) {
+                double ds = head.scale * p[j] * (dp[j] - mean);
+                dqkv[head.in + u] += ds * (double)head.keys[j * o->width + u];
+                dvalues[head.prefix + j * o->width + u] += ds * (double)head.query[u];
+                dvalues[head.prefix + (o->length + j) * o->width + u] +=
+                    head.weight * p[j] * (double)dout[head.out + u];
+            }
+    }
+}
+
 double reference_cross_entropy(double *dlogits, struct matrix logits, const int32_t *labels, const int32_t *others,
                                const float *shares, double smoothing, double weight)
 {

@@ -31,6 +31,11 @@ struct reference_attention {
 void reference_attention(double *out, const struct reference_attention *o);
 void reference_attention_backward(double *dqkv, const struct reference_attention *o);
 
+/* Attention over prefixes, with everything on the host (qkv, weights, values, router, rows as floats and numbers): out and
+ * dqkv, dvalues += … */
+void reference_prefix(double *out, const struct prefix_operands *o);
+void reference_prefix_backward(double *dqkv, double *dvalues, const struct prefix_operands *o, const float *dout);
+
 /* Loss of the rows, weighted; dlogits += unless NULL. others and shares as in struct cross_entropy, on the host. */
 double reference_cross_entropy(double *dlogits, struct matrix logits, const int32_t *labels, const int32_t *others,
                                const float *shares, double smoothing, double weight);

@@ -1,0 +1,143 @@
+#include "adapters/prefixes.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "core/alloc.h"
+#include "core/array.h"
+#include "core/rng.h"
+
+enum { PREFIX_NUMBERS = 64 }; /* of RNG_INIT, which others do not use */
+
+static struct prefix_operands operands(const struct prefix_layer *layer, const struct block_context *context,
+                                       const struct block *block, const struct tensor *qkv)
+{
+    const struct prefixes *p = layer->prefixes;
+    return (struct prefix_operands){.batch = qkv->shape[0],
+                                    .positions = qkv->shape[1],
+                                    .width = block->width,
+                                    .heads = block->heads,
+                                    .length = p->settings.length[layer->tower],
+                                    .type = qkv->type,
+                                    .rows = context->rows,
+                                    .rows_per_sample = context->rows_per_sample,
+                                    .router = context->router,
+                                    .weights = p->towers[layer->tower].weights,
+                                    .values = parameters_weight(p->parameters, layer->index).value,
+                                    .qkv = qkv->data};
+}
+
+static status forward(void *state, const struct block_context *context, const struct block *block,
+                      const struct tensor *qkv, const struct tensor *attended, struct error *error)
+{
+    return context->backend->ops->prefix_attention(
+        context->backend,
+        &(struct prefix_attention){.prefix = operands(state, context, block, qkv), .out = attended->data}, error);
+}
+
+static status backward(void *state, const struct block_context *context, const struct block *block,
+                       const struct tensor *qkv, const struct tensor *dattended, const struct tensor *dqkv,
+                       struct error *error)
+{
+    const struct prefix_layer *layer = state;
+    return context->backend->ops->prefix_attention_backward(
+        context->backend,
+        &(struct prefix_attention_backward){.prefix = operands(layer, context, block, qkv),
+                                            .routers = layer->prefixes->settings.tasks,
+                                            .dout = dattended->data,
+                                            .dqkv = dqkv->data,
+                                            .dvalues =
+                                                parameters_weight(layer->prefixes->parameters, layer->index).gradient},
+        error);
+}
+
+static status declare(struct prefixes *p, enum tower tower, size_t width, struct error *error)
+{
+    const struct prefix_settings *s = &p->settings;
+    size_t blocks = p->towers[tower].blocks;
+    char name[64];
+    p->towers[tower].layers = xcalloc(blocks, sizeof *p->towers[tower].layers);
+    p->towers[tower].hooks = xcalloc(blocks, sizeof *p->towers[tower].hooks);
+    if (s->blocks[tower] > blocks || s->length[tower] > PREFIX_LENGTH)
+        return error_set(error, ERROR_ARGUMENT,
+                         "prefixes of %zu keys in %zu blocks: expected at most %d keys, and a tower of this model has "
+                         "%zu blocks",
+                         s->length[tower], s->blocks[tower], PREFIX_LENGTH, blocks);
+    for (size_t b = 0; s->length[tower] > 0 && b < s->blocks[tower]; b++) {
+        struct prefix_layer *layer = &p->towers[tower].layers[b];
+        *layer = (struct prefix_layer){.prefixes = p, .tower = tower, .block = b};
+        snprintf(name, sizeof name, "%stransformer.resblocks.%zu.attn.prefix_pool",
+                 tower == TOWER_IMAGE ? "visual." : "", b);
+        TRY(parameters_add(p->parameters, name, 4, (size_t[]){s->tasks, 2, s->length[tower], width}, s->tasks, 0,
+                           &layer->index, error));
+        p->towers[tower].hooks[b] =
+            (struct attention_hook){.state = layer, .trained = true, .forward = forward, .backward = backward};
+    }
+    return OK;
+}
+
+status prefixes_create(struct prefixes **result, struct backend *backend, struct arena *arena,
+                       const struct clip_dimensions *n, const struct prefix_settings *settings,
+                       enum parameters_mode mode, struct error *error)
+{
+    struct prefixes *p = xcalloc(1, sizeof *p);
+    p->backend = backend;
+    p->settings = *settings;
+    p->text_weight = 1;
+    p->towers[TOWER_IMAGE].blocks = n->image_blocks;
+    p->towers[TOWER_TEXT].blocks = n->text_blocks;
+    parameters_create(&p->parameters, backend);
+    status created = declare(p, TOWER_IMAGE, n->image_width, error);
+    NEXT(created, declare(p, TOWER_TEXT, n->text_width, error));
+    NEXT(created, parameters_allocate(p->parameters, arena, mode, error));
+    if (created != OK) {
+        prefixes_destroy(p);
+        return created;
+    }
+    *result = p;
+    return OK;
+}
+
+void prefixes_destroy(struct prefixes *p)
+{
+    if (p == NULL)
+        return;
+    parameters_destroy(p->parameters);
+    for (int t = 0; t < TOWERS; t++) {
+        free(p->towers[t].layers);
+        free(p->towers[t].hooks);
+    }
+    free(p);
+}
+
+status prefixes_initialize(struct prefixes *p, uint64_t seed, struct error *error)
+{
+    status result = OK;
+    for (size_t i = 0; result == OK && i < p->parameters->count; i++) {
+        const struct parameter *tensor = &p->parameters->list[i];
+        size_t half = tensor->size / tensor->shape[0] / 2;
+        struct rng rng = rng_make(seed, RNG_INIT, PREFIX_NUMBERS, (uint32_t)i);
+        float *values = xmalloc(array_size(tensor->size, sizeof *values));
+        for (size_t k = 0; k < tensor->size; k++)
+            values[k] = k / half % 2 == 0 ? 2 * rng_uniform(&rng, k) - 1 : 0;
+        result = parameters_upload(p->parameters, tensor, values, error);
+        free(values);
+    }
+    return result;
+}
+
+const struct attention_hook *prefixes_hooks(const struct prefixes *p, enum tower tower)
+{
+    return p->settings.length[tower] > 0 && p->settings.blocks[tower] > 0 ? p->towers[tower].hooks : NULL;
+}
+
+status prefixes_begin_task(struct prefixes *p, size_t task, struct error *error)
+{
+    struct parameters *group = p->parameters;
+    int32_t *flags = xcalloc(group->flags_count, sizeof *flags);
+    flags[task] = 1;
+    status result = parameters_reset(group, error);
+    NEXT(result, p->backend->ops->upload(p->backend, group->flags, flags, group->flags_count * sizeof *flags, error));
+    free(flags);
+    return result;
+}

@@ -1,0 +1,57 @@
+/* Prefixes of DIKI (Tang et al., "Mind the Interference: Retaining Pre-trained Knowledge in Parameter Efficient Continual
+ * Learning of Vision-Language Models", ECCV 2024): in the first blocks of a tower, every task has keys and values of its own, and
+ * the attention over them is added to the frozen one (struct prefix_attention). A sample uses those of its router.
+ *
+ *     struct prefixes *prefixes;
+ *     struct prefix_settings settings = {.tasks = 11, .length = {8, 8}, .blocks = {8, 8}};
+ *     TRY(prefixes_create(&prefixes, backend, &model_arena, &dimensions, &settings, PARAMETERS_TRAINED, error));
+ *     TRY(prefixes_initialize(prefixes, seed, error));
+ *     TRY(prefixes_begin_task(prefixes, task, error));
+ *     encoding.attention = prefixes_hooks(prefixes, TOWER_IMAGE);           // and encoding.router
+ */
+#ifndef MTIL_ADAPTERS_PREFIXES_H
+#define MTIL_ADAPTERS_PREFIXES_H
+
+#include "models/clip.h"
+#include "models/files/clip_file.h"
+
+struct prefix_settings {
+    size_t tasks, length[TOWERS], blocks[TOWERS]; /* length: keys of a task; blocks: the first ones, 0: none */
+};
+
+/* One block. */
+struct prefix_layer {
+    struct prefixes *prefixes;
+    enum tower tower;
+    size_t block, index; /* index: of its tensor [tasks, 2, length, width], keys and values */
+};
+
+struct prefixes {
+    struct backend *backend;
+    struct prefix_settings settings;
+    struct parameters *parameters; /* of both towers; flag t governs task t */
+    struct {
+        size_t blocks; /* with and without prefixes */
+        struct prefix_layer *layers;
+        struct attention_hook *hooks; /* [blocks] */
+        const float *weights;         /* device [B], of the samples that are encoded next; NULL: 1 */
+    } towers[TOWERS];
+    float text_weight; /* of prompts in evaluation; 1 at first */
+};
+
+/* ERROR_ARGUMENT where a tower has fewer blocks. */
+status prefixes_create(struct prefixes **prefixes, struct backend *backend, struct arena *arena,
+                       const struct clip_dimensions *dimensions, const struct prefix_settings *settings,
+                       enum parameters_mode mode, struct error *error);
+void prefixes_destroy(struct prefixes *prefixes); /* NULL is allowed */
+
+/* Keys uniform in ± 1, as the public code draws them, values zero: a fresh prefix adds nothing. Drawn with RNG_INIT. */
+status prefixes_initialize(struct prefixes *prefixes, uint64_t seed, struct error *error);
+
+/* NULL: the tower has none. Valid as long as the prefixes. */
+const struct attention_hook *prefixes_hooks(const struct prefixes *prefixes, enum tower tower);
+
+/* A fresh optimizer; from now on the prefixes of this task alone are trained. */
+status prefixes_begin_task(struct prefixes *prefixes, size_t task, struct error *error);
+
+#endif

@@ -1,0 +1,268 @@
+/* Prefixes of keys and values: against DIKI's public block (record_prefixes.py made the file), their gradients by differences, a
+ * prefix per sample, and a loss that falls while they learn. */
+#include "adapters/prefixes.h"
+#include "models/files/safetensors.h"
+#include "tests/models/small.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* --- The public block --- */
+
+enum { WIDTH = 128, HEADS = 2, POSITIONS = 7, BATCH = 3, TASKS = 3, LENGTH = 4 };
+
+/* scale · u, u in ± 1/2 of 16 bits, as in record_prefixes.py */
+static float *draw_public(struct device *d, uint64_t *drawn, size_t n, double scale)
+{
+    float *host = malloc(n * sizeof *host);
+    for (size_t i = 0; i < n; i++, ++*drawn)
+        host[i] = (float)(((double)((uint32_t)(*drawn * 2654435761u + 12345u) >> 16) / 65536 - 0.5) * scale);
+    float *device = to_device(d, host, n * sizeof *host);
+    free(host);
+    return device;
+}
+
+static void draw_linear(struct device *d, uint64_t *drawn, struct linear *linear, size_t out, size_t in)
+{
+    *linear = (struct linear){.out = out, .in = in};
+    linear->weight = (struct weight){.value = draw_public(d, drawn, out * in, 0.125)};
+    linear->bias = (struct weight){.value = draw_public(d, drawn, out, 0.125)};
+}
+
+static void draw_norm(struct device *d, uint64_t *drawn, struct layer_norm_weights *norm)
+{
+    norm->gain = (struct weight){.value = draw_public(d, drawn, WIDTH, 2)};
+    norm->bias = (struct weight){.value = draw_public(d, drawn, WIDTH, 2)};
+}
+
+struct public_case {
+    const char *name;
+    bool causal, weighted;
+};
+
+static void expect_recorded(struct device *d, const struct safetensors *file, const char *kind, const char *what,
+                            const void *device)
+{
+    char name[64];
+    snprintf(name, sizeof name, "%s.%s", kind, what);
+    const struct safetensor *found = safetensors_find(file, name);
+    assert_non_null(found);
+    size_t n = 1;
+    for (int r = 0; r < found->rank; r++)
+        n *= found->shape[r];
+    float *values = malloc(n * sizeof *values);
+    must(safetensor_to_floats(found, values, &error));
+    expect_close(d, name, device, doubles(d, values, n), n, d->backend->precision == PRECISION_F32 ? 2e-5 : 0.03);
+    free(values);
+}
+
+static void run_public(struct device *d, const void *parameters)
+{
+    const struct public_case *c = parameters;
+    const struct clip_dimensions dimensions = {.image_width = WIDTH, .image_blocks = 1, .text_width = WIDTH};
+    const struct prefix_settings settings = {.tasks = TASKS, .length = {LENGTH}, .blocks = {1}};
+    struct block block = {
+        .width = WIDTH, .hidden = 4 * WIDTH, .heads = HEADS, .causal = c->causal, .activation = ACTIVATION_QUICK_GELU};
+    struct safetensors *file;
+    struct prefixes *prefixes;
+    uint64_t drawn = 0;
+    must(safetensors_open(&file, FIXTURES "/prefixes.safetensors", &error));
+    must(prefixes_create(&prefixes, d->backend, &d->memory, &dimensions, &settings, PARAMETERS_TRAINED, &error));
+    draw_linear(d, &drawn, &block.in_proj, 3 * WIDTH, WIDTH);
+    draw_linear(d, &drawn, &block.out_proj, WIDTH, WIDTH);
+    draw_norm(d, &drawn, &block.ln_1);
+    draw_norm(d, &drawn, &block.ln_2);
+    draw_linear(d, &drawn, &block.c_fc, 4 * WIDTH, WIDTH);
+    draw_linear(d, &drawn, &block.c_proj, WIDTH, 4 * WIDTH);
+    size_t n = TASKS * 2 * LENGTH * WIDTH, values = BATCH * POSITIONS * WIDTH;
+    must(d->ops->copy(d->backend, parameters_write_all(prefixes->parameters), draw_public(d, &drawn, n, 2),
+                      n * sizeof(float), &error));
+    struct tensor x = {.type = TENSOR_F32, .rank = 3, .shape = {BATCH, POSITIONS, WIDTH}}, dy = x, y = x, dx = x;
+    x.data = draw_public(d, &drawn, values, 2);
+    dy.data = draw_public(d, &drawn, values, 2);
+    y.data = room(d, values * sizeof(float));
+    dx.data = room(d, values * sizeof(float));
+    struct block_context context = {.backend = d->backend,
+                                    .arena = &d->memory,
+                                    .training = true,
+                                    .router = to_device(d, (const int32_t[BATCH]){1, 0, 1}, BATCH * sizeof(int32_t)),
+                                    .positions = POSITIONS,
+                                    .attention = prefixes_hooks(prefixes, TOWER_IMAGE)};
+    struct block_saved saved;
+    if (c->weighted)
+        prefixes->towers[TOWER_IMAGE].weights =
+            to_device(d, (const float[BATCH]){0.25f, 1, 0.75f}, BATCH * sizeof(float));
+    must(block_forward(&context, &block, NULL, &x, &y, &saved, &error));
+    expect_recorded(d, file, c->name, "out", y.data);
+    must(block_backward(&context, &block, NULL, &saved, &dy, &dx, true, &error));
+    expect_recorded(d, file, c->name, "dx", dx.data);
+    expect_recorded(d, file, c->name, "dprefix", prefixes->parameters->gradients);
+    prefixes_destroy(prefixes);
+    safetensors_close(file);
+}
+
+static void blocks_agree_with_the_public_code(void **state)
+{
+    (void)state;
+    static const struct public_case cases[] = {
+        {"full", false, false}, {"causal", true, false}, {"weighted", false, true}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        on_device(run_public, &cases[i]);
+}
+
+/* --- Both towers --- */
+
+static const struct prefix_settings small_prefixes = {.tasks = 3, .length = {3, 2}, .blocks = {2, 1}};
+
+static struct prefixes *add_prefixes(struct small *s, const int32_t *images, const int32_t *prompts)
+{
+    struct prefixes *prefixes;
+    must(prefixes_create(&prefixes, s->d.backend, &s->d.memory, &small_dimensions, &small_prefixes, PARAMETERS_TRAINED,
+                         &error));
+    must(prefixes_initialize(prefixes, 7, &error));
+    for (int t = 0; t < TOWERS; t++)
+        s->attention[t] = prefixes_hooks(prefixes, (enum tower)t);
+    s->router[TOWER_IMAGE] = to_device(&s->d, images, SMALL_IMAGES * sizeof *images);
+    s->router[TOWER_TEXT] = to_device(&s->d, prompts, SMALL_PROMPTS * sizeof *prompts);
+    return prefixes;
+}
+
+static const int32_t images[SMALL_IMAGES] = {1, -1, 0}, prompts[SMALL_PROMPTS] = {1, 1, 0, -1},
+                     task[SMALL_PROMPTS] = {1, 1, 1, 1};
+
+static void disturb(struct small *s, struct prefixes *prefixes)
+{
+    size_t n = prefixes->parameters->values_count;
+    must(s->d.ops->upload(s->d.backend, parameters_write_all(prefixes->parameters), draw(&s->d, n, 0.5f).host,
+                          n * sizeof(float), &error));
+}
+
+static const float *features_of(struct small *s, enum tower tower)
+{
+    return from_device(&s->d, s->features[tower].data, tensor_bytes(&s->features[tower]));
+}
+
+/* A fresh prefix, or none, leaves the model as it was: the same bits. */
+static void fresh_prefixes_add_nothing(void **state)
+{
+    (void)state;
+    struct small s;
+    small_open(&s, 2, PARAMETERS_FROZEN, ACTIVATION_QUICK_GELU);
+    small_encode(&s);
+    const float *before[TOWERS] = {features_of(&s, TOWER_IMAGE), features_of(&s, TOWER_TEXT)};
+    struct prefixes *prefixes = add_prefixes(&s, images, prompts);
+    small_encode(&s);
+    for (int t = 0; t < TOWERS; t++)
+        assert_memory_equal(features_of(&s, (enum tower)t), before[t], tensor_bytes(&s.features[t]));
+    prefixes_destroy(prefixes);
+    small_close(&s);
+}
+
+static void gradients_match_differences(void **state)
+{
+    (void)state;
+    struct small s;
+    for (enum parameters_mode mode = PARAMETERS_FROZEN; mode <= PARAMETERS_TRAINED; mode++) {
+        small_open(&s, 2, mode, ACTIVATION_QUICK_GELU);
+        struct prefixes *prefixes = add_prefixes(&s, images, prompts);
+        struct parameters *group = prefixes->parameters;
+        disturb(&s, prefixes);
+        small_loss(&s, true);
+        for (size_t i = 0; s.d.backend->precision == PRECISION_F32 && i < group->count; i++)
+            small_check_gradient(&s, group->list[i].name,
+                                 parameters_write(group, group->list[i].offset, group->list[i].size),
+                                 group->gradients + group->list[i].offset, group->list[i].size);
+        const struct parameters *towers = s.clip->parameters;
+        const struct parameter *out = parameters_find(towers, "visual.transformer.resblocks.0.attn.out_proj.weight");
+        if (mode == PARAMETERS_TRAINED && s.d.backend->precision == PRECISION_F32)
+            small_check_gradient(&s, out->name, parameters_write(s.clip->parameters, out->offset, out->size),
+                                 towers->gradients + out->offset, out->size);
+        prefixes_destroy(prefixes);
+        small_close(&s);
+    }
+}
+
+/* Samples of different tasks in one batch have the features that they have alone, bit for bit. */
+static void a_prefix_per_sample(void **state)
+{
+    (void)state;
+    struct small s;
+    small_open(&s, 2, PARAMETERS_FROZEN, ACTIVATION_QUICK_GELU);
+    small_encode(&s);
+    size_t embed = small_dimensions.embed;
+    const float *without = features_of(&s, TOWER_IMAGE);
+    struct prefixes *prefixes = add_prefixes(&s, images, prompts);
+    disturb(&s, prefixes);
+    small_encode(&s);
+    const float *together = features_of(&s, TOWER_IMAGE);
+    for (size_t i = 0; i < SMALL_IMAGES; i++) {
+        struct tensor alone;
+        small_encode_images(&s, i, 1, &alone);
+        assert_memory_equal(from_device(&s.d, alone.data, tensor_bytes(&alone)), together + i * embed,
+                            embed * sizeof *together);
+        bool same = memcmp(without + i * embed, together + i * embed, embed * sizeof *together) == 0;
+        assert_true(same == (images[i] < 0));
+    }
+    prefixes_destroy(prefixes);
+    small_close(&s);
+}
+
+/* The prefixes of one task learn; those of the others keep their bits, whatever the optimizer's decay. */
+static void one_task_learns(void **state)
+{
+    (void)state;
+    const struct update_rule rule = {.beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8, .weight_decay = 0.1};
+    struct small s;
+    small_open(&s, 2, PARAMETERS_FROZEN, ACTIVATION_QUICK_GELU);
+    struct prefixes *prefixes = add_prefixes(&s, task, task);
+    struct parameters *group = prefixes->parameters;
+    disturb(&s, prefixes);
+    const float *before = from_device(&s.d, group->values, group->values_count * sizeof *before);
+    must(prefixes_begin_task(prefixes, 1, &error));
+    float first = small_loss(&s, false);
+    for (int i = 0; i < 10; i++) {
+        small_loss(&s, true);
+        must(parameters_step(group, s.state, &rule, &error));
+    }
+    assert_true(small_loss(&s, false) < first - 0.01f);
+    const float *after = from_device(&s.d, group->values, group->values_count * sizeof *after);
+    for (size_t i = 0; i < group->count; i++) {
+        const struct parameter *p = &group->list[i];
+        size_t n = p->size / p->segments;
+        for (size_t t = 0; t < p->segments; t++)
+            assert_true((memcmp(after + p->offset + t * n, before + p->offset + t * n, n * sizeof *after) == 0) ==
+                        (t != 1));
+    }
+    prefixes_destroy(prefixes);
+    small_close(&s);
+}
+
+static void towers_need_the_blocks(void **state)
+{
+    (void)state;
+    struct small s;
+    struct prefixes *prefixes;
+    struct prefix_settings deep = small_prefixes;
+    small_open(&s, 1, PARAMETERS_FROZEN, ACTIVATION_QUICK_GELU);
+    deep.blocks[TOWER_TEXT] = 3;
+    assert_int_equal(
+        prefixes_create(&prefixes, s.d.backend, &s.d.memory, &small_dimensions, &deep, PARAMETERS_FROZEN, &error),
+        ERROR_ARGUMENT);
+    assert_string_equal(error.message, "prefixes of 2 keys in 3 blocks: expected at most 64 keys, and a tower of this "
+                                       "model has 2 blocks");
+    small_close(&s);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(blocks_agree_with_the_public_code),
+        cmocka_unit_test(fresh_prefixes_add_nothing),
+        cmocka_unit_test(gradients_match_differences),
+        cmocka_unit_test(a_prefix_per_sample),
+        cmocka_unit_test(one_task_learns),
+        cmocka_unit_test(towers_need_the_blocks),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,160 @@
+/* Method diki in a run: which prefixes a test image takes and with which weight, and what a stop leaves. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "harness/evaluate/evaluator.h"
+#include "harness/heads/class_features.h"
+#include "harness/selectors/selectors.h"
+#include "harness/train/batches.h"
+#include "harness/train/trainer.h"
+#include "tests/harness/small_run.h"
+
+static const char *const overrides[] = {"method.name=diki",       "method.prefix_length=3",
+                                        "method.prefix_blocks=1", "selector.kind=task_gaussian",
+                                        "training.optimizer=sgd", "training.momentum=0",
+                                        "training.iterations=4",  "training.learning_rate=5",
+                                        "run.evaluation_batch=2", NULL};
+
+static void train(struct small_run *run, size_t task, struct selector *selector)
+{
+    struct run *e = run->experiment;
+    struct training training = {.run = &e->method, .task = &e->data.tasks[task]};
+    must(train_task(&training, &error));
+    must(selector_train(selector, training.task, NULL, &error));
+}
+
+static float *prefix_values(struct small_run *run)
+{
+    const struct parameters *group = run->experiment->model.prefixes->parameters;
+    return small_run_values(run, group->values, group->values_count);
+}
+
+/* Only the task's own prefixes change. */
+static void expect_trained(const struct prefixes *prefixes, size_t task, const float *before, const float *after)
+{
+    for (size_t i = 0; i < prefixes->parameters->count; i++) {
+        const struct parameter *p = &prefixes->parameters->list[i];
+        size_t n = p->size / p->segments;
+        for (size_t t = 0; t < p->segments; t++)
+            assert_true((memcmp(before + p->offset + t * n, after + p->offset + t * n, n * sizeof *after) == 0) ==
+                        (t != task));
+    }
+}
+
+/* What the evaluator makes of image i of a set, worked out here: the cosines of its features with the weighted prefixes of its
+ * router, to the classes with the mean weight. */
+static size_t answer_of(struct small_run *run, const struct test_set *set, size_t i)
+{
+    struct run *e = run->experiment;
+    struct model *model = &e->model;
+    struct prefixes *prefixes = model->prefixes;
+    size_t embed = model->clip->dimensions.embed, classes = dataset_classes(set->task->dataset), images = 0;
+    int router = set->router[i];
+    double total = 0;
+    for (size_t k = 0; k < set->n; k++)
+        if (set->router[k] == router) {
+            total += 1 / (1 + exp((double)set->errors[router][k] / (double)embed + 1));
+            images++;
+        }
+    prefixes->text_weight = (float)(total / (double)images);
+    struct tensor names, pixels, features;
+    struct tower_pass pass;
+    must(class_features(model, set->task, router, &model->task_memory, NULL, &names, &error));
+    float *text = small_run_values(run, names.data, classes * embed);
+    size_t r = model->clip->dimensions.resolution;
+    struct loader_settings one = {.dataset = set->task->dataset,
+                                  .split = SPLIT_TEST,
+                                  .items = &(uint32_t){(uint32_t)i},
+                                  .item_count = 1,
+                                  .resolution = (int)r,
+                                  .batch = 1};
+    struct batches *batches;
+    struct batch batch;
+    arena_reset(&model->step_memory);
+    must(batches_open(&batches, model, &e->data, &one, 0, 1, &error));
+    must(batches_take(batches, &batch, &error));
+    pixels = batch.images;
+    float weight = 1 / (1 + expf(set->errors[router][i] / (float)embed + 1));
+    struct tensor on_device;
+    must(tensor_take(&on_device, &model->step_memory, TENSOR_F32, "weight", 1, (size_t[]){1}, &error));
+    must(model->backend->ops->upload(model->backend, on_device.data, &weight, sizeof weight, &error));
+    struct encoding encoding = {.arena = &model->step_memory, .attention = prefixes_hooks(prefixes, TOWER_IMAGE)};
+    must(model_fill(model, &model->step_memory, 1, router, &encoding.router, &error));
+    prefixes->towers[TOWER_IMAGE].weights = on_device.data;
+    must(clip_encode_images(model->clip, &encoding, &pixels, &pass, &features, &error));
+    prefixes->towers[TOWER_IMAGE].weights = NULL;
+    float *image = small_run_values(run, features.data, embed);
+    batches_close(batches);
+    size_t best = 0;
+    double most = -INFINITY;
+    for (size_t c = 0; c < classes; c++) {
+        double cosine = 0;
+        for (size_t j = 0; j < embed; j++)
+            cosine += (double)image[j] * (double)text[c * embed + j];
+        if (cosine > most) {
+            most = cosine;
+            best = c;
+        }
+    }
+    free(text);
+    free(image);
+    return best;
+}
+
+static void images_take_the_prefixes_of_the_densest_task(void **state)
+{
+    (void)state;
+    struct small_run run;
+    struct selector *selector;
+    struct evaluator *evaluator;
+    small_run_open(&run, 1, overrides);
+    struct run *e = run.experiment;
+    must(selector_create(&selector, &e->model, &e->data, &error));
+    must(evaluator_create(&evaluator, &e->model, &e->data, &e->method, selector, &error));
+    for (size_t j = 0; j < 2; j++) {
+        float *before = prefix_values(&run);
+        train(&run, j, selector);
+        float *after = prefix_values(&run);
+        expect_trained(e->model.prefixes, j, before, after);
+        free(before);
+        free(after);
+    }
+    must(evaluator_refresh(evaluator, &error));
+    for (size_t j = 0; j < SMALL_RUN_TASKS; j++) {
+        struct test_set *set = &evaluator->sets[j];
+        must(evaluator_zero_shot(evaluator, j, NULL, &error));
+        must(evaluator_task(evaluator, 1, j, NULL, &error));
+        for (size_t i = 0; i < set->n; i++) {
+            int densest = set->errors[1][i] < set->errors[0][i];
+            assert_int_equal(set->router[i], densest);
+            assert_int_equal(set->predicted[i], answer_of(&run, set, i));
+        }
+        e->model.prefixes->text_weight = 1;
+    }
+    evaluator_destroy(evaluator);
+    selector_destroy(selector);
+    small_run_close(&run);
+}
+
+static void every_task_needs_a_router(void **state)
+{
+    (void)state;
+    struct small_run run;
+    small_run_open(&run, 1, NULL);
+    assert_int_equal(
+        small_run_try(&run, 1,
+                      (const char *const[]){"method.name=diki", "selector.kind=none", "adapter.routers=one", NULL}),
+        ERROR_ARGUMENT);
+    error_tells((const char *const[]){"selector.kind", "another selector.kind", NULL});
+    scratch_remove(&run.scratch);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(images_take_the_prefixes_of_the_densest_task),
+        cmocka_unit_test(every_task_needs_a_router),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

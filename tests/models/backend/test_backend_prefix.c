@@ -1,0 +1,120 @@
+/* Attention over learned keys and values, of all queries and of chosen ones, and its gradients. */
+#include "tests/models/backend/reference.h"
+#include "tests/models/device.h"
+
+#include <math.h>
+#include <string.h>
+
+struct prefix_case {
+    size_t batch, positions, width, heads, length;
+    bool chosen, weighted;
+};
+
+static const struct prefix_case prefix_cases[] = {
+    {1, 1, 64, 1, 1, false, false},   {3, 5, 64, 1, 4, false, false},  {3, 5, 128, 2, 7, true, false},
+    {2, 17, 160, 2, 64, false, true}, {4, 50, 128, 1, 8, true, true},  {2, 9, 288, 3, 5, false, true},
+    {5, 33, 96, 2, 3, true, true},    {3, 197, 64, 8, 8, false, true},
+};
+
+/* Routers 1, −1, 0, 1, …; the second and the first of a sample's rows, in that order. */
+static void number_samples(const struct prefix_case *c, int32_t *router, float *weights, int32_t *rows)
+{
+    for (size_t b = 0; b < c->batch; b++) {
+        router[b] = (int32_t[]){1, -1, 0}[b % 3];
+        weights[b] = 0.25f + (float)b;
+        rows[2 * b] = (int32_t)(b * c->positions + 1 % c->positions);
+        rows[2 * b + 1] = (int32_t)(b * c->positions);
+    }
+}
+
+static void prefixes(struct device *d, const void *parameters)
+{
+    enum { ROUTERS = 3, MOST = 8 };
+    const struct prefix_case *c = parameters;
+    int32_t router[MOST], rows[2 * MOST];
+    float weights[MOST];
+    number_samples(c, router, weights, rows);
+    size_t queries = c->batch * (c->chosen ? 2 : c->positions), n = ROUTERS * 2 * c->length * c->width,
+           ins = c->batch * c->positions * 3 * c->width, outs = queries * c->width;
+    struct operand values = draw(d, n, 1.0f), qkv = draw_operand(d, ins, 1.0f), out = draw_operand(d, outs, 1.0f),
+                   dout = draw_operand(d, outs, 1.0f), dqkv = draw_operand(d, ins, 1.0f), dvalues = draw(d, n, 1.0f);
+    struct prefix_operands host = {.batch = c->batch,
+                                   .positions = c->positions,
+                                   .width = c->width,
+                                   .heads = c->heads,
+                                   .length = c->length,
+                                   .type = operand_rows(d, NULL, 1, 1).type,
+                                   .rows = c->chosen ? rows : NULL,
+                                   .rows_per_sample = 2,
+                                   .router = router,
+                                   .weights = c->weighted ? weights : NULL,
+                                   .values = values.host,
+                                   .qkv = qkv.host},
+                           device = host;
+    device.rows = c->chosen ? to_device(d, rows, sizeof rows) : NULL;
+    device.router = to_device(d, router, sizeof router);
+    device.weights = c->weighted ? to_device(d, weights, sizeof weights) : NULL;
+    device.values = values.device;
+    device.qkv = qkv.device;
+    double *expected = doubles(d, out.host, outs), *edqkv = doubles(d, dqkv.host, ins),
+           *edvalues = doubles(d, dvalues.host, n);
+    reference_prefix(expected, &host);
+    reference_prefix_backward(edqkv, edvalues, &host, dout.host);
+    must(d->ops->prefix_attention(d->backend, &(struct prefix_attention){.prefix = device, .out = out.device}, &error));
+    expect_close_operand(d, "attention over prefixes", out.device, expected, outs, 1e-5);
+    struct prefix_attention_backward backward = {
+        .prefix = device, .routers = ROUTERS, .dout = dout.device, .dqkv = dqkv.device, .dvalues = dvalues.device};
+    must(d->ops->prefix_attention_backward(d->backend, &backward, &error));
+    expect_close_operand(d, "gradient of the queries", dqkv.device, edqkv, ins, 1e-5);
+    expect_close(d, "gradient of the prefixes", dvalues.device, edvalues, n, 1e-5);
+    const float *before = from_device(d, dvalues.device, n * sizeof *before);
+    backward.dvalues = NULL;
+    must(d->ops->prefix_attention_backward(d->backend, &backward, &error));
+    expect_floats(d, "gradient that nobody wants", dvalues.device, before, n);
+}
+
+static void prefixes_match_plain_loops(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof prefix_cases / sizeof *prefix_cases; i++)
+        on_device(prefixes, &prefix_cases[i]);
+}
+
+/* A query that is not finite has no output, whatever it would attend to; its neighbours keep theirs. */
+static void not_finite(struct device *d, const void *unused)
+{
+    (void)unused;
+    enum { WIDTH = 64, POSITIONS = 3, LENGTH = 2 };
+    struct operand qkv = draw_operand(d, POSITIONS * 3 * WIDTH, 1.0f), values = draw(d, 2 * LENGTH * WIDTH, 1.0f),
+                   out = draw_operand(d, POSITIONS * WIDTH, 1.0f);
+    int32_t router = 0;
+    qkv.host[3 * WIDTH] = NAN;
+    struct prefix_operands prefix = {.batch = 1,
+                                     .positions = POSITIONS,
+                                     .width = WIDTH,
+                                     .heads = 1,
+                                     .length = LENGTH,
+                                     .type = operand_rows(d, NULL, 1, 1).type,
+                                     .router = to_device(d, &router, sizeof router),
+                                     .values = values.device,
+                                     .qkv = operand_to_device(d, qkv.host, POSITIONS * 3 * WIDTH)};
+    must(d->ops->prefix_attention(d->backend, &(struct prefix_attention){.prefix = prefix, .out = out.device}, &error));
+    const float *found = operand_from_device(d, out.device, POSITIONS * WIDTH);
+    for (size_t i = 0; i < POSITIONS * WIDTH; i++)
+        assert_true(isnan(found[i]) == (i / WIDTH == 1));
+}
+
+static void nan_is_not_hidden(void **state)
+{
+    (void)state;
+    on_device(not_finite, NULL);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(prefixes_match_plain_loops),
+        cmocka_unit_test(nan_is_not_hidden),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
