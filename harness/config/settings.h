@@ -53,7 +53,7 @@ struct settings {
     const struct head *head;     /* NULL: text */
     const struct options *head_options;
     struct split_settings split;
-    size_t task_count, shots; /* shots: training images per class; 0: all */
+    size_t task_count, shots; /* shots: most training images per class of a task; 0: every task has all */
     bool repeat_shots;        /* a class with fewer images repeats some, drawn at random */
     struct adapter_settings adapter;
     struct merge_plan merge;

@@ -109,11 +109,13 @@ status tasks_open_dataset(struct dataset **dataset, const struct suite *suite, c
     return OK;
 }
 
-static status keep_shots(const struct model *model, struct task *task, struct error *error)
+static status keep_shots(const struct opening *o, struct task *task, struct error *error)
 {
+    const struct model *model = o->model;
+    size_t shots = task_shots(suite_options(o->suite, "data"), task->index);
     task->all_images = dataset_size(task->dataset, SPLIT_TRAIN);
-    if (model->settings.shots > 0)
-        TRY(dataset_keep_shots(task->dataset, model->settings.shots, model->settings.repeat_shots, model->seed, error));
+    if (shots > 0)
+        TRY(dataset_keep_shots(task->dataset, shots, model->settings.repeat_shots, model->seed, error));
     task_settings_count(&task->settings, dataset_size(task->dataset, SPLIT_TRAIN));
     return OK;
 }
@@ -123,7 +125,7 @@ static status open_dataset(const struct opening *o, struct task *task, struct er
     const struct task_settings *s = &task->settings;
     TRY(tasks_open_dataset(&task->dataset, o->suite, s, o->model->log, error));
     TRY(tasks_check(o->model, o->suite, task, error));
-    return o->model->settings.split.cut == CUT_NONE ? keep_shots(o->model, task, error) : OK;
+    return o->model->settings.split.cut == CUT_NONE ? keep_shots(o, task, error) : OK;
 }
 
 static status open_task(const struct opening *o, struct task *task, size_t index, const char *name, struct error *error)
@@ -151,7 +153,7 @@ static status open_part(const struct opening *o, size_t k, size_t *classes, stru
     task->settings.name = task->part_name;
     TRY(dataset_select(&task->dataset, data->whole.dataset, classes, count, error));
     TRY(check_dataset(task, error));
-    TRY(keep_shots(o->model, task, error));
+    TRY(keep_shots(o, task, error));
     return open_classes(o->model, task, error);
 }
 

@@ -7,6 +7,7 @@
 #include "harness/scenario/class_order.h"
 #include "harness/scenario/order.h"
 #include "harness/scenario/partition.h"
+#include "harness/scenario/task_settings.h"
 
 const struct option settings_evaluation_options[] = {
     {.name = "per_image",
@@ -57,6 +58,10 @@ const struct option settings_data_options[] = {
      .maximum = 1e9,
      .fallback = "0",
      .help = "training images per class, the first n of a seeded shuffle; 0: all"},
+    {.name = "task_shots",
+     .type = OPTION_LIST,
+     .fallback = "",
+     .help = "training images per class, a number for each task, 0: all; in place of shots, which every task has"},
     {.name = "short_classes",
      .type = OPTION_CHOICE,
      .choices = "all|repeat",
@@ -99,8 +104,8 @@ static const struct option class_order_options[] = {
     {.name = "class_order",
      .type = OPTION_LIST,
      .fallback = "",
-     .help = "class numbers in the order of training: a list, or cifar100 or tinyimagenet for the published orders; "
-             "empty: by number"},
+     .help = "class numbers in the order of training: a list, cifar100 or tinyimagenet for the published orders, or "
+             "numpy-SEED for NumPy's permutation, as numpy-1993 of PyCIL; empty: by number"},
     {.name = "first",
      .type = OPTION_INTEGER,
      .minimum = 0,
@@ -112,7 +117,13 @@ static const struct option class_order_options[] = {
      .minimum = 1,
      .maximum = SETTINGS_TASKS - 1,
      .fallback = "10",
-     .help = "number of tasks of equal size"},
+     .help = "number of tasks of equal size, or larger by one class where they do not divide"},
+    {.name = "increment",
+     .type = OPTION_INTEGER,
+     .minimum = 0,
+     .maximum = UINT16_MAX,
+     .fallback = "0",
+     .help = "classes of each of the parts, of which the last has what is left; 0: parts of equal size"},
     {0}};
 
 static const struct option *const split_options[] = {
@@ -158,6 +169,15 @@ static struct split_settings read_split(const struct options *o)
     return split;
 }
 
+/* The most of all tasks; 0: every task has all its images. A list that is wrong is refused later. */
+static size_t most_shots(const struct options *o)
+{
+    size_t most = task_shots(o, 0);
+    for (size_t k = 1; k < options_list_size(o, "task_shots"); k++)
+        most = task_shots(o, k) > most ? task_shots(o, k) : most;
+    return most;
+}
+
 static const char *setting_of(enum label_space_kind label_space, size_t shots)
 {
     if (label_space == LABEL_SPACE_TASK)
@@ -174,9 +194,30 @@ void settings_read_data(struct settings *s, const struct options *o)
     s->split = read_split(o);
     if (s->split.cut != CUT_NONE)
         s->task_count = s->split.parts + (s->split.first > 0 ? 1 : 0);
-    s->shots = (size_t)options_integer(o, "shots");
+    s->shots = most_shots(o);
     s->repeat_shots = strcmp(options_text(o, "short_classes"), "repeat") == 0;
     s->setting = setting_of(s->label_space, s->shots);
+}
+
+static status check_shots(const struct settings *s, const struct options *data, struct error *error)
+{
+    size_t count = options_list_size(data, "task_shots");
+    int64_t number;
+    if (count != 0 && count != s->task_count)
+        return error_set(error, ERROR_ARGUMENT,
+                         "suite: data.task_shots: expected a number for each of %zu tasks, found %zu", s->task_count,
+                         count);
+    for (size_t k = 0; k < count; k++)
+        if (!parse_integer(options_list_item(data, "task_shots", k), &number) || number < 0)
+            return error_set(error, ERROR_ARGUMENT,
+                             "suite: data.task_shots: expected whole numbers from 0, found \"%s\"",
+                             options_list_item(data, "task_shots", k));
+    return count == 0 || options_integer(data, "shots") == 0
+               ? OK
+               : error_set(error, ERROR_ARGUMENT,
+                           "suite: data.task_shots takes the place of data.shots, which is %lld; "
+                           "leave one of them out",
+                           (long long)options_integer(data, "shots"));
 }
 
 status settings_check_data(const struct settings *s, const struct options *data, struct error *error)
@@ -194,6 +235,7 @@ status settings_check_data(const struct settings *s, const struct options *data,
             "suite: data.similarity: mixed cuts half of the tasks together and half apart, but data.parts is "
             "%zu; expected at least %d",
             s->split.parts, PARTITION_MIXED_PARTS);
+    TRY(check_shots(s, data, error));
     const char *given = options_text(data, "setting");
     if (given == NULL || strcmp(given, s->setting) == 0)
         return OK;
