@@ -37,7 +37,7 @@ static status read_used(const struct suite_source *source, struct suite_source *
     return error_unknown_word(error, where, "suite", source->use, names, count);
 }
 
-/* Values that the file states again are the file's. Of rows the file has its own or the other's. */
+/* The last value of a key is its value. Of rows the file has its own or the other's. */
 static status join(struct suite_source *source, struct suite_source *used, struct error *error)
 {
     bool own_rows = has_rows(source);
@@ -47,8 +47,7 @@ static status join(struct suite_source *source, struct suite_source *used, struc
     status result = OK;
     for (size_t i = 0; i < used->count; i++) {
         used->assignments[i].file = source->use;
-        if (suite_source_find(&own, &used->assignments[i]) == NULL &&
-            !(own_rows && used->assignments[i].section == &suite_rows_section))
+        if (!own_rows || used->assignments[i].section != &suite_rows_section)
             NEXT(result, suite_source_add(source, &used->assignments[i], error));
     }
     for (size_t i = 0; i < own.count; i++)

@@ -36,13 +36,14 @@ status evaluator_create(struct evaluator **result, struct model *model, const st
                         struct method_run *method, struct selector *selector, struct error *error)
 {
     struct evaluator *evaluator = xcalloc(1, sizeof *evaluator);
-    *evaluator = (struct evaluator){.model = model,
-                                    .data = data,
-                                    .method = method,
-                                    .selector = selector,
-                                    .coders = selector != NULL ? selector->tasks : 0,
-                                    .labels.seen = data->task_count,
-                                    .sets = xcalloc(data->task_count, sizeof *evaluator->sets)};
+    *evaluator =
+        (struct evaluator){.model = model,
+                           .data = data,
+                           .method = method,
+                           .selector = selector,
+                           .coders = selector != NULL ? selector->tasks : 0,
+                           .labels.seen = model->settings.label_space == LABEL_SPACE_OPEN ? 0 : data->task_count,
+                           .sets = xcalloc(data->task_count, sizeof *evaluator->sets)};
     evaluator->cache = feature_cache_create(model, data);
     status made = evaluator_refresh(evaluator, error);
     NEXT(made, shared_features_open(&evaluator->shared, model, data, error));
@@ -174,8 +175,8 @@ static int32_t best_of(const float *scores, size_t classes)
 
 /* Predicts by the method's own scores; features: of the same images on the host. */
 static status predict_scored(struct method_run *method, const struct task *task, const float *features,
-                             const struct tensor *images, const struct tensor *classes, int32_t *best,
-                             struct error *error)
+                             const struct tensor *images, const struct tensor *classes, struct class_range range,
+                             int32_t *best, struct error *error)
 {
     struct model *model = method->model;
     struct tensor cosines;
@@ -185,19 +186,19 @@ static status predict_scored(struct method_run *method, const struct task *task,
     status result = model->backend->ops->download(model->backend, scores, cosines.data, tensor_bytes(&cosines), error);
     NEXT(result, model->settings.method->scores(method, task, features, n, columns, scores, error));
     for (size_t i = 0; result == OK && i < n; i++)
-        best[i] = best_of(scores + i * columns, columns);
+        best[i] = best_of(scores + i * columns + range.first, range.count);
     free(scores);
     return result;
 }
 
-static status predict(struct model *model, const struct tensor *images, const struct tensor *classes, int32_t *best,
-                      struct error *error)
+static status predict(struct model *model, const struct tensor *images, const struct tensor *classes,
+                      struct class_range range, int32_t *best, struct error *error)
 {
     struct tensor scores, predicted;
     TRY(model->head->scores(model, images, classes, &scores, error));
     TRY(tensor_take(&predicted, &model->step_memory, TENSOR_I32, "predictions", 1, images->shape, error));
-    TRY(model->backend->ops->argmax(model->backend, &(struct argmax){.x = matrix_of(&scores), .out = predicted.data},
-                                    error));
+    struct matrix competing = matrix_columns(matrix_of(&scores), range.first, range.count);
+    TRY(model->backend->ops->argmax(model->backend, &(struct argmax){.x = competing, .out = predicted.data}, error));
     return model->backend->ops->download(model->backend, best, predicted.data, tensor_bytes(&predicted), error);
 }
 
@@ -341,11 +342,13 @@ static status keep_predictions(struct test_set *set, const int32_t *best, const 
 
 /* predicted[item] of n items (NULL: items 0 … n − 1) from features [images of the set, embed]; method, unless NULL: by
  * its own scores */
-static status predict_features(struct model *model, struct test_set *set, const float *features, const uint32_t *items,
-                               size_t n, const struct tensor *classes, struct method_run *method, uint16_t *predicted,
-                               struct error *error)
+static status predict_features(const struct evaluator *evaluator, struct test_set *set, const float *features,
+                               const uint32_t *items, size_t n, const struct tensor *classes, struct method_run *method,
+                               uint16_t *predicted, struct error *error)
 {
     enum { ROWS = 1024 };
+    struct model *model = evaluator->model;
+    const struct class_range range = label_space_range(&evaluator->labels, set->task->index, classes->shape[0]);
     size_t embed = model_feature_width(model);
     int32_t best[ROWS];
     float *rows = xmalloc(array_size(ROWS, embed * sizeof *rows));
@@ -359,8 +362,10 @@ static status predict_features(struct model *model, struct test_set *set, const 
         arena_reset(&model->step_memory);
         result = tensor_take(&images, &model->step_memory, TENSOR_F32, "features", 2, (size_t[]){count, embed}, error);
         NEXT(result, model->backend->ops->upload(model->backend, images.data, rows, tensor_bytes(&images), error));
-        NEXT(result, method != NULL ? predict_scored(method, set->task, rows, &images, classes, best, error)
-                                    : predict(model, &images, classes, best, error));
+        NEXT(result, method != NULL ? predict_scored(method, set->task, rows, &images, classes, range, best, error)
+                                    : predict(model, &images, classes, range, best, error));
+        for (size_t i = 0; i < count; i++)
+            best[i] += best[i] < 0 ? 0 : (int32_t)range.first;
         NEXT(result, keep_predictions(set, best, items, first, count, predicted, error));
     }
     free(rows);
@@ -382,7 +387,8 @@ static status predict_items(struct evaluator *evaluator, struct test_set *set, c
     status result = encode_list(&list, missing, stop, error);
     NEXT(result,
          label_space_features(&evaluator->labels, set->task->index, router, &model->task_memory, &classes, error));
-    NEXT(result, predict_features(model, set, set->routed.features, items, n, &classes, NULL, set->predicted, error));
+    NEXT(result,
+         predict_features(evaluator, set, set->routed.features, items, n, &classes, NULL, set->predicted, error));
     free_list(&list);
     arena_release(&model->task_memory, mark);
     return result;
@@ -411,7 +417,7 @@ static status zero_shot_predictions(struct evaluator *evaluator, struct test_set
     struct arena_mark mark = arena_mark(&model->task_memory);
     struct tensor classes;
     TRY(label_space_features(&evaluator->labels, set->task->index, -1, &model->task_memory, &classes, error));
-    TRY(predict_features(model, set, set->features, items, n, &classes, NULL, predicted, error));
+    TRY(predict_features(evaluator, set, set->features, items, n, &classes, NULL, predicted, error));
     arena_release(&model->task_memory, mark);
     return OK;
 }
@@ -424,7 +430,8 @@ static status scored_predictions(struct evaluator *evaluator, struct test_set *s
     struct tensor classes;
     give_router(set, -1);
     TRY(label_space_features(&evaluator->labels, set->task->index, -1, &model->task_memory, &classes, error));
-    TRY(predict_features(model, set, set->features, NULL, set->n, &classes, evaluator->method, set->predicted, error));
+    TRY(predict_features(evaluator, set, set->features, NULL, set->n, &classes, evaluator->method, set->predicted,
+                         error));
     arena_release(&model->task_memory, mark);
     count_right(set);
     return OK;
@@ -489,7 +496,7 @@ static status answer_without_router(struct evaluator *evaluator, struct test_set
                                     struct error *error)
 {
     evaluator->cache->images_asked += n;
-    if (evaluator->model->settings.label_space == LABEL_SPACE_SEEN)
+    if (label_space_grows(evaluator->model->settings.label_space))
         return zero_shot_predictions(evaluator, set, items, n, set->predicted, error);
     for (size_t i = 0; i < n; i++)
         set->predicted[items[i]] = set->zero_shot[items[i]];

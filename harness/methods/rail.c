@@ -10,15 +10,6 @@
 #include "harness/train/frozen_features.h"
 #include "models/clip/cost.h"
 
-/* Number of the task's first class among those of all tasks. */
-static size_t first_class(const struct data *data, const struct task *task)
-{
-    size_t first = 0;
-    for (size_t k = 0; k < task->index; k++)
-        first += dataset_classes(data->tasks[k].dataset);
-    return first;
-}
-
 static size_t training_images(const struct data *data)
 {
     size_t images = 0;
@@ -96,7 +87,7 @@ static status learn(struct method_run *run, const struct task *task, struct rows
 {
     struct model *model = run->model;
     struct rail *r = run->state;
-    size_t first = first_class(run->data, task);
+    size_t first = data_first_class(run->data, task);
     TRY(frozen_features(model, run->data, task->dataset, SPLIT_TRAIN, NULL, n, rows->means, rows->features, model->stop,
                         error));
     for (size_t i = 0; i < n; i++)
@@ -189,7 +180,7 @@ status rail_scores(struct method_run *run, const struct task *task, const float 
 {
     const struct model *model = run->model;
     const struct rail *r = run->state;
-    size_t first = model->settings.label_space == LABEL_SPACE_TASK ? first_class(run->data, task) : 0;
+    size_t first = model->settings.label_space == LABEL_SPACE_TASK ? data_first_class(run->data, task) : 0;
     return rail_fuse(&r->regression, options_real(run->options, "fusion"), first, features, n, classes, scores, NULL,
                      error);
 }

@@ -24,10 +24,11 @@ const struct option settings_evaluation_options[] = {
              "test, for pictures of the report; results do not depend on it"},
     {.name = "label_space",
      .type = OPTION_CHOICE,
-     .choices = "task|all|seen",
+     .choices = "task|all|seen|open",
      .fallback = "task",
-     .help = "classes that an image is compared with: those of its task, of all tasks (X-TAIL), or of the tasks "
-             "trained so far (class-incremental)"},
+     .help = "classes that an image is compared with: those of its task, of all tasks (X-TAIL), of the tasks trained "
+             "so far (seen: class-incremental), or of these for an image of one of them and else of its task (open: "
+             "ODCL-CIL)"},
     {0}};
 
 const struct option settings_data_options[] = {
@@ -48,7 +49,7 @@ const struct option settings_data_options[] = {
     OPTION_CLASS_NAMES,
     {.name = "setting",
      .type = OPTION_CHOICE,
-     .choices = "full_shot|few_shot|x_tail|class_incremental",
+     .choices = "full_shot|few_shot|x_tail|class_incremental|open_domain|domain_incremental",
      .help = "name of the setting in the results; it follows from shots and label_space, and must agree with them if "
              "given"},
     {.name = "shots",
@@ -70,6 +71,11 @@ const struct option settings_data_options[] = {
     {.name = "template",
      .type = OPTION_TEXT,
      .help = "template with {} for the class, in place of the datasets' own templates"},
+    {.name = "shared_classes",
+     .type = OPTION_BOOLEAN,
+     .fallback = "no",
+     .help = "one label space of all tasks, in which classes of the same name are one class: domain-incremental "
+             "learning, with evaluation.label_space: task"},
     {.name = "split_by",
      .type = OPTION_CHOICE,
      .choices = "none|labels|order",
@@ -178,11 +184,15 @@ static size_t most_shots(const struct options *o)
     return most;
 }
 
-static const char *setting_of(enum label_space_kind label_space, size_t shots)
+static const char *setting_of(enum label_space_kind label_space, size_t shots, bool shared)
 {
+    if (shared)
+        return "domain_incremental";
     if (label_space == LABEL_SPACE_TASK)
         return shots > 0 ? "few_shot" : "full_shot";
-    return label_space == LABEL_SPACE_ALL ? "x_tail" : "class_incremental";
+    return label_space == LABEL_SPACE_ALL    ? "x_tail"
+           : label_space == LABEL_SPACE_OPEN ? "open_domain"
+                                             : "class_incremental";
 }
 
 void settings_read_data(struct settings *s, const struct options *o)
@@ -195,8 +205,9 @@ void settings_read_data(struct settings *s, const struct options *o)
     if (s->split.cut != CUT_NONE)
         s->task_count = s->split.parts + (s->split.first > 0 ? 1 : 0);
     s->shots = most_shots(o);
+    s->shared_classes = options_boolean(o, "shared_classes");
     s->repeat_shots = strcmp(options_text(o, "short_classes"), "repeat") == 0;
-    s->setting = setting_of(s->label_space, s->shots);
+    s->setting = setting_of(s->label_space, s->shots, s->shared_classes);
 }
 
 static status check_shots(const struct settings *s, const struct options *data, struct error *error)
@@ -222,7 +233,7 @@ static status check_shots(const struct settings *s, const struct options *data, 
 
 status settings_check_data(const struct settings *s, const struct options *data, struct error *error)
 {
-    static const char *const label_spaces[] = {"task", "all", "seen"};
+    static const char *const label_spaces[] = {"task", "all", "seen", "open"};
     size_t listed = options_list_size(data, "order");
     if (s->split.cut != CUT_NONE && listed != 1)
         return error_set(error, ERROR_ARGUMENT,
@@ -236,6 +247,11 @@ status settings_check_data(const struct settings *s, const struct options *data,
             "%zu; expected at least %d",
             s->split.parts, PARTITION_MIXED_PARTS);
     TRY(check_shots(s, data, error));
+    if (s->shared_classes && (s->split.cut != CUT_NONE || s->label_space != LABEL_SPACE_TASK))
+        return error_set(error, ERROR_ARGUMENT,
+                         "suite: data.shared_classes makes one label space of all tasks, but %s; leave it out",
+                         s->split.cut != CUT_NONE ? "data.split_by cuts one dataset, whose classes differ"
+                                                  : "evaluation.label_space asks for another one");
     const char *given = options_text(data, "setting");
     if (given == NULL || strcmp(given, s->setting) == 0)
         return OK;

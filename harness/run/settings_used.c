@@ -30,6 +30,8 @@ bool settings_uses_data(const struct suite *suite, const char *section, const ch
     bool list = options_list_size(data, "task_shots") > 0;
     if (strcmp(key, "short_classes") == 0)
         return list || options_integer(data, "shots") > 0;
+    if (strcmp(key, "shared_classes") == 0)
+        return options_boolean(data, key);
     if (strcmp(key, "increment") == 0)
         return options_integer(data, "increment") > 0;
     return strcmp(key, "task_shots") != 0 || list;
