@@ -4,7 +4,6 @@
 
 #include "core/text.h"
 #include "datasets/dataset.h"
-#include "harness/scenario/class_order.h"
 #include "harness/scenario/order.h"
 #include "harness/scenario/partition.h"
 #include "harness/scenario/task_settings.h"
@@ -156,8 +155,6 @@ status settings_split_keys(const char *name, const struct option **table, struct
 
 const char *settings_data_shorthand(const char *key, const char *value)
 {
-    if (strcmp(key, "class_order") == 0)
-        return class_order_numbers(value);
     return strcmp(key, "order") == 0 ? order_tasks(value) : NULL;
 }
 

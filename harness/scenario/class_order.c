@@ -1,6 +1,7 @@
 #include "harness/scenario/class_order.h"
 
 #include <stdbool.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "core/text.h"
@@ -42,19 +43,37 @@ static bool read_seed(const char *word, uint32_t *seed)
     return true;
 }
 
+/* Published numbers; how many there are. order [classes] */
+static size_t read_published(const char *numbers, size_t classes, uint32_t *order)
+{
+    size_t count = 0;
+    for (char *end; *numbers != 0; numbers = end) {
+        unsigned long number = strtoul(numbers, &end, 10);
+        if (count < classes)
+            order[count] = (uint32_t)number;
+        count++;
+    }
+    return count;
+}
+
 /* seen [classes] is scratch space. An empty list means ascending numbers. */
 static status read_order(const struct options *data, const char *dataset, size_t classes, uint32_t *order,
                          uint32_t *seen, struct error *error)
 {
     size_t listed = options_list_size(data, "class_order");
+    const char *only = listed == 1 ? options_list_item(data, "class_order", 0) : "",
+               *published = class_order_numbers(only);
     uint32_t seed;
-    if (listed == 1 && read_seed(options_list_item(data, "class_order", 0), &seed)) {
+    if (read_seed(only, &seed)) {
         split_numpy_permutation(seed, classes, order);
         return OK;
     }
+    listed = published != NULL ? read_published(published, classes, order) : listed;
     if (listed != 0 && listed != classes)
         return error_set(error, ERROR_ARGUMENT, "data.class_order: %s has %zu classes, but the order names %zu",
                          dataset, classes, listed);
+    if (published != NULL)
+        return OK;
     memset(seen, 0, classes * sizeof *seen);
     for (size_t i = 0; i < classes; i++) {
         int64_t number = (int64_t)i;

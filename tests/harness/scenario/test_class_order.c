@@ -34,7 +34,7 @@ static void expect_built_in(const json_t *orders, const char *name)
     const json_t *expected = json_object_get(orders, name);
     size_t classes = json_array_size(expected);
     uint32_t order[MOST], task_of[MOST];
-    struct options *options = keys(settings_data_shorthand("class_order", name), "0", "10");
+    struct options *options = keys(name, "0", "10");
     assert_in_range(classes, 100, MOST);
     must(class_order_cut(options, name, classes, order, task_of, &error));
     for (size_t i = 0; i < classes; i++) {
