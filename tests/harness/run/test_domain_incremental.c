@@ -1,8 +1,11 @@
 /* Tasks whose classes share names: one label space of all names, images with the labels of that space, Avg and Last over the images of
  * the tasks so far, for every method; and runs in an open label space. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "core/file.h"
 #include "harness/methods/methods.h"
 #include "harness/run/sequence.h"
 #include "results/query.h"
@@ -61,15 +64,19 @@ static const char *cells_of(const char *name)
     return method->joint ? "last" : method->alone ? "diagonal" : strcmp(name, "zero_shot") == 0 ? "zero-shot" : "all";
 }
 
-static void run_method(struct small_run *run, struct store *store, const char *name, const char *setting)
+enum { OVERRIDES = 10 };
+
+static status run_once(struct small_run *run, const char *const *overrides, struct store *store,
+                       struct backend_spy *spy)
 {
-    char method[64];
-    snprintf(method, sizeof method, "method.name=%s", name);
-    small_run_reopen(
-        run, 1,
-        (const char *const[]){setting, method, "adapter.routers=one", "selector.kind=none", "adapter.freeze_top_k=0",
-                              strncmp(name, "rail_primal", 11) == 0 ? "method.hidden=32" : "run.log_every=10", NULL});
-    must(sequence_run(&(struct sequence){.run = run->experiment, .store = store}, &error));
+    const char *all[OVERRIDES] = {"adapter.routers=one", "selector.kind=none", "adapter.freeze_top_k=0"};
+    for (size_t i = 0, count = 3; overrides[i] != NULL; i++)
+        all[count++] = overrides[i];
+    small_run_reopen(run, 1, all);
+    if (spy != NULL)
+        small_run_watch(run, spy);
+    return sequence_run(
+        &(struct sequence){.run = run->experiment, .store = store, .stop = spy != NULL ? spy->stop : NULL}, &error);
 }
 
 static void verify(struct store *store)
@@ -102,18 +109,33 @@ static void expect_metrics(struct store *store, int64_t run, const int64_t *imag
     run_matrix_free(&read);
 }
 
+/* images: of the tasks, where means are over them. */
 static void methods_run_in(const char *setting, const char *name, const int64_t *images)
 {
-    static const char *const methods[] = {"zero_shot",    "continual_ft", "rail_primal", "rail_dual",
-                                          "moe_adapters", "icarl",        "replay",      "joint"};
     struct small_run run;
     struct store *store;
+    int64_t runs = 0;
     small_run_open(&run, 1, NULL);
+    scratch_write_png(&run.scratch, "pictures/1.png", 9, 9, 0x30);
+    scratch_write_text(&run.scratch, "texts.txt", "a red square\ngreen\n");
+    char *pictures = path_format("method.reference_images=%s/pictures", run.scratch.path),
+         *texts = path_format("method.reference_texts=%s/texts.txt", run.scratch.path);
     must(store_open(&store, small_run_file(&run, "a.db"), STORE_WRITE, &error));
-    for (size_t i = 0; i < sizeof methods / sizeof *methods; i++) {
-        run_method(&run, store, methods[i], setting);
-        if (strcmp(methods[i], "joint") != 0)
-            expect_metrics(store, (int64_t)i + 1, images);
+    for (size_t i = 0; method_at(i) != NULL; i++) {
+        const struct method *method = method_at(i);
+        char named[64];
+        snprintf(named, sizeof named, "method.name=%s", method->name);
+        bool references = options_find(method->options, "reference_images") != NULL;
+        const char *own = options_find(method->options, "exemplars") != NULL ? "method.exemplars=9"
+                          : options_find(method->options, "hidden") != NULL  ? "method.hidden=8"
+                          : references                                       ? pictures
+                                                                             : "run.log_every=1";
+        if (method->alone || method->head != NULL)
+            continue;
+        must(run_once(&run, (const char *const[]){setting, named, own, references ? texts : NULL, NULL}, store, NULL));
+        runs++;
+        if (!method->joint)
+            expect_metrics(store, runs, images);
     }
     struct table table = {0};
     must(query_sql(store, "SELECT group_concat(DISTINCT setting) FROM runs", &table, &error));
@@ -121,6 +143,56 @@ static void methods_run_in(const char *setting, const char *name, const int64_t 
     table_free(&table);
     verify(store);
     store_close(store);
+    free(pictures);
+    free(texts);
+    small_run_close(&run);
+}
+
+#define ROWS                                                                                                           \
+    "SELECT (SELECT group_concat(after_task || ' ' || task || ' ' || correct) FROM evaluations) || "                   \
+    "(SELECT group_concat(hex(data)) FROM per_image) || (SELECT group_concat(loss) FROM steps)"
+
+static char *rows_of(struct store *store)
+{
+    struct table table = {0};
+    must(query_sql(store, ROWS, &table, &error));
+    char *text = strdup(table.cell[0].text);
+    table_free(&table);
+    return text;
+}
+
+/* A run that stops in the middle of training or testing, and goes on. */
+static void stops_are_not_seen(void **state)
+{
+    (void)state;
+    static const char *const settings[] = {"data.shared_classes=yes", "evaluation.label_space=open"};
+    struct small_run run;
+    struct store *store;
+    small_run_open(&run, 1, NULL);
+    for (size_t k = 0; k < 2; k++) {
+        const char *const overrides[] = {settings[k], NULL};
+        struct backend_spy count = {0};
+        must(store_open(&store, small_run_file(&run, "whole.db"), STORE_WRITE, &error));
+        must(run_once(&run, overrides, store, &count));
+        char *expected = rows_of(store);
+        store_close(store);
+        unlink(small_run_file(&run, "whole.db"));
+        for (size_t half = 0; half < 2; half++) {
+            struct stop stop = {0};
+            struct backend_spy spy = {.stop = &stop};
+            *(half == 0 ? &spy.stop_at_update : &spy.stop_at_prediction) =
+                (half == 0 ? count.updates : count.predictions) / 2;
+            must(store_open(&store, small_run_file(&run, "stopped.db"), STORE_WRITE, &error));
+            assert_int_equal(run_once(&run, overrides, store, &spy), ERROR_STOPPED);
+            must(run_once(&run, overrides, store, NULL));
+            char *found = rows_of(store);
+            assert_string_equal(found, expected);
+            free(found);
+            store_close(store);
+            unlink(small_run_file(&run, "stopped.db"));
+        }
+        free(expected);
+    }
     small_run_close(&run);
 }
 
@@ -177,6 +249,7 @@ int main(void)
         cmocka_unit_test(methods_run_with_shared_classes),
         cmocka_unit_test(methods_run_in_an_open_label_space),
         cmocka_unit_test(joint_training_has_a_class_once),
+        cmocka_unit_test(stops_are_not_seen),
         cmocka_unit_test(what_does_not_go_with_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
