@@ -27,7 +27,10 @@ static const struct option own_options[] = {
      .fallback = "",
      .help = "folders of class folders, or lists of files, below the dataset's folder that have the training images; "
              "default: train"},
-    {.name = "test", .type = OPTION_LIST, .fallback = "", .help = "the same for test images; default: test"},
+    {.name = "test",
+     .type = OPTION_LIST,
+     .fallback = "",
+     .help = "folders or lists like those of train that have the test images; default: test"},
     OPTION_ON_MISSING,
     {0}};
 
