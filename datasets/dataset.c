@@ -226,7 +226,7 @@ static status open_with(struct dataset *dataset, const struct options *options, 
     TRY(override_classes(dataset, error));
     TRY(check_class_names(dataset, error));
     TRY(choose_templates(dataset, error));
-    if (dataset->reader->listed || coop)
+    if (dataset->reader->listed || dataset->has_lists || coop)
         TRY(check_missing(dataset, options, error));
     report_left_out(dataset);
     return check_labels(dataset, error);

@@ -107,6 +107,9 @@ status dataset_keep_shots(struct dataset *dataset, size_t shots, bool repeat, ui
 status dataset_select(struct dataset **part, const struct dataset *whole, const size_t *classes, size_t count,
                       struct error *error);
 
+/* Gives the dataset other classes (copied), of which its class c becomes labels[c]. */
+void dataset_set_classes(struct dataset *dataset, const char *const *classes, size_t count, const int32_t *labels);
+
 /* A dataset without images, only class names and templates (copied), for prompts. */
 void dataset_of_names(struct dataset **dataset, const char *const *classes, size_t class_count,
                       const char *const *templates, size_t template_count);
@@ -124,8 +127,9 @@ status dataset_of_items(struct dataset **dataset, const struct dataset_place *pl
                         struct error *error);
 
 /* The training images and classes of `count` datasets, which must stay open and as they are, one after the other: class c
- * of part k gets the label c + the number of classes of the parts before. */
-status dataset_join(struct dataset **dataset, const struct dataset *const *parts, size_t count, struct error *error);
+ * of part k gets the label c + the number of classes of the parts before. shared: all have the classes of the first. */
+status dataset_join(struct dataset **dataset, const struct dataset *const *parts, size_t count, bool shared,
+                    struct error *error);
 
 /* Replaces the dataset's templates by one, with one "{}". */
 status dataset_set_template(struct dataset *dataset, const char *template, struct error *error);

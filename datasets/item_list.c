@@ -39,18 +39,21 @@ static void copy_classes(struct dataset *joint, const struct dataset *part)
     }
 }
 
-static void fill_joint(struct dataset *joint, const struct dataset *const *parts, size_t count)
+static void fill_joint(struct dataset *joint, const struct dataset *const *parts, size_t count, bool shared)
 {
     struct dataset_item *items = joint->items[SPLIT_TRAIN].items;
     strings_free(&joint->classes);
-    for (size_t k = 0; k < count; k++) {
+    if (shared)
+        copy_classes(joint, parts[0]);
+    for (size_t k = 0; k < count && !shared; k++) {
         for (size_t i = 0; i < dataset_size(parts[k], SPLIT_TRAIN); i++)
             items++->label += (int32_t)joint->classes.count;
         copy_classes(joint, parts[k]);
     }
 }
 
-status dataset_join(struct dataset **result, const struct dataset *const *parts, size_t count, struct error *error)
+status dataset_join(struct dataset **result, const struct dataset *const *parts, size_t count, bool shared,
+                    struct error *error)
 {
     size_t images = 0;
     for (size_t k = 0; k < count; k++)
@@ -63,7 +66,7 @@ status dataset_join(struct dataset **result, const struct dataset *const *parts,
     status joined = dataset_of_items(&joint, places, images, error);
     free(places);
     if (joined == OK)
-        fill_joint(joint, parts, count);
+        fill_joint(joint, parts, count, shared);
     if (joined == OK)
         *result = joint;
     else

@@ -10,9 +10,15 @@ static double after(const struct accuracy_matrix *matrix, size_t trained, size_t
     return matrix->accuracy[trained * matrix->tasks + task];
 }
 
+/* Whether tasks are tested before they are trained. */
+static bool tests_later(const struct accuracy_matrix *matrix)
+{
+    return matrix->images == NULL || matrix->later;
+}
+
 bool accuracy_expected(const struct accuracy_matrix *matrix, size_t after_task, size_t task)
 {
-    return matrix->images == NULL || task <= after_task;
+    return tests_later(matrix) || task <= after_task;
 }
 
 double accuracy_mean(const struct accuracy_matrix *matrix, int64_t after_task)
@@ -38,12 +44,12 @@ static double mean_after(const struct accuracy_matrix *matrix, size_t first, siz
 
 static double transfer(const struct accuracy_matrix *matrix, size_t task)
 {
-    return matrix->images == NULL ? mean_after(matrix, 0, task, task) : (double)NAN;
+    return tests_later(matrix) ? mean_after(matrix, 0, task, task) : (double)NAN;
 }
 
 static double average(const struct accuracy_matrix *matrix, size_t task)
 {
-    return mean_after(matrix, matrix->images == NULL ? 0 : task, matrix->tasks, task);
+    return mean_after(matrix, tests_later(matrix) ? 0 : task, matrix->tasks, task);
 }
 
 static double average_of_steps(const struct accuracy_matrix *matrix)
@@ -99,7 +105,7 @@ static double zero_shot(const struct accuracy_matrix *matrix, size_t task)
 /* In class-incremental learning a task is not tested before its own row. */
 static double forward_transfer(const struct accuracy_matrix *matrix, size_t task)
 {
-    return matrix->images == NULL ? after(matrix, task - 1, task) - zero_shot(matrix, task) : (double)NAN;
+    return tests_later(matrix) ? after(matrix, task - 1, task) - zero_shot(matrix, task) : (double)NAN;
 }
 
 static double gain(const struct accuracy_matrix *matrix, size_t task)

@@ -21,6 +21,7 @@ struct accuracy_matrix {
     /* Test images of each task [T] in class-incremental learning, else NULL. There classes accumulate, row i has only
      * the columns j ≤ i, and means over tasks are accuracies over all images. */
     const int64_t *images;
+    bool later; /* with images: row i has all columns, as in domain-incremental learning, and its mean those of j ≤ i */
 };
 
 /* Whether the matrix of a whole run has this cell. */

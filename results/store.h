@@ -80,7 +80,7 @@ struct run_description {
     size_t input_count;
     const struct setting_row *settings; /* all that the run uses, with defaults */
     size_t setting_count;
-    const char *setting; /* "full_shot", "few_shot", "x_tail", "class_incremental" */
+    const char *setting; /* "full_shot", "few_shot", "x_tail", "class_incremental", "open_domain" */
     const char *method, *policy, *selector;
     const char *selection; /* how the selector decides: "per_image", "per_batch", "oracle", "none" */
     const char *order;     /* "I", "II", or the suite's own name for it */

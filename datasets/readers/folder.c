@@ -1,6 +1,6 @@
 /* Any folder of class folders: <path>/train/<class>/<file> and <path>/test/<class>/<file>, or <path>/<class>/<file>
- * with a seeded 80/20 split of each class. Class names are the folder names in byte order (<path>/classnames.txt overrides
- * them). */
+ * with a seeded 80/20 split of each class, or several such folders or lists of files for either (folder_parts.h). Class names
+ * are the folder names in byte order (<path>/classnames.txt overrides them). */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,6 +8,7 @@
 #include "core/alloc.h"
 #include "core/file.h"
 #include "core/text.h"
+#include "datasets/readers/folder_parts.h"
 #include "datasets/readers/image_folder.h"
 #include "datasets/readers/registry.h"
 
@@ -21,12 +22,56 @@ static const struct option own_options[] = {
      .maximum = 4294967295.0,
      .fallback = "42",
      .help = "seed of the 80/20 split of each class, where there are no train and test folders"},
+    {.name = "train",
+     .type = OPTION_LIST,
+     .fallback = "",
+     .help = "folders of class folders, or lists of files, below the dataset's folder that have the training images; "
+             "default: train"},
+    {.name = "test",
+     .type = OPTION_LIST,
+     .fallback = "",
+     .help = "folders or lists like those of train that have the test images; default: test"},
+    OPTION_ON_MISSING,
     {0}};
 
-static void add_classes(struct dataset *dataset, const struct strings *names)
+/* The length of "017." at the start of a name; 0: there is none. */
+static size_t numbered(const char *name)
 {
-    for (size_t i = 0; i < names->count; i++)
-        dataset_add_class(dataset, names->items[i]);
+    size_t digits = strspn(name, "0123456789");
+    return digits > 0 && name[digits] == '.' && name[digits + 1] != 0 ? digits + 1 : 0;
+}
+
+/* The text after "FOLDER " in the lines of classnames.txt; NULL: no line begins so. */
+static const char *name_of(const struct strings *lines, const char *folder)
+{
+    size_t size = strlen(folder);
+    for (size_t i = 0; i < lines->count; i++)
+        if (strncmp(lines->items[i], folder, size) == 0 && lines->items[i][size] == ' ')
+            return lines->items[i] + size + 1;
+    return NULL;
+}
+
+/* Classes are called as classnames.txt says for their folders, if it says so for all, or else as their folders are, without a
+ * number that all of them begin with. A classnames.txt that goes by position is read later. */
+static status add_classes(struct dataset *dataset, const struct strings *folders, struct error *error)
+{
+    struct strings lines = {0};
+    bool found, named, numbers = true;
+    TRY(dataset_read_override(dataset, "classnames.txt", &lines, &found, error));
+    named = found;
+    for (size_t i = 0; i < folders->count; i++) {
+        named = named && name_of(&lines, folders->items[i]) != NULL;
+        numbers = numbers && numbered(folders->items[i]) > 0;
+    }
+    for (size_t i = 0; i < folders->count; i++)
+        if (named)
+            strings_add(&dataset->classes, name_of(&lines, folders->items[i]),
+                        strlen(name_of(&lines, folders->items[i])));
+        else
+            dataset_add_class(dataset, folders->items[i] + (numbers ? numbered(folders->items[i]) : 0));
+    dataset->names_given = named;
+    strings_free(&lines);
+    return OK;
 }
 
 /* Names the folder without a "/." at its end. */
@@ -68,8 +113,7 @@ static status open_whole(struct dataset *dataset, uint64_t seed, struct error *e
     struct dataset_items items = {0};
     status result = image_folder_list(dataset, ".", &names, &items, error);
     NEXT(result, check_classes(dataset, &names, error));
-    if (result == OK)
-        add_classes(dataset, &names);
+    NEXT(result, add_classes(dataset, &names, error));
     NEXT(result, dataset_require_images(dataset, &items, error));
     NEXT(result, dataset_split_randomly(dataset, &items, seed, true, error));
     dataset_items_free(&items);
@@ -77,36 +121,37 @@ static status open_whole(struct dataset *dataset, uint64_t seed, struct error *e
     return result;
 }
 
-/* The test folder's labels are positions among its own folders; they become the training classes'. */
-static status map_labels(struct dataset *dataset, const struct strings *train, const struct strings *test,
-                         struct error *error)
+static const char *const standard[SPLITS] = {"train", "test"};
+
+static status check_parts(const struct dataset *dataset, const size_t given[SPLITS], struct error *error)
 {
-    struct dataset_items *items = &dataset->items[SPLIT_TEST];
-    for (size_t i = 0; i < items->count; i++) {
-        size_t label = strings_find_sorted(train, test->items[items->items[i].label]);
-        if (label == train->count)
-            return error_set(error, ERROR_FORMAT, "%s/%s: the class \"%s\" has test images but no train folder",
-                             dataset->root, dataset->folder, test->items[items->items[i].label]);
-        items->items[i].label = (int32_t)label;
-    }
-    return OK;
+    char test[DATASET_PATH];
+    if ((given[SPLIT_TRAIN] > 0) != (given[SPLIT_TEST] > 0))
+        return error_set(error, ERROR_ARGUMENT, "train, test: expected both or none of them, found %s alone",
+                         standard[given[SPLIT_TRAIN] > 0 ? SPLIT_TRAIN : SPLIT_TEST]);
+    TRY(dataset_path(dataset, standard[SPLIT_TEST], test, error));
+    return given[SPLIT_TRAIN] > 0 || file_is_directory(test) ? OK
+                                                             : refuse(dataset, error, "train without test beside it");
 }
 
-static status open_parts(struct dataset *dataset, struct error *error)
+static status open_parts(struct dataset *dataset, const struct options *options, struct error *error)
 {
-    struct strings names[SPLITS] = {{0}, {0}};
-    char test[DATASET_PATH];
-    TRY(dataset_path(dataset, "test", test, error));
-    if (!file_is_directory(test))
-        return refuse(dataset, error, "train without test beside it");
-    status result = image_folder_list(dataset, "train", &names[SPLIT_TRAIN], &dataset->items[SPLIT_TRAIN], error);
-    if (result == OK)
-        add_classes(dataset, &names[SPLIT_TRAIN]);
+    struct strings names = {0};
+    struct folder_parts parts[SPLITS];
+    const char *usual[SPLITS] = {standard[SPLIT_TRAIN], standard[SPLIT_TEST]}, **items[SPLITS];
+    size_t given[SPLITS];
+    for (int split = 0; split < SPLITS; split++) {
+        items[split] = options_list_items(options, standard[split], &given[split]);
+        parts[split] = given[split] > 0 ? (struct folder_parts){items[split], given[split]}
+                                        : (struct folder_parts){&usual[split], 1};
+    }
+    status result = check_parts(dataset, given, error);
+    NEXT(result, folder_parts_open(dataset, parts, &names, error));
+    NEXT(result, add_classes(dataset, &names, error));
     NEXT(result, dataset_require_images(dataset, &dataset->items[SPLIT_TRAIN], error));
-    NEXT(result, image_folder_list(dataset, "test", &names[SPLIT_TEST], &dataset->items[SPLIT_TEST], error));
-    NEXT(result, map_labels(dataset, &names[SPLIT_TRAIN], &names[SPLIT_TEST], error));
-    strings_free(&names[SPLIT_TRAIN]);
-    strings_free(&names[SPLIT_TEST]);
+    strings_free(&names);
+    for (int split = 0; split < SPLITS; split++)
+        free(items[split]);
     return result;
 }
 
@@ -137,8 +182,8 @@ static status open_folder(struct dataset *dataset, const struct options *options
     TRY(dataset_path(dataset, "train", train, error));
     if (!file_is_directory(whole))
         return refuse_missing(dataset, error);
-    if (file_is_directory(train))
-        return open_parts(dataset, error);
+    if (file_is_directory(train) || options_list_size(options, "train") + options_list_size(options, "test") > 0)
+        return open_parts(dataset, options, error);
     return open_whole(dataset, (uint64_t)options_integer(options, "split_seed"), error);
 }
 

@@ -53,6 +53,7 @@ struct dataset {
     bool names_given;     /* by classnames.txt */
     bool original_names;  /* class_names: original */
     bool skip_unreadable; /* on_unreadable: skip */
+    bool has_lists;       /* files that the user's lists name may be missing */
     struct dataset_items items[SPLITS];
     struct raw_images *sources;
     size_t source_count;

@@ -50,6 +50,32 @@ void split_permutation(uint64_t seed, size_t n, uint32_t *order)
     }
 }
 
+/* Bits above the highest of `most` are masked away; what is still greater is drawn again. */
+static uint32_t draw_to(struct twister *twister, uint32_t most)
+{
+    uint32_t mask = most, drawn;
+    for (unsigned shift = 1; shift < 32; shift *= 2)
+        mask |= mask >> shift;
+    do
+        drawn = twister_draw(twister) & mask;
+    while (drawn > most);
+    return drawn;
+}
+
+void split_numpy_permutation(uint32_t seed, size_t n, uint32_t *order)
+{
+    struct twister twister;
+    twister_seed(&twister, seed);
+    for (size_t i = 0; i < n; i++)
+        order[i] = (uint32_t)i;
+    for (size_t i = n; i-- > 1;) {
+        size_t j = draw_to(&twister, (uint32_t)i);
+        uint32_t kept = order[i];
+        order[i] = order[j];
+        order[j] = kept;
+    }
+}
+
 size_t split_train_count(size_t n)
 {
     return (size_t)(0.8 * (double)n);

@@ -18,6 +18,10 @@ enum { SPLIT_SEED = 42 };          /* the benchmark's */
 /* torch.randperm(n) into order [n]; n below SPLIT_ITEMS_MOST. Only the seed's low 32 bits count. */
 void split_permutation(uint64_t seed, size_t n, uint32_t *order);
 
+/* np.random.seed(seed); np.random.permutation(n) into order [n], n below 2^32: NumPy's legacy generator, which shuffles from the
+ * end and draws again what is out of range. */
+void split_numpy_permutation(uint32_t seed, size_t n, uint32_t *order);
+
 size_t split_train_count(size_t n); /* (long)(0.8 · n) */
 
 #endif

@@ -132,6 +132,21 @@ static void copy_strings(struct strings *copy, const struct strings *strings)
         strings_add(copy, strings->items[i], strlen(strings->items[i]));
 }
 
+void dataset_set_classes(struct dataset *dataset, const char *const *classes, size_t count, const int32_t *labels)
+{
+    struct strings copies = {0};
+    for (size_t c = 0; c < count; c++)
+        strings_add(&copies, classes[c], strlen(classes[c]));
+    strings_free(&dataset->classes);
+    dataset->classes = copies;
+    for (int split = 0; split < SPLITS; split++) {
+        for (size_t i = 0; i < dataset->items[split].count; i++)
+            dataset->items[split].items[i].label = labels[dataset->items[split].items[i].label];
+        for (size_t i = 0; i < dataset->missing[split].count; i++)
+            dataset->missing[split].items[i].label = labels[dataset->missing[split].items[i].label];
+    }
+}
+
 static status fill_part(struct dataset *part, const struct dataset *whole, const size_t *classes, size_t count,
                         int32_t *labels, struct error *error)
 {

@@ -117,6 +117,12 @@ static void print_libraries(const struct command_call *call)
         print_row(call, library.name, library.version);
 }
 
+static void describe(const struct dataset *dataset, char *value, size_t size)
+{
+    snprintf(value, size, "%zu classes, %zu training and %zu test images", dataset_classes(dataset),
+             dataset_size(dataset, SPLIT_TRAIN), dataset_size(dataset, SPLIT_TEST));
+}
+
 /* Opening a dataset reads its lists and looks for its files, so "found" means that a run can use it. */
 static void print_dataset(const struct command_call *call, const struct dataset_reader *reader, const char *root)
 {
@@ -133,10 +139,61 @@ static void print_dataset(const struct command_call *call, const struct dataset_
         return;
     }
     char value[128];
-    snprintf(value, sizeof value, "%zu classes, %zu training and %zu test images", dataset_classes(dataset),
-             dataset_size(dataset, SPLIT_TRAIN), dataset_size(dataset, SPLIT_TEST));
+    describe(dataset, value, sizeof value);
     print_row(call, reader->name, value);
     dataset_close(dataset);
+}
+
+/* What the reader "folder" makes of a folder of class folders. */
+static void print_folder(const struct command_call *call, const struct dataset_reader *reader, const char *root,
+                         const char *path)
+{
+    struct options *with = NULL;
+    struct dataset *dataset = NULL;
+    struct error error;
+    char value[128];
+    status result = options_create(&with, reader->options, &error);
+    NEXT(result, options_set(with, "path", path, NULL, &error));
+    NEXT(result, dataset_open(&dataset, reader->name, root, with, call->log, &error));
+    if (result == OK)
+        describe(dataset, value, sizeof value);
+    print_row(call, path, result == OK ? value : error.message);
+    dataset_close(dataset);
+    options_destroy(with);
+}
+
+/* A folder of such folders, as the sessions of CORe50 and the domains of DomainNet are. */
+static void print_domains(const struct command_call *call, const char *root, const char *name)
+{
+    struct directory found, others;
+    char value[128];
+    char *path = path_format("%s/%s", root, name);
+    if (dataset_find_folders(path, &found, &others, NULL) == OK) {
+        snprintf(value, sizeof value, "%zu folders of class folders, for train and test: %s%s", found.count,
+                 found.count > 0 ? found.names[0] : "", found.count > 1 ? ", …" : "");
+        if (found.count > 0)
+            print_row(call, name, value);
+        directory_free(&found);
+        directory_free(&others);
+    }
+    free(path);
+}
+
+static void print_folders(const struct command_call *call, const char *root)
+{
+    struct directory found, others;
+    const struct dataset_reader *reader;
+    struct error error;
+    if (dataset_reader_find(&reader, "folder", &error) != OK ||
+        dataset_find_folders(root, &found, &others, &error) != OK)
+        return;
+    fputs("folders of images there, for reader: folder\n", call->out);
+    for (size_t i = 0; i < found.count; i++)
+        print_folder(call, reader, root, found.names[i]);
+    for (size_t i = 0; i < others.count; i++)
+        print_domains(call, root, others.names[i]);
+    directory_free(&found);
+    directory_free(&others);
 }
 
 static void print_datasets(const struct command_call *call, const char *root)
@@ -148,6 +205,7 @@ static void print_datasets(const struct command_call *call, const char *root)
     fputc('\n', call->out);
     for (size_t i = 0; i < count; i++)
         print_dataset(call, readers[i], root);
+    print_folders(call, root);
 }
 
 static status run(const struct command_call *call, struct error *error)

@@ -8,6 +8,7 @@
 #include "core/text.h"
 #include "harness/commands/inputs/backend_choice.h"
 #include "harness/commands/output.h"
+#include "harness/evaluate/label_space.h"
 #include "harness/evaluate/trials.h"
 #include "harness/run/inputs.h"
 #include "harness/run/run.h"
@@ -68,10 +69,13 @@ static status check_run(const struct command_trials *c, struct error *error)
                          "run %" PRId64 ": expected one in which a selector chooses among routers, found method %s "
                          "and selector %s",
                          c->id, options_text(s->method_options, "name"), s->selector.kind->name);
-    return s->label_space != LABEL_SPACE_SEEN
+    return !label_space_grows(s->label_space)
                ? OK
                : error_set(error, ERROR_ARGUMENT,
-                           "run %" PRId64 ": class-incremental, where later tasks have no answers to compare", c->id);
+                           "run %" PRId64
+                           ": its label space grows with the tasks, so that the answers after the last one "
+                           "are no others' answers before it",
+                           c->id);
 }
 
 /* Weights and images must be those of the run. */

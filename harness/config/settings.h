@@ -14,7 +14,7 @@ enum { SETTINGS_TASKS = 1024 }; /* at most in a suite */
 
 enum checkpoints { CHECKPOINTS_LAST, CHECKPOINTS_ALL, CHECKPOINTS_NONE };
 
-enum label_space_kind { LABEL_SPACE_TASK, LABEL_SPACE_ALL, LABEL_SPACE_SEEN };
+enum label_space_kind { LABEL_SPACE_TASK, LABEL_SPACE_ALL, LABEL_SPACE_SEEN, LABEL_SPACE_OPEN };
 
 enum cut_kind { CUT_NONE, CUT_BY_LABELS, CUT_BY_ORDER };
 
@@ -54,7 +54,8 @@ struct settings {
     const struct head *head;     /* NULL: text */
     const struct options *head_options;
     struct split_settings split;
-    size_t task_count, shots; /* shots: training images per class; 0: all */
+    size_t task_count, shots; /* shots: most training images per class of a task; 0: every task has all */
+    bool shared_classes;      /* classes of one name are one class in all tasks, each of which has all of them */
     bool repeat_shots;        /* a class with fewer images repeats some, drawn at random */
     struct adapter_settings adapter;
     struct delta_settings delta; /* of methods that train deltas */

@@ -33,7 +33,8 @@ void suite_source_where(const struct suite_source *source, const struct assignme
     if (assignment->line == 0)
         snprintf(where, size, "command line%s", path);
     else
-        snprintf(where, size, "%s:%zu:%zu%s", source->file, assignment->line, assignment->column, path);
+        snprintf(where, size, "%s:%zu:%zu%s", assignment->file != NULL ? assignment->file : source->file,
+                 assignment->line, assignment->column, path);
 }
 
 status suite_source_unknown(const struct suite_source *source, const char *where, const char *word, struct error *error)
@@ -120,7 +121,9 @@ void suite_source_free(struct suite_source *source)
 {
     suite_source_remove(source, 0, source->count);
     free(source->assignments);
+    free(source->use);
     source->assignments = NULL;
+    source->use = NULL;
 }
 
 static bool is_utf8(const char *string)
@@ -282,7 +285,8 @@ status suite_source_use_row(struct suite_source *source, const char *name, struc
         if (row.section != &suite_rows_section || row.key == NULL || strcmp(row.entry, name) != 0)
             continue;
         char where[512];
-        struct assignment added = {.value = row.value, .is_list = row.is_list, .line = row.line, .column = row.column};
+        struct assignment added = {
+            .value = row.value, .is_list = row.is_list, .line = row.line, .column = row.column, .file = row.file};
         suite_source_where(source, &row, where, sizeof where);
         if (strncmp(row.key, "rows.", 5) == 0)
             return error_set(error, ERROR_ARGUMENT, "%s: expected a key of another section, found %s", where, row.key);

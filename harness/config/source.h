@@ -23,6 +23,7 @@ struct assignment {
     char *value; /* a list's items are joined by ", " */
     bool is_list;
     size_t line, column; /* from 1; line 0: the command line */
+    const char *file;    /* of the suite that is used; NULL: the source's own */
 };
 
 struct suite_source {
@@ -30,10 +31,14 @@ struct suite_source {
     const struct suite_section *sections;
     struct assignment *assignments;
     size_t count;
+    char *use; /* the suite whose values come before the file's own; NULL: none */
+    size_t use_line;
 };
 
-/* Reads one YAML document: sections of keys with a value or a flat list; no aliases, tags or repeated keys. */
+/* Reads one YAML document: sections of keys with a value or a flat list; no aliases, tags or repeated keys. "use: SUITE" at
+ * the top puts the values of a suite that ships before the file's own, and its rows, if the file has none. */
 status suite_source_read(struct suite_source *source, const char *text, size_t size, struct error *error);
+status suite_source_read_alone(struct suite_source *source, const char *text, size_t size, struct error *error);
 
 /* The section `rows`, which every suite may have; its entries are rows, their keys as in overrides. */
 extern const struct suite_section suite_rows_section;

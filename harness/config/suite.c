@@ -16,8 +16,8 @@
 
 enum {
     FILE_SIZE = 256 * 1024,
-    NAMES = 256, /* names in a list that has an entry each */
-    SHIPPED = 64 /* suites listed for an unknown name */
+    NAMES = 256,  /* names in a list that has an entry each */
+    SHIPPED = 128 /* suites listed for an unknown name */
 };
 
 static bool same(const char *a, const char *b)

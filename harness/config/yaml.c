@@ -4,6 +4,7 @@
 #include <string.h>
 #include <yaml.h>
 
+#include "core/alloc.h"
 #include "core/characters.h"
 #include "harness/config/source.h"
 
@@ -206,6 +207,19 @@ static status read_keys(struct reader *reader, const struct assignment *heading)
     }
 }
 
+/* "use: SUITE" */
+static status read_use(struct reader *reader, const struct assignment *place)
+{
+    struct suite_source *source = reader->source;
+    if (source->use != NULL)
+        return fail_here(reader, "\"use\" is repeated; a suite uses one other");
+    if (reader->event.type != YAML_SCALAR_EVENT || is_null(reader))
+        return fail_here(reader, "expected the name of a suite that ships");
+    source->use = xstrdup(scalar(reader));
+    source->use_line = place->line;
+    return OK;
+}
+
 static status read_top(struct reader *reader)
 {
     const struct suite_section *sections = reader->source->sections, *top = suite_section_find(sections, "");
@@ -224,6 +238,8 @@ static status read_top(struct reader *reader)
             assignment.section = top;
             assignment.key = key;
             TRY(read_value(reader, &assignment));
+        } else if (strcmp(key, "use") == 0) {
+            TRY(read_use(reader, &assignment));
         } else {
             char where[512];
             snprintf(where, sizeof where, "%s:%zu:%zu", reader->source->file, assignment.line, assignment.column);
@@ -250,7 +266,7 @@ static status read_document(struct reader *reader)
     return OK;
 }
 
-status suite_source_read(struct suite_source *source, const char *text, size_t size, struct error *error)
+status suite_source_read_alone(struct suite_source *source, const char *text, size_t size, struct error *error)
 {
     text_skip_mark(&text, &size);
     struct reader reader = {.source = source, .text = text, .size = size, .error = error};

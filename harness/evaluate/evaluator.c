@@ -38,13 +38,14 @@ status evaluator_create(struct evaluator **result, struct model *model, const st
                         struct method_run *method, struct selector *selector, struct error *error)
 {
     struct evaluator *evaluator = xcalloc(1, sizeof *evaluator);
-    *evaluator = (struct evaluator){.model = model,
-                                    .data = data,
-                                    .method = method,
-                                    .selector = selector,
-                                    .coders = selector != NULL ? selector->tasks : 0,
-                                    .labels.seen = data->task_count,
-                                    .sets = xcalloc(data->task_count, sizeof *evaluator->sets)};
+    *evaluator =
+        (struct evaluator){.model = model,
+                           .data = data,
+                           .method = method,
+                           .selector = selector,
+                           .coders = selector != NULL ? selector->tasks : 0,
+                           .labels.seen = model->settings.label_space == LABEL_SPACE_OPEN ? 0 : data->task_count,
+                           .sets = xcalloc(data->task_count, sizeof *evaluator->sets)};
     evaluator->cache = feature_cache_create(model, data);
     status made = evaluator_refresh(evaluator, error);
     NEXT(made, shared_features_open(&evaluator->shared, model, data, error));
@@ -341,7 +342,7 @@ static status predict_items(struct evaluator *evaluator, struct test_set *set, c
     status result = encode_items(evaluator, set, items, n, router, stop, error);
     NEXT(result,
          label_space_features(&evaluator->labels, set->task->index, router, &model->task_memory, &classes, error));
-    NEXT(result, predict_features(model, set, set->routed.features, items, n, &classes, by, set->predicted, error));
+    NEXT(result, predict_features(evaluator, set, set->routed.features, items, n, &classes, by, set->predicted, error));
     arena_release(&model->task_memory, mark);
     return result;
 }
@@ -369,7 +370,7 @@ static status zero_shot_predictions(struct evaluator *evaluator, struct test_set
     struct arena_mark mark = arena_mark(&model->task_memory);
     struct tensor classes;
     TRY(label_space_features(&evaluator->labels, set->task->index, -1, &model->task_memory, &classes, error));
-    TRY(predict_features(model, set, set->features, items, n, &classes, &plain, predicted, error));
+    TRY(predict_features(evaluator, set, set->features, items, n, &classes, &plain, predicted, error));
     arena_release(&model->task_memory, mark);
     return OK;
 }
@@ -382,7 +383,7 @@ static status scored_predictions(struct evaluator *evaluator, struct test_set *s
     struct tensor classes;
     give_router(set, -1);
     TRY(label_space_features(&evaluator->labels, set->task->index, -1, &model->task_memory, &classes, error));
-    TRY(predict_features(model, set, set->features, NULL, set->n, &classes,
+    TRY(predict_features(evaluator, set, set->features, NULL, set->n, &classes,
                          &(struct scoring){.method = evaluator->method}, set->predicted, error));
     arena_release(&model->task_memory, mark);
     count_right(set);
@@ -448,7 +449,7 @@ static status answer_without_router(struct evaluator *evaluator, struct test_set
                                     struct error *error)
 {
     evaluator->cache->images_asked += n;
-    if (evaluator->model->settings.label_space == LABEL_SPACE_SEEN)
+    if (label_space_grows(evaluator->model->settings.label_space))
         return zero_shot_predictions(evaluator, set, items, n, set->predicted, error);
     for (size_t i = 0; i < n; i++)
         set->predicted[items[i]] = set->zero_shot[items[i]];

@@ -57,14 +57,30 @@ status label_space_all(struct label_space *space, int router, struct arena *aren
     return features_of(space, space->cache->data->task_count, router, arena, features, error);
 }
 
+bool label_space_grows(enum label_space_kind kind)
+{
+    return kind == LABEL_SPACE_SEEN || kind == LABEL_SPACE_OPEN;
+}
+
+struct class_range label_space_range(const struct label_space *space, size_t j, size_t rows)
+{
+    const struct task *task = &space->cache->data->tasks[j];
+    if (space->cache->model->settings.label_space != LABEL_SPACE_OPEN || j < space->seen)
+        return (struct class_range){0, rows};
+    return (struct class_range){task->first_class, dataset_classes(task->dataset)};
+}
+
 status label_space_features(struct label_space *space, size_t j, int router, struct arena *arena,
                             struct tensor *features, struct error *error)
 {
     enum label_space_kind kind = space->cache->model->settings.label_space;
     if (kind == LABEL_SPACE_TASK)
         return feature_cache_classes(space->cache, j, router, arena, features, error);
-    return kind == LABEL_SPACE_ALL ? label_space_all(space, router, arena, features, error)
-                                   : features_of(space, space->seen, router, arena, features, error);
+    if (kind == LABEL_SPACE_ALL)
+        return label_space_all(space, router, arena, features, error);
+    /* of a task yet to come: up to its own, so that methods find each class in the same row as ever */
+    size_t tasks = kind == LABEL_SPACE_OPEN && j >= space->seen ? j + 1 : space->seen;
+    return features_of(space, tasks, router, arena, features, error);
 }
 
 void label_space_refresh(struct label_space *space)

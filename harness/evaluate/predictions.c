@@ -22,7 +22,7 @@ static int32_t best_of(const float *scores, size_t classes)
  * host; items: theirs. */
 static status predict_scored(struct model *model, const struct scoring *by, const struct task *task,
                              const float *features, const uint32_t *items, const struct tensor *images,
-                             const struct tensor *classes, int32_t *best, struct error *error)
+                             const struct tensor *classes, struct class_range range, int32_t *best, struct error *error)
 {
     struct tensor cosines;
     size_t n = images->shape[0], columns = classes->shape[0];
@@ -35,20 +35,20 @@ static status predict_scored(struct model *model, const struct scoring *by, cons
         float *row = scores + i * columns, *total = by->totals != NULL ? by->totals + items[i] * columns : row;
         for (size_t c = 0; total != row && c < columns; c++)
             total[c] += row[c];
-        best[i] = best_of(total, columns);
+        best[i] = best_of(total + range.first, range.count);
     }
     free(scores);
     return result;
 }
 
-static status predict(struct model *model, const struct tensor *images, const struct tensor *classes, int32_t *best,
-                      struct error *error)
+static status predict(struct model *model, const struct tensor *images, const struct tensor *classes,
+                      struct class_range range, int32_t *best, struct error *error)
 {
     struct tensor scores, predicted;
     TRY(model->head->scores(model, images, classes, &scores, error));
     TRY(tensor_take(&predicted, &model->step_memory, TENSOR_I32, "predictions", 1, images->shape, error));
-    TRY(model->backend->ops->argmax(model->backend, &(struct argmax){.x = matrix_of(&scores), .out = predicted.data},
-                                    error));
+    struct matrix competing = matrix_columns(matrix_of(&scores), range.first, range.count);
+    TRY(model->backend->ops->argmax(model->backend, &(struct argmax){.x = competing, .out = predicted.data}, error));
     return model->backend->ops->download(model->backend, best, predicted.data, tensor_bytes(&predicted), error);
 }
 
@@ -73,11 +73,13 @@ static status keep_predictions(struct test_set *set, const int32_t *best, const 
     return OK;
 }
 
-status predict_features(struct model *model, struct test_set *set, const float *features, const uint32_t *items,
+status predict_features(const struct evaluator *evaluator, struct test_set *set, const float *features, const uint32_t *items,
                         size_t n, const struct tensor *classes, const struct scoring *by, uint16_t *predicted,
                         struct error *error)
 {
     enum { ROWS = 1024 };
+    struct model *model = evaluator->model;
+    const struct class_range range = label_space_range(&evaluator->labels, set->task->index, classes->shape[0]);
     size_t embed = model_feature_width(model);
     int32_t best[ROWS];
     float *rows = xmalloc(array_size(ROWS, embed * sizeof *rows));
@@ -92,9 +94,11 @@ status predict_features(struct model *model, struct test_set *set, const float *
         result = tensor_take(&images, &model->step_memory, TENSOR_F32, "features", 2, (size_t[]){count, embed}, error);
         NEXT(result, model->backend->ops->upload(model->backend, images.data, rows, tensor_bytes(&images), error));
         NEXT(result, by->method == NULL && by->totals == NULL
-                         ? predict(model, &images, classes, best, error)
+                         ? predict(model, &images, classes, range, best, error)
                          : predict_scored(model, by, set->task, rows, items != NULL ? items + first : NULL, &images,
-                                          classes, best, error));
+                                          classes, range, best, error));
+        for (size_t i = 0; i < count; i++)
+            best[i] += best[i] < 0 ? 0 : (int32_t)range.first;
         NEXT(result, keep_predictions(set, best, items, first, count, predicted, error));
     }
     free(rows);

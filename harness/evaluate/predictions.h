@@ -1,6 +1,6 @@
 /* Predictions of test images from their features and those of classes.
  *
- *     TRY(predict_features(model, set, features, items, n, &classes, &(struct scoring){0}, predicted, error));
+ *     TRY(predict_features(evaluator, set, features, items, n, &classes, &(struct scoring){0}, predicted, error));
  */
 #ifndef MTIL_HARNESS_EVALUATE_PREDICTIONS_H
 #define MTIL_HARNESS_EVALUATE_PREDICTIONS_H
@@ -13,9 +13,9 @@ struct scoring {
     float *totals; /* [images of the set, classes]: sums of the head's scores over models, to which these are added */
 };
 
-/* predicted[item] of n items (NULL: items 0 … n − 1, without totals) from features [images of the set, embed]: the class of the highest
- * score, the first of equal ones. ERROR_FORMAT names an image whose scores are not finite. */
-status predict_features(struct model *model, struct test_set *set, const float *features, const uint32_t *items,
+/* predicted[item] of n items (NULL: items 0 … n − 1, without totals) from features [images of the set, embed]: of the classes that
+ * compete, that of the highest score, the first of equal ones. ERROR_FORMAT names an image whose scores are not finite. */
+status predict_features(const struct evaluator *evaluator, struct test_set *set, const float *features, const uint32_t *items,
                         size_t n, const struct tensor *classes, const struct scoring *by, uint16_t *predicted,
                         struct error *error);
 

@@ -124,11 +124,13 @@ status tasks_open_dataset(struct dataset **dataset, const struct suite *suite, c
     return OK;
 }
 
-static status keep_shots(const struct model *model, struct task *task, struct error *error)
+static status keep_shots(const struct opening *o, struct task *task, struct error *error)
 {
+    const struct model *model = o->model;
+    size_t shots = task_shots(suite_options(o->suite, "data"), task->index);
     task->all_images = dataset_size(task->dataset, SPLIT_TRAIN);
-    if (model->settings.shots > 0)
-        TRY(dataset_keep_shots(task->dataset, model->settings.shots, model->settings.repeat_shots, model->seed, error));
+    if (shots > 0)
+        TRY(dataset_keep_shots(task->dataset, shots, model->settings.repeat_shots, model->seed, error));
     task_settings_count(&task->settings, dataset_size(task->dataset, SPLIT_TRAIN));
     return OK;
 }
@@ -138,7 +140,7 @@ static status open_dataset(const struct opening *o, struct task *task, struct er
     const struct task_settings *s = &task->settings;
     TRY(tasks_open_dataset(&task->dataset, o->suite, s, o->model->log, error));
     TRY(tasks_check(o->model, o->suite, task, error));
-    return o->model->settings.split.cut == CUT_NONE ? keep_shots(o->model, task, error) : OK;
+    return o->model->settings.split.cut == CUT_NONE ? keep_shots(o, task, error) : OK;
 }
 
 static status open_task(const struct opening *o, struct task *task, size_t index, const char *name, struct error *error)
@@ -148,7 +150,40 @@ static status open_task(const struct opening *o, struct task *task, size_t index
     if (o->model->groups == GROUPS_NONE)
         task->settings.iterations = task->settings.epochs = 0;
     TRY(open_dataset(o, task, error));
-    return open_classes(o->model, task, error);
+    return o->data->shared_classes ? OK : open_classes(o->model, task, error);
+}
+
+/* Classes of the same name are one class, and every task gets the classes of all, in the order in which they are met. */
+static status share_classes(const struct opening *o, struct error *error)
+{
+    struct data *data = o->data;
+    size_t most = 0, widest = 0, count = 0;
+    for (size_t k = 0; k < data->task_count; k++) {
+        most += dataset_classes(data->tasks[k].dataset);
+        widest = dataset_classes(data->tasks[k].dataset) > widest ? dataset_classes(data->tasks[k].dataset) : widest;
+    }
+    char **all = xcalloc(most, sizeof *all);
+    int32_t *labels = xcalloc(data->task_count * widest, sizeof *labels);
+    for (size_t k = 0; k < data->task_count; k++)
+        for (size_t c = 0; c < dataset_classes(data->tasks[k].dataset); c++) {
+            const char *name = dataset_class_name(data->tasks[k].dataset, c);
+            size_t at = 0;
+            while (at < count && strcmp(all[at], name) != 0)
+                at++;
+            if (at == count)
+                all[count++] = xstrdup(name);
+            labels[k * widest + c] = (int32_t)at;
+        }
+    status result = OK;
+    for (size_t k = 0; k < data->task_count; k++) {
+        dataset_set_classes(data->tasks[k].dataset, (const char *const *)all, count, labels + k * widest);
+        NEXT(result, open_classes(o->model, &data->tasks[k], error));
+    }
+    for (size_t c = 0; c < count; c++)
+        free(all[c]);
+    free(all);
+    free(labels);
+    return result;
 }
 
 /* Task k of a cut: "cifar100-1" for k = 0. */
@@ -166,7 +201,7 @@ static status open_part(const struct opening *o, size_t k, size_t *classes, stru
     task->settings.name = task->part_name;
     TRY(dataset_select(&task->dataset, data->whole.dataset, classes, count, error));
     TRY(check_dataset(task, error));
-    TRY(keep_shots(o->model, task, error));
+    TRY(keep_shots(o, task, error));
     return open_classes(o->model, task, error);
 }
 
@@ -218,7 +253,7 @@ static status number_classes(struct data *data, enum label_space_kind space, str
     bool joint = space != LABEL_SPACE_TASK;
     for (size_t k = 0; k < data->task_count; k++) {
         data->tasks[k].first_class = joint ? data->class_count : 0;
-        data->class_count += dataset_classes(data->tasks[k].dataset);
+        data->class_count += k == 0 || !data->shared_classes ? dataset_classes(data->tasks[k].dataset) : 0;
     }
     if (joint && data->class_count > UINT16_MAX)
         return error_set(error, ERROR_ARGUMENT,
@@ -232,13 +267,14 @@ static status open_tasks(const struct opening *o, struct error *error)
     const struct settings *s = &o->model->settings;
     struct data *data = o->data;
     data->tasks = xcalloc(s->task_count, sizeof *data->tasks);
+    data->shared_classes = s->shared_classes;
     if (s->split.cut != CUT_NONE)
         return open_parts(o, error);
     for (size_t k = 0; k < s->task_count; k++) {
         data->task_count = k + 1;
         TRY(open_task(o, &data->tasks[k], k, options_list_item(suite_options(o->suite, "data"), "order", k), error));
     }
-    return OK;
+    return data->shared_classes ? share_classes(o, error) : OK;
 }
 
 /* Tasks that share a label space, as X-TAIL's, may share names: the published protocol keeps their classes apart. */

@@ -87,7 +87,7 @@ static status join_tasks(const struct model *model, struct data *data, struct er
     struct task *joint = &data->joint;
     size_t context = model->clip->dimensions.context, done = 0;
     joint->prompts = xmalloc(array_size(data->class_count, context * sizeof *joint->prompts));
-    for (size_t k = 0; k < data->task_count; k++) {
+    for (size_t k = 0; k < (data->shared_classes ? 1 : data->task_count); k++) {
         size_t count = dataset_classes(data->tasks[k].dataset) * context;
         memcpy(joint->prompts + done, data->tasks[k].prompts, count * sizeof *joint->prompts);
         done += count;

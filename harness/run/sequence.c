@@ -375,11 +375,11 @@ static void close_session(struct session *s)
     free(s->folder);
 }
 
-/* Without training, only a label space that grows changes the answers. */
+/* Without training, only a label space that grows changes the answers. Of shared classes, the mean is over the tasks so far. */
 static status run_tasks(struct session *s, struct checkpoint_place place, struct error *error)
 {
     bool trains = s->run->model.groups != GROUPS_NONE || s->run->model.settings.method->end_task != NULL;
-    if (!trains && s->run->model.settings.label_space != LABEL_SPACE_SEEN)
+    if (!trains && !label_space_grows(s->run->model.settings.label_space) && !s->run->data.shared_classes)
         return OK;
     for (size_t task = joint_first(&s->run->data, place.task); task < s->run->data.task_count; task++) {
         s->task = joint_or(&s->run->data, task);

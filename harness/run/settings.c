@@ -322,13 +322,13 @@ static status check(const struct settings *s, struct error *error)
     if (s->task_count > SETTINGS_TASKS)
         return error_set(error, ERROR_ARGUMENT, "suite: data.order names %zu tasks; expected at most %d", s->task_count,
                          SETTINGS_TASKS);
-    if (s->method->alone && s->label_space == LABEL_SPACE_SEEN)
+    if (s->method->alone && (s->label_space == LABEL_SPACE_SEEN || s->label_space == LABEL_SPACE_OPEN))
         return error_set(
             error, ERROR_ARGUMENT,
-            "suite: evaluation.label_space: seen asks one model for all classes so far, but with method.name: "
+            "suite: evaluation.label_space: %s asks one model for all classes so far, but with method.name: "
             "%s every task has a model of its own that knows no earlier class; use continual_ft, or "
             "evaluation.label_space=task",
-            s->method->name);
+            s->label_space == LABEL_SPACE_SEEN ? "seen" : "open", s->method->name);
     return OK;
 }
 

@@ -4,9 +4,9 @@
 
 #include "core/text.h"
 #include "datasets/dataset.h"
-#include "harness/scenario/class_order.h"
 #include "harness/scenario/order.h"
 #include "harness/scenario/partition.h"
+#include "harness/scenario/task_settings.h"
 
 const struct option settings_evaluation_options[] = {
     {.name = "per_image",
@@ -23,10 +23,11 @@ const struct option settings_evaluation_options[] = {
              "test, for pictures of the report; results do not depend on it"},
     {.name = "label_space",
      .type = OPTION_CHOICE,
-     .choices = "task|all|seen",
+     .choices = "task|all|seen|open",
      .fallback = "task",
-     .help = "classes that an image is compared with: those of its task, of all tasks (X-TAIL), or of the tasks "
-             "trained so far (class-incremental)"},
+     .help = "classes that an image is compared with: those of its task, of all tasks (X-TAIL), of the tasks trained "
+             "so far (seen: class-incremental), or of these for an image of one of them and else of its task (open: "
+             "ODCL-CIL)"},
     {0}};
 
 const struct option settings_data_options[] = {
@@ -47,7 +48,7 @@ const struct option settings_data_options[] = {
     OPTION_CLASS_NAMES,
     {.name = "setting",
      .type = OPTION_CHOICE,
-     .choices = "full_shot|few_shot|x_tail|class_incremental",
+     .choices = "full_shot|few_shot|x_tail|class_incremental|open_domain|domain_incremental",
      .help = "name of the setting in the results; it follows from shots and label_space, and must agree with them if "
              "given"},
     {.name = "shots",
@@ -57,6 +58,10 @@ const struct option settings_data_options[] = {
      .maximum = 1e9,
      .fallback = "0",
      .help = "training images per class, the first n of a seeded shuffle; 0: all"},
+    {.name = "task_shots",
+     .type = OPTION_LIST,
+     .fallback = "",
+     .help = "training images per class, a number for each task, 0: all; in place of shots, which every task has"},
     {.name = "short_classes",
      .type = OPTION_CHOICE,
      .choices = "all|repeat",
@@ -65,6 +70,11 @@ const struct option settings_data_options[] = {
     {.name = "template",
      .type = OPTION_TEXT,
      .help = "template with {} for the class, in place of the datasets' own templates"},
+    {.name = "shared_classes",
+     .type = OPTION_BOOLEAN,
+     .fallback = "no",
+     .help = "one label space of all tasks, in which classes of the same name are one class: domain-incremental "
+             "learning, with evaluation.label_space: task"},
     {.name = "split_by",
      .type = OPTION_CHOICE,
      .choices = "none|labels|order",
@@ -99,8 +109,8 @@ static const struct option class_order_options[] = {
     {.name = "class_order",
      .type = OPTION_LIST,
      .fallback = "",
-     .help = "class numbers in the order of training: a list, or cifar100 or tinyimagenet for the published orders; "
-             "empty: by number"},
+     .help = "class numbers in the order of training: a list, cifar100 or tinyimagenet for the published orders, or "
+             "numpy-SEED for NumPy's permutation, as numpy-1993 of PyCIL; empty: by number"},
     {.name = "first",
      .type = OPTION_INTEGER,
      .minimum = 0,
@@ -112,7 +122,13 @@ static const struct option class_order_options[] = {
      .minimum = 1,
      .maximum = SETTINGS_TASKS - 1,
      .fallback = "10",
-     .help = "number of tasks of equal size"},
+     .help = "number of tasks of equal size, or larger by one class where they do not divide"},
+    {.name = "increment",
+     .type = OPTION_INTEGER,
+     .minimum = 0,
+     .maximum = UINT16_MAX,
+     .fallback = "0",
+     .help = "classes of each of the parts, of which the last has what is left; 0: parts of equal size"},
     {0}};
 
 static const struct option *const split_options[] = {
@@ -139,8 +155,6 @@ status settings_split_keys(const char *name, const struct option **table, struct
 
 const char *settings_data_shorthand(const char *key, const char *value)
 {
-    if (strcmp(key, "class_order") == 0)
-        return class_order_numbers(value);
     return strcmp(key, "order") == 0 ? order_tasks(value) : NULL;
 }
 
@@ -158,11 +172,24 @@ static struct split_settings read_split(const struct options *o)
     return split;
 }
 
-static const char *setting_of(enum label_space_kind label_space, size_t shots)
+/* The most of all tasks; 0: every task has all its images. A list that is wrong is refused later. */
+static size_t most_shots(const struct options *o)
 {
+    size_t most = task_shots(o, 0);
+    for (size_t k = 1; k < options_list_size(o, "task_shots"); k++)
+        most = task_shots(o, k) > most ? task_shots(o, k) : most;
+    return most;
+}
+
+static const char *setting_of(enum label_space_kind label_space, size_t shots, bool shared)
+{
+    if (shared)
+        return "domain_incremental";
     if (label_space == LABEL_SPACE_TASK)
         return shots > 0 ? "few_shot" : "full_shot";
-    return label_space == LABEL_SPACE_ALL ? "x_tail" : "class_incremental";
+    return label_space == LABEL_SPACE_ALL    ? "x_tail"
+           : label_space == LABEL_SPACE_OPEN ? "open_domain"
+                                             : "class_incremental";
 }
 
 void settings_read_data(struct settings *s, const struct options *o)
@@ -174,14 +201,36 @@ void settings_read_data(struct settings *s, const struct options *o)
     s->split = read_split(o);
     if (s->split.cut != CUT_NONE)
         s->task_count = s->split.parts + (s->split.first > 0 ? 1 : 0);
-    s->shots = (size_t)options_integer(o, "shots");
+    s->shots = most_shots(o);
+    s->shared_classes = options_boolean(o, "shared_classes");
     s->repeat_shots = strcmp(options_text(o, "short_classes"), "repeat") == 0;
-    s->setting = setting_of(s->label_space, s->shots);
+    s->setting = setting_of(s->label_space, s->shots, s->shared_classes);
+}
+
+static status check_shots(const struct settings *s, const struct options *data, struct error *error)
+{
+    size_t count = options_list_size(data, "task_shots");
+    int64_t number;
+    if (count != 0 && count != s->task_count)
+        return error_set(error, ERROR_ARGUMENT,
+                         "suite: data.task_shots: expected a number for each of %zu tasks, found %zu", s->task_count,
+                         count);
+    for (size_t k = 0; k < count; k++)
+        if (!parse_integer(options_list_item(data, "task_shots", k), &number) || number < 0)
+            return error_set(error, ERROR_ARGUMENT,
+                             "suite: data.task_shots: expected whole numbers from 0, found \"%s\"",
+                             options_list_item(data, "task_shots", k));
+    return count == 0 || options_integer(data, "shots") == 0
+               ? OK
+               : error_set(error, ERROR_ARGUMENT,
+                           "suite: data.task_shots takes the place of data.shots, which is %lld; "
+                           "leave one of them out",
+                           (long long)options_integer(data, "shots"));
 }
 
 status settings_check_data(const struct settings *s, const struct options *data, struct error *error)
 {
-    static const char *const label_spaces[] = {"task", "all", "seen"};
+    static const char *const label_spaces[] = {"task", "all", "seen", "open"};
     size_t listed = options_list_size(data, "order");
     if (s->split.cut != CUT_NONE && listed != 1)
         return error_set(error, ERROR_ARGUMENT,
@@ -194,6 +243,12 @@ status settings_check_data(const struct settings *s, const struct options *data,
             "suite: data.similarity: mixed cuts half of the tasks together and half apart, but data.parts is "
             "%zu; expected at least %d",
             s->split.parts, PARTITION_MIXED_PARTS);
+    TRY(check_shots(s, data, error));
+    if (s->shared_classes && (s->split.cut != CUT_NONE || s->label_space != LABEL_SPACE_TASK))
+        return error_set(error, ERROR_ARGUMENT,
+                         "suite: data.shared_classes makes one label space of all tasks, but %s; leave it out",
+                         s->split.cut != CUT_NONE ? "data.split_by cuts one dataset, whose classes differ"
+                                                  : "evaluation.label_space asks for another one");
     const char *given = options_text(data, "setting");
     if (given == NULL || strcmp(given, s->setting) == 0)
         return OK;

@@ -23,9 +23,18 @@ static bool method_reads(const struct suite *suite, const char *section)
     return method_find(&method, options_text(options, "name"), &ignored) != OK || method_uses(method, options, section);
 }
 
+/* A key that stands for its absence is not written down. */
 bool settings_uses_data(const struct suite *suite, const char *section, const char *key)
 {
-    return strcmp(key, "short_classes") != 0 || options_integer(suite_options(suite, section), "shots") > 0;
+    const struct options *data = suite_options(suite, section);
+    bool list = options_list_size(data, "task_shots") > 0;
+    if (strcmp(key, "short_classes") == 0)
+        return list || options_integer(data, "shots") > 0;
+    if (strcmp(key, "shared_classes") == 0)
+        return options_boolean(data, key);
+    if (strcmp(key, "increment") == 0)
+        return options_integer(data, "increment") > 0;
+    return strcmp(key, "task_shots") != 0 || list;
 }
 
 bool settings_uses_adapter(const struct suite *suite, const char *section, const char *key)

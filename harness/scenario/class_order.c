@@ -1,8 +1,11 @@
 #include "harness/scenario/class_order.h"
 
+#include <stdbool.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "core/text.h"
+#include "datasets/split/split.h"
 
 static const struct class_order {
     const char *name, *numbers;
@@ -28,14 +31,49 @@ const char *class_order_numbers(const char *name)
     return NULL;
 }
 
+/* "numpy-1993" */
+static bool read_seed(const char *word, uint32_t *seed)
+{
+    static const char prefix[] = "numpy-";
+    int64_t number;
+    if (strncmp(word, prefix, strlen(prefix)) != 0 || !parse_integer(word + strlen(prefix), &number) || number < 0 ||
+        number > UINT32_MAX)
+        return false;
+    *seed = (uint32_t)number;
+    return true;
+}
+
+/* Published numbers; how many there are. order [classes] */
+static size_t read_published(const char *numbers, size_t classes, uint32_t *order)
+{
+    size_t count = 0;
+    for (char *end; *numbers != 0; numbers = end) {
+        unsigned long number = strtoul(numbers, &end, 10);
+        if (count < classes)
+            order[count] = (uint32_t)number;
+        count++;
+    }
+    return count;
+}
+
 /* seen [classes] is scratch space. An empty list means ascending numbers. */
 static status read_order(const struct options *data, const char *dataset, size_t classes, uint32_t *order,
                          uint32_t *seen, struct error *error)
 {
     size_t listed = options_list_size(data, "class_order");
+    const char *only = listed == 1 ? options_list_item(data, "class_order", 0) : "",
+               *published = class_order_numbers(only);
+    uint32_t seed;
+    if (read_seed(only, &seed)) {
+        split_numpy_permutation(seed, classes, order);
+        return OK;
+    }
+    listed = published != NULL ? read_published(published, classes, order) : listed;
     if (listed != 0 && listed != classes)
         return error_set(error, ERROR_ARGUMENT, "data.class_order: %s has %zu classes, but the order names %zu",
                          dataset, classes, listed);
+    if (published != NULL)
+        return OK;
     memset(seen, 0, classes * sizeof *seen);
     for (size_t i = 0; i < classes; i++) {
         int64_t number = (int64_t)i;
@@ -49,19 +87,37 @@ static status read_order(const struct options *data, const char *dataset, size_t
     return OK;
 }
 
+static status check_cut(const struct options *data, const char *dataset, size_t classes, struct error *error)
+{
+    size_t first = (size_t)options_integer(data, "first"), parts = (size_t)options_integer(data, "parts"),
+           increment = (size_t)options_integer(data, "increment"), rest = classes > first ? classes - first : 0;
+    if (rest < parts)
+        return error_set(error, ERROR_ARGUMENT,
+                         "data.parts: %s has %zu classes; after a first task of %zu (data.first) they cannot be cut "
+                         "into %zu tasks",
+                         dataset, classes, first, parts);
+    if (increment > 0 && (rest + increment - 1) / increment != parts)
+        return error_set(error, ERROR_ARGUMENT,
+                         "data.increment: %s has %zu classes; after a first task of %zu (data.first) tasks of %zu "
+                         "classes are %zu, but data.parts is %zu",
+                         dataset, classes, first, increment, (rest + increment - 1) / increment, parts);
+    return OK;
+}
+
 status class_order_cut(const struct options *data, const char *dataset, size_t classes, uint32_t *order,
                        uint32_t *task_of, struct error *error)
 {
-    size_t first = (size_t)options_integer(data, "first"), parts = (size_t)options_integer(data, "parts");
+    size_t first = (size_t)options_integer(data, "first"), parts = (size_t)options_integer(data, "parts"),
+           increment = (size_t)options_integer(data, "increment"), place = first;
     TRY(read_order(data, dataset, classes, order, task_of, error));
-    if (first >= classes || (classes - first) % parts != 0)
-        return error_set(
-            error, ERROR_ARGUMENT,
-            "data.parts: %s has %zu classes; after a first task of %zu (data.first) they cannot be cut into "
-            "%zu tasks of equal size",
-            dataset, classes, first, parts);
-    size_t size = (classes - first) / parts;
-    for (size_t i = 0; i < classes; i++)
-        task_of[order[i]] = (uint32_t)(i < first ? 0 : (i - first) / size + (first > 0 ? 1 : 0));
+    TRY(check_cut(data, dataset, classes, error));
+    for (size_t i = 0; i < first; i++)
+        task_of[order[i]] = 0;
+    for (size_t k = 0; k < parts; k++) {
+        size_t equal = (classes - first) / parts + (k < (classes - first) % parts ? 1 : 0),
+               size = increment == 0 ? equal : increment, end = place + size < classes ? place + size : classes;
+        for (; place < end; place++)
+            task_of[order[place]] = (uint32_t)(k + (first > 0 ? 1 : 0));
+    }
     return OK;
 }

@@ -1,5 +1,13 @@
 #include "harness/scenario/data.h"
 
+size_t data_first_class(const struct data *data, const struct task *task)
+{
+    size_t first = 0;
+    for (size_t k = 0; k < task->index && !data->shared_classes; k++)
+        first += dataset_classes(data->tasks[k].dataset);
+    return first;
+}
+
 void task_describe(struct adapter_task *description, const struct task *task, bool trained)
 {
     const struct dataset *dataset = task->dataset;

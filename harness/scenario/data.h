@@ -22,6 +22,7 @@ struct task {
 
 struct data {
     size_t task_count, class_count; /* classes of all tasks together */
+    bool shared_classes;            /* every task has all of them */
     struct task *tasks;
     struct label_split *cut; /* of `whole` into the tasks; NULL: every task is a dataset */
     struct task whole;
@@ -29,6 +30,9 @@ struct data {
     struct cache *cache; /* of their decoded images */
     const struct recorded *recorded; /* replaces datasets and texts in replays (train/recorded.h); NULL: nothing does */
 };
+
+/* The number of the task's first class among those of all tasks, whatever evaluation.label_space is. */
+size_t data_first_class(const struct data *data, const struct task *task);
 
 /* Its dataset for the metadata of a file: the name, the classes and the templates, which are borrowed. */
 void task_describe(struct adapter_task *description, const struct task *task, bool trained);

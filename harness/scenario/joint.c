@@ -19,7 +19,7 @@ static status gather(struct data *data, struct error *error)
         parts[k] = data->tasks[k].dataset;
     dataset_close(data->joint.dataset);
     data->joint.dataset = NULL;
-    status result = dataset_join(&data->joint.dataset, parts, data->task_count, error);
+    status result = dataset_join(&data->joint.dataset, parts, data->task_count, data->shared_classes, error);
     free(parts);
     return result;
 }

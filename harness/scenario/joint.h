@@ -5,7 +5,7 @@
  *     const struct task *task = joint_or(&data, k);
  *
  * Its classes are the classes of the tasks one after the other, even where names repeat, each with the prompt of its
- * own task. Its iterations are the sum over all tasks; batch, learning rate, warm-up and the rest come from the section
+ * own task; with shared classes, those of all tasks with the prompts of the first. Its iterations are the sum over all tasks; batch, learning rate, warm-up and the rest come from the section
  * `training`, whatever `tasks` says. Its index is the last task's.
  */
 #ifndef MTIL_HARNESS_SCENARIO_JOINT_H

@@ -1,5 +1,6 @@
 #include "harness/scenario/task_settings.h"
 
+#include "core/text.h"
 #include "models/optimizers/optimizer.h"
 
 const struct option training_options[] = {
@@ -101,6 +102,14 @@ const struct option task_options[] = {
 static size_t whole(const struct options *options, const char *name)
 {
     return (size_t)options_integer(options, name);
+}
+
+size_t task_shots(const struct options *data, size_t k)
+{
+    int64_t shots = options_integer(data, "shots");
+    if (k < options_list_size(data, "task_shots") && !parse_integer(options_list_item(data, "task_shots", k), &shots))
+        return 0;
+    return shots > 0 ? (size_t)shots : 0;
 }
 
 void task_settings_count(struct task_settings *s, size_t images)

@@ -12,7 +12,8 @@ WITH parts AS ( -- a dataset that was cut into tasks is one input of the run
 SELECT 'inputs' AS what, run, 'task ' || task || ', ' || kind AS "where", files || ' images' AS expected,
        iif(kind = 'test', test, train) || ' images' AS found
 FROM parts JOIN facts USING (run)
-WHERE files > 1 AND absent = 0 AND task >= 0 AND iif(kind = 'test', test <> files, train > files AND "data.shots" = 0)
+WHERE files > 1 AND absent = 0 AND task >= 0 AND iif(kind = 'test', test <> files, train > files AND "data.shots" = 0
+                                                               AND "data.task_shots" IS NULL)
 UNION ALL
 SELECT 'inputs', max(run), 'task ' || max(task) || ', ' || kind, min(test) || ' images, as in run ' || min(run),
        max(test) || ' images'

@@ -12,8 +12,9 @@ WITH files AS ( -- the file of the weights without its folders
 ), said AS MATERIALIZED (
     SELECT *, iif(length(stem) > 1, substr(stem, 1, length(stem) - 1), file) AS said_model,
            iif("selector.kind" IN ('none', 'oracle'), "selector.kind", coalesce("selector.decision", 'none')) AS said_selection,
-           CASE "evaluation.label_space" WHEN 'all' THEN 'x_tail' WHEN 'seen' THEN 'class_incremental'
-                ELSE iif("data.shots" > 0, 'few_shot', 'full_shot') END AS said_setting,
+           CASE iif("data.shared_classes" = 'true', 'shared', "evaluation.label_space") WHEN 'shared' THEN 'domain_incremental'
+                WHEN 'all' THEN 'x_tail' WHEN 'seen' THEN 'class_incremental' WHEN 'open' THEN 'open_domain'
+                ELSE iif("data.shots" > 0 OR "data.task_shots" GLOB '*[1-9]*', 'few_shot', 'full_shot') END AS said_setting,
            coalesce("data.order_name", CASE list
                WHEN 'aircraft, caltech101, cifar100, dtd, eurosat, flowers, food, mnist, oxford_pet, stanford_cars, sun397'
                THEN 'I'

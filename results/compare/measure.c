@@ -20,7 +20,8 @@ struct scan {
     struct statement *tasks, *insert, *complete;
     const struct metric **metric;
     int64_t run, configuration, seed, only; /* only: the dataset that was asked for */
-    bool accumulates, untrained, details;   /* details: values of each dataset, or of one */
+    int64_t accumulates;                    /* 1: classes, 2: domains */
+    bool untrained, details;                /* details: values of each dataset, or of one */
     size_t count, capacity;                 /* tasks */
     double *accuracy;                       /* [tasks + 1, tasks]; the first row is the zero-shot one */
     int64_t *images, *dataset;              /* [tasks] */
@@ -81,7 +82,8 @@ static status end(struct scan *scan, struct error *error)
     struct accuracy_matrix matrix = {.tasks = tasks,
                                      .accuracy = scan->accuracy + tasks,
                                      .zero_shot = scan->accuracy,
-                                     .images = scan->accumulates ? scan->images : NULL};
+                                     .images = scan->accumulates ? scan->images : NULL,
+                                     .later = scan->accumulates == 2};
     for (size_t i = tasks; i < (tasks + 1) * tasks && scan->untrained && !scan->accumulates; i++)
         scan->accuracy[i] = scan->accuracy[i % tasks];
     for (size_t i = 0; i < tasks * tasks; i++)

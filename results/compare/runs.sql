@@ -8,8 +8,8 @@ HAVING count(*) > 0;
 DELETE FROM chosen WHERE status <> (SELECT status FROM request);
 
 CREATE TEMP TABLE compared AS
-SELECT run, seed, tasks, selection <> 'none' AS routed, setting = 'class_incremental' AS accumulates,
-       method = 'zero_shot' AS untrained, CAST(dense_rank() OVER (ORDER BY suite_hash) AS INTEGER) AS configuration,
+SELECT run, seed, tasks, selection <> 'none' AS routed, (setting = 'class_incremental') + 2 * (setting = 'domain_incremental') AS accumulates,
+       method = 'zero_shot' AND setting NOT IN ('open_domain', 'domain_incremental') AS untrained, CAST(dense_rank() OVER (ORDER BY suite_hash) AS INTEGER) AS configuration,
        false AS complete
 FROM chosen
 ORDER BY suite_hash, seed;

@@ -3,30 +3,34 @@
 -- column: "Avg ±","Last ±" right 1
 -- wide: title value
 
--- The table of class-incremental papers: Avg and Last of all classes seen, means over seeds of finished runs. A single
--- training on all tasks has no Avg.
+-- The table of class- and domain-incremental papers: Avg and Last over all images of the tasks so far, means over seeds of finished
+-- runs. A single training on all tasks has no Avg.
 WITH own AS MATERIALIZED (
     SELECT c.run AS run, min(c.run) OVER (PARTITION BY suite_hash) AS number, substr(suite_hash, 1, 8) AS digest,
-           c.tasks AS tasks, trim(s.value, '[]') AS dataset, c.model = 'mini' AS mini, average, m.accuracy AS last,
+           c.tasks AS tasks, iif(setting = 'domain_incremental', task_order, trim(s.value, '[]')) AS dataset,
+           c.model = 'mini' AS mini, average, m.accuracy AS last,
            iif(:published AND c.model NOT IN ('mini', '') AND c.model NOT LIKE '%b_16%' AND c.model NOT LIKE '%b16%',
                ', ' || c.model, '') AS model, -- papers have ViT-B/16
-           EXISTS (SELECT 1 FROM settings AS o WHERE o.run = c.run AND o.key = 'data.class_order'
-                         AND o.value = replace(trim(s.value, '[]'), '_', ''))
-               AS in_order,
+           setting = 'domain_incremental' OR EXISTS ( -- in an order of classes with which a paper has numbers
+               SELECT 1
+               FROM settings AS o
+               JOIN published_steps AS p ON p.dataset = trim(s.value, '[]')
+               WHERE o.run = c.run AND o.key = 'data.class_order'
+                     AND trim(o.value, '[]') = coalesce(p.class_order, replace(p.dataset, '_', ''))) AS in_order,
            coalesce(r.value, c.method || iif(c.policy = 'none', '', ', ' || c.policy)) AS label
     FROM chosen AS c
     JOIN mean_accuracy AS m ON m.run = c.run AND m.after_task = c.tasks - 1
     LEFT JOIN metrics ON metrics.run = c.run
     LEFT JOIN settings AS s ON s.run = c.run AND s.key = 'data.order'
     LEFT JOIN settings AS r ON r.run = c.run AND r.key = 'run.row'
-    WHERE status = 'finished' AND setting = 'class_incremental'
+    WHERE status = 'finished' AND setting IN ('class_incremental', 'domain_incremental')
 ), sizes AS (
     SELECT run, sum(test_images) AS images FROM own JOIN tasks USING (run) GROUP BY run
 ), marked AS (
-    SELECT own.*, :published AND (mini OR NOT EXISTS (
-               SELECT 1
+    SELECT own.*, :published AND (mini OR (
+               SELECT sum(sizes.images BETWEEN 0.9 * p.images AND p.images) = 0 -- NULL: the number is not known
                FROM published_images AS p
-               WHERE p.dataset = own.dataset AND sizes.images BETWEEN 0.9 * p.images AND p.images)) AS other
+               WHERE p.dataset = own.dataset)) AS other
     FROM own
     JOIN sizes USING (run)
 ), lines AS (

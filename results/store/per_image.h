@@ -27,7 +27,7 @@ struct per_image {
     enum per_image_kind kind;
     size_t images;
     uint8_t *right;      /* 0 or 1 */
-    uint16_t *predicted; /* class of the task, or counted over tasks (x_tail, class_incremental); predictions only */
+    uint16_t *predicted; /* class of the task, or counted over tasks (a joint label space); predictions only */
     int16_t *router;     /* −1: zero-shot CLIP; predictions only */
 };
 

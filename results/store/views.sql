@@ -9,14 +9,14 @@ FROM evaluations
 JOIN tasks USING (run, task)
 LEFT JOIN tasks AS trained ON trained.run = evaluations.run AND trained.task = evaluations.after_task;
 
--- In class-incremental runs, whose rows have only the tasks so far, the accuracy over all classes seen.
+-- In class- and domain-incremental runs the accuracy over all images of the tasks so far.
 CREATE VIEW mean_accuracy AS
-SELECT run, after_task,
-       iif(setting = 'class_incremental', 100.0 * sum(correct) / sum(images), avg(100.0 * correct / images)) AS accuracy
-FROM (SELECT run, tasks, setting FROM runs)
+SELECT run, after_task, iif(weighted, 100.0 * sum(correct) / sum(images), avg(100.0 * correct / images)) AS accuracy
+FROM (SELECT run, tasks, setting IN ('class_incremental', 'domain_incremental') AS weighted FROM runs)
 JOIN evaluations USING (run)
+WHERE NOT weighted OR after_task NOT BETWEEN 0 AND task - 1
 GROUP BY run, after_task
-HAVING count(*) = iif(setting = 'class_incremental' AND after_task >= 0, after_task + 1, tasks);
+HAVING count(*) = iif(weighted AND after_task >= 0, after_task + 1, tasks);
 
 CREATE VIEW task_metrics AS
 SELECT run, task,
@@ -36,7 +36,7 @@ JOIN (SELECT run, task, after_task, 100.0 * correct / images AS accuracy FROM ev
 GROUP BY run, task
 HAVING count(*) FILTER (WHERE after_task BETWEEN 0 AND tasks - 1) = iif(accumulates, tasks - task, tasks);
 
--- In class-incremental runs average is Avg, the mean over the rows of the accuracy over all classes seen.
+-- In class- and domain-incremental runs average is Avg, the mean over the rows of the accuracy over all images so far.
 CREATE VIEW metrics AS
 SELECT task_metrics.run AS run, avg(transfer) AS transfer, coalesce(max(seen.average), avg(task_metrics.average)) AS average,
        coalesce(max(seen.last), avg(task_metrics.last)) AS last, avg(forgetting) AS forgetting,
@@ -50,8 +50,9 @@ LEFT JOIN (SELECT run, avg(accuracy) FILTER (WHERE after_task >= 0) AS average,
                   max(accuracy) FILTER (WHERE after_task = tasks - 1) AS last,
                   max(accuracy) FILTER (WHERE after_task = -1) AS zero_shot
            FROM (SELECT run, tasks, after_task, 100.0 * sum(correct) / sum(images) AS accuracy
-                 FROM (SELECT run, tasks FROM runs WHERE setting = 'class_incremental')
+                 FROM (SELECT run, tasks FROM runs WHERE setting IN ('class_incremental', 'domain_incremental'))
                  CROSS JOIN evaluations USING (run)
+                 WHERE after_task NOT BETWEEN 0 AND task - 1
                  GROUP BY run, after_task)
            GROUP BY run) AS seen ON seen.run = task_metrics.run
 GROUP BY task_metrics.run

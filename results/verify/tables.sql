@@ -54,8 +54,8 @@ SELECT per_image.run AS run, per_image.task AS task, per_image.after_task AS aft
                                    WHERE earlier.run = per_image.run AND earlier.task < per_image.task), 0),
                     iif(together, (SELECT total(classes) FROM tasks AS other WHERE other.run = per_image.run), classes),
                     iif(selects, per_image.after_task, -1), zero_shot.data) AS counts
-FROM (SELECT run, setting IN ('x_tail', 'class_incremental') AS together,
-             selector <> 'none' AND setting <> 'class_incremental' AS selects
+FROM (SELECT run, setting IN ('x_tail', 'class_incremental', 'open_domain') AS together,
+             selector <> 'none' AND setting NOT IN ('class_incremental', 'open_domain') AS selects
       FROM looked_at JOIN runs USING (run)) AS runs
 CROSS JOIN per_image USING (run)
 CROSS JOIN evaluations USING (run, task, after_task)

@@ -346,6 +346,8 @@ static void test_unreadable_image(void **state)
     dataset_close(dataset);
 }
 
+static struct error parts_error;
+
 /* --- plain folders ----------------------------------------------------------------------------------------------- */
 
 static struct dataset *open_folder(const char *path, status expected, struct error *error)
@@ -506,6 +508,120 @@ static void folders_without_classes_are_refused(void **state)
     expect_folder_refused("more/../half", ERROR_ARGUMENT, "path: expected a folder below the data root");
     expect_folder_refused(scratch_file(&scratch, "half"), ERROR_ARGUMENT,
                           "path: expected a folder below the data root");
+}
+
+static struct dataset *open_parts(const char *path, const char *train, const char *test, status expected)
+{
+    struct dataset *dataset;
+    struct options *options;
+    const struct dataset_reader *reader;
+    struct error error;
+    assert_int_equal(dataset_reader_find(&reader, "folder", &error), OK);
+    assert_int_equal(options_create(&options, reader->options, &error), OK);
+    options_set(options, "path", path, NULL, &error);
+    options_set(options, "train", train, NULL, &error);
+    options_set(options, "test", test, NULL, &error);
+    assert_int_equal(dataset_open(&dataset, "folder", scratch.path, options, NULL, &parts_error), expected);
+    options_destroy(options);
+    return dataset;
+}
+
+static void expect_parts_refused(const char *path, const char *train, const char *test, const char *words)
+{
+    struct dataset *dataset = open_parts(path, train, test, ERROR_FORMAT);
+    assert_null(dataset);
+    if (strstr(parts_error.message, words) == NULL)
+        fail_msg("expected \"%s\" in \"%s\"", words, parts_error.message);
+}
+
+/* CORe50's layout: a folder for each session, with one for each object. */
+static void folders_of_several_sessions(void **state)
+{
+    (void)state;
+    static const char *const sessions[] = {"s1", "s2", "s3", "s10"};
+    for (int s = 0; s < 4; s++)
+        for (int object = 1; object <= 11; object++) {
+            char name[64];
+            snprintf(name, sizeof name, "core50/%s/o%d/C_%d_%02d.png", sessions[s], object, s, object);
+            scratch_write_png(&scratch, name, 4, 4, 0x102030);
+        }
+    struct dataset *dataset = open_parts("core50", "s1", "s3,s10", OK);
+    assert_int_equal(dataset_classes(dataset), 11);
+    assert_int_equal(dataset_size(dataset, SPLIT_TRAIN), 11);
+    assert_int_equal(dataset_size(dataset, SPLIT_TEST), 22);
+    assert_string_equal(dataset_class_name(dataset, 1), "o10"); /* in byte order */
+    for (size_t i = 0; i < 22; i++) {
+        char *name = dataset_item_name(dataset, SPLIT_TEST, i), folder[32];
+        snprintf(folder, sizeof folder, "/%s/",
+                 dataset_class_name(dataset, (size_t)dataset_label(dataset, SPLIT_TEST, i)));
+        assert_non_null(strstr(name, folder));
+        assert_non_null(strstr(name, i < 11 ? "core50/s3/" : "core50/s10/"));
+        free(name);
+    }
+    dataset_close(dataset);
+    /* names by folder, in any order and with others that are not there */
+    scratch_write_text(
+        &scratch, "core50/classnames.txt",
+        "o12 none\no11 glasses 1\no10 cup\no9 c9\no8 c8\no7 c7\no6 c6\no5 c5\no4 c4\no3 c3\no2 c2\no1 plug\n");
+    dataset = open_parts("core50", "s1", "s3", OK);
+    assert_string_equal(dataset_class_name(dataset, 0), "plug");
+    assert_string_equal(dataset_class_name(dataset, 2), "glasses 1");
+    dataset_close(dataset);
+    assert_null(open_parts("core50", "s1", "s4", ERROR_IO));
+    assert_non_null(strstr(parts_error.message, "core50/s4: expected a folder"));
+    assert_null(open_parts("core50", "s1", "../core50/s2", ERROR_ARGUMENT));
+    assert_null(open_parts("core50", "s1", "", ERROR_ARGUMENT));
+    assert_non_null(strstr(parts_error.message, "found train alone"));
+    scratch_write_png(&scratch, "core50/s2/o12/a.png", 4, 4, 0x102030);
+    expect_parts_refused("core50", "s1", "s2", "the class \"o12\" has test images but no train folder");
+}
+
+/* DomainNet's layout: lists of files and numbers beside the folders of the domains. */
+static void lists_of_files(void **state)
+{
+    (void)state;
+    scratch_write_png(&scratch, "domainnet/clipart/zebra/a.png", 4, 4, 0x102030);
+    scratch_write_png(&scratch, "domainnet/clipart/The_Mona_Lisa/b.png", 4, 4, 0x102030);
+    scratch_write_png(&scratch, "domainnet/clipart/zebra/c d.png", 4, 4, 0x102030);
+    scratch_write_text(&scratch, "domainnet/clipart_train.txt",
+                       "clipart/zebra/a.png 1\nclipart/The_Mona_Lisa/b.png 0\n");
+    scratch_write_text(&scratch, "domainnet/clipart_test.txt", "clipart/zebra/c d.png 1\n");
+    struct dataset *dataset = open_parts("domainnet", "clipart_train.txt", "clipart_test.txt", OK);
+    assert_int_equal(dataset_classes(dataset), 2);
+    assert_string_equal(dataset_class_name(dataset, 0), "The Mona Lisa");
+    assert_int_equal(dataset_label(dataset, SPLIT_TRAIN, 0), 1);
+    assert_int_equal(dataset_label(dataset, SPLIT_TRAIN, 1), 0);
+    assert_int_equal(dataset_label(dataset, SPLIT_TEST, 0), 1);
+    dataset_close(dataset);
+    scratch_write_text(&scratch, "domainnet/bad.txt", "clipart/zebra/a.png 1\nclipart/The_Mona_Lisa/b.png 1\n");
+    expect_parts_refused("domainnet", "bad.txt", "clipart_test.txt", "bad.txt:2: expected a number of its own");
+    scratch_write_text(&scratch, "domainnet/bad.txt", "clipart/zebra/a.png 1\nclipart/zebra/c d.png 2\n");
+    expect_parts_refused("domainnet", "bad.txt", "clipart_test.txt", "bad.txt:2: expected the number 1");
+    scratch_write_text(&scratch, "domainnet/bad.txt", "a.png 1\n");
+    expect_parts_refused("domainnet", "bad.txt", "clipart_test.txt", "bad.txt:1: expected CLASS/FILE");
+    scratch_write_text(&scratch, "domainnet/bad.txt", "../zebra/a.png 1\n");
+    expect_parts_refused("domainnet", "bad.txt", "clipart_test.txt", "leads out of the folder");
+    scratch_write_text(&scratch, "domainnet/gone.txt", "clipart/zebra/a.png 1\nclipart/zebra/gone.png 1\n");
+    assert_null(open_parts("domainnet", "clipart_train.txt", "gone.txt", ERROR_IO));
+    assert_non_null(strstr(parts_error.message, "1 of 4 listed images"));
+}
+
+/* CUB's folders begin with numbers. A folder of test images may have another name. */
+static void numbered_folders(void **state)
+{
+    (void)state;
+    scratch_write_png(&scratch, "cub/train/001.Black_footed_Albatross/a.png", 4, 4, 0x102030);
+    scratch_write_png(&scratch, "cub/train/002.Laysan_Albatross/a.png", 4, 4, 0x102030);
+    scratch_write_png(&scratch, "cub/val/002.Laysan_Albatross/b.png", 4, 4, 0x102030);
+    struct dataset *dataset = open_parts("cub", "train", "val", OK);
+    assert_string_equal(dataset_class_name(dataset, 0), "Black footed Albatross");
+    assert_string_equal(dataset_class_name(dataset, 1), "Laysan Albatross");
+    assert_int_equal(dataset_label(dataset, SPLIT_TEST, 0), 1);
+    dataset_close(dataset);
+    scratch_write_png(&scratch, "cub/train/747-200/a.png", 4, 4, 0x102030);
+    dataset = open_parts("cub", "train", "val", OK);
+    assert_string_equal(dataset_class_name(dataset, 0), "001.Black footed Albatross");
+    dataset_close(dataset);
 }
 
 static void test_images_of_a_folder(void **state)
@@ -691,6 +807,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(folder_reads_or_names_every_file, set_up, tear_down),
         cmocka_unit_test_setup_teardown(folders_without_classes_are_refused, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_images_of_a_folder, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(folders_of_several_sessions, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(lists_of_files, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(numbered_folders, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_spelling_of_class_names, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_tiny_imagenet, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_tiny_imagenet_as_published, set_up, tear_down),

@@ -131,6 +131,26 @@ static void forgetting_and_transfer_by_hand(void **state)
     assert_null(metric_find("bogus"));
 }
 
+/* In domain-incremental learning a mean is over the images of the domains so far, and Transfer over those to come. */
+static void domains_by_hand(void **state)
+{
+    (void)state;
+    const double cells[] = {80, 10, 20, 90, 60, 30, 70, 65, 50}, zero_shot[] = {40, 50, 60};
+    const int64_t images[] = {10, 30, 60};
+    struct accuracy_matrix matrix = {
+        .tasks = 3, .accuracy = cells, .zero_shot = zero_shot, .images = images, .later = true};
+    assert_true(accuracy_expected(&matrix, 0, 2));
+    assert_near(accuracy_mean(&matrix, 1), (900 + 1800) / 40.0, TOLERANCE, "mean", 1);
+    assert_near(accuracy_mean(&matrix, -1), (400 + 1500 + 3600) / 100.0, TOLERANCE, "zero-shot", 0);
+    assert_near(metric_mean(metric_find("last"), &matrix), (700 + 1950 + 3000) / 100.0, TOLERANCE, "last", 0);
+    assert_near(metric_mean(metric_find("average"), &matrix), (80 + 67.5 + 56.5) / 3, TOLERANCE, "average", 0);
+    assert_near(metric_mean(metric_find("transfer"), &matrix), (10 + 25) / 2.0, TOLERANCE, "transfer", 0);
+    assert_near(metric_of_task(metric_find("average"), &matrix, 1), (10 + 60 + 65) / 3.0, TOLERANCE, "average", 1);
+    assert_true(metric_mean(metric_find("forward_transfer"), &matrix) == -35);
+    matrix.later = false;
+    assert_true(!accuracy_expected(&matrix, 0, 2) && isnan(metric_mean(metric_find("transfer"), &matrix)));
+}
+
 static void missing_accuracies_make_metrics_missing(void **state)
 {
     (void)state;
@@ -184,9 +204,9 @@ static void views_agree_with_the_functions(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(matrices_of_the_fixture_agree),   cmocka_unit_test(published_columns_agree),
-        cmocka_unit_test(forgetting_and_transfer_by_hand), cmocka_unit_test(missing_accuracies_make_metrics_missing),
-        cmocka_unit_test(views_agree_with_the_functions),
+        cmocka_unit_test(matrices_of_the_fixture_agree),           cmocka_unit_test(published_columns_agree),
+        cmocka_unit_test(forgetting_and_transfer_by_hand),         cmocka_unit_test(domains_by_hand),
+        cmocka_unit_test(missing_accuracies_make_metrics_missing), cmocka_unit_test(views_agree_with_the_functions),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

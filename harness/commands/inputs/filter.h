@@ -14,7 +14,9 @@
         {.name = "suite", .type = OPTION_TEXT, .help = "only runs of this suite"},                                     \
         {.name = "setting",                                                                                            \
          .type = OPTION_TEXT,                                                                                          \
-         .help = "only runs of this setting, as in the suite: full_shot, few_shot, x_tail, class_incremental"},        \
+         .help = "only runs of this setting, as in the suite: full_shot, few_shot, x_tail, class_incremental, "        \
+                 "open_domain, "                                                                                       \
+                 "domain_incremental"},                                                                                \
         {.name = "method", .type = OPTION_TEXT, .help = "only runs of this method"},                                   \
         {.name = "policy", .type = OPTION_TEXT, .help = "only runs of this merge policy"},                             \
         {.name = "selector", .type = OPTION_TEXT, .help = "only runs of this selector"},                               \

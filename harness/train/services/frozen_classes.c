@@ -7,17 +7,9 @@
 #include "core/alloc.h"
 #include "harness/train/frozen_features.h"
 
-size_t frozen_classes_before(const struct data *data, const struct task *task)
-{
-    size_t first = 0;
-    for (size_t k = 0; k < task->index; k++)
-        first += dataset_classes(data->tasks[k].dataset);
-    return first;
-}
-
 size_t frozen_classes_column(const struct method_run *run, const struct task *task)
 {
-    return run->model->settings.label_space == LABEL_SPACE_TASK ? frozen_classes_before(run->data, task) : 0;
+    return run->model->settings.label_space == LABEL_SPACE_TASK ? data_first_class(run->data, task) : 0;
 }
 
 size_t frozen_classes_images(const struct data *data)
@@ -34,7 +26,7 @@ status frozen_rows_read(struct frozen_rows *rows, struct method_run *run, const 
 {
     struct model *model = run->model;
     const struct clip_dimensions *d = &model->clip->dimensions;
-    size_t n = dataset_size(task->dataset, SPLIT_TRAIN), first = frozen_classes_before(run->data, task);
+    size_t n = dataset_size(task->dataset, SPLIT_TRAIN), first = data_first_class(run->data, task);
     float *means = xmalloc(array_size(n, d->image_width * sizeof *means)); /* not used */
     *rows = (struct frozen_rows){.n = n,
                                  .width = d->embed,

@@ -24,8 +24,6 @@ status frozen_rows_read(struct frozen_rows *rows, struct method_run *run, const 
 void frozen_rows_shuffle(struct frozen_rows *rows, struct rng rng);
 void frozen_rows_free(struct frozen_rows *rows); /* after a failure, too */
 
-/* Number of the task's first class. */
-size_t frozen_classes_before(const struct data *data, const struct task *task);
 /* Number of the class of the first column that the hook `scores` gets: 0, or with evaluation.label_space: task the task's
  * first. */
 size_t frozen_classes_column(const struct method_run *run, const struct task *task);

@@ -7,7 +7,9 @@ cells AS MATERIALIZED (
 ), lines AS ( -- a row in part has no mean
     SELECT run, after_task, coalesce((SELECT name FROM tasks WHERE tasks.run = chosen.run AND task = after_task), 'zero-shot') AS after,
            CASE WHEN count(*) = iif(setting = 'class_incremental' AND after_task >= 0, after_task + 1, tasks)
-                THEN iif(setting = 'class_incremental', 100.0 * sum(correct) / sum(images), avg(accuracy)) END AS mean
+                THEN iif(setting IN ('class_incremental', 'domain_incremental'),
+                         100.0 * sum(correct) FILTER (WHERE after_task NOT BETWEEN 0 AND task - 1)
+                         / sum(images) FILTER (WHERE after_task NOT BETWEEN 0 AND task - 1), avg(accuracy)) END AS mean
     FROM chosen
     JOIN cells USING (run)
     GROUP BY run, after_task

@@ -7,7 +7,7 @@
 sequences AS (
     SELECT *
     FROM chosen
-    WHERE status = 'finished' AND setting <> 'class_incremental'
+    WHERE status = 'finished' AND setting NOT IN ('class_incremental', 'domain_incremental')
           AND run NOT IN (SELECT run FROM settings WHERE key = 'head.name' AND value = 'linear')
 ), varied AS (
     SELECT count(DISTINCT suite) > 1 AS suite, count(DISTINCT setting) > 1 AS setting,

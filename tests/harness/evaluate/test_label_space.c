@@ -51,22 +51,28 @@ static double dot(const float *a, const float *b, size_t n)
 }
 
 /* Every prediction is the best class of all, the first of equal ones; where two that differ are within rounding, either. */
-static void expect_nearest(const struct small_run *run, const struct test_set *set, const float *images,
-                           const float *all, size_t classes)
+static void expect_nearest_from(const struct small_run *run, const struct test_set *set, const float *images,
+                                const float *all, size_t first, size_t classes)
 {
     size_t embed = run->experiment->model.clip->dimensions.embed;
     for (size_t i = 0; i < set->n; i++) {
         const float *image = images + i * embed;
         double size = sqrt(dot(image, image, embed)), best = -INFINITY;
-        for (size_t c = 0; c < classes; c++)
+        for (size_t c = first; c < classes; c++)
             best = fmax(best, dot(image, all + c * embed, embed) / size);
-        assert_true(set->predicted[i] < classes);
+        assert_true(set->predicted[i] >= first && set->predicted[i] < classes);
         const float *chosen = all + set->predicted[i] * embed;
         assert_true(dot(image, chosen, embed) / size > best - 1e-6);
-        for (size_t c = 0; c < set->predicted[i]; c++) /* an equal one before it would have been taken */
+        for (size_t c = first; c < set->predicted[i]; c++) /* an equal one before it would have been taken */
             assert_memory_not_equal(all + c * embed, chosen, embed * sizeof *chosen);
         assert_int_equal(set->right[i], set->predicted[i] == (uint16_t)set->labels[i]);
     }
+}
+
+static void expect_nearest(const struct small_run *run, const struct test_set *set, const float *images,
+                           const float *all, size_t classes)
+{
+    expect_nearest_from(run, set, images, all, 0, classes);
 }
 
 static void labels_follow_one_another(void **state)
@@ -196,6 +202,45 @@ static void classes_of_the_tasks_so_far(void **state)
     }
 }
 
+/* An image of a task that is trained is compared with the classes of all such tasks, one of a later task with its own. Before any
+ * is trained, every image is one of a later task. */
+static void own_classes_of_tasks_yet_to_come(void **state)
+{
+    (void)state;
+    static const size_t ends[] = {2, 5, CLASSES};
+    static const char *const keeping[] = {"run.keep_features=yes", "run.keep_features=no"};
+    for (size_t k = 0; k < 2; k++) {
+        struct small_run run;
+        float all[CLASSES * 64];
+        small_run_open(&run, 1,
+                       (const char *const[]){"evaluation.label_space=open", "adapter.routers=one", "selector.kind=none",
+                                             keeping[k], "training.iterations=20", NULL});
+        struct evaluator *evaluator = open_evaluator(&run);
+        all_classes(&run, -1, all);
+        for (size_t j = 0; j < SMALL_RUN_TASKS; j++)
+            expect_nearest_from(&run, &evaluator->sets[j], evaluator->sets[j].features, all, j > 0 ? ends[j - 1] : 0,
+                                ends[j]);
+        for (size_t t = 0; t < SMALL_RUN_TASKS; t++) {
+            struct training training = {.run = &run.experiment->method, .task = &run.experiment->data.tasks[t]};
+            must(train_task(&training, &error));
+            must(evaluator_refresh(evaluator, &error));
+            evaluator_see(evaluator, t + 1);
+            for (size_t j = 0; j < SMALL_RUN_TASKS; j++) {
+                struct test_set *set = &evaluator->sets[j];
+                size_t first = j > t ? ends[j - 1] : 0, end = j > t ? ends[j] : ends[t];
+                must(evaluator_task(evaluator, t, j, NULL, &error));
+                all_classes(&run, set->router[0], all);
+                expect_nearest_from(&run, set, set->routed.features, all, first, end);
+                must(evaluator_with_router(evaluator, j, -1, NULL, &error));
+                all_classes(&run, -1, all);
+                expect_nearest_from(&run, set, set->features, all, first, end);
+            }
+        }
+        evaluator_destroy(evaluator);
+        small_run_close(&run);
+    }
+}
+
 static void a_whole_run(void **state)
 {
     (void)state;
@@ -221,6 +266,7 @@ int main(void)
         cmocka_unit_test(a_router_has_class_features_of_all_tasks),
         cmocka_unit_test(weights_that_change_are_asked_again),
         cmocka_unit_test(classes_of_the_tasks_so_far),
+        cmocka_unit_test(own_classes_of_tasks_yet_to_come),
         cmocka_unit_test(a_whole_run),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -236,7 +236,7 @@ static void one_dataset_is_cut_by_an_order(void **state)
     assert_int_equal(read_suite(&suite, &s, yaml, NULL), OK);
     assert_int_equal(s.split.cut, CUT_BY_ORDER);
     assert_int_equal(s.task_count, 6);
-    assert_int_equal(options_list_size(suite_options(suite, "data"), "class_order"), 200);
+    assert_string_equal(options_as_text(suite_options(suite, "data"), "class_order"), "tinyimagenet");
     assert_int_equal(read_suite(&again, &s, suite_text(suite), NULL), OK); /* the numbers, not their name */
     assert_string_equal(suite_settings_hash(again), suite_settings_hash(suite));
     suite_destroy(again);
@@ -806,6 +806,72 @@ static const char *x_tail_prompt(const char *task)
 }
 
 /* Suites whose rows are compared with published ones of MA's or ZSCL's code name the table of its faults. */
+/* A suite that uses another one has the other's values and rows but for its own. */
+static void a_suite_uses_another(void **state)
+{
+    (void)state;
+    struct suite *suite;
+    struct settings s;
+    assert_int_equal(read_suite(&suite, &s, "use: mini_cil\ndata: {parts: 2}\ntraining: {batch: 4}\n", NULL), OK);
+    assert_int_equal(s.task_count, 2);
+    assert_int_equal(s.label_space, LABEL_SPACE_SEEN);
+    assert_int_equal(options_integer(suite_options(suite, "training"), "batch"), 4);
+    assert_int_equal(options_integer(suite_options(suite, "training"), "epochs"), 3);
+    suite_destroy(suite);
+    const char *const over[] = {"training.batch=5", "run.row=LwF", NULL};
+    assert_int_equal(read_suite(&suite, &s, "use: mini_cil_table\ntraining: {batch: 4}\n", over), OK);
+    assert_string_equal(s.method->name, "lwf");
+    assert_int_equal(options_integer(suite_options(suite, "training"), "batch"), 5);
+    suite_destroy(suite);
+    static const char rows[] = "use: mini_cil_table\nrows: {Mine: {method.name: ewc}}\n";
+    assert_int_equal(read_suite(&suite, &s, rows, (const char *const[]){"run.row=Mine", NULL}), OK);
+    assert_string_equal(s.method->name, "ewc");
+    suite_destroy(suite);
+    assert_int_equal(read_suite(&suite, &s, rows, over), ERROR_ARGUMENT); /* the other's rows are gone */
+    assert_non_null(strstr(error.message, "unknown row \"LwF\""));
+}
+
+static void what_a_suite_cannot_use(void **state)
+{
+    (void)state;
+    static const char *const faults[][2] = {
+        {"data: {root: a}\nuse: mini_cill\n", "test.yaml:2: use: unknown suite \"mini_cill\""},
+        {"use: [mini]\n", "test.yaml:1:6: expected the name of a suite"},
+        {"use: ~\n", "test.yaml:1:6: expected the name of a suite"},
+        {"use: mini\nuse: mini_cil\n", "\"use\" is repeated"},
+        {"use: cil_cub\n", "test.yaml:1: use: the suite cil_cub uses cil_imagenet_r itself"},
+    };
+    struct suite *suite;
+    struct settings s;
+    for (size_t i = 0; i < sizeof faults / sizeof *faults; i++) {
+        assert_int_equal(read_suite(&suite, &s, faults[i][0], NULL), ERROR_ARGUMENT);
+        if (strstr(error.message, faults[i][1]) == NULL)
+            fail_msg("expected \"%s\" in \"%s\"", faults[i][1], error.message);
+    }
+}
+
+static void what_shots_of_tasks_cannot_be(void **state)
+{
+    (void)state;
+    static const char *const faults[][2] = {
+        {"data: {order: [dtd, mnist], task_shots: [1]}\n", "expected a number for each of 2 tasks, found 1"},
+        {"data: {order: [dtd, mnist], task_shots: [1, -1]}\n", "whole numbers from 0, found \"-1\""},
+        {"data: {order: [dtd, mnist], task_shots: [1, few]}\n", "found \"few\""},
+        {"data: {order: [dtd, mnist], task_shots: [1, 2], shots: 5}\n", "takes the place of data.shots, which is 5"},
+    };
+    struct suite *suite;
+    struct settings s;
+    for (size_t i = 0; i < sizeof faults / sizeof *faults; i++) {
+        assert_int_equal(read_suite(&suite, &s, faults[i][0], NULL), ERROR_ARGUMENT);
+        if (strstr(error.message, faults[i][1]) == NULL)
+            fail_msg("expected \"%s\" in \"%s\"", faults[i][1], error.message);
+        suite_destroy(suite);
+    }
+    assert_int_equal(read_suite(&suite, &s, "data: {order: [dtd, mnist], task_shots: [0, 0]}\n", NULL), OK);
+    assert_string_equal(s.setting, "full_shot");
+    suite_destroy(suite);
+}
+
 static void suites_beside_published_rows_name_the_faults(void **state)
 {
     (void)state;
@@ -1041,6 +1107,9 @@ int main(void)
         cmocka_unit_test(alexnets_threshold_is_its_default),
         cmocka_unit_test(few_shot_as_published),
         cmocka_unit_test(suites_beside_published_rows_name_the_faults),
+        cmocka_unit_test(a_suite_uses_another),
+        cmocka_unit_test(what_a_suite_cannot_use),
+        cmocka_unit_test(what_shots_of_tasks_cannot_be),
         cmocka_unit_test(x_tail_as_published),
         cmocka_unit_test(class_incremental_as_published),
         cmocka_unit_test(augmentation_needs_batches),

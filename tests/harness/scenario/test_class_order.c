@@ -11,7 +11,7 @@
 
 enum { MOST = 200 };
 
-static struct options *keys(const char *order, const char *first, const char *parts)
+static struct options *more_keys(const char *order, const char *first, const char *parts, const char *increment)
 {
     const struct option *table;
     struct options *options;
@@ -20,7 +20,13 @@ static struct options *keys(const char *order, const char *first, const char *pa
     must(options_set(options, "class_order", order, "test", &error));
     must(options_set(options, "first", first, "test", &error));
     must(options_set(options, "parts", parts, "test", &error));
+    must(options_set(options, "increment", increment, "test", &error));
     return options;
+}
+
+static struct options *keys(const char *order, const char *first, const char *parts)
+{
+    return more_keys(order, first, parts, "0");
 }
 
 static void expect_built_in(const json_t *orders, const char *name)
@@ -28,7 +34,7 @@ static void expect_built_in(const json_t *orders, const char *name)
     const json_t *expected = json_object_get(orders, name);
     size_t classes = json_array_size(expected);
     uint32_t order[MOST], task_of[MOST];
-    struct options *options = keys(settings_data_shorthand("class_order", name), "0", "10");
+    struct options *options = keys(name, "0", "10");
     assert_in_range(classes, 100, MOST);
     must(class_order_cut(options, name, classes, order, task_of, &error));
     for (size_t i = 0; i < classes; i++) {
@@ -61,6 +67,88 @@ static void a_first_task_of_its_own_size(void **state)
     options_destroy(options);
 }
 
+/* Printed by NumPy 2.4: np.random.seed(seed); np.random.permutation(n), and a checksum of it. */
+static void orders_of_numpy(void **state)
+{
+    (void)state;
+    static const uint32_t of_twenty[20] = {14, 6, 5, 8, 12, 11, 18, 2, 4, 16, 10, 15, 9, 13, 7, 0, 3, 19, 17, 1};
+    static const struct {
+        const char *order;
+        uint32_t classes, sum, first, last;
+    } drawn[] = {
+        {"numpy-1993", 10, 897686587u, 4, 1},
+        {"numpy-1993", 100, 1657893834u, 68, 33},
+        {"numpy-1993", 196, 1034472630u, 59, 161},
+        {"numpy-1993", 200, 3502983566u, 168, 161},
+        {"numpy-0", 7, 2005413282u, 6, 4},
+        {"numpy-42", 1, 1u, 0, 0},
+        {"numpy-4294967295", 50, 3073979147u, 21, 35},
+        {"numpy-1", 345, 71546823u, 307, 37},
+        {"numpy-7", 1024, 2655420274u, 570, 175},
+    };
+    uint32_t order[1024], task_of[1024];
+    for (size_t i = 0; i < sizeof drawn / sizeof *drawn; i++) {
+        struct options *options = keys(drawn[i].order, "0", "1");
+        must(class_order_cut(options, "toy", drawn[i].classes, order, task_of, &error));
+        uint32_t sum = 0;
+        for (size_t k = 0; k < drawn[i].classes; k++)
+            sum = 31 * sum + order[k] + 1;
+        assert_int_equal(sum, drawn[i].sum);
+        assert_int_equal(order[0], drawn[i].first);
+        assert_int_equal(order[drawn[i].classes - 1], drawn[i].last);
+        options_destroy(options);
+    }
+    struct options *options = keys("numpy-1993", "0", "10");
+    must(class_order_cut(options, "toy", 20, order, task_of, &error));
+    assert_memory_equal(order, of_twenty, sizeof of_twenty);
+    options_destroy(options);
+}
+
+static void expect_sizes(size_t classes, const char *first, const char *parts, const char *increment,
+                         const size_t *sizes)
+{
+    uint32_t order[MOST], task_of[MOST];
+    size_t found[12] = {0}, task = 0;
+    struct options *options = more_keys("", first, parts, increment);
+    must(class_order_cut(options, "toy", classes, order, task_of, &error));
+    for (size_t i = 0; i < classes; i++) {
+        assert_true(i == 0 || task_of[i] == task_of[i - 1] || task_of[i] == task_of[i - 1] + 1);
+        found[task_of[i]]++;
+    }
+    for (; sizes[task] > 0; task++)
+        assert_int_equal(found[task], sizes[task]);
+    assert_int_equal(found[task], 0);
+    options_destroy(options);
+}
+
+static void parts_that_do_not_divide(void **state)
+{
+    (void)state;
+    expect_sizes(100, "0", "3", "0", (const size_t[]){34, 33, 33, 0});
+    expect_sizes(101, "50", "5", "0", (const size_t[]){50, 11, 10, 10, 10, 10, 0});
+    expect_sizes(100, "0", "4", "30", (const size_t[]){30, 30, 30, 10, 0});
+    expect_sizes(101, "50", "6", "10", (const size_t[]){50, 10, 10, 10, 10, 10, 1, 0});
+    expect_sizes(196, "16", "9", "20", (const size_t[]){16, 20, 20, 20, 20, 20, 20, 20, 20, 20, 0});
+    expect_sizes(3, "0", "3", "1", (const size_t[]){1, 1, 1, 0});
+}
+
+static void refuse_increment(const char *first, const char *parts, const char *increment, const char *const *words)
+{
+    uint32_t found[10], task_of[10];
+    struct options *options = more_keys("", first, parts, increment);
+    assert_int_equal(class_order_cut(options, "toy", 10, found, task_of, &error), ERROR_ARGUMENT);
+    error_tells(words);
+    options_destroy(options);
+}
+
+static void increments_that_are_no_parts(void **state)
+{
+    (void)state;
+    refuse_increment("0", "3", "3", (const char *const[]){"toy has 10 classes", "of 3 classes are 4", "is 3", NULL});
+    refuse_increment("4", "2", "2", (const char *const[]){"first task of 4", "of 2 classes are 3", NULL});
+    refuse_increment("0", "4", "10", (const char *const[]){"of 10 classes are 1", NULL});
+}
+
 static void refuse(const char *order, const char *first, const char *parts, const char *const *words)
 {
     uint32_t found[4], task_of[4];
@@ -78,8 +166,10 @@ static void what_is_no_order(void **state)
     refuse("0 1 2 4", "0", "2", (const char *const[]){"\"4\" as number 4", NULL});
     refuse("0 1 2 -1", "0", "2", (const char *const[]){"\"-1\"", NULL});
     refuse("0 1 2 cat", "0", "2", (const char *const[]){"\"cat\"", NULL});
-    refuse("", "0", "3", (const char *const[]){"4 classes", "3 tasks of equal size", NULL});
-    refuse("", "1", "2", (const char *const[]){"first task of 1", "2 tasks of equal size", NULL});
+    refuse("", "0", "5", (const char *const[]){"4 classes", "5 tasks", NULL});
+    refuse("", "1", "4", (const char *const[]){"first task of 1", "4 tasks", NULL});
+    refuse("numpy-", "0", "2", (const char *const[]){"toy has 4 classes", "names 1", NULL});
+    refuse("numpy-4294967296", "0", "2", (const char *const[]){"names 1", NULL});
     refuse("", "4", "1", (const char *const[]){"first task of 4", NULL});
 }
 
@@ -125,12 +215,33 @@ static void few_images_of_each_task(void **state)
     small_run_close(&run);
 }
 
+/* Shots of each task in place of one number: all images of the first, and few of the others. */
+static void a_number_of_images_for_each_task(void **state)
+{
+    (void)state;
+    struct small_run run;
+    small_run_open(&run, 1,
+                   (const char *const[]){"data.order=third", "tasks.third.classes=6", "data.split_by=order",
+                                         "data.parts=3", "data.task_shots=0,1,2", NULL});
+    static const size_t expected[3] = {2 * 6, 2 * 1, 2 * 2};
+    for (size_t k = 0; k < 3; k++)
+        assert_int_equal(dataset_size(run.experiment->data.tasks[k].dataset, SPLIT_TRAIN), expected[k]);
+    assert_string_equal(run.experiment->model.settings.setting, "few_shot");
+    small_run_close(&run);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(built_in_orders),         cmocka_unit_test(a_first_task_of_its_own_size),
-        cmocka_unit_test(what_is_no_order),        cmocka_unit_test(tasks_follow_the_order),
+        cmocka_unit_test(built_in_orders),
+        cmocka_unit_test(a_first_task_of_its_own_size),
+        cmocka_unit_test(what_is_no_order),
+        cmocka_unit_test(tasks_follow_the_order),
         cmocka_unit_test(few_images_of_each_task),
+        cmocka_unit_test(a_number_of_images_for_each_task),
+        cmocka_unit_test(orders_of_numpy),
+        cmocka_unit_test(parts_that_do_not_divide),
+        cmocka_unit_test(increments_that_are_no_parts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
