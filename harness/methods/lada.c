@@ -8,12 +8,12 @@
  * Gaussians are fitted to features that are not normalised, and kept. At test time, as in the public code (test_wo_selector): where
  * the class of the most similar text is learned, learned classes compete by text and vectors, elsewhere the text decides.
  *
- * What the public code (MaolinLuo/LADA) does and this does not: it tunes an AdaptFormer in the text tower with every task and keeps
- * the task's tuned texts; texts here are CLIP's own, which is its ablation without text tuning (there 3.2 points of Average and
- * 4.5 of Last less on four tasks). It trains on random crops and flips, here features of images in the evaluation transform are
- * computed once. It has numbers of epochs per dataset (100 to 1500 steps), here all tasks have `steps`. It is in half precision, here
- * in double on the host, on which a step of X-TAIL's last task takes 70 GFLOP. The schedule, OneCycleLR with its cycle of AdamW's
- * beta1, is the same.
+ * What the public code (MaolinLuo/LADA) does and this does not: it tunes an AdaptFormer in the text tower with every task and
+ * keeps the task's tuned texts; texts here are CLIP's own (without that tuning, the public code itself has 3.2 points of
+ * Average and 4.5 of Last less on four tasks in a run that others have published). It trains on random crops and flips, here
+ * features of images in the evaluation transform are computed once. It has numbers of epochs per dataset (100 to 1500 steps),
+ * here all tasks have `steps`. It is in half precision, here in double on the host, on which a step of X-TAIL's last task takes
+ * 70 GFLOP. The schedule, OneCycleLR with its cycle of AdamW's beta1, is the same.
  */
 #include <float.h>
 #include <stdlib.h>
@@ -51,7 +51,7 @@ static const struct option options[] = {{.name = "vectors",
                                          .minimum = 0,
                                          .maximum = 1e3,
                                          .fallback = "1",
-                                         .help = "how fast a vector's part falls with its distance"},
+                                         .help = "rate at which a vector's part falls with its distance"},
                                         {.name = "past_weight",
                                          .type = OPTION_REAL,
                                          .minimum = 0,

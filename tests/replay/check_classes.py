@@ -5,6 +5,7 @@ both as a folder for replay_methods, and runs it. Needs torch and safetensors; e
 
 FOLDER may hold files of the public code, which are run unchanged on the same tensors and are what is compared with then: RanPAC.py
 and inc_net.py (RanPAC/RanPAC), simplecil.py (LAMDA-PILOT, models/), lada.py (MaolinLuo/LADA, models/; needs scikit-learn). They need tqdm.
+lada's loss, the mean of weighted cross-entropies, is as ports of the public code have it, whose own file of losses was not at hand.
 """
 import argparse
 import importlib.util
