@@ -11,7 +11,8 @@
  * the side of its outputs, so that matrices are square; F is a mean over the batches of a pass, position by position, not over
  * their products; passes take the full batches of an epoch. What differs: the code decomposes the gradient at random,
  * approximately; its prompts have 77 positions, here as many as the longest of the task needs; in the last block, inputs of the
- * output are those of the tokens that become features, the others having no effect; its learning rate follows OneCycleLR.
+ * output are those of the tokens that become features, the others having no effect; rows of A for which the gradient has no
+ * direction left outside U are 0, where the code's may lie in U; its learning rate follows OneCycleLR.
  *
  * A task has two sets of rows: the start with −B, which is merged, and those that are trained. */
 #include "harness/methods/keep_lora.h"
@@ -81,10 +82,11 @@ status keep_lora_start(const struct subspace *space, const double *gradient, siz
     subspace_remove(space, g, out);
     status result = factor(&f, g, in, out, error);
     for (size_t r = 0; result == OK && r < rank; r++) {
+        bool there = r < k && f.s[r] > 1e-9 * f.s[0]; /* vectors of the rest may lie in U */
         for (size_t i = 0; i < in; i++)
-            a[r * in + i] = r < k ? (float)f.u[i * k + r] : 0;
+            a[r * in + i] = there ? (float)f.u[i * k + r] : 0;
         for (size_t j = 0; j < out; j++)
-            b[r * out + j] = r < k ? (float)(f.s[r] * f.vt[r * out + j]) : 0;
+            b[r * out + j] = there ? (float)(f.s[r] * f.vt[r * out + j]) : 0;
     }
     free_factors(&f);
     free(g);

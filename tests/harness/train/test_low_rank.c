@@ -1,211 +1,255 @@
-/* Every method on low-rank deltas: stops and ranks are not seen; and what keep_lora and moram start with. */
+/* Methods on low-rank deltas: what defines each of them, and several GPUs. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "harness/methods/methods.h"
-#include "harness/run/checkpoint.h"
-#include "harness/train/replicas.h"
+#include "harness/train/services/layer_pass.h"
 #include "harness/train/trainer.h"
 #include "tests/harness/small_run.h"
 
-enum { ALL = 1000, WORDS = 8 };
+enum { ITERATIONS = 6, RANK = 4 };
 
-static status stop_after(void *context, const struct step_report *report, struct error *failure)
+static size_t counted;
+static double losses[ITERATIONS];
+
+static bool always(void *context, size_t iteration, size_t iterations)
 {
-    size_t *left = context;
-    (void)report;
-    return --*left > 0 ? OK : error_set(failure, ERROR_STOPPED, "stopped");
+    (void)context, (void)iteration, (void)iterations;
+    return true;
 }
 
-static status train(struct small_run *run, size_t task, size_t first, size_t count)
+static status after(void *context, const struct step_report *report, struct error *failure)
+{
+    (void)context, (void)failure;
+    losses[counted++] = report->loss;
+    return OK;
+}
+
+static void open_run(struct small_run *run, bool first, const char *method, const char *more, size_t gpus)
+{
+    char name[64], count[32];
+    snprintf(name, sizeof name, "method.name=%s", method);
+    snprintf(count, sizeof count, "run.gpus=%zu", gpus);
+    const char *const words[] = {name, count, "delta.rank=4", "training.learning_rate=5e-3", more, NULL};
+    if (first)
+        small_run_open(run, 1, words);
+    else
+        small_run_reopen(run, 1, words);
+}
+
+static void train(struct small_run *run, size_t task)
 {
     struct run *e = run->experiment;
-    return train_task(
-        &(struct training){
-            .run = &e->method, .task = &e->data.tasks[task], .first = first, .after = stop_after, .context = &count},
-        &error);
+    counted = 0;
+    must(train_task(
+        &(struct training){.run = &e->method, .task = &e->data.tasks[task], .wants_loss = always, .after = after},
+        &error));
+    assert_int_equal(counted, ITERATIONS);
 }
 
-/* Weights, in which deltas are merged, and deltas of a model behind one another. */
-struct values {
-    size_t n;
-    float *list;
-};
-
-static struct values values_of(const struct model *model)
+static float *part_of(const struct small_run *run, size_t entry, enum delta_part part, size_t task, size_t *n)
 {
-    const struct parameters *groups[2] = {model->clip->parameters, model->deltas->parameters};
-    struct values v = {.n = groups[0]->values_count + groups[1]->values_count};
-    v.list = malloc(v.n * sizeof *v.list);
-    assert_non_null(v.list);
-    must(model->backend->ops->bind(model->backend, &error));
-    for (size_t i = 0, at = 0; i < 2; at += groups[i++]->values_count)
-        must(model->backend->ops->download(model->backend, v.list + at, groups[i]->values,
-                                           groups[i]->values_count * sizeof *v.list, &error));
-    return v;
+    const struct deltas *d = run->experiment->model.deltas;
+    const struct delta_entry *e = &d->list[entry];
+    *n = part == DELTA_MAGNITUDE ? 1 : RANK * (part == DELTA_A ? e->in : e->out);
+    float *values = malloc(*n * sizeof *values);
+    must(deltas_read(d, e, part, task, values, &error));
+    return values;
 }
 
-static void expect_same(const struct model *model, const struct values *expected, const char *what)
+/* The same numbers, but for the order of sums. */
+static void several_gpus_train_together(void **state)
 {
-    struct values found = values_of(model);
-    assert_int_equal(found.n, expected->n);
-    if (memcmp(found.list, expected->list, found.n * sizeof *found.list) != 0)
-        fail_msg("%s: %s: other bits", model->settings.method->name, what);
-    free(found.list);
-}
-
-static bool trains_deltas(const struct method *method)
-{
-    struct options *options;
-    must(options_create(&options, method->options, &error));
-    bool does = method->groups(options) & GROUP_DELTAS;
-    options_destroy(options);
-    return does;
-}
-
-static void overrides_for(const char *words[WORDS], char name[48], const struct method *method, const char *gpus)
-{
-    const char *const all[WORDS] = {name,
-                                    "delta.rank=4",
-                                    "training.iterations=5",
-                                    "training.learning_rate=1e-3",
-                                    gpus,
-                                    strcmp(method->name, "moram") == 0 ? "method.top_k=3" : NULL};
-    snprintf(name, 48, "method.name=%s", method->name);
-    memcpy(words, all, sizeof all);
-}
-
-/* Two tasks at once, and with a resume file after every iteration of the second. */
-static void goes_on(struct small_run *run, const char *const *overrides)
-{
-    struct checkpoint_place place;
-    bool found;
-    small_run_reopen(run, 1, overrides);
-    must(train(run, 0, 0, ALL));
-    must(checkpoint_save(run->experiment, NULL, small_run_file(run, "resume"), &(struct checkpoint_place){1, 0, 0},
-                         &error));
-    must(train(run, 1, 0, ALL));
-    struct values expected = values_of(&run->experiment->model);
-    size_t iterations = run->experiment->data.tasks[1].settings.iterations;
-    for (size_t i = 0; i < iterations; i++) {
-        small_run_reopen(run, 1, overrides);
-        must(checkpoint_load(run->experiment, NULL, small_run_file(run, "resume"), &place, &found, &error));
-        assert_int_equal(place.iteration, i);
-        if (i + 1 < iterations) {
-            assert_int_equal(train(run, 1, i, 1), ERROR_STOPPED);
-            must(checkpoint_save(run->experiment, NULL, small_run_file(run, "resume"),
-                                 &(struct checkpoint_place){1, i + 1, 0}, &error));
-        }
-    }
-    must(train(run, 1, iterations - 1, ALL));
-    expect_same(&run->experiment->model, &expected, "with stops");
-    bool leads = run->experiment->model.settings.method->end_task != NULL; /* the leader alone ends a task */
-    for (size_t m = 1; run->experiment->model.work.replicas != NULL && !leads && m < 2; m++)
-        expect_same(replicas_at(run->experiment->model.work.replicas, m)->model, &expected, "on another rank");
-    free(expected.list);
-}
-
-static void methods_go_on(const char *gpus)
-{
-    struct small_run run;
-    char name[48];
-    size_t tried = 0;
-    small_run_open(&run, 1, (const char *const[]){"method.name=continual_ft", NULL});
+    (void)state;
     for (size_t i = 0; method_at(i) != NULL; i++) {
-        const char *words[WORDS];
-        if (!trains_deltas(method_at(i)))
+        struct options *options;
+        must(options_create(&options, method_at(i)->options, &error));
+        bool deltas = method_at(i)->groups(options) == GROUP_DELTAS;
+        options_destroy(options);
+        if (!deltas)
             continue;
-        overrides_for(words, name, method_at(i), gpus);
-        goes_on(&run, words);
-        tried++;
-    }
-    assert_true(tried >= 2);
-    small_run_close(&run);
-}
-
-static void stops_are_not_seen(void **state)
-{
-    (void)state;
-    methods_go_on("run.gpus=1");
-}
-
-static void ranks_agree(void **state)
-{
-    (void)state;
-    if (small_run_gpus() < 2)
-        skip();
-    methods_go_on("run.gpus=2");
-}
-
-/* --- The start of a task --- */
-
-/* Features of an image of noise, the caller frees. */
-static float *features_of(struct small_run *run)
-{
-    enum { R = 16 };
-    struct model *model = &run->experiment->model;
-    struct tensor images, features;
-    struct tower_pass *pass = calloc(1, sizeof *pass);
-    assert_non_null(pass);
-    uint8_t pixels[R * R * 3];
-    for (size_t i = 0; i < sizeof pixels; i++)
-        pixels[i] = (uint8_t)(i * 37 + i * i % 11);
-    arena_reset(&model->step_memory);
-    must(tensor_take(&images, &model->step_memory, TENSOR_U8, "noise", 4, (size_t[]){1, R, R, 3}, &error));
-    must(model->backend->ops->upload(model->backend, images.data, pixels, sizeof pixels, &error));
-    must(clip_encode_images(model->clip, &(struct encoding){.arena = &model->step_memory}, &images, pass, &features,
-                            &error));
-    free(pass);
-    return small_run_values(run, features.data, model->clip->dimensions.embed);
-}
-
-/* Nothing is learned at this rate: what is left is what the method does to the weights. */
-static void starts_change_nothing(void **state)
-{
-    static const char *const names[] = {"method.name=keep_lora", "method.name=moram"};
-    (void)state;
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         struct small_run run;
-        small_run_open(&run, 1,
-                       (const char *const[]){names[i], "delta.rank=4", "training.learning_rate=1e-30",
-                                             "training.iterations=2", NULL});
-        size_t n = run.experiment->model.clip->dimensions.embed;
-        float *before = features_of(&run), moved = 0;
-        must(train(&run, 0, 0, ALL));
-        must(train(&run, 1, 0, ALL));
-        float *after = features_of(&run);
-        struct values v = values_of(&run.experiment->model);
-        for (size_t k = run.experiment->model.clip->parameters->values_count; k < v.n; k++)
-            moved = fmaxf(moved, fabsf(v.list[k]));
-        for (size_t k = 0; k < n; k++)
-            if (!(fabsf(after[k] - before[k]) <= 1e-4f * (1 + fabsf(before[k]))))
-                fail_msg("%s: feature %zu: %g, was %g", names[i], k, (double)after[k], (double)before[k]);
-        assert_true(moved > 0.1f); /* there is a start */
-        free(v.list);
-        free(before);
-        free(after);
+        double one[2][ITERATIONS];
+        for (size_t gpus = 1; gpus <= 2; gpus++) {
+            open_run(&run, gpus == 1, method_at(i)->name, NULL, gpus);
+            for (size_t task = 0; task < 2; task++) {
+                train(&run, task);
+                for (size_t k = 0; k < ITERATIONS; k++)
+                    if (gpus == 1)
+                        one[task][k] = losses[k];
+                    else if (!(fabs(losses[k] - one[task][k]) <= 2e-3))
+                        fail_msg("%s, task %zu, iteration %zu: loss %.6f on one, %.6f on two", method_at(i)->name, task,
+                                 k + 1, one[task][k], losses[k]);
+            }
+        }
         small_run_close(&run);
     }
 }
 
-static void keep_lora_needs_square_matrices(void **state)
+static double orthogonality(const struct small_run *run)
+{
+    const struct deltas *d = run->experiment->model.deltas;
+    double sum = 0;
+    for (size_t i = 0; i < d->count; i++) {
+        size_t n, in = d->list[i].in;
+        float *a = part_of(run, i, DELTA_A, 0, &n), *b = part_of(run, i, DELTA_A, 1, &n);
+        for (size_t r = 0; r < RANK; r++)
+            for (size_t s = 0; s < RANK; s++) {
+                double product = 0;
+                for (size_t k = 0; k < in; k++)
+                    product += (double)a[r * in + k] * (double)b[s * in + k];
+                sum += fabs(product);
+            }
+        free(a);
+        free(b);
+    }
+    return sum;
+}
+
+/* Training with lambda brings A closer to being orthogonal, and the loss has the term. */
+static void o_lora_parts_the_tasks(void **state)
 {
     (void)state;
     struct small_run run;
-    small_run_open(&run, 1, (const char *const[]){"method.name=keep_lora", NULL});
-    assert_int_equal(
-        small_run_try(&run, 1, (const char *const[]){"method.name=keep_lora", "delta.matrices=query,fc", NULL}),
-        ERROR_ARGUMENT);
-    error_tells((const char *const[]){"delta.matrices", "square", "fc", NULL});
+    double apart[2], first[2];
+    for (int with = 0; with < 2; with++) {
+        open_run(&run, with == 0, "o_lora", with ? "method.lambda=0.5" : "method.lambda=0", 1);
+        train(&run, 0);
+        double before = orthogonality(&run);
+        train(&run, 1);
+        apart[with] = orthogonality(&run);
+        first[with] = losses[0] - (with ? 0.5 * before : 0);
+    }
+    assert_true(apart[1] < 0.8 * apart[0]);
+    assert_true(fabs(first[1] - first[0]) < 1e-4);
+    small_run_close(&run);
+}
+
+/* A has orthonormal rows / √3, stays, and sees no more energy of the first task's inputs than is left unprotected. */
+static void inf_lora_designs_a(void **state)
+{
+    (void)state;
+    struct small_run run;
+    struct layer_pass pass;
+    open_run(&run, true, "inf_lora", "method.share_first=0.99", 1);
+    struct run *e = run.experiment;
+    struct deltas *d = e->model.deltas;
+    train(&run, 0);
+    must(deltas_begin_task(d, 0, 0, 0, &error));
+    must(layer_pass_run(&pass, &e->method, &e->data.tasks[0], LAYER_COVARIANCE, 0, &error));
+    train(&run, 1);
+    for (size_t i = 0, layer = 0; i < d->count; i++) {
+        size_t n, in = d->list[i].in;
+        float *a = part_of(&run, i, DELTA_A, 1, &n);
+        layer += d->list[i].linear != pass.list[layer].linear;
+        const double *c = pass.list[layer].values;
+        double seen = 0, all = 0, most = 0;
+        for (size_t r = 0; r < RANK; r++)
+            for (size_t s = 0; s < RANK; s++) {
+                double product = 0;
+                for (size_t k = 0; k < in; k++)
+                    product += (double)a[r * in + k] * (double)a[s * in + k];
+                assert_true(fabs(product - (r == s ? 1.0 / 3 : 0)) < 1e-5);
+            }
+        for (size_t k = 0; k < in * in; k++)
+            all += c[k] * c[k];
+        for (size_t r = 0; r < RANK; r++) {
+            double along = 0;
+            for (size_t k = 0; k < in; k++)
+                for (size_t l = 0; l < in; l++)
+                    along += 3 * (double)a[r * in + k] * c[k * in + l] * (double)a[r * in + l];
+            seen += along * along;
+            most = fmax(most, along * along);
+        }
+        assert_true(seen - most < 0.0101 * all); /* the vector that crosses the share is the first left out */
+        free(a);
+    }
+    layer_pass_free(&pass);
+    small_run_close(&run);
+}
+
+/* After a task its direction has norm 1, and the model is what was trained. */
+static void sd_lora_parts_direction_and_magnitude(void **state)
+{
+    (void)state;
+    struct small_run run;
+    open_run(&run, true, "sd_lora", NULL, 1);
+    const struct deltas *d = run.experiment->model.deltas;
+    train(&run, 0);
+    for (size_t i = 0; i < d->count; i++) {
+        size_t n;
+        for (int half = 0; half < 2; half++) {
+            float *values = part_of(&run, i, half ? DELTA_B : DELTA_A, 0, &n);
+            double norm = 0;
+            for (size_t k = 0; k < n; k++)
+                norm += (double)values[k] * (double)values[k];
+            assert_true(fabs(norm - 1) < 1e-5);
+            free(values);
+        }
+    }
+    size_t n;
+    float *before = part_of(&run, 0, DELTA_A, 0, &n), *magnitude = part_of(&run, 0, DELTA_MAGNITUDE, 0, &n);
+    train(&run, 1);
+    float *now = part_of(&run, 0, DELTA_MAGNITUDE, 0, &n), *later = part_of(&run, 0, DELTA_A, 0, &n);
+    assert_memory_equal(before, later, n * sizeof *later);
+    assert_true(*now != *magnitude);
+    free(before), free(magnitude), free(now), free(later);
+    small_run_close(&run);
+}
+
+/* The gradient of a whole weight is the change of the loss. */
+static void the_pass_gives_the_gradient_of_a_weight(void **state)
+{
+    (void)state;
+    struct small_run run;
+    struct layer_pass pass;
+    open_run(&run, true, "lora", NULL, 1);
+    struct run *e = run.experiment;
+    must(deltas_begin_task(e->model.deltas, 0, 0, 0, &error));
+    must(layer_pass_run(&pass, &e->method, &e->data.tasks[0], LAYER_GRADIENT, 1, &error));
+    struct linear *linear = pass.list[0].linear;
+    assert_null(linear->weight.gradient);
+    size_t n = pass.list[0].rows * pass.list[0].columns;
+    double norm = 0, loss[2];
+    for (size_t i = 0; i < n; i++)
+        norm += pass.list[0].values[i] * pass.list[0].values[i];
+    norm = sqrt(norm);
+    assert_true(norm > 1e-4);
+    float *weight = small_run_values(&run, linear->weight.value, n), *moved = malloc(n * sizeof *moved);
+    struct parameters *group = e->model.clip->parameters;
+    for (int side = 0; side < 2; side++) {
+        struct layer_pass again;
+        float read;
+        for (size_t i = 0; i < n; i++)
+            moved[i] = weight[i] + (float)((side ? -0.005 : 0.005) / norm * pass.list[0].values[i]);
+        must(group->backend->ops->upload(group->backend,
+                                         parameters_write(group, (size_t)(linear->weight.value - group->values), n),
+                                         moved, n * sizeof *moved, &error));
+        must(group->backend->ops->zero(group->backend, e->model.loss, LOSS_TERMS * sizeof read, &error));
+        must(layer_pass_run(&again, &e->method, &e->data.tasks[0], LAYER_COVARIANCE, 1, &error));
+        must(group->backend->ops->download(group->backend, &read, e->model.loss, sizeof read, &error));
+        loss[side] = (double)read;
+        layer_pass_free(&again);
+    }
+    double numeric = (loss[0] - loss[1]) / 0.01;
+    if (!(fabs(numeric - norm) <= 0.03 * norm + 5e-4))
+        fail_msg("gradient %g along itself, central difference %g", norm, numeric);
+    free(weight);
+    free(moved);
+    layer_pass_free(&pass);
     small_run_close(&run);
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(stops_are_not_seen), cmocka_unit_test(ranks_agree),
-                                       cmocka_unit_test(starts_change_nothing),
-                                       cmocka_unit_test(keep_lora_needs_square_matrices)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(several_gpus_train_together),
+        cmocka_unit_test(o_lora_parts_the_tasks),
+        cmocka_unit_test(inf_lora_designs_a),
+        cmocka_unit_test(sd_lora_parts_direction_and_magnitude),
+        cmocka_unit_test(the_pass_gives_the_gradient_of_a_weight),
+    };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
