@@ -531,7 +531,7 @@ static status voted_predictions(struct evaluator *evaluator, struct test_set *se
     for (size_t m = 0; result == OK && m < models; m++) {
         result = ask_model(evaluator, set, m, votes, totals, stop, error);
         arena_reset(&evaluator->model->step_memory);
-        if (m == 0 && votes[0])
+        if (m == 0 && set->n > 0 && votes[0])
             NEXT(result, method->vote(evaluator->method, set->task, set->routed.features, set->n, votes, error));
     }
     NEXT(result, method->evaluation_begin(evaluator->method, error));

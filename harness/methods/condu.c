@@ -22,13 +22,15 @@
 #include "harness/train/services/unified.h"
 #include "models/clip/cost.h"
 
-enum { GIVEN }; /* method.task */
+enum task_choice { TASK_AUTO, TASK_GIVEN, TASK_UNKNOWN };
 
 static const struct option options[] = {{.name = "task",
                                          .type = OPTION_CHOICE,
-                                         .choices = "given|unknown",
-                                         .fallback = "given",
-                                         .help = "whether the data name the task of a test image, if it was trained"},
+                                         .choices = "auto|given|unknown",
+                                         .fallback = "auto",
+                                         .help =
+                                             "whether the data name the task of a test image, if it was trained; auto: "
+                                             "where it is compared with the classes of its task alone"},
                                         {.name = "votes",
                                          .type = OPTION_INTEGER,
                                          .minimum = 0,
@@ -218,6 +220,13 @@ static status evaluation_end(struct method_run *run, struct error *error)
     return merged_set(run, 0, NULL, error);
 }
 
+/* Where the classes of all tasks compete, a task that is given would tell part of the answer. */
+static bool gives_tasks(const struct method_run *run)
+{
+    enum task_choice choice = (enum task_choice)options_choice(run->options, "task");
+    return choice == TASK_GIVEN || (choice == TASK_AUTO && run->model->settings.label_space == LABEL_SPACE_TASK);
+}
+
 /* The `votes` nearest tasks of an image; ties: the earlier one. */
 static void elect(const float *nearness, size_t tasks, size_t votes, uint8_t *elected)
 {
@@ -235,7 +244,7 @@ static status vote(struct method_run *run, const struct task *task, const float 
 {
     const struct condu *s = run->state;
     size_t tasks = s->unified.tasks, models = tasks + 1, most = (size_t)options_integer(run->options, "votes");
-    bool given = options_choice(run->options, "task") == GIVEN && task->index < tasks;
+    bool given = gives_tasks(run) && task->index < tasks;
     memset(votes, 0, n * models);
     for (size_t i = 0; i < n; i++)
         votes[i * models + (given ? 1 + task->index : 0)] = 1;
@@ -255,14 +264,13 @@ static void cost(const struct method_run *run, struct method_cost *cost)
     const struct condu *s = run->state;
     const struct clip_dimensions *d = &run->model->clip->dimensions;
     size_t tasks = run->data->task_count, votes = (size_t)options_integer(run->options, "votes");
-    bool given = options_choice(run->options, "task") == GIVEN;
     merged_cost(run, cost);
     cost->kept = (double)s->merged.n * (sizeof *s->unified.values + (double)tasks / 8) +
                  (double)run->data->class_count * (double)(d->embed * sizeof *s->prototypes);
     cost->memory += cost->kept;
     for (size_t k = 0; k < tasks; k++)
         for (size_t j = 0; j < tasks; j++) {
-            size_t more = given && j <= k ? 0 : k + 1 < votes ? k + 1 : votes;
+            size_t more = gives_tasks(run) && j <= k ? 0 : k + 1 < votes ? k + 1 : votes;
             cost->operations += (double)more * cost_images(d, dataset_size(run->data->tasks[j].dataset, SPLIT_TEST));
         }
     for (size_t j = 0; j < tasks; j++)

@@ -375,7 +375,7 @@ static void models_answer(struct small_run *run, const char *task)
     small_run_reopen(run, 1, overrides);
     struct run *e = run->experiment;
     const struct method *method = e->model.settings.method;
-    bool given = strcmp(task, "method.task=given") == 0;
+    bool given = strcmp(task, "method.task=unknown") != 0;
     must(evaluator_create(&evaluator, &e->model, &e->data, &e->method, NULL, &error));
     for (size_t j = 0; j < SMALL_RUN_TASKS; j++)
         must(evaluator_zero_shot(evaluator, j, NULL, &error));
@@ -414,7 +414,23 @@ static void given_tasks_have_their_model_and_others_are_voted_on(void **state)
     struct small_run run;
     small_run_open(&run, 1, (const char *const[]){"method.name=continual_ft", NULL});
     models_answer(&run, "method.task=given");
+    models_answer(&run, "method.task=auto");
     models_answer(&run, "method.task=unknown");
+    small_run_close(&run);
+}
+
+/* Then the task would tell part of the answer. */
+static void no_task_is_given_where_all_classes_compete(void **state)
+{
+    (void)state;
+    struct small_run run;
+    uint8_t votes[2];
+    small_run_open(&run, 1, (const char *const[]){"method.name=condu", "evaluation.label_space=all", NULL});
+    struct run *e = run.experiment;
+    train(&run, 0);
+    must(e->model.settings.method->vote(&e->method, &e->data.tasks[0], NULL, 1, votes, &error));
+    assert_int_equal(votes[0], 1);
+    assert_int_equal(votes[1], 0);
     small_run_close(&run);
 }
 
@@ -466,6 +482,7 @@ int main(void)
         cmocka_unit_test(rules_merge_what_tasks_changed),
         cmocka_unit_test(models_are_rebuilt),
         cmocka_unit_test(given_tasks_have_their_model_and_others_are_voted_on),
+        cmocka_unit_test(no_task_is_given_where_all_classes_compete),
         cmocka_unit_test(stops_change_nothing),
         cmocka_unit_test(estimates_count_what_is_kept),
     };
