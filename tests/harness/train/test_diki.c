@@ -147,7 +147,7 @@ static void every_task_needs_a_router(void **state)
                       (const char *const[]){"method.name=diki", "selector.kind=none", "adapter.routers=one", NULL}),
         ERROR_ARGUMENT);
     error_tells((const char *const[]){"selector.kind", "another selector.kind", NULL});
-    scratch_remove(&run.scratch);
+    small_run_close(&run);
 }
 
 int main(void)
