@@ -47,6 +47,9 @@ struct suite_file {
 status suite_file_open(struct suite_file *file, const char *name_or_path, struct error *error);
 void suite_file_close(struct suite_file *file);
 
+/* Fails: no suite of that name ships. files: a file would do as well. */
+status suite_unknown(const char *where, const char *name, bool files, struct error *error);
+
 status suite_check_name(const char *where, const char *kind, const char *name, struct error *error);
 
 /* The row that the source names, *row NULL where it has no rows. ERROR_ARGUMENT for a suite that has rows and names

@@ -16,8 +16,7 @@
 
 enum {
     FILE_SIZE = 256 * 1024,
-    NAMES = 256,  /* names in a list that has an entry each */
-    SHIPPED = 128 /* suites listed for an unknown name */
+    NAMES = 256 /* names in a list that has an entry each */
 };
 
 static bool same(const char *a, const char *b)
@@ -435,21 +434,18 @@ static status missing_file(const char *path, struct error *error)
     return ERROR_IO;
 }
 
-static status unknown_suite(const char *name, struct error *error)
+status suite_unknown(const char *where, const char *name, bool files, struct error *error)
 {
-    const char *names[SHIPPED];
-    struct shipped_suite shipped[SHIPPED];
-    size_t count = suite_library_size() < SHIPPED ? suite_library_size() : SHIPPED;
-    for (size_t i = 0; i < count; i++) {
-        shipped[i] = suite_library_get(i);
-        names[i] = shipped[i].name;
-    }
-    char *near = find_near(name);
-    error_unknown_word_near(error, "command line", "suite", name, near, names, count);
+    char *near = NULL;
+    size_t least = stem_length(name) / 3 + 2;
+    if (files)
+        near = find_near(name);
+    else
+        find_near_shipped(name, &least, &near);
+    error_set(error, ERROR_ARGUMENT, "%s: unknown suite \"%s\"%s%s%s; expected one that mtil list suites shows%s",
+              where, name, near != NULL ? " (did you mean \"" : "", near != NULL ? near : "",
+              near != NULL ? "\"?)" : "", files ? ", or the path of a .yaml file" : "");
     free(near);
-    size_t used = strlen(error != NULL ? error->message : "");
-    if (error != NULL)
-        snprintf(error->message + used, sizeof error->message - used, ", or the path of a .yaml file");
     return ERROR_ARGUMENT;
 }
 
@@ -472,7 +468,7 @@ status suite_file_open(struct suite_file *file, const char *name_or_path, struct
         file->size = shipped.size;
         return OK;
     }
-    return unknown_suite(name_or_path, error);
+    return suite_unknown("command line", name_or_path, true, error);
 }
 
 void suite_file_close(struct suite_file *file)

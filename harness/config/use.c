@@ -1,13 +1,9 @@
 /* A suite that uses another one: the other's values come first, so that the suite's own replace them. */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "core/text.h"
+#include "harness/config/internal.h"
 #include "harness/config/library.h"
-#include "harness/config/source.h"
-
-enum { LISTED = 128 };
 
 static bool has_rows(const struct suite_source *source)
 {
@@ -19,22 +15,18 @@ static bool has_rows(const struct suite_source *source)
 
 static status read_used(const struct suite_source *source, struct suite_source *used, struct error *error)
 {
-    const char *names[LISTED];
-    struct shipped_suite shipped[LISTED];
     char where[512];
-    size_t count = suite_library_size() < LISTED ? suite_library_size() : LISTED;
     snprintf(where, sizeof where, "%s:%zu: use", source->file, source->use_line);
-    for (size_t i = 0; i < count; i++) {
-        shipped[i] = suite_library_get(i);
-        names[i] = shipped[i].name;
-        if (strcmp(shipped[i].name, source->use) != 0)
+    for (size_t i = 0; i < suite_library_size(); i++) {
+        struct shipped_suite shipped = suite_library_get(i);
+        if (strcmp(shipped.name, source->use) != 0)
             continue;
-        TRY(suite_source_read_alone(used, shipped[i].text, shipped[i].size, error));
+        TRY(suite_source_read_alone(used, shipped.text, shipped.size, error));
         return used->use == NULL ? OK
                                  : error_set(error, ERROR_ARGUMENT, "%s: the suite %s uses %s itself; use that one",
-                                             where, shipped[i].name, used->use);
+                                             where, shipped.name, used->use);
     }
-    return error_unknown_word(error, where, "suite", source->use, names, count);
+    return suite_unknown(where, source->use, false, error);
 }
 
 /* The last value of a key is its value. Of rows the file has its own or the other's. */

@@ -103,7 +103,7 @@ static void expect_metrics(struct store *store, int64_t run, const int64_t *imag
         snprintf(sql, sizeof sql, "SELECT printf('%%.6f', %s) FROM metrics WHERE run = %lld", names[m], (long long)run);
         must(query_sql(store, sql, &table, &error));
         assert_int_equal(table_rows(&table), 1);
-        assert_true(fabs(atof(table.cell[0].text) - metric_mean(metric_find(names[m]), &read.matrix)) < 1e-5);
+        assert_true(fabs(strtod(table.cell[0].text, NULL) - metric_mean(metric_find(names[m]), &read.matrix)) < 1e-5);
         table_free(&table);
     }
     run_matrix_free(&read);
