@@ -62,6 +62,7 @@ struct linear {
 
 struct layer_norm_weights {
     struct weight gain, bias;
+    float epsilon;
 };
 
 struct block {

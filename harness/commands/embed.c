@@ -231,7 +231,6 @@ static status read_settings(struct encoder_settings *settings, const struct adap
         .adapters = adapters->file != NULL ? &adapters->saved : NULL,
         .router = adapters->router,
         .backend = backend_settings_of(given),
-        .log = call->log,
     };
     TRY(model_choice_read(&settings->stated, given, "--heads", "--activation", error));
     settings->backend.threads = (size_t)options_integer(given, "threads");

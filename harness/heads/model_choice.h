@@ -9,7 +9,7 @@
 #include "models/files/clip_config.h"
 #include "models/vit.h"
 
-#define CLIP_ACTIVATION_CHOICES "auto|quick_gelu|gelu"
+#define CLIP_ACTIVATION_CHOICES "auto|quick_gelu|gelu|gelu_tanh"
 
 /* The names of both options, as shown to the user, are borrowed. */
 status model_choice_read(struct clip_stated *stated, const struct options *options, const char *heads,

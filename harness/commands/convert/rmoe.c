@@ -76,8 +76,7 @@ static status read_settings(struct mixture_settings *s, const struct command_cal
                     .aligned_output = options_boolean(given, "unaligned") ? ALIGN_NONE : ALIGN_SHARED,
                     .place.towers = ADAPT_IMAGE},
         .seed = (uint64_t)options_integer(given, "seed"),
-        .backend = backend_settings_of(given),
-        .log = call->log};
+        .backend = backend_settings_of(given)};
     s->adapter.kind->settle(&s->adapter);
     s->backend.threads = (size_t)options_integer(given, "threads");
     if (block_choice_parse(&s->adapter.place.blocks, options_text(given, "blocks"), error) != OK)
