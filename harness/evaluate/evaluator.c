@@ -297,6 +297,7 @@ static status encode_list(struct encoded_list *list, size_t n, const struct stop
                                      .items = list->list,
                                      .item_count = n,
                                      .resolution = (int)model->clip->dimensions.resolution,
+                                     .squash = clip_squashes(&model->clip->dimensions),
                                      .batch = model->evaluation_batch,
                                      .cache = list->evaluator->data->cache};
     return image_pass_run(&(struct image_pass){.model = model,

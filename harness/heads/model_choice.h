@@ -46,7 +46,7 @@ status model_choice_check(const struct options *options, const struct vit_settin
      .choices = CLIP_ACTIVATION_CHOICES, \
      .fallback = "auto", \
      .help = \
-         "activation of the MLPs: quick_gelu for OpenAI's weights, gelu for most others; auto: from a configuration " \
+         "activation of the MLPs: quick_gelu for OpenAI's weights, gelu_tanh for SigLIP's, gelu for most others; auto: from a configuration " \
              "beside the weights"}
 /* clang-format on */
 

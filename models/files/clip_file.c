@@ -212,6 +212,13 @@ static status infer_image(struct clip_file *file, struct error *error)
     struct clip_dimensions *d = &file->dimensions;
     const size_t *patches, *positions, *projection = NULL, *pool = NULL;
     size_t grid;
+    const struct safetensor *flat = find_own(file, "visual.conv1.weight");
+    if (d->pool_hidden > 0 && flat->rank == 2)
+        return error_set(
+            error, ERROR_FORMAT,
+            "%s: tensor '%s' of shape %s shows a SigLIP 2 NaFlex, for images of any ratio; expected one of fixed "
+            "resolution, such as siglip2-base-patch16-224",
+            path_of(file), flat->name, shape_text(flat->rank, flat->shape).text);
     TRY(find_sized(file, "visual.conv1.weight", 4, &patches, error));
     TRY(find_sized(file, "visual.positional_embedding", 2, &positions, error));
     if (d->pool_hidden == 0)

@@ -29,6 +29,12 @@ struct clip_dimensions {
 };
 size_t clip_image_positions(const struct clip_dimensions *dimensions); /* patches, and CLIP's class token */
 
+/* Whether test images are resized to the square whole (SigLIP); otherwise their shorter side, and the centre is cut out. */
+static inline bool clip_squashes(const struct clip_dimensions *dimensions)
+{
+    return dimensions->pool_hidden > 0;
+}
+
 /* A tensor under this program's name, and the parts of a file that make it up, one below the other (query, key, value). */
 struct clip_tensor {
     char openai[CLIP_NAME];

@@ -134,7 +134,8 @@ static status compare_given(struct comparison *c, struct error *error)
     struct image_paths *paths;
     struct image_reader reader = {0};
     TRY(image_paths_open(&paths, call->arguments + 2, call->argument_count - 2, NULL, call->stop, error));
-    status result = image_reader_open(&reader, call, paths, c->mixture->vit->dimensions.resolution, BATCH, error);
+    status result =
+        image_reader_open(&reader, call, paths, c->mixture->vit->dimensions.resolution, false, BATCH, error);
     NEXT(result, compare_read(c, &reader, error));
     image_reader_close(&reader);
     image_paths_close(paths);
