@@ -1,7 +1,6 @@
 #include "models/tokenizer/sentencepiece_model.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -185,14 +184,12 @@ static status find_special(struct piece_model *model, const char *name, struct e
     size_t unknown = 0, bytes = 0;
     for (size_t i = 0; i < model->count; i++) {
         const struct piece_entry *piece = &model->pieces[i];
-        unsigned byte;
-        char text[8];
-        snprintf(text, sizeof text, "%.*s", (int)(piece->size < 7 ? piece->size : 7), piece->text);
         if (piece->kind == PIECE_UNKNOWN) {
             model->unknown = (int32_t)i;
             unknown++;
-        } else if (piece->kind == PIECE_BYTE && piece->size == 6 && sscanf(text, "<0x%2X>", &byte) == 1) {
-            model->bytes_of[byte] = (int32_t)i;
+        } else if (piece->kind == PIECE_BYTE && piece->size == 6 && memcmp(piece->text, "<0x", 3) == 0) {
+            const char digits[] = {piece->text[3], piece->text[4], 0}; /* of "<0x41>" */
+            model->bytes_of[strtoul(digits, NULL, 16) & 0xff] = (int32_t)i;
             bytes++;
         }
     }
