@@ -102,6 +102,18 @@ static status training_crop(const struct loader *loader, uint64_t step, uint32_t
     return augment_image(&settings->augmentation, rng, item, settings->resolution, pixels, error);
 }
 
+static status evaluation_crop(const struct loader_settings *settings, const struct image *image, uint8_t *pixels,
+                              struct error *error)
+{
+    return (settings->squash ? image_squash : image_evaluation_crop)(image, settings->resolution, pixels, error);
+}
+
+/* The cache holds whole images if they are augmented or squashed, otherwise the crops. */
+static bool keeps_whole(const struct loader_settings *settings)
+{
+    return settings->augment || settings->squash;
+}
+
 static status read_image(const struct loader *loader, uint64_t step, uint32_t item, uint8_t *pixels, int32_t *label,
                          struct error *error)
 {
@@ -109,21 +121,22 @@ static status read_image(const struct loader *loader, uint64_t step, uint32_t it
     struct image image;
     status result;
     *label = dataset_label(settings->dataset, settings->split, item);
-    /* The cache holds whole images if they are augmented, otherwise the crops. */
-    if (!settings->augment && cache_copy(loader->cached, item, pixels))
+    if (!keeps_whole(settings) && cache_copy(loader->cached, item, pixels))
         return OK;
-    if (settings->augment && cache_find(loader->cached, item, &image)) {
-        result = training_crop(loader, step, item, &image, pixels, error);
+    if (keeps_whole(settings) && cache_find(loader->cached, item, &image)) {
+        result = settings->augment ? training_crop(loader, step, item, &image, pixels, error)
+                                   : evaluation_crop(settings, &image, pixels, error);
         cache_release(loader->cached, &image);
         return result;
     }
     TRY(dataset_read(settings->dataset, settings->split, item, &image, NULL, error));
-    if (settings->augment) {
+    if (keeps_whole(settings))
         cache_keep(loader->cached, item, &image);
+    if (settings->augment) {
         result = training_crop(loader, step, item, &image, pixels, error);
     } else {
-        result = image_evaluation_crop(&image, settings->resolution, pixels, error);
-        if (result == OK)
+        result = evaluation_crop(settings, &image, pixels, error);
+        if (result == OK && !settings->squash)
             cache_keep(
                 loader->cached, item,
                 &(struct image){.pixels = pixels, .width = settings->resolution, .height = settings->resolution});
@@ -280,7 +293,7 @@ status loader_create(struct loader **loader, const struct loader_settings *setti
     pthread_cond_init(&created->finished, NULL);
     status result = check_settings(created, error);
     NEXT(result, cache_open(settings->cache, settings->dataset, settings->split,
-                            settings->augment ? CACHE_WHOLE : settings->resolution, &created->cached, error));
+                            keeps_whole(settings) ? CACHE_WHOLE : settings->resolution, &created->cached, error));
     NEXT(result, create_slots(created, error));
     NEXT(result, start_threads(created, error));
     if (result != OK) {

@@ -7,6 +7,7 @@
 
 #include "core/alloc.h"
 #include "models/files/clip_names.h"
+#include "models/files/pixels.h"
 #include "models/files/weights_file.h"
 
 enum { CONVOLUTIONS = 5, POOLS = 2, WINDOW = 9, TOGETHER = 8 /* images at a time: their columns need memory */ };
@@ -257,8 +258,8 @@ static status read_pixels(const struct alexnet *net, struct arena *arena, const 
     enum { PIXELS = ALEXNET_RESOLUTION * ALEXNET_RESOLUTION };
     TRY(take_pixels(net, arena, ALEXNET_RESOLUTION, 3, x, error));
     struct patchify patchify = {.images = images, .patch = 1, .per_image = PIXELS, .out = x->data};
-    memcpy(patchify.mean, clip_pixel_mean, sizeof patchify.mean);
-    memcpy(patchify.std, clip_pixel_deviation, sizeof patchify.std);
+    memcpy(patchify.mean, pixel_norms[PIXELS_CLIP].mean, sizeof patchify.mean);
+    memcpy(patchify.std, pixel_norms[PIXELS_CLIP].deviation, sizeof patchify.std);
     return net->backend->ops->patchify(net->backend, &patchify, error);
 }
 

@@ -71,12 +71,13 @@ struct grouped_gemm {
     const int32_t *frozen; /* [E] or NULL */
 };
 
-/* y = (x − mean) · rstd ⊙ gain + bias per row; statistics [rows, 2] keeps mean and rstd. ε = 1e-5. Here and below y and dy may
- * be bf16; x, dx and the addend, which belong to the residual stream, are f32 in any precision. */
+/* y = (x − mean) · rstd ⊙ gain + bias per row; statistics [rows, 2] keeps mean and rstd. Here and below y and dy may be bf16; x,
+ * dx and the addend, which belong to the residual stream, are f32 in any precision. */
 struct layer_norm {
     struct matrix x, y;
     const void *gain, *bias;
     void *statistics; /* NULL in inference */
+    float epsilon;    /* added to the variance */
 };
 /* dx = addend + …: the gradient of a residual stream past the norm comes with it; dgain, dbias += … unless both are NULL. */
 struct layer_norm_backward {

@@ -90,6 +90,7 @@ struct linear {
 
 struct layer_norm_weights {
     struct weight gain, bias;
+    float epsilon;
 };
 
 struct block {

@@ -1,4 +1,4 @@
-/* CLIP (Radford et al. 2021): an image tower and a text tower, forward and backward.
+/* CLIP (Radford et al. 2021) and SigLIP (Zhai et al. 2023): an image tower and a text tower, forward and backward.
  *
  *     struct clip *clip;
  *     TRY(clip_load(&clip, backend, &arena, "ViT-B-16.safetensors", PARAMETERS_FROZEN, NULL, error));
@@ -18,19 +18,27 @@
  * that clip_replace_mlps has set apart. */
 enum clip_flag { CLIP_FLAG_IMAGE, CLIP_FLAG_TEXT, CLIP_FLAG_APART, CLIP_FLAGS };
 
-/* An image's features, after the final norm: the class token's row, or the mean of the patches' rows. */
-enum pool { POOL_CLASS_TOKEN, POOL_MEAN_PATCHES };
+/* An image's features, after the final norm: the class token's row, or the mean of the patches' rows; or, in SigLIP, a learned
+ * query's attention over the patches and an MLP (clip/attention_pool.h). */
+enum pool { POOL_CLASS_TOKEN, POOL_MEAN_PATCHES, POOL_ATTENTION };
 
 struct clip {
     struct backend *backend;
     struct clip_dimensions dimensions; /* embed 0: no projection; text_blocks 0: no text tower (vit.h) */
     enum activation activation;
+    enum pixels pixels;            /* how images are normalised */
+    float epsilon;                 /* of the norms: 1e-5 in CLIP */
     struct parameters *parameters; /* all tensors under OpenAI's names */
     enum pool pool;                /* CLIP: the class token */
     size_t run;       /* consecutive blocks of the image tower that share attention and MLP: 1 in CLIP (vit.h) */
     bool share_norms; /* and their norms */
+    /* class_embedding: value NULL in SigLIP, whose positions are the patches */
     struct weight conv1, class_embedding, image_position, token_embedding, text_position, logit_scale;
-    struct weight patch_bias;         /* of conv1; value NULL: none, as in CLIP */
+    struct weight patch_bias; /* of conv1; value NULL: none, as in CLIP */
+    /* SigLIP's: a query [width], the attention and MLP that it goes through (ln_1 unused), the bias of the text tower's
+     * projection [embed], and that of the logits, for the sigmoid loss alone: it changes neither ranks nor a softmax. */
+    struct weight probe, text_bias, logit_bias;
+    struct block attention_pool;
     struct layer_norm_weights ln_pre; /* gain.value NULL: no norm before the blocks (vit.h) */
     struct {
         struct block *blocks;
@@ -117,6 +125,15 @@ struct encoding {
 
 enum { CLIP_BLOCKS_MOST = 64 }; /* a tower's; the largest published CLIP has 48 */
 
+/* What attention pooling keeps (clip/attention_pool.h): the patches after the final norm [B, L, d]; query, key and value [B, L,
+ * 3d], a sample's query in its first row; the query before its projection, once per sample [B, 1, d]; and per sample the
+ * attention, out_proj's output, the MLP's hidden units and the norm between these. */
+struct pool_saved {
+    struct tensor normal, qkv, probes, attended, a, hidden, a_normal, a_statistics;
+    const int32_t *rows; /* [B] the first of every sample */
+    float *lse;
+};
+
 /* What a forward pass in training keeps; the tensors are in the step's arena. */
 struct tower_pass {
     enum tower tower;
@@ -128,6 +145,7 @@ struct tower_pass {
     struct tensor embedded;   /* image: before ln_pre */
     float *pre_statistics, *final_statistics;
     struct block_saved blocks[CLIP_BLOCKS_MOST];
+    struct pool_saved attention;
     struct tensor last, pooled, normal; /* the last block's output [B, last_positions, d]; the pooled rows before the
                                          * final norm (of the class token alone) and after it */
     /* inputs, for the gradients of the embeddings */

@@ -20,7 +20,14 @@ enum { TENSOR_RANK = 4 };
 enum tensor_type { TENSOR_F32, TENSOR_BF16, TENSOR_I32, TENSOR_U8 };
 
 /* NaN passes through every activation. */
-enum activation { ACTIVATION_NONE, ACTIVATION_QUICK_GELU, ACTIVATION_GELU, ACTIVATION_RELU, ACTIVATION_SIGMOID };
+enum activation {
+    ACTIVATION_NONE,
+    ACTIVATION_QUICK_GELU,
+    ACTIVATION_GELU,
+    ACTIVATION_RELU,
+    ACTIVATION_SIGMOID,
+    ACTIVATION_GELU_TANH /* GELU by its approximation with tanh (Hendrycks & Gimpel 2016) */
+};
 
 struct tensor {
     void *data; /* NULL: not there (a frozen weight's gradient, an optional operand) */

@@ -1,4 +1,4 @@
-/* CLIP's byte-pair encoding.
+/* CLIP's byte-pair encoding, and the SentencePiece models of SigLIP and SigLIP 2 (models/tokenizer/sentencepiece.h).
  *
  *     struct tokenizer *tokenizer;
  *     TRY(tokenizer_open(&tokenizer, "bpe_simple_vocab_16e6.txt.gz", error));   // or a folder with vocab.json and merges.txt
@@ -20,19 +20,25 @@
 
 struct tokenizer;
 
-/* path: OpenAI's gzipped merges (.txt.gz or .txt), or a folder that holds vocab.json and merges.txt (or either file of it). */
+/* path: OpenAI's gzipped merges (.txt.gz or .txt), or a folder that holds vocab.json and merges.txt (or either file of it);
+ * for SigLIP a SentencePiece model, whose name ends in .model. */
 status tokenizer_open(struct tokenizer **tokenizer, const char *path, struct error *error);
 
 /* The same for OpenAI's format in memory; name stands for the path in messages, nothing is borrowed. */
 status tokenizer_open_memory(struct tokenizer **tokenizer, const char *name, const void *bytes, size_t size,
                              struct error *error);
+/* The same for a SentencePiece model. */
+status tokenizer_open_model(struct tokenizer **tokenizer, const char *name, const void *bytes, size_t size,
+                            struct error *error);
 void tokenizer_close(struct tokenizer *tokenizer); /* NULL is allowed */
 
 size_t tokenizer_vocabulary(const struct tokenizer *tokenizer); /* ids are below this */
-int32_t tokenizer_start(const struct tokenizer *tokenizer);
-int32_t tokenizer_end(const struct tokenizer *tokenizer); /* the highest id */
+int32_t tokenizer_start(const struct tokenizer *tokenizer);     /* −1: SigLIP has none */
+int32_t tokenizer_end(const struct tokenizer *tokenizer);       /* CLIP's: the highest id */
+int32_t tokenizer_pad(
+    const struct tokenizer *tokenizer); /* what stands after the end: CLIP 0, SigLIP its end, SigLIP 2 <pad> */
 
-/* Fills row[context], context >= 2: start, pieces, end, zeros. A text with more than context tokens keeps its end token in the last place;
+/* Fills row[context], context >= 2: start (but for SigLIP), pieces, end, padding. A text with more than context tokens keeps its end token in the last place;
  * *tokens is its full length, so the caller can warn. Text that is not UTF-8 or longer than 64 KiB is an error. Safe to call
  * from several threads. */
 status tokenizer_encode(const struct tokenizer *tokenizer, const char *text, int32_t *row, size_t context,

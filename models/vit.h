@@ -25,6 +25,8 @@ struct vit_settings {
     enum activation activation;
     bool ln_pre; /* a norm before the blocks and no bias of the patches, as CLIP; otherwise the bias and no norm */
     enum pool pool;
+    enum pixels pixels; /* how images are normalised; PIXELS_UNSTATED: as CLIP's */
+    float epsilon;      /* of the norms; 0: 1e-5 */
     /* WideNet (Xue et al. 2022): number of runs of equal length into which the blocks are cut. The blocks of a run share one
      * attention and one MLP; 0: each block has its own. Norms are each block's own unless share_norms. */
     size_t share_groups;
@@ -70,7 +72,6 @@ struct vit_stated {
 struct vit_file {
     struct vit_settings settings;
     bool states_pool;  /* it states how its features are pooled; files of other programs do not */
-    double epsilon;    /* of the norms in the program that its names are from; here it is 1e-5 */
     size_t classes;    /* of its head; 0: it has none */
     bool experts;      /* it holds experts in place of MLPs (adapters/README.md) */
     uint64_t replaced; /* with experts: bits of the blocks without an MLP */
@@ -81,9 +82,10 @@ status vit_file_look(struct vit_file *found, bool *is_vit, const char *path, con
                      struct error *error);
 
 /* Reads a model under the names of timm's VisionTransformer or Hugging Face's ViT; vit_load_head reads its head. Files of
- * vit_save state heads, activation, pooling and sharing. Files of other programs do not: the caller must state heads and
- * activation, and the class token is pooled. ε of the norms is 1e-5 and images are normalised as CLIP's, whatever the
- * weights were trained with. */
+ * vit_save state all settings. Files of other programs do not: the caller must state heads and activation, and the class token is
+ * pooled. ε of the norms is then the program's, 1e-6 (timm) or 1e-12 (Hugging Face), and images are normalised as a
+ * configuration beside the file says (pixels.h), else by 0.5, the default of both; with ln_pre the file is timm's form of a
+ * CLIP's tower, and both are CLIP's. */
 status vit_load(struct clip **vit, struct backend *backend, struct arena *arena, const char *path,
                 enum parameters_mode mode, const struct vit_stated *stated, struct error *error);
 status vit_load_head(struct linear_head **head, struct backend *backend, struct arena *arena, const char *path,
@@ -98,14 +100,14 @@ status vit_save(const struct clip *vit, const struct linear_head *head, enum vit
 
 /* The content that vit_save writes, for a file with further tensors. path: for messages. Call vit_content_free after an
  * error, too. */
-enum { VIT_METADATA = 6 };
+enum { VIT_METADATA = 8 };
 struct vit_content {
     struct safetensor *tensors;
     size_t tensor_count;
     struct safetensors_metadata metadata[VIT_METADATA];
-    char heads[24], groups[24]; /* of the metadata */
-    struct vit_tensor *names;   /* of the tensors */
-    float *values[2];           /* of the vit, of the head */
+    char heads[24], groups[24], epsilon[24]; /* of the metadata */
+    struct vit_tensor *names;                /* of the tensors */
+    float *values[2];                        /* of the vit, of the head */
 };
 status vit_content_take(struct vit_content *content, const struct clip *vit, const struct linear_head *head,
                         enum vit_names names, const char *path, struct error *error);

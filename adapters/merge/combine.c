@@ -45,6 +45,8 @@ static float activated(enum activation activation, float x)
         return fmaxf(x, 0);
     case ACTIVATION_GELU:
         return 0.5f * x * (1.0f + erff(x * 0.70710678f));
+    case ACTIVATION_GELU_TANH:
+        return x / (1.0f + expf(-1.5957691216057308f * (x + 0.044715f * x * x * x)));
     case ACTIVATION_QUICK_GELU:
         return x / (1.0f + expf(-1.702f * x));
     default:

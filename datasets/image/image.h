@@ -64,6 +64,9 @@ status image_resize(const struct image *source, struct image_box box, int width,
 /* Evaluation transform: the shorter side to R = resolution, then a centre crop; pixels [R, R, 3] of the caller. */
 status image_evaluation_crop(const struct image *image, int resolution, uint8_t *pixels, struct error *error);
 
+/* Evaluation transform of models that see the whole image (SigLIP): both sides to R, whatever becomes of the ratio. */
+status image_squash(const struct image *image, int resolution, uint8_t *pixels, struct error *error);
+
 /* Training transform: the box to R × R; pixels [R, R, 3] of the caller. */
 status image_training_crop(const struct image *image, struct image_box box, int resolution, uint8_t *pixels,
                            struct error *error);

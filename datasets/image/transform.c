@@ -62,6 +62,11 @@ status image_training_crop(const struct image *image, struct image_box box, int 
     return resample(&resampling, pixels, error);
 }
 
+status image_squash(const struct image *image, int resolution, uint8_t *pixels, struct error *error)
+{
+    return image_training_crop(image, (struct image_box){0, 0, image->width, image->height}, resolution, pixels, error);
+}
+
 /* If no draw fits: the centre, with the ratio clamped to 3/4 … 4/3. */
 static struct image_box fallback_box(int width, int height)
 {

@@ -43,15 +43,16 @@ static const struct option options[] = {
 struct decoding {
     const struct embed_inputs *inputs;
     size_t first, resolution;
+    bool squash;
     uint8_t *pixels;
     struct error errors[BATCH];
 };
 
-static status decode_image(const char *path, size_t resolution, uint8_t *pixels, struct error *error)
+static status decode_image(const char *path, const struct decoding *d, uint8_t *pixels, struct error *error)
 {
     struct image image;
     TRY(image_decode_file(&image, path, error));
-    status result = image_evaluation_crop(&image, (int)resolution, pixels, error);
+    status result = (d->squash ? image_squash : image_evaluation_crop)(&image, (int)d->resolution, pixels, error);
     image_free(&image);
     return result == OK ? OK : error_context(error, "%s", path);
 }
@@ -63,7 +64,7 @@ static void decode_job(void *context, size_t job, size_t worker)
     struct error *error = &d->errors[job];
     char *path = path_format("%s/%s", d->inputs->path, d->inputs->names[d->first + job]);
     error->code = OK;
-    decode_image(path, d->resolution, d->pixels + job * d->resolution * d->resolution * 3, error);
+    decode_image(path, d, d->pixels + job * d->resolution * d->resolution * 3, error);
     free(path);
 }
 
@@ -175,8 +176,10 @@ static status make_room(struct work *work, struct error *error)
     size_t r = work->encoder->clip->dimensions.resolution, context = work->encoder->clip->dimensions.context;
     if (work->inputs->images) {
         work->decoding = xcalloc(1, sizeof *work->decoding);
-        *work->decoding =
-            (struct decoding){.inputs = work->inputs, .resolution = r, .pixels = xmalloc(array_size(BATCH, r * r * 3))};
+        *work->decoding = (struct decoding){.inputs = work->inputs,
+                                            .resolution = r,
+                                            .squash = clip_squashes(&work->encoder->clip->dimensions),
+                                            .pixels = xmalloc(array_size(BATCH, r * r * 3))};
     } else {
         work->tokens = xmalloc(array_size(BATCH, context * sizeof *work->tokens));
     }
@@ -231,7 +234,6 @@ static status read_settings(struct encoder_settings *settings, const struct adap
         .adapters = adapters->file != NULL ? &adapters->saved : NULL,
         .router = adapters->router,
         .backend = backend_settings_of(given),
-        .log = call->log,
     };
     TRY(model_choice_read(&settings->stated, given, "--heads", "--activation", error));
     settings->backend.threads = (size_t)options_integer(given, "threads");

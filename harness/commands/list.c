@@ -176,7 +176,7 @@ static void list_models(struct listing *listing)
     add_entry(listing,
               &(struct entry){.name = "mini", .about = "64 pixels, width 128, 4 and 3 blocks; ships with the program"});
     add_entry(listing, &(struct entry){.name = "PATH",
-                                       .about = "any CLIP in safetensors, .pt, .pth or .bin; sizes from its "
+                                       .about = "any CLIP or SigLIP in safetensors, .pt, .pth or .bin; sizes from its "
                                                 "shapes"});
     add_entry(listing, &(struct entry){.name = "scratch",
                                        .about = "an image tower of random weights, for head.name linear",

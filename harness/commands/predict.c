@@ -219,8 +219,8 @@ static status make_room(struct work *work, struct error *error)
         work->answers[i].ranks = work->ranks + i * work->top;
     TRY(output_stream_open(&work->output, work->call, error));
     add_columns(work, &work->output.table);
-    return image_reader_open(&work->reader, work->call, work->paths, predictor_resolution(work->predictor), batch,
-                             error);
+    return image_reader_open(&work->reader, work->call, work->paths, predictor_resolution(work->predictor),
+                             predictor_squashes(work->predictor), batch, error);
 }
 
 static void fill_settings(struct predictor_settings *settings, const struct work *work)

@@ -28,7 +28,6 @@ static status open_tower(struct encoder *encoder, const struct encoder_settings 
                          settings->weights, needs);
     TRY(vit_weights_load(&encoder->clip, encoder->backend, &encoder->model, settings->weights, PARAMETERS_FROZEN,
                          &stated, NULL, error));
-    vit_weights_note(file, settings->weights, settings->log);
     encoder->router = file->experts ? 0 : ROUTER_NONE;
     return file->experts
                ? vit_weights_experts(&encoder->adapters, encoder->clip, &encoder->model, settings->weights, error)

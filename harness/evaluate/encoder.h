@@ -22,7 +22,6 @@ struct encoder_settings {
     int router;                            /* a router of the adapters, or ROUTER_NONE: adapters off */
     struct clip_stated stated;             /* heads and activation, as far as given */
     struct backend_settings backend;
-    const struct log *log; /* NULL: silence */
 };
 
 struct encoder {

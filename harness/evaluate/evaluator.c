@@ -163,11 +163,6 @@ static void count_kept_experts(const struct evaluator *evaluator, struct test_se
 
 /* --- Predictions --- */
 
-static size_t image_positions(const struct model *model)
-{
-    return 1 + patch_side(model) * patch_side(model);
-}
-
 /* The images of a set whose features through a router are computed. */
 struct encoded_list {
     struct evaluator *evaluator;
@@ -192,7 +187,7 @@ static void take_list(struct encoded_list *list, struct evaluator *evaluator, st
         .evaluator = evaluator, .set = set, .router = router, .tokens = counts_tokens(evaluator, set)};
     if (router >= 0 && (list->tokens || set->routed.choices > 0)) {
         list->blocks = adapters->towers[TOWER_IMAGE].decisions;
-        list->chosen = adapters->settings.top_k * (list->tokens ? image_positions(model) : 1);
+        list->chosen = adapters->settings.top_k * (list->tokens ? clip_image_positions(&model->clip->dimensions) : 1);
     }
     size_t choices = list->blocks * list->chosen;
     list->list = xmalloc(array_size(n, sizeof *list->list));
@@ -227,7 +222,7 @@ static status encode_batch(void *context, const struct batch *batch, struct imag
     struct tower_pass pass;
     struct tensor encoded;
     TRY(routing_begin(&routing, model, TOWER_IMAGE, batch->count, list->router, &encoding, error));
-    TRY(list->tokens ? routing_see_tokens(&routing, image_positions(model), error) : OK);
+    TRY(list->tokens ? routing_see_tokens(&routing, clip_image_positions(&model->clip->dimensions), error) : OK);
     status result = list->weights != NULL ? weigh_batch(list, &routing, error) : OK;
     NEXT(result, clip_encode_images(model->clip, &encoding, &batch->images, &pass, &encoded, error));
     routing_end(&routing);
@@ -278,6 +273,7 @@ static status encode_list(struct encoded_list *list, size_t n, const struct stop
                                      .items = list->list,
                                      .item_count = n,
                                      .resolution = (int)model->clip->dimensions.resolution,
+                                     .squash = clip_squashes(&model->clip->dimensions),
                                      .batch = model->evaluation_batch,
                                      .cache = list->evaluator->data->cache};
     return image_pass_run(&(struct image_pass){.model = model,

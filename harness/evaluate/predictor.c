@@ -88,6 +88,11 @@ size_t predictor_resolution(const struct predictor *p)
     return p->model.clip->dimensions.resolution;
 }
 
+bool predictor_squashes(const struct predictor *p)
+{
+    return clip_squashes(&p->model.clip->dimensions);
+}
+
 size_t predictor_batch(const struct predictor *p)
 {
     size_t batch = p->model.evaluation_batch, together = p->selector != NULL ? selector_together(p->selector) : 1;

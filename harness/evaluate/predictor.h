@@ -46,7 +46,8 @@ status predictor_open(struct predictor **predictor, const struct predictor_setti
 void predictor_close(struct predictor *predictor); /* NULL is allowed */
 
 size_t predictor_resolution(const struct predictor *predictor);
-size_t predictor_batch(const struct predictor *predictor); /* images per call of predictor_answer */
+bool predictor_squashes(const struct predictor *predictor); /* how images are resized: struct loader_settings */
+size_t predictor_batch(const struct predictor *predictor);  /* images per call of predictor_answer */
 const char *predictor_device(const struct predictor *predictor);
 
 /* n is predictor_batch, or less in the last call, because images that share a decision on the router belong into one

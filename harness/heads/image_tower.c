@@ -109,10 +109,8 @@ status image_tower_load(struct model *model, enum pool pool, enum parameters_mod
     TRY(image_tower_look(&file, &is_vit, &model->settings, error));
     TRY(check_replaced(model, &file, error));
     TRY(check_pool(model, &file, pool, error));
-    if (is_vit) {
+    if (is_vit)
         TRY(model_choice_check(model->settings.model_options, &file.settings, error));
-        vit_weights_note(&file, model->settings.weights, model->log);
-    }
     size_t own = file.settings.resolution;
     if (is_vit && model_choice_resolution(model->settings.model_options, own) == own)
         TRY(read_tower(model, pool, mode, error));
@@ -131,7 +129,6 @@ status image_tower_open(struct model *model, struct error *error)
         return error_set(error, ERROR_FORMAT,
                          "%s: expected a vision transformer under the names of timm or Hugging Face's ViT",
                          model->settings.weights);
-    vit_weights_note(&file, model->settings.weights, model->log);
     TRY(read_tower(model, file.settings.pool, PARAMETERS_FROZEN, error));
     return open_experts(model, &file, error);
 }

@@ -9,7 +9,7 @@
 #include "models/files/clip_config.h"
 #include "models/vit.h"
 
-#define CLIP_ACTIVATION_CHOICES "auto|quick_gelu|gelu"
+#define CLIP_ACTIVATION_CHOICES "auto|quick_gelu|gelu|gelu_tanh"
 
 /* The names of both options, as shown to the user, are borrowed. */
 status model_choice_read(struct clip_stated *stated, const struct options *options, const char *heads,
@@ -46,7 +46,7 @@ status model_choice_check(const struct options *options, const struct vit_settin
      .choices = CLIP_ACTIVATION_CHOICES, \
      .fallback = "auto", \
      .help = \
-         "activation of the MLPs: quick_gelu for OpenAI's weights, gelu for most others; auto: from a configuration " \
+         "activation of the MLPs: quick_gelu for OpenAI's weights, gelu_tanh for SigLIP's, gelu for most others; auto: from a configuration " \
              "beside the weights"}
 /* clang-format on */
 

@@ -99,7 +99,7 @@ static void longest_text(const struct model *model, const struct task *task, siz
 {
     size_t context = model->clip->dimensions.context;
     *count = dataset_classes(task->dataset);
-    *positions = 0;
+    *positions = model->clip->dimensions.pool_hidden > 0 ? context : 0; /* SigLIP pads every text */
     for (size_t c = 0; c < *count; c++)
         for (size_t l = 0; l < context; l++)
             if (task->prompts[c * context + l] == tokenizer_end(model->tokenizer) && l + 1 > *positions)

@@ -117,15 +117,6 @@ status vit_weights_look(struct vit_file *found, bool *is_vit, const char *name, 
     return result;
 }
 
-void vit_weights_note(const struct vit_file *file, const char *name, const struct log *log)
-{
-    if (file->epsilon != 1e-5)
-        log_warn(log,
-                 "%s: LayerNorm has epsilon 1e-05 here instead of %g, and images are normalised as for CLIP, so "
-                 "features differ from those of timm or Hugging Face",
-                 name, file->epsilon);
-}
-
 status vit_weights_experts(struct adapters **experts, const struct clip *vit, struct arena *arena, const char *name,
                            struct error *error)
 {
@@ -150,8 +141,10 @@ status vocabulary_open(struct tokenizer **tokenizer, const char *name, const str
                        struct file_stamp *stamp, struct error *error)
 {
     char *path = vocabulary_path(name);
-    status result = look_at(path, "model.vocabulary",
-                            "CLIP's bpe_simple_vocab_16e6.txt.gz, or mini with the small model", stamp, error);
+    status result =
+        look_at(path, "model.vocabulary",
+                "CLIP's bpe_simple_vocab_16e6.txt.gz, SigLIP's SentencePiece .model, or mini with the small model",
+                stamp, error);
     NEXT(result, tokenizer_open(tokenizer, path, error));
     free(path);
     TRY(result);

@@ -41,9 +41,6 @@ status vit_weights_load(struct clip **vit, struct backend *backend, struct arena
 status vit_weights_look(struct vit_file *found, bool *is_vit, const char *name, const struct vit_stated *stated,
                         struct error *error);
 
-/* Warns if an image tower's weights come from a program whose LayerNorm and normalisation of images are not CLIP's. */
-void vit_weights_note(const struct vit_file *file, const char *name, const struct log *log);
-
 /* The experts in place of MLPs in the file of an image tower, for inference through router 0. */
 status vit_weights_experts(struct adapters **experts, const struct clip *vit, struct arena *arena, const char *name,
                            struct error *error);

@@ -116,7 +116,8 @@ static status image_configuration(struct clip_config *config, const struct setti
         TRY(image_tower_look(&file, &is_vit, s, error));
     if (!is_vit)
         return clip_config_of(config, weights, &s->stated, error);
-    *config = (struct clip_config){.image_heads = file.settings.heads, .activation = file.settings.activation};
+    *config = (struct clip_config){
+        .image_heads = file.settings.heads, .activation = file.settings.activation, .pixels = file.settings.pixels};
     return OK;
 }
 
@@ -128,11 +129,11 @@ static status add_configuration(const struct reading *r, const char *weights, st
     char words[96], hash[DIGEST_SIZE];
     if (run != NULL && r->settings->head->of_texts)
         config = (struct clip_config){run->model.clip->dimensions.image_heads, run->model.clip->dimensions.text_heads,
-                                      run->model.clip->activation};
+                                      run->model.clip->activation, run->model.clip->pixels};
     else
         TRY(image_configuration(&config, r->settings, weights, error));
-    snprintf(words, sizeof words, "%zu %zu %s", config.image_heads, config.text_heads,
-             clip_activation_name(config.activation));
+    snprintf(words, sizeof words, "%zu %zu %s %s", config.image_heads, config.text_heads,
+             clip_activation_name(config.activation), pixel_norms[config.pixels].name);
     digest_text(words, hash);
     struct input_row row = {.task = -1, .kind = "configuration", .digest = hash};
     add_row(r->inputs, &row, absolute(weights));

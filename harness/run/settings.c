@@ -20,14 +20,15 @@ static const struct option model_options[] = {
      .synonyms = "arch|backbone|pretrained|checkpoint_path|ckpt|model_name",
      .type = OPTION_TEXT,
      .fallback = "mini",
-     .help = "weights of CLIP: a file (safetensors, .pt, .pth, .bin, or the index of shards), or mini, the small model "
+     .help = "weights of CLIP or SigLIP: a file (safetensors, .pt, .pth, .bin, or the index of shards), or mini, the "
+             "small model "
              "that ships; with head.name: linear also an image tower alone, as timm, Hugging Face's ViT or mtil "
              "classify save it, or scratch for random weights"},
     {.name = "vocabulary",
      .synonyms = "vocab|tokenizer|bpe_path",
      .type = OPTION_TEXT,
      .fallback = "mini",
-     .help = "vocabulary file of the tokenizer; mini: the small model's"},
+     .help = "vocabulary file of the tokenizer, SigLIP's is a .model; mini: the small model's"},
     {.name = "heads",
      .type = OPTION_LIST,
      .fallback = "auto",
@@ -38,7 +39,8 @@ static const struct option model_options[] = {
      .type = OPTION_CHOICE,
      .choices = CLIP_ACTIVATION_CHOICES,
      .fallback = "auto",
-     .help = "activation of the MLPs: quick_gelu for OpenAI's weights, gelu for most others; auto reads it from a "
+     .help = "activation of the MLPs: quick_gelu for OpenAI's weights, gelu_tanh for SigLIP's, gelu for most others; "
+             "auto reads it from a "
              "configuration beside the weights, and is gelu from scratch"},
     {0}};
 

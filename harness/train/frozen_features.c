@@ -58,6 +58,7 @@ status frozen_features(struct model *model, const struct data *data, const struc
                                        .items = items,
                                        .item_count = n,
                                        .resolution = (int)model->clip->dimensions.resolution,
+                                       .squash = clip_squashes(&model->clip->dimensions),
                                        .batch = model->evaluation_batch,
                                        /* Training images are read once, test images for every row of the accuracy
                                         * matrix. */

@@ -79,10 +79,14 @@ status linear_backward_weights(struct backend *backend, const struct linear *lin
 static status normalised(struct backend *backend, const struct layer_norm_weights *ln, struct matrix x,
                          void *statistics, struct matrix y, struct error *error)
 {
-    return backend->ops->layer_norm(
-        backend,
-        &(struct layer_norm){.x = x, .y = y, .gain = ln->gain.value, .bias = ln->bias.value, .statistics = statistics},
-        error);
+    return backend->ops->layer_norm(backend,
+                                    &(struct layer_norm){.x = x,
+                                                         .y = y,
+                                                         .gain = ln->gain.value,
+                                                         .bias = ln->bias.value,
+                                                         .statistics = statistics,
+                                                         .epsilon = ln->epsilon},
+                                    error);
 }
 
 /* The gradient with respect to the norm's input; the caller gives the operands that are not weights. */

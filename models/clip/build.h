@@ -7,7 +7,9 @@
 struct clip_plan {
     struct clip_dimensions dimensions; /* text_blocks 0: no text tower; embed 0: no projection */
     enum activation activation;
-    bool ln_pre; /* a norm before the image tower's blocks; otherwise a bias of the patches */
+    enum pixels pixels; /* PIXELS_UNSTATED: CLIP's */
+    float epsilon;      /* of the norms; 0: 1e-5 */
+    bool ln_pre;        /* a norm before the image tower's blocks; otherwise a bias of the patches */
     enum pool pool;
     size_t run; /* of blocks that share, as in struct clip */
     bool share_norms;

@@ -28,7 +28,7 @@ static status weight_at(struct declaration *d, struct weight *weight, const char
     char full[160];
     size_t index;
     snprintf(full, sizeof full, "%s%s", d->prefix, name);
-    size_t flag = strcmp(full, "logit_scale") == 0   ? CLIP_FLAG_APART
+    size_t flag = strncmp(full, "logit_", 6) == 0    ? CLIP_FLAG_APART
                   : strncmp(full, "visual.", 7) == 0 ? CLIP_FLAG_IMAGE
                                                      : CLIP_FLAG_TEXT;
     return parameters_add(d->clip->parameters, full, rank, shape, 1, flag, &index, error);
@@ -46,6 +46,7 @@ static status linear_at(struct declaration *d, struct linear *linear, const char
 static status norm_at(struct declaration *d, struct layer_norm_weights *norm, const char *gain, const char *bias,
                       size_t width, struct error *error)
 {
+    norm->epsilon = d->clip->epsilon;
     TRY(weight_at(d, &norm->gain, gain, 1, &width, error));
     return weight_at(d, &norm->bias, bias, 1, &width, error);
 }
@@ -88,15 +89,34 @@ static status blocks_at(struct declaration *d, enum tower tower, struct error *e
     return result;
 }
 
+static status attention_pool_at(struct declaration *d, struct error *error)
+{
+    struct clip *clip = d->clip;
+    struct block *block = &clip->attention_pool;
+    size_t width = clip->dimensions.image_width, hidden = clip->dimensions.pool_hidden;
+    *block = (struct block){
+        .width = width, .hidden = hidden, .heads = clip->dimensions.image_heads, .activation = clip->activation};
+    d->prefix = "visual.attn_pool.";
+    TRY(weight_at(d, &clip->probe, "probe", 1, &width, error));
+    TRY(linear_at(d, &block->in_proj, "attn.in_proj_weight", "attn.in_proj_bias", 3 * width, width, error));
+    TRY(linear_at(d, &block->out_proj, "attn.out_proj.weight", "attn.out_proj.bias", width, width, error));
+    TRY(norm_at(d, &block->ln_2, "ln_2.weight", "ln_2.bias", width, error));
+    TRY(linear_at(d, &block->c_fc, "mlp.c_fc.weight", "mlp.c_fc.bias", hidden, width, error));
+    return linear_at(d, &block->c_proj, "mlp.c_proj.weight", "mlp.c_proj.bias", width, hidden, error);
+}
+
 static status image_at(struct declaration *d, bool ln_pre, struct error *error)
 {
     struct clip *clip = d->clip;
     const struct clip_dimensions *n = &clip->dimensions;
-    size_t grid = n->resolution / n->patch, width = n->image_width;
+    size_t width = n->image_width;
+    bool siglip = n->pool_hidden > 0;
     d->prefix = "visual.";
-    TRY(weight_at(d, &clip->class_embedding, "class_embedding", 1, &width, error));
-    TRY(weight_at(d, &clip->image_position, "positional_embedding", 2, (size_t[]){grid * grid + 1, width}, error));
-    if (n->embed > 0)
+    if (!siglip)
+        TRY(weight_at(d, &clip->class_embedding, "class_embedding", 1, &width, error));
+    TRY(weight_at(d, &clip->image_position, "positional_embedding", 2, (size_t[]){clip_image_positions(n), width},
+                  error));
+    if (n->embed > 0 && !siglip)
         TRY(weight_at(d, &clip->towers[TOWER_IMAGE].projection, "proj", 2, (size_t[]){width, n->embed}, error));
     TRY(weight_at(d, &clip->conv1, "conv1.weight", 4, (size_t[]){width, 3, n->patch, n->patch}, error));
     if (ln_pre)
@@ -104,7 +124,8 @@ static status image_at(struct declaration *d, bool ln_pre, struct error *error)
     else
         TRY(weight_at(d, &clip->patch_bias, "conv1.bias", 1, &width, error));
     TRY(blocks_at(d, TOWER_IMAGE, error));
-    return norm_at(d, &clip->towers[TOWER_IMAGE].ln_final, "ln_post.weight", "ln_post.bias", width, error);
+    TRY(norm_at(d, &clip->towers[TOWER_IMAGE].ln_final, "ln_post.weight", "ln_post.bias", width, error));
+    return siglip ? attention_pool_at(d, error) : OK;
 }
 
 static status text_at(struct declaration *d, struct error *error)
@@ -118,6 +139,10 @@ static status text_at(struct declaration *d, struct error *error)
     TRY(weight_at(d, &clip->towers[TOWER_TEXT].projection, "text_projection", 2, (size_t[]){n->text_width, n->embed},
                   error));
     TRY(weight_at(d, &clip->logit_scale, "logit_scale", 0, NULL, error));
+    if (n->pool_hidden > 0) {
+        TRY(weight_at(d, &clip->text_bias, "text_projection_bias", 1, &n->embed, error));
+        TRY(weight_at(d, &clip->logit_bias, "logit_bias", 0, NULL, error));
+    }
     TRY(blocks_at(d, TOWER_TEXT, error));
     TRY(weight_at(d, &clip->token_embedding, "token_embedding.weight", 2, (size_t[]){n->vocabulary, n->text_width},
                   error));
@@ -151,7 +176,7 @@ static status build(struct clip *clip, struct arena *arena, bool ln_pre, enum pa
                        text = {.width = n->text_width,
                                .hidden = n->text_hidden,
                                .heads = n->text_heads,
-                               .causal = true,
+                               .causal = n->pool_hidden == 0,
                                .activation = clip->activation};
     if (n->image_blocks > CLIP_BLOCKS_MOST || n->text_blocks > CLIP_BLOCKS_MOST)
         return error_set(error, ERROR_FORMAT,
@@ -177,6 +202,8 @@ status clip_build(struct clip **result, struct backend *backend, struct arena *a
     clip->backend = backend;
     clip->dimensions = plan->dimensions;
     clip->activation = plan->activation;
+    clip->pixels = plan->pixels != PIXELS_UNSTATED ? plan->pixels : PIXELS_CLIP;
+    clip->epsilon = plan->epsilon > 0 ? plan->epsilon : 1e-5f;
     clip->pool = plan->pool;
     clip->run = plan->run;
     clip->share_norms = plan->share_norms;
@@ -193,7 +220,14 @@ status clip_create(struct clip **clip, struct backend *backend, struct arena *ar
                    const struct clip_dimensions *dimensions, enum parameters_mode mode, enum activation activation,
                    struct error *error)
 {
-    const struct clip_plan plan = {.dimensions = *dimensions, .activation = activation, .ln_pre = true, .run = 1};
+    bool siglip = dimensions->pool_hidden > 0;
+    const struct clip_plan plan = {.dimensions = *dimensions,
+                                   .activation = activation,
+                                   .pixels = siglip ? PIXELS_HALF : PIXELS_CLIP,
+                                   .epsilon = siglip ? 1e-6f : 1e-5f,
+                                   .ln_pre = !siglip,
+                                   .pool = siglip ? POOL_ATTENTION : POOL_CLASS_TOKEN,
+                                   .run = 1};
     return clip_build(clip, backend, arena, &plan, mode, error);
 }
 
@@ -259,6 +293,8 @@ status clip_load(struct clip **clip, struct backend *backend, struct arena *aren
         dimensions.image_heads = config.image_heads;
         dimensions.text_heads = config.text_heads;
         result = clip_create(clip, backend, arena, &dimensions, mode, config.activation, error);
+        if (result == OK)
+            (*clip)->pixels = config.pixels;
     }
     if (result == OK) {
         result = load_tensors(*clip, file, error);
@@ -275,7 +311,7 @@ status clip_load(struct clip **clip, struct backend *backend, struct arena *aren
 static status check_same(const struct clip *clip, const struct clip_file *file, struct error *error)
 {
     const struct clip_stated stated = {
-        .config = {clip->dimensions.image_heads, clip->dimensions.text_heads, clip->activation},
+        .config = {clip->dimensions.image_heads, clip->dimensions.text_heads, clip->activation, clip->pixels},
         .heads_by = "the model in use",
         .activation_by = "the model in use"};
     struct clip_config config;
@@ -375,7 +411,7 @@ status clip_save(const struct clip *clip, const char *path, struct error *error)
     if (result == OK) {
         struct clip_metadata metadata;
         clip_metadata_fill(&metadata, &(struct clip_config){clip->dimensions.image_heads, clip->dimensions.text_heads,
-                                                            clip->activation});
+                                                            clip->activation, clip->pixels});
         result = safetensors_write(path, tensors, group->count, metadata.entries, CLIP_METADATA, error);
     }
     free(values);

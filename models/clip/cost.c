@@ -5,17 +5,20 @@ static double block(double rows, double positions, double width, double hidden)
     return rows * (2.0 * width * (4.0 * width + 2.0 * hidden) + 4.0 * positions * width);
 }
 
-static size_t image_positions(const struct clip_dimensions *n)
+/* Per image, after the blocks: the projection; or keys and values of all patches, and a query through attention and MLP. */
+static double image_head(const struct clip_dimensions *n)
 {
-    size_t grid = n->resolution / n->patch;
-    return grid * grid + 1;
+    double positions = (double)clip_image_positions(n), width = (double)n->image_width;
+    return n->pool_hidden == 0 ? 2.0 * width * (double)n->embed
+                               : 4.0 * width * (positions * (width + 1) + width + (double)n->pool_hidden);
 }
 
 double cost_images(const struct clip_dimensions *n, size_t images)
 {
-    double positions = (double)image_positions(n), width = (double)n->image_width, count = (double)images;
+    size_t patches = clip_image_positions(n) - (n->pool_hidden == 0);
+    double positions = (double)clip_image_positions(n), width = (double)n->image_width, count = (double)images;
     return (double)n->image_blocks * block(count * positions, positions, width, (double)n->image_hidden) +
-           count * 2.0 * width * ((positions - 1) * 3.0 * (double)(n->patch * n->patch) + (double)n->embed);
+           count * (2.0 * width * (double)(patches * 3 * n->patch * n->patch) + image_head(n));
 }
 
 double cost_texts(const struct clip_dimensions *n, size_t texts, size_t positions)
@@ -33,7 +36,7 @@ static double units(double rows, double width, double hidden)
 /* Operations of a block. */
 static double image_units(const struct clip_dimensions *n, size_t images, double hidden)
 {
-    return units((double)(images * image_positions(n)), (double)n->image_width, hidden);
+    return units((double)(images * clip_image_positions(n)), (double)n->image_width, hidden);
 }
 
 static double text_units(const struct clip_dimensions *n, size_t texts, size_t positions, double hidden)
@@ -86,8 +89,13 @@ static size_t block_weights(size_t width, size_t hidden)
 
 size_t cost_weights(const struct clip_dimensions *n)
 {
+    bool siglip = n->pool_hidden > 0;
     size_t image = n->image_blocks * block_weights(n->image_width, n->image_hidden) +
-                   n->image_width * (image_positions(n) + 5 + 3 * n->patch * n->patch + n->embed);
+                   n->image_width * (clip_image_positions(n) + 3 * n->patch * n->patch);
+    if (siglip) /* bias of the patches, final norm, query; the pool has one norm; bias of the text's projection and logits */
+        image += n->image_width * (3 + 1 - 2) + block_weights(n->image_width, n->pool_hidden) + n->embed + 1;
+    else
+        image += n->image_width * (5 + n->embed);
     size_t text = n->text_blocks * block_weights(n->text_width, n->text_hidden) +
                   n->text_width * (n->context + 2 + n->vocabulary + n->embed);
     return image + text + 1;
@@ -113,7 +121,7 @@ static size_t row_bytes(size_t blocks, size_t width, size_t heads, size_t units,
 size_t cost_step_bytes(const struct clip_dimensions *n, size_t images, size_t texts, size_t positions,
                        const struct cost_experts *e, enum precision precision)
 {
-    return images * image_positions(n) *
+    return images * clip_image_positions(n) *
                row_bytes(n->image_blocks, n->image_width, n->image_heads, kept_units(n, e, TOWER_IMAGE), precision) +
            texts * positions *
                row_bytes(n->text_blocks, n->text_width, n->text_heads, kept_units(n, e, TOWER_TEXT), precision);
@@ -154,5 +162,5 @@ size_t cost_evaluation_bytes(const struct clip_dimensions *n, size_t images, con
 {
     size_t units = (e->replace_mlp ? 0 : n->image_hidden) + e->hidden[TOWER_IMAGE] * e->top_k,
            row = 3 * n->patch * n->patch + 12 * n->image_width + e->top_k * n->image_width + units;
-    return 4 * images * image_positions(n) * row;
+    return 4 * images * clip_image_positions(n) * row;
 }

@@ -1,5 +1,7 @@
-/* Pooling (class token, end token or mean of the patches), the final norm and the projection. */
+/* Pooling (class token, end token or mean of the patches; attention_pool.c has the attention), the final norm and the projection. */
 #include "models/clip/pool.h"
+
+#include "models/clip/attention_pool.h"
 
 static status take(struct tensor *tensor, const struct encoding *encoding, const char *name, size_t rows,
                    size_t columns, struct error *error)
@@ -7,9 +9,9 @@ static status take(struct tensor *tensor, const struct encoding *encoding, const
     return tensor_take(tensor, encoding->arena, TENSOR_F32, name, 2, (size_t[]){rows, columns}, error);
 }
 
-bool pool_is_mean(const struct clip *clip, enum tower tower)
+bool pool_is_whole(const struct clip *clip, enum tower tower)
 {
-    return tower == TOWER_IMAGE && clip->pool == POOL_MEAN_PATCHES;
+    return tower == TOWER_IMAGE && clip->pool != POOL_CLASS_TOKEN;
 }
 
 /* means [B, width] are taken from the arena; statistics [B · L, 2] of the norm, NULL: not wanted. */
@@ -28,7 +30,8 @@ static status mean_patches(struct clip *clip, struct arena *arena, const struct 
                                                       .y = matrix_of(&normal),
                                                       .gain = ln->gain.value,
                                                       .bias = ln->bias.value,
-                                                      .statistics = statistics},
+                                                      .statistics = statistics,
+                                                      .epsilon = ln->epsilon},
                                  error));
     TRY(backend->ops->mean_positions(backend,
                                      &(struct mean_positions){.batch = pass->batch,
@@ -64,20 +67,23 @@ static status one_row(struct clip *clip, const struct encoding *encoding, struct
                                                          .y = matrix_of(&pass->normal),
                                                          .gain = ln->gain.value,
                                                          .bias = ln->bias.value,
-                                                         .statistics = pass->final_statistics},
+                                                         .statistics = pass->final_statistics,
+                                                         .epsilon = ln->epsilon},
                                     error);
 }
 
 status pool_forward(struct clip *clip, const struct encoding *encoding, struct tower_pass *pass,
                     struct tensor *features, struct error *error)
 {
-    bool mean = pool_is_mean(clip, pass->tower);
+    bool whole = pool_is_whole(clip, pass->tower);
     struct weight projection = clip->towers[pass->tower].projection;
     size_t width = clip->towers[pass->tower].width, embed = clip->dimensions.embed;
     struct tensor statistics;
-    TRY(take(&statistics, encoding, "layer norm statistics", pass->batch * (mean ? pass->positions : 1), 2, error));
+    TRY(take(&statistics, encoding, "layer norm statistics", pass->batch * (whole ? pass->positions : 1), 2, error));
     pass->final_statistics = statistics.data;
-    if (mean)
+    if (whole && clip->pool == POOL_ATTENTION)
+        return attention_pool_forward(clip, encoding, pass, features, error);
+    if (whole)
         TRY(mean_patches(clip, encoding->arena, pass, pass->final_statistics, &pass->normal, error));
     else
         TRY(one_row(clip, encoding, pass, error));
@@ -89,6 +95,8 @@ status pool_forward(struct clip *clip, const struct encoding *encoding, struct t
                                     &(struct gemm){.a = matrix_of(&pass->normal),
                                                    .out = matrix_of(features),
                                                    .frozen_b = projection.frozen,
+                                                   .bias = pass->tower == TOWER_TEXT ? clip->text_bias.value : NULL,
+                                                   .frozen_bias = clip->text_bias.frozen,
                                                    .b = matrix_rows(projection.value, width, embed)},
                                     error);
 }
@@ -163,6 +171,9 @@ static status projection_backward(struct clip *clip, const struct encoding *enco
                                               .out = matrix_rows(projection.gradient, width, embed),
                                               .accumulate = true},
                                error));
+    if (pass->tower == TOWER_TEXT && clip->text_bias.gradient != NULL)
+        TRY(backend->ops->column_sum(
+            backend, &(struct column_sum){.x = matrix_of(dfeatures), .out = clip->text_bias.gradient}, error));
     return backend->ops->gemm(backend,
                               &(struct gemm){.a = matrix_of(dfeatures),
                                              .b = matrix_rows(projection.value, width, embed),
@@ -176,8 +187,10 @@ status pool_backward(struct clip *clip, const struct encoding *encoding, const s
                      const struct tensor *dfeatures, struct tensor *dx, struct error *error)
 {
     struct tensor dnormal = *dfeatures;
+    if (pass->tower == TOWER_IMAGE && clip->pool == POOL_ATTENTION)
+        return attention_pool_backward(clip, encoding, pass, dfeatures, dx, error);
     if (clip->towers[pass->tower].projection.value != NULL)
         TRY(projection_backward(clip, encoding, pass, dfeatures, &dnormal, error));
-    return pool_is_mean(clip, pass->tower) ? mean_patches_backward(clip, encoding, pass, &dnormal, dx, error)
-                                           : one_row_backward(clip, encoding, pass, &dnormal, dx, error);
+    return pool_is_whole(clip, pass->tower) ? mean_patches_backward(clip, encoding, pass, &dnormal, dx, error)
+                                            : one_row_backward(clip, encoding, pass, &dnormal, dx, error);
 }

@@ -9,8 +9,8 @@
 
 #include "models/clip.h"
 
-/* The mean needs every position of the last block. */
-bool pool_is_mean(const struct clip *clip, enum tower tower);
+/* Whether every position of the last block is needed. */
+bool pool_is_whole(const struct clip *clip, enum tower tower);
 
 /* features are taken from the encoding's arena. */
 status pool_forward(struct clip *clip, const struct encoding *encoding, struct tower_pass *pass,

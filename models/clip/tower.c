@@ -21,6 +21,8 @@ static status check_prompt(const struct clip *clip, const int32_t *row, size_t i
         if (row[l] > row[*end])
             *end = l;
     }
+    if (clip->dimensions.pool_hidden > 0)
+        *end = clip->dimensions.context - 1;
     return *end > 0 ? OK
                     : error_set(error, ERROR_ARGUMENT,
                                 "prompt %zu: expected a start token and then an end token, the highest id; found "
@@ -216,7 +218,7 @@ static status sample_rows(const struct clip *clip, const struct encoding *encodi
 static bool last_is_whole(const struct clip *clip, const struct encoding *encoding, enum tower tower)
 {
     const struct block_hook *hook = hook_at(encoding, clip->towers[tower].count - 1);
-    return encoding->whole || pool_is_mean(clip, tower) || (hook != NULL && hook->whole);
+    return encoding->whole || pool_is_whole(clip, tower) || (hook != NULL && hook->whole);
 }
 
 /* The class token alone goes through the second half of the last block, unless the whole of it is wanted. */
@@ -230,6 +232,35 @@ static status choose_class_rows(const struct clip *clip, const struct encoding *
     return sample_rows(clip, encoding, pass->batch, pass->last_positions, &pass->pool_rows, error);
 }
 
+/* x = patches + positions, and the class embedding in front where there is one. */
+static status add_positions(struct clip *clip, const struct encoding *encoding, const struct tower_pass *pass,
+                            const struct tensor *tokens, const struct tensor *x, struct error *error)
+{
+    struct backend *backend = clip->backend;
+    const int32_t *numbers;
+    if (clip->class_embedding.value != NULL)
+        return backend->ops->assemble_tokens(backend,
+                                             &(struct assemble_tokens){.batch = pass->batch,
+                                                                       .per_image = pass->patch_count,
+                                                                       .width = clip->dimensions.image_width,
+                                                                       .patches = tokens->data,
+                                                                       .class_embedding = clip->class_embedding.value,
+                                                                       .position = clip->image_position.value,
+                                                                       .x = x->data},
+                                             error);
+    TRY(sample_rows(clip, encoding, pass->batch * pass->patch_count, 1, &numbers, error));
+    return backend->ops->embed_tokens(backend,
+                                      &(struct embed_tokens){.batch = pass->batch,
+                                                             .positions = pass->patch_count,
+                                                             .context = pass->patch_count,
+                                                             .width = clip->dimensions.image_width,
+                                                             .tokens = numbers,
+                                                             .table = tokens->data,
+                                                             .position = clip->image_position.value,
+                                                             .x = x->data},
+                                      error);
+}
+
 static status embed_image(struct clip *clip, const struct encoding *encoding, const struct tensor *images,
                           struct tower_pass *pass, struct tensor *x, struct error *error)
 {
@@ -238,12 +269,12 @@ static status embed_image(struct clip *clip, const struct encoding *encoding, co
     size_t patch_values = 3 * n->patch * n->patch, rows = pass->batch * pass->patch_count;
     struct tensor tokens, statistics, plain;
     TRY(take(&pass->patches, encoding, "patches", rows, patch_values, error));
-    TRY(take_positions(&plain, encoding, pass, pass->patch_count + 1, n->image_width, error));
+    TRY(take_positions(&plain, encoding, pass, clip_image_positions(n), n->image_width, error));
     TRY(take(&tokens, encoding, "patch embeddings", rows, n->image_width, error));
     struct patchify patchify = {
         .images = images, .patch = n->patch, .per_image = pass->patch_count, .out = pass->patches.data};
-    memcpy(patchify.mean, clip_pixel_mean, sizeof clip_pixel_mean);
-    memcpy(patchify.std, clip_pixel_deviation, sizeof clip_pixel_deviation);
+    memcpy(patchify.mean, pixel_norms[clip->pixels].mean, sizeof patchify.mean);
+    memcpy(patchify.std, pixel_norms[clip->pixels].deviation, sizeof patchify.std);
     TRY(backend->ops->patchify(backend, &patchify, error));
     TRY(backend->ops->gemm(backend,
                            &(struct gemm){.a = matrix_of(&pass->patches),
@@ -254,15 +285,7 @@ static status embed_image(struct clip *clip, const struct encoding *encoding, co
                                           .frozen_bias = clip->patch_bias.frozen,
                                           .bias = clip->patch_bias.value},
                            error));
-    TRY(backend->ops->assemble_tokens(backend,
-                                      &(struct assemble_tokens){.batch = pass->batch,
-                                                                .per_image = pass->patch_count,
-                                                                .width = n->image_width,
-                                                                .patches = tokens.data,
-                                                                .class_embedding = clip->class_embedding.value,
-                                                                .position = clip->image_position.value,
-                                                                .x = plain.data},
-                                      error));
+    TRY(add_positions(clip, encoding, pass, &tokens, &plain, error));
     pass->embedded = plain;
     if (encoding->embedding != NULL) {
         struct block_context context = context_of(clip, encoding, pass, 0);
@@ -280,7 +303,8 @@ static status embed_image(struct clip *clip, const struct encoding *encoding, co
                                                          .y = matrix_of(x),
                                                          .gain = clip->ln_pre.gain.value,
                                                          .bias = clip->ln_pre.bias.value,
-                                                         .statistics = pass->pre_statistics},
+                                                         .statistics = pass->pre_statistics,
+                                                         .epsilon = clip->ln_pre.epsilon},
                                     error);
 }
 
@@ -305,7 +329,7 @@ status clip_encode_images(struct clip *clip, const struct encoding *encoding, co
     struct tensor x;
     TRY(check_images(clip, images, error));
     *pass = (struct tower_pass){.tower = TOWER_IMAGE, .batch = images->shape[0], .patch_count = grid * grid};
-    pass->positions = pass->patch_count + 1 + learned_tokens(encoding);
+    pass->positions = clip_image_positions(&clip->dimensions) + learned_tokens(encoding);
     TRY(choose_class_rows(clip, encoding, pass, error));
     TRY(embed_image(clip, encoding, images, pass, &x, error));
     TRY(run_blocks(clip, encoding, pass, x, error));
@@ -391,6 +415,37 @@ static status learned_part(const struct clip *clip, const struct encoding *encod
     return OK;
 }
 
+static status positions_backward(struct clip *clip, const struct encoding *encoding, const struct tower_pass *pass,
+                                 const struct tensor *dx, const struct tensor *dtokens, struct error *error)
+{
+    struct backend *backend = clip->backend;
+    const int32_t *numbers;
+    if (clip->class_embedding.value != NULL)
+        return backend->ops->assemble_tokens_backward(
+            backend,
+            &(struct assemble_tokens_backward){.batch = pass->batch,
+                                               .per_image = pass->patch_count,
+                                               .width = clip->dimensions.image_width,
+                                               .dx = dx->data,
+                                               .dpatches = dtokens->data,
+                                               .dclass = clip->class_embedding.gradient,
+                                               .dposition = clip->image_position.gradient},
+            error);
+    TRY(sample_rows(clip, encoding, pass->batch * pass->patch_count, 1, &numbers, error));
+    TRY(backend->ops->zero(backend, dtokens->data, tensor_bytes(dtokens), error));
+    return backend->ops->embed_tokens_backward(
+        backend,
+        &(struct embed_tokens_backward){.batch = pass->batch,
+                                        .positions = pass->patch_count,
+                                        .context = pass->patch_count,
+                                        .width = clip->dimensions.image_width,
+                                        .tokens = numbers,
+                                        .dx = dx->data,
+                                        .dtable = dtokens->data,
+                                        .dposition = clip->image_position.gradient},
+        error);
+}
+
 static status image_embedding_backward(struct clip *clip, const struct encoding *encoding,
                                        const struct tower_pass *pass, const struct tensor *dx, struct error *error)
 {
@@ -403,16 +458,7 @@ static status image_embedding_backward(struct clip *clip, const struct encoding 
     if (clip->conv1.gradient == NULL)
         return OK;
     TRY(take(&dtokens, encoding, "gradient of the patches", pass->batch * pass->patch_count, width, error));
-    TRY(backend->ops->assemble_tokens_backward(
-        backend,
-        &(struct assemble_tokens_backward){.batch = pass->batch,
-                                           .per_image = pass->patch_count,
-                                           .width = width,
-                                           .dx = dembedded.data,
-                                           .dpatches = dtokens.data,
-                                           .dclass = clip->class_embedding.gradient,
-                                           .dposition = clip->image_position.gradient},
-        error));
+    TRY(positions_backward(clip, encoding, pass, &dembedded, &dtokens, error));
     if (clip->patch_bias.gradient != NULL)
         TRY(backend->ops->column_sum(
             backend, &(struct column_sum){.x = matrix_of(&dtokens), .out = clip->patch_bias.gradient}, error));

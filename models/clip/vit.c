@@ -50,6 +50,8 @@ status vit_create(struct clip **vit, struct backend *backend, struct arena *aren
                                    .activation = s->activation,
                                    .ln_pre = s->ln_pre,
                                    .pool = s->pool,
+                                   .pixels = s->pixels,
+                                   .epsilon = s->epsilon,
                                    .run = s->share_groups > 0 ? s->blocks / s->share_groups : 1,
                                    .share_norms = s->share_norms};
     return clip_build(vit, backend, arena, &plan, mode, error);
@@ -67,6 +69,8 @@ struct vit_settings vit_settings_of(const struct clip *clip)
                                  .activation = clip->activation,
                                  .ln_pre = clip->ln_pre.gain.value != NULL,
                                  .pool = clip->pool,
+                                 .pixels = clip->pixels,
+                                 .epsilon = clip->epsilon,
                                  .share_groups = clip->run > 1 ? n->image_blocks / clip->run : 0,
                                  .share_norms = clip->share_norms};
 }
@@ -123,9 +127,9 @@ static struct words words_of(const struct vit_settings *s)
     snprintf(
         words.text, sizeof words.text,
         "patches of %zu pixels, %zu blocks (%zu groups that share) of width %zu with %zu heads and %zu hidden units, "
-        "%s, %s norm before them",
+        "%s, %s norm before them, ε %g, images normalised as %s",
         s->patch, s->blocks, s->share_groups, s->width, s->heads, s->hidden, clip_activation_name(s->activation),
-        s->ln_pre ? "a" : "no");
+        s->ln_pre ? "a" : "no", (double)s->epsilon, pixel_norms[s->pixels].name);
     return words;
 }
 
@@ -175,6 +179,11 @@ static status copy_tensor(struct clip *vit, const struct clip *clip, const struc
 
 status vit_copy_image_tower(struct clip *vit, const struct clip *clip, struct error *error)
 {
+    if (clip->dimensions.pool_hidden > 0)
+        return error_set(
+            error, ERROR_ARGUMENT,
+            "vit: the image tower of a SigLIP pools by attention and has no class token; a ViT with a linear head "
+            "needs the weights of a CLIP or a ViT");
     struct vit_settings expected = vit_settings_of(clip), found = vit_settings_of(vit);
     struct words expected_words = words_of(&expected), found_words = words_of(&found);
     if (strcmp(expected_words.text, found_words.text) != 0)

@@ -43,7 +43,7 @@ static void layer_norm_rows(struct cpu *cpu, const void *operation, size_t first
     for (size_t i = first; i < last; i++) {
         float unused[2], *statistics = o->statistics != NULL ? (float *)o->statistics + 2 * i : unused,
                          *y = cpu_room(o->y, i, 0, buffer);
-        cpu->vector->layer_norm(o->x.columns, row_of(o->x, i), o->gain, o->bias, y, statistics);
+        cpu->vector->layer_norm(o->x.columns, row_of(o->x, i), o->gain, o->bias, o->epsilon, y, statistics);
         if (y == buffer)
             cpu_write(cpu, o->y, far, i, 0, o->y.columns, y);
     }

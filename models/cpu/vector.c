@@ -238,6 +238,11 @@ static void activate(enum activation activation, size_t n, const float *x, float
         for (size_t i = 0; i < n; i++)
             y[i] = sigmoid_or_nan(x[i]);
         break;
+    case ACTIVATION_GELU_TANH: /* x ½(1 + tanh(√(2/π)(x + 0.044715 x³))), and ½(1 + tanh(u)) = σ(2u) */
+        ELEMENTWISE
+        for (size_t i = 0; i < n; i++)
+            y[i] = x[i] * sigmoid(1.5957691216057308f * (x[i] + 0.044715f * x[i] * x[i] * x[i]));
+        break;
     }
 }
 
@@ -274,17 +279,24 @@ static void activate_backward(enum activation activation, size_t n, const float 
             dx[i] = dy[i] * s * (1.0f - s);
         }
         break;
+    case ACTIVATION_GELU_TANH:
+        ELEMENTWISE
+        for (size_t i = 0; i < n; i++) {
+            float square = x[i] * x[i], s = sigmoid(1.5957691216057308f * x[i] * (1.0f + 0.044715f * square));
+            dx[i] = dy[i] * (s + 1.5957691216057308f * x[i] * s * (1.0f - s) * (1.0f + 0.134145f * square));
+        }
+        break;
     }
 }
 
 static void layer_norm(size_t n, const float *restrict x, const float *restrict gain, const float *restrict bias,
-                       float *restrict y, float statistics[2])
+                       float epsilon, float *restrict y, float statistics[2])
 {
     float total, squares, width = (float)n;
     LANE_SUM(total, n, x[i]);
     float mean = total / width;
     LANE_SUM(squares, n, (x[i] - mean) * (x[i] - mean));
-    float rstd = 1.0f / sqrtf(squares / width + 1e-5f);
+    float rstd = 1.0f / sqrtf(squares / width + epsilon);
     if (!all_finite(1, &squares)) /* 1/∞ would make a row of zeros of it */
         make_nan(1, &rstd);
     for (size_t i = 0; i < n; i++)

@@ -36,7 +36,8 @@ struct vector_kernels {
     void (*activate)(enum activation activation, size_t n, const float *x, float *y); /* x = y allowed */
     void (*activate_backward)(enum activation activation, size_t n, const float *x, const float *dy,
                               float *dx); /* dy = dx allowed */
-    void (*layer_norm)(size_t n, const float *x, const float *gain, const float *bias, float *y, float statistics[2]);
+    void (*layer_norm)(size_t n, const float *x, const float *gain, const float *bias, float epsilon, float *y,
+                       float statistics[2]);
     void (*layer_norm_backward)(size_t n, const float *x, const float *dy, const float *gain, const float *statistics,
                                 float *dx);                           /* dx += */
     void (*softmax)(size_t n, float scale, const float *x, float *y); /* y = softmax(scale · x); x = y allowed */

@@ -184,6 +184,8 @@ static __device__ inline float activated(enum activation activation, float x)
         return x <= 0 ? 0 : x; /* NaN stays */
     case ACTIVATION_SIGMOID:
         return sigmoid(x);
+    case ACTIVATION_GELU_TANH:
+        return x * sigmoid(1.5957691216057308f * (x + 0.044715f * x * x * x));
     case ACTIVATION_NONE:
         break;
     }
@@ -206,6 +208,9 @@ static __device__ inline float activated_backward(enum activation activation, fl
     case ACTIVATION_SIGMOID:
         s = sigmoid(x);
         return dy * s * (1.0f - s);
+    case ACTIVATION_GELU_TANH:
+        s = sigmoid(1.5957691216057308f * (x + 0.044715f * x * x * x));
+        return dy * (s + 1.5957691216057308f * x * s * (1.0f - s) * (1.0f + 0.134145f * x * x));
     case ACTIVATION_NONE:
         break;
     }

@@ -67,9 +67,9 @@ static __device__ inline void store_row(struct typed_rows y, size_t i, const flo
         store_pieces<TENSOR_F32>(y.data, i * y.stride, y.columns, row);
 }
 
-static __device__ inline float rstd_of(float variance)
+static __device__ inline float rstd_of(float variance, float epsilon)
 {
-    return is_finite(variance) ? 1.0f / sqrtf(variance + 1e-5f) : NAN; /* 1/∞ would make a row of zeros of it */
+    return is_finite(variance) ? 1.0f / sqrtf(variance + epsilon) : NAN; /* 1/∞ would make a row of zeros of it */
 }
 
 static __device__ inline void keep_statistics(float *statistics, size_t row, float mean, float rstd)
@@ -84,7 +84,8 @@ static __device__ inline void keep_statistics(float *statistics, size_t row, flo
 
 template <int PIECES>
 static __global__ void normalise_pieces(struct typed_rows x, const float *__restrict__ gain,
-                                        const float *__restrict__ bias, struct typed_rows y, float *statistics)
+                                        const float *__restrict__ bias, float epsilon, struct typed_rows y,
+                                        float *statistics)
 {
     size_t i = global_warp();
     if (i >= x.count)
@@ -100,7 +101,7 @@ static __global__ void normalise_pieces(struct typed_rows x, const float *__rest
     for (int p = 0; p < PIECES; p++)
         for (int j = 0; j < FOUR && column_of(p) < x.columns; j++)
             squares += (row[p][j] - mean) * (row[p][j] - mean);
-    float rstd = rstd_of(warp_sum(squares) / (float)x.columns);
+    float rstd = rstd_of(warp_sum(squares) / (float)x.columns, epsilon);
     for (int p = 0; p < PIECES; p++)
         for (int j = 0; j < FOUR; j++)
             row[p][j] = (row[p][j] - mean) * rstd * scale[p][j] + shift[p][j];
@@ -108,8 +109,8 @@ static __global__ void normalise_pieces(struct typed_rows x, const float *__rest
     keep_statistics(statistics, i, mean, rstd);
 }
 
-static __global__ void normalise_any(struct typed_rows x, const float *gain, const float *bias, struct typed_rows y,
-                                     float *statistics)
+static __global__ void normalise_any(struct typed_rows x, const float *gain, const float *bias, float epsilon,
+                                     struct typed_rows y, float *statistics)
 {
     size_t i = global_warp();
     if (i >= x.count)
@@ -121,7 +122,7 @@ static __global__ void normalise_any(struct typed_rows x, const float *gain, con
     float mean = warp_sum(total) / (float)x.columns;
     for (size_t j = lane(); j < x.columns; j += WARP)
         squares += (from[j] - mean) * (from[j] - mean);
-    float rstd = rstd_of(warp_sum(squares) / (float)x.columns);
+    float rstd = rstd_of(warp_sum(squares) / (float)x.columns, epsilon);
     for (size_t j = lane(); j < x.columns; j += WARP)
         set_row_value(y, i, j, (from[j] - mean) * rstd * gain[j] + bias[j]);
     keep_statistics(statistics, i, mean, rstd);
@@ -130,7 +131,8 @@ static __global__ void normalise_any(struct typed_rows x, const float *gain, con
 template <int PIECES> static void launch_pieces(struct cuda *cuda, const struct layer_norm *o)
 {
     CUDA_LAUNCH(cuda, normalise_pieces<PIECES>, blocks_for(o->x.rows, ROWS_PER_BLOCK), BLOCK, 0, typed_rows_of(o->x),
-                (const float *)o->gain, (const float *)o->bias, typed_rows_of(o->y), (float *)o->statistics);
+                (const float *)o->gain, (const float *)o->bias, o->epsilon, typed_rows_of(o->y),
+                (float *)o->statistics);
 }
 
 status cuda_layer_norm(struct backend *backend, const struct layer_norm *o, struct error *error)
@@ -144,7 +146,7 @@ status cuda_layer_norm(struct backend *backend, const struct layer_norm *o, stru
         IN_PIECES(x.columns, launch_pieces, cuda, o);
     else
         CUDA_LAUNCH(cuda, normalise_any, blocks_for(x.count, ROWS_PER_BLOCK), BLOCK, 0, x, (const float *)o->gain,
-                    (const float *)o->bias, y, (float *)o->statistics);
+                    (const float *)o->bias, o->epsilon, y, (float *)o->statistics);
     return cuda_finish(cuda, "layer_norm", error);
 }
 

@@ -34,7 +34,10 @@ static struct claim *add_claim(struct claims *claims, const char *heads_by, cons
 static const struct {
     const char *name;
     enum activation activation;
-} activations[] = {{"quick_gelu", ACTIVATION_QUICK_GELU}, {"gelu", ACTIVATION_GELU}};
+} activations[] = {{"quick_gelu", ACTIVATION_QUICK_GELU},
+                   {"gelu", ACTIVATION_GELU},
+                   {"gelu_tanh", ACTIVATION_GELU_TANH},
+                   {"gelu_pytorch_tanh", ACTIVATION_GELU_TANH}};
 
 enum { ACTIVATIONS = sizeof activations / sizeof *activations };
 
@@ -56,7 +59,8 @@ const char *clip_activation_name(enum activation activation)
 
 /* ---- the file's own metadata ---- */
 
-static const char image_heads_key[] = "image_heads", text_heads_key[] = "text_heads", activation_key[] = "activation";
+static const char image_heads_key[] = "image_heads", text_heads_key[] = "text_heads", activation_key[] = "activation",
+                  pixels_key[] = "pixels";
 
 void clip_metadata_fill(struct clip_metadata *metadata, const struct clip_config *config)
 {
@@ -65,6 +69,7 @@ void clip_metadata_fill(struct clip_metadata *metadata, const struct clip_config
     metadata->entries[0] = (struct safetensors_metadata){image_heads_key, metadata->image_heads};
     metadata->entries[1] = (struct safetensors_metadata){text_heads_key, metadata->text_heads};
     metadata->entries[2] = (struct safetensors_metadata){activation_key, clip_activation_name(config->activation)};
+    metadata->entries[3] = (struct safetensors_metadata){pixels_key, pixel_norms[config->pixels].name};
 }
 
 static status read_heads(const struct clip_file *file, const char *key, size_t *heads, struct error *error)
@@ -85,12 +90,16 @@ static status read_metadata(struct claims *claims, struct error *error)
     struct clip_config *config = &add_claim(claims, "the file's metadata", "the file's metadata")->config;
     TRY(read_heads(claims->file, image_heads_key, &config->image_heads, error));
     TRY(read_heads(claims->file, text_heads_key, &config->text_heads, error));
-    const char *word = clip_file_metadata(claims->file, activation_key);
+    const char *word = clip_file_metadata(claims->file, activation_key),
+               *pixels = clip_file_metadata(claims->file, pixels_key);
+    if (pixels != NULL && (config->pixels = pixels_parse(pixels)) == PIXELS_UNSTATED)
+        return error_set(error, ERROR_FORMAT, "%s: metadata '%s': expected clip, half or imagenet, found \"%s\"",
+                         clip_file_path(claims->file), pixels_key, pixels);
     if (word == NULL)
         return OK;
     config->activation = clip_activation_parse(word);
     if (config->activation == ACTIVATION_NONE)
-        return error_set(error, ERROR_FORMAT, "%s: metadata '%s': expected quick_gelu or gelu, found \"%s\"",
+        return error_set(error, ERROR_FORMAT, "%s: metadata '%s': expected quick_gelu, gelu or gelu_tanh, found \"%s\"",
                          clip_file_path(claims->file), activation_key, word);
     return OK;
 }
@@ -163,9 +172,32 @@ static bool is_published(const struct clip_dimensions *d)
     return false;
 }
 
+/* The heads of the published SigLIPs' towers, by width: base, large, shape-optimised 400M, and giant-opt. */
+static size_t siglip_heads(size_t width)
+{
+    return width == 768 ? 12 : width == 1024 || width == 1152 || width == 1536 ? 16 : 0;
+}
+
+static void fill_in_siglip(struct clip_config *config, const struct clip_dimensions *d)
+{
+    if (config->image_heads == 0)
+        config->image_heads = siglip_heads(d->image_width);
+    if (config->text_heads == 0)
+        config->text_heads = siglip_heads(d->text_width);
+    if (config->activation ==
+        ACTIVATION_NONE) /* as trained, and at transformers; open_clip computes some with GELU itself */
+        config->activation = ACTIVATION_GELU_TANH;
+    if (config->pixels == PIXELS_UNSTATED)
+        config->pixels = PIXELS_HALF;
+}
+
 static void fill_in_published(struct clip_config *config, const struct clip_file *file)
 {
     const struct clip_dimensions *d = clip_file_dimensions(file);
+    if (d->pool_hidden > 0)
+        fill_in_siglip(config, d);
+    else if (config->pixels == PIXELS_UNSTATED)
+        config->pixels = PIXELS_CLIP;
     if (!is_published(d))
         return;
     if (config->image_heads == 0)
@@ -213,6 +245,22 @@ static status settle_activation(const struct claims *claims, const struct claim 
     return OK;
 }
 
+static status settle_pixels(const struct claims *claims, enum pixels *pixels, struct error *error)
+{
+    TRY(pixels_beside(pixels, clip_file_path(claims->file), "preprocessor_config.json", error));
+    for (size_t i = 0; i < claims->count; i++) {
+        enum pixels claimed = claims->list[i].config.pixels;
+        if (claimed != PIXELS_UNSTATED && *pixels != PIXELS_UNSTATED && *pixels != claimed)
+            return error_set(error, ERROR_FORMAT,
+                             "%s: images are normalised as %s according to %s, but as %s according to another source; "
+                             "correct one of them",
+                             clip_file_path(claims->file), pixel_norms[claimed].name, claims->list[i].activation_by,
+                             pixel_norms[*pixels].name);
+        *pixels = claimed != PIXELS_UNSTATED ? claimed : *pixels;
+    }
+    return OK;
+}
+
 static status settle(const struct claims *claims, struct clip_config *config, struct error *error)
 {
     const struct clip_dimensions *d = clip_file_dimensions(claims->file);
@@ -225,6 +273,7 @@ static status settle(const struct claims *claims, struct clip_config *config, st
                          &text_by, error));
         TRY(settle_activation(claims, c, &config->activation, &activation_by, error));
     }
+    TRY(settle_pixels(claims, &config->pixels, error));
     fill_in_published(config, claims->file);
     return OK;
 }

@@ -5,21 +5,24 @@
  *     ... config.image_heads, config.text_heads, config.activation ...
  *
  * The sources, in this order: the caller; the metadata that clip_save writes; a configuration beside NAME.safetensors, which
- * is NAME.json, or else open_clip_config.json (open_clip's) and config.json (transformers' CLIPModel). All sources must
+ * is NAME.json, or else open_clip_config.json (open_clip's) and config.json (transformers' CLIPModel and SiglipModel). All sources must
  * agree with each other and with the shapes of the weights. Without any, the four vision transformers that OpenAI published
  * have heads of 64 columns, and QuickGELU if the file has the three sizes that OpenAI's own archives record; other weights
- * of these shapes have GELU. Nothing else is assumed: settings that stay unknown are an error.
+ * of these shapes have GELU. The published SigLIPs have 12 heads for a width of 768 and 16 for their other widths, and GELU by tanh, which is
+ * what they were trained with. Nothing else is assumed: settings that stay unknown are an error.
  */
 #ifndef MTIL_MODELS_FILES_CLIP_CONFIG_H
 #define MTIL_MODELS_FILES_CLIP_CONFIG_H
 
 #include "models/backend.h"
 #include "models/files/clip_file.h"
+#include "models/files/pixels.h"
 #include "models/files/safetensors.h"
 
 struct clip_config {
     size_t image_heads, text_heads; /* 0: not said */
     enum activation activation;     /* ACTIVATION_NONE: not said */
+    enum pixels pixels;             /* likewise; CLIP's, where no source says it */
 };
 
 /* Settings that the caller knows before the weights are read, and where it has them from, for messages: "model.heads". */
@@ -41,12 +44,12 @@ status clip_config_of(struct clip_config *config, const char *path, const struct
 status clip_config_parse(struct clip_config *config, bool *is_clip, const struct clip_dimensions *dimensions,
                          const char *path, const char *bytes, size_t size, struct error *error);
 
-/* "quick_gelu", "gelu"; ACTIVATION_NONE for other words. */
+/* "quick_gelu", "gelu", "gelu_tanh" (transformers: "gelu_pytorch_tanh"); ACTIVATION_NONE for other words. */
 enum activation clip_activation_parse(const char *word);
 const char *clip_activation_name(enum activation activation);
 
 /* The configuration as metadata of a safetensors file; entries point into the struct. */
-enum { CLIP_METADATA = 3 };
+enum { CLIP_METADATA = 4 };
 struct clip_metadata {
     char image_heads[24], text_heads[24];
     struct safetensors_metadata entries[CLIP_METADATA];

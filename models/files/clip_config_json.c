@@ -141,32 +141,20 @@ static status read_text_cfg(struct clip_config *config, const struct section *se
     return read_size(section, "heads", 8, &config->text_heads);
 }
 
-static bool is_three(const json_t *array, const float *expected)
+/* SigLIP's: timm's name stands for the image tower, and of its settings the size of an image is stated alone. */
+static status read_siglip_cfg(struct clip_config *config, const struct section *vision, const struct section *text,
+                              const struct clip_dimensions *d)
 {
-    bool same = json_array_size(array) == 3;
-    for (size_t i = 0; same && i < 3; i++)
-        same = fabs(json_number_value(json_array_get(array, i)) - (double)expected[i]) < 1e-6;
-    return same;
-}
-
-/* Refuses weights whose images are not normalised with OpenAI's mean and deviation. */
-static status check_preprocessing(const json_t *root, const char *path, struct error *error)
-{
-    const json_t *preprocess = json_object_get(root, "preprocess_cfg");
-    const struct {
-        const char *key;
-        const float *expected;
-    } lists[] = {{"mean", clip_pixel_mean}, {"std", clip_pixel_deviation}};
-    for (size_t i = 0; i < 2; i++) {
-        const json_t *found = json_object_get(preprocess, lists[i].key);
-        if (found != NULL && !is_three(found, lists[i].expected))
-            return error_set(error, ERROR_FORMAT,
-                             "%s: preprocess_cfg.%s: the weights need another normalisation of images than OpenAI's "
-                             "[%g, %g, %g], the only one that this program has",
-                             path, lists[i].key, (double)lists[i].expected[0], (double)lists[i].expected[1],
-                             (double)lists[i].expected[2]);
-    }
-    return OK;
+    static const char *const known[2][15] = {{"image_size", "timm_model_name", "timm_pool", "timm_proj", NULL},
+                                             {"context_length", "vocab_size", "width", "heads", "layers", "mlp_ratio",
+                                              "hf_tokenizer_name", "tokenizer_kwargs", "no_causal_mask", "proj_bias",
+                                              "pool_type", "norm_kwargs", "act_kwargs", NULL}};
+    TRY(check_keys(vision, known[0]));
+    TRY(check_keys(text, known[1]));
+    TRY(CHECK_SIZES(vision, {"image_size", 224, d->resolution}));
+    TRY(CHECK_SIZES(text, {"context_length", 77, d->context}, {"vocab_size", 49408, d->vocabulary},
+                    {"width", 512, d->text_width}, {"layers", 12, d->text_blocks}));
+    return read_size(text, "heads", 8, &config->text_heads);
 }
 
 static status read_open_clip(struct clip_config *config, const json_t *root, const struct clip_dimensions *d,
@@ -176,11 +164,14 @@ static status read_open_clip(struct clip_config *config, const json_t *root, con
     if (model == NULL)
         model = root;
     const struct section top = {path, "model_cfg", model, NULL, error};
-    TRY(check_preprocessing(root, path, error));
+    TRY(pixels_of_json(&config->pixels, root, path, error));
     TRY(CHECK_SIZES(&top, {"embed_dim", 512, d->embed}));
-    TRY(read_vision_cfg(config,
-                        &(struct section){path, "vision_cfg", json_object_get(model, "vision_cfg"), NULL, error}, d));
-    TRY(read_text_cfg(config, &(struct section){path, "text_cfg", json_object_get(model, "text_cfg"), NULL, error}, d));
+    const struct section vision = {path, "vision_cfg", json_object_get(model, "vision_cfg"), NULL, error},
+                         text = {path, "text_cfg", json_object_get(model, "text_cfg"), NULL, error};
+    if (d->pool_hidden > 0)
+        return read_siglip_cfg(config, &vision, &text, d);
+    TRY(read_vision_cfg(config, &vision, d));
+    TRY(read_text_cfg(config, &text, d));
     quick = value_of(&top, "quick_gelu");
     if (quick != NULL && !json_is_boolean(quick))
         return error_set(error, ERROR_FORMAT, "%s: model_cfg.quick_gelu: expected true or false", path);
@@ -191,21 +182,22 @@ static status read_open_clip(struct clip_config *config, const json_t *root, con
 /* ---- transformers ---- */
 
 /* Reads the keys that both towers have in transformers. */
-static status read_tower(const struct section *section, enum activation *activation)
+static status read_tower(const struct section *section, bool siglip, enum activation *activation)
 {
     const json_t *word = value_of(section, "hidden_act");
-    double epsilon;
-    TRY(read_real(section, "layer_norm_eps", 1e-5, &epsilon));
-    if (!(fabs(epsilon - 1e-5) < 1e-9))
-        return error_set(section->error, ERROR_FORMAT, "%s: %s.layer_norm_eps: expected 1e-5, found %g", section->path,
-                         section->name, epsilon);
+    double epsilon, expected = siglip ? 1e-6 : 1e-5;
+    TRY(read_real(section, "layer_norm_eps", expected, &epsilon));
+    if (!(fabs(epsilon - expected) < 1e-9))
+        return error_set(section->error, ERROR_FORMAT, "%s: %s.layer_norm_eps: expected %g, found %g", section->path,
+                         section->name, expected, epsilon);
     if (word != NULL && !json_is_string(word))
         return error_set(section->error, ERROR_FORMAT, "%s: %s.hidden_act: expected a text", section->path,
                          section->name);
-    const char *name = word != NULL ? json_string_value(word) : "quick_gelu";
+    const char *name = word != NULL ? json_string_value(word) : siglip ? "gelu_tanh" : "quick_gelu";
     *activation = clip_activation_parse(name);
     if (*activation == ACTIVATION_NONE)
-        return error_set(section->error, ERROR_FORMAT, "%s: %s.hidden_act: expected quick_gelu or gelu, found \"%s\"",
+        return error_set(section->error, ERROR_FORMAT,
+                         "%s: %s.hidden_act: expected quick_gelu, gelu or gelu_pytorch_tanh, found \"%s\"",
                          section->path, section->name, name);
     return OK;
 }
@@ -220,19 +212,24 @@ static status read_transformers(struct clip_config *config, const json_t *root, 
                                  json_object_get(root, "text_config_dict"), error};
     const char *type = json_string_value(json_object_get(root, "model_type"));
     enum activation of_text;
-    if (type != NULL && strcmp(type, "clip") != 0)
-        return error_set(error, ERROR_FORMAT, "%s: model_type: expected clip, found \"%s\"", path, type);
-    TRY(CHECK_SIZES(&top, {"projection_dim", 512, d->embed}));
+    bool siglip = d->pool_hidden > 0;
+    const size_t image_patch = siglip ? 16 : 32, text_width = siglip ? 768 : 512;
+    if (type != NULL && strcmp(type, siglip ? "siglip" : "clip") != 0)
+        return error_set(error, ERROR_FORMAT, "%s: model_type: expected %s, found \"%s\"", path,
+                         siglip ? "siglip" : "clip", type);
+    if (!siglip)
+        TRY(CHECK_SIZES(&top, {"projection_dim", 512, d->embed}));
     TRY(CHECK_SIZES(&vision, {"hidden_size", 768, d->image_width}, {"intermediate_size", 3072, d->image_hidden},
-                    {"num_hidden_layers", 12, d->image_blocks}, {"patch_size", 32, d->patch},
+                    {"num_hidden_layers", 12, d->image_blocks}, {"patch_size", image_patch, d->patch},
                     {"image_size", 224, d->resolution}, {"num_channels", 3, 3}));
-    TRY(CHECK_SIZES(&text, {"hidden_size", 512, d->text_width}, {"intermediate_size", 2048, d->text_hidden},
-                    {"num_hidden_layers", 12, d->text_blocks}, {"vocab_size", 49408, d->vocabulary},
-                    {"max_position_embeddings", 77, d->context}));
+    TRY(CHECK_SIZES(&text, {"hidden_size", text_width, d->text_width},
+                    {"intermediate_size", 4 * text_width, d->text_hidden}, {"num_hidden_layers", 12, d->text_blocks},
+                    {"vocab_size", siglip ? 32000 : 49408, d->vocabulary},
+                    {"max_position_embeddings", siglip ? 64 : 77, d->context}));
     TRY(read_size(&vision, "num_attention_heads", 12, &config->image_heads));
-    TRY(read_size(&text, "num_attention_heads", 8, &config->text_heads));
-    TRY(read_tower(&vision, &config->activation));
-    TRY(read_tower(&text, &of_text));
+    TRY(read_size(&text, "num_attention_heads", text_width / 64, &config->text_heads));
+    TRY(read_tower(&vision, siglip, &config->activation));
+    TRY(read_tower(&text, siglip, &of_text));
     if (of_text != config->activation)
         return error_set(error, ERROR_FORMAT,
                          "%s: hidden_act: expected the same in both towers, found %s (vision) and %s (text)", path,

@@ -26,8 +26,8 @@ static status add_values(const struct clip *clip, const struct parameter *p, flo
 status clip_digest(const struct clip *clip, char digest[CLIP_DIGEST_SIZE], struct error *error)
 {
     const struct clip_dimensions *d = &clip->dimensions;
-    const uint64_t untold[] = {(uint64_t)clip->activation, d->image_heads,
-                               d->text_heads}; /* not shown by any tensor's shape */
+    const uint64_t untold[] = {(uint64_t)clip->activation, d->image_heads, d->text_heads,
+                               (uint64_t)clip->pixels}; /* not shown by any tensor's shape */
     uint64_t sum = digest_quick(untold, sizeof untold, 0);
     float *values = xmalloc(PART * sizeof *values);
     status result = OK;

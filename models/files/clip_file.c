@@ -22,7 +22,7 @@ struct source {
 struct clip_file {
     struct safetensors *file;
     const char *prefix; /* prefix that a wrapper added to every name */
-    bool huggingface;
+    enum clip_naming naming;
     struct clip_dimensions dimensions;
     size_t count;
     struct source *sources;
@@ -56,16 +56,45 @@ static status refuse_others(const struct clip_file *file, struct error *error)
     return OK;
 }
 
-static status detect_naming(struct clip_file *file, struct error *error)
+/* The name of the file's tensor, or of its first part; of a CLIP or, with pool_hidden, a SigLIP. */
+static struct clip_tensor named(const struct clip_file *file, const char *openai)
+{
+    const struct clip_dimensions kind = {.patch = 1,
+                                         .pool_hidden = file->dimensions.pool_hidden}; /* names need no more */
+    return clip_tensor_named(&kind, file->naming, openai);
+}
+
+static const struct safetensor *find_own(const struct clip_file *file, const char *openai)
+{
+    struct clip_tensor tensor = named(file, openai);
+    return find(file, tensor.names[0]);
+}
+
+/* Finds the prefix, the naming and whether it is a SigLIP, which alone has a query that pools. */
+static bool detect_naming(struct clip_file *file)
 {
     static const char *const prefixes[] = {"", "module.", "model.", "module.model."};
-    for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes; i++) {
-        file->prefix = prefixes[i];
-        file->huggingface = find(file, "visual.conv1.weight") == NULL;
-        if (!file->huggingface || find(file, "vision_model.embeddings.patch_embedding.weight") != NULL)
-            return OK;
-    }
+    for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes; i++)
+        for (file->naming = CLIP_OPENAI; file->naming < CLIP_NAMINGS; file->naming++) {
+            file->prefix = prefixes[i];
+            file->dimensions.pool_hidden = 1; /* until its size is read */
+            if (find_own(file, "visual.conv1.weight") == NULL)
+                continue;
+            if (find_own(file, "visual.attn_pool.probe") == NULL)
+                file->dimensions.pool_hidden = 0;
+            return file->naming != CLIP_OPEN_CLIP || file->dimensions.pool_hidden > 0;
+        }
+    return false;
+}
+
+static status expect_naming(struct clip_file *file, struct error *error)
+{
     size_t count = safetensors_count(file->file);
+    bool found = detect_naming(file);
+    if (!found || file->dimensions.pool_hidden == 0)
+        TRY(refuse_others(file, error));
+    if (found)
+        return OK;
     return error_set(error, ERROR_FORMAT,
                      "%s: expected the weights of a CLIP with a vision transformer, but there is neither "
                      "'visual.conv1.weight' (OpenAI's name) nor 'vision_model.embeddings.patch_embedding.weight' "
@@ -80,7 +109,7 @@ static size_t count_blocks(const struct clip_file *file, enum clip_tower tower)
     for (size_t i = 0; i < tensors; i++) {
         const char *name = safetensors_at(file->file, i)->name;
         size_t block;
-        if (strncmp(name, file->prefix, skip) == 0 && clip_block_of(name + skip, file->huggingface, tower, &block) &&
+        if (strncmp(name, file->prefix, skip) == 0 && clip_block_of(name + skip, file->naming, tower, &block) &&
             block < MOST_BLOCKS && block >= blocks)
             blocks = block + 1;
     }
@@ -89,22 +118,12 @@ static size_t count_blocks(const struct clip_file *file, enum clip_tower tower)
 
 /* ---- what is missing ---- */
 
-static size_t parts_of(const struct clip_file *file, const struct clip_tensor *tensor)
-{
-    return file->huggingface && tensor->layout == CLIP_STACKED ? CLIP_SOURCES : 1;
-}
-
-static const char *name_of(const struct clip_file *file, const struct clip_tensor *tensor, size_t part)
-{
-    return file->huggingface ? tensor->huggingface[part] : tensor->openai;
-}
-
 static bool is_name_of_clip(const struct clip_file *file, const struct clip_dimensions *dimensions, const char *name)
 {
     for (size_t i = 0; i < clip_tensors(dimensions); i++) {
-        struct clip_tensor tensor = clip_tensor_at(dimensions, i);
-        for (size_t part = 0; part < parts_of(file, &tensor); part++)
-            if (strcmp(name, name_of(file, &tensor, part)) == 0)
+        struct clip_tensor tensor = clip_tensor_at(dimensions, file->naming, i);
+        for (size_t part = 0; part < tensor.parts; part++)
+            if (strcmp(name, tensor.names[part]) == 0)
                 return true;
     }
     return false;
@@ -113,7 +132,7 @@ static bool is_name_of_clip(const struct clip_file *file, const struct clip_dime
 /* A tensor of the file that may be the missing one under an unknown name; NULL: none. */
 static const char *find_misnamed(const struct clip_file *file, const char *name)
 {
-    struct clip_dimensions names = {.patch = 1, .resolution = 1};
+    struct clip_dimensions names = {.patch = 1, .resolution = 1, .pool_hidden = file->dimensions.pool_hidden};
     names.image_blocks = count_blocks(file, CLIP_IMAGE);
     names.text_blocks = count_blocks(file, CLIP_TEXT);
     size_t skip = strlen(file->prefix);
@@ -144,39 +163,73 @@ static status missing(const struct clip_file *file, const char *name, const char
 
 /* ---- dimensions ---- */
 
-/* Finds a tensor from which dimensions are read: it must have this rank and no empty side. */
-static status find_sized(const struct clip_file *file, const char *openai, const char *huggingface, int rank,
-                         const struct safetensor **tensor, struct error *error)
+/* The sizes but for leading ones, with which timm and transformers pad some shapes of SigLIP; NULL: not of this rank. */
+static const size_t *sizes_of(const struct clip_file *file, const struct safetensor *tensor, int rank)
 {
-    const char *name = file->huggingface ? huggingface : openai;
+    int more = tensor->rank - rank;
+    if (more < 0 || (more > 0 && file->dimensions.pool_hidden == 0))
+        return NULL;
+    for (int r = 0; r < more; r++)
+        if (tensor->shape[r] != 1)
+            return NULL;
+    return tensor->shape + more;
+}
+
+/* Finds a tensor from which dimensions are read: it must have this rank and no empty side. */
+static status find_sized(const struct clip_file *file, const char *openai, int rank, const size_t **sizes,
+                         struct error *error)
+{
+    struct clip_tensor tensor = named(file, openai);
+    const char *name = tensor.names[0];
     const struct safetensor *found = find(file, name);
     if (found == NULL)
         return missing(file, name, "its sizes, from which the model's follow", error);
-    if (found->rank != rank || safetensor_elements(found) == 0)
+    *sizes = sizes_of(file, found, rank);
+    if (*sizes == NULL || safetensor_elements(found) == 0)
         return error_set(error, ERROR_FORMAT, "%s: tensor '%s': expected %d sizes above zero, found %s", path_of(file),
                          found->name, rank, shape_text(found->rank, found->shape).text);
-    *tensor = found;
     return OK;
+}
+
+/* The side of the grid of patches. */
+static status infer_grid(const struct clip_file *file, size_t positions, size_t *grid, struct error *error)
+{
+    bool siglip = file->dimensions.pool_hidden > 0;
+    *grid = 0;
+    while ((*grid + 1) * (*grid + 1) + !siglip <= positions)
+        ++*grid;
+    if (*grid > 0 && *grid * *grid + !siglip == positions)
+        return OK;
+    struct clip_tensor tensor = named(file, "visual.positional_embedding");
+    const struct safetensor *found = find(file, tensor.names[0]);
+    return error_set(error, ERROR_FORMAT, "%s: tensor '%s': expected a square number of patches%s, found %s",
+                     path_of(file), found->name, siglip ? "" : " and one class token",
+                     shape_text(found->rank, found->shape).text);
 }
 
 static status infer_image(struct clip_file *file, struct error *error)
 {
     struct clip_dimensions *d = &file->dimensions;
-    const struct safetensor *patches, *positions, *projection;
-    TRY(find_sized(file, "visual.conv1.weight", "vision_model.embeddings.patch_embedding.weight", 4, &patches, error));
-    TRY(find_sized(file, "visual.positional_embedding", "vision_model.embeddings.position_embedding.weight", 2,
-                   &positions, error));
-    TRY(find_sized(file, "visual.proj", "visual_projection.weight", 2, &projection, error));
-    d->image_width = patches->shape[0];
-    d->patch = patches->shape[2];
-    d->embed = projection->shape[file->huggingface ? 0 : 1];
-    size_t grid = 0;
-    while ((grid + 1) * (grid + 1) < positions->shape[0])
-        grid++;
-    if (grid == 0 || grid * grid + 1 != positions->shape[0])
-        return error_set(error, ERROR_FORMAT,
-                         "%s: tensor '%s': expected a square number of patches and one class token, found %s",
-                         path_of(file), positions->name, shape_text(positions->rank, positions->shape).text);
+    const size_t *patches, *positions, *projection = NULL, *pool = NULL;
+    size_t grid;
+    const struct safetensor *flat = find_own(file, "visual.conv1.weight");
+    if (d->pool_hidden > 0 && flat->rank == 2)
+        return error_set(
+            error, ERROR_FORMAT,
+            "%s: tensor '%s' of shape %s shows a SigLIP 2 NaFlex, for images of any ratio; expected one of fixed "
+            "resolution, such as siglip2-base-patch16-224",
+            path_of(file), flat->name, shape_text(flat->rank, flat->shape).text);
+    TRY(find_sized(file, "visual.conv1.weight", 4, &patches, error));
+    TRY(find_sized(file, "visual.positional_embedding", 2, &positions, error));
+    if (d->pool_hidden == 0)
+        TRY(find_sized(file, "visual.proj", 2, &projection, error));
+    else
+        TRY(find_sized(file, "visual.attn_pool.mlp.c_fc.weight", 2, &pool, error));
+    TRY(infer_grid(file, positions[0], &grid, error));
+    d->image_width = patches[0];
+    d->patch = patches[2];
+    d->embed = projection != NULL ? projection[file->naming == CLIP_OPENAI ? 1 : 0] : d->image_width;
+    d->pool_hidden = pool != NULL ? pool[0] : 0;
     d->resolution = grid * d->patch;
     d->image_blocks = count_blocks(file, CLIP_IMAGE);
     return OK;
@@ -185,13 +238,12 @@ static status infer_image(struct clip_file *file, struct error *error)
 static status infer_text(struct clip_file *file, struct error *error)
 {
     struct clip_dimensions *d = &file->dimensions;
-    const struct safetensor *tokens, *positions;
-    TRY(find_sized(file, "token_embedding.weight", "text_model.embeddings.token_embedding.weight", 2, &tokens, error));
-    TRY(find_sized(file, "positional_embedding", "text_model.embeddings.position_embedding.weight", 2, &positions,
-                   error));
-    d->vocabulary = tokens->shape[0];
-    d->text_width = tokens->shape[1];
-    d->context = positions->shape[0];
+    const size_t *tokens, *positions;
+    TRY(find_sized(file, "token_embedding.weight", 2, &tokens, error));
+    TRY(find_sized(file, "positional_embedding", 2, &positions, error));
+    d->vocabulary = tokens[0];
+    d->text_width = tokens[1];
+    d->context = positions[0];
     d->text_blocks = count_blocks(file, CLIP_TEXT);
     return OK;
 }
@@ -211,35 +263,32 @@ static status check_dimensions(const struct clip_file *file, struct error *error
 
 static status infer_hidden(struct clip_file *file, struct error *error)
 {
-    const struct safetensor *image, *text;
-    TRY(find_sized(file, "visual.transformer.resblocks.0.mlp.c_fc.weight",
-                   "vision_model.encoder.layers.0.mlp.fc1.weight", 2, &image, error));
-    TRY(find_sized(file, "transformer.resblocks.0.mlp.c_fc.weight", "text_model.encoder.layers.0.mlp.fc1.weight", 2,
-                   &text, error));
-    file->dimensions.image_hidden = image->shape[0];
-    file->dimensions.text_hidden = text->shape[0];
+    const size_t *image, *text;
+    TRY(find_sized(file, "visual.transformer.resblocks.0.mlp.c_fc.weight", 2, &image, error));
+    TRY(find_sized(file, "transformer.resblocks.0.mlp.c_fc.weight", 2, &text, error));
+    file->dimensions.image_hidden = image[0];
+    file->dimensions.text_hidden = text[0];
     return OK;
 }
 
 /* ---- the tensors ---- */
 
 /* The shape of one part as the file should have it. */
-static void part_shape(const struct clip_file *file, const struct clip_tensor *tensor, size_t shape[CLIP_RANK])
+static void part_shape(const struct clip_tensor *tensor, size_t part, size_t shape[CLIP_RANK])
 {
     memcpy(shape, tensor->shape, sizeof tensor->shape);
-    if (!file->huggingface || tensor->layout == CLIP_SAME)
-        return;
-    if (tensor->layout == CLIP_STACKED) {
-        shape[0] /= CLIP_SOURCES;
-    } else {
+    if (tensor->parts > 1)
+        shape[0] = tensor->rows[part];
+    if (tensor->transposed) {
         shape[0] = tensor->shape[1];
         shape[1] = tensor->shape[0];
     }
 }
 
-static bool same_shape(const struct safetensor *tensor, int rank, const size_t *shape)
+static bool same_shape(const struct clip_file *file, const struct safetensor *tensor, int rank, const size_t *shape)
 {
-    return tensor->rank == rank && (rank == 0 || memcmp(tensor->shape, shape, (size_t)rank * sizeof *shape) == 0);
+    const size_t *sizes = sizes_of(file, tensor, rank);
+    return sizes != NULL && (rank == 0 || memcmp(sizes, shape, (size_t)rank * sizeof *shape) == 0);
 }
 
 static bool is_real(enum safetensor_type type)
@@ -250,13 +299,13 @@ static bool is_real(enum safetensor_type type)
 static status resolve_part(const struct clip_file *file, struct source *source, size_t part, struct error *error)
 {
     const struct clip_tensor *tensor = &source->tensor;
-    const char *name = name_of(file, tensor, part);
+    const char *name = tensor->names[part];
     size_t shape[CLIP_RANK];
-    part_shape(file, tensor, shape);
+    part_shape(tensor, part, shape);
     const struct safetensor *found = find(file, name);
     if (found == NULL)
         return missing(file, name, shape_text(tensor->rank, shape).text, error);
-    if (!same_shape(found, tensor->rank, shape))
+    if (!same_shape(file, found, tensor->rank, shape))
         return error_set(error, ERROR_FORMAT, "%s: tensor '%s': expected shape %s, found %s", path_of(file),
                          found->name, shape_text(tensor->rank, shape).text, shape_text(found->rank, found->shape).text);
     if (!is_real(found->type))
@@ -270,8 +319,8 @@ static status resolve_all(struct clip_file *file, bool *used, struct error *erro
 {
     for (size_t i = 0; i < file->count; i++) {
         struct source *source = &file->sources[i];
-        source->tensor = clip_tensor_at(&file->dimensions, i);
-        for (size_t part = 0; part < parts_of(file, &source->tensor); part++) {
+        source->tensor = clip_tensor_at(&file->dimensions, file->naming, i);
+        for (size_t part = 0; part < source->tensor.parts; part++) {
             TRY(resolve_part(file, source, part, error));
             used[source->parts[part] - safetensors_at(file->file, 0)] = true;
         }
@@ -281,25 +330,25 @@ static status resolve_all(struct clip_file *file, bool *used, struct error *erro
 
 static status check_unknown(const struct clip_file *file, const bool *used, struct error *error)
 {
+    static const char *const owners[CLIP_NAMINGS] = {"OpenAI's", "Hugging Face's", "open_clip's"};
     size_t skip = strlen(file->prefix);
     for (size_t i = 0; i < safetensors_count(file->file); i++) {
         const struct safetensor *tensor = safetensors_at(file->file, i);
         bool prefixed = strncmp(tensor->name, file->prefix, skip) == 0;
         if (!used[i] && !clip_name_is_harmless(tensor->name + (prefixed ? skip : 0)))
             return error_set(error, ERROR_FORMAT,
-                             "%s: tensor '%s' of shape %s belongs to no CLIP with %zu image and %zu text blocks under "
+                             "%s: tensor '%s' of shape %s belongs to no %s with %zu image and %zu text blocks under "
                              "%s names",
                              path_of(file), tensor->name, shape_text(tensor->rank, tensor->shape).text,
-                             file->dimensions.image_blocks, file->dimensions.text_blocks,
-                             file->huggingface ? "Hugging Face's" : "OpenAI's");
+                             file->dimensions.pool_hidden > 0 ? "SigLIP" : "CLIP", file->dimensions.image_blocks,
+                             file->dimensions.text_blocks, owners[file->naming]);
     }
     return OK;
 }
 
 static status resolve(struct clip_file *file, struct error *error)
 {
-    TRY(refuse_others(file, error));
-    TRY(detect_naming(file, error));
+    TRY(expect_naming(file, error));
     TRY(infer_image(file, error));
     TRY(infer_text(file, error));
     TRY(check_dimensions(file, error));
@@ -378,8 +427,8 @@ const char *clip_file_metadata(const struct clip_file *file, const char *key)
 
 bool clip_file_is_openai_archive(const struct clip_file *file)
 {
-    return !file->huggingface && find(file, "input_resolution") != NULL && find(file, "context_length") != NULL &&
-           find(file, "vocab_size") != NULL;
+    return file->naming == CLIP_OPENAI && find(file, "input_resolution") != NULL &&
+           find(file, "context_length") != NULL && find(file, "vocab_size") != NULL;
 }
 
 /* ---- reading ---- */
@@ -399,11 +448,11 @@ static status read_transposed(const struct safetensor *part, float *values, stru
     return result;
 }
 
-static status read_source(const struct clip_file *file, const struct source *source, float *values, struct error *error)
+static status read_source(const struct source *source, float *values, struct error *error)
 {
-    if (file->huggingface && source->tensor.layout == CLIP_TRANSPOSED)
+    if (source->tensor.transposed)
         return read_transposed(source->parts[0], values, error);
-    for (size_t part = 0; part < parts_of(file, &source->tensor); part++) {
+    for (size_t part = 0; part < source->tensor.parts; part++) {
         TRY(safetensor_to_floats(source->parts[part], values, error));
         values += safetensor_elements(source->parts[part]);
     }
@@ -413,13 +462,14 @@ static status read_source(const struct clip_file *file, const struct source *sou
 static status check_finite(const struct clip_file *file, const struct source *source, const float *values,
                            struct error *error)
 {
-    size_t each = safetensor_elements(source->parts[0]), count = parts_of(file, &source->tensor) * each;
-    for (size_t i = 0; i < count; i++)
-        if (!isfinite(values[i]))
-            return error_set(error, ERROR_FORMAT,
-                             "%s: tensor '%s': expected finite numbers, found %g; the file is damaged or comes from a "
-                             "training that diverged",
-                             path_of(file), source->parts[i / each]->name, (double)values[i]);
+    for (size_t part = 0; part < source->tensor.parts; part++)
+        for (size_t i = 0; i < safetensor_elements(source->parts[part]); i++, values++)
+            if (!isfinite(*values))
+                return error_set(
+                    error, ERROR_FORMAT,
+                    "%s: tensor '%s': expected finite numbers, found %g; the file is damaged or comes from "
+                    "a training that diverged",
+                    path_of(file), source->parts[part]->name, (double)*values);
     return OK;
 }
 
@@ -436,6 +486,6 @@ status clip_file_read(const struct clip_file *file, const char *name, int rank, 
     if (tensor->rank != rank || (rank > 0 && memcmp(tensor->shape, shape, (size_t)rank * sizeof *shape) != 0))
         return error_set(error, ERROR_ARGUMENT, "%s: tensor '%s': expected shape %s, found %s", path_of(file), name,
                          shape_text(rank, shape).text, shape_text(tensor->rank, tensor->shape).text);
-    TRY(read_source(file, source, values, error));
+    TRY(read_source(source, values, error));
     return check_finite(file, source, values, error);
 }

@@ -4,9 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-const float clip_pixel_mean[3] = {0.48145466f, 0.4578275f, 0.40821073f};
-const float clip_pixel_deviation[3] = {0.26862954f, 0.26130258f, 0.27577711f};
-
 /* Symbolic sizes; NONE ends a shape. WIDTH and HIDDEN belong to the block's tower. */
 enum size {
     NONE,
@@ -14,7 +11,9 @@ enum size {
     PATCH,
     EMBED,
     IMAGE_WIDTH,
+    IMAGE_WIDTH_3,
     POSITIONS,
+    POOL_HIDDEN,
     CONTEXT,
     VOCABULARY,
     TEXT_WIDTH,
@@ -23,66 +22,102 @@ enum size {
     HIDDEN
 };
 
+enum model { BOTH, CLIP, SIGLIP };
+
+/* Names in the order of enum clip_naming; NULL: none there. {q|k|v} stands for the parts of a stack. */
 struct entry {
-    const char *openai, *huggingface; /* of CLIP_STACKED: with %c for q, k or v */
-    enum clip_layout layout;
+    enum model model;
+    const char *names[CLIP_NAMINGS];
+    bool transposed; /* but under OpenAI's names */
     enum size shape[CLIP_RANK];
 };
 
+#define HF_IMAGE "vision_model.embeddings."
+#define HF_TEXT "text_model.embeddings."
+#define HF_POOL "vision_model.head."
+#define TRUNK "visual.trunk."
+#define TRUNK_POOL "visual.trunk.attn_pool."
+
+/* clang-format off */
 static const struct entry model_entries[] = {
-    {"logit_scale", "logit_scale", CLIP_SAME, {NONE}},
-    {"visual.class_embedding", "vision_model.embeddings.class_embedding", CLIP_SAME, {IMAGE_WIDTH}},
-    {"visual.conv1.weight",
-     "vision_model.embeddings.patch_embedding.weight",
-     CLIP_SAME,
+    {BOTH, {"logit_scale", "logit_scale", "logit_scale"}, false, {NONE}},
+    {SIGLIP, {"logit_bias", "logit_bias", "logit_bias"}, false, {NONE}},
+    {CLIP, {"visual.class_embedding", HF_IMAGE "class_embedding"}, false, {IMAGE_WIDTH}},
+    {BOTH, {"visual.conv1.weight", HF_IMAGE "patch_embedding.weight", TRUNK "patch_embed.proj.weight"}, false,
      {IMAGE_WIDTH, CHANNELS, PATCH, PATCH}},
-    {"visual.positional_embedding",
-     "vision_model.embeddings.position_embedding.weight",
-     CLIP_SAME,
+    {SIGLIP, {"visual.conv1.bias", HF_IMAGE "patch_embedding.bias", TRUNK "patch_embed.proj.bias"}, false, {IMAGE_WIDTH}},
+    {BOTH, {"visual.positional_embedding", HF_IMAGE "position_embedding.weight", TRUNK "pos_embed"}, false,
      {POSITIONS, IMAGE_WIDTH}},
-    {"visual.ln_pre.weight", "vision_model.pre_layrnorm.weight", CLIP_SAME, {IMAGE_WIDTH}},
-    {"visual.ln_pre.bias", "vision_model.pre_layrnorm.bias", CLIP_SAME, {IMAGE_WIDTH}},
-    {"visual.ln_post.weight", "vision_model.post_layernorm.weight", CLIP_SAME, {IMAGE_WIDTH}},
-    {"visual.ln_post.bias", "vision_model.post_layernorm.bias", CLIP_SAME, {IMAGE_WIDTH}},
-    {"visual.proj", "visual_projection.weight", CLIP_TRANSPOSED, {IMAGE_WIDTH, EMBED}},
-    {"token_embedding.weight", "text_model.embeddings.token_embedding.weight", CLIP_SAME, {VOCABULARY, TEXT_WIDTH}},
-    {"positional_embedding", "text_model.embeddings.position_embedding.weight", CLIP_SAME, {CONTEXT, TEXT_WIDTH}},
-    {"ln_final.weight", "text_model.final_layer_norm.weight", CLIP_SAME, {TEXT_WIDTH}},
-    {"ln_final.bias", "text_model.final_layer_norm.bias", CLIP_SAME, {TEXT_WIDTH}},
-    {"text_projection", "text_projection.weight", CLIP_TRANSPOSED, {TEXT_WIDTH, EMBED}},
+    {CLIP, {"visual.ln_pre.weight", "vision_model.pre_layrnorm.weight"}, false, {IMAGE_WIDTH}},
+    {CLIP, {"visual.ln_pre.bias", "vision_model.pre_layrnorm.bias"}, false, {IMAGE_WIDTH}},
+    {BOTH, {"visual.ln_post.weight", "vision_model.post_layernorm.weight", TRUNK "norm.weight"}, false, {IMAGE_WIDTH}},
+    {BOTH, {"visual.ln_post.bias", "vision_model.post_layernorm.bias", TRUNK "norm.bias"}, false, {IMAGE_WIDTH}},
+    {CLIP, {"visual.proj", "visual_projection.weight"}, true, {IMAGE_WIDTH, EMBED}},
+    {SIGLIP, {"visual.attn_pool.probe", HF_POOL "probe", TRUNK_POOL "latent"}, false, {IMAGE_WIDTH}},
+    {SIGLIP, {"visual.attn_pool.attn.in_proj_weight", HF_POOL "attention.in_proj_weight", TRUNK_POOL "{q|kv}.weight"},
+     false, {IMAGE_WIDTH_3, IMAGE_WIDTH}},
+    {SIGLIP, {"visual.attn_pool.attn.in_proj_bias", HF_POOL "attention.in_proj_bias", TRUNK_POOL "{q|kv}.bias"}, false,
+     {IMAGE_WIDTH_3}},
+    {SIGLIP, {"visual.attn_pool.attn.out_proj.weight", HF_POOL "attention.out_proj.weight", TRUNK_POOL "proj.weight"},
+     false, {IMAGE_WIDTH, IMAGE_WIDTH}},
+    {SIGLIP, {"visual.attn_pool.attn.out_proj.bias", HF_POOL "attention.out_proj.bias", TRUNK_POOL "proj.bias"}, false,
+     {IMAGE_WIDTH}},
+    {SIGLIP, {"visual.attn_pool.ln_2.weight", HF_POOL "layernorm.weight", TRUNK_POOL "norm.weight"}, false, {IMAGE_WIDTH}},
+    {SIGLIP, {"visual.attn_pool.ln_2.bias", HF_POOL "layernorm.bias", TRUNK_POOL "norm.bias"}, false, {IMAGE_WIDTH}},
+    {SIGLIP, {"visual.attn_pool.mlp.c_fc.weight", HF_POOL "mlp.fc1.weight", TRUNK_POOL "mlp.fc1.weight"}, false,
+     {POOL_HIDDEN, IMAGE_WIDTH}},
+    {SIGLIP, {"visual.attn_pool.mlp.c_fc.bias", HF_POOL "mlp.fc1.bias", TRUNK_POOL "mlp.fc1.bias"}, false, {POOL_HIDDEN}},
+    {SIGLIP, {"visual.attn_pool.mlp.c_proj.weight", HF_POOL "mlp.fc2.weight", TRUNK_POOL "mlp.fc2.weight"}, false,
+     {IMAGE_WIDTH, POOL_HIDDEN}},
+    {SIGLIP, {"visual.attn_pool.mlp.c_proj.bias", HF_POOL "mlp.fc2.bias", TRUNK_POOL "mlp.fc2.bias"}, false, {IMAGE_WIDTH}},
+    {BOTH, {"token_embedding.weight", HF_TEXT "token_embedding.weight", "text.token_embedding.weight"}, false,
+     {VOCABULARY, TEXT_WIDTH}},
+    {BOTH, {"positional_embedding", HF_TEXT "position_embedding.weight", "text.positional_embedding"}, false,
+     {CONTEXT, TEXT_WIDTH}},
+    {BOTH, {"ln_final.weight", "text_model.final_layer_norm.weight", "text.ln_final.weight"}, false, {TEXT_WIDTH}},
+    {BOTH, {"ln_final.bias", "text_model.final_layer_norm.bias", "text.ln_final.bias"}, false, {TEXT_WIDTH}},
+    {CLIP, {"text_projection", "text_projection.weight"}, true, {TEXT_WIDTH, EMBED}},
+    {SIGLIP, {"text_projection", "text_model.head.weight", "text.text_projection.weight"}, true, {TEXT_WIDTH, EMBED}},
+    {SIGLIP, {"text_projection_bias", "text_model.head.bias", "text.text_projection.bias"}, false, {EMBED}},
 };
 
-/* After "<prefix>.<block>." */
+/* After "<prefix>.<block>."; timm's are those of open_clip's image tower, whose text tower has OpenAI's. */
 static const struct entry block_entries[] = {
-    {"attn.in_proj_weight", "self_attn.%c_proj.weight", CLIP_STACKED, {WIDTH_3, WIDTH}},
-    {"attn.in_proj_bias", "self_attn.%c_proj.bias", CLIP_STACKED, {WIDTH_3}},
-    {"attn.out_proj.weight", "self_attn.out_proj.weight", CLIP_SAME, {WIDTH, WIDTH}},
-    {"attn.out_proj.bias", "self_attn.out_proj.bias", CLIP_SAME, {WIDTH}},
-    {"ln_1.weight", "layer_norm1.weight", CLIP_SAME, {WIDTH}},
-    {"ln_1.bias", "layer_norm1.bias", CLIP_SAME, {WIDTH}},
-    {"mlp.c_fc.weight", "mlp.fc1.weight", CLIP_SAME, {HIDDEN, WIDTH}},
-    {"mlp.c_fc.bias", "mlp.fc1.bias", CLIP_SAME, {HIDDEN}},
-    {"mlp.c_proj.weight", "mlp.fc2.weight", CLIP_SAME, {WIDTH, HIDDEN}},
-    {"mlp.c_proj.bias", "mlp.fc2.bias", CLIP_SAME, {WIDTH}},
-    {"ln_2.weight", "layer_norm2.weight", CLIP_SAME, {WIDTH}},
-    {"ln_2.bias", "layer_norm2.bias", CLIP_SAME, {WIDTH}},
+    {BOTH, {"attn.in_proj_weight", "self_attn.{q|k|v}_proj.weight", "attn.qkv.weight"}, false, {WIDTH_3, WIDTH}},
+    {BOTH, {"attn.in_proj_bias", "self_attn.{q|k|v}_proj.bias", "attn.qkv.bias"}, false, {WIDTH_3}},
+    {BOTH, {"attn.out_proj.weight", "self_attn.out_proj.weight", "attn.proj.weight"}, false, {WIDTH, WIDTH}},
+    {BOTH, {"attn.out_proj.bias", "self_attn.out_proj.bias", "attn.proj.bias"}, false, {WIDTH}},
+    {BOTH, {"ln_1.weight", "layer_norm1.weight", "norm1.weight"}, false, {WIDTH}},
+    {BOTH, {"ln_1.bias", "layer_norm1.bias", "norm1.bias"}, false, {WIDTH}},
+    {BOTH, {"mlp.c_fc.weight", "mlp.fc1.weight", "mlp.fc1.weight"}, false, {HIDDEN, WIDTH}},
+    {BOTH, {"mlp.c_fc.bias", "mlp.fc1.bias", "mlp.fc1.bias"}, false, {HIDDEN}},
+    {BOTH, {"mlp.c_proj.weight", "mlp.fc2.weight", "mlp.fc2.weight"}, false, {WIDTH, HIDDEN}},
+    {BOTH, {"mlp.c_proj.bias", "mlp.fc2.bias", "mlp.fc2.bias"}, false, {WIDTH}},
+    {BOTH, {"ln_2.weight", "layer_norm2.weight", "norm2.weight"}, false, {WIDTH}},
+    {BOTH, {"ln_2.bias", "layer_norm2.bias", "norm2.bias"}, false, {WIDTH}},
 };
+/* clang-format on */
 
 enum {
     MODEL_ENTRIES = sizeof model_entries / sizeof *model_entries,
     BLOCK_ENTRIES = sizeof block_entries / sizeof *block_entries
 };
 
-/* By naming, then tower. */
-static const char *const block_prefixes[2][2] = {
+static const char *const block_prefixes[CLIP_NAMINGS][2] = {
     {"visual.transformer.resblocks.", "transformer.resblocks."},
     {"vision_model.encoder.layers.", "text_model.encoder.layers."},
+    {"visual.trunk.blocks.", "text.transformer.resblocks."},
 };
+
+size_t clip_image_positions(const struct clip_dimensions *dimensions)
+{
+    size_t grid = dimensions->resolution / dimensions->patch;
+    return grid * grid + (dimensions->pool_hidden == 0);
+}
 
 static size_t size_of(enum size size, const struct clip_dimensions *dimensions, enum clip_tower tower)
 {
     size_t width = tower == CLIP_IMAGE ? dimensions->image_width : dimensions->text_width;
-    size_t grid = dimensions->resolution / dimensions->patch;
     switch (size) {
     case NONE:
         break;
@@ -94,8 +129,12 @@ static size_t size_of(enum size size, const struct clip_dimensions *dimensions, 
         return dimensions->embed;
     case IMAGE_WIDTH:
         return dimensions->image_width;
+    case IMAGE_WIDTH_3:
+        return 3 * dimensions->image_width;
     case POSITIONS:
-        return grid * grid + 1;
+        return clip_image_positions(dimensions);
+    case POOL_HIDDEN:
+        return dimensions->pool_hidden;
     case CONTEXT:
         return dimensions->context;
     case VOCABULARY:
@@ -112,42 +151,41 @@ static size_t size_of(enum size size, const struct clip_dimensions *dimensions, 
     return 0;
 }
 
-static void fill_shape(struct clip_tensor *tensor, const struct entry *entry, const struct clip_dimensions *dimensions,
-                       enum clip_tower tower)
+/* name as "before{a|b}after", or without braces. A part has as many thirds of the stack's rows as letters. */
+static void fill_parts(struct clip_tensor *tensor, const char *prefix, const char *name)
 {
-    tensor->layout = entry->layout;
-    while (tensor->rank < CLIP_RANK && entry->shape[tensor->rank] != NONE) {
-        tensor->shape[tensor->rank] = size_of(entry->shape[tensor->rank], dimensions, tower);
-        tensor->rank++;
+    const char *open = strchr(name, '{'), *close = strchr(name, '}');
+    if (open == NULL || close == NULL) {
+        tensor->parts = 1;
+        snprintf(tensor->names[0], CLIP_NAME, "%s%s", prefix, name);
+        return;
+    }
+    for (const char *part = open + 1; part < close; tensor->parts++) {
+        size_t length = strcspn(part, "|}");
+        snprintf(tensor->names[tensor->parts], CLIP_NAME, "%s%.*s%.*s%s", prefix, (int)(open - name), name, (int)length,
+                 part, close + 1);
+        tensor->rows[tensor->parts] = length * tensor->shape[0] / 3;
+        part += length + 1;
     }
 }
 
-static struct clip_tensor model_tensor(const struct entry *entry, const struct clip_dimensions *dimensions)
+static struct clip_tensor tensor_of(const struct entry *entry, const struct clip_dimensions *dimensions,
+                                    enum clip_naming naming, enum clip_tower tower, const char *const prefixes[2])
 {
-    struct clip_tensor tensor = {.rank = 0};
-    snprintf(tensor.openai, CLIP_NAME, "%s", entry->openai);
-    snprintf(tensor.huggingface[0], CLIP_NAME, "%s", entry->huggingface);
-    fill_shape(&tensor, entry, dimensions, CLIP_IMAGE);
+    struct clip_tensor tensor = {.transposed = entry->transposed && naming != CLIP_OPENAI};
+    bool own = naming == CLIP_OPEN_CLIP && tower == CLIP_TEXT && prefixes[0][0] != 0;
+    while (tensor.rank < CLIP_RANK && entry->shape[tensor.rank] != NONE) {
+        tensor.shape[tensor.rank] = size_of(entry->shape[tensor.rank], dimensions, tower);
+        tensor.rank++;
+    }
+    snprintf(tensor.openai, CLIP_NAME, "%s%s", prefixes[0], entry->names[CLIP_OPENAI]);
+    fill_parts(&tensor, prefixes[1], entry->names[own ? CLIP_OPENAI : naming]);
     return tensor;
 }
 
-static struct clip_tensor block_tensor(const struct entry *entry, const struct clip_dimensions *dimensions,
-                                       enum clip_tower tower, size_t block)
+static bool has_entry(const struct clip_dimensions *dimensions, const struct entry *entry)
 {
-    struct clip_tensor tensor = {.rank = 0};
-    snprintf(tensor.openai, CLIP_NAME, "%s%zu.%s", block_prefixes[0][tower], block, entry->openai);
-    int sources = entry->layout == CLIP_STACKED ? CLIP_SOURCES : 1;
-    for (int i = 0; i < sources; i++) {
-        char *name = tensor.huggingface[i];
-        snprintf(name, CLIP_NAME, "%s%zu.%s", block_prefixes[1][tower], block, entry->huggingface);
-        char *letter = strstr(name, "%c");
-        if (letter != NULL) {
-            *letter = "qkv"[i];
-            memmove(letter + 1, letter + 2, strlen(letter + 2) + 1);
-        }
-    }
-    fill_shape(&tensor, entry, dimensions, tower);
-    return tensor;
+    return entry->model == BOTH || entry->model == (dimensions->pool_hidden > 0 ? SIGLIP : CLIP);
 }
 
 struct clip_words clip_dimensions_words(const struct clip_dimensions *d)
@@ -156,31 +194,58 @@ struct clip_words clip_dimensions_words(const struct clip_dimensions *d)
     snprintf(
         words.text, sizeof words.text,
         "%zu values, images of %zu pixels in patches of %zu, %zu blocks of width %zu with %zu heads and %zu hidden "
-        "units, texts of %zu from %zu tokens, %zu blocks of width %zu with %zu heads and %zu hidden units",
+        "units, texts of %zu from %zu tokens, %zu blocks of width %zu with %zu heads and %zu hidden units%s",
         d->embed, d->resolution, d->patch, d->image_blocks, d->image_width, d->image_heads, d->image_hidden, d->context,
-        d->vocabulary, d->text_blocks, d->text_width, d->text_heads, d->text_hidden);
+        d->vocabulary, d->text_blocks, d->text_width, d->text_heads, d->text_hidden,
+        d->pool_hidden > 0 ? ", pooled by attention" : "");
     return words;
+}
+
+static size_t model_tensors(const struct clip_dimensions *dimensions)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < MODEL_ENTRIES; i++)
+        count += has_entry(dimensions, &model_entries[i]);
+    return count;
 }
 
 size_t clip_tensors(const struct clip_dimensions *dimensions)
 {
-    return MODEL_ENTRIES + BLOCK_ENTRIES * (dimensions->image_blocks + dimensions->text_blocks);
+    return model_tensors(dimensions) + BLOCK_ENTRIES * (dimensions->image_blocks + dimensions->text_blocks);
 }
 
-struct clip_tensor clip_tensor_at(const struct clip_dimensions *dimensions, size_t index)
+struct clip_tensor clip_tensor_at(const struct clip_dimensions *dimensions, enum clip_naming naming, size_t index)
 {
-    if (index < MODEL_ENTRIES)
-        return model_tensor(&model_entries[index], dimensions);
-    size_t block = (index - MODEL_ENTRIES) / BLOCK_ENTRIES;
-    const struct entry *entry = &block_entries[(index - MODEL_ENTRIES) % BLOCK_ENTRIES];
-    if (block < dimensions->image_blocks)
-        return block_tensor(entry, dimensions, CLIP_IMAGE, block);
-    return block_tensor(entry, dimensions, CLIP_TEXT, block - dimensions->image_blocks);
+    size_t of_model = model_tensors(dimensions), found = 0, block;
+    for (size_t i = 0; i < MODEL_ENTRIES && index < of_model; i++)
+        if (has_entry(dimensions, &model_entries[i]) && found++ == index)
+            return tensor_of(&model_entries[i], dimensions, naming, CLIP_IMAGE, (const char *const[]){"", ""});
+    block = (index - of_model) / BLOCK_ENTRIES;
+    enum clip_tower tower = block < dimensions->image_blocks ? CLIP_IMAGE : CLIP_TEXT;
+    char prefixes[2][CLIP_NAME / 2];
+    for (size_t i = 0; i < 2; i++)
+        snprintf(prefixes[i], sizeof prefixes[i], "%s%zu.", block_prefixes[i == 0 ? CLIP_OPENAI : naming][tower],
+                 tower == CLIP_IMAGE ? block : block - dimensions->image_blocks);
+    return tensor_of(&block_entries[(index - of_model) % BLOCK_ENTRIES], dimensions, naming, tower,
+                     (const char *const[]){prefixes[0], prefixes[1]});
 }
 
-bool clip_block_of(const char *name, bool huggingface, enum clip_tower tower, size_t *block)
+struct clip_tensor clip_tensor_named(const struct clip_dimensions *dimensions, enum clip_naming naming,
+                                     const char *openai)
 {
-    const char *prefix = block_prefixes[huggingface][tower];
+    struct clip_dimensions first = *dimensions;
+    first.image_blocks = first.text_blocks = 1;
+    for (size_t i = 0; i < clip_tensors(&first); i++) {
+        struct clip_tensor tensor = clip_tensor_at(&first, naming, i);
+        if (strcmp(tensor.openai, openai) == 0)
+            return tensor;
+    }
+    return (struct clip_tensor){.parts = 0};
+}
+
+bool clip_block_of(const char *name, enum clip_naming naming, enum clip_tower tower, size_t *block)
+{
+    const char *prefix = block_prefixes[naming][tower];
     size_t length = strlen(prefix);
     if (strncmp(name, prefix, length) != 0 || name[length] < '0' || name[length] > '9')
         return false;
@@ -208,7 +273,8 @@ bool clip_name_is_harmless(const char *name)
         if (ends_with(name, endings[i]))
             return true;
     size_t block;
-    bool in_block = clip_block_of(name, false, CLIP_IMAGE, &block) || clip_block_of(name, false, CLIP_TEXT, &block);
+    bool in_block =
+        clip_block_of(name, CLIP_OPENAI, CLIP_IMAGE, &block) || clip_block_of(name, CLIP_OPENAI, CLIP_TEXT, &block);
     for (size_t i = 0; in_block && i < sizeof modules / sizeof *modules; i++)
         if (strstr(name, modules[i]) != NULL)
             return true;
@@ -221,9 +287,6 @@ const char *clip_other_model(const char *name, size_t rank)
         const char *part, *model;
     } others[] = {
         {"text_decoder.", "CoCa, whose towers pool by attention"},
-        {"logit_bias", "SigLIP, which has another loss and other towers"},
-        {"vision_model.head.probe", "SigLIP, whose image tower pools by attention"},
-        {"visual.trunk.attn_pool.", "SigLIP, whose image tower pools by attention"},
         {"visual.attnpool.", "a CLIP with a ResNet (RN50 and its like)"},
         {"visual.layer1.0.", "a CLIP with a ResNet (RN50 and its like)"},
         {"visual.trunk.blocks.0.attn.q_proj.", "an EVA-CLIP, whose image tower has rotary embeddings"},

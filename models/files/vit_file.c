@@ -10,7 +10,8 @@
 #include "models/files/weights_file.h"
 
 static const char heads_key[] = "image_heads", activation_key[] = "activation", pool_key[] = "pool",
-                  groups_key[] = "share_groups", norms_key[] = "share_norms";
+                  groups_key[] = "share_groups", norms_key[] = "share_norms", pixels_key[] = "pixels",
+                  epsilon_key[] = "epsilon";
 static const char *const pool_names[] = {[POOL_CLASS_TOKEN] = "class_token", [POOL_MEAN_PATCHES] = "mean"};
 
 /* ---- reading ---- */
@@ -158,19 +159,43 @@ static status read_metadata(const struct source *source, struct vit_settings *s,
 {
     const char *activation = safetensors_metadata_value(source->file, activation_key),
                *pool = safetensors_metadata_value(source->file, pool_key),
-               *norms = safetensors_metadata_value(source->file, norms_key);
+               *norms = safetensors_metadata_value(source->file, norms_key),
+               *pixels = safetensors_metadata_value(source->file, pixels_key),
+               *epsilon = safetensors_metadata_value(source->file, epsilon_key);
+    double read;
     TRY(read_number(source, heads_key, &s->heads, error));
     TRY(read_number(source, groups_key, &s->share_groups, error));
     if (activation != NULL && (s->activation = clip_activation_parse(activation)) == ACTIVATION_NONE)
         return unknown_metadata(source, activation_key, activation, error);
     if (norms != NULL && !parse_boolean(norms, &s->share_norms))
         return unknown_metadata(source, norms_key, norms, error);
+    if (pixels != NULL && (s->pixels = pixels_parse(pixels)) == PIXELS_UNSTATED)
+        return unknown_metadata(source, pixels_key, pixels, error);
+    if (epsilon != NULL && (!parse_real(epsilon, &read) || !(read > 0 && read < 1)))
+        return unknown_metadata(source, epsilon_key, epsilon, error);
+    if (epsilon != NULL)
+        s->epsilon = (float)read;
     if (pool == NULL)
         return OK;
     for (s->pool = POOL_CLASS_TOKEN; s->pool <= POOL_MEAN_PATCHES; s->pool++)
         if (strcmp(pool, pool_names[s->pool]) == 0)
             return OK;
     return unknown_metadata(source, pool_key, pool, error);
+}
+
+/* The conventions of the program that a file is from, where it does not state them. */
+static status fill_in_conventions(const struct source *source, struct vit_settings *s, struct error *error)
+{
+    bool clips = safetensors_metadata_value(source->file, pool_key) != NULL || s->ln_pre;
+    if (s->epsilon <= 0)
+        s->epsilon = clips ? 1e-5f : source->names == VIT_HUGGINGFACE ? 1e-12f : 1e-6f;
+    if (s->pixels != PIXELS_UNSTATED)
+        return OK;
+    TRY(pixels_beside(&s->pixels, source->path, "config.json", error));
+    TRY(pixels_beside(&s->pixels, source->path, "preprocessor_config.json", error));
+    if (s->pixels == PIXELS_UNSTATED)
+        s->pixels = clips ? PIXELS_CLIP : PIXELS_HALF;
+    return OK;
 }
 
 static status apply_stated(const struct source *source, struct vit_settings *s, const struct vit_stated *stated,
@@ -322,6 +347,7 @@ static status read_settings(struct source *source, struct vit_settings *settings
 {
     TRY(infer_sizes(source, settings, error));
     TRY(read_metadata(source, settings, error));
+    TRY(fill_in_conventions(source, settings, error));
     source->experts = find_expert(source) != NULL;
     source->replaced = source->experts ? replaced_blocks(source, settings) : 0;
     return apply_stated(source, settings, stated, error);
@@ -332,9 +358,6 @@ static status look(struct vit_file *found, struct source *source, const struct v
     struct vit_tensor head = vit_tensor_named(source->names, "head.weight");
     TRY(read_settings(source, &found->settings, stated, error));
     found->states_pool = safetensors_metadata_value(source->file, pool_key) != NULL;
-    found->epsilon = source->names == VIT_HUGGINGFACE ? 1e-12 : 1e-6;
-    if (found->states_pool || found->settings.ln_pre) /* ours, or timm's towers of CLIPs */
-        found->epsilon = 1e-5;
     found->experts = source->experts;
     found->replaced = source->replaced;
     if (find(source, head.names[0]) != NULL) {
@@ -463,6 +486,7 @@ static void describe(struct vit_content *content, const struct vit_settings *s)
 {
     snprintf(content->heads, sizeof content->heads, "%zu", s->heads);
     snprintf(content->groups, sizeof content->groups, "%zu", s->share_groups);
+    snprintf(content->epsilon, sizeof content->epsilon, "%.9g", (double)s->epsilon);
     const struct safetensors_metadata metadata[VIT_METADATA] = {
         {"format", "pt"},
         {heads_key, content->heads},
@@ -470,6 +494,8 @@ static void describe(struct vit_content *content, const struct vit_settings *s)
         {pool_key, pool_names[s->pool]},
         {groups_key, content->groups},
         {norms_key, s->share_norms ? "true" : "false"},
+        {pixels_key, pixel_norms[s->pixels].name},
+        {epsilon_key, content->epsilon},
     };
     memcpy(content->metadata, metadata, sizeof metadata);
 }

@@ -5,14 +5,19 @@
 
 #include "core/alloc.h"
 #include "core/arena.h"
+#include "core/file.h"
 #include "models/tokenizer/clean.h"
+#include "models/tokenizer/sentencepiece.h"
 #include "models/tokenizer/split.h"
 #include "models/tokenizer/vocabulary.h"
 
 struct tokenizer {
     struct vocabulary vocabulary;
     struct splitter splitter;
+    struct sentencepiece *pieces; /* SigLIP's, without the others; NULL: CLIP's */
 };
+
+enum { MODEL_LIMIT = 1 << 26 }; /* bytes of a .model file; Gemma's has 4 MB */
 
 static const uint64_t no_merge = UINT64_MAX; /* ranks above every other */
 
@@ -45,10 +50,35 @@ static status create(struct tokenizer **tokenizer, struct vocabulary vocabulary,
     return OK;
 }
 
+status tokenizer_open_model(struct tokenizer **tokenizer, const char *name, const void *bytes, size_t size,
+                            struct error *error)
+{
+    struct sentencepiece *pieces;
+    *tokenizer = NULL;
+    TRY(sentencepiece_open_memory(&pieces, name, bytes, size, error));
+    *tokenizer = xcalloc(1, sizeof **tokenizer);
+    (*tokenizer)->pieces = pieces;
+    return OK;
+}
+
+static bool is_model(const char *path)
+{
+    static const char ending[] = ".model";
+    size_t length = strlen(path), tail = sizeof ending - 1;
+    return length >= tail && strcmp(path + length - tail, ending) == 0;
+}
+
 status tokenizer_open(struct tokenizer **tokenizer, const char *path, struct error *error)
 {
     struct vocabulary vocabulary;
+    struct bytes bytes;
     *tokenizer = NULL;
+    if (is_model(path)) {
+        TRY(file_read(path, MODEL_LIMIT, &bytes, error));
+        status result = tokenizer_open_model(tokenizer, path, bytes.data, bytes.size, error);
+        bytes_free(&bytes);
+        return result;
+    }
     TRY(vocabulary_load(&vocabulary, path, error));
     return create(tokenizer, vocabulary, error);
 }
@@ -66,6 +96,7 @@ void tokenizer_close(struct tokenizer *tokenizer)
 {
     if (tokenizer == NULL)
         return;
+    sentencepiece_close(tokenizer->pieces);
     vocabulary_free(&tokenizer->vocabulary);
     splitter_destroy(&tokenizer->splitter);
     free(tokenizer);
@@ -73,17 +104,25 @@ void tokenizer_close(struct tokenizer *tokenizer)
 
 size_t tokenizer_vocabulary(const struct tokenizer *tokenizer)
 {
-    return tokenizer->vocabulary.size;
+    return tokenizer->pieces != NULL ? sentencepiece_count(tokenizer->pieces) : tokenizer->vocabulary.size;
 }
 
 int32_t tokenizer_start(const struct tokenizer *tokenizer)
 {
-    return tokenizer->vocabulary.start;
+    return tokenizer->pieces != NULL ? -1 : tokenizer->vocabulary.start;
 }
 
 int32_t tokenizer_end(const struct tokenizer *tokenizer)
 {
-    return tokenizer->vocabulary.end;
+    return tokenizer->pieces != NULL ? sentencepiece_end(tokenizer->pieces) : tokenizer->vocabulary.end;
+}
+
+int32_t tokenizer_pad(const struct tokenizer *tokenizer)
+{
+    if (tokenizer->pieces == NULL)
+        return 0;
+    return sentencepiece_is_unigram(tokenizer->pieces) ? sentencepiece_end(tokenizer->pieces)
+                                                       : sentencepiece_pad(tokenizer->pieces);
 }
 
 /* ---- merging one piece ---- */
@@ -184,6 +223,32 @@ static void finish_row(struct output *output, const struct vocabulary *vocabular
         output->row[i] = 0;
 }
 
+/* big_vision's canonicalize_text for SigLIP's unigrams: "_" becomes a space, other ASCII punctuation goes. SigLIP 2, whose tokenizer
+ * is Gemma's byte pairs, was trained with texts in lower case alone. */
+static void canonicalise(struct text *clean)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < clean->size; i++) {
+        char c = clean->data[i] == '_' ? ' ' : clean->data[i];
+        bool punctuation = c != 0 && strchr("!\"#$%&'()*+,-./:;<=>?@[\\]^`{|}~", c) != NULL;
+        if (!punctuation && (c != ' ' || (kept > 0 && clean->data[kept - 1] != ' ')))
+            clean->data[kept++] = c;
+    }
+    clean->size = kept > 0 && clean->data[kept - 1] == ' ' ? kept - 1 : kept;
+}
+
+static size_t encode_model(const struct tokenizer *tokenizer, struct text *clean, int32_t *row, size_t context)
+{
+    if (sentencepiece_is_unigram(tokenizer->pieces))
+        canonicalise(clean);
+    size_t count = sentencepiece_encode(tokenizer->pieces, clean->data, clean->size, row, context - 1),
+           written = count < context ? count : context - 1;
+    row[written++] = sentencepiece_end(tokenizer->pieces);
+    for (; written < context; written++)
+        row[written] = tokenizer_pad(tokenizer);
+    return count + 1;
+}
+
 status tokenizer_encode(const struct tokenizer *tokenizer, const char *text, int32_t *row, size_t context,
                         size_t *tokens, struct error *error)
 {
@@ -193,6 +258,11 @@ status tokenizer_encode(const struct tokenizer *tokenizer, const char *text, int
         return error_set(error, ERROR_ARGUMENT, "a row of %zu tokens is too short for the start and end tokens",
                          context);
     status result = tokenizer_clean(&clean, text, error);
+    if (result == OK && tokenizer->pieces != NULL) {
+        *tokens = encode_model(tokenizer, &clean, row, context);
+        text_free(&clean);
+        return OK;
+    }
     put(&output, tokenizer->vocabulary.start);
     NEXT(result, put_text(&output, tokenizer, &clean, error));
     text_free(&clean);

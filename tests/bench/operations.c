@@ -169,7 +169,8 @@ static struct cost prepare_layer_norm(struct bench *b, struct layer_norm *o)
                              .y = operand(b, b->rows, b->size->width),
                              .gain = floats(b, b->size->width),
                              .bias = floats(b, b->size->width),
-                             .statistics = floats(b, 2 * b->rows)};
+                             .statistics = floats(b, 2 * b->rows),
+                             .epsilon = 1e-5f};
     return moved((4 + width_of(b)) * (double)b->values);
 }
 

@@ -204,7 +204,7 @@ static void rewrite(const struct workshop *workshop, const char *from, const cha
     size_t known = 0;
     assert_non_null(tensors);
     for (size_t i = 0; keeps_metadata && i < CLIP_METADATA; i++) {
-        static const char *const keys[CLIP_METADATA] = {"image_heads", "text_heads", "activation"};
+        static const char *const keys[CLIP_METADATA] = {"image_heads", "text_heads", "activation", "pixels"};
         const char *value = safetensors_metadata_value(file, keys[i]);
         if (value != NULL)
             metadata[known++] = (struct safetensors_metadata){keys[i], value};

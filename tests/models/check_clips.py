@@ -1,5 +1,6 @@
-"""Compares `mtil embed` with PyTorch: CLIPs of published sizes with random weights, each written in one of the forms that weights
-come in. By hand, since it takes gigabytes and minutes; needs torch, open_clip_torch, transformers, safetensors, Pillow.
+"""Compares `mtil embed` with PyTorch: encoders of published sizes with random weights, each written in one of the forms that weights
+come in. By hand, since it takes gigabytes and minutes; needs torch, open_clip_torch, timm, transformers, sentencepiece,
+safetensors, Pillow.
 
     python tests/models/check_clips.py --mtil build/mtil --work /tmp/clips                 # all
     python tests/models/check_clips.py --mtil build/mtil --work /tmp/clips ViT-B-32 ViT-H-14
@@ -23,19 +24,20 @@ from safetensors.torch import load_file, save_file
 
 TOLERANCE = 1e-5
 TEXTS = ["a photo of a cat.", "A satellite image: forest, river & road!", "naïve café, 3.14 €", "x" * 200]
-MEAN = torch.tensor([0.48145466, 0.4578275, 0.40821073]).view(3, 1, 1)
-DEVIATION = torch.tensor([0.26862954, 0.26130258, 0.27577711]).view(3, 1, 1)
+CLIP = ((0.48145466, 0.4578275, 0.40821073), (0.26862954, 0.26130258, 0.27577711))
+HALF = ((0.5, 0.5, 0.5), (0.5, 0.5, 0.5))
 
 
-def draw_images(folder, size):
+def draw_images(folder, size, norm=CLIP):
     """At the model's resolution, so that nothing is resized."""
+    mean, deviation = (torch.tensor(numbers).view(3, 1, 1) for numbers in norm)
     os.makedirs(folder)
     random = numpy.random.default_rng(1)
     images = []
     for i in range(3):
         pixels = random.integers(0, 256, (size, size, 3), dtype=numpy.uint8)
         Image.fromarray(pixels).save(os.path.join(folder, f"{i}.png"))
-        images.append((torch.from_numpy(pixels).permute(2, 0, 1) / 255 - MEAN) / DEVIATION)
+        images.append((torch.from_numpy(pixels).permute(2, 0, 1) / 255 - mean) / deviation)
     return torch.stack(images)
 
 
@@ -97,8 +99,9 @@ def write_open_clip(model, folder, size, config, suffix):
         torch.save(state, path)
     else:
         save_file({name: tensor.contiguous() for name, tensor in state.items()}, path)
+    preprocess = {"mean": CLIP[0], "std": CLIP[1], "interpolation": "bicubic", "resize_mode": "shortest"}  # as published
     with open(os.path.join(folder, "open_clip_config.json"), "w") as file:
-        json.dump({"model_cfg": config}, file)
+        json.dump({"model_cfg": config, "preprocess_cfg": preprocess}, file)
     return path, []
 
 
@@ -156,6 +159,71 @@ def as_bin(name):
     return name.replace("model-", "pytorch_model-").replace(".safetensors", ".bin")
 
 
+def siglip_vocabulary(folder, pieces):
+    """A tokenizer of the published size and kind that was trained on this project's pages, and the rows of the texts."""
+    import check_sentencepiece
+
+    path = os.path.join(folder, "spiece.model")
+    unigram = pieces == 32000
+    processor = check_sentencepiece.train(path, check_sentencepiece.UNIGRAM if unigram else check_sentencepiece.PAIRS, pieces)
+    return path, torch.tensor([check_sentencepiece.row_of(processor, text, unigram) for text in TEXTS])
+
+
+def open_clip_siglip(name, images_at, folder):
+    """Trained with GELU by tanh (big_vision's default), which open_clip leaves out in some towers; it is put in here."""
+    import open_clip
+
+    config = dict(open_clip.get_model_config(name))
+    config.pop("custom_text")
+    model = open_clip.CustomTextCLIP(**config).eval()
+    for parent in model.modules():
+        for child, module in parent.named_children():
+            if isinstance(module, torch.nn.GELU):
+                setattr(parent, child, torch.nn.GELU(approximate="tanh"))
+    for tensor in (model.visual.trunk.attn_pool.latent, model.text.text_projection.bias):
+        torch.nn.init.normal_(tensor)
+    round_to_half(model)
+    images = draw_images(images_at, config["vision_cfg"]["image_size"], HALF)
+    vocabulary, tokens = siglip_vocabulary(folder, config["text_cfg"]["vocab_size"])
+    expected = features_of(model, images, tokens)
+    path = os.path.join(folder, "open_clip_model.safetensors")
+    save_file({name: tensor.half().contiguous() for name, tensor in model.state_dict().items()}, path)
+    with open(os.path.join(folder, "open_clip_config.json"), "w") as file:
+        json.dump({"model_cfg": dict(config, custom_text=True), "preprocess_cfg": {"mean": HALF[0], "std": HALF[1]}}, file)
+    return expected, (path, ["--vocab", vocabulary])
+
+
+def huggingface_siglip(pieces, images_at, folder):
+    from transformers import SiglipConfig, SiglipModel
+
+    model = SiglipModel(SiglipConfig(text_config={"vocab_size": pieces})).eval()
+    round_to_half(model)
+    images = draw_images(images_at, 224, HALF)
+    vocabulary, tokens = siglip_vocabulary(folder, pieces)
+    with torch.no_grad():
+        expected = normalised(model.get_image_features(images)), normalised(model.get_text_features(tokens))
+    model.save_pretrained(folder)
+    with open(os.path.join(folder, "preprocessor_config.json"), "w") as file:
+        json.dump({"image_mean": HALF[0], "image_std": HALF[1], "size": {"height": 224, "width": 224}}, file)
+    return expected, (os.path.join(folder, "model.safetensors"), ["--vocab", vocabulary])
+
+
+def timm_model(name, classes, images_at, folder):
+    """Features before the head, as a classifier's head gets them: a ViT has no texts."""
+    import timm
+
+    model = timm.create_model(name, pretrained=False, num_classes=classes).eval()
+    round_to_half(model)
+    images = draw_images(images_at, 224, HALF)
+    with torch.no_grad():
+        expected = normalised(model.forward_head(model.forward_features(images), pre_logits=True))
+    path = os.path.join(folder, "model.safetensors")
+    save_file({name: tensor.contiguous() for name, tensor in model.state_dict().items()}, path)
+    with open(os.path.join(folder, "config.json"), "w") as file:
+        json.dump({"architecture": name, "num_classes": classes, "pretrained_cfg": {"mean": HALF[0], "std": HALF[1]}}, file)
+    return (expected, None), (path, ["--heads", "12", "--activation", "gelu"])
+
+
 def large(size):
     return (dict(hidden_size=1024, intermediate_size=4096, num_hidden_layers=24, num_attention_heads=16, patch_size=14,
                  image_size=size),
@@ -167,6 +235,14 @@ MODELS = {
     "ViT-B-16": (".pth with state_dict", lambda *a: open_clip_model("ViT-B-16-quickgelu", "state_dict", *a)),
     "ViT-L-14": ("CLIPModel, safetensors in shards", lambda *a: huggingface_model(large(224), ".safetensors", *a)),
     "ViT-L-14-336": ("CLIPModel, .bin in shards", lambda *a: huggingface_model(large(336), ".bin", *a)),
+    "ViT-L-14-openai": ("TorchScript archive, f16", lambda *a: open_clip_model("ViT-L-14-quickgelu", "script", *a)),
+    "ViT-B-16-laion": ("open_clip .bin, f16", lambda *a: open_clip_model("ViT-B-16", ".bin", *a)),
+    "ViT-B-16-datacomp": ("open_clip safetensors, f16", lambda *a: open_clip_model("ViT-B-16", ".safetensors", *a)),
+    "ViT-B-16-in21k": ("timm's safetensors", lambda *a: timm_model("vit_base_patch16_224", 21843, *a)),
+    "ViT-B-16-SigLIP": ("open_clip safetensors, f16", lambda *a: open_clip_siglip("ViT-B-16-SigLIP", *a)),
+    "ViT-B-16-SigLIP2": ("open_clip safetensors, f16", lambda *a: open_clip_siglip("ViT-B-16-SigLIP2", *a)),
+    "siglip-base": ("SiglipModel, safetensors", lambda *a: huggingface_siglip(32000, *a)),
+    "siglip2-base": ("SiglipModel, safetensors", lambda *a: huggingface_siglip(256000, *a)),
     "ViT-H-14": ("open_clip .bin, f16", lambda *a: open_clip_model("ViT-H-14", ".bin", *a)),
     "ViT-g-14": ("open_clip safetensors, f16", lambda *a: open_clip_model("ViT-g-14", ".safetensors", *a)),
 }
@@ -192,12 +268,17 @@ def check(name, mtil, work):
     gc.collect()
     vocabulary = os.path.join(os.path.dirname(open_clip.__file__), "bpe_simple_vocab_16e6.txt.gz")
     common = ["--weights", weights, *more]
+    if "--vocab" not in more:
+        common += ["--vocab", vocabulary]
     out = os.path.join(folder, "features.safetensors")
     images = embed(mtil, [*common, "--images", images_at], out)
-    texts = embed(mtil, [*common, "--vocab", vocabulary, "--texts", texts_at], out)
-    differences = [(a - b).abs().max().item() for a, b in zip((images, texts), expected)]
+    found = [("images", images, expected[0])]
+    if expected[1] is not None:
+        found.append(("texts", embed(mtil, [*common, "--texts", texts_at], out), expected[1]))
+    differences = [(a - b).abs().max().item() for _, a, b in found]
     gigabytes = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 2**20
-    print(f"{name:14} {form:44} images {differences[0]:.1e}  texts {differences[1]:.1e}  {gigabytes:.1f} GiB", flush=True)
+    words = "  ".join(f"{kind} {difference:.1e}" for (kind, _, _), difference in zip(found, differences))
+    print(f"{name:18} {form:44} {words}  {gigabytes:.1f} GiB", flush=True)
     shutil.rmtree(folder)
     return max(differences) <= TOLERANCE
 

@@ -32,12 +32,13 @@ static void disturb_weights(struct small *s)
     must(s->d.ops->upload(s->d.backend, parameters_write_all(group), values, bytes, &error));
 }
 
-void small_open(struct small *s, size_t threads, enum parameters_mode mode, enum activation activation)
+static void open_form(struct small *s, size_t threads, enum parameters_mode mode, enum activation activation,
+                      const struct clip_dimensions *dimensions)
 {
     *s = (struct small){0};
     device_open(&s->d, threads);
     must(s->d.ops->arena_create(s->d.backend, &s->step, (size_t)1 << 30, "step", &error));
-    must(clip_create(&s->clip, s->d.backend, &s->d.memory, &small_dimensions, mode, activation, &error));
+    must(clip_create(&s->clip, s->d.backend, &s->d.memory, dimensions, mode, activation, &error));
     must(clip_initialize(s->clip, 3, &error));
     disturb_weights(s);
     int32_t labels[SMALL_IMAGES];
@@ -48,6 +49,19 @@ void small_open(struct small *s, size_t threads, enum parameters_mode mode, enum
     s->labels = to_device(&s->d, labels, sizeof labels);
     s->state = to_device(&s->d, &state, sizeof state);
     s->loss = room(&s->d, sizeof *s->loss);
+}
+
+void small_open(struct small *s, size_t threads, enum parameters_mode mode, enum activation activation)
+{
+    open_form(s, threads, mode, activation, &small_dimensions);
+}
+
+void small_open_siglip(struct small *s, size_t threads, enum parameters_mode mode)
+{
+    struct clip_dimensions dimensions = small_dimensions;
+    dimensions.embed = dimensions.image_width;
+    dimensions.pool_hidden = 96;
+    open_form(s, threads, mode, ACTIVATION_GELU_TANH, &dimensions);
 }
 
 void small_close(struct small *s)

@@ -34,6 +34,8 @@ struct small {
 
 /* Weights and images are normal numbers, without a zero: a dropped bias must show. */
 void small_open(struct small *s, size_t threads, enum parameters_mode mode, enum activation activation);
+/* The same as a SigLIP, whose image tower pools by attention. */
+void small_open_siglip(struct small *s, size_t threads, enum parameters_mode mode);
 void small_close(struct small *s);
 
 /* The features of all images and prompts, for inference; in the step arena until the next call. */

@@ -35,7 +35,6 @@ static status load_dense(struct mixture *m, const struct mixture_settings *s, st
     TRY(vit_weights_look(&file, &is_vit, s->weights, &stated, error));
     if (!is_vit)
         return take_tower(m, s, error);
-    vit_weights_note(&file, s->weights, s->log);
     TRY(vit_weights_load(&m->vit, m->backend, &m->memory, s->weights, PARAMETERS_FROZEN, &stated, NULL, error));
     if (file.classes == 0)
         return OK;

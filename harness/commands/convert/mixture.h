@@ -18,7 +18,6 @@ struct mixture_settings {
     struct adapter_settings adapter; /* its activation is replaced by the model's */
     uint64_t seed;
     struct backend_settings backend;
-    const struct log *log; /* NULL: silence */
 };
 
 struct mixture {

@@ -76,8 +76,7 @@ static status read_settings(struct mixture_settings *s, const struct command_cal
                     .aligned_output = options_boolean(given, "unaligned") ? ALIGN_NONE : ALIGN_SHARED,
                     .place.towers = ADAPT_IMAGE},
         .seed = (uint64_t)options_integer(given, "seed"),
-        .backend = backend_settings_of(given),
-        .log = call->log};
+        .backend = backend_settings_of(given)};
     s->adapter.kind->settle(&s->adapter);
     s->backend.threads = (size_t)options_integer(given, "threads");
     if (block_choice_parse(&s->adapter.place.blocks, options_text(given, "blocks"), error) != OK)
@@ -135,7 +134,8 @@ static status compare_given(struct comparison *c, struct error *error)
     struct image_paths *paths;
     struct image_reader reader = {0};
     TRY(image_paths_open(&paths, call->arguments + 2, call->argument_count - 2, NULL, call->stop, error));
-    status result = image_reader_open(&reader, call, paths, c->mixture->vit->dimensions.resolution, BATCH, error);
+    status result =
+        image_reader_open(&reader, call, paths, c->mixture->vit->dimensions.resolution, false, BATCH, error);
     NEXT(result, compare_read(c, &reader, error));
     image_reader_close(&reader);
     image_paths_close(paths);

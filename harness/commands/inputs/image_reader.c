@@ -8,11 +8,12 @@
 #include "datasets/image/image.h"
 
 status image_reader_open(struct image_reader *reader, const struct command_call *call, struct image_paths *paths,
-                         size_t resolution, size_t batch, struct error *error)
+                         size_t resolution, bool squash, size_t batch, struct error *error)
 {
     *reader = (struct image_reader){.call = call,
                                     .paths = paths,
                                     .resolution = resolution,
+                                    .squash = squash,
                                     .batch = batch,
                                     .slots = xcalloc(batch, sizeof *reader->slots),
                                     .pixels = xmalloc(array_size(batch, resolution * resolution * 3))};
@@ -43,8 +44,8 @@ static void decode_job(void *context, size_t job, size_t worker)
     slot->error.code = OK;
     if (stop_requested(reader->call->stop) || image_decode_file(&image, slot->path, &slot->error) != OK)
         return;
-    if (image_evaluation_crop(&image, (int)reader->resolution, pixels_of(reader, reader->count + job), &slot->error) !=
-        OK)
+    if ((reader->squash ? image_squash : image_evaluation_crop)(
+            &image, (int)reader->resolution, pixels_of(reader, reader->count + job), &slot->error) != OK)
         error_context(&slot->error, "%s", slot->path);
     image_free(&image);
 }

@@ -1,7 +1,7 @@
 /* Image files as batches of evaluation crops, decoded by all threads. An unreadable image is left out with a warning.
  *
  *     struct image_reader reader;
- *     TRY(image_reader_open(&reader, call, paths, resolution, batch, error));
+ *     TRY(image_reader_open(&reader, call, paths, resolution, squash, batch, error));
  *     do {
  *         TRY(image_reader_next(&reader, error));
  *         … reader.count images, reader.pixels, reader.slots[i].path …
@@ -25,6 +25,7 @@ struct image_reader {
     struct image_paths *paths;
     struct threads *threads;
     size_t resolution, batch;
+    bool squash; /* as struct loader_settings */
     bool ended;
     size_t count;             /* images of this batch: `batch`, or fewer at the end */
     struct image_slot *slots; /* [batch] */
@@ -34,7 +35,7 @@ struct image_reader {
 
 /* paths is borrowed; the call's options have "threads". image_reader_close also after a failure. */
 status image_reader_open(struct image_reader *reader, const struct command_call *call, struct image_paths *paths,
-                         size_t resolution, size_t batch, struct error *error);
+                         size_t resolution, bool squash, size_t batch, struct error *error);
 status image_reader_next(struct image_reader *reader, struct error *error);
 void image_reader_close(struct image_reader *reader);
 

@@ -36,6 +36,7 @@ status reference_images_begin(struct reference_images *images, const struct meth
     struct loader_settings settings = {.dataset = images->dataset != NULL ? images->dataset : task->dataset,
                                        .split = SPLIT_TRAIN,
                                        .resolution = (int)model->clip->dimensions.resolution,
+                                       .squash = clip_squashes(&model->clip->dimensions),
                                        .batch = batch,
                                        .shuffle = true,
                                        .full = true,

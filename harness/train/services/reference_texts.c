@@ -83,10 +83,14 @@ status reference_texts_draw(struct reference_texts *texts, const struct method_r
     uint32_t vocabulary = (uint32_t)tokenizer_vocabulary(model->tokenizer);
     for (size_t i = 0; i < count; i++) {
         int32_t *row = texts->tokens + i * context;
-        row[0] = tokenizer_start(model->tokenizer);
+        size_t at = 0;
+        if (tokenizer_start(model->tokenizer) >= 0)
+            row[at++] = tokenizer_start(model->tokenizer);
         for (size_t k = 0; k < words; k++)
-            row[1 + k] = (int32_t)rng_below(&rng, i * words + k, vocabulary);
-        row[1 + words] = tokenizer_end(model->tokenizer);
+            row[at++] = (int32_t)rng_below(&rng, i * words + k, vocabulary);
+        row[at++] = tokenizer_end(model->tokenizer);
+        while (at < context)
+            row[at++] = tokenizer_pad(model->tokenizer);
     }
     return OK;
 }

@@ -175,7 +175,7 @@ static void change_a_weight(const char *path)
     values[0] += 1;
     last->data = values;
     struct clip_metadata metadata; /* of the small model (small_run.c) */
-    clip_metadata_fill(&metadata, &(struct clip_config){1, 1, ACTIVATION_QUICK_GELU});
+    clip_metadata_fill(&metadata, &(struct clip_config){1, 1, ACTIVATION_QUICK_GELU, PIXELS_CLIP});
     must(safetensors_write(path, tensors, count, metadata.entries, CLIP_METADATA, &error));
     safetensors_close(file);
     free(values);

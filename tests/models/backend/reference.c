@@ -27,6 +27,8 @@ double reference_activation(enum activation activation, double x)
         return x > 0 ? x : 0;
     case ACTIVATION_SIGMOID:
         return sigmoid(x);
+    case ACTIVATION_GELU_TANH:
+        return 0.5 * x * (1 + tanh(sqrt(2 / 3.14159265358979323846) * (x + 0.044715 * x * x * x)));
     }
     abort();
 }
@@ -47,6 +49,9 @@ double reference_slope(enum activation activation, double x)
     case ACTIVATION_SIGMOID:
         s = sigmoid(x);
         return s * (1 - s);
+    case ACTIVATION_GELU_TANH:
+        s = tanh(sqrt(2 / 3.14159265358979323846) * (x + 0.044715 * x * x * x));
+        return 0.5 * (1 + s) + 0.5 * x * (1 - s * s) * sqrt(2 / 3.14159265358979323846) * (1 + 3 * 0.044715 * x * x);
     }
     abort();
 }

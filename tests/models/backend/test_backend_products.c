@@ -87,8 +87,8 @@ static void products_of_all_shapes(void **state)
         on_device(products, &product_cases[i]);
 }
 
-static const enum activation activations[] = {ACTIVATION_NONE, ACTIVATION_QUICK_GELU, ACTIVATION_GELU, ACTIVATION_RELU,
-                                              ACTIVATION_SIGMOID};
+static const enum activation activations[] = {ACTIVATION_NONE, ACTIVATION_QUICK_GELU, ACTIVATION_GELU,
+                                              ACTIVATION_RELU, ACTIVATION_SIGMOID,    ACTIVATION_GELU_TANH};
 enum { ACTIVATIONS = sizeof activations / sizeof *activations };
 
 static void epilogues(struct device *d, const void *parameters)

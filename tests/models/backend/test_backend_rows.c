@@ -92,7 +92,8 @@ static void layer_norms(struct device *d, const void *parameters)
                                  .y = operand_rows(d, y.device, c->rows, c->columns),
                                  .gain = gain.device,
                                  .bias = bias.device,
-                                 .statistics = statistics.device};
+                                 .statistics = statistics.device,
+                                 .epsilon = 1e-5f};
     must(d->ops->layer_norm(d->backend, &forward, &error));
     expect_close_operand(d, "layer norm", y.device, expected, n, 1e-5);
     expect_close(d, "statistics", statistics.device, moments, 2 * c->rows, 1e-5);
@@ -116,7 +117,7 @@ static void activates(struct device *d, const void *parameters)
 {
     const struct rows_case *c = parameters;
     size_t n = c->rows * c->columns;
-    for (enum activation kind = ACTIVATION_NONE; kind <= ACTIVATION_SIGMOID; kind++) {
+    for (enum activation kind = ACTIVATION_NONE; kind <= ACTIVATION_GELU_TANH; kind++) {
         struct operand x = draw_rows(d, c), dy = draw(d, n, 1.0f), y = blank(d, n), dx = blank(d, n);
         double *expected = doubles(d, NULL, n), *slopes = doubles(d, NULL, n);
         for (size_t i = 0; i < n; i++) {
@@ -239,7 +240,9 @@ static void overflows(struct device *d, const void *unused)
     struct matrix x = matrix_rows(to_device(d, huge, sizeof huge), 1, COLUMNS);
     float *gain = to_device(d, ones, sizeof ones);
     must(d->ops->layer_norm(
-        d->backend, &(struct layer_norm){.x = x, .y = matrix_rows(y.device, 1, COLUMNS), .gain = gain, .bias = gain},
+        d->backend,
+        &(struct layer_norm){
+            .x = x, .y = matrix_rows(y.device, 1, COLUMNS), .gain = gain, .bias = gain, .epsilon = 1e-5f},
         &error));
     must(d->ops->normalize(d->backend, &(struct normalize){.x = x, .y = matrix_rows(z.device, 1, COLUMNS)}, &error));
     float *bad = to_device(d, (const float[]){NAN, -NAN, -INFINITY, INFINITY}, 4 * sizeof *bad);

@@ -3,19 +3,24 @@
 
 #include <string.h>
 
+static void check_gradients(struct small *s)
+{
+    struct parameters *group = s->clip->parameters;
+    small_loss(s, true);
+    for (size_t i = 0; i < group->count; i++) {
+        const struct parameter *p = &group->list[i];
+        assert_int_equal(p->offset * sizeof(float) % 64, 0); /* products read aligned rows faster */
+        if (strncmp(p->name, "logit_", 6) != 0)              /* the loss is given its value */
+            small_check_gradient(s, p->name, parameters_write(group, p->offset, p->size), group->gradients + p->offset,
+                                 p->size);
+    }
+}
+
 static void check_all(enum activation activation)
 {
     struct small s;
     small_open(&s, 2, PARAMETERS_TRAINED, activation);
-    struct parameters *group = s.clip->parameters;
-    small_loss(&s, true);
-    for (size_t i = 0; i < group->count; i++) {
-        const struct parameter *p = &group->list[i];
-        assert_int_equal(p->offset * sizeof(float) % 64, 0); /* products read aligned rows faster */
-        if (strcmp(p->name, "logit_scale") != 0)             /* the loss is given its value */
-            small_check_gradient(&s, p->name, parameters_write(group, p->offset, p->size), group->gradients + p->offset,
-                                 p->size);
-    }
+    check_gradients(&s);
     small_close(&s);
 }
 
@@ -29,6 +34,39 @@ static void gradients_match_with_gelu(void **state)
 {
     (void)state;
     check_all(ACTIVATION_GELU);
+}
+
+/* Also through attention pooling and the tower of texts without a mask. */
+static void gradients_match_in_siglip(void **state)
+{
+    (void)state;
+    struct small s;
+    small_open_siglip(&s, 2, PARAMETERS_TRAINED);
+    assert_non_null(parameters_find(s.clip->parameters, "visual.attn_pool.probe"));
+    assert_non_null(parameters_find(s.clip->parameters, "text_projection_bias"));
+    check_gradients(&s);
+    small_close(&s);
+}
+
+static void siglips_bits_depend_on_neither_threads_nor_batch(void **state)
+{
+    (void)state;
+    uint64_t bits[2];
+    for (size_t threads = 1; threads <= 2; threads++) {
+        struct small s;
+        struct tensor one;
+        small_open_siglip(&s, threads, PARAMETERS_TRAINED);
+        small_loss(&s, true);
+        digest(&s.d, s.clip->parameters->gradients, s.clip->parameters->values_count * sizeof(float));
+        bits[threads - 1] = s.d.bits;
+        small_encode(&s);
+        size_t row = s.clip->dimensions.embed;
+        const float *all = from_device(&s.d, (const float *)s.features[TOWER_IMAGE].data + row, row * sizeof *all);
+        small_encode_images(&s, 1, 1, &one);
+        expect_floats(&s.d, "features of an image alone", one.data, all, row);
+        small_close(&s);
+        assert_true(bits[threads - 1] == bits[0]);
+    }
 }
 
 static void gradients_add_up(void **state)
@@ -70,6 +108,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(gradients_match_differences),
         cmocka_unit_test(gradients_match_with_gelu),
+        cmocka_unit_test(gradients_match_in_siglip),
+        cmocka_unit_test(siglips_bits_depend_on_neither_threads_nor_batch),
         cmocka_unit_test(gradients_add_up),
         cmocka_unit_test(bits_do_not_depend_on_threads),
     };

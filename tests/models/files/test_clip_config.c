@@ -15,10 +15,10 @@
 #include "models/files/clip_config.h"
 #include "tests/datasets/scratch.h"
 
-static const struct clip_dimensions vit_b_16 = {512, 224, 16, 768, 3072, 0, 12, 77, 49408, 512, 2048, 0, 12},
-                                    vit_h_14 = {1024, 224, 14, 1280, 5120, 0, 32, 77, 49408, 1024, 4096, 0, 24},
-                                    vit_g_14 = {1024, 224, 14, 1408, 6144, 0, 40, 77, 49408, 1024, 4096, 0, 24},
-                                    vit_big_g_14 = {1280, 224, 14, 1664, 8192, 0, 48, 77, 49408, 1280, 5120, 0, 32};
+static const struct clip_dimensions vit_b_16 = {512, 224, 16, 768, 3072, 0, 12, 77, 49408, 512, 2048, 0, 12, 0},
+                                    vit_h_14 = {1024, 224, 14, 1280, 5120, 0, 32, 77, 49408, 1024, 4096, 0, 24, 0},
+                                    vit_g_14 = {1024, 224, 14, 1408, 6144, 0, 40, 77, 49408, 1024, 4096, 0, 24, 0},
+                                    vit_big_g_14 = {1280, 224, 14, 1664, 8192, 0, 48, 77, 49408, 1280, 5120, 0, 32, 0};
 
 /* open_clip_config.json and config.json as they lie beside LAION's weights, without what is the same in all of them. */
 #define OPEN_CLIP_TEXT(width, heads, layers)                                                                           \
@@ -71,7 +71,7 @@ static void write_weights(const struct clip_dimensions *dimensions, const char *
     size_t offset = 0;
     text_add(&header, "{\"__metadata__\":{%s}", metadata);
     for (size_t i = 0; i < clip_tensors(dimensions); i++) {
-        struct clip_tensor tensor = clip_tensor_at(dimensions, i);
+        struct clip_tensor tensor = clip_tensor_at(dimensions, CLIP_OPENAI, i);
         add_entry(&header, &offset, tensor.openai, tensor.rank, tensor.shape);
     }
     for (size_t i = 0; archive && i < 3; i++)
@@ -261,7 +261,7 @@ static void other_models_are_refused(void **state)
         {"{\"embed_dim\": 512, \"vision_cfg\": {\"head_width\": 65}, \"text_cfg\": {}}", "head_width"},
         {"{\"embed_dim\": 512, \"vision_cfg\": {\"layers\": [3, 4, 6, 3]}, \"text_cfg\": {}}", "layers"},
         {"{\"model_cfg\": {\"embed_dim\": 512, \"vision_cfg\": {}, \"text_cfg\": {}}, \"preprocess_cfg\": {\"mean\": "
-         "[0.5, 0.5, 0.5]}}",
+         "[0.5, 0.5, 0.5], \"std\": [0.5, 0.5, 0.4]}}",
          "preprocess_cfg.mean"},
         {"{\"embed_dim\": 512, \"vision_cfg\": {}, \"text_cfg\": {}, \"quick_gelu\": 1}", "quick_gelu"},
     };
@@ -273,13 +273,38 @@ static void other_models_are_refused(void **state)
     forget("config.json");
 }
 
+/* LAION's ViT-L/14 and others; CLIP's own where nothing says it. */
+static void images_are_normalised_as_is_stated(void **state)
+{
+    (void)state;
+    static const char half[] =
+        "{\"embed_dim\": 512, \"vision_cfg\": {}, \"text_cfg\": {}, \"preprocess_cfg\": {\"mean\": [0.5, "
+        "0.5, 0.5], \"std\": [0.5, 0.5, 0.5]}}";
+    struct clip_config config;
+    struct error error;
+    write_weights(&vit_b_16, "", true);
+    assert_int_equal(look(&config, NULL, &error), OK);
+    assert_int_equal(config.pixels, PIXELS_CLIP);
+    beside("open_clip_config.json", half);
+    assert_int_equal(look(&config, NULL, &error), OK);
+    assert_int_equal(config.pixels, PIXELS_HALF);
+    write_weights(&vit_b_16, "\"pixels\":\"clip\"", true);
+    REFUSED(NULL, "normalised as half", "open_clip_config.json", "as clip");
+    forget("open_clip_config.json");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(nothing_is_guessed),       cmocka_unit_test(open_clip_says_it),
-        cmocka_unit_test(transformers_says_it),     cmocka_unit_test(the_namesake_comes_first),
-        cmocka_unit_test(metadata_says_it),         cmocka_unit_test(published_models_are_known),
-        cmocka_unit_test(contradictions_are_named), cmocka_unit_test(other_models_are_refused),
+        cmocka_unit_test(nothing_is_guessed),
+        cmocka_unit_test(open_clip_says_it),
+        cmocka_unit_test(transformers_says_it),
+        cmocka_unit_test(the_namesake_comes_first),
+        cmocka_unit_test(metadata_says_it),
+        cmocka_unit_test(published_models_are_known),
+        cmocka_unit_test(contradictions_are_named),
+        cmocka_unit_test(other_models_are_refused),
+        cmocka_unit_test(images_are_normalised_as_is_stated),
     };
     scratch_create(&scratch);
     int failed = cmocka_run_group_tests(tests, NULL, NULL);

@@ -82,22 +82,25 @@ static float *read_original(const struct fixture *fixture, const struct clip_ten
 }
 
 /* The reverse of what clip_file does, written out plainly. */
-static void add_as_huggingface(struct set *set, const struct clip_tensor *tensor, const float *values)
+static void add_as(struct set *set, const struct clip_dimensions *dimensions, enum clip_naming naming, size_t index,
+                   const float *values)
 {
-    size_t shape[CLIP_RANK], rows = tensor->shape[0], columns = tensor->shape[1];
-    memcpy(shape, tensor->shape, sizeof shape);
-    if (tensor->layout == CLIP_STACKED) {
-        shape[0] /= 3;
-        for (size_t i = 0; i < 3; i++)
-            set_add(set, tensor->huggingface[i], tensor->rank, shape, values + i * elements_of(tensor) / 3);
-    } else if (tensor->layout == CLIP_TRANSPOSED) {
+    struct clip_tensor tensor = clip_tensor_at(dimensions, naming, index);
+    size_t shape[CLIP_RANK], rows = tensor.shape[0], columns = tensor.shape[1];
+    memcpy(shape, tensor.shape, sizeof shape);
+    if (tensor.parts > 1) {
+        for (size_t part = 0, row = 0; part < tensor.parts; row += tensor.rows[part++]) {
+            shape[0] = tensor.rows[part];
+            set_add(set, tensor.names[part], tensor.rank, shape, values + row * (elements_of(&tensor) / rows));
+        }
+    } else if (tensor.transposed) {
         float *turned = malloc(rows * columns * sizeof *turned);
         for (size_t i = 0; i < rows * columns; i++)
             turned[i % columns * rows + i / columns] = values[i];
-        set_add(set, tensor->huggingface[0], 2, (size_t[]){columns, rows}, turned);
+        set_add(set, tensor.names[0], 2, (size_t[]){columns, rows}, turned);
         free(turned);
     } else {
-        set_add(set, tensor->huggingface[0], tensor->rank, shape, values);
+        set_add(set, tensor.names[0], tensor.rank, shape, values);
     }
 }
 
@@ -115,10 +118,10 @@ static int set_up(void **state)
     }
     const struct clip_dimensions *dimensions = clip_file_dimensions(fixture->original);
     for (size_t i = 0; i < clip_tensors(dimensions); i++) {
-        struct clip_tensor tensor = clip_tensor_at(dimensions, i);
+        struct clip_tensor tensor = clip_tensor_at(dimensions, CLIP_OPENAI, i);
         float *values = read_original(fixture, &tensor);
         set_add(&fixture->openai, tensor.openai, tensor.rank, tensor.shape, values);
-        add_as_huggingface(&fixture->huggingface, &tensor, values);
+        add_as(&fixture->huggingface, dimensions, CLIP_HUGGINGFACE, i, values);
         free(values);
     }
     return 0;
@@ -160,7 +163,7 @@ static void assert_same_model(const struct fixture *fixture)
     const struct clip_dimensions *dimensions = clip_file_dimensions(file);
     assert_memory_equal(dimensions, clip_file_dimensions(fixture->original), sizeof *dimensions);
     for (size_t i = 0; i < clip_tensors(dimensions); i++) {
-        struct clip_tensor tensor = clip_tensor_at(dimensions, i);
+        struct clip_tensor tensor = clip_tensor_at(dimensions, CLIP_OPENAI, i);
         size_t bytes = elements_of(&tensor) * sizeof(float);
         float *expected = read_original(fixture, &tensor), *values = malloc(bytes);
         assert_int_equal(clip_file_read(file, tensor.openai, tensor.rank, tensor.shape, values, &error), OK);
@@ -344,7 +347,7 @@ static void not_finite(struct fixture *fixture, const struct set *set, const cha
     write_set(fixture, set);
     assert_int_equal(clip_file_open(&file, fixture->path, &error), OK);
     for (size_t i = 0; i < clip_tensors(clip_file_dimensions(file)); i++) {
-        struct clip_tensor tensor = clip_tensor_at(clip_file_dimensions(file), i);
+        struct clip_tensor tensor = clip_tensor_at(clip_file_dimensions(file), CLIP_OPENAI, i);
         float *values = malloc(elements_of(&tensor) * sizeof *values);
         bool bad = strcmp(tensor.openai, openai) == 0;
         assert_int_equal(clip_file_read(file, tensor.openai, tensor.rank, tensor.shape, values, &error),
@@ -428,9 +431,6 @@ static void other_models_are_named(void **state)
 {
     struct fixture *fixture = require(state);
     static const char *const others[][2] = {{"text_decoder.ln_final.weight", "CoCa"},
-                                            {"logit_bias", "SigLIP"},
-                                            {"vision_model.head.probe", "SigLIP"},
-                                            {"visual.trunk.attn_pool.latent", "SigLIP"},
                                             {"visual.attnpool.positional_embedding", "ResNet"},
                                             {"visual.layer1.0.conv1.weight", "ResNet"},
                                             {"visual.trunk.blocks.0.attn.q_proj.weight", "EVA-CLIP"},

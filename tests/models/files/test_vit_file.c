@@ -71,7 +71,7 @@ static void through_a_file(const struct vit_settings *settings, enum vit_names n
     open_files(&f, settings);
     must(vit_save(f.vit, f.head, names, f.path, &error));
     must(vit_file_look(&about, &is_vit, f.path, NULL, &error));
-    assert_true(is_vit && about.states_pool && about.epsilon == 1e-5);
+    assert_true(is_vit && about.states_pool);
     must(load(&f, &vit, NULL));
     must(vit_load_head(&head, f.d.backend, &f.d.memory, f.path, PARAMETERS_FROZEN, &error));
     struct vit_settings read = vit_settings_of(vit);
@@ -339,7 +339,7 @@ static void experts_stand_for_an_mlp(void **state)
     for (size_t i = 0; i < mlp->size; i++)
         assert_true(read[i] == 0);
     must(vit_file_look(&found, &is_vit, f.path, &experts, &error));
-    assert_true(is_vit && found.experts && !found.states_pool && found.epsilon == 1e-6);
+    assert_true(is_vit && found.experts && !found.states_pool && found.settings.epsilon == 1e-6f);
     assert_int_equal(found.replaced, 1 << 1);
     assert_int_equal(found.classes, 3);
     assert_int_equal(found.settings.hidden, 24);
@@ -349,15 +349,25 @@ static void experts_stand_for_an_mlp(void **state)
     close_files(&f);
 }
 
-/* A file without our metadata is of another program. */
-static void norms_have_the_epsilon_of_their_program(void **state)
+/* A file without our metadata is of another program; what it does not state stays with what is written of it. */
+static void norms_and_pixels_are_those_of_their_program(void **state)
 {
     (void)state;
     static const struct {
         enum vit_names names;
         bool ln_pre;
-        double epsilon;
-    } cases[] = {{VIT_TIMM, false, 1e-6}, {VIT_TIMM, true, 1e-5}, {VIT_HUGGINGFACE, false, 1e-12}};
+        float epsilon;
+        enum pixels pixels;
+        const char *file, *config; /* beside it */
+    } cases[] = {
+        {VIT_TIMM, false, 1e-6f, PIXELS_HALF, NULL, NULL},
+        {VIT_TIMM, true, 1e-5f, PIXELS_CLIP, NULL, NULL},
+        {VIT_HUGGINGFACE, false, 1e-12f, PIXELS_HALF, NULL, NULL},
+        {VIT_TIMM, false, 1e-6f, PIXELS_IMAGENET, "config.json",
+         "{\"pretrained_cfg\": {\"mean\": [0.485, 0.456, 0.406], \"std\": [0.229, 0.224, 0.225]}}"},
+        {VIT_HUGGINGFACE, false, 1e-12f, PIXELS_IMAGENET, "preprocessor_config.json",
+         "{\"image_mean\": [0.485, 0.456, 0.406], \"image_std\": [0.229, 0.224, 0.225]}"},
+    };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct files f;
         struct vit_file found;
@@ -367,8 +377,18 @@ static void norms_have_the_epsilon_of_their_program(void **state)
         open_files(&f, &form);
         must(vit_save(f.vit, f.head, cases[i].names, f.path, &error));
         rewrite(&f, &(struct change){0}, NULL, 0);
+        if (cases[i].file != NULL)
+            scratch_write(&f.scratch, cases[i].file, cases[i].config, strlen(cases[i].config));
         must(vit_file_look(&found, &is_vit, f.path, &stated, &error));
-        assert_true(is_vit && found.epsilon == cases[i].epsilon);
+        assert_true(is_vit && found.settings.epsilon == cases[i].epsilon && found.settings.pixels == cases[i].pixels);
+        struct clip *vit;
+        must(load(&f, &vit, &stated));
+        must(vit_save(vit, NULL, cases[i].names, f.path, &error));
+        must(vit_file_look(&found, &is_vit, f.path, NULL, &error));
+        assert_true(found.settings.epsilon == cases[i].epsilon && found.settings.pixels == cases[i].pixels);
+        assert_true(vit->epsilon == cases[i].epsilon &&
+                    vit->towers[TOWER_IMAGE].blocks[1].ln_2.epsilon == vit->epsilon);
+        clip_destroy(vit);
         close_files(&f);
     }
 }
@@ -401,7 +421,7 @@ int main(void)
         cmocka_unit_test(what_is_not_stated_is_not_guessed),
         cmocka_unit_test(copies_of_shared_weights_must_be_equal),
         cmocka_unit_test(experts_stand_for_an_mlp),
-        cmocka_unit_test(norms_have_the_epsilon_of_their_program),
+        cmocka_unit_test(norms_and_pixels_are_those_of_their_program),
         cmocka_unit_test(what_no_file_can_hold_is_not_written),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,153 @@
+/* The two seeds of fuzz_sentencepiece: ids that the library gives (recorded with its Python module 0.2.3), rows as text towers get
+ * them, and files that are none. check_sentencepiece.py compares thousands of texts where the module is installed. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <string.h>
+
+#include "core/file.h"
+#include "models/tokenizer.h"
+#include "models/tokenizer/sentencepiece.h"
+
+enum { MOST = 64 };
+
+static const char unigram_path[] = FIXTURES "/../fuzz/corpus/sentencepiece/unigram.model",
+                  pairs_path[] = FIXTURES "/../fuzz/corpus/sentencepiece/pairs.model";
+
+struct expected {
+    const char *text;
+    size_t count;
+    int32_t ids[MOST];
+};
+
+static void expect_pieces(const char *path, const struct expected *cases, size_t count)
+{
+    struct sentencepiece *pieces;
+    struct bytes bytes;
+    struct error error;
+    assert_int_equal(file_read(path, FILE_LIMIT, &bytes, &error), OK);
+    assert_int_equal(sentencepiece_open_memory(&pieces, path, bytes.data, bytes.size, &error), OK);
+    bytes_free(&bytes); /* nothing is borrowed */
+    for (size_t i = 0; i < count; i++) {
+        int32_t ids[MOST];
+        const struct expected *c = &cases[i];
+        assert_int_equal(sentencepiece_encode(pieces, c->text, strlen(c->text), ids, MOST), c->count);
+        assert_memory_equal(ids, c->ids, c->count * sizeof *ids);
+    }
+    sentencepiece_close(pieces);
+}
+
+static void unigrams_are_the_librarys(void **state)
+{
+    (void)state;
+    const struct expected cases[] = {
+        {"A photo", 3, {7, 2, 10}},
+        {"\xef\xac\x81 \xef\xbc\xa1 x\xe3\x80\x80"
+         "dog,  zz \xc3\xa9\xc2\xa0",
+         14,
+         {7, 6, 23, 7, 2, 7, 2, 16, 2, 7, 2, 7, 8, 2}},
+        {"zzz", 2, {7, 2}},
+        {"", 0, {0}},
+        {"  ", 0, {0}},
+    };
+    expect_pieces(unigram_path, cases, sizeof cases / sizeof *cases);
+}
+
+static void pairs_and_bytes_are_the_librarys(void **state)
+{
+    (void)state;
+    const struct expected cases[] = {
+        {"A photo of a_CAT!", 9, {71, 272, 269, 263, 101, 73, 71, 90, 39}},
+        {"  <table>\xc3\xa9\xf0\x9f\x99\x82  dog", 10, {4, 5, 201, 175, 246, 165, 159, 136, 4, 277}},
+    };
+    expect_pieces(pairs_path, cases, sizeof cases / sizeof *cases);
+}
+
+/* The ids, the end, and padding up to the context. */
+static void expect_row(const char *path, const char *text, const struct expected *e, int32_t pad)
+{
+    struct tokenizer *tokenizer;
+    struct error error;
+    int32_t row[MOST];
+    size_t tokens;
+    assert_int_equal(tokenizer_open(&tokenizer, path, &error), OK);
+    assert_int_equal(tokenizer_start(tokenizer), -1);
+    assert_int_equal(tokenizer_encode(tokenizer, text, row, MOST, &tokens, &error), OK);
+    assert_int_equal(tokens, e->count + 1);
+    assert_memory_equal(row, e->ids, e->count * sizeof *row);
+    assert_int_equal(row[e->count], 1);
+    for (size_t i = e->count + 1; i < MOST; i++)
+        assert_int_equal(row[i], pad);
+    tokenizer_close(tokenizer);
+}
+
+static void rows_are_those_of_the_text_towers(void **state)
+{
+    (void)state;
+    expect_row(unigram_path, "A photo of a_CAT!", &(struct expected){"", 6, {3, 10, 4, 6, 3, 9}}, 1);
+    expect_row(pairs_path, "A photo of a_CAT!", &(struct expected){"", 8, {284, 272, 269, 263, 101, 288, 262, 39}}, 0);
+}
+
+static void long_texts_keep_their_end(void **state)
+{
+    (void)state;
+    struct tokenizer *tokenizer;
+    struct error error;
+    int32_t row[4];
+    size_t tokens;
+    assert_int_equal(tokenizer_open(&tokenizer, unigram_path, &error), OK);
+    assert_int_equal(tokenizer_encode(tokenizer, "a photo of a cat", row, 4, &tokens, &error), OK);
+    assert_int_equal(tokens, 7);
+    assert_memory_equal(row, ((int32_t[]){3, 10, 4, 1}), sizeof row);
+    tokenizer_close(tokenizer);
+}
+
+static void other_files_are_refused(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *bytes;
+        size_t size;
+        const char *words;
+    } cases[] = {
+        {"", 0, "at most"},
+        {"a b\n", 4, "is it a .model file"},
+        {"\x0a\x03\x0a\x01", 4, "is it a .model file"}, /* a piece that is cut off */
+        {"\x0a\x05\x0a\x01"
+         "a\x18\x09",
+         7, "damaged"}, /* of no known kind */
+        {"\x0a\x03\x0a\x01"
+         "a",
+         5, "one piece for the unknown"},
+        {"\x0a\x03\x0a\x01"
+         "a\x0a\x03\x0a\x01"
+         "a\x0a\x07\x0a\x01u\x18\x02\x18\x02\x12\x03\xd0\x02\x00",
+         24, "twice"},
+        {"\x0a\x03\x0a\x01"
+         "a\x12\x02\x18\x04",
+         9, "unigram or byte-pair"}, /* characters */
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct tokenizer *tokenizer;
+        struct error error = {.code = OK};
+        assert_int_equal(tokenizer_open_model(&tokenizer, "x.model", cases[i].bytes, cases[i].size, &error),
+                         ERROR_FORMAT);
+        assert_null(tokenizer);
+        if (strstr(error.message, cases[i].words) == NULL || strstr(error.message, "x.model") == NULL)
+            fail_msg("case %zu: '%s' is not in: %s", i, cases[i].words, error.message);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(unigrams_are_the_librarys),         cmocka_unit_test(pairs_and_bytes_are_the_librarys),
+        cmocka_unit_test(rows_are_those_of_the_text_towers), cmocka_unit_test(long_texts_keep_their_end),
+        cmocka_unit_test(other_files_are_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
