@@ -87,7 +87,11 @@ static void finish(sqlite3_context *context)
         return; /* the result is null */
     size_t n = sample->count, shift = aggregate->ordered ? NUMBERS_MOST - 1 : 0;
     double *apart = xmalloc(NUMBERS_MOST * n * sizeof *apart);
-    qsort(sample->value, n, sizeof *sample->value, compare_rows);
+    size_t sorted = 1;
+    while (sorted < n && compare_rows(sample->value[sorted - 1], sample->value[sorted]) <= 0)
+        sorted++;
+    if (sorted < n)
+        qsort(sample->value, n, sizeof *sample->value, compare_rows);
     for (size_t column = 0; column < NUMBERS_MOST; column++)
         for (size_t i = 0; i < n; i++)
             apart[column * n + i] = sample->value[i][(column + shift) % NUMBERS_MOST];
