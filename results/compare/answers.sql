@@ -45,10 +45,9 @@ WHERE question = q AND context = c AND metric = m AND dataset = d;
 -- aggregate.
 CREATE TEMP TABLE cell AS
 SELECT question, context, metric, dataset, 1.0 AS weight, count(*) AS n, mean(value, seed) AS mean, sd(value, seed) AS sd,
-       hodges_lehmann(value) AS median, hedges_g(value, seed) AS effect, permutation_p(value, seed, draw_seed) AS p,
-       wilcoxon_p(value) AS p_wilcoxon, iif(factors, NULL, correlation(a, b)) AS r
-FROM request
-CROSS JOIN difference
+       hodges_lehmann(value) AS median, hedges_g(value, seed) AS effect, permutation_p(value, seed, (SELECT draw_seed FROM request)) AS p,
+       wilcoxon_p(value) AS p_wilcoxon, iif((SELECT factors FROM request), NULL, correlation(a, b)) AS r
+FROM difference -- alone, so that its order is that of the groups
 GROUP BY question, context, metric, dataset
 UNION ALL
 SELECT met.question, met.context, met.metric, met.dataset, weight, n, mean, sd, NULL, NULL, NULL, NULL, NULL
