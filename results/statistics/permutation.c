@@ -121,7 +121,7 @@ struct permutation_test permutation_sign_flips(const double *difference, size_t 
     if (isnan(bound))
         test.p = bound;
     else if (bound > 0) /* else every flip reaches it */
-        test.p = test.exact                               ? count_flips(difference, n, bound)
+        test.p = test.exact                             ? count_flips(difference, n, bound)
                  : is_unreachable(difference, n, bound) ? drawn_p(0)
                                                         : draw_flips(difference, n, bound, seed);
     return test;

@@ -1,5 +1,5 @@
--- The table of MTIL papers. Finished runs are averaged over seeds. A configuration is named by the row of its suite, or by
--- its method, policy and whatever else differs in the table, and, where names coincide, by its digest; its number is that
+-- The table of MTIL papers. Finished runs are averaged over seeds. A configuration has the name of its first run (view names), with
+-- whatever else differs in the table and, where names coincide, its digest; its number is that
 -- of its first run. The mean is empty where a row lacks a dataset that others have, because it would be a mean over other
 -- tasks. Published rows are those of the settings and orders of the runs, or all where there are no runs; one is left out
 -- of blocks in which it has no number.
@@ -34,17 +34,17 @@ sequences AS (
 ), seeds AS MATERIALIZED (
     SELECT c.run AS run, min(c.run) OVER (PARTITION BY suite_hash) AS number, substr(suite_hash, 1, 8) AS digest,
            c.seed AS seed,
-           coalesce(s.value, c.method || iif(c.policy = 'none', '', ', ' || c.policy)) || iif(v.suite, ', ' || c.suite, '')
+           n.row || iif(v.suite, ', ' || c.suite, '')
            || iif(v.setting, ', ' || c.setting, '')
-           || iif(s.value IS NULL AND v.selector AND c.selector <> 'none', ', ' || c.selector, '')
-           || iif(s.value IS NULL AND v.selection AND c.selection <> 'none', ', ' || c.selection, '')
+           || iif(NOT given AND v.selector AND c.selector <> 'none', ', ' || c.selector, '')
+           || iif(NOT given AND v.selection AND c.selection <> 'none', ', ' || c.selection, '')
            || iif(v.task_order, ', order ' || c.task_order, '')
            || iif(v.model OR :published AND c.model NOT IN ('mini', '') AND c.model NOT LIKE '%b_16%' AND c.model NOT LIKE '%b16%',
                   ', ' || c.model, '') -- papers have ViT-B/16
            || CASE WHEN c.run IN other THEN ' (other data than in papers)'
                    WHEN c.run IN otherwise THEN ' (other setting than in papers)' ELSE '' END AS label
     FROM sequences AS c
-    LEFT JOIN settings AS s ON s.key = 'run.row' AND s.run = (SELECT min(run) FROM sequences AS first WHERE first.suite_hash = c.suite_hash),
+    JOIN names AS n ON n.run = (SELECT min(run) FROM sequences AS first WHERE first.suite_hash = c.suite_hash),
          varied AS v
 ), complete AS MATERIALIZED (
     SELECT run, task, transfer, average, last, forgetting
@@ -183,7 +183,8 @@ sequences AS (
     SELECT blocks.block AS block, lines.own AS own, lines.number AS number, metric, method, seeds, place, side, brief, title,
            CASE block + 4 * (side <> '')
                WHEN 0 THEN filled.transfer WHEN 1 THEN filled.average WHEN 2 THEN filled.last WHEN 3 THEN filled.forgetting
-               WHEN 4 THEN of_transfer WHEN 5 THEN of_average WHEN 6 THEN of_last ELSE of_forgetting END AS value,
+               WHEN 4 THEN plus_minus(filled.transfer, of_transfer, 0, 100) WHEN 5 THEN plus_minus(filled.average, of_average, 0, 100)
+               WHEN 6 THEN plus_minus(filled.last, of_last, 0, 100) ELSE plus_minus(filled.forgetting, of_forgetting, 0, 100) END AS value,
            side = '' AND lines.own AND (blocks.block, lines.number, coalesce(columns.name, '')) IN (
                SELECT block, number, coalesce(name, '') FROM supported) AS supported
     FROM lines
