@@ -22,11 +22,15 @@ void text_add_list(struct text *text, const char *format, va_list arguments)
 {
     va_list again;
     va_copy(again, arguments);
-    int length = vsnprintf(NULL, 0, format, arguments);
-    make_room(text, length > 0 ? (size_t)length : 0);
+    make_room(text, 0);
+    size_t room = text->capacity - text->size;
+    int length = vsnprintf(text->data + text->size, room, format, arguments);
+    if (length >= 0 && (size_t)length >= room) {
+        make_room(text, (size_t)length);
+        vsnprintf(text->data + text->size, (size_t)length + 1, format, again);
+    }
+    text->size += length > 0 ? (size_t)length : 0;
     text->data[text->size] = 0;
-    if (length >= 0)
-        text->size += (size_t)vsnprintf(text->data + text->size, (size_t)length + 1, format, again);
     va_end(again);
 }
 

@@ -79,8 +79,9 @@ const struct command command_report = {
     .summary = "write a page that shows the contents of a results database",
     .details =
         "FOLDER/index.html needs no network and no other file. FOLDER/figures has every figure for papers, with the\n"
-        "width of one column (NAME-column) and of two, as PDF and SVG with embedded fonts and as PNG with 300 dpi,\n"
-        "and its caption and data. The page and results/METRICS.md define the metrics. An existing report is\n"
+        "width of one column (NAME-column) and of two, as SVG, which rsvg-convert makes PDF or PNG of (README.md of\n"
+        "results/report), and its caption and data. The page and results/METRICS.md define the metrics. An existing "
+        "report is\n"
         "replaced; a folder that holds anything else is left alone.\n",
     .example = "  mtil report results.db --out report --suite mini\n",
     .options = options,

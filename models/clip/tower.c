@@ -504,7 +504,8 @@ static size_t lowest_trained(const struct encoding *encoding, const struct block
     for (size_t i = 0; i < count; i++) {
         const struct block_hook *hook = hook_at(encoding, i);
         const struct attention_hook *attention = attention_at(encoding, i);
-        if (block_is_trained(&blocks[i]) || (hook != NULL && hook->trained) || (attention != NULL && attention->trained))
+        if (block_is_trained(&blocks[i]) || (hook != NULL && hook->trained) ||
+            (attention != NULL && attention->trained))
             return i;
     }
     return SIZE_MAX;

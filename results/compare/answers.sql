@@ -45,10 +45,9 @@ WHERE question = q AND context = c AND metric = m AND dataset = d;
 -- aggregate.
 CREATE TEMP TABLE cell AS
 SELECT question, context, metric, dataset, 1.0 AS weight, count(*) AS n, mean(value, seed) AS mean, sd(value, seed) AS sd,
-       hodges_lehmann(value) AS median, hedges_g(value, seed) AS effect, permutation_p(value, seed, draw_seed) AS p,
-       wilcoxon_p(value) AS p_wilcoxon, iif(factors, NULL, correlation(a, b)) AS r
-FROM request
-CROSS JOIN difference
+       hodges_lehmann(value) AS median, hedges_g(value, seed) AS effect, permutation_p(value, seed, (SELECT draw_seed FROM request)) AS p,
+       wilcoxon_p(value) AS p_wilcoxon, iif((SELECT factors FROM request), NULL, correlation(a, b)) AS r
+FROM difference -- alone, so that its order is that of the groups
 GROUP BY question, context, metric, dataset
 UNION ALL
 SELECT met.question, met.context, met.metric, met.dataset, weight, n, mean, sd, NULL, NULL, NULL, NULL, NULL
@@ -58,6 +57,10 @@ JOIN term USING (question, context)
 JOIN configuration USING (configuration)
 JOIN sample ON sample.grp = configuration.grp AND sample.metric = met.metric AND sample.dataset = met.dataset
 WHERE unpaired;
+
+-- Questions of which contexts are details.
+CREATE TEMP TABLE several AS
+SELECT question FROM term GROUP BY question HAVING min(context) < max(context);
 
 -- Sums of cells: of a context, and of all of a question (scope 0), where each context counts alike. sd: of one seed in each
 -- context; df: its degrees of freedom (Satterthwaite); cells: as many samples of one deviation would have as many. What is said of
@@ -72,7 +75,8 @@ SELECT question, metric, dataset, scope, count(DISTINCT context) AS contexts, su
        iif(count(*) = 1, max(median), NULL) AS median, iif(count(*) = 1, max(effect), NULL) AS effect,
        iif(count(*) = 1, max(p), NULL) AS p, iif(count(*) = 1, max(p_wilcoxon), NULL) AS p_wilcoxon,
        iif(count(*) = 1, max(r), NULL) AS r
-FROM (SELECT *, pow(weight * sd, 2) AS part FROM (SELECT *, 0 AS scope FROM cell UNION ALL SELECT *, context FROM cell WHERE (SELECT max(context) FROM met) > 1))
+FROM (SELECT *, pow(weight * sd, 2) AS part
+      FROM (SELECT *, 0 AS scope FROM cell UNION ALL SELECT *, context FROM cell WHERE question IN (SELECT question FROM several)))
 GROUP BY question, metric, dataset, scope;
 
 CREATE UNIQUE INDEX temp.summed_of ON summed (question, metric, dataset, scope);
@@ -90,7 +94,7 @@ FROM met
 LEFT JOIN summed ON summed.question = met.question AND summed.metric = met.metric AND summed.dataset = met.dataset
                     AND scope = met.context
 LEFT JOIN student USING (df)
-WHERE (SELECT max(context) FROM met) > 1
+WHERE met.question IN (SELECT question FROM several)
 ORDER BY met.question, met.metric, met.dataset, met.context;
 
 -- Of several contexts: one sign for each seed of each, and one for each seed in all of them. Differences are scaled so that their

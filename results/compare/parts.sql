@@ -1,4 +1,6 @@
--- The answer, as views (compare.h).
+-- The answer, as views (compare.h). Datasets are named where any are asked for.
+CREATE TEMP VIEW detailed AS SELECT max(dataset) > 0 AS datasets FROM sample;
+
 CREATE TEMP VIEW answer_contexts AS
 SELECT DISTINCT number AS context, context.name AS settings
 FROM context
@@ -7,21 +9,24 @@ WHERE (SELECT max(number) FROM shown) > 1
 ORDER BY number;
 
 CREATE TEMP VIEW answer_groups AS
-SELECT iif((SELECT max(number) FROM shown) > 1, number, NULL) AS context, shown.name AS other, metric.name AS metric, coalesce(dataset.name, 'mean') AS dataset,
-       n AS seeds, mean, sd, max(floor, mean - half) AS low, min(100.0, mean + half) AS high
+SELECT iif((SELECT max(number) FROM shown) > 1, number, NULL) AS context, shown.name AS other, metric.name AS metric, iif(datasets, coalesce(dataset.name, 'mean'), NULL) AS dataset,
+       n AS seeds, mean, sd, max(floor, mean - half) AS low, min(100.0, mean + half) AS high,
+       number || ' ' || sample.metric || ' ' || sample.dataset AS block
 FROM sample
 JOIN shown USING (grp)
+CROSS JOIN detailed
 JOIN metric ON metric.place = sample.metric
 LEFT JOIN dataset ON dataset.place = sample.dataset
 ORDER BY number, sample.metric, sample.dataset, grp;
 
 CREATE TEMP VIEW answer_pairs AS
-SELECT factor, question.baseline AS baseline, question.other AS other, metric.name AS metric, coalesce(dataset.name, 'mean') AS dataset,
+SELECT factor, question.baseline AS baseline, question.other AS other, metric.name AS metric, iif(datasets, coalesce(dataset.name, 'mean'), NULL) AS dataset,
        iif((SELECT max(number) FROM shown) > 1, contexts, NULL) AS contexts, seeds,
        iif((SELECT unpaired OR EXISTS (SELECT 1 FROM pair WHERE contexts > 1) FROM request), runs, NULL) AS runs, difference, sd, low, high,
        low90, high90, tasks_low, tasks_high, iif(contexts > 1, above, NULL) AS above, iif(contexts > 1, below, NULL) AS below, median,
        effect, p, p_seeds, p_holm, equal_holm AS p_equal, p_wilcoxon, p_t, r, seeds_needed, seeds_low, seeds_high, verdict
 FROM pair
+CROSS JOIN detailed
 JOIN question USING (question)
 JOIN metric ON metric.place = pair.metric
 LEFT JOIN dataset ON dataset.place = pair.dataset
@@ -29,20 +34,21 @@ ORDER BY pair.place;
 
 CREATE TEMP VIEW answer_details AS
 SELECT number AS context, factor, question.baseline AS baseline, question.other AS other, metric.name AS metric,
-       coalesce(dataset.name, 'mean') AS dataset, runs, difference, sd, low, high, median, effect, p, p_wilcoxon, p_t, r
+       iif(datasets, coalesce(dataset.name, 'mean'), NULL) AS dataset, runs, difference, sd, low, high, median, effect, p, p_wilcoxon, p_t, r
 FROM detail
+CROSS JOIN detailed
 JOIN question USING (question)
 JOIN (SELECT DISTINCT context, number FROM shown) USING (context)
 JOIN metric ON metric.place = detail.metric
 LEFT JOIN dataset ON dataset.place = detail.dataset
-WHERE (SELECT max(number) FROM shown) > 1
 ORDER BY detail.rowid;
 
 CREATE TEMP VIEW answer_images AS
-SELECT iif((SELECT max(number) FROM shown) > 1, b.number, NULL) AS context, a.name AS baseline, b.name AS other, coalesce(dataset.name, 'mean') AS dataset, seeds,
+SELECT iif((SELECT max(number) FROM shown) > 1, b.number, NULL) AS context, a.name AS baseline, b.name AS other, iif(datasets, coalesce(dataset.name, 'mean'), NULL) AS dataset, seeds,
        images, difference, low, high, router_a AS router_errors_baseline, router_b AS router_errors,
        class_a AS class_errors_baseline, class_b AS class_errors
 FROM imaged
+CROSS JOIN detailed
 JOIN shown AS a ON a.grp = baseline
 JOIN shown AS b ON b.grp = other
 LEFT JOIN dataset ON dataset.place = imaged.dataset
@@ -58,9 +64,10 @@ JOIN dataset ON dataset.place = discordance.dataset
 ORDER BY discordance.rowid;
 
 CREATE TEMP VIEW answer_words AS
-SELECT factor, question.baseline AS baseline, question.other AS other, metric.name AS metric, coalesce(dataset.name, 'mean') AS dataset,
+SELECT factor, question.baseline AS baseline, question.other AS other, metric.name AS metric, iif(datasets, coalesce(dataset.name, 'mean'), NULL) AS dataset,
        words
 FROM pair
+CROSS JOIN detailed
 JOIN words USING (place)
 JOIN question USING (question)
 JOIN metric ON metric.place = pair.metric

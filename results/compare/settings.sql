@@ -53,8 +53,8 @@ SELECT configuration.configuration, place, asked.key, CASE asked.key
            WHEN 'order' THEN task_order
            WHEN 'model' THEN model
            WHEN 'suite' THEN suite
-           WHEN 'row' THEN coalesce((SELECT value FROM settings WHERE settings.key = 'run.row' AND settings.run = (
-                                         SELECT min(run) FROM compared WHERE compared.configuration = configuration.configuration)), '')
+           WHEN 'row' THEN (SELECT "row" FROM names WHERE names.run = (
+                                SELECT min(run) FROM compared WHERE compared.configuration = configuration.configuration))
            ELSE coalesce(told.value, 'not set') END
 FROM configuration
 JOIN asked

@@ -1,56 +1,30 @@
-/* The parts of a comparison as tables: each is a view of parts.sql. */
-#include <string.h>
+/* The parts of a comparison as tables: each is a view of parts.sql, shown as a question's answer is. */
+#include <stdio.h>
+#include <stdlib.h>
 
+#include "core/alloc.h"
 #include "results/compare/internal.h"
+#include "results/query/internal.h"
+#include "results/query/question.h"
 
 static const char *const views[] = {
     [COMPARE_CONTEXTS] = "contexts", [COMPARE_GROUPS] = "groups",    [COMPARE_PAIRS] = "pairs",
     [COMPARE_DETAILS] = "details",   [COMPARE_PER_IMAGE] = "images", [COMPARE_DISCORDANCE] = "discordance",
     [COMPARE_WORDS] = "words",       [COMPARE_NOTES] = "notes"};
 
-/* Columns that are shown where any of their cells says something. */
-#define OPTIONAL                                                                                                       \
-    "context|contexts|factor|dataset|runs|low90|high90|tasks_low|tasks_high|above|below|median|effect|p_seeds|"        \
-    "p_equal|p_wilcoxon|r|seeds_needed|seeds_low|seeds_high|router_errors_baseline|router_errors|class_errors_"        \
-    "baseline|class_errors"
-#define TEXTS "settings|factor|baseline|other|metric|dataset|words|note|verdict"
-
-enum { COLUMNS_MOST = 40 };
-
-struct view {
-    const struct comparison *comparison;
-    size_t columns;
-    bool shown[COLUMNS_MOST];
-    bool blocks;    /* groups: their blocks end where context, metric or dataset changes */
-    char last[200]; /* block */
-    struct table *table;
-};
-
-/* Finds out in one pass which optional columns have a cell. The mean over datasets says nothing without datasets beside it. */
-static status find_shown(struct view *view, const char *name, const struct statement *rows, struct error *error)
-{
-    struct text sql = {0};
-    struct statement *counts = NULL;
-    bool row = false;
-    for (size_t i = 0; i < view->columns; i++) {
-        bool asks = text_has_word(OPTIONAL, statement_title(rows, i));
-        text_add(&sql, asks ? "%s count(nullif(%s, 'mean'))" : "%s 1", i ? "," : "SELECT", statement_title(rows, i));
-    }
-    text_add(&sql, " FROM answer_%s", name);
-    status result = statement_open(&counts, view->comparison->store->database, sql.data, error);
-    NEXT(result, statement_step(counts, &row, error));
-    for (size_t i = 0; result == OK && i < view->columns; i++)
-        view->shown[i] = row && statement_integer(counts, i) > 0;
-    statement_close(counts);
-    text_free(&sql);
-    return result;
-}
+#define HEAD                                                                                                           \
+    "-- column: context,contexts,factor,dataset,runs,low90,high90,tasks_low,tasks_high,above,below,median,effect,r,"   \
+    "seeds_needed,seeds_low,seeds_high,router_errors_baseline,router_errors,class_errors_baseline,class_errors "       \
+    "optional 2\n"                                                                                                     \
+    "-- column: p_seeds,p_equal,p_wilcoxon optional\n"                                                                 \
+    "-- column: mean,difference,sd,low,high 2\n"                                                                       \
+    "-- column: block hidden\n"
 
 /* Which end of a column of means is the better one; none where it is not the same for all metrics. */
-static status best_of(const struct view *view, enum table_best *best, struct error *error)
+static status find_best(const struct comparison *comparison, enum table_best *best, struct error *error)
 {
     int64_t lower = 0; /* 0: none, 1: all, 2: some */
-    status result = database_integer(view->comparison->store->database,
+    status result = database_integer(comparison->store->database,
                                      "SELECT iif(min(lower) = max(lower), max(lower), 2) FROM metric "
                                      "WHERE place IN (SELECT metric FROM sample JOIN shown USING (grp))",
                                      &lower, error);
@@ -58,47 +32,13 @@ static status best_of(const struct view *view, enum table_best *best, struct err
     return result;
 }
 
-static status add_columns(struct view *view, const char *name, struct statement *rows, struct error *error)
+/* The column "other" has the name of what is compared. */
+static void name_column(struct table *rows, const char *by)
 {
-    view->columns = statement_columns(rows);
-    TRY(find_shown(view, name, rows, error));
-    for (size_t i = 0; i < view->columns; i++) {
-        const char *title = statement_title(rows, i);
-        int decimals = *title == 'p' ? DECIMALS_ALL : text_has_word(TEXTS, title) ? 0 : 2;
-        struct table_column column = {.title = strcmp(title, "other") == 0 ? view->comparison->by : title,
-                                      .decimals = decimals};
-        if (strcmp(title, "mean") == 0)
-            TRY(best_of(view, &column.best, error));
-        if (view->shown[i])
-            table_add_column(view->table, &column);
-    }
-    return OK;
-}
-
-static bool begins_block(struct view *view, struct statement *row)
-{
-    char now[200];
-    snprintf(now, sizeof now, "%s\n%.90s\n%.90s", statement_text(row, 0), statement_text(row, 2),
-             statement_text(row, 3));
-    bool same = strcmp(now, view->last) == 0;
-    snprintf(view->last, sizeof now, "%s", now);
-    return view->blocks && !same;
-}
-
-static void add_row(struct view *view, struct statement *row)
-{
-    if (begins_block(view, row))
-        table_begin_block(view->table);
-    for (size_t i = 0; i < view->columns; i++) {
-        struct value value = statement_value(row, i);
-        if (!view->shown[i])
-            continue;
-        if (value.kind == VALUE_INTEGER)
-            table_add_integer(view->table, value.integer);
-        else if (value.kind == VALUE_REAL)
-            table_add_real(view->table, value.real);
-        else
-            table_add_text(view->table, value.kind == VALUE_TEXT ? value.bytes.data : NULL);
+    size_t other = query_column(rows, "other");
+    if (other != SIZE_MAX) {
+        free((char *)rows->column[other].title);
+        rows->column[other].title = xstrdup(by);
     }
 }
 
@@ -106,14 +46,19 @@ status compare_table(const struct comparison *comparison, enum comparison_part p
                      struct error *error)
 {
     char sql[80];
-    struct view view = {.comparison = comparison, .blocks = part == COMPARE_GROUPS, .table = table};
-    struct statement *rows;
-    bool row = true;
+    struct table rows = {0};
+    struct question shown;
     snprintf(sql, sizeof sql, "SELECT * FROM answer_%s", views[part]);
-    TRY(statement_open(&rows, comparison->store->database, sql, error));
-    status result = add_columns(&view, views[part], rows, error);
-    while (result == OK && (result = statement_step(rows, &row, error)) == OK && row)
-        add_row(&view, rows);
-    statement_close(rows);
+    TRY(question_parse(&shown, views[part], views[part], part == COMPARE_GROUPS ? HEAD "-- block: block\n" : HEAD,
+                       error));
+    status result = query_sql(comparison->store, sql, &rows, error);
+    if (result == OK)
+        name_column(&rows, comparison->by);
+    NEXT(result, query_show(&shown, &rows, 0, table_rows(&rows), NULL, table, error));
+    size_t mean = query_column(table, "mean");
+    if (mean != SIZE_MAX)
+        NEXT(result, find_best(comparison, &table->column[mean].best, error));
+    table_free(&rows);
+    question_free(&shown);
     return result;
 }

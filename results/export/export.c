@@ -21,7 +21,7 @@ void table_number(double value, int decimals, char number[TABLE_NUMBER])
         snprintf(number, TABLE_NUMBER, "%.6g", value);
     else
         snprintf(number, TABLE_NUMBER, "%.*f", decimals, value);
-    if (strtod(number, NULL) == 0 && number[0] == '-') /* no "-0.0" */
+    if (number[0] == '-' && strtod(number, NULL) == 0) /* no "-0.0" */
         memmove(number, number + 1, strlen(number));
 }
 

@@ -58,10 +58,12 @@ static bool same_as_before(const struct layout *layout, size_t row, size_t colum
 
 static bool continues(const struct layout *layout, size_t row)
 {
-    for (size_t column = 0; row > layout->first && column < layout->rows->columns; column++)
+    if (row == layout->first || layout->title == SIZE_MAX)
+        return false;
+    for (size_t column = 0; column < layout->rows->columns; column++)
         if (layout->column[column] != ASIDE && !same_as_before(layout, row, column))
             return false;
-    return row > layout->first && layout->title != SIZE_MAX;
+    return true;
 }
 
 /* What the head says of a column; wide: one that comes out of rows. */

@@ -9,17 +9,18 @@ WITH
 ,
 -- include: measured
 , means AS (
-    SELECT suite_hash, name, min(run) AS run, max(suite) AS suite, max(setting) AS setting, max(method) AS method,
+    SELECT suite_hash, name, min(chosen.run) AS run, row, max(suite) AS suite, max(setting) AS setting, max(method) AS method,
            max(policy) AS policy, max(selector) AS selector, max(selection) AS selection, max(task_order) AS "order",
            max(model) AS model, substr(suite_hash, 1, 8) AS configuration, count(*) AS runs,
            avg(transfer) AS transfer, sd(transfer) AS transfer_sd, avg(average) AS average, sd(average) AS average_sd,
            avg(last) AS last, sd(last) AS last_sd, avg(forgetting) AS forgetting, avg(gain) AS gain
     FROM chosen
     JOIN measured USING (run)
+    JOIN names USING (run)
     WHERE status = 'finished'
     GROUP BY suite_hash
 )
-SELECT suite_hash, name, shown.key AS title, settings.value AS value, suite, setting, method, policy, selector, selection,
+SELECT suite_hash, row, name, shown.key AS title, settings.value AS value, suite, setting, method, policy, selector, selection,
        "order", model, configuration, runs, transfer, transfer_sd, average, average_sd, last, last_sd, forgetting, gain
 FROM means
 LEFT JOIN shown ON true

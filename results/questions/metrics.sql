@@ -3,10 +3,11 @@
 -- column: name of-dataset
 WITH
 -- include: measured
-SELECT run, suite, method, policy, seed, name, transfer, average, last, forgetting, backward_transfer, forward_transfer,
+SELECT run, row, suite, method, policy, seed, name, transfer, average, last, forgetting, backward_transfer, forward_transfer,
        gain, zero_shot
 FROM chosen
 JOIN measured USING (run)
+JOIN names USING (run)
 ORDER BY run
 -- note:
 -- include: incomplete

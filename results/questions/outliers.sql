@@ -22,9 +22,10 @@ WITH valued AS (
     FROM valued
     JOIN spread USING (suite_hash, metric)
 )
-SELECT run, suite, method, policy, seed, metric, value, others, seeds, p
+SELECT run, row, suite, method, policy, seed, metric, value, others, seeds, p
 FROM tested
 JOIN chosen USING (run)
+JOIN names USING (run)
 WHERE p < 0.05
 ORDER BY p, run, metric
 -- note:

@@ -17,12 +17,12 @@ WITH own AS MATERIALIZED (
                JOIN published_steps AS p ON p.dataset = trim(s.value, '[]')
                WHERE o.run = c.run AND o.key = 'data.class_order'
                      AND trim(o.value, '[]') = coalesce(p.class_order, replace(p.dataset, '_', ''))) AS in_order,
-           coalesce(r.value, c.method || iif(c.policy = 'none', '', ', ' || c.policy)) AS label
+           names.row AS label
     FROM chosen AS c
     JOIN mean_accuracy AS m ON m.run = c.run AND m.after_task = c.tasks - 1
     LEFT JOIN metrics ON metrics.run = c.run
     LEFT JOIN settings AS s ON s.run = c.run AND s.key = 'data.order'
-    LEFT JOIN settings AS r ON r.run = c.run AND r.key = 'run.row'
+    JOIN names ON names.run = c.run
     WHERE status = 'finished' AND setting IN ('class_incremental', 'domain_incremental')
 ), sizes AS (
     SELECT run, sum(test_images) AS images FROM own JOIN tasks USING (run) GROUP BY run
@@ -40,7 +40,8 @@ WITH own AS MATERIALIZED (
                    WHEN :published AND NOT max(in_order) THEN ' (other setting than in papers)' ELSE '' END
            || iif(count(*) OVER (PARTITION BY dataset, tasks, max(label)) > 1, ', ' || max(digest), '') AS method,
            count(*) AS seeds, avg(average) AS average, avg(last) AS last,
-           half_width(average) AS average_half, half_width(last) AS last_half
+           plus_minus(avg(average), half_width(average), 0, 100) AS average_half,
+           plus_minus(avg(last), half_width(last), 0, 100) AS last_half
     FROM marked
     GROUP BY number
     UNION ALL

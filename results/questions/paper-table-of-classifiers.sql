@@ -1,6 +1,7 @@
 -- column: suite,dataset once
 -- column: sheet hidden
--- column: trained_parameters,"accuracy ±",pairs,difference,"difference ±" 2
+-- column: trained_parameters,pairs,difference 2
+-- column: "accuracy ±","difference ±" right 2
 -- column: accuracy 2
 -- block: sheet
 
@@ -10,11 +11,11 @@ WITH own AS MATERIALIZED (
     SELECT c.run AS run, seed, suite, min(c.run) OVER (PARTITION BY suite_hash) AS number, substr(suite_hash, 1, 8) AS digest,
            t.name AS dataset, test_digest, test_images, model = 'scratch' AS scratch, model = 'mini' AS mini,
            trainable_parameters AS parameters, 100.0 * correct / images AS accuracy,
-           coalesce(s.value, method || iif(policy = 'none', '', ', ' || policy)) AS label
+           names.row AS label
     FROM chosen AS c
     JOIN tasks AS t ON t.run = c.run AND t.task = 0
     JOIN evaluations AS e ON e.run = c.run AND e.task = 0 AND e.after_task = 0
-    LEFT JOIN settings AS s ON s.run = c.run AND s.key = 'run.row'
+    JOIN names ON names.run = c.run
     WHERE status = 'finished' AND (:dataset IS NULL OR t.name = :dataset)
           AND c.run IN (SELECT run FROM settings WHERE key = 'head.name' AND value = 'linear')
 ), baselines AS (
@@ -38,7 +39,7 @@ WITH own AS MATERIALIZED (
                FROM published_images AS p
                WHERE p.dataset = own.dataset AND own.test_images BETWEEN 0.9 * p.images AND p.images)) AS other,
            count(*) AS seeds, max(parameters) AS parameters, avg(accuracy) AS accuracy,
-           half_width(accuracy) AS half
+           plus_minus(avg(accuracy), half_width(accuracy), 0, 100) AS half
     FROM own
     GROUP BY number
 ), lines AS (
@@ -56,7 +57,7 @@ WITH own AS MATERIALIZED (
     WHERE :published
 )
 SELECT suite, dataset, suite || ' ' || dataset AS sheet, classifier, seeds, parameters AS trained_parameters, accuracy,
-       accuracy_half AS "accuracy ±", pairs, difference, difference_half AS "difference ±",
+       accuracy_half AS "accuracy ±", pairs, difference, plus_minus(difference, difference_half, -100, 100) AS "difference ±",
        -- Differences that are the same to the last image say nothing of how far others would be apart.
        CASE WHEN abs(difference) <= difference_half OR difference_half < 1e-5 THEN 'not established'
             WHEN difference_half IS NULL THEN NULL

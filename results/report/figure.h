@@ -63,8 +63,7 @@ void figure_free(struct figure *figure);
 void figure_show(struct text *page, const struct figure *figure, bool with_files);
 
 /* Adds the files for papers to those of the report, in the width of one column (NAME-column) and of two (NAME): SVG, whose words
- * are text in the viewer's sans-serif, and of it, drawn by cairo, PDF with the glyphs of its words and PNG. NAME.txt is a caption,
- * NAME.csv has the rows. The same figure has the same bytes on the same machine. */
+ * are text in the viewer's sans-serif. NAME.txt is a caption, NAME.csv has the rows. The same figure has the same bytes. */
 status figure_write(const struct figure *figure, struct error *error);
 
 /* The range of a panel's axis of values, or of its shades. */

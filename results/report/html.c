@@ -44,7 +44,7 @@ void html_files(struct text *html, const char *stem)
 {
     text_add(
         html,
-        " <span class=\"files\">For papers: <code>figures/%s.svg</code>, <code>.png</code>, <code>.pdf</code>.</span>",
+        " <span class=\"files\">For papers: <code>figures/%s.svg</code>.</span>",
         stem);
 }
 

@@ -1,8 +1,5 @@
 /* A figure on the page, and as files for papers. */
-#include <cairo-pdf.h>
-#include <librsvg/rsvg.h>
 #include <math.h>
-#include <png.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -194,78 +191,6 @@ static void add_document(struct text *svg, const struct figure *figure, double p
 
 /* --- Files --- */
 
-static cairo_status_t take(void *text, const unsigned char *bytes, unsigned size)
-{
-    text_add_bytes(text, (const char *)bytes, size);
-    return CAIRO_STATUS_SUCCESS;
-}
-
-static void take_png(png_struct *png, png_byte *bytes, size_t size)
-{
-    text_add_bytes(png_get_io_ptr(png), (const char *)bytes, size);
-}
-
-/* With its resolution, which cairo does not write. Row filters would take half of the time and make flat colours no smaller. */
-static void encode(cairo_surface_t *surface, double dpi, struct text *file)
-{
-    png_uint_32 per_metre = (png_uint_32)round(dpi / 0.0254),
-                width = (png_uint_32)cairo_image_surface_get_width(surface),
-                height = (png_uint_32)cairo_image_surface_get_height(surface);
-    png_struct *png = png_create_write_struct(PNG_LIBPNG_VER_STRING, NULL, NULL, NULL);
-    png_info *info = png_create_info_struct(png);
-    png_set_write_fn(png, file, take_png, NULL);
-    png_set_IHDR(png, info, width, height, 8, PNG_COLOR_TYPE_RGB, PNG_INTERLACE_NONE, PNG_COMPRESSION_TYPE_DEFAULT,
-                 PNG_FILTER_TYPE_DEFAULT);
-    png_set_pHYs(png, info, per_metre, per_metre, PNG_RESOLUTION_METER);
-    png_set_filter(png, 0, PNG_FILTER_NONE);
-    png_write_info(png, info);
-    png_set_bgr(png); /* cairo's 32 bits of a pixel, the lowest byte first */
-    png_set_filler(png, 0, PNG_FILLER_AFTER);
-    for (png_uint_32 y = 0; y < height; y++)
-        png_write_row(png, cairo_image_surface_get_data(surface) + y * (size_t)cairo_image_surface_get_stride(surface));
-    png_write_end(png, info);
-    png_destroy_write_struct(&png, &info);
-}
-
-/* Draws the document onto the surface, whose pixels are as many of a point as scale says. */
-static void render(RsvgHandle *document, cairo_surface_t *surface, const RsvgRectangle *page, double scale,
-                   GError **problem)
-{
-    cairo_t *drawing = cairo_create(surface);
-    cairo_set_source_rgb(drawing, 1, 1, 1);
-    cairo_paint(drawing); /* to the last pixel, which the document may cover in part */
-    cairo_scale(drawing, scale, scale);
-    rsvg_handle_render_document(document, drawing, page, problem);
-    cairo_status_t state = cairo_status(drawing);
-    if (*problem == NULL && state != CAIRO_STATUS_SUCCESS)
-        g_set_error_literal(problem, RSVG_ERROR, RSVG_ERROR_FAILED, cairo_status_to_string(state));
-    cairo_destroy(drawing);
-    cairo_surface_flush(surface);
-}
-
-/* The PNG has 300 dpi, and fewer where it would have more pixels than cairo's surfaces. The PDF has no date: the same figure, the same
- * bytes. */
-static void draw_files(RsvgHandle *document, struct text *png, struct text *pdf, GError **problem)
-{
-    enum { DPI = 300, POINTS = 72, PIXELS_MOST = 32767 };
-    RsvgRectangle page = {0};
-    rsvg_handle_set_dpi(document, POINTS); /* its pixels are points */
-    rsvg_handle_get_intrinsic_size_in_pixels(document, &page.width, &page.height);
-    double scale = fmin((double)DPI / POINTS, PIXELS_MOST / fmax(page.width, page.height));
-    int width = (int)round(scale * page.width), height = (int)round(scale * page.height);
-    cairo_surface_t *image = cairo_image_surface_create(CAIRO_FORMAT_RGB24, width, height),
-                    *paper = cairo_pdf_surface_create_for_stream(take, pdf, page.width, page.height);
-    cairo_pdf_surface_set_metadata(paper, CAIRO_PDF_METADATA_CREATE_DATE, NULL);
-    render(document, image, &page, scale, problem);
-    if (*problem == NULL)
-        render(document, paper, &page, 1, problem);
-    cairo_surface_finish(paper);
-    if (*problem == NULL)
-        encode(image, scale * POINTS, png);
-    cairo_surface_destroy(paper);
-    cairo_surface_destroy(image);
-}
-
 static status add_file(const struct figure *figure, const char *end, const struct text *text, struct error *error)
 {
     struct report *report = figure->part->report;
@@ -273,27 +198,12 @@ static status add_file(const struct figure *figure, const char *end, const struc
     return file_group_add(&report->files, name, text->data, text->size, error);
 }
 
-/* suffix: of the names. */
-static status write_width(const struct figure *figure, const char *suffix, double points, struct error *error)
+static status write_width(const struct figure *figure, const char *end, double points, struct error *error)
 {
-    static const char *const ends[] = {".svg", ".png", ".pdf"};
-    struct text file[3] = {0};
-    GError *problem = NULL;
-    status result = OK;
-    add_document(&file[0], figure, points);
-    RsvgHandle *document = rsvg_handle_new_from_data((const guint8 *)file[0].data, file[0].size, &problem);
-    if (document != NULL) {
-        draw_files(document, &file[1], &file[2], &problem);
-        g_object_unref(document);
-    }
-    if (problem != NULL)
-        result = error_set(error, ERROR_MEMORY, "figure %s cannot be drawn: %s", figure->part->name, problem->message);
-    g_clear_error(&problem);
-    for (size_t i = 0; i < 3; i++) {
-        const char *end = report_format(figure->part->report, "%s%s", suffix, ends[i]);
-        NEXT(result, add_file(figure, end, &file[i], error));
-        text_free(&file[i]);
-    }
+    struct text svg = {0};
+    add_document(&svg, figure, points);
+    status result = add_file(figure, end, &svg, error);
+    text_free(&svg);
     return result;
 }
 
@@ -313,8 +223,8 @@ status figure_write(const struct figure *figure, struct error *error)
     status result = table_render(&rows, TABLE_CSV, false, &csv, error);
     NEXT(result, add_file(figure, ".txt", &caption, error));
     NEXT(result, add_file(figure, ".csv", &csv, error));
-    NEXT(result, write_width(figure, "-column", 234, error));
-    NEXT(result, write_width(figure, "", 495, error));
+    NEXT(result, write_width(figure, "-column.svg", 234, error));
+    NEXT(result, write_width(figure, ".svg", 495, error));
     text_free(&csv);
     text_free(&caption);
     part->report->figures++;

@@ -14,7 +14,7 @@ WITH kinds(kind, event, title) AS (
     JOIN expert_events USING (run)
     GROUP BY number, encoder, task, event
 )
-SELECT kinds.title || ', ' || encoders.encoder AS panel, legend AS series, colour, board.task + 1 AS x,
+SELECT kinds.title || ', ' || encoders.encoder AS panel, label AS series, colour, board.task + 1 AS x,
        1.0 * coalesce(count, 0) / used AS y
 FROM configurations
 JOIN kinds

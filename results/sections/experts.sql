@@ -17,7 +17,7 @@ WITH effective AS ( -- per run; entropy in bits
     GROUP BY run, encoder, block, task
     HAVING sum(count) > 0
 )
-SELECT legend AS choice, number, seeds, max(max(experts)) OVER (PARTITION BY number) AS experts, encoder || ' ' || block AS block,
+SELECT label AS choice, number, seeds, max(max(experts)) OVER (PARTITION BY number) AS experts, encoder || ' ' || block AS block,
        board.name AS column, avg(effective) AS value
 FROM effective
 JOIN configurations USING (number)

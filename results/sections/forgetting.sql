@@ -13,7 +13,7 @@ WITH cells AS (
 ), rows AS (
     SELECT -1 AS after_task UNION ALL SELECT task FROM board
 )
-SELECT title AS panel, board.task + 1 AS mark, legend AS series, colour, rows.after_task + 1 AS x, y, low, high
+SELECT title AS panel, board.task + 1 AS mark, label AS series, colour, rows.after_task + 1 AS x, y, low, high
 FROM board
 JOIN configurations ON colour IS NOT NULL
 CROSS JOIN rows

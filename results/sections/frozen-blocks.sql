@@ -11,7 +11,7 @@
 -- wide: column value
 WITH
 -- include: frozen
-SELECT legend AS choice, number, seeds, max(experts) OVER (PARTITION BY number) AS experts, encoder || ' ' || block AS block,
+SELECT label AS choice, number, seeds, max(experts) OVER (PARTITION BY number) AS experts, encoder || ' ' || block AS block,
        board.name AS column, avg(frozen) AS value
 FROM counted
 JOIN configurations USING (number)

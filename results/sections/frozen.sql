@@ -7,7 +7,7 @@
 -- range: 0
 WITH
 -- include: frozen
-SELECT encoder || ' encoder' AS panel, legend AS series, colour, task + 1 AS x, avg(frozen) AS y, min(frozen) AS low,
+SELECT encoder || ' encoder' AS panel, label AS series, colour, task + 1 AS x, avg(frozen) AS y, min(frozen) AS low,
        max(frozen) AS high
 FROM (SELECT run, encoder, task, avg(frozen) AS frozen FROM counted GROUP BY run, encoder, task)
 JOIN drawn USING (run)

@@ -6,8 +6,9 @@
 -- column: Transfer, Average, Last, Gain 1 highest
 -- column: Forgetting 1 lowest
 SELECT label AS configuration, asked.key AS key, differing.value AS value, configurations.finished AS seeds,
-       mean(transfer) AS Transfer, half_width(transfer) AS "Transfer ±", mean(average) AS Average,
-       half_width(average) AS "Average ±", mean(last) AS Last, half_width(last) AS "Last ±",
+       mean(transfer) AS Transfer, plus_minus(mean(transfer), half_width(transfer), 0, 100) AS "Transfer ±", mean(average) AS Average,
+       plus_minus(mean(average), half_width(average), 0, 100) AS "Average ±", mean(last) AS Last,
+       plus_minus(mean(last), half_width(last), 0, 100) AS "Last ±",
        mean(forgetting) AS Forgetting, mean(gain) AS Gain,
        (SELECT iif(count(*) > 200, ' The best 200 of ' || count(*) || ' by Last.', '') FROM configurations) AS cut
 FROM configurations

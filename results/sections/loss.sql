@@ -34,7 +34,7 @@ WITH observed AS (
             ' Balance losses are summed over blocks, without their weight.')
 )
 SELECT choice, ways.title AS title, ways.name AS name, x_title, what AS y_title, fractions, more, board.title AS panel,
-       legend AS series, colour, iif(fractions IS NULL, iteration, iteration * pace) AS x, y
+       label AS series, colour, iif(fractions IS NULL, iteration, iteration * pace) AS x, y
 FROM ways
 JOIN board
 JOIN configurations ON colour IS NOT NULL

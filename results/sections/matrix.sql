@@ -1,5 +1,5 @@
 -- section: 40 Matrix Accuracy matrix
--- title: {legend}
+-- title: {label}
 -- draw: heat 1
 -- choice: Configuration or seed
 -- name: {name}
@@ -34,7 +34,7 @@ WITH sets AS ( -- of a configuration all its runs (turn -1), and some by themsel
     HAVING value IS NOT NULL
 )
 SELECT label || ', ' || CASE WHEN turn >= 0 THEN 'seed ' || seed ELSE iif(configurations.used > 1, 'mean of ', '') || seeds END AS choice,
-       'matrix-' || number || iif(turn >= 0, '-seed-' || seed, '') AS name, legend,
+       'matrix-' || number || iif(turn >= 0, '-seed-' || seed, '') AS name, label,
        CASE WHEN turn >= 0 THEN 'run ' || members.run ELSE iif(configurations.used > 1, 'mean over ', 'of ') || seeds END AS of,
        coalesce(board.name, metric_names.title, 'zero-shot') AS after, coalesce(tested.name, 'mean') AS "column", value,
        lines.place = lines.task AS framed, turn >= 0 OR lines.place >= 1000 OR lines.task IS NULL AS extra

@@ -6,7 +6,7 @@
 -- caption: intervals (Student); no interval where there is one run. The axes of the panels differ.
 WITH
 -- include: merges
-SELECT panel, legend AS series, colour, mean(value) AS y, mean_low(value, 0) AS low,
+SELECT panel, label AS series, colour, mean(value) AS y, mean_low(value, 0) AS low,
        mean_high(value, CASE part WHEN 1 THEN 100 WHEN 3 THEN 1 WHEN 4 THEN 100 ELSE 9e99 END) AS high
 FROM (
     SELECT 0 AS part, 'use (1: an even share)' AS panel, number, use AS value FROM merged

@@ -7,7 +7,7 @@
 -- caption: its file{cut}; experts in the order of their patches. Experts of two blocks have nothing to do with
 -- caption: one another.
 WITH shown_run AS MATERIALIZED (
-    SELECT run, legend || ', seed ' || seed AS of FROM drawn
+    SELECT run, label || ', seed ' || seed AS of FROM drawn
     WHERE turn = 0 AND run IN (SELECT run FROM patch_experts)
     ORDER BY number
     LIMIT 1

@@ -1,5 +1,5 @@
 -- section: 130 Router Choice of the router
--- title: {legend}
+-- title: {label}
 -- draw: heat 1
 -- choice: Configuration
 -- name: router-{number}
@@ -19,7 +19,7 @@ WITH parts AS (
     UNION ALL
     SELECT task, name FROM board
 )
-SELECT label AS choice, legend, seeds, number, board.name AS "images of", routers.name AS "column",
+SELECT label AS choice, label, seeds, number, board.name AS "images of", routers.name AS "column",
        iif(totals.part IS NOT NULL, coalesce(share, 0.0), NULL) AS value, routers.router = board.task AS framed
 FROM configurations
 JOIN board

@@ -1,5 +1,5 @@
 -- section: 71
--- title: {legend}, seed {seed}
+-- title: {label}, seed {seed}
 -- draw: heat
 -- name: usage-{number}
 -- caption: How often each expert was chosen. A panel per block, a row per expert, a column per task. Dots: frozen once the task
@@ -20,7 +20,7 @@ WITH detailed AS MATERIALIZED (
     WHERE event = 'freeze'
     GROUP BY run, encoder, block, target
 )
-SELECT legend, seed, number, encoder || ' ' || block AS panel, expert AS row, used.task + 1 AS column,
+SELECT label, seed, number, encoder || ' ' || block AS panel, expert AS row, used.task + 1 AS column,
        100.0 * count / nullif(sum(count) OVER (PARTITION BY run, used.task, encoder, block), 0) AS value,
        freezes.task <= used.task AS framed
 FROM detailed

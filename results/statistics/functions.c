@@ -87,7 +87,11 @@ static void finish(sqlite3_context *context)
         return; /* the result is null */
     size_t n = sample->count, shift = aggregate->ordered ? NUMBERS_MOST - 1 : 0;
     double *apart = xmalloc(NUMBERS_MOST * n * sizeof *apart);
-    qsort(sample->value, n, sizeof *sample->value, compare_rows);
+    size_t sorted = 1;
+    while (sorted < n && compare_rows(sample->value[sorted - 1], sample->value[sorted]) <= 0)
+        sorted++;
+    if (sorted < n)
+        qsort(sample->value, n, sizeof *sample->value, compare_rows);
     for (size_t column = 0; column < NUMBERS_MOST; column++)
         for (size_t i = 0; i < n; i++)
             apart[column * n + i] = sample->value[i][(column + shift) % NUMBERS_MOST];
@@ -398,6 +402,26 @@ static void call_shortest(sqlite3_context *context, int count, sqlite3_value **a
     text_free(&digits);
 }
 
+/* plus_minus(mean, half, least, most): half or, where mean ± half leaves what can be, the interval as text, cut. */
+static void call_plus_minus(sqlite3_context *context, int count, sqlite3_value **argument)
+{
+    double value[4];
+    for (int i = 0; i < count; i++) {
+        if (sqlite3_value_type(argument[i]) == SQLITE_NULL)
+            return; /* the result is null */
+        value[i] = sqlite3_value_double(argument[i]);
+    }
+    double low = fmax(value[0] - value[1], value[2]), high = fmin(value[0] + value[1], value[3]);
+    if (low == value[0] - value[1] && high == value[0] + value[1]) {
+        sqlite3_result_double(context, value[1]);
+        return;
+    }
+    struct text interval = {0};
+    text_add(&interval, "[%.1f, %.1f]", low, high);
+    sqlite3_result_text(context, interval.data, -1, SQLITE_TRANSIENT);
+    text_free(&interval);
+}
+
 struct lines {
     bool begun;
     struct digest digest;
@@ -458,6 +482,8 @@ int functions_register(struct sqlite3 *connection)
         code = sqlite3_create_function_v2(connection, "holm", 2, PURE, NULL, call_holm, NULL, NULL, NULL);
     if (code == SQLITE_OK)
         code = sqlite3_create_function_v2(connection, "shortest", 1, PURE, NULL, call_shortest, NULL, NULL, NULL);
+    if (code == SQLITE_OK)
+        code = sqlite3_create_function_v2(connection, "plus_minus", 4, PURE, NULL, call_plus_minus, NULL, NULL, NULL);
     if (code == SQLITE_OK)
         code = sqlite3_create_function_v2(connection, "digest", 1, PURE, NULL, NULL, add_line, finish_lines, NULL);
     return code;

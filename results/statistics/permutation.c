@@ -60,7 +60,7 @@ static double drawn_p(uint64_t hits)
 }
 
 /* Eight differences share a table of the sums of their signs, which a byte chooses from. */
-enum { SIGNS = 8, SUMS = 1 << SIGNS, BYTES = 16 /* of random bits in a block */ };
+enum { SIGNS = 8, SUMS = 1 << SIGNS, BYTES = 16 /* of random bits in a block */, DRAWS_AT_ONCE = 1024 };
 
 static double *sign_tables(const double *difference, size_t n, size_t tables)
 {
@@ -71,20 +71,41 @@ static double *sign_tables(const double *difference, size_t n, size_t tables)
     return sum;
 }
 
+/* Whether no draw can be expected to reach the bound: the sum of n signed values is that far from 0 with a probability of at most
+ * 2 exp(−bound² / (2 Σ d²)) (Hoeffding, JASA 1963), which all draws together have to keep below 10^-9. */
+static bool is_unreachable(const double *difference, size_t n, double bound)
+{
+    double squares = 0;
+    for (size_t i = 0; i < n; i++)
+        squares += difference[i] * difference[i];
+    return bound * bound > 2 * squares * log(2 * 1e9 * PERMUTATION_DRAWS);
+}
+
+/* Adds the signs that a block of random bits has for each draw; a table at a time, so that it stays in the nearest cache. */
+static void add_signs(const double *table, size_t tables, uint32_t (*words)[4], size_t draws, double *sum)
+{
+    for (size_t i = 0; i < tables; i++)
+        for (size_t draw = 0; draw < draws; draw++)
+            sum[draw] += table[i * SUMS + (words[draw][i / 4] >> i % 4 * SIGNS & (SUMS - 1))];
+}
+
 static double draw_flips(const double *difference, size_t n, double bound, uint64_t seed)
 {
     struct rng rng = rng_make(seed, RNG_RESAMPLING, 0, 0);
     uint64_t hits = 0, tables = (n + SIGNS - 1) / SIGNS, blocks = (tables + BYTES - 1) / BYTES;
-    double *table = sign_tables(difference, n, tables);
-    for (uint64_t draw = 0; draw < PERMUTATION_DRAWS; draw++) {
-        double sum = 0;
-        uint32_t words[4] = {0};
-        for (size_t i = 0; i < tables; i++) {
-            if (i % BYTES == 0)
-                rng_block(&rng, draw * blocks + i / BYTES, words);
-            sum += table[i * SUMS + (words[i % BYTES / 4] >> i % 4 * SIGNS & (SUMS - 1))];
+    double *table = sign_tables(difference, n, tables), sum[DRAWS_AT_ONCE];
+    uint32_t words[DRAWS_AT_ONCE][4];
+    for (uint64_t first = 0, draws; first < PERMUTATION_DRAWS; first += draws) {
+        draws = PERMUTATION_DRAWS - first < DRAWS_AT_ONCE ? PERMUTATION_DRAWS - first : DRAWS_AT_ONCE;
+        memset(sum, 0, sizeof sum);
+        for (uint64_t block = 0; block < blocks; block++) {
+            uint64_t left = tables - block * BYTES;
+            for (uint64_t draw = 0; draw < draws; draw++)
+                rng_block(&rng, (first + draw) * blocks + block, words[draw]);
+            add_signs(table + block * BYTES * SUMS, left < BYTES ? left : BYTES, words, draws, sum);
         }
-        hits += fabs(sum) >= bound;
+        for (uint64_t draw = 0; draw < draws; draw++)
+            hits += fabs(sum[draw]) >= bound;
     }
     free(table);
     return drawn_p(hits);
@@ -100,7 +121,9 @@ struct permutation_test permutation_sign_flips(const double *difference, size_t 
     if (isnan(bound))
         test.p = bound;
     else if (bound > 0) /* else every flip reaches it */
-        test.p = test.exact ? count_flips(difference, n, bound) : draw_flips(difference, n, bound, seed);
+        test.p = test.exact                             ? count_flips(difference, n, bound)
+                 : is_unreachable(difference, n, bound) ? drawn_p(0)
+                                                        : draw_flips(difference, n, bound, seed);
     return test;
 }
 

@@ -2,6 +2,12 @@
 -- and hides them behind its own when it opens one for reading. Each view is one statement, which begins with CREATE
 -- VIEW at the start of a line. results/README.md says what a row of each is, results/metrics.c what the metrics are.
 
+-- What every table and figure calls a run; given: its suite says so.
+CREATE VIEW names AS
+SELECT runs.run AS run, coalesce(value, method || iif(policy = 'none', '', ', ' || policy)) AS row, value IS NOT NULL AS given
+FROM runs
+LEFT JOIN settings ON settings.run = runs.run AND settings.key = 'run.row';
+
 CREATE VIEW matrix AS
 SELECT evaluations.run AS run, after_task, trained.name AS trained, evaluations.task AS task, tasks.name AS name,
        correct, images, 100.0 * correct / images AS accuracy

@@ -62,6 +62,7 @@ static const struct edit {
 } edits[] = {
     /* what a run is */
     {"UPDATE runs SET method = 'finetune' WHERE run = 2", "runs", "method"},
+    {"INSERT INTO skipped_steps VALUES (2, 0, 3)", "skipped steps", "task 0"},
     {"UPDATE runs SET policy = 'random' WHERE run = 2", "runs", "policy"},
     {"UPDATE runs SET setting = 'x_tail' WHERE run = 2", "runs", "setting"},
     {"UPDATE runs SET selector = 'text' WHERE run = 2", "runs", "selector"},

@@ -1,7 +1,7 @@
 -- The first run of the best drawn configuration with experts by class: experts of different runs have nothing to do with one
 -- another. Its choices in the last test, and its experts.
 served AS MATERIALIZED (
-    SELECT run, legend || ', seed ' || seed AS of FROM drawn
+    SELECT run, label || ', seed ' || seed AS of FROM drawn
     WHERE turn = 0 AND run IN (SELECT run FROM class_experts)
     ORDER BY number
     LIMIT 1

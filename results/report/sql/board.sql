@@ -1,7 +1,7 @@
--- What the questions of a page read, of the board whose number is in the table `page` (results/report/data.h). Labels, legends and
+-- What the questions of a page read, of the board whose number is in the table `page` (results/report/data.h). Labels and
 -- colours follow in labels.sql.
 CREATE TEMP TABLE configurations AS
-SELECT number, run, hash, '' AS label, '' AS legend, NULL AS colour, runs, finished, used, seeds
+SELECT number, run, hash, '' AS label, NULL AS colour, runs, finished, used, seeds
 FROM page_configurations
 WHERE board = (SELECT board FROM page)
 ORDER BY number;

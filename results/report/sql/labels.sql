@@ -1,11 +1,11 @@
--- What tells the configurations of a board apart: the words in which some differ that are alike in all words before. First the row of
--- the suite, then columns of runs (a configuration alone: method and policy), then settings of the best 200; at last a digest.
+-- The name of a configuration, as in every table (view names), and what tells those of a board apart that have one name: the words in
+-- which some differ that are alike in all words before, columns of runs, then settings of the best 200; at last a digest.
 CREATE TEMP TABLE said AS
 SELECT configurations.number AS number, word.key AS place, word.value AS word
 FROM configurations
 JOIN runs USING (run)
-LEFT JOIN differing AS row ON row.number = configurations.number AND row.key = 'run.row'
-JOIN json_each(json_array(coalesce(row.value, ''), suite, setting, method, policy, selector, selection, task_order, model,
+JOIN names USING (run)
+JOIN json_each(json_array(names.row, suite, setting, method, policy, selector, selection, task_order, model,
                           "precision")) AS word;
 
 INSERT INTO said
@@ -26,24 +26,16 @@ FROM (
     ), compared AS (
         SELECT *, min(word) OVER alike <> max(word) OVER alike AS tells FROM preceded WINDOW alike AS (PARTITION BY place, before)
     )
-    SELECT number, group_concat(word, ' · ') AS label
+    SELECT number, group_concat(word, ', ') AS label
     FROM (SELECT * FROM compared
-          WHERE word <> '' AND (tells OR place IN (3, 4) AND (SELECT count(*) FROM configurations) = 1)
+          WHERE word <> '' AND (tells OR place = 0)
           ORDER BY number, place)
     GROUP BY number
 ) AS told
 WHERE told.number = configurations.number;
 
-UPDATE configurations SET label = label || iif(label = '', '#', ' #') || substr(hash, 1, 6)
+UPDATE configurations SET label = label || ', ' || substr(hash, 1, 8)
 WHERE label IN (SELECT label FROM configurations GROUP BY label HAVING count(*) > 1);
-
--- Figures name the method, too, unless the configurations are rows.
-UPDATE configurations
-SET legend = iif(instr(label, method)
-                 OR (SELECT count(DISTINCT word) FROM said WHERE place = 0 AND word <> '') = (SELECT count(*) FROM configurations),
-                 label, method || ' · ' || label)
-FROM runs
-WHERE runs.run = configurations.run;
 
 -- Drawn are the best with a finished run, or the best of all where none has one. A merge policy that has a colour of its own (or the
 -- method of runs without one) has it on every page, whatever its rank; other names share the colours by their letters. Where
@@ -53,21 +45,21 @@ FROM (
     WITH colours(colour, owner) AS (
         VALUES (0, 'moe_adapters'), (1, 'most_used'), (2, 'random'), (3, 'similar'), (4, 'coactivated'), (5, 'downstream')
     ), best AS (
-        SELECT number, legend, iif(policy = 'none', method, policy) AS name
+        SELECT number, label, iif(policy = 'none', method, policy) AS name
         FROM configurations
         JOIN runs USING (run)
         WHERE configurations.finished > 0 OR (SELECT max(finished) FROM configurations) = 0
         ORDER BY number
         LIMIT (SELECT best FROM page)
     ), usual AS (
-        SELECT number, legend, name, owner IS NULL AS shares,
+        SELECT number, label, name, owner IS NULL AS shares,
                coalesce(colour, (31 * unicode(name) + 7 * unicode(substr(name, -1)) + length(name)) % 6, 0) AS colour
         FROM best
         LEFT JOIN colours ON owner = name
     ), ranked AS (
-        SELECT *, row_number() OVER (PARTITION BY colour ORDER BY shares, name, legend) AS rank FROM usual
+        SELECT *, row_number() OVER (PARTITION BY colour ORDER BY shares, name, label) AS rank FROM usual
     ), further AS (
-        SELECT number, row_number() OVER (ORDER BY shares, name, legend) AS place FROM ranked WHERE rank > 1
+        SELECT number, row_number() OVER (ORDER BY shares, name, label) AS place FROM ranked WHERE rank > 1
     ), free AS (
         SELECT colour, row_number() OVER (ORDER BY colour) AS place FROM colours WHERE colour NOT IN (SELECT colour FROM usual)
     )
@@ -78,7 +70,7 @@ FROM (
 WHERE given.number = configurations.number;
 
 CREATE TEMP TABLE drawn AS
-SELECT members.run AS run, number, turn, seed, label, legend, colour, seeds
+SELECT members.run AS run, number, turn, seed, label, colour, seeds
 FROM members
 JOIN configurations USING (number)
 WHERE members.used AND colour IS NOT NULL

@@ -20,7 +20,7 @@ columns() {
     local names=
     while [ "$1" != -- ]; do names="$names $1"; shift; done
     shift
-    q "$@" --format csv | tr -d '\r' | awk -F, -v names="$names" '
+    q "$@" --format csv | tr -d '\r' | sed 's/"\([^",]*\), \([^",]*\)"/\1; \2/g' | awk -F, -v names="$names" '
         NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i; count = split(names, name, " ") }
         { line = ""
           for (i = 1; i <= count; i++) {
@@ -28,6 +28,13 @@ columns() {
               line = line (i > 1 ? " | " : "") (cell ~ /^-?[0-9]+\.[0-9e+-]+$/ ? sprintf("%.6g", cell) : cell)
           }
           print line }'
+}
+
+# Numbers of ± that lead out of 0 to 100, in the answer of a question: none may
+beyond() {
+    q "$@" --format csv | tr -d '\r' | sed 's/"\([^",]*\), \([^",]*\)"/\1; \2/g' | awk -F, '
+        NR == 1 { for (i = 2; i <= NF; i++) half[i] = $i ~ /±$/ && $i !~ /^difference/; next }
+        { for (i in half) if (half[i] && $i ~ /^[0-9.]+$/ && ($(i - 1) - $i < 0 || $(i - 1) + $i > 100)) print $(i - 1), "±", $i }'
 }
 
 # Leaves these runs alone: keep 1,3

@@ -12,13 +12,11 @@ scripts switched off: all of it there to be read, no control that does nothing.
 import csv
 import glob
 import os
-import re
 import shutil
 import subprocess
 import sys
 import tempfile
 import xml.etree.ElementTree
-import zlib
 
 from browser import Browser
 
@@ -218,19 +216,6 @@ def check_theme(page):
     expect(ground() == before, "the button switches it back")
 
 
-def words_of(path):
-    """The letters that a PDF's fonts name: ToUnicode, ISO 32000-1, 9.10.3."""
-    letters, file = set(), open(path, "rb").read()
-    for begin in re.finditer(rb"stream\r?\n", file):
-        try:
-            content = zlib.decompressobj().decompress(file[begin.end():])
-        except zlib.error:
-            continue
-        if b"beginbfchar" in content:
-            letters |= {chr(int(code, 16)) for code in re.findall(rb"^<[0-9a-f]+> <([0-9a-f]{4})>$", content, re.M)}
-    return letters
-
-
 def check_figures(browser, report, folder):
     drawn = sorted(glob.glob(os.path.join(report, "figures", "*.svg")))
     for path in drawn:
@@ -246,9 +231,7 @@ def check_figures(browser, report, folder):
             page.screenshot(os.path.join(folder, name + ".png"), (0, 0, 700, 800))
         expect(not page.complaints, f"{name}: {page.complaints}")
         page.close()
-    for path in glob.glob(os.path.join(report, "figures", "board1-*.pdf")):
-        expect({"e", "a", "0"} <= words_of(path), f"{os.path.basename(path)}: its words can be searched")
-    print(f"{len(drawn)} figures for papers are sound SVG, and their PDF has words")
+    print(f"{len(drawn)} figures for papers are sound SVG")
 
 
 def look(browser, address, folder):

@@ -148,7 +148,7 @@ static void what_cannot_be_written_leaves_the_old_report(void **state)
 
 #define DRAWN                                                                                                          \
     "-- section: 65 Blocks Merges by block\n-- title: Merges of {%s}\n-- draw: %s\n"                                   \
-    "SELECT 'blocks' AS what, legend AS series, colour, block AS x, count(*) AS y FROM drawn "                         \
+    "SELECT 'blocks' AS what, label AS series, colour, block AS x, count(*) AS y FROM drawn "                          \
     "JOIN expert_events USING (run) GROUP BY number, block ORDER BY number, block\n"
 
 static void a_section_is_a_file(void **state)
@@ -187,22 +187,7 @@ static void a_section_is_a_file(void **state)
 
 /* --- Figures --- */
 
-static void expect_picture(const char *path)
-{
-    const char *end = strrchr(path, '.');
-    struct bytes bytes;
-    assert_ok(file_read(path, FILE_LIMIT, &bytes, &error));
-    assert_true(bytes.size > 0);
-    if (strcmp(end, ".png") == 0) {
-        assert_memory_equal(bytes.data, "\x89PNG", 4);
-        assert_memory_equal(bytes.data + 37, "pHYs\0\0\x2e\x23\0\0\x2e\x23\1", 13); /* 11,811 to the metre */
-    }
-    if (strcmp(end, ".pdf") == 0)
-        assert_memory_equal(bytes.data, "%PDF", 4);
-    bytes_free(&bytes);
-}
-
-/* Every figure in two widths as SVG, PNG and PDF, its data and its caption; names that mean harm do none. A single task has
+/* Every figure in two widths as SVG, its data and its caption; names that mean harm do none. A single task has
  * no Transfer to be compared; where there is nothing to report on, nothing is drawn. */
 static void every_figure_is_drawn(void **state)
 {
@@ -224,10 +209,13 @@ static void every_figure_is_drawn(void **state)
         if (outcome.figures > 0)
             assert_ok(directory_list(&names, figures, &error));
         assert_true(outcome.figures >= cases[i].least && (cases[i].least > 0 || outcome.runs == 0));
-        assert_int_equal(names.count, 8 * outcome.figures); /* and no file "harm" */
+        assert_int_equal(names.count, 4 * outcome.figures); /* and no file "harm" */
         for (size_t k = 0; k < names.count; k++) {
             char *path = path_format("%s/%s", figures, names.names[k]);
-            expect_picture(path);
+            struct bytes bytes;
+            assert_ok(file_read(path, FILE_LIMIT, &bytes, &error));
+            assert_true(bytes.size > 0);
+            bytes_free(&bytes);
             free(path);
         }
         directory_free(&names);
