@@ -1,4 +1,4 @@
-/* With svd.c the only file that calls BLAS and LAPACK. Tiles [r, c] are stored column by column, as LAPACK expects them. */
+/* The file that calls BLAS and, with svd.c, LAPACK. Tiles [r, c] are stored column by column, as LAPACK expects them. */
 #include "core/linear.h"
 
 #include <cblas.h>

@@ -8,49 +8,84 @@
 #include <string.h>
 
 #include "core/alloc.h"
+#include "core/arena.h"
 
 /* cblas.h has no LAPACK. */
-void dgesdd_(const char *job, const int *m, const int *n, double *a, const int *lda, double *s, double *u,
+void dgesdd_(const char *jobz, const int *m, const int *n, double *a, const int *lda, double *s, double *u,
              const int *ldu, double *vt, const int *ldvt, double *work, const int *lwork, int *iwork, int *info);
+void dgesvd_(const char *jobu, const char *jobvt, const int *m, const int *n, double *a, const int *lda, double *s,
+             double *u, const int *ldu, double *vt, const int *ldvt, double *work, const int *lwork, int *info);
 
 /* An OpenBLAS without threads may be without locks, too, and ranks decompose at the same time. */
 static pthread_mutex_t one_at_a_time = PTHREAD_MUTEX_INITIALIZER;
 
-static bool all_finite(size_t n, const double *a)
+/* LAPACK's operands: a [m, n] column by column. */
+struct operands {
+    int m, n, k;
+    double *a, *u, *s, *vt;
+};
+
+/* Divide and conquer, or QR iterations, several times as slow. Work of one value asks for its length. */
+static int decompose(const struct operands *o, bool divide, double *work, int length, int *integers)
 {
-    for (size_t i = 0; i < n; i++)
-        if (!isfinite(a[i]))
-            return false;
-    return true;
+    int info = 0;
+    if (divide)
+        dgesdd_("S", &o->m, &o->n, o->a, &o->m, o->s, o->u, &o->m, o->vt, &o->k, work, &length, integers, &info);
+    else
+        dgesvd_("S", "S", &o->m, &o->n, o->a, &o->m, o->s, o->u, &o->m, o->vt, &o->k, work, &length, &info);
+    return info;
 }
 
-/* LAPACK's matrices are column by column, so that it sees aᵀ = vtᵀ · diag(s) · uᵀ. */
-static int decompose(size_t m, size_t n, double *a, double *u, double *s, double *vt)
+static int decompose_by(const struct operands *o, bool divide)
 {
-    int rows = (int)n, columns = (int)m, k = rows < columns ? rows : columns, ask = -1, info = 0, room;
-    int *integers = xmalloc(8 * (size_t)k * sizeof *integers);
-    double size;
-    dgesdd_("S", &rows, &columns, a, &rows, s, vt, &rows, u, &k, &size, &ask, integers, &info);
-    room = (int)size;
-    double *work = xmalloc((size_t)room * sizeof *work);
-    dgesdd_("S", &rows, &columns, a, &rows, s, vt, &rows, u, &k, work, &room, integers, &info);
+    double best;
+    int *integers = xmalloc(8 * (size_t)o->k * sizeof *integers);
+    decompose(o, divide, &best, -1, integers);
+    double *work = xmalloc((size_t)best * sizeof *work);
+    int info = decompose(o, divide, work, (int)best, integers);
     free(work);
     free(integers);
     return info;
 }
 
-void svd(size_t m, size_t n, const double *a, double *u, double *s, double *vt)
+static void turn(double *u, double *vt, size_t rows, size_t columns, size_t k, size_t i)
 {
-    size_t k = m < n ? m : n;
-    if (k == 0)
+    size_t largest = 0;
+    for (size_t r = 1; r < rows; r++)
+        if (fabs(u[r * k + i]) > fabs(u[largest * k + i]))
+            largest = r;
+    if (u[largest * k + i] >= 0)
         return;
-    double *copy = xmalloc(m * n * sizeof *copy);
-    memcpy(copy, a, m * n * sizeof *copy);
+    for (size_t r = 0; r < rows; r++)
+        u[r * k + i] = -u[r * k + i];
+    for (size_t c = 0; c < columns; c++)
+        vt[i * columns + c] = -vt[i * columns + c];
+}
+
+/* LAPACK stores by columns, and so sees Aᵀ = V diag(s) Uᵀ. Its divide and conquer gives up on some matrices that lack rank, which
+ * it decomposes when they are scaled or transposed; QR iterations do not. */
+status svd(double *a, size_t rows, size_t columns, double *u, double *s, double *vt, struct error *error)
+{
+    size_t n = rows * columns, k = rows < columns ? rows : columns;
+    struct operands o = {.m = (int)columns, .n = (int)rows, .k = (int)k, .a = a, .u = vt, .s = s, .vt = u};
+    for (size_t i = 0; i < n; i++)
+        if (!isfinite(a[i]))
+            return error_set(error, ERROR_FORMAT, "singular values: value %zu of %zu × %zu is not finite", i, rows,
+                             columns);
+    double *copy = xmalloc(array_size(n, sizeof *copy));
+    memcpy(copy, a, n * sizeof *copy);
     pthread_mutex_lock(&one_at_a_time);
-    openblas_set_num_threads(1); /* the bits of a product depend on their number */
-    bool found = all_finite(m * n, a) && decompose(m, n, copy, u, s, vt) == 0;
+    openblas_set_num_threads(1);
+    int info = decompose_by(&o, true);
+    if (info > 0) {
+        o.a = copy;
+        info = decompose_by(&o, false);
+    }
     pthread_mutex_unlock(&one_at_a_time);
     free(copy);
-    for (size_t i = 0; !found && i < k; i++)
-        s[i] = NAN;
+    for (size_t i = 0; info == 0 && i < k; i++)
+        turn(u, vt, rows, columns, k, i);
+    return info == 0 ? OK
+                     : error_set(error, ERROR_FORMAT, "singular values of %zu × %zu: LAPACK did not converge (info %d)",
+                                 rows, columns, info);
 }

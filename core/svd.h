@@ -1,16 +1,19 @@
-/* The singular value decomposition of a matrix in double precision, on the calling thread.
+/* The singular value decomposition in double precision, A = U diag(s) Vᵀ, by LAPACK's divide and conquer.
  *
- *     svd(m, n, a, u, s, vt);                  // a = u · diag(s) · vt, s falling; k = min(m, n) of each
+ *     size_t k = rows < columns ? rows : columns;
+ *     TRY(svd(a, rows, columns, u, s, vt, error));                  // u [rows, k], s [k], vt [k, columns]
  *
- * The signs of a pair of singular vectors are LAPACK's choice. The same matrix gives the same bits on one machine.
+ * Row-major. One thread does the work, so the bits are the same for any number of them. s descends; the entry of a column of U
+ * that is largest in magnitude (the first of equal ones) is positive.
  */
 #ifndef MTIL_CORE_SVD_H
 #define MTIL_CORE_SVD_H
 
 #include <stddef.h>
 
-/* Row-major: a [m, n], which is unchanged, u [m, k], s [k], vt [k, n]. Where a holds a value that is not finite, or LAPACK
- * finds no decomposition, all of s is NaN. */
-void svd(size_t m, size_t n, const double *a, double *u, double *s, double *vt);
+#include "core/status.h"
+
+/* a [rows, columns] is overwritten. ERROR_FORMAT where it is not finite or LAPACK does not converge. */
+status svd(double *a, size_t rows, size_t columns, double *u, double *s, double *vt, struct error *error);
 
 #endif

@@ -9,6 +9,7 @@
 #ifndef MTIL_MODELS_BLOCK_H
 #define MTIL_MODELS_BLOCK_H
 
+#include "models/delta.h"
 #include "models/parameters.h"
 
 enum tower { TOWER_IMAGE, TOWER_TEXT };
@@ -54,10 +55,18 @@ struct block_hook {
                        struct error *error);
 };
 
+/* Sees the inputs of a layer in every forward pass. */
+struct linear_tap {
+    status (*see)(struct linear_tap *tap, struct backend *backend, struct matrix x, struct error *error);
+};
+
 struct linear {
     struct weight weight, bias; /* [out, in], [out] */
     size_t out, in;
-    bool exact; /* products in f32 whatever the precision */
+    bool exact;                 /* products in f32 whatever the precision */
+    const struct delta *deltas; /* [delta_count] low-rank updates, borrowed; of disjoint outputs */
+    size_t delta_count;
+    struct linear_tap *tap; /* NULL: none */
 };
 
 struct layer_norm_weights {
@@ -85,12 +94,18 @@ struct block_saved {
 struct linear_forward {
     struct matrix x, y, addend, before;
     enum activation activation;
+    struct arena *arena; /* scratch memory of a layer with deltas */
+    bool training;       /* for the deltas' gates */
 };
 status linear_forward(struct backend *backend, const struct linear *linear, const struct linear_forward *operands,
                       struct error *error);
 /* dx = dy W */
 status linear_backward_input(struct backend *backend, const struct linear *linear, struct matrix dy, struct matrix dx,
                              struct error *error);
+/* The same with the shares of the deltas, whose gradients it adds to. x: the layer's input, where linear_reads_input. */
+status linear_backward_deltas(struct backend *backend, struct arena *arena, const struct linear *linear,
+                              struct matrix x, struct matrix dy, struct matrix dx, struct error *error);
+bool linear_reads_input(const struct linear *linear); /* a gradient is wanted that needs its input */
 /* The weight's and bias's gradients, where they are trained: dW += dyᵀ x, db += Σ dy. */
 status linear_backward_weights(struct backend *backend, const struct linear *linear, struct matrix x, struct matrix dy,
                                struct error *error);
@@ -111,6 +126,9 @@ status block_mlp(const struct block_context *context, const struct block *block,
  * hook that is whole needs all rows. */
 status block_forward(const struct block_context *context, const struct block *block, const struct block_hook *hook,
                      const struct tensor *x, struct tensor *y, struct block_saved *saved, struct error *error);
+
+/* Whether something of the block itself is trained: its weights or deltas. */
+bool block_is_trained(const struct block *block);
 
 /* dy [B, R, d] → dx [B, L, d], which may be dy itself where R = L; dy is overwritten. below: something below this block is
  * trained; otherwise dx is unspecified, and a frozen block's halves are skipped. */

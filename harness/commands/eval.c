@@ -100,11 +100,14 @@ static status open_adapters(struct evaluation *v, struct error *error)
     return OK;
 }
 
-/* After the zero-shot row, because it replaces the zero-shot model. */
+/* Of weights or deltas, after the zero-shot row, because they replace the zero-shot model. */
 static status open_weights(struct evaluation *v, struct error *error)
 {
-    char *path = weights_path(v->weights);
-    status result = clip_reload(v->run->model.clip, path, error);
+    struct model *model = &v->run->model;
+    char *path = v->weights != NULL ? weights_path(v->weights) : NULL;
+    status result = path != NULL
+                        ? clip_reload(model->clip, path, error)
+                        : saved_deltas_load(&v->choice.saved, model->clip, &model->memory, &model->deltas, error);
     free(path);
     return result == OK ? evaluator_refresh(v->evaluator, error) : result;
 }
@@ -136,7 +139,7 @@ static status evaluate_task(struct evaluation *v, size_t j, struct error *error)
     report(v, "evaluate", j);
     if (v->run->model.adapters != NULL && v->classifier.is_one)
         return evaluator_with_router(v->evaluator, j, 0, v->call->stop, error);
-    if (v->weights != NULL)
+    if (v->weights != NULL || v->choice.saved.deltas)
         return evaluator_without_adapters(v->evaluator, j, v->call->stop, error);
     if (v->selector != NULL)
         return evaluator_task(v->evaluator, v->selector->trained - 1, j, v->call->stop, error);
@@ -209,11 +212,11 @@ static status evaluate(struct evaluation *v, struct error *error)
     if (v->classifier.is_one)
         TRY(check_classes(v, error));
     v->zero_shot = xcalloc(v->run->data.task_count, sizeof *v->zero_shot);
-    if (v->choice.file != NULL)
+    if (v->choice.file != NULL && !v->choice.saved.deltas)
         TRY(open_adapters(v, error));
     TRY(evaluator_create(&v->evaluator, &v->run->model, &v->run->data, NULL, v->selector, error));
     TRY(zero_shot_row(v, error));
-    if (v->weights != NULL && !v->classifier.is_one)
+    if ((v->weights != NULL && !v->classifier.is_one) || v->choice.saved.deltas)
         TRY(open_weights(v, error));
     for (size_t j = 0; j < v->run->data.task_count; j++)
         TRY(evaluate_task(v, j, error));

@@ -53,13 +53,12 @@ static status show_files(const struct command_call *call, const struct run *run,
                          struct error *error)
 {
     unsigned groups = run->model.groups;
-    bool adapters = groups & GROUP_ADAPTERS && !(groups & GROUPS_TOWERS);
     struct run_row row;
     if (groups == GROUPS_NONE || run->model.settings.checkpoints == CHECKPOINTS_NONE)
         return OK;
     TRY(store_read_run(sequence->store, sequence->id, &row, error));
     if (row.folder != NULL)
-        log_info(call->log, "the %s lie in %s", adapters ? "adapters" : "weights", row.folder);
+        log_info(call->log, "the %s lie in %s", groups_beside_towers(groups) ? "adapters" : "weights", row.folder);
     run_row_free(&row);
     return OK;
 }

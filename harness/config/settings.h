@@ -2,6 +2,7 @@
 #ifndef MTIL_HARNESS_CONFIG_SETTINGS_H
 #define MTIL_HARNESS_CONFIG_SETTINGS_H
 
+#include "adapters/deltas.h"
 #include "adapters/options.h"
 #include "datasets/cache/cache.h"
 #include "harness/config/suite.h"
@@ -56,6 +57,7 @@ struct settings {
     size_t task_count, shots; /* shots: training images per class; 0: all */
     bool repeat_shots;        /* a class with fewer images repeats some, drawn at random */
     struct adapter_settings adapter;
+    struct delta_settings delta; /* of methods that train deltas */
     struct merge_plan merge;
     struct freeze_plan freeze;
     bool one_moment; /* no task's optimizer has a second moment */

@@ -10,6 +10,8 @@ static status open_adapters(struct encoder *encoder, const struct encoder_settin
     encoder->router = settings->router;
     if (settings->adapters == NULL)
         return OK;
+    if (settings->adapters->deltas)
+        return saved_deltas_load(settings->adapters, encoder->clip, &encoder->model, &encoder->deltas, error);
     return saved_adapters_load(settings->adapters, encoder->clip, &encoder->model, &settings->router, 1,
                                &encoder->adapters, error);
 }
@@ -65,6 +67,7 @@ void encoder_close(struct encoder *encoder)
 {
     tokenizer_close(encoder->tokenizer);
     adapters_destroy(encoder->adapters);
+    deltas_destroy(encoder->deltas);
     clip_destroy(encoder->clip);
     if (encoder->backend != NULL) {
         encoder->backend->ops->arena_destroy(encoder->backend, &encoder->step);

@@ -31,6 +31,7 @@ struct encoder {
     struct clip *clip;
     struct tokenizer *tokenizer; /* NULL: images only */
     struct adapters *adapters;   /* NULL: off */
+    struct deltas *deltas;       /* likewise */
     int router;
     size_t refused; /* the row that is not finite, after ERROR_FORMAT */
 };

@@ -31,6 +31,8 @@ static status open_adapters(struct predictor *p, struct error *error)
         p->settings.router = p->routers > 0 ? 0 : ROUTER_NONE;
         return OK;
     }
+    if (saved->deltas)
+        return saved_deltas_load(saved, p->model.clip, &p->model.memory, &p->model.deltas, error);
     TRY(saved_adapters_load(saved, p->model.clip, &p->model.memory, &p->settings.router, 1, &p->model.adapters, error));
     p->routers = p->model.adapters->settings.tasks;
     return p->settings.selects ? selector_open(&p->selector, &p->model, &p->data, saved->file, &saved->card, error)

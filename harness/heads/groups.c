@@ -1,5 +1,10 @@
 #include "harness/heads/groups.h"
 
+bool groups_beside_towers(unsigned groups)
+{
+    return groups & (GROUP_ADAPTERS | GROUP_DELTAS) && !(groups & GROUPS_TOWERS);
+}
+
 unsigned groups_none(const struct options *options)
 {
     (void)options;
@@ -16,6 +21,12 @@ unsigned groups_towers(const struct options *options)
 {
     (void)options;
     return GROUPS_TOWERS;
+}
+
+unsigned groups_deltas(const struct options *options)
+{
+    (void)options;
+    return GROUP_DELTAS;
 }
 
 const struct option groups_options[] = {{.name = "train",

@@ -5,15 +5,31 @@
 #include "core/option.h"
 
 /* Bits of a set. Adapters: experts and routers of both towers. Towers: their weights; logit_scale belongs to neither
- * and is never trained. Head: its own weights, if any (heads/head.h). Adapters are trained alone; experts that replace
- * MLPs may be trained with the rest of the tower. */
-enum parameter_group { GROUP_ADAPTERS = 1, GROUP_IMAGE_TOWER = 2, GROUP_TEXT_TOWER = 4, GROUP_HEAD = 8 };
-enum { GROUPS_NONE = 0, GROUPS_TOWERS = GROUP_IMAGE_TOWER | GROUP_TEXT_TOWER };
+ * and is never trained. Head: its own weights, if any (heads/head.h). Deltas: low-rank updates of the towers' matrices
+ * (adapters/deltas.h). Adapters and deltas are trained alone; experts that replace MLPs may be trained with the rest of the
+ * tower. */
+enum parameter_group {
+    GROUP_ADAPTERS = 1,
+    GROUP_IMAGE_TOWER = 2,
+    GROUP_TEXT_TOWER = 4,
+    GROUP_HEAD = 8,
+    GROUP_DELTAS = 16
+};
+/* GROUPS_WEIGHTS: those with which the towers compute otherwise for every image, whatever its router. */
+enum {
+    GROUPS_NONE = 0,
+    GROUPS_TOWERS = GROUP_IMAGE_TOWER | GROUP_TEXT_TOWER,
+    GROUPS_WEIGHTS = GROUPS_TOWERS | GROUP_DELTAS
+};
+
+/* Whether what is trained stands beside frozen towers, and so in files by itself. */
+bool groups_beside_towers(unsigned groups);
 
 /* For methods that always train the same groups. */
 unsigned groups_none(const struct options *options);
 unsigned groups_adapters(const struct options *options);
 unsigned groups_towers(const struct options *options);
+unsigned groups_deltas(const struct options *options);
 
 /* For methods whose groups the suite chooses: their keys, and the groups of method.train. */
 extern const struct option groups_options[];

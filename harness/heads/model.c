@@ -56,6 +56,10 @@ status model_open(struct model *model, struct error *error)
                             mode_of(model, GROUP_ADAPTERS), error));
         TRY(start_adapters(model, error));
     }
+    if (model->groups & GROUP_DELTAS) {
+        TRY(deltas_create(&model->deltas, model->clip, &model->memory, &s->delta, mode_of(model, GROUP_DELTAS), error));
+        TRY(deltas_initialize(model->deltas, model->seed, error));
+    }
     if (model->groups & GROUP_ADAPTERS && model->groups & GROUPS_TOWERS)
         TRY(replace_mlps(model, error));
     if (model->groups & GROUPS_TOWERS)
@@ -78,6 +82,7 @@ void model_close(struct model *model)
     if (model->head != NULL && model->head->close != NULL)
         model->head->close(model);
     adapters_destroy(model->adapters);
+    deltas_destroy(model->deltas);
     clip_destroy(model->clip);
     if (model->backend != NULL) {
         model->backend->ops->arena_destroy(model->backend, &model->text_memory);

@@ -11,6 +11,7 @@
 #define MTIL_HARNESS_HEADS_MODEL_H
 
 #include "adapters/adapter.h"
+#include "adapters/deltas.h"
 #include "core/log.h"
 #include "core/stamp.h"
 #include "core/stop.h"
@@ -41,6 +42,7 @@ struct model {
     const struct head *head;
     void *head_state;          /* the head's own; NULL: none */
     struct adapters *adapters; /* NULL unless the method trains them or the caller opened some */
+    struct deltas *deltas;     /* likewise */
     struct tokenizer *tokenizer;
     float dropout;                                   /* of the image tower in training; the method sets it */
     struct file_stamp weights_read, vocabulary_read; /* of the files when they were read */

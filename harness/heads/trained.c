@@ -1,19 +1,54 @@
 #include "harness/heads/trained.h"
 
+static struct parameters *of_adapters(const struct model *model, enum tower tower)
+{
+    return adapters_in_tower(model->adapters, tower) ? model->adapters->towers[tower].parameters : NULL;
+}
+
+static struct parameters *of_image_adapters(const struct model *model)
+{
+    return of_adapters(model, TOWER_IMAGE);
+}
+
+static struct parameters *of_text_adapters(const struct model *model)
+{
+    return of_adapters(model, TOWER_TEXT);
+}
+
+static struct parameters *of_towers(const struct model *model)
+{
+    return model->clip->parameters; /* of both towers; its flags distinguish them */
+}
+
+static struct parameters *of_deltas(const struct model *model)
+{
+    return model->deltas->parameters;
+}
+
+static struct parameters *of_head(const struct model *model)
+{
+    return model->head->parameters(model);
+}
+
+static const struct {
+    unsigned groups; /* a set of enum parameter_group, one of which suffices */
+    const char *name;
+    struct parameters *(*parameters)(const struct model *model); /* NULL: this model has none */
+} table[] = {{GROUP_ADAPTERS, "image", of_image_adapters},
+             {GROUP_ADAPTERS, "text", of_text_adapters},
+             {GROUPS_TOWERS, "clip", of_towers},
+             {GROUP_DELTAS, "deltas", of_deltas},
+             {GROUP_HEAD, "head", of_head}};
+
 bool trained_group_at(const struct model *model, size_t index, struct trained_group *group)
 {
-    static const char *const towers[TOWERS] = {"image", "text"};
-    *group = (struct trained_group){0};
-    size_t at = 0;
-    for (int t = 0; model->groups & GROUP_ADAPTERS && t < TOWERS; t++)
-        if (adapters_in_tower(model->adapters, (enum tower)t) && at++ == index)
-            *group = (struct trained_group){towers[t], model->adapters->towers[t].parameters};
-    if (model->groups & GROUPS_TOWERS &&
-        at++ == index) /* one group holds both towers' adapters; its flags distinguish them */
-        *group = (struct trained_group){"clip", model->clip->parameters};
-    if (model->groups & GROUP_HEAD && at == index)
-        *group = (struct trained_group){"head", model->head->parameters(model)};
-    return group->parameters != NULL;
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
+        *group =
+            (struct trained_group){table[i].name, model->groups & table[i].groups ? table[i].parameters(model) : NULL};
+        if (group->parameters != NULL && index-- == 0)
+            return true;
+    }
+    return false;
 }
 
 static bool is_trained(const struct model *model, const struct parameters *group, size_t flag)
@@ -31,6 +66,7 @@ static bool adapters_are_trained(const struct model *model, enum tower tower)
 static bool tower_is_trained(const struct model *model, enum tower tower)
 {
     return adapters_are_trained(model, tower) ||
+           (model->groups & GROUP_DELTAS && deltas_in_tower(model->deltas, tower)) ||
            model->groups & (tower == TOWER_IMAGE ? GROUP_IMAGE_TOWER : GROUP_TEXT_TOWER);
 }
 

@@ -1,5 +1,5 @@
-/* The groups of parameters that are trained. Optimizer, guard, resume files, replicas and memory estimates
- * iterate over the groups and do not depend on the method.
+/* The groups of parameters that are trained: one table, over which optimizer, guard, resume files, replicas and memory
+ * estimates iterate. A new group is a bit in groups.h, a row in trained.c and the file of its parameters.
  *
  *     struct trained_group group;
  *     for (size_t i = 0; trained_group_at(model, i, &group); i++)

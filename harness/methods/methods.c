@@ -26,6 +26,8 @@ bool method_uses(const struct method *method, const struct options *options, con
         return method->groups(options) != GROUPS_NONE;
     if (strcmp(section, "adapter") == 0)
         return (method->groups(options) & GROUP_ADAPTERS) != 0;
+    if (strcmp(section, "delta") == 0)
+        return (method->groups(options) & GROUP_DELTAS) != 0;
     if ((strcmp(section, "merge") == 0 || strcmp(section, "combine") == 0) &&
         (method->groups(options) & GROUP_ADAPTERS) == 0)
         return false;

@@ -25,6 +25,12 @@
     X(zscl)                                                                                                            \
     X(rail_primal)                                                                                                     \
     X(rail_dual)                                                                                                       \
+    X(lora)                                                                                                            \
+    X(o_lora)                                                                                                          \
+    X(inf_lora)                                                                                                        \
+    X(sd_lora)                                                                                                         \
+    X(keep_lora)                                                                                                       \
+    X(moram)                                                                                                           \
     X(supervised)
 
 #define DECLARE(name) extern const struct method method_##name;

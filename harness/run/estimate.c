@@ -115,7 +115,8 @@ static double copied_bytes(const struct run *run, size_t teachers)
 {
     const struct clip_dimensions *n = &run->model.clip->dimensions;
     const struct cost_experts experts = adapters_cost(n, &run->model.settings.adapter);
-    const struct cost_experts *above = run->model.groups & GROUP_ADAPTERS ? &experts : NULL;
+    const struct cost_experts *above =
+        run->model.groups & (GROUP_ADAPTERS | GROUP_DELTAS) ? &experts : NULL; /* gradients pass through the weights */
     size_t (*copied)(const struct clip_dimensions *, enum tower, const struct cost_experts *) =
         run->model.backend->asynchronous ? cost_rounded_bytes : cost_packed_bytes;
     double bytes = 0;
@@ -125,7 +126,7 @@ static double copied_bytes(const struct run *run, size_t teachers)
         bytes += (double)copied(n, TOWER_IMAGE, above);
     if (!(run->model.groups & GROUP_TEXT_TOWER))
         bytes += (double)copied(n, TOWER_TEXT, above);
-    if (above != NULL && run->model.backend->asynchronous)
+    if (run->model.groups & GROUP_ADAPTERS && run->model.backend->asynchronous)
         bytes += (double)adapters_rounded_bytes(n, &run->model.settings.adapter);
     return bytes + (double)teachers * (double)(copied(n, TOWER_IMAGE, NULL) + copied(n, TOWER_TEXT, NULL));
 }
@@ -178,10 +179,13 @@ status estimate_run(struct run *run, struct estimate *estimate, struct error *er
     double trained = 4.0 * (double)trained_values(&run->model),
            weights = 4.0 * (double)cost_weights(&run->model.clip->dimensions),
            moments = run->model.settings.one_moment ? 1 : 2;
-    double copies = run->model.groups == GROUPS_NONE ? 0 : 1 + moments, /* beside the values */
-        own_values = run->model.groups & GROUP_ADAPTERS ? 4.0 * (double)adapters_values(run->model.adapters) : 0;
-    double method = fmax((double)run->model.memory.used - weights - own_values - copies * trained,
-                         0); /* a teacher, earlier weights */
+    double copies = run->model.groups == GROUPS_NONE ? 0 : 1 + moments; /* beside the values */
+    struct trained_group group;                                         /* values beside those of the towers */
+    for (size_t i = 0; trained_group_at(&run->model, i, &group); i++)
+        weights +=
+            group.parameters != run->model.clip->parameters ? 4.0 * (double)parameters_size(group.parameters) : 0;
+    double method =
+        fmax((double)run->model.memory.used - weights - copies * trained, 0); /* a teacher, earlier weights */
     estimate->memory =
         (double)run->model.memory.used + own.memory + largest_bytes(run) + copied_bytes(run, own.teachers);
     double kept = run->model.settings.checkpoints == CHECKPOINTS_ALL    ? (double)run->data.task_count

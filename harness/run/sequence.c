@@ -209,7 +209,7 @@ static status zero_shot_row(struct session *s, bool record, struct error *error)
         return OK;
     for (size_t j = 0; j < s->run->data.task_count; j++) {
         if (!record &&
-            s->run->model.groups & GROUPS_TOWERS) /* the weights have been trained, and the result is not needed */
+            s->run->model.groups & GROUPS_WEIGHTS) /* the weights have been trained, and the result is not needed */
             continue;
         report_evaluation(s, "zero-shot", j);
         TRY(evaluator_zero_shot(s->evaluator, j, s->sequence->stop, error));
@@ -222,16 +222,11 @@ static status zero_shot_row(struct session *s, bool record, struct error *error)
     return record ? record_time(s, -1, 0, "evaluate", start, 0, images, error) : OK;
 }
 
-/* Not together with the weights that they stand in, which they are evaluated and saved with. */
-static bool trains_adapters_alone(const struct session *s)
-{
-    return s->run->model.groups & GROUP_ADAPTERS && !(s->run->model.groups & GROUPS_TOWERS);
-}
-
 static status evaluate_task(struct session *s, size_t checkpoint, size_t j, struct error *error)
 {
     const struct settings *settings = &s->run->model.settings;
-    bool adapters = trains_adapters_alone(s), own_routers = settings->adapter.tasks == settings->task_count;
+    bool adapters = groups_beside_towers(s->run->model.groups),
+         own_routers = settings->adapter.tasks == settings->task_count;
     report_evaluation(s, "evaluate", j);
     if (adapters && settings->method->alone)
         TRY(evaluator_with_router(s->evaluator, j, adapters_router(&settings->adapter, checkpoint), s->sequence->stop,
@@ -283,7 +278,7 @@ static status save_weights(struct session *s, size_t task, struct error *error)
     enum checkpoints keep = s->run->model.settings.checkpoints;
     if (keep == CHECKPOINTS_NONE || s->run->model.groups == GROUPS_NONE)
         return OK;
-    bool adapters = trains_adapters_alone(s);
+    bool adapters = groups_beside_towers(s->run->model.groups);
     double start = clock_seconds();
     const char *kind = adapters ? "adapters" : "weights";
     char *path = keep == CHECKPOINTS_ALL ? path_format("%s/task%02zu.%s.safetensors", s->folder, task, kind)

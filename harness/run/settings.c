@@ -209,6 +209,10 @@ const struct suite_section settings_sections[] = {
      .preset_by = "method.ffn",
      .preset = mixture_preset,
      .used = settings_uses_adapter},
+    {.name = "delta",
+     .options = delta_options,
+     .about = "low-rank deltas of the towers' matrices: rank, place and start",
+     .used = settings_uses_delta},
     {.name = "merge",
      .options = merge_options,
      .chooser = "policy",
@@ -396,6 +400,13 @@ status settings_read(struct settings *s, const struct suite *suite, struct error
         TRY(selector_settings_check(&s->selector, error));
     TRY(adapter_settings_of(&s->adapter, suite_options(suite, "adapter"), s->method->joint ? 1 : s->task_count,
                             s->scratch.width > 0, error));
+    if (method_uses(s->method, s->method_options, "delta"))
+        TRY(delta_settings_of(&s->delta, suite_options(suite, "delta"),
+                              s->method->one_delta    ? 1
+                              : s->method->two_deltas ? 2 * s->task_count
+                                                      : s->task_count,
+                              error));
+    s->delta.gate = s->method->gate;
     if (s->method->check != NULL)
         TRY(s->method->check(s, error));
     return method_uses(s->method, s->method_options, "merge") ? merge_plan_check(&s->merge, &s->adapter, error) : OK;

@@ -28,6 +28,7 @@ status settings_read_training(struct settings *settings, const struct suite *sui
 bool settings_uses_head(const struct suite *suite, const char *section, const char *key);
 bool settings_uses_data(const struct suite *suite, const char *section, const char *key);
 bool settings_uses_adapter(const struct suite *suite, const char *section, const char *key);
+bool settings_uses_delta(const struct suite *suite, const char *section, const char *key);
 bool settings_uses_merge(const struct suite *suite, const char *section, const char *key);    /* and combine */
 bool settings_uses_training(const struct suite *suite, const char *section, const char *key); /* and tasks */
 bool settings_uses_evaluation(const struct suite *suite, const char *section, const char *key);

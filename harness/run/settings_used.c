@@ -33,6 +33,12 @@ bool settings_uses_adapter(const struct suite *suite, const char *section, const
     return method_reads(suite, section) && freeze_reads(suite_options(suite, section), key);
 }
 
+bool settings_uses_delta(const struct suite *suite, const char *section, const char *key)
+{
+    (void)key;
+    return method_reads(suite, section);
+}
+
 bool settings_uses_merge(const struct suite *suite, const char *section, const char *key)
 {
     return method_reads(suite, section) && merge_reads(suite_options(suite, "merge"), section, key);

@@ -7,6 +7,13 @@
 
 /* --- Training --- */
 
+/* Forward, and back to activations and weights; of deltas, whose products are small, to activations. */
+static double passes_of(const struct run *run, enum tower tower)
+{
+    bool weights = run->model.groups & (tower == TOWER_IMAGE ? GROUP_IMAGE_TOWER : GROUP_TEXT_TOWER);
+    return weights ? 3.0 : deltas_in_tower(run->model.deltas, tower) ? 2.0 : 1.0;
+}
+
 double workload_iteration(const struct run *run, const struct task *task)
 {
     const struct clip_dimensions *n = &run->model.clip->dimensions;
@@ -18,8 +25,8 @@ double workload_iteration(const struct run *run, const struct task *task)
     if (run->model.groups & GROUP_ADAPTERS && !(run->model.groups & GROUPS_TOWERS))
         return cost_adapter_step(n, batch, texts, positions, &experts);
     return (run->model.groups & GROUP_ADAPTERS ? 3.0 * cost_image_experts(n, batch, &experts) : 0) +
-           (run->model.groups & GROUP_IMAGE_TOWER ? 3.0 : 1.0) * cost_images(n, batch) +
-           (run->model.groups & GROUP_TEXT_TOWER ? 3.0 : 1.0) * cost_texts(n, texts, positions);
+           passes_of(run, TOWER_IMAGE) * cost_images(n, batch) +
+           passes_of(run, TOWER_TEXT) * cost_texts(n, texts, positions);
 }
 
 /* A method's work besides iterations is divided evenly among tasks. */
@@ -78,7 +85,7 @@ double workload_zero_shot(const struct run *run, size_t j)
 /* Whether images of future tasks go through trained parameters, unlike through routers of their own tasks. */
 static bool changes_later_tasks(const struct run *run)
 {
-    return run->model.groups & GROUPS_TOWERS || run->model.settings.adapter.tasks != run->data.task_count ||
+    return run->model.groups & GROUPS_WEIGHTS || run->model.settings.adapter.tasks != run->data.task_count ||
            run->model.settings.selector.kind->route == ROUTE_ONE;
 }
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "adapters/files/adapter_file.h"
+#include "adapters/files/delta_file.h"
 #include "core/alloc.h"
 #include "harness/selectors/selectors.h"
 #include "harness/train/method.h"
@@ -16,7 +17,7 @@ static void describe(struct adapter_card *card, const struct model *model, const
                      const struct selector *selector, size_t task)
 {
     adapter_card_create(card, data->task_count);
-    card->one_router = model->adapters->settings.tasks < data->task_count;
+    card->one_router = model->adapters == NULL || model->adapters->settings.tasks < data->task_count;
     for (size_t k = 0; k < data->task_count; k++)
         task_describe(&card->tasks[k], &data->tasks[k], model->settings.method->alone ? k == task : k <= task);
     if (selector != NULL) {
@@ -44,12 +45,15 @@ static status write_described(const struct model *model, const struct selector *
     struct selector_tensors tensors = {0};
     TRY(adapter_card_metadata(&metadata, card, error));
     status result = add_selector(&tensors, selector, error);
-    NEXT(result, adapters_save(model->adapters,
-                               &(struct adapter_extra){.tensors = tensors.list,
-                                                       .tensor_count = tensors.count,
-                                                       .metadata = metadata.list,
-                                                       .metadata_count = metadata.count},
-                               path, error));
+    if (model->deltas != NULL)
+        result = deltas_save(model->deltas, metadata.list, metadata.count, path, error);
+    else
+        NEXT(result, adapters_save(model->adapters,
+                                   &(struct adapter_extra){.tensors = tensors.list,
+                                                           .tensor_count = tensors.count,
+                                                           .metadata = metadata.list,
+                                                           .metadata_count = metadata.count},
+                                   path, error));
     selector_tensors_free(&tensors);
     adapter_card_metadata_free(&metadata);
     return result;
@@ -61,6 +65,8 @@ status saved_adapters_write(const struct model *model, const struct data *data, 
     struct adapter_card card = {0};
     char digest[CLIP_DIGEST_SIZE], *name = model_name(model);
     status result = clip_digest(model->clip, digest, error);
+    if (model->deltas != NULL) /* of the weights before they were changed */
+        memcpy(digest, model->deltas->model, sizeof digest);
     describe(&card, model, data, selector, task);
     card.model = name;
     card.model_digest = digest;
@@ -88,6 +94,7 @@ status saved_adapters_open(struct saved_adapters *saved, const char *path, struc
     TRY(weights_file_open(&saved->file, path, error));
     status result = refuse_classifier(saved->file, error);
     NEXT(result, adapter_card_read(&saved->card, saved->file, error));
+    saved->deltas = result == OK && delta_file_is(saved->file);
     if (result != OK)
         saved_adapters_close(saved);
     return result;
@@ -143,6 +150,13 @@ status saved_adapters_load(const struct saved_adapters *saved, struct clip *clip
     *adapters = NULL;
     return error_set(error, ERROR_FORMAT, "%s: names %zu tasks, but has %zu routers", safetensors_path(saved->file),
                      saved->card.task_count, found);
+}
+
+status saved_deltas_load(const struct saved_adapters *saved, struct clip *clip, struct arena *arena,
+                         struct deltas **deltas, struct error *error)
+{
+    TRY(check_model(saved, clip, error));
+    return deltas_open(deltas, clip, arena, saved->file, error);
 }
 
 status saved_adapters_list(const struct saved_adapters *saved, struct text *list, struct error *error)

@@ -1,4 +1,4 @@
-/* The adapters file of a run: experts and routers, the tasks they were trained for, and the selector.
+/* The adapters file of a run: experts and routers, the tasks they were trained for, and the selector; or low-rank deltas.
  *
  *     TRY(saved_adapters_write(model, data, selector, task, path, error));        // after the task
  *
@@ -22,6 +22,7 @@ status saved_adapters_write(const struct model *model, const struct data *data, 
 struct saved_adapters {
     struct safetensors *file;
     struct adapter_card card;
+    bool deltas; /* of the towers' matrices, in place of experts: without routers */
 };
 
 /* After a failure there is nothing to close. */
@@ -29,6 +30,10 @@ status saved_adapters_open(struct saved_adapters *saved, const char *path, struc
 void saved_adapters_close(struct saved_adapters *saved); /* zeros are allowed */
 
 #define ROUTER_NONE (-1)
+
+/* Of a file of deltas, instead of saved_adapters_load: once zero-shot answers are no longer needed. */
+status saved_deltas_load(const struct saved_adapters *saved, struct clip *clip, struct arena *arena,
+                         struct deltas **deltas, struct error *error);
 
 /* adapters_open with the `count` requested routers (ROUTER_NONE: none) and those of all trained tasks. If the file
  * names the CLIP that they were trained on, clip must be that one. */

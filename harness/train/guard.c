@@ -99,67 +99,50 @@ static const float *part_of(const struct parameters *group, enum part part)
     return parts[part];
 }
 
-/* Under its name in files. */
-struct trained_tensor {
-    char name[128];
-    const struct parameters *group;
-    size_t offset, size;
-};
-
-static bool trained_parameter_at(const struct parameters *group, size_t index, struct trained_tensor *tensor)
+static status is_finite(const struct parameters *group, enum part part, size_t offset, size_t n, bool *finite,
+                        struct error *error)
 {
-    if (index >= group->count)
-        return false;
-    const struct parameter *p = &group->list[index];
-    *tensor = (struct trained_tensor){.group = group, .offset = p->offset, .size = p->size};
-    snprintf(tensor->name, sizeof tensor->name, "%s", p->name);
-    return true;
-}
-
-static bool trained_tensor_at(const struct model *model, size_t index, struct trained_tensor *tensor)
-{
-    size_t towers = model->groups & GROUPS_TOWERS ? model->clip->parameters->count : 0,
-           adapters = model->groups & GROUP_ADAPTERS ? adapters_tensor_count(model->adapters) : 0;
-    if (index < adapters) {
-        struct adapter_tensor t;
-        adapters_tensor_at(model->adapters, index, &t);
-        *tensor = (struct trained_tensor){
-            .group = model->adapters->towers[t.tower].parameters, .offset = t.offset, .size = t.size};
-        snprintf(tensor->name, sizeof tensor->name, "%s", t.name);
-        return true;
-    }
-    index -= adapters;
-    if (index < towers)
-        return trained_parameter_at(model->clip->parameters, index, tensor);
-    return model->groups & GROUP_HEAD && trained_parameter_at(model->head->parameters(model), index - towers, tensor);
-}
-
-static status is_finite(const struct trained_tensor *tensor, enum part part, bool *finite, struct error *error)
-{
-    const struct backend_ops *ops = tensor->group->backend->ops;
-    float *values = xmalloc(array_size(tensor->size, sizeof *values));
-    status result = ops->download(tensor->group->backend, values, part_of(tensor->group, part) + tensor->offset,
-                                  tensor->size * sizeof *values, error);
-    *finite = not_finite_at(values, tensor->size) == tensor->size;
+    float *values = xmalloc(array_size(n, sizeof *values));
+    status result =
+        group->backend->ops->download(group->backend, values, part_of(group, part) + offset, n * sizeof *values, error);
+    *finite = not_finite_at(values, n) == n;
     free(values);
     return result;
 }
 
-/* "gradient of visual.transformer.resblocks.0.…", of the first tensor that is not finite; otherwise where there is
- * none. */
+/* "gradient of visual.transformer.resblocks.0.…", under its name in files, where experts are not stacked. */
+static void say(const struct model *model, const struct parameters *group, enum part part, const struct parameter *p,
+                size_t offset, char *name, size_t capacity)
+{
+    struct adapter_tensor t;
+    snprintf(name, capacity, "%s of %s", part_names[part], p->name);
+    for (size_t i = 0; model->adapters != NULL && i < adapters_tensor_count(model->adapters); i++) {
+        adapters_tensor_at(model->adapters, i, &t);
+        if (model->adapters->towers[t.tower].parameters == group && t.offset == offset)
+            snprintf(name, capacity, "%s of %s", part_names[part], t.name);
+    }
+}
+
+/* Of the first segment of a tensor that is not finite; otherwise where there is none. */
 static status name_first(const struct model *model, enum part first, enum part last, const char *otherwise, char *name,
                          size_t capacity, struct error *error)
 {
-    struct trained_tensor tensor;
-    bool finite = true;
+    struct trained_group g;
     snprintf(name, capacity, "%s", otherwise);
-    for (size_t i = 0; finite && trained_tensor_at(model, i, &tensor); i++)
-        for (enum part part = first; finite && part <= last; part++) {
-            if (part_of(tensor.group, part) == NULL)
-                continue;
-            TRY(is_finite(&tensor, part, &finite, error));
-            if (!finite)
-                snprintf(name, capacity, "%s of %s", part_names[part], tensor.name);
+    for (size_t i = 0; trained_group_at(model, i, &g); i++)
+        for (size_t k = 0; k < g.parameters->count; k++) {
+            const struct parameter *p = &g.parameters->list[k];
+            size_t n = p->size / p->segments;
+            for (size_t offset = p->offset; offset < p->offset + p->size; offset += n)
+                for (enum part part = first; part <= last; part++) {
+                    bool finite = true;
+                    if (part_of(g.parameters, part) != NULL)
+                        TRY(is_finite(g.parameters, part, offset, n, &finite, error));
+                    if (!finite) {
+                        say(model, g.parameters, part, p, offset, name, capacity);
+                        return OK;
+                    }
+                }
         }
     return OK;
 }

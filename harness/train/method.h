@@ -65,6 +65,9 @@ struct method {
      * that trains adapters.) Optional sections that it does not use neither identify its runs nor appear in their
      * results. */
     const char *sections[METHOD_SECTIONS];
+    const struct delta_gate *gate; /* of its deltas; NULL: none */
+    bool one_delta;                /* all tasks train the same deltas; else each has rows of its own */
+    bool two_deltas;               /* or two sets of them */
     const char *head; /* it works with heads of the same of_texts as this one (heads/heads.h); NULL: text */
     bool alone;       /* every task starts from the initial weights and is tested on itself only */
     bool joint;       /* one training on all tasks together (scenario/joint.h), hence one row of results */

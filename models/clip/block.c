@@ -1,21 +1,33 @@
 #include "models/block.h"
 
+#include <assert.h>
+
 status linear_forward(struct backend *backend, const struct linear *linear, const struct linear_forward *o,
                       struct error *error)
 {
-    return backend->ops->gemm(backend,
-                              &(struct gemm){.a = o->x,
-                                             .b = matrix_rows(linear->weight.value, linear->out, linear->in),
-                                             .transpose_b = true,
-                                             .bias = linear->bias.value,
-                                             .addend = o->addend,
-                                             .activation = o->activation,
-                                             .before = o->before,
-                                             .exact = linear->exact,
-                                             .frozen_b = linear->weight.frozen,
-                                             .frozen_bias = linear->bias.frozen,
-                                             .out = o->y},
-                              error);
+    /* ahead of an activation the only delta comes first, and is added to like an addend */
+    bool ahead = linear->delta_count > 0 && linear->deltas->rows > 0 && o->activation != ACTIVATION_NONE;
+    assert(!ahead || (linear->delta_count == 1 && linear->deltas->out == linear->out && o->addend.data == NULL));
+    if (linear->tap != NULL)
+        TRY(linear->tap->see(linear->tap, backend, o->x, error));
+    if (ahead)
+        TRY(delta_forward(linear->deltas, backend, o->arena, o->training, o->x, o->y, true, error));
+    TRY(backend->ops->gemm(backend,
+                           &(struct gemm){.a = o->x,
+                                          .b = matrix_rows(linear->weight.value, linear->out, linear->in),
+                                          .transpose_b = true,
+                                          .bias = linear->bias.value,
+                                          .addend = ahead ? o->y : o->addend,
+                                          .activation = o->activation,
+                                          .before = o->before,
+                                          .exact = linear->exact,
+                                          .frozen_b = linear->weight.frozen,
+                                          .frozen_bias = linear->bias.frozen,
+                                          .out = o->y},
+                           error));
+    for (size_t i = 0; !ahead && i < linear->delta_count; i++)
+        TRY(delta_forward(&linear->deltas[i], backend, o->arena, o->training, o->x, o->y, false, error));
+    return OK;
 }
 
 status linear_backward_input(struct backend *backend, const struct linear *linear, struct matrix dy, struct matrix dx,
@@ -28,6 +40,23 @@ status linear_backward_input(struct backend *backend, const struct linear *linea
                                              .frozen_b = linear->weight.frozen,
                                              .out = dx},
                               error);
+}
+
+status linear_backward_deltas(struct backend *backend, struct arena *arena, const struct linear *linear,
+                              struct matrix x, struct matrix dy, struct matrix dx, struct error *error)
+{
+    TRY(linear_backward_input(backend, linear, dy, dx, error));
+    for (size_t i = 0; i < linear->delta_count; i++)
+        TRY(delta_backward(&linear->deltas[i], backend, arena, x, dy, dx, error));
+    return OK;
+}
+
+bool linear_reads_input(const struct linear *linear)
+{
+    bool reads = linear->weight.gradient != NULL;
+    for (size_t i = 0; i < linear->delta_count; i++)
+        reads = reads || (linear->deltas[i].rows > 0 && linear->deltas[i].trains);
+    return reads;
 }
 
 status linear_backward_weights(struct backend *backend, const struct linear *linear, struct matrix x, struct matrix dy,
@@ -66,9 +95,10 @@ static status normalised_backward(struct backend *backend, const struct layer_no
     return backend->ops->layer_norm_backward(backend, &operands, error);
 }
 
-static bool is_trained(const struct block *block)
+bool block_is_trained(const struct block *block)
 {
-    return block->in_proj.weight.gradient != NULL;
+    return linear_reads_input(&block->in_proj) || linear_reads_input(&block->out_proj) ||
+           linear_reads_input(&block->c_fc) || linear_reads_input(&block->c_proj);
 }
 
 static status take(struct tensor *tensor, const struct block_context *context, const struct tensor *x, size_t positions,
@@ -184,7 +214,11 @@ static status attention_half(const struct block_context *context, const struct b
     TRY(take_operand_like(&normal, context, x, block->width, "layer norm", error));
     TRY(normalised(backend, &block->ln_1, matrix_of(x), saved->ln_1, matrix_of(&normal), error));
     TRY(linear_forward(backend, &block->in_proj,
-                       &(struct linear_forward){.x = matrix_of(&normal), .y = matrix_of(&saved->qkv)}, error));
+                       &(struct linear_forward){.x = matrix_of(&normal),
+                                                .y = matrix_of(&saved->qkv),
+                                                .arena = context->arena,
+                                                .training = context->training},
+                       error));
     TRY(backend->ops->attention(backend,
                                 &(struct attention){.batch = x->shape[0],
                                                     .positions = x->shape[1],
@@ -205,7 +239,9 @@ static status attention_half(const struct block_context *context, const struct b
     TRY(linear_forward(backend, &block->out_proj,
                        &(struct linear_forward){.x = matrix_of(&saved->attended),
                                                 .y = matrix_of(&saved->x_mid),
-                                                .addend = drops(context) ? (struct matrix){0} : matrix_of(&stream)},
+                                                .addend = drops(context) ? (struct matrix){0} : matrix_of(&stream),
+                                                .arena = context->arena,
+                                                .training = context->training},
                        error));
     TRY(block_drop(context, DROPOUT_ATTENTION, &saved->x_mid, &stream, &saved->x_mid, error));
     arena_release(context->arena, mark);
@@ -218,16 +254,21 @@ status block_mlp(const struct block_context *context, const struct block *block,
     struct arena_mark mark = arena_mark(context->arena);
     struct tensor active;
     TRY(take_operand_like(&active, context, normal, block->hidden, "activation", error));
-    TRY(linear_forward(
-        context->backend, &block->c_fc,
-        &(struct linear_forward){
-            .x = matrix_of(normal), .y = matrix_of(&active), .activation = block->activation, .before = before},
-        error));
+    TRY(linear_forward(context->backend, &block->c_fc,
+                       &(struct linear_forward){.x = matrix_of(normal),
+                                                .y = matrix_of(&active),
+                                                .activation = block->activation,
+                                                .before = before,
+                                                .arena = context->arena,
+                                                .training = context->training},
+                       error));
     TRY(block_drop(context, DROPOUT_HIDDEN, &active, NULL, &active, error));
     TRY(linear_forward(context->backend, &block->c_proj,
                        &(struct linear_forward){.x = matrix_of(&active),
                                                 .y = matrix_of(y),
-                                                .addend = addend != NULL ? matrix_of(addend) : (struct matrix){0}},
+                                                .addend = addend != NULL ? matrix_of(addend) : (struct matrix){0},
+                                                .arena = context->arena,
+                                                .training = context->training},
                        error));
     arena_release(context->arena, mark);
     return OK;
@@ -271,30 +312,40 @@ static status mlp_backward(const struct block_context *context, const struct blo
     struct backend *backend = context->backend;
     struct tensor dhidden, other;
     TRY(take_operand_like(&dhidden, context, &saved->x_mid, block->hidden, "gradient of the hidden units", error));
-    struct matrix hidden = matrix_of(&saved->hidden), dh = matrix_of(&dhidden);
-    TRY(backend->ops->gemm(
-        backend,
-        &(struct gemm){.a = dy,
-                       .b = matrix_rows(block->c_proj.weight.value, block->c_proj.out, block->c_proj.in),
-                       .out = dh,
-                       .activation = block->activation,
-                       .before = hidden,
-                       .frozen_b = block->c_proj.weight.frozen,
-                       .backward = true},
-        error));
-    TRY(block_drop(context, DROPOUT_HIDDEN, &dhidden, NULL, &dhidden, error));
-    if (is_trained(block)) {
+    struct matrix hidden = matrix_of(&saved->hidden), dh = matrix_of(&dhidden), x = {0};
+    if (linear_reads_input(&block->c_proj)) {
         TRY(take_operand_like(&other, context, &saved->x_mid, block->hidden, "hidden units again", error));
-        TRY(backend->ops->activate(
-            backend, &(struct activate){.activation = block->activation, .x = hidden, .out = matrix_of(&other)},
-            error));
+        x = matrix_of(&other);
+        TRY(backend->ops->activate(backend, &(struct activate){.activation = block->activation, .x = hidden, .out = x},
+                                   error));
         TRY(block_drop(context, DROPOUT_HIDDEN, &other, NULL, &other, error));
-        TRY(linear_backward_weights(backend, &block->c_proj, matrix_of(&other), dy, error));
-        TRY(take_operand_like(&other, context, &saved->x_mid, block->width, "layer norm again", error));
-        TRY(normalised(backend, &block->ln_2, matrix_of(&saved->x_mid), NULL, matrix_of(&other), error));
-        TRY(linear_backward_weights(backend, &block->c_fc, matrix_of(&other), dh, error));
+        TRY(linear_backward_weights(backend, &block->c_proj, x, dy, error));
     }
-    return linear_backward_input(backend, &block->c_fc, dh, dln2, error);
+    if (block->c_proj.delta_count == 0) {
+        TRY(backend->ops->gemm(
+            backend,
+            &(struct gemm){.a = dy,
+                           .b = matrix_rows(block->c_proj.weight.value, block->c_proj.out, block->c_proj.in),
+                           .out = dh,
+                           .activation = block->activation,
+                           .before = hidden,
+                           .frozen_b = block->c_proj.weight.frozen,
+                           .backward = true},
+            error));
+    } else {
+        TRY(linear_backward_deltas(backend, context->arena, &block->c_proj, x, dy, dh, error));
+        TRY(backend->ops->activate_backward(
+            backend, &(struct activate_backward){.activation = block->activation, .x = hidden, .dy = dh, .dx = dh},
+            error));
+    }
+    TRY(block_drop(context, DROPOUT_HIDDEN, &dhidden, NULL, &dhidden, error));
+    if (linear_reads_input(&block->c_fc)) {
+        TRY(take_operand_like(&other, context, &saved->x_mid, block->width, "layer norm again", error));
+        x = matrix_of(&other);
+        TRY(normalised(backend, &block->ln_2, matrix_of(&saved->x_mid), NULL, x, error));
+        TRY(linear_backward_weights(backend, &block->c_fc, x, dh, error));
+    }
+    return linear_backward_deltas(backend, context->arena, &block->c_fc, x, dh, dln2, error);
 }
 
 /* dmid, the gradient between the halves, as an operand of products: itself in f32. */
@@ -314,12 +365,13 @@ static status attention_half_backward(const struct block_context *context, const
 {
     struct backend *backend = context->backend;
     struct tensor dattended, dqkv, dnormal, normal, dout;
+    struct matrix x = {0};
     TRY(take_operand_like(&dattended, context, &saved->x_mid, block->width, "gradient of the attention", error));
     TRY(take_operand_like(&dqkv, context, &saved->x, 3 * block->width, "gradient of query, key and value", error));
     TRY(drop_backward(context, DROPOUT_ATTENTION, dmid, &dout, error));
     TRY(linear_backward_weights(backend, &block->out_proj, matrix_of(&saved->attended), matrix_of(&dout), error));
-    TRY(linear_backward_input(backend, &block->out_proj, matrix_of(drops(context) ? &dout : operand),
-                              matrix_of(&dattended), error));
+    TRY(linear_backward_deltas(backend, context->arena, &block->out_proj, matrix_of(&saved->attended),
+                               matrix_of(drops(context) ? &dout : operand), matrix_of(&dattended), error));
     dnormal = dattended;
     if (context->rows != NULL) {
         TRY(take_operand_like(&dnormal, context, &saved->x, block->width, "gradient of ln_1", error));
@@ -340,12 +392,14 @@ static status attention_half_backward(const struct block_context *context, const
                                                                       .lse = saved->lse,
                                                                       .dqkv = dqkv.data},
                                          error));
-    if (is_trained(block)) {
+    if (linear_reads_input(&block->in_proj)) {
         TRY(take_operand_like(&normal, context, &saved->x, block->width, "layer norm again", error));
-        TRY(normalised(backend, &block->ln_1, matrix_of(&saved->x), NULL, matrix_of(&normal), error));
-        TRY(linear_backward_weights(backend, &block->in_proj, matrix_of(&normal), matrix_of(&dqkv), error));
+        x = matrix_of(&normal);
+        TRY(normalised(backend, &block->ln_1, matrix_of(&saved->x), NULL, x, error));
+        TRY(linear_backward_weights(backend, &block->in_proj, x, matrix_of(&dqkv), error));
     }
-    TRY(linear_backward_input(backend, &block->in_proj, matrix_of(&dqkv), matrix_of(&dnormal), error));
+    TRY(linear_backward_deltas(backend, context->arena, &block->in_proj, x, matrix_of(&dqkv), matrix_of(&dnormal),
+                               error));
     return normalised_backward(backend, &block->ln_1,
                                (struct layer_norm_backward){.x = matrix_of(&saved->x),
                                                             .dy = matrix_of(&dnormal),
@@ -376,7 +430,7 @@ status block_backward(const struct block_context *context, const struct block *b
     struct backend *backend = context->backend;
     struct arena_mark mark = arena_mark(context->arena);
     struct tensor dln2 = {0}, none = {0}, operand, dout, *dmid = dy; /* in the same memory */
-    bool attention = below || is_trained(block), hooked = hook != NULL && hook->backward != NULL;
+    bool attention = below || block_is_trained(block), hooked = hook != NULL && hook->backward != NULL;
     TRY(drop_backward(context, DROPOUT_MLP, dy, &dout, error));
     if (attention) {
         TRY((hooked && !hook->stream_alone ? take_like : take_operand_like)(&dln2, context, dy, block->width,

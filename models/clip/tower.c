@@ -355,11 +355,11 @@ static status text_embedding_backward(struct clip *clip, const struct tower_pass
         error);
 }
 
-/* The lowest block with an adapter that is trained; SIZE_MAX: none. */
-static size_t lowest_trained(const struct encoding *encoding, size_t blocks)
+/* The lowest block with an adapter or deltas that are trained; SIZE_MAX: none. */
+static size_t lowest_trained(const struct encoding *encoding, const struct block *blocks, size_t count)
 {
-    for (size_t i = 0; i < blocks; i++)
-        if (hook_at(encoding, i) != NULL && hook_at(encoding, i)->trained)
+    for (size_t i = 0; i < count; i++)
+        if (block_is_trained(&blocks[i]) || (hook_at(encoding, i) != NULL && hook_at(encoding, i)->trained))
             return i;
     return SIZE_MAX;
 }
@@ -372,7 +372,7 @@ status clip_encode_backward(struct clip *clip, const struct encoding *encoding, 
     bool weights_trained = clip->conv1.gradient != NULL;
     struct tensor dy, dx;
     size_t width = clip->towers[pass->tower].width, count = clip->towers[pass->tower].count,
-           lowest = weights_trained ? 0 : lowest_trained(encoding, count);
+           lowest = weights_trained ? 0 : lowest_trained(encoding, blocks, count);
     TRY(take_positions(&dy, encoding, pass, pass->last_positions, width, error));
     TRY(take_stream(&dx, encoding, pass, width, error));
     TRY(pool_backward(clip, encoding, pass, dfeatures, &dy, error));

@@ -327,17 +327,25 @@ status cpu_normalize_backward(struct backend *backend, const struct normalize_ba
     return OK;
 }
 
-/* y = x where it is among the top_k largest, −∞ elsewhere */
+/* y = x where it is among the top_k largest, of equal ones the first, or NaN; −∞ elsewhere. top_k is below n. */
 static void keep_largest(size_t n, size_t top_k, const float *x, float *y)
 {
-    for (size_t j = 0; j < n; j++)
-        y[j] = -INFINITY;
-    for (size_t k = 0; k < top_k && k < n; k++) {
-        size_t best = n;
-        for (size_t j = 0; j < n; j++)
-            if (y[j] == -INFINITY && (best == n || x[j] > x[best]))
-                best = j;
-        y[best] = x[best];
+    size_t equal = 0;
+    for (size_t j = 0; j < n; j++) { /* y: the largest so far, falling */
+        if (j >= top_k && !(x[j] > y[top_k - 1]))
+            continue;
+        size_t k = j < top_k ? j : top_k - 1;
+        for (; k > 0 && x[j] > y[k - 1]; k--)
+            y[k] = y[k - 1];
+        y[k] = x[j];
+    }
+    float last = y[top_k - 1];
+    for (size_t k = 0; k < top_k; k++)
+        equal += y[k] == last;
+    for (size_t j = 0; j < n; j++) {
+        bool among = x[j] > last || isnan(x[j]) || (x[j] == last && equal > 0);
+        equal -= x[j] == last && equal > 0;
+        y[j] = among ? x[j] : -INFINITY;
     }
 }
 

@@ -3,8 +3,7 @@
 #include <stdlib.h>
 
 #include "core/alloc.h"
-#include "core/file.h"
-#include "harness/train/services/subspace.h"
+#include "harness/methods/keep_lora.h"
 #include "tests/replay/replay_rivals.h"
 
 #define PRODUCTS 1e-6
@@ -23,6 +22,8 @@ static status compare(const struct recorded_keeplora *r, const char *quantity, c
 {
     const struct safetensor *expected;
     TRY(rival_tensor(r->f, 2, &expected, error, "%s", name));
+    if (safetensor_elements(expected) != r->u.n * r->u.n)
+        return error_set(error, ERROR_FORMAT, "%s: %s: expected [%zu, %zu]", r->f->folder, name, r->u.n, r->u.n);
     for (size_t i = 0; i < safetensor_elements(expected); i++)
         report_value(r->f->report, quantity, got[i], (double)((const float *)expected->data)[i], tolerance);
     return OK;
@@ -31,46 +32,60 @@ static status compare(const struct recorded_keeplora *r, const char *quantity, c
 /* after: 0 for the weight, 1 + t for task t */
 static status compare_subspace(const struct recorded_keeplora *r, size_t after, const char *name, struct error *error)
 {
-    const json_t *rank = json_array_get(json_object_get(r->f->config, "ranks"), after);
-    double *projector = xmalloc(r->u.width * r->u.width * sizeof *projector);
-    report_exact(r->f->report, "ranks of U", r->u.rank == (size_t)json_integer_value(rank),
-                 "%s: found %zu, expected %d", name, r->u.rank, (int)json_integer_value(rank));
-    subspace_projector(&r->u, projector);
+    const json_t *recorded = json_array_get(json_object_get(r->f->config, "ranks"), after);
+    const struct subspace *u = &r->u;
+    double *projector = xcalloc(u->n * u->n, sizeof *projector);
+    report_exact(r->f->report, "ranks of U", u->rank == (int32_t)json_integer_value(recorded),
+                 "%s: found %d, expected %d", name, u->rank, (int)json_integer_value(recorded));
+    for (size_t k = 0; k < (size_t)u->rank; k++)
+        for (size_t i = 0; i < u->n * u->n; i++)
+            projector[i] += u->basis[k * u->n + i / u->n] * u->basis[k * u->n + i % u->n];
     status result = compare(r, "projector of U", projector, PROJECTORS, name, error);
     free(projector);
     return result;
+}
+
+/* n floats as doubles, which the caller frees */
+static double *widened(const float *values, size_t n)
+{
+    double *wide = xmalloc(n * sizeof *wide);
+    for (size_t i = 0; i < n; i++)
+        wide[i] = (double)values[i];
+    return wide;
 }
 
 /* gradient [d, d]: of one matrix */
 static status replay_start(const struct recorded_keeplora *r, size_t task, char matrix, const float *gradient,
                            struct error *error)
 {
-    size_t d = r->u.width;
+    size_t d = r->u.n;
     char name[64];
-    float *a = xmalloc(r->rank * d * sizeof *a), *b = xmalloc(d * r->rank * sizeof *b);
-    double *product = xcalloc(d * d, sizeof *product), *projector = xcalloc(d * d, sizeof *projector);
-    status result = subspace_low_rank(&r->u, gradient, d, r->rank, a, b, error);
+    float *a = xmalloc(r->rank * d * sizeof *a), *b = xmalloc(r->rank * d * sizeof *b);
+    double *product = xcalloc(d * d, sizeof *product), *projector = xcalloc(d * d, sizeof *projector),
+           *wide = widened(gradient, d * d);
+    status result = keep_lora_start(&r->u, wide, d, d, r->rank, a, b, error);
     for (size_t k = 0; result == OK && k < r->rank; k++)
         for (size_t i = 0; i < d; i++)
             for (size_t j = 0; j < d; j++) {
-                product[i * d + j] += (double)a[k * d + i] * (double)b[j * r->rank + k];
+                product[i * d + j] += (double)a[k * d + i] * (double)b[k * d + j];
                 projector[i * d + j] += (double)a[k * d + i] * (double)a[k * d + j];
             }
     snprintf(name, sizeof name, "task%zu.start.%c.product", task, matrix);
     NEXT(result, compare(r, "A B at the start", product, PRODUCTS, name, error));
     snprintf(name, sizeof name, "task%zu.start.%c.projector", task, matrix);
-    NEXT(result, compare(r, "A Aᵀ", projector, PROJECTORS, name, error));
+    NEXT(result, compare(r, "A of the start", projector, PROJECTORS, name, error));
     free(a);
     free(b);
     free(product);
     free(projector);
+    free(wide);
     return result;
 }
 
 static status replay_starts(const struct recorded_keeplora *r, size_t task, struct error *error)
 {
     const struct safetensor *in, *out;
-    size_t d = r->u.width;
+    size_t d = r->u.n;
     TRY(rival_tensor(r->f, 2, &in, error, "task%zu.gradient.in_proj", task));
     TRY(rival_tensor(r->f, 2, &out, error, "task%zu.gradient.out_proj", task));
     if (safetensor_elements(in) != 3 * d * d || safetensor_elements(out) != d * d || r->rank > d)
@@ -86,17 +101,17 @@ static status replay_extension(struct recorded_keeplora *r, size_t task, struct 
     const struct safetensor *recorded;
     char name[64];
     TRY(rival_tensor(r->f, 2, &recorded, error, "task%zu.features", task));
-    size_t d = r->u.width, n = recorded->shape[1];
+    size_t d = r->u.n, n = recorded->shape[1];
+    const float *f = recorded->data;
     if (recorded->shape[0] != d)
         return error_set(error, ERROR_FORMAT, "%s: task%zu.features: expected %zu rows, found %zu", r->f->folder, task,
                          d, recorded->shape[0]);
-    float *features = xmalloc(n * d * sizeof *features);
-    double *products = xmalloc(d * d * sizeof *products);
-    for (size_t i = 0; i < n * d; i++)
-        features[i] = ((const float *)recorded->data)[i % d * n + i / d];
-    subspace_products(&r->u, features, n, products);
-    status result = subspace_extend(&r->u, products, r->feature_share, error);
-    free(features);
+    double *products = xcalloc(d * d, sizeof *products);
+    for (size_t i = 0; i < d * d; i++)
+        for (size_t k = 0; k < n; k++)
+            products[i] += (double)f[i / d * n + k] * (double)f[i % d * n + k];
+    status result = keep_lora_inputs(products, d, error);
+    NEXT(result, subspace_extend(&r->u, products, d, d, r->feature_share, error));
     free(products);
     TRY(result);
     snprintf(name, sizeof name, "task%zu.projector", task);
@@ -113,8 +128,11 @@ static status replay_tasks(struct recorded_keeplora *r, struct error *error)
     TRY(rival_number(r->f, "weight_share", &weight_share, error));
     TRY(rival_number(r->f, "feature_share", &r->feature_share, error));
     TRY(rival_tensor(r->f, 2, &weight, error, "weight"));
-    r->u.width = weight->shape[0];
-    TRY(subspace_start(&r->u, weight->data, weight->shape[1], weight_share, error));
+    r->u.n = weight->shape[0];
+    double *wide = widened(weight->data, safetensor_elements(weight));
+    status result = subspace_extend(&r->u, wide, r->u.n, weight->shape[1], weight_share, error);
+    free(wide);
+    TRY(result);
     TRY(compare_subspace(r, 0, "projector.weight", error));
     for (size_t t = 0; t < tasks; t++) {
         TRY(replay_starts(r, t, error));
@@ -126,9 +144,7 @@ static status replay_tasks(struct recorded_keeplora *r, struct error *error)
 status replay_keeplora(struct rival_fixture *fixture, struct error *error)
 {
     struct recorded_keeplora r = {.f = fixture};
-    TRY(threads_create(&r.u.pool, 2, error));
     status result = replay_tasks(&r, error);
     subspace_free(&r.u);
-    threads_destroy(r.u.pool);
     return result;
 }

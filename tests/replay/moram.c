@@ -4,10 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "adapters/deltas.h"
+#include "adapters/gates/gate.h"
+#include "adapters/gates/rank_one.h"
 #include "core/alloc.h"
-#include "core/file.h"
-#include "models/block.h"
-#include "models/rank_one.h"
 #include "tests/replay/replay_rivals.h"
 
 #define OUTPUTS 1e-5
@@ -17,10 +17,11 @@ struct recorded_moram {
     struct rival_fixture *f;
     struct backend *backend;
     struct arena arena;
-    struct parameters *group;
-    size_t keys, values; /* of the group */
     size_t rank, tasks;
-    struct rank_one experts;
+    struct tensor a, b, da, db; /* rows of all tasks; gradients of those of one */
+    struct deltas deltas;       /* of which the gate reads its numbers */
+    struct delta_entry entry;
+    struct delta delta;
     struct linear linear;
 };
 
@@ -71,20 +72,18 @@ static void transpose(float *to, const float *from, size_t rows, size_t columns)
 static status add_experts(struct recorded_moram *r, size_t task, struct error *error)
 {
     const struct safetensor *a, *b;
-    struct rank_one *e = &r->experts;
+    size_t in = r->linear.in, out = r->linear.out, keys = r->rank * in, values = r->rank * out;
     TRY(rival_tensor(r->f, 2, &a, error, "task%zu.A", task));
     TRY(rival_tensor(r->f, 2, &b, error, "task%zu.B", task));
-    if (a->shape[0] != r->rank || a->shape[1] != e->in || b->shape[0] != e->out || b->shape[1] != r->rank)
+    if (a->shape[0] != r->rank || a->shape[1] != in || b->shape[0] != out || b->shape[1] != r->rank)
         return error_set(error, ERROR_FORMAT, "%s: task %zu: expected A [%zu, %zu] and B [%zu, %zu]", r->f->folder,
-                         task, r->rank, e->in, e->out, r->rank);
-    e->first = task * r->rank;
-    e->experts = e->first + r->rank;
-    float *turned = xmalloc(r->rank * e->out * sizeof *turned);
-    transpose(turned, b->data, e->out, r->rank);
-    float *keys = parameters_write(r->group, r->group->list[r->keys].offset + e->first * e->in, r->rank * e->in),
-          *values = parameters_write(r->group, r->group->list[r->values].offset + e->first * e->out, r->rank * e->out);
-    status result = r->backend->ops->upload(r->backend, keys, a->data, r->rank * e->in * sizeof(float), error);
-    NEXT(result, r->backend->ops->upload(r->backend, values, turned, r->rank * e->out * sizeof(float), error));
+                         task, r->rank, in, out, r->rank);
+    float *turned = xmalloc(values * sizeof *turned);
+    transpose(turned, b->data, out, r->rank);
+    r->delta.rows += r->rank;
+    status result = r->backend->ops->upload(r->backend, r->delta.a + task * keys, a->data, keys * sizeof(float), error);
+    NEXT(result,
+         r->backend->ops->upload(r->backend, r->delta.b + task * values, turned, values * sizeof(float), error));
     free(turned);
     return result;
 }
@@ -92,23 +91,22 @@ static status add_experts(struct recorded_moram *r, size_t task, struct error *e
 static status forward(struct recorded_moram *r, size_t task, bool training, struct matrix x, struct error *error)
 {
     struct tensor y;
-    TRY(tensor_take(&y, &r->arena, TENSOR_F32, "y", 2, (size_t[]){x.rows, r->experts.out}, error));
-    TRY(linear_forward(r->backend, &r->linear, &(struct linear_forward){.x = x, .y = matrix_of(&y)}, error));
-    TRY(rank_one_forward(&r->experts, r->backend, &r->arena, x, training, matrix_of(&y), error));
+    TRY(tensor_take(&y, &r->arena, TENSOR_F32, "y", 2, (size_t[]){x.rows, r->linear.out}, error));
+    TRY(linear_forward(r->backend, &r->linear,
+                       &(struct linear_forward){.x = x, .y = matrix_of(&y), .arena = &r->arena, .training = training},
+                       error));
     return compare_device(r, task, training ? "y" : "y_eval", matrix_of(&y), false, error);
 }
 
-/* The gradients of the task's experts; those of earlier ones are 0. */
+/* The gradients of the task's experts. */
 static status compare_experts(struct recorded_moram *r, size_t task, struct error *error)
 {
-    const struct rank_one *e = &r->experts;
-    struct matrix keys = matrix_rows(e->keys.gradient + e->first * e->in, r->rank, e->in);
-    float *rows = xmalloc(r->rank * e->out * sizeof *rows), *turned = xmalloc(r->rank * e->out * sizeof *turned);
-    status result = r->backend->ops->download(r->backend, rows, e->values.gradient + e->first * e->out,
-                                              r->rank * e->out * sizeof *rows, error);
-    transpose(turned, rows, r->rank, e->out);
+    size_t out = r->linear.out, bytes = tensor_bytes(&r->db);
+    float *rows = xmalloc(bytes), *turned = xmalloc(bytes);
+    status result = r->backend->ops->download(r->backend, rows, r->db.data, bytes, error);
+    transpose(turned, rows, r->rank, out);
     NEXT(result, compare(r, task, "dB", turned, true, error));
-    NEXT(result, compare_device(r, task, "dA", keys, true, error));
+    NEXT(result, compare_device(r, task, "dA", matrix_of(&r->da), true, error));
     free(rows);
     free(turned);
     return result;
@@ -122,9 +120,9 @@ static status backward(struct recorded_moram *r, size_t task, struct matrix x, s
     TRY(rival_tensor(r->f, 3, &recorded, error, "task%zu.dy", task));
     TRY(upload(r, recorded, &dy, error));
     TRY(tensor_take(&dx, &r->arena, TENSOR_F32, "dx", 2, (size_t[]){x.rows, x.columns}, error));
-    TRY(r->backend->ops->zero(r->backend, r->group->gradients, r->group->values_count * sizeof(float), error));
-    TRY(linear_backward_input(r->backend, &r->linear, dy, matrix_of(&dx), error));
-    TRY(rank_one_backward(&r->experts, r->backend, &r->arena, x, dy, matrix_of(&dx), error));
+    TRY(r->backend->ops->zero(r->backend, r->da.data, tensor_bytes(&r->da), error));
+    TRY(r->backend->ops->zero(r->backend, r->db.data, tensor_bytes(&r->db), error));
+    TRY(linear_backward_deltas(r->backend, &r->arena, &r->linear, x, dy, matrix_of(&dx), error));
     TRY(compare_device(r, task, "dx", matrix_of(&dx), true, error));
     return compare_experts(r, task, error);
 }
@@ -148,8 +146,8 @@ static status make_layer(struct recorded_moram *r, struct error *error)
 {
     const struct safetensor *weight, *bias;
     struct matrix w, b;
-    struct rank_one *e = &r->experts;
     double temperature, threshold, top_k;
+    float *numbers = r->deltas.settings.gate_numbers;
     TRY(rival_size(r->f, "rank", &r->rank, error));
     TRY(rival_size(r->f, "tasks", &r->tasks, error));
     TRY(rival_number(r->f, "top_k", &top_k, error));
@@ -159,19 +157,27 @@ static status make_layer(struct recorded_moram *r, struct error *error)
     TRY(rival_tensor(r->f, 1, &bias, error, "bias"));
     TRY(upload(r, weight, &w, error));
     TRY(upload(r, bias, &b, error));
-    r->linear = (struct linear){.weight.value = w.data, .bias.value = b.data, .out = w.rows, .in = w.columns};
-    *e = (struct rank_one){.in = w.columns,
-                           .out = w.rows,
-                           .top_k = top_k < 2 ? 2 : (size_t)top_k, /* as the public code, which the method follows */
-                           .temperature = (float)temperature,
-                           .threshold = (float)threshold};
-    size_t all = r->tasks * r->rank;
-    parameters_create(&r->group, r->backend);
-    TRY(parameters_add(r->group, "keys", 2, (size_t[]){all, e->in}, r->tasks, 0, &r->keys, error));
-    TRY(parameters_add(r->group, "values", 2, (size_t[]){all, e->out}, r->tasks, 0, &r->values, error));
-    TRY(parameters_allocate(r->group, &r->arena, PARAMETERS_TRAINED, error));
-    e->keys = parameters_weight(r->group, r->keys);
-    e->values = parameters_weight(r->group, r->values);
+    numbers[RANK_ONE_TOP_K] = top_k < 2 ? 2 : (float)top_k; /* as the public code */
+    numbers[RANK_ONE_TEMPERATURE] = (float)temperature;
+    numbers[RANK_ONE_THRESHOLD] = (float)threshold;
+    size_t in = w.columns, out = w.rows, all = r->tasks * r->rank;
+    TRY(tensor_take(&r->a, &r->arena, TENSOR_F32, "A", 2, (size_t[]){all, in}, error));
+    TRY(tensor_take(&r->b, &r->arena, TENSOR_F32, "B", 2, (size_t[]){all, out}, error));
+    TRY(tensor_take(&r->da, &r->arena, TENSOR_F32, "dA", 2, (size_t[]){r->rank, in}, error));
+    TRY(tensor_take(&r->db, &r->arena, TENSOR_F32, "dB", 2, (size_t[]){r->rank, out}, error));
+    r->entry.deltas = &r->deltas;
+    r->delta = (struct delta){.a = r->a.data,
+                              .b = r->b.data,
+                              .da = r->da.data,
+                              .db = r->db.data,
+                              .trained = r->rank,
+                              .out = out,
+                              .scale = 1,
+                              .trains = true,
+                              .gate = &gate_rank_one,
+                              .state = &r->entry};
+    r->linear = (struct linear){
+        .weight.value = w.data, .bias.value = b.data, .out = out, .in = in, .deltas = &r->delta, .delta_count = 1};
     return OK;
 }
 
@@ -184,7 +190,6 @@ status replay_moram(struct rival_fixture *fixture, struct error *error)
         result = make_layer(&r, error);
         for (size_t t = 0; result == OK && t < r.tasks; t++)
             result = replay_task(&r, t, error);
-        parameters_destroy(r.group);
         r.backend->ops->arena_destroy(r.backend, &r.arena);
     }
     backend_close(r.backend);

@@ -72,6 +72,12 @@ static status check_choice(const struct adapter_choice *choice, struct error *er
 
 static status choose(struct adapter_choice *choice, enum router_words words, const char *word, struct error *error)
 {
+    if (choice->saved.deltas && word != NULL && strcmp(word, "none") != 0)
+        return error_set(error, ERROR_ARGUMENT,
+                         "command line: --adapters %s: low-rank deltas, which have no routers; leave out --router %s",
+                         choice->file, word);
+    if (choice->saved.deltas)
+        return OK;
     if (word == NULL && words >= ROUTER_WORDS_AUTO && choice->saved.card.selector != NULL)
         word = "auto";
     if (word == NULL && choice->saved.card.one_router)

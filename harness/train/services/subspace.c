@@ -1,170 +1,90 @@
 #include "harness/train/services/subspace.h"
 
-#include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/alloc.h"
-#include "core/arena.h"
-#include "core/linear.h"
 #include "core/svd.h"
 
-static double *matrix(size_t rows, size_t columns)
+void subspace_free(struct subspace *space)
 {
-    return xmalloc(array_size(array_size(rows, columns), sizeof(double)) + 1);
+    free(space->basis);
+    *space = (struct subspace){0};
 }
 
-/* out [rows, columns] = a bᵀ */
-static void multiply(const struct subspace *u, size_t rows, size_t columns, size_t inner, const double *a,
-                     const double *b, double *out)
+/* For each vector u: matrix −= u (uᵀ matrix), which for orthonormal vectors is their projection. */
+void subspace_remove(const struct subspace *space, double *matrix, size_t columns)
 {
-    linear_multiply(u->pool, &(struct linear_product){
-                                 .rows = rows, .columns = columns, .inner = inner, .a = a, .b = b, .out = out});
-}
-
-static double *widened(const float *values, size_t n)
-{
-    double *wide = matrix(n, 1);
-    for (size_t i = 0; i < n; i++)
-        wide[i] = (double)values[i];
-    return wide;
-}
-
-void subspace_free(struct subspace *subspace)
-{
-    free(subspace->basis);
-    subspace->basis = NULL;
-    subspace->rank = 0;
-}
-
-void subspace_projector(const struct subspace *u, double *projector)
-{
-    size_t d = u->width;
-    if (u->rank == 0) {
-        memset(projector, 0, d * d * sizeof *projector);
-        return;
+    double *row = xmalloc(array_size(columns, sizeof *row));
+    for (int32_t i = 0; i < space->rank; i++) {
+        const double *u = space->basis + (size_t)i * space->n;
+        memset(row, 0, columns * sizeof *row);
+        for (size_t r = 0; r < space->n; r++)
+            for (size_t c = 0; c < columns; c++)
+                row[c] += u[r] * matrix[r * columns + c];
+        for (size_t r = 0; r < space->n; r++)
+            for (size_t c = 0; c < columns; c++)
+                matrix[r * columns + c] -= u[r] * row[c];
     }
-    double *columns = matrix(d, u->rank);
-    for (size_t r = 0; r < u->rank; r++)
-        for (size_t i = 0; i < d; i++)
-            columns[i * u->rank + r] = u->basis[r * d + i];
-    multiply(u, d, d, u->rank, columns, columns, projector);
-    free(columns);
+    free(row);
 }
 
-/* I − U Uᵀ, which the caller frees */
-static double *remainder_of(const struct subspace *u)
-{
-    size_t d = u->width;
-    double *rest = matrix(d, d);
-    subspace_projector(u, rest);
-    for (size_t i = 0; i < d * d; i++)
-        rest[i] = (i % (d + 1) == 0 ? 1 : 0) - rest[i];
-    return rest;
-}
-
-/* The next vector of U: column r of vectors [width, columns]. */
-static void add_vector(struct subspace *u, const double *vectors, size_t columns, size_t r)
-{
-    double *row = u->basis + u->rank++ * u->width;
-    for (size_t i = 0; i < u->width; i++)
-        row[i] = vectors[i * columns + r];
-}
-
-static status check(const double *s, const char *what, struct error *error)
-{
-    return isfinite(s[0])
-               ? OK
-               : error_set(error, ERROR_FORMAT,
-                           "%s: no singular values: a value is not finite; lower training.learning_rate", what);
-}
-
-status subspace_start(struct subspace *u, const float *weight, size_t inputs, double share, struct error *error)
-{
-    size_t d = u->width, k = d < inputs ? d : inputs, r = 0;
-    double *a = widened(weight, d * inputs), *vectors = matrix(d, k), *s = matrix(k, 1), *right = matrix(k, inputs),
-           total = 0, running = 0;
-    svd(d, inputs, a, vectors, s, right);
-    status result = check(s, "weight", error);
-    u->basis = xrealloc(u->basis, array_size(d * d, sizeof *u->basis));
-    u->rank = 0;
-    for (size_t i = 0; i < k; i++)
-        total += s[i] * s[i];
-    for (; result == OK && r < k; r++) {
-        running += s[r] * s[r];
-        if (!(running / total < share))
-            break;
-    }
-    for (size_t i = 0; result == OK && i < (r > 0 ? r : 1); i++)
-        add_vector(u, vectors, k, i);
-    free(a);
-    free(vectors);
-    free(s);
-    free(right);
-    return result;
-}
-
-status subspace_low_rank(const struct subspace *u, const float *gradient, size_t out, size_t rank, float *a, float *b,
-                         struct error *error)
-{
-    size_t d = u->width, k = out < d ? out : d;
-    double *rest = remainder_of(u), *g = widened(gradient, out * d), *left = matrix(out, d), *s = matrix(k, 1),
-           *vt = matrix(k, d), *vectors = matrix(out, k);
-    multiply(u, out, d, d, g, rest, left); /* the residual, transposed like the gradient */
-    svd(out, d, left, vectors, s, vt);
-    status result = check(s, "gradient", error);
-    for (size_t i = 0; result == OK && i < rank * d; i++)
-        a[i] = (float)vt[i];
-    for (size_t i = 0; result == OK && i < out * rank; i++)
-        b[i] = (float)(vectors[i / rank * k + i % rank] * s[i % rank]);
-    free(rest);
-    free(g);
-    free(left);
-    free(s);
-    free(vt);
-    free(vectors);
-    return result;
-}
-
-void subspace_products(const struct subspace *u, const float *features, size_t n, double *products)
-{
-    size_t d = u->width;
-    double *f = matrix(d, n);
-    for (size_t i = 0; i < n; i++)
-        for (size_t j = 0; j < d; j++)
-            f[j * n + i] = (double)features[i * d + j];
-    multiply(u, d, d, n, f, f, products);
-    free(f);
-}
-
-static double trace(const double *products, size_t d)
+static double energy(const double *values, size_t n)
 {
     double sum = 0;
-    for (size_t i = 0; i < d; i++)
-        sum += products[i * (d + 1)];
+    for (size_t i = 0; i < n; i++)
+        sum += values[i] * values[i];
     return sum;
 }
 
-status subspace_extend(struct subspace *u, const double *products, double share, struct error *error)
+static size_t vectors_wanted(const struct subspace *space, const double *s, size_t k, double covered, double total,
+                             double share)
 {
-    size_t d = u->width;
-    double *rest = remainder_of(u), *half = matrix(d, d), *residual = matrix(d, d), *vectors = matrix(d, d),
-           *s = matrix(d, 1), *vt = matrix(d, d), total = trace(products, d);
-    multiply(u, d, d, d, rest, products, half); /* products are symmetric */
-    multiply(u, d, d, d, rest, half, residual);
-    svd(d, d, residual, vectors, s, vt); /* s: squares of the singular values of R */
-    status result = check(s, "inputs of a layer", error);
-    double covered = total - trace(residual, d);
-    u->basis = xrealloc(u->basis, array_size(d * d, sizeof *u->basis));
-    for (size_t r = 0; result == OK && u->rank < d && covered / total < share; r++) {
-        covered += s[r];
-        add_vector(u, vectors, d, r);
+    size_t count = 0;
+    bool first = space->rank == 0;
+    while (count < k && space->n > (size_t)space->rank + count &&
+           (covered + (first ? s[count] * s[count] : 0)) / total < share) {
+        covered += s[count] * s[count];
+        count++;
     }
+    return first && count == 0 ? 1 : count;
+}
+
+status subspace_extend(struct subspace *space, const double *matrix, size_t n, size_t columns, double share,
+                       struct error *error)
+{
+    size_t k = n < columns ? n : columns, values = array_size(n, columns);
+    double *rest = xmalloc(values * sizeof *rest), *u = xmalloc(array_size(n, k * sizeof *u)),
+           *s = xmalloc(k * sizeof *s), *vt = xmalloc(array_size(k, columns * sizeof *vt));
+    space->n = n;
+    memcpy(rest, matrix, values * sizeof *rest);
+    subspace_remove(space, rest, columns);
+    double total = energy(matrix, values), covered = total - energy(rest, values);
+    status result = svd(rest, n, columns, u, s, vt, error);
+    size_t count = result == OK && total > 0 ? vectors_wanted(space, s, k, covered, total, share) : 0;
+    space->basis = xrealloc(space->basis, array_size((size_t)space->rank + count + 1, n * sizeof *space->basis));
+    for (size_t i = 0; i < count; i++)
+        for (size_t r = 0; r < n; r++)
+            space->basis[((size_t)space->rank + i) * n + r] = u[r * k + i];
+    space->rank += (int32_t)count;
     free(rest);
-    free(half);
-    free(residual);
-    free(vectors);
+    free(u);
     free(s);
     free(vt);
     return result;
+}
+
+status subspace_keep(struct subspace *space, size_t n, const char *name, const struct serializer *serializer,
+                     struct error *error)
+{
+    char rank[96];
+    snprintf(rank, sizeof rank, "%s.rank", name);
+    TRY(serializer_host(serializer, rank, SAFETENSOR_I32, 1, &space->rank, error));
+    space->n = n;
+    if (!serializer->saving)
+        space->basis = xrealloc(space->basis, array_size((size_t)space->rank + 1, n * sizeof *space->basis));
+    return space->rank > 0
+               ? serializer_host(serializer, name, SAFETENSOR_F64, (size_t)space->rank * n, space->basis, error)
+               : OK;
 }

@@ -1,48 +1,32 @@
-/* The directions of a layer's inputs that training must leave alone, and a low-rank start beside them (KeepLoRA: Luo et al.,
- * ICLR 2026, arXiv 2601.19659). With U the orthonormal basis of these directions:
+/* A growing subspace of a layer's inputs that later tasks leave alone (GPM: Saha et al., ICLR 2021; in InfLoRA, Liang & Li, CVPR
+ * 2024, and KeepLoRA, ICLR 2026): orthonormal columns U, kept as rows.
  *
- *     U starts with the first left singular vectors of the layer's weight (its Section 4.1)
- *     G = gradientᵀ − U Uᵀ gradientᵀ = A diag(s) Vᵀ, and the update of a task is A B: A fixed, B starts as diag(s) Vᵀ (4.2)
- *     after a task, U gains the left singular vectors of R = F − U Uᵀ F, F the layer's inputs (4.3)
- *
- *     struct subspace u = {.width = d, .pool = pool};
- *     TRY(subspace_start(&u, weight, d, 0.85, error));
- *     TRY(subspace_low_rank(&u, gradient, out, 16, a, b, error));
- *     subspace_products(&u, features, n, products);
- *     TRY(subspace_extend(&u, products, 0.99, error));
- *     subspace_free(&u);
- *
- * All in double precision on the host. The vectors of R are those of R Rᵀ, so that of F no more than F Fᵀ is needed.
+ *     TRY(subspace_extend(&space, matrix, n, columns, 0.98, error));   // until U covers 98% of the energy of matrix [n, columns]
+ *     subspace_remove(&space, matrix, columns);                        // matrix − U Uᵀ matrix
  */
 #ifndef MTIL_HARNESS_TRAIN_SERVICES_SUBSPACE_H
 #define MTIL_HARNESS_TRAIN_SERVICES_SUBSPACE_H
 
-#include "core/status.h"
-#include "core/threads.h"
+#include "harness/train/serializer.h"
 
 struct subspace {
-    size_t width, rank;
-    double *basis; /* [width, width]: its first rank rows are Uᵀ; NULL: rank is 0 */
-    struct threads *pool;
+    size_t n;      /* of a vector */
+    int32_t rank;  /* vectors */
+    double *basis; /* [rank, n], on the host */
 };
-void subspace_free(struct subspace *subspace);
 
-/* U = the first r left singular vectors of weight [width, inputs], r the number of singular values whose running share of Σ s²
- * is below `share`, at least 1. The vectors are of the weight's outputs, as in the public code, so the layer is square. */
-status subspace_start(struct subspace *subspace, const float *weight, size_t inputs, double share, struct error *error);
+void subspace_free(struct subspace *space); /* zeros are allowed */
 
-/* From the gradient [out, width] of a weight: a [rank, width] is Aᵀ, b [out, rank] is Bᵀ, so that b a is the update in the
- * weight's own shape. rank is at most the smaller side. */
-status subspace_low_rank(const struct subspace *subspace, const float *gradient, size_t out, size_t rank, float *a,
-                         float *b, struct error *error);
+void subspace_remove(const struct subspace *space, double *matrix, size_t columns);
 
-/* products [width, width] = F Fᵀ, features [n, width] the layer's inputs */
-void subspace_products(const struct subspace *subspace, const float *features, size_t n, double *products);
+/* Adds left singular vectors of what is left of matrix [n, columns], in their order, until the share of Σ s² that is covered is no
+ * longer below `share`; an empty subspace takes those before which the running share is below it, at least one, as GPM's
+ * code does. */
+status subspace_extend(struct subspace *space, const double *matrix, size_t n, size_t columns, double share,
+                       struct error *error);
 
-/* Adds left singular vectors of R, in order, until U covers `share` of Σ s²(F). */
-status subspace_extend(struct subspace *subspace, const double *products, double share, struct error *error);
-
-/* projector [width, width] = U Uᵀ */
-void subspace_projector(const struct subspace *subspace, double *projector);
+/* For a method's keep. */
+status subspace_keep(struct subspace *space, size_t n, const char *name, const struct serializer *serializer,
+                     struct error *error);
 
 #endif

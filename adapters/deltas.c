@@ -1,0 +1,341 @@
+#include "adapters/deltas.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "adapters/gates/gate.h"
+#include "core/alloc.h"
+#include "core/rng.h"
+#include "models/files/clip_digest.h"
+
+const char *const delta_matrix_names[DELTA_MATRICES] = {"query", "key", "value", "output", "fc", "proj"};
+
+/* --- Settings --- */
+
+const struct option delta_options[] = {
+    {.name = "rank",
+     .synonyms = "r|lora_rank|lora_r",
+     .type = OPTION_INTEGER,
+     .minimum = 4,
+     .maximum = 4096,
+     .fallback = "16",
+     .help = "rank of a task's delta of a matrix, a multiple of 4"},
+    {.name = "scale",
+     .type = OPTION_REAL,
+     .minimum = 1e-6,
+     .maximum = 1e6,
+     .fallback = "1",
+     .help = "factor of the product of A and B; the code of LoRA writes lora_alpha / rank"},
+    {.name = "matrices",
+     .synonyms = "target_modules",
+     .type = OPTION_LIST,
+     .fallback = "query,key,value,output",
+     .help = "matrices of a block that have deltas: query, key, value, output, and fc and proj of the MLP"},
+    {.name = "blocks",
+     .type = OPTION_LIST,
+     .fallback = "all",
+     .help =
+         "blocks with deltas: all, first_N, last_N, every_N, or a list of numbers from 0; image.3 or text.3 names a "
+         "block of one tower"},
+    {.name = "towers",
+     .type = OPTION_CHOICE,
+     .choices = ADAPTED_TOWERS_CHOICES,
+     .fallback = "both",
+     .help = "towers with deltas"},
+    {.name = "start",
+     .type = OPTION_CHOICE,
+     .choices = "uniform|normal",
+     .fallback = "uniform",
+     .help = "start of A: uniform within 1 / sqrt(inputs), as the code of LoRA, or normal of deviation 1 / rank; B "
+             "starts at 0"},
+    {.name = "train",
+     .type = OPTION_CHOICE,
+     .choices = "both|a|b",
+     .fallback = "both",
+     .help = "trained halves of the product, where the method leaves the choice"},
+    {0}};
+
+static status read_matrices(unsigned *matrices, const struct options *options, struct error *error)
+{
+    *matrices = 0;
+    for (size_t i = 0; i < options_list_size(options, "matrices"); i++) {
+        const char *name = options_list_item(options, "matrices", i);
+        size_t m = 0;
+        while (m < DELTA_MATRICES && strcmp(name, delta_matrix_names[m]) != 0)
+            m++;
+        if (m == DELTA_MATRICES)
+            return error_set(error, ERROR_ARGUMENT,
+                             "suite: delta.matrices: expected query, key, value, output, fc or proj, found \"%s\"",
+                             name);
+        *matrices |= 1U << m;
+    }
+    return *matrices != 0 ? OK : error_set(error, ERROR_ARGUMENT, "suite: delta.matrices is empty; name at least one");
+}
+
+status delta_settings_of(struct delta_settings *s, const struct options *o, size_t tasks, struct error *error)
+{
+    static const unsigned halves[] = {DELTA_A | DELTA_B, DELTA_A, DELTA_B};
+    size_t count;
+    *s = (struct delta_settings){.rank = (size_t)options_integer(o, "rank"),
+                                 .tasks = tasks,
+                                 .scale = (float)options_real(o, "scale"),
+                                 .start = (enum delta_start)options_choice(o, "start"),
+                                 .trained = halves[options_choice(o, "train")],
+                                 .place.towers = (enum adapted_towers)options_choice(o, "towers")};
+    const char **words = options_list_items(o, "blocks", &count);
+    status result = block_choice_read(&s->place.blocks, words, count, error);
+    free(words);
+    if (result == OK && s->place.blocks.rule == BLOCKS_BY_SCORE)
+        result = error_set(error, ERROR_ARGUMENT, "by_score_N is a choice of experts' blocks; expected another one");
+    if (result != OK)
+        return error_context(error, "suite: delta.blocks");
+    if (s->rank % 4 != 0)
+        return error_set(error, ERROR_ARGUMENT, "suite: delta.rank must be a multiple of 4, found %zu", s->rank);
+    return read_matrices(&s->matrices, o, error);
+}
+
+/* --- Memory --- */
+
+static struct linear *layer_of(struct block *block, enum delta_matrix matrix)
+{
+    return matrix <= DELTA_VALUE    ? &block->in_proj
+           : matrix == DELTA_OUTPUT ? &block->out_proj
+           : matrix == DELTA_FC     ? &block->c_fc
+                                    : &block->c_proj;
+}
+
+bool deltas_have_magnitudes(const struct deltas *d)
+{
+    return d->settings.gate == &gate_magnitude;
+}
+
+static status declare(struct deltas *d, struct delta_entry *e, struct error *error)
+{
+    size_t t = d->settings.tasks, r = d->settings.rank;
+    char name[96];
+    int used = snprintf(name, sizeof name, "%stransformer.resblocks.%zu.%s.delta_",
+                        e->tower == TOWER_IMAGE ? "visual." : "", e->block, delta_matrix_names[e->matrix]);
+    snprintf(name + used, sizeof name - (size_t)used, "a");
+    TRY(parameters_add(d->parameters, name, 3, (size_t[]){t, r, e->in}, t, 0, &e->a, error));
+    snprintf(name + used, sizeof name - (size_t)used, "b");
+    TRY(parameters_add(d->parameters, name, 3, (size_t[]){t, r, e->out}, t, t, &e->b, error));
+    snprintf(name + used, sizeof name - (size_t)used, "magnitude");
+    return deltas_have_magnitudes(d)
+               ? parameters_add(d->parameters, name, 1, (size_t[]){t}, t, 2 * t, &e->magnitude, error)
+               : OK;
+}
+
+static status add_block(struct deltas *d, enum tower tower, size_t block, struct error *error)
+{
+    for (int m = 0; m < DELTA_MATRICES; m++) {
+        struct linear *linear = layer_of(&d->clip->towers[tower].blocks[block], (enum delta_matrix)m);
+        struct delta_entry *e = &d->list[d->count];
+        if (!(d->settings.matrices >> m & 1))
+            continue;
+        size_t out = m <= DELTA_VALUE ? linear->out / 3 : linear->out;
+        d->each[d->count] = (struct delta){
+            .first = m <= DELTA_VALUE ? (size_t)m * out : 0,
+            .out = out,
+            .scale = d->settings.scale,
+            .gate = d->settings.gate != NULL && d->settings.gate->forward != NULL ? d->settings.gate : NULL,
+            .state = e};
+        *e = (struct delta_entry){.deltas = d,
+                                  .tower = tower,
+                                  .block = block,
+                                  .in = linear->in,
+                                  .out = out,
+                                  .matrix = (enum delta_matrix)m,
+                                  .linear = linear,
+                                  .delta = &d->each[d->count]};
+        if (linear->delta_count++ == 0)
+            linear->deltas = e->delta;
+        d->count++;
+        TRY(declare(d, e, error));
+    }
+    return OK;
+}
+
+static status take_masks(struct deltas *d, struct arena *arena, struct error *error)
+{
+    size_t rows = d->settings.tasks * d->settings.rank;
+    struct tensor masks;
+    TRY(tensor_take(&masks, arena, TENSOR_F32, "masks", 3, (size_t[]){d->settings.tasks, rows, rows}, error));
+    float *values = xcalloc(tensor_elements(&masks), sizeof *values);
+    for (size_t r = 0; r < rows; r++)
+        values[(r / d->settings.rank * rows + r) * rows + r] = 1;
+    d->masks = masks.data;
+    status result = d->clip->backend->ops->upload(d->clip->backend, masks.data, values, tensor_bytes(&masks), error);
+    free(values);
+    return result;
+}
+
+static status create(struct deltas *d, struct arena *arena, enum parameters_mode mode, struct error *error)
+{
+    size_t most = DELTA_MATRICES * (d->clip->towers[TOWER_IMAGE].count + d->clip->towers[TOWER_TEXT].count);
+    d->list = xcalloc(most, sizeof *d->list);
+    d->each = xcalloc(most, sizeof *d->each);
+    parameters_create(&d->parameters, d->clip->backend);
+    TRY(adapter_place_check(&d->settings.place, &d->clip->dimensions, error));
+    TRY(clip_digest(d->clip, d->model, error));
+    for (int t = 0; t < TOWERS; t++)
+        for (size_t b = 0; b < d->clip->towers[t].count; b++)
+            if (adapter_place_has(&d->settings.place, &d->clip->dimensions, (enum tower)t, b))
+                TRY(add_block(d, (enum tower)t, b, error));
+    if (deltas_have_magnitudes(d))
+        TRY(take_masks(d, arena, error));
+    return parameters_allocate(d->parameters, arena, mode, error);
+}
+
+status deltas_create(struct deltas **result, struct clip *clip, struct arena *arena,
+                     const struct delta_settings *settings, enum parameters_mode mode, struct error *error)
+{
+    struct deltas *d = xcalloc(1, sizeof *d);
+    *d = (struct deltas){.clip = clip, .settings = *settings};
+    status created = create(d, arena, mode, error);
+    if (created == OK)
+        *result = d;
+    else
+        deltas_destroy(d);
+    return created;
+}
+
+void deltas_destroy(struct deltas *d)
+{
+    if (d == NULL)
+        return;
+    for (size_t i = 0; i < d->count; i++)
+        d->list[i].linear->delta_count = 0;
+    parameters_destroy(d->parameters);
+    free(d->list);
+    free(d->each);
+    free(d);
+}
+
+status deltas_initialize(struct deltas *d, uint64_t seed, struct error *error)
+{
+    enum { NUMBER = 8 }; /* of these draws among those with RNG_INIT */
+    for (size_t i = 0; i < d->count; i++) {
+        const struct parameter *p = &d->parameters->list[d->list[i].a];
+        struct rng rng = rng_make(seed, RNG_INIT, NUMBER, (uint32_t)i);
+        float *values = xmalloc(array_size(p->size, sizeof *values)), bound = 1 / sqrtf((float)d->list[i].in);
+        for (size_t k = 0; k < p->size; k++)
+            values[k] = d->settings.start == DELTA_UNIFORM ? bound * (2 * rng_uniform(&rng, k) - 1)
+                                                           : rng_normal(&rng, k) / (float)d->settings.rank;
+        status result = parameters_upload(d->parameters, p, values, error);
+        free(values);
+        TRY(result);
+    }
+    return OK;
+}
+
+bool deltas_in_tower(const struct deltas *d, enum tower tower)
+{
+    for (size_t i = 0; d != NULL && i < d->count; i++)
+        if (d->list[i].tower == tower)
+            return true;
+    return false;
+}
+
+/* --- A task --- */
+
+/* Where a part of a task begins in the group. */
+static size_t place_of(const struct deltas *d, const struct delta_entry *e, enum delta_part part, size_t task,
+                       size_t *n)
+{
+    const struct parameter *p = &d->parameters->list[part == DELTA_A ? e->a : part == DELTA_B ? e->b : e->magnitude];
+    *n = p->size / d->settings.tasks;
+    return p->offset + task * *n;
+}
+
+static float *weight_of(struct deltas *d, const struct delta_entry *e)
+{
+    struct parameters *towers = d->clip->parameters;
+    size_t offset = (size_t)(e->linear->weight.value - towers->values) + e->delta->first * e->in;
+    return parameters_write(towers, offset, e->out * e->in);
+}
+
+status deltas_add_product(struct deltas *d, const struct delta_entry *e, size_t task, float factor, struct error *error)
+{
+    size_t n, a = place_of(d, e, DELTA_A, task, &n), b = place_of(d, e, DELTA_B, task, &n), rank = d->settings.rank;
+    float *values = (float *)d->parameters->values;
+    return d->clip->backend->ops->gemm(d->clip->backend,
+                                       &(struct gemm){.a = matrix_rows(values + b, rank, e->out),
+                                                      .transpose_a = true,
+                                                      .b = matrix_rows(values + a, rank, e->in),
+                                                      .scale = factor * d->settings.scale,
+                                                      .exact = true,
+                                                      .accumulate = true,
+                                                      .out = matrix_rows(weight_of(d, e), e->out, e->in)},
+                                       error);
+}
+
+static void use_rows(struct deltas *d, struct delta_entry *e, unsigned parts)
+{
+    struct parameters *p = d->parameters;
+    size_t rank = d->settings.rank, n, a = place_of(d, e, DELTA_A, d->apart, &n),
+           b = place_of(d, e, DELTA_B, d->apart, &n);
+    bool trained = p->gradients != NULL && parts != 0;
+    e->delta->a = (float *)p->values + a;
+    e->delta->b = (float *)p->values + b;
+    e->delta->rows = (d->task + 1 - d->apart) * rank;
+    e->delta->trained = rank;
+    e->delta->trains = trained;
+    e->delta->da = trained && parts & DELTA_A ? p->gradients + place_of(d, e, DELTA_A, d->task, &n) : NULL;
+    e->delta->db = trained && parts & DELTA_B ? p->gradients + place_of(d, e, DELTA_B, d->task, &n) : NULL;
+}
+
+/* In the order of the flags: A, B and magnitude of each task. */
+static status set_flags(struct deltas *d, unsigned parts, struct error *error)
+{
+    struct parameters *p = d->parameters;
+    size_t tasks = d->settings.tasks;
+    if (p->flags == NULL)
+        return OK;
+    int32_t *flags = xcalloc(p->flags_count, sizeof *flags);
+    flags[d->task] = (parts & DELTA_A) != 0;
+    flags[tasks + d->task] = (parts & DELTA_B) != 0;
+    for (size_t k = d->apart; deltas_have_magnitudes(d) && k <= d->task; k++)
+        flags[2 * tasks + k] = (parts & DELTA_MAGNITUDE) != 0;
+    status result =
+        d->clip->backend->ops->upload(d->clip->backend, p->flags, flags, p->flags_count * sizeof *flags, error);
+    free(flags);
+    return result;
+}
+
+status deltas_begin_task(struct deltas *d, size_t task, size_t apart, unsigned parts, struct error *error)
+{
+    for (; d->merged < apart; d->merged++)
+        for (size_t i = 0; i < d->count; i++)
+            TRY(deltas_add_product(d, &d->list[i], d->merged, 1, error));
+    d->apart = apart;
+    d->task = task;
+    for (size_t i = 0; i < d->count; i++)
+        use_rows(d, &d->list[i], parts);
+    return set_flags(d, parts, error);
+}
+
+/* --- Values --- */
+
+status deltas_read(const struct deltas *d, const struct delta_entry *e, enum delta_part part, size_t task,
+                   float *values, struct error *error)
+{
+    size_t n, offset = place_of(d, e, part, task, &n);
+    return d->clip->backend->ops->download(d->clip->backend, values, d->parameters->values + offset, n * sizeof *values,
+                                           error);
+}
+
+status deltas_write(struct deltas *d, const struct delta_entry *e, enum delta_part part, size_t task,
+                    const float *values, struct error *error)
+{
+    size_t n, offset = place_of(d, e, part, task, &n);
+    return d->clip->backend->ops->upload(d->clip->backend, parameters_write(d->parameters, offset, n), values,
+                                         n * sizeof *values, error);
+}
+
+status deltas_read_weight(const struct deltas *d, const struct delta_entry *e, float *values, struct error *error)
+{
+    return d->clip->backend->ops->download(d->clip->backend, values, e->linear->weight.value + e->delta->first * e->in,
+                                           e->out * e->in * sizeof *values, error);
+}

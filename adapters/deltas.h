@@ -1,0 +1,92 @@
+/* Low-rank deltas of the matrices of a CLIP's blocks (models/delta.h): their group of parameters, and what is in use. Every task has
+ * rows of its own, stacked as segments of A [tasks, rank, in] and B [tasks, rank, out].
+ *
+ *     TRY(deltas_create(&deltas, clip, &arena, &settings, PARAMETERS_TRAINED, error));
+ *     TRY(deltas_initialize(deltas, seed, error));                      // A random, B zero: the model computes as before
+ *     TRY(deltas_begin_task(deltas, 3, 3, DELTA_A | DELTA_B, error));   // tasks 0 … 2 merged, the rows of task 3 apart, trained
+ *     deltas_destroy(deltas);                                           // before the clip
+ */
+#ifndef MTIL_ADAPTERS_DELTAS_H
+#define MTIL_ADAPTERS_DELTAS_H
+
+#include "adapters/place.h"
+#include "core/option.h"
+#include "models/clip.h"
+
+/* Of query, key, value and output of the attention, and of both layers of the MLP. */
+enum delta_matrix { DELTA_QUERY, DELTA_KEY, DELTA_VALUE, DELTA_OUTPUT, DELTA_FC, DELTA_PROJ, DELTA_MATRICES };
+extern const char *const delta_matrix_names[DELTA_MATRICES];
+
+enum delta_start { DELTA_UNIFORM, DELTA_NORMAL };
+enum { DELTA_GATE_NUMBERS = 3 };
+enum delta_part { DELTA_A = 1, DELTA_B = 2, DELTA_MAGNITUDE = 4 };
+
+struct delta_settings {
+    size_t rank, tasks; /* rank: of a task's rows; tasks: that have rows of their own */
+    float scale;
+    unsigned matrices; /* set: bit i for matrix i */
+    enum delta_start start;
+    unsigned trained;              /* set of A and B, for methods without a choice of their own */
+    const struct delta_gate *gate; /* NULL: none; a method sets it; `magnitude` has a number per task beside A and B */
+    float gate_numbers[DELTA_GATE_NUMBERS]; /* its own, set by the method */
+    struct adapter_place place;             /* its blocks and towers */
+};
+
+extern const struct option delta_options[];
+status delta_settings_of(struct delta_settings *settings, const struct options *options, size_t tasks,
+                         struct error *error);
+
+/* One matrix; also the state of its delta, for a gate. */
+struct delta_entry {
+    struct deltas *deltas;
+    enum tower tower;
+    size_t block, in, out; /* the delta of its weight is [out, in] */
+    enum delta_matrix matrix;
+    struct linear *linear;  /* whose weight has it from row delta->first on */
+    size_t a, b, magnitude; /* numbers of its tensors in the group */
+    struct delta *delta;
+};
+
+struct deltas {
+    struct clip *clip;
+    struct delta_settings settings;
+    struct parameters *parameters; /* flags: A of each task, B of each task, magnitude of each task */
+    size_t count, merged;          /* merged: tasks whose product is in the weights */
+    size_t apart, task;            /* tasks apart … task are in use beside them, unless merged > task */
+    struct delta_entry *list;      /* [count] */
+    struct delta *each;            /* [count], to which the clip's layers point */
+    float *masks;   /* of gate magnitude, device [tasks, (tasks · rank)²]: 1 on the diagonal of a task's rows */
+    char model[17]; /* digest of the clip before anything was merged */
+};
+
+/* Nothing is in use; the clip computes as before. ERROR_ARGUMENT where the clip lacks a block that is named. */
+status deltas_create(struct deltas **deltas, struct clip *clip, struct arena *arena,
+                     const struct delta_settings *settings, enum parameters_mode mode, struct error *error);
+void deltas_destroy(struct deltas *deltas); /* NULL is allowed; takes them out of the clip's layers */
+
+/* A of all tasks by settings.start, drawn with RNG_INIT; B zero. uniform: within ± 1 / √in, as the code of LoRA and PEFT draw;
+ * normal: of deviation 1 / rank. */
+status deltas_initialize(struct deltas *deltas, uint64_t seed, struct error *error);
+
+/* Merges the tasks before `apart` that are not merged yet, in their order, and uses the rows of tasks apart … task. Trained are
+ * the listed parts (a set of enum delta_part) of the rows of `task`, and with DELTA_MAGNITUDE the magnitudes of all tasks in
+ * use. What is merged follows from the values and the calls, so a resumed run computes the same weights. */
+status deltas_begin_task(struct deltas *deltas, size_t task, size_t apart, unsigned parts, struct error *error);
+
+bool deltas_have_magnitudes(const struct deltas *deltas);
+bool deltas_in_tower(const struct deltas *deltas, enum tower tower); /* NULL: false */
+
+/* Weight of a matrix += factor · scale · Bᵀ A of a task, in f32. */
+status deltas_add_product(struct deltas *deltas, const struct delta_entry *entry, size_t task, float factor,
+                          struct error *error);
+
+/* The rows of a task, A [rank, in] or B [rank, out], or its magnitude, from or to the host; the weight [out, in] with what is
+ * merged. */
+status deltas_read(const struct deltas *deltas, const struct delta_entry *entry, enum delta_part part, size_t task,
+                   float *values, struct error *error);
+status deltas_write(struct deltas *deltas, const struct delta_entry *entry, enum delta_part part, size_t task,
+                    const float *values, struct error *error);
+status deltas_read_weight(const struct deltas *deltas, const struct delta_entry *entry, float *values,
+                          struct error *error);
+
+#endif

@@ -1,0 +1,261 @@
+/* KeepLoRA (Luo et al., "KeepLoRA: Continual Learning with Residual Gradient Adaptation", ICLR 2026, arXiv 2601.19659): low-rank
+ * deltas of which A is fixed, in directions of the task's gradient that neither the pre-trained weight nor the inputs of earlier
+ * tasks use. Per matrix:
+ *
+ *     before the first task   U = the weight's first left singular vectors, of a share weight_share_* of its energy
+ *     before each task        A, B = the first vectors of the gradient without U (keep_lora.h), the mean over a pass; the start
+ *                             scale · Bᵀ A is subtracted from W, so that the model computes as before, and B is trained
+ *     after each task         U grows by the inputs F of the layer until it covers feature_share of their energy
+ *
+ * Followed from the public code (MaolinLuo/KeepLoRA, MTIL/) where the paper leaves it open: the vectors of a weight are those on
+ * the side of its outputs, so that matrices are square; F is a mean over the batches of a pass, position by position, not over
+ * their products; passes take the full batches of an epoch. What differs: the code decomposes the gradient at random,
+ * approximately; its prompts have 77 positions, here as many as the longest of the task needs; in the last block, inputs of the
+ * output are those of the tokens that become features, the others having no effect; its learning rate follows OneCycleLR.
+ *
+ * A task has two sets of rows: the start with −B, which is merged, and those that are trained. */
+#include "harness/methods/keep_lora.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "core/alloc.h"
+#include "core/svd.h"
+#include "harness/heads/trained.h"
+#include "harness/methods/methods.h"
+#include "harness/train/services/layer_pass.h"
+
+static const struct option options[] = {
+    {.name = "weight_share_image",
+     .type = OPTION_REAL,
+     .minimum = 0.001,
+     .maximum = 1,
+     .fallback = "0.85",
+     .help = "share of the energy of a weight of the image tower that is protected"},
+    {.name = "weight_share_text",
+     .type = OPTION_REAL,
+     .minimum = 0.001,
+     .maximum = 1,
+     .fallback = "0.2",
+     .help = "the same of the text tower"},
+    {.name = "feature_share",
+     .type = OPTION_REAL,
+     .minimum = 0.001,
+     .maximum = 1,
+     .fallback = "0.99",
+     .help = "share of the energy of a layer's inputs that is protected after a "
+             "task"},
+    {0}};
+
+/* --- The arithmetic of a matrix --- */
+
+struct factors {
+    double *u, *s, *vt; /* [rows, k], [k], [k, columns] */
+};
+
+static status factor(struct factors *f, double *matrix, size_t rows, size_t columns, struct error *error)
+{
+    size_t k = rows < columns ? rows : columns;
+    f->u = xmalloc(array_size(rows, k * sizeof *f->u));
+    f->s = xmalloc(array_size(k, sizeof *f->s));
+    f->vt = xmalloc(array_size(k, columns * sizeof *f->vt));
+    return svd(matrix, rows, columns, f->u, f->s, f->vt, error);
+}
+
+static void free_factors(struct factors *f)
+{
+    free(f->u);
+    free(f->s);
+    free(f->vt);
+}
+
+status keep_lora_start(const struct subspace *space, const double *gradient, size_t out, size_t in, size_t rank,
+                       float *a, float *b, struct error *error)
+{
+    struct factors f;
+    size_t k = in < out ? in : out;
+    double *g = xmalloc(array_size(in, out * sizeof *g));
+    for (size_t i = 0; i < in * out; i++)
+        g[i] = gradient[i % out * in + i / out];
+    subspace_remove(space, g, out);
+    status result = factor(&f, g, in, out, error);
+    for (size_t r = 0; result == OK && r < rank; r++) {
+        for (size_t i = 0; i < in; i++)
+            a[r * in + i] = r < k ? (float)f.u[i * k + r] : 0;
+        for (size_t j = 0; j < out; j++)
+            b[r * out + j] = r < k ? (float)(f.s[r] * f.vt[r * out + j]) : 0;
+    }
+    free_factors(&f);
+    free(g);
+    return result;
+}
+
+/* F Fᵀ = Q diag(s²) Qᵀ, and F' = Q diag(s) */
+status keep_lora_inputs(double *products, size_t n, struct error *error)
+{
+    struct factors f;
+    status result = factor(&f, products, n, n, error);
+    for (size_t i = 0; result == OK && i < n * n; i++)
+        products[i] = f.u[i] * sqrt(f.s[i % n]);
+    free_factors(&f);
+    return result;
+}
+
+/* --- State --- */
+
+struct state {
+    struct subspace *spaces; /* [deltas' count] */
+};
+
+static status check(const struct settings *settings, struct error *error)
+{
+    const unsigned mlp = 1U << DELTA_FC | 1U << DELTA_PROJ;
+    return settings->delta.matrices & mlp
+               ? error_set(error, ERROR_ARGUMENT,
+                           "suite: delta.matrices: keep_lora needs square matrices; leave out fc and proj")
+               : OK;
+}
+
+static status open_state(struct method_run *run, struct error *error)
+{
+    struct state *s = run->state;
+    const struct deltas *d = run->model->deltas;
+    (void)error;
+    s->spaces = xcalloc(d->count, sizeof *s->spaces);
+    for (size_t i = 0; i < d->count; i++)
+        s->spaces[i].n = d->list[i].in;
+    return OK;
+}
+
+static void close_state(struct method_run *run)
+{
+    struct state *s = run->state;
+    for (size_t i = 0; s->spaces != NULL && i < run->model->deltas->count; i++)
+        subspace_free(&s->spaces[i]);
+    free(s->spaces);
+}
+
+static status keep(struct method_run *run, const struct serializer *serializer, struct error *error)
+{
+    struct state *s = run->state;
+    for (size_t i = 0; i < run->model->deltas->count; i++) {
+        char name[64];
+        snprintf(name, sizeof name, "keep_lora.%zu", i);
+        TRY(subspace_keep(&s->spaces[i], s->spaces[i].n, name, serializer, error));
+    }
+    return OK;
+}
+
+/* --- Tasks --- */
+
+static status pass_of(struct layer_pass *pass, struct method_run *run, const struct task *task,
+                      enum layer_sum_kind kind, struct error *error)
+{
+    size_t full = dataset_size(task->dataset, SPLIT_TRAIN) / task->settings.batch;
+    return layer_pass_run(pass, run, task, kind, full > 0 ? full : 1, error);
+}
+
+static double *sum_of(const struct layer_pass *pass, const struct delta_entry *e)
+{
+    for (size_t i = 0; i < pass->count; i++)
+        if (pass->list[i].linear == e->linear)
+            return pass->list[i].values;
+    return NULL;
+}
+
+/* The inputs of the task before, of which the model is still that. */
+static status protect_inputs(struct method_run *run, const struct task *task, struct error *error)
+{
+    struct state *s = run->state;
+    const struct deltas *d = run->model->deltas;
+    double share = options_real(run->options, "feature_share");
+    struct layer_pass pass;
+    status result = OK;
+    TRY(deltas_begin_task(run->model->deltas, 2 * task->index + 1, 2 * task->index + 1, 0, error));
+    TRY(pass_of(&pass, run, task, LAYER_INPUTS, error));
+    for (size_t i = 0; result == OK && i < pass.count; i++)
+        result = keep_lora_inputs(pass.list[i].values, pass.list[i].columns, error);
+    for (size_t i = 0; result == OK && i < d->count; i++) {
+        const struct delta_entry *e = &d->list[i];
+        result = subspace_extend(&s->spaces[i], sum_of(&pass, e), e->in, e->in, share, error);
+    }
+    layer_pass_free(&pass);
+    return result;
+}
+
+static status protect_weights(struct method_run *run, struct error *error)
+{
+    struct state *s = run->state;
+    const struct deltas *d = run->model->deltas;
+    status result = OK;
+    for (size_t i = 0; result == OK && i < d->count; i++) {
+        const struct delta_entry *e = &d->list[i];
+        size_t n = array_size(e->out, e->in);
+        double share = options_real(run->options, e->tower == TOWER_IMAGE ? "weight_share_image" : "weight_share_text");
+        float *weight = xmalloc(array_size(n, sizeof *weight));
+        double *wide = xmalloc(array_size(n, sizeof *wide));
+        result = deltas_read_weight(d, e, weight, error);
+        for (size_t k = 0; result == OK && k < n; k++)
+            wide[k] = (double)weight[k];
+        NEXT(result, subspace_extend(&s->spaces[i], wide, e->out, e->in, share, error));
+        free(weight);
+        free(wide);
+    }
+    return result;
+}
+
+/* Both sets of the task's rows of a matrix. */
+static status start(struct deltas *d, const struct delta_entry *e, const struct subspace *space, const double *gradient,
+                    size_t task, struct error *error)
+{
+    size_t rank = d->settings.rank, n = array_size(rank, e->out);
+    float *a = xmalloc(array_size(rank, e->in * sizeof *a)), *b = xmalloc(array_size(n, sizeof *b));
+    status result = keep_lora_start(space, gradient + e->delta->first * e->in, e->out, e->in, rank, a, b, error);
+    for (size_t set = 2 * task; set < 2 * task + 2; set++)
+        NEXT(result, deltas_write(d, e, DELTA_A, set, a, error));
+    NEXT(result, deltas_write(d, e, DELTA_B, 2 * task + 1, b, error));
+    for (size_t k = 0; k < n; k++)
+        b[k] = -b[k];
+    NEXT(result, deltas_write(d, e, DELTA_B, 2 * task, b, error));
+    free(a);
+    free(b);
+    return result;
+}
+
+/* The first call of deltas_begin_task leaves the model as it was: B of the task's rows is still 0. */
+static status begin_task(struct method_run *run, const struct task *task, bool resumed, struct error *error)
+{
+    struct state *s = run->state;
+    struct deltas *d = run->model->deltas;
+    struct layer_pass pass;
+    size_t own = 2 * task->index;
+    status result = OK;
+    if (resumed)
+        return deltas_begin_task(d, own + 1, own + 1, DELTA_B, error);
+    TRY(task->index > 0 ? protect_inputs(run, &run->data->tasks[task->index - 1], error) : protect_weights(run, error));
+    TRY(deltas_begin_task(d, own, own, 0, error));
+    TRY(pass_of(&pass, run, task, LAYER_GRADIENT, error));
+    for (size_t i = 0; result == OK && i < d->count; i++)
+        result = start(d, &d->list[i], &s->spaces[i], sum_of(&pass, &d->list[i]), task->index, error);
+    layer_pass_free(&pass);
+    NEXT(result, deltas_begin_task(d, own + 1, own + 1, DELTA_B, error));
+    NEXT(result, trained_groups_reset(run->model, error));
+    return result;
+}
+
+const struct method method_keep_lora = {
+    .name = "keep_lora",
+    .source = "Luo et al., ICLR 2026",
+    .formula = "W + scale · Σ_{i≤t} (B_i − start of B_i) A_i, of which task t trains B_t; A_t, start of B_t: the first "
+               "vectors of the task's gradient outside U; U: those of the weight up to weight_share_image or "
+               "weight_share_text and of each task's inputs up to feature_share; loss = cross-entropy",
+    .options = options,
+    .two_deltas = true,
+    .state_size = sizeof(struct state),
+    .groups = groups_deltas,
+    .check = check,
+    .open = open_state,
+    .close = close_state,
+    .begin_task = begin_task,
+    .keep = keep};

@@ -1,0 +1,15 @@
+/* The arithmetic of KeepLoRA (keep_lora.c) for one matrix. U: a subspace of its inputs (services/subspace.h). */
+#ifndef MTIL_HARNESS_METHODS_KEEP_LORA_H
+#define MTIL_HARNESS_METHODS_KEEP_LORA_H
+
+#include "harness/train/services/subspace.h"
+
+/* From the gradient [out, in] of the weight: G = gradientᵀ − U Uᵀ gradientᵀ = Q diag(s) Vᵀ; a [rank, in] gets the first `rank`
+ * columns of Q and b [rank, out] those rows of diag(s) Vᵀ, zeros where there are no more. */
+status keep_lora_start(const struct subspace *space, const double *gradient, size_t out, size_t in, size_t rank,
+                       float *a, float *b, struct error *error);
+
+/* products [n, n] = F Fᵀ becomes a matrix F' with the same left singular vectors and values, of which U is extended. */
+status keep_lora_inputs(double *products, size_t n, struct error *error);
+
+#endif

@@ -1,0 +1,161 @@
+#include "harness/train/services/layer_pass.h"
+
+#include <stdlib.h>
+
+#include "core/alloc.h"
+#include "harness/train/batches.h"
+#include "harness/train/trainer.h"
+
+static status add_covariance(struct linear_tap *tap, struct backend *backend, struct matrix x, struct error *error)
+{
+    const struct layer_sum *layer = (const struct layer_sum *)tap;
+    return backend->ops->gemm(backend,
+                              &(struct gemm){.a = x,
+                                             .transpose_a = true,
+                                             .b = x,
+                                             .accumulate = true,
+                                             .out = matrix_rows(layer->sum, layer->rows, layer->columns)},
+                              error);
+}
+
+static status add_inputs(struct linear_tap *tap, struct backend *backend, struct matrix x, struct error *error)
+{
+    struct layer_sum *layer = (struct layer_sum *)tap;
+    struct tensor *sum = &layer->inputs;
+    if (sum->data == NULL) {
+        struct tensor places;
+        TRY(tensor_take(sum, layer->arena, TENSOR_F32, "inputs of a layer", 2, (size_t[]){x.rows, x.columns}, error));
+        TRY(tensor_take(&places, layer->arena, TENSOR_I32, "places", 1, &x.rows, error));
+        TRY(backend->ops->zero(backend, sum->data, tensor_bytes(sum), error));
+        TRY(backend->ops->arange(backend, &(struct arange){.count = x.rows, .step = 1, .out = places.data}, error));
+        layer->places = places.data;
+    }
+    if (sum->shape[0] != x.rows)
+        return error_set(error, ERROR_ARGUMENT, "inputs of a layer: %zu in a batch, expected %zu as before", x.rows,
+                         sum->shape[0]);
+    return backend->ops->scatter_rows(
+        backend, &(struct scatter_rows){.x = x, .out = matrix_of(sum), .rows = layer->places}, error);
+}
+
+/* The layers of the deltas, each once. */
+static status take_layers(struct layer_pass *pass, const struct model *model, enum layer_sum_kind kind,
+                          struct arena *arena, struct error *error)
+{
+    const struct deltas *d = model->deltas;
+    pass->list = xcalloc(d->count, sizeof *pass->list);
+    for (size_t i = 0; i < d->count; i++) {
+        struct linear *linear = d->list[i].linear;
+        struct layer_sum *layer = &pass->list[pass->count];
+        struct tensor memory;
+        if (i > 0 && linear == d->list[i - 1].linear)
+            continue;
+        *layer = (struct layer_sum){.tap.see = kind == LAYER_INPUTS ? add_inputs : add_covariance,
+                                    .linear = linear,
+                                    .rows = kind == LAYER_GRADIENT ? linear->out : linear->in,
+                                    .columns = linear->in,
+                                    .arena = arena};
+        TRY(tensor_take(&memory, arena, TENSOR_F32, "sums of a layer", 2, (size_t[]){layer->rows, layer->columns},
+                        error));
+        TRY(model->backend->ops->zero(model->backend, memory.data, tensor_bytes(&memory), error));
+        layer->sum = memory.data;
+        pass->count++;
+    }
+    return OK;
+}
+
+/* A frozen weight with somewhere to put a gradient gets one. */
+static void attach(const struct layer_pass *pass, enum layer_sum_kind kind, bool on)
+{
+    for (size_t i = 0; i < pass->count; i++)
+        if (kind != LAYER_GRADIENT)
+            pass->list[i].linear->tap = on ? &pass->list[i].tap : NULL;
+        else
+            pass->list[i].linear->weight.gradient = on ? pass->list[i].sum : NULL;
+}
+
+static status pass_batches(struct method_run *run, const struct task *task, size_t count, struct error *error)
+{
+    struct model *model = run->model;
+    struct batches *batches;
+    struct batch batch;
+    status result = OK;
+    TRY(batches_open_task(&batches, model, run->data, task, 0, count, error));
+    for (size_t i = 0; result == OK && i < count; i++) {
+        arena_reset(&model->step_memory);
+        result = batches_take(batches, &batch, error);
+        NEXT(result, model_set_step(model, task->index, i, 0, error));
+        NEXT(result, classification_loss(run, task, &batch, error));
+        batches_advance(batches);
+        if (result == OK && stop_requested(model->stop))
+            result = error_set(error, ERROR_STOPPED, "%s: stopped in a pass over its images", task->settings.name);
+    }
+    batches_close(batches);
+    return result;
+}
+
+static status fetch(struct layer_pass *pass, const struct model *model, size_t batches, struct error *error)
+{
+    const struct backend_ops *ops = model->backend->ops;
+    for (size_t i = 0; i < pass->count; i++) {
+        struct layer_sum *layer = &pass->list[i];
+        size_t n = layer->rows * layer->columns;
+        if (layer->inputs.data != NULL)
+            TRY(add_covariance(&layer->tap, model->backend, matrix_of(&layer->inputs), error));
+        if (model->work.group != NULL)
+            TRY(ops->all_reduce(model->backend,
+                                &(struct all_reduce){.group = model->work.group,
+                                                     .rank = model->work.rank,
+                                                     .reduction = SUM_FLOATS,
+                                                     .values = layer->sum,
+                                                     .n = n},
+                                error));
+        float *values = xmalloc(array_size(n, sizeof *values));
+        layer->values = xmalloc(array_size(n, sizeof *layer->values));
+        status result = ops->download(model->backend, values, layer->sum, n * sizeof *values, error);
+        for (size_t k = 0; result == OK && k < n; k++)
+            layer->values[k] = (double)values[k] / (double)batches;
+        free(values);
+        TRY(result);
+    }
+    return OK;
+}
+
+static status run_pass(struct layer_pass *pass, struct method_run *run, const struct task *task,
+                       enum layer_sum_kind kind, size_t batches, struct error *error)
+{
+    struct model *model = run->model;
+    TRY(take_layers(pass, model, kind, &model->task_memory, error));
+    TRY(model->head->begin_task(model, task, 0, &model->task_memory, &model->classes, error));
+    TRY(model_fill(model, &model->task_memory, task->settings.batch, 0, &model->routers, error));
+    attach(pass, kind, true);
+    status result = pass_batches(run, task, batches, error);
+    attach(pass, kind, false);
+    NEXT(result, fetch(pass, model, batches, error));
+    return result;
+}
+
+status layer_pass_run(struct layer_pass *pass, struct method_run *run, const struct task *task,
+                      enum layer_sum_kind kind, size_t batches, struct error *error)
+{
+    struct model *model = run->model;
+    const struct head_classes classes = model->classes;
+    const int32_t *routers = model->routers;
+    struct arena_mark mark = arena_mark(&model->task_memory);
+    size_t batch = task->settings.batch, images = dataset_size(task->dataset, SPLIT_TRAIN);
+    *pass = (struct layer_pass){0};
+    status result = run_pass(pass, run, task, kind, batches > 0 ? batches : (images + batch - 1) / batch, error);
+    model->classes = classes;
+    model->routers = routers;
+    arena_release(&model->task_memory, mark);
+    if (result != OK)
+        layer_pass_free(pass);
+    return result;
+}
+
+void layer_pass_free(struct layer_pass *pass)
+{
+    for (size_t i = 0; i < pass->count; i++)
+        free(pass->list[i].values);
+    free(pass->list);
+    *pass = (struct layer_pass){0};
+}

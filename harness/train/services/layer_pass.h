@@ -1,0 +1,43 @@
+/* A pass over training batches of a task that sums, for every layer with deltas, the covariance of its inputs, the inputs themselves
+ * or the gradient of the cross-entropy with respect to its whole weight. Nothing is trained.
+ *
+ *     struct layer_pass pass;
+ *     TRY(layer_pass_run(&pass, run, task, LAYER_COVARIANCE, 0, error));   // in begin_task: all ranks do their shares
+ *     for (size_t i = 0; i < pass.count; i++) … pass.list[i].values [rows, columns] …
+ *     layer_pass_free(&pass);
+ *
+ * Query, key and value are rows of one layer (delta_entry.linear, delta->first).
+ */
+#ifndef MTIL_HARNESS_TRAIN_SERVICES_LAYER_PASS_H
+#define MTIL_HARNESS_TRAIN_SERVICES_LAYER_PASS_H
+
+#include "harness/train/method.h"
+
+/* Covariance [in, in]: Σ x xᵀ over the inputs of a batch, not centred; of texts, padding included. Gradient [out, in] of a batch's
+ * loss. Both are means over the batches. Inputs: F Fᵀ [in, in] of F [in, inputs of a batch], the sum over the batches, position by
+ * position, which must be of equal size. */
+enum layer_sum_kind { LAYER_COVARIANCE, LAYER_GRADIENT, LAYER_INPUTS };
+
+struct layer_sum {
+    struct linear_tap tap;
+    struct linear *linear;
+    size_t rows, columns;
+    float *sum;            /* device */
+    struct tensor inputs;  /* device [inputs of a batch, in], from the first batch on, like the next one */
+    const int32_t *places; /* 0, 1, … */
+    struct arena *arena;
+    double *values;
+};
+
+struct layer_pass {
+    size_t count;
+    struct layer_sum *list;
+};
+
+/* batches: 0 for as many as the task's images fill. The task need not be the one that is about to be trained; the model's classes
+ * are as before afterwards. After a failure there is nothing to free. */
+status layer_pass_run(struct layer_pass *pass, struct method_run *run, const struct task *task,
+                      enum layer_sum_kind kind, size_t batches, struct error *error);
+void layer_pass_free(struct layer_pass *pass);
+
+#endif
