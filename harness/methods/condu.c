@@ -24,7 +24,8 @@
 
 enum task_choice { TASK_AUTO, TASK_GIVEN, TASK_UNKNOWN };
 
-static const struct option options[] = {{.name = "task",
+static const struct option options[] = {MERGED_TRAIN,
+                                        {.name = "task",
                                          .type = OPTION_CHOICE,
                                          .choices = "auto|given|unknown",
                                          .fallback = "auto",
@@ -297,7 +298,8 @@ const struct method method_condu = {
         "answered by θ_0 + r_t · [τ_t · s > 0] · u, others by the mean of θ_0 and the `votes` nearest tasks",
     .options = options,
     .state_size = sizeof(struct condu),
-    .groups = groups_towers,
+    .one_delta = true,
+    .groups = merged_groups,
     .open = open_models,
     .close = close_models,
     .begin_task = merged_begin_task,

@@ -6,8 +6,10 @@
 
 #include <math.h>
 
-static const struct option options[] = {
-    MERGED_START("previous"), MERGED_SCALE("0.5", "factor of the largest changes; 0: one over the tasks"), {0}};
+static const struct option options[] = {MERGED_TRAIN,
+                                        MERGED_START("previous"),
+                                        MERGED_SCALE("0.5", "factor of the largest changes; 0: one over the tasks"),
+                                        {0}};
 
 /* Of equal magnitudes the later, as in the public code. */
 static status add(struct method_run *run, struct error *error)

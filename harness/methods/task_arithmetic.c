@@ -5,6 +5,7 @@
 #include "harness/train/services/merged.h"
 
 static const struct option options[] = {
+    MERGED_TRAIN,
     MERGED_START("initial"),
     MERGED_SCALE("0.4", "factor of the sum; 0: one over the tasks, the mean of the models"),
     {0}};

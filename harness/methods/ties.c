@@ -18,6 +18,7 @@ static const struct option options[] = {{.name = "density",
                                          .maximum = 1,
                                          .fallback = "0.2",
                                          .help = "share of a task's changes that trimming keeps"},
+                                        MERGED_TRAIN,
                                         MERGED_START("initial"),
                                         MERGED_SCALE("1", "factor of the mean; 0: one over the tasks"),
                                         {0}};

@@ -42,6 +42,11 @@ static void list_tensors(struct merged *m, struct parameters *group)
 
 /* --- Hooks --- */
 
+unsigned merged_groups(const struct options *options)
+{
+    return options_choice(options, "train") == 0 ? GROUPS_TOWERS : GROUP_DELTAS;
+}
+
 status merged_open(struct method_run *run, const struct merge_rule *rule, struct error *error)
 {
     struct merged *m = run->state;
@@ -72,7 +77,10 @@ void merged_close(struct method_run *run)
 
 status merged_begin_task(struct method_run *run, const struct task *task, bool resumed, struct error *error)
 {
+    struct model *model = run->model;
     (void)task;
+    if (model->deltas != NULL)
+        TRY(deltas_begin_task(model->deltas, 0, 0, model->settings.delta.trained, error));
     return resumed ? OK : trained_groups_reset(run->model, error);
 }
 

@@ -37,7 +37,12 @@ struct merge_rule {
     void (*delta)(const struct merged *merged, size_t first, size_t n, float *delta);
 };
 
-/* Keys under `method`: where a task's training starts, and the scale, for merged_evaluation_begin. */
+/* Keys under `method`: what is trained; where a task's training starts, and the scale, for merged_evaluation_begin. */
+#define MERGED_TRAIN                                                                                                   \
+    {                                                                                                                  \
+        .name = "train", .type = OPTION_CHOICE, .choices = "weights|deltas", .fallback = "weights",                    \
+        .help = "trained parameters: all weights, or A and B of low-rank deltas"                                       \
+    }
 #define MERGED_START(default)                                                                                          \
     {                                                                                                                  \
         .name = "start", .type = OPTION_CHOICE, .choices = "initial|previous", .fallback = default,                    \
@@ -49,7 +54,7 @@ struct merge_rule {
     }
 
 #define MERGED_HOOKS                                                                                                   \
-    .groups = groups_towers, .begin_task = merged_begin_task, .end_task = merged_end_task,                             \
+    .one_delta = true, .groups = merged_groups, .begin_task = merged_begin_task, .end_task = merged_end_task,          \
     .evaluation_begin = merged_evaluation_begin, .evaluation_end = merged_evaluation_end, .close = merged_close,       \
     .cost = merged_cost, .keep = merged_keep
 
@@ -57,6 +62,8 @@ static inline float merged_change(const struct merged *merged, size_t i)
 {
     return merged->trained[i] - merged->initial[i];
 }
+
+unsigned merged_groups(const struct options *options);
 
 /* At open: the model has its initial weights. */
 status merged_open(struct method_run *run, const struct merge_rule *rule, struct error *error);

@@ -16,7 +16,8 @@
 
 static struct parameters *group_of(const struct small_run *run)
 {
-    return run->experiment->model.clip->parameters;
+    const struct model *model = &run->experiment->model;
+    return model->deltas != NULL ? model->deltas->parameters : model->clip->parameters;
 }
 
 /* With the zeros between tensors; the caller frees. */
@@ -132,14 +133,14 @@ static size_t pack(const struct parameters *group, const float *values, const fl
     return n;
 }
 
-static void rule_holds(struct small_run *run, const char *rule, const char *start, double scale)
+static void rule_holds(struct small_run *run, const char *rule, const char *trained, const char *start, double scale)
 {
     char name[48], from[48], factor[48];
     float *changes[SMALL_RUN_TASKS];
     snprintf(name, sizeof name, "method.name=%s", rule);
     snprintf(from, sizeof from, "method.start=%s", start);
     snprintf(factor, sizeof factor, "method.scale=%g", scale);
-    const char *const overrides[] = {name, from, factor, NULL};
+    const char *const overrides[] = {name, from, factor, trained, NULL};
     small_run_reopen(run, 1, overrides);
     const struct method *method = run->experiment->model.settings.method;
     const struct parameters *group = group_of(run);
@@ -174,12 +175,13 @@ static void rules_merge_what_tasks_changed(void **state)
     (void)state;
     struct small_run run;
     small_run_open(&run, 1, (const char *const[]){"method.name=continual_ft", NULL});
-    rule_holds(&run, "mag_max", "previous", 0.5);
-    rule_holds(&run, "mag_max", "initial", 1);
-    rule_holds(&run, "task_arithmetic", "initial", 0.4);
-    rule_holds(&run, "task_arithmetic", "previous", 0);
-    rule_holds(&run, "ties", "initial", 1);
-    rule_holds(&run, "ties", "previous", 0.3);
+    static const char weights[] = "method.train=weights", deltas[] = "method.train=deltas";
+    rule_holds(&run, "mag_max", weights, "previous", 0.5);
+    rule_holds(&run, "mag_max", deltas, "initial", 1);
+    rule_holds(&run, "task_arithmetic", weights, "initial", 0.4);
+    rule_holds(&run, "task_arithmetic", deltas, "previous", 0);
+    rule_holds(&run, "ties", weights, "initial", 1);
+    rule_holds(&run, "ties", deltas, "previous", 0.3);
     small_run_close(&run);
 }
 
@@ -367,10 +369,10 @@ static void expect_predictions(const struct test_set *set, const double *totals)
             assert_true(totals[i * classes + set->predicted[i]] > totals[i * classes + c] - 1e-3);
 }
 
-static void models_answer(struct small_run *run, const char *task)
+static void models_answer(struct small_run *run, const char *task, const char *trained)
 {
     enum { MODELS = SMALL_RUN_TASKS + 1 };
-    const char *const overrides[] = {"method.name=condu", task, "method.votes=2", NULL};
+    const char *const overrides[] = {"method.name=condu", task, trained, "method.votes=2", NULL};
     struct evaluator *evaluator;
     small_run_reopen(run, 1, overrides);
     struct run *e = run->experiment;
@@ -413,9 +415,10 @@ static void given_tasks_have_their_model_and_others_are_voted_on(void **state)
     (void)state;
     struct small_run run;
     small_run_open(&run, 1, (const char *const[]){"method.name=continual_ft", NULL});
-    models_answer(&run, "method.task=given");
-    models_answer(&run, "method.task=auto");
-    models_answer(&run, "method.task=unknown");
+    models_answer(&run, "method.task=given", "method.train=deltas");
+    models_answer(&run, "method.task=auto", "method.train=weights");
+    models_answer(&run, "method.task=unknown", "method.train=weights");
+    models_answer(&run, "method.task=unknown", "method.train=deltas");
     small_run_close(&run);
 }
 
