@@ -33,10 +33,14 @@ bool settings_uses_adapter(const struct suite *suite, const char *section, const
     return method_reads(suite, section) && freeze_reads(suite_options(suite, section), key);
 }
 
+/* Which half is trained is for methods without a plan of their own. */
 bool settings_uses_delta(const struct suite *suite, const char *section, const char *key)
 {
-    (void)key;
-    return method_reads(suite, section);
+    const struct method *method;
+    struct error ignored;
+    bool free =
+        method_find(&method, options_text(suite_options(suite, "method"), "name"), &ignored) == OK && method->one_delta;
+    return method_reads(suite, section) && (free || strcmp(key, "train") != 0);
 }
 
 bool settings_uses_merge(const struct suite *suite, const char *section, const char *key)

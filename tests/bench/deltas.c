@@ -56,8 +56,8 @@ int main(int count, char **words)
     enum { FROZEN, THROUGH, DELTAS, KINDS };
     static const char *const names[KINDS] = {"frozen", "through", "deltas"};
     bool bf16 = count > 1 && strcmp(words[1], "bf16") == 0;
-    size_t rank = count > 2 ? (size_t)atoi(words[2]) : 16, n = count > 3 ? (size_t)atoi(words[3]) : 16,
-           rounds = count > 4 ? (size_t)atoi(words[4]) : 5;
+    size_t rank = count > 2 ? strtoul(words[2], NULL, 10) : 16, n = count > 3 ? strtoul(words[3], NULL, 10) : 16,
+           rounds = count > 4 ? strtoul(words[4], NULL, 10) : 5;
     struct delta_settings settings = {
         .rank = rank, .tasks = 1, .scale = 1, .matrices = 0xF, .place.towers = ADAPT_IMAGE};
     struct backend *backend;

@@ -6,10 +6,9 @@
 
 #include "adapters/gates/gate.h"
 #include "core/svd.h"
+#include "harness/methods/methods.h"
 #include "harness/train/services/subspace.h"
 #include "models/files/safetensors.h"
-
-#include "harness/methods/o_lora.c" /* whose hook is called here by itself */
 
 static struct error failure;
 
@@ -129,7 +128,7 @@ static void deltas(const struct safetensors *file)
     must(options_create(&chosen, method_o_lora.options, &failure));
     run.options = chosen;
     model.loss = loss;
-    must(before_update(&run, &task, 1, &failure));
+    must(method_o_lora.before_update(&run, &task, 1, &failure));
     keep("o.loss", 0, SAFETENSOR_F32, 1, 1, loss);
     keep("o.gradient", 0, SAFETENSOR_F32, rank, n, e->delta->da);
 }
