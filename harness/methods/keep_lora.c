@@ -82,7 +82,7 @@ status keep_lora_start(const struct subspace *space, const double *gradient, siz
     subspace_remove(space, g, out);
     status result = factor(&f, g, in, out, error);
     for (size_t r = 0; result == OK && r < rank; r++) {
-        bool there = r < k && f.s[r] > 1e-9 * f.s[0]; /* vectors of the rest may lie in U */
+        bool there = r < k && f.s[r] > 1e-6 * f.s[0]; /* the rest is rounding of f32, or lies in U */
         for (size_t i = 0; i < in; i++)
             a[r * in + i] = there ? (float)f.u[i * k + r] : 0;
         for (size_t j = 0; j < out; j++)

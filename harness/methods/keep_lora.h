@@ -5,7 +5,7 @@
 #include "harness/train/services/subspace.h"
 
 /* From the gradient [out, in] of the weight: G = gradientᵀ − U Uᵀ gradientᵀ = Q diag(s) Vᵀ; a [rank, in] gets the first `rank`
- * columns of Q and b [rank, out] those rows of diag(s) Vᵀ, zeros where s is 0. */
+ * columns of Q and b [rank, out] those rows of diag(s) Vᵀ, zeros where s is rounding. */
 status keep_lora_start(const struct subspace *space, const double *gradient, size_t out, size_t in, size_t rank,
                        float *a, float *b, struct error *error);
 

@@ -225,7 +225,8 @@ static status zero_shot_row(struct session *s, bool record, struct error *error)
 static status evaluate_task(struct session *s, size_t checkpoint, size_t j, struct error *error)
 {
     const struct settings *settings = &s->run->model.settings;
-    bool adapters = groups_beside_towers(s->run->model.groups), prefixes = s->run->model.groups & GROUP_PREFIXES,
+    bool adapters = s->run->model.groups & GROUP_ADAPTERS && groups_beside_towers(s->run->model.groups),
+         prefixes = s->run->model.groups & GROUP_PREFIXES,
          own_routers = settings->adapter.tasks == settings->task_count;
     report_evaluation(s, "evaluate", j);
     if (adapters && settings->method->alone)
