@@ -12,7 +12,7 @@ enum parameter_group {
     GROUP_IMAGE_TOWER = 2,
     GROUP_TEXT_TOWER = 4,
     GROUP_HEAD = 8,
-    GROUP_PREFIXES = 32 /* keys and values beside frozen towers (adapters/prefixes.h), in no file but the resume file */
+    GROUP_PREFIXES = 32 /* keys and values beside frozen towers (adapters/prefixes.h), in the resume file alone */
 };
 enum { GROUPS_NONE = 0, GROUPS_TOWERS = GROUP_IMAGE_TOWER | GROUP_TEXT_TOWER };
 
