@@ -135,10 +135,9 @@ struct attention_backward {
 
 enum { PREFIX_LENGTH = 64 }; /* keys of a prefix, at most */
 
-/* Attention over n learned keys and values beside a sample's own: out += weight · softmax(q Kᵀ / √c) V per head of c columns,
- * where every query sees all n (the residual attention of Tang et al., "Mind the Interference", ECCV 2024). K and V are those
- * of the sample's router; one without a router (−1) gets nothing. The sums are in f32 whatever the precision. A head has at
- * most 128 columns. */
+/* Attention over n learned keys and values beside a sample's own: out += weight · softmax(q Kᵀ / √c) V per head of c columns, at
+ * most 128, where every query sees all n (residual attention: Tang et al., "Mind the Interference", ECCV 2024). K and V are those
+ * of the sample's router; one without a router (−1) gets nothing. The sums are in f32 whatever the precision. */
 struct prefix_operands {
     size_t batch, positions, width, heads, length; /* length: n */
     enum tensor_type type;                         /* of qkv, out and their gradients */

@@ -11,15 +11,15 @@ const struct clip_dimensions small_dimensions = {.embed = 8,
                                                  .image_hidden = 256,
                                                  .image_heads = 1,
                                                  .image_blocks = 2,
-                                                 .context = 8,
+                                                 .context = 6,
                                                  .vocabulary = 11,
                                                  .text_width = 128,
                                                  .text_hidden = 512,
                                                  .text_heads = 2,
                                                  .text_blocks = 2};
 
-static const int32_t small_tokens[SMALL_PROMPTS * 8] = {9, 1, 2, 10, 0,  0, 0, 0, 9, 3, 10, 0,  0, 0, 0, 0,
-                                                        9, 4, 4, 5,  10, 0, 0, 0, 9, 7, 1,  10, 0, 0, 0, 0};
+static const int32_t small_tokens[SMALL_PROMPTS * 6] = {9, 1, 2, 10, 0,  0, 9, 3, 10, 0,  0, 0,
+                                                        9, 4, 4, 5,  10, 0, 9, 7, 1,  10, 0, 0};
 
 static void disturb_weights(struct small *s)
 {
