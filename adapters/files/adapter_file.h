@@ -42,7 +42,7 @@ enum adapter_missing {
 status adapters_load(struct adapters *adapters, const struct safetensors *file, const char *prefix,
                      enum adapter_missing missing, struct error *error);
 
-enum { ADAPTER_EXTRA_KEYS = 8 };
+enum { ADAPTER_EXTRA_KEYS = 10 };
 
 /* Further tensors and metadata to write, borrowed. At most ADAPTER_EXTRA_KEYS of metadata; keys that the adapters write
  * themselves are left out. */

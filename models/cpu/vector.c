@@ -9,8 +9,7 @@
 
 enum { VECTOR_LANES = 32 };
 
-/* Operands may be one and the same vector, element for element; without this the compiler keeps a scalar loop for that
- * case. */
+/* Operands may be one and the same vector, element for element; without this the compiler keeps a scalar loop for it. */
 #if defined(__clang__)
 #define ELEMENTWISE /* it compares the pointers at run time and has both loops */
 #else
