@@ -217,7 +217,8 @@ static status forget(struct store *store, struct error *error)
                               "'bounds', 'imaged', 'discordance', 'shown', 'left_out', 'varied', 'context', 'sample', "
                               "'level', 'has', 'planned', 'two', 'question', 'term', 'lowest', 'crossed', 'uncrossed', "
                               "'met', 'difference', 'cell', 'summed', 'student', 'detail', 'stratified', 'directions', "
-                              "'relabelled', 'over_tasks', 'several', 'detailed', 'tested', 'corrected', 'gate', 'pair', 'both', 'both_seed', "
+                              "'relabelled', 'over_tasks', 'several', 'detailed', 'tested', 'corrected', 'gate', "
+                              "'pair', 'both', 'both_seed', "
                               "'lacking')",
                               &table, error);
     NEXT(result, database_execute(store->database, table_cell_at(&table, 0, 0)->text, error));

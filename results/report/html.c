@@ -42,10 +42,7 @@ void html_number(struct text *html, double value, int decimals)
 
 void html_files(struct text *html, const char *stem)
 {
-    text_add(
-        html,
-        " <span class=\"files\">For papers: <code>figures/%s.svg</code>.</span>",
-        stem);
+    text_add(html, " <span class=\"files\">For papers: <code>figures/%s.svg</code>.</span>", stem);
 }
 
 int html_level(double value, double low, double high)
