@@ -235,6 +235,59 @@ static struct cost prepare_attention_backward(struct bench *b, struct attention_
     return multiplied(10.0 * (double)b->values * (double)s->positions);
 }
 
+static struct prefix_operands prefixes(struct bench *b)
+{
+    enum { LENGTH = 8 };
+    const struct size *s = b->size;
+    return (struct prefix_operands){.batch = s->images,
+                                    .positions = s->positions,
+                                    .width = s->width,
+                                    .heads = s->heads,
+                                    .length = LENGTH,
+                                    .type = b->type,
+                                    .router = integers(b, s->images, 0, 1),
+                                    .values = floats(b, 2 * LENGTH * s->width),
+                                    .qkv = operand(b, b->rows, 3 * s->width).data};
+}
+
+static struct cost prepare_prefix_attention(struct bench *b, struct prefix_attention *o)
+{
+    *o = (struct prefix_attention){.prefix = prefixes(b), .out = operand(b, b->rows, b->size->width).data};
+    return multiplied(4.0 * (double)b->values * (double)o->prefix.length);
+}
+
+static struct cost prepare_prefix_attention_backward(struct bench *b, struct prefix_attention_backward *o)
+{
+    const struct size *s = b->size;
+    *o = (struct prefix_attention_backward){.prefix = prefixes(b),
+                                            .routers = 1,
+                                            .dout = operand(b, b->rows, s->width).data,
+                                            .dqkv = operand(b, b->rows, 3 * s->width).data};
+    o->dvalues = floats(b, 2 * o->prefix.length * s->width);
+    return multiplied(10.0 * (double)b->values * (double)o->prefix.length);
+}
+
+/* Rank-one experts of 16 a task, 11 tasks. */
+enum { RANK_ONE_KEPT = 16, RANK_ONE = 11 * RANK_ONE_KEPT };
+
+static struct cost prepare_sparse_softmax(struct bench *b, struct sparse_softmax *o)
+{
+    *o = (struct sparse_softmax){.x = matrix(b, b->rows, RANK_ONE),
+                                 .y = matrix(b, b->rows, RANK_ONE),
+                                 .top_k = RANK_ONE_KEPT,
+                                 .temperature = 0.1f};
+    return moved(8.0 * (double)(b->rows * RANK_ONE));
+}
+
+static struct cost prepare_sparse_softmax_backward(struct bench *b, struct sparse_softmax_backward *o)
+{
+    *o = (struct sparse_softmax_backward){.y = matrix(b, b->rows, RANK_ONE),
+                                          .dy = matrix(b, b->rows, RANK_ONE),
+                                          .dx = matrix(b, b->rows, RANK_ONE),
+                                          .temperature = 0.1f};
+    return moved(12.0 * (double)(b->rows * RANK_ONE));
+}
+
 static size_t patches_of(const struct size *s)
 {
     return s->resolution / s->patch * (s->resolution / s->patch);

@@ -30,7 +30,19 @@ static const struct {
 } models[] = {
     {"vit_b_16", VIT_B_16},
     {"mini", SMALL_CLIP},
-    {"tiny", {16, 32, 16, 64, 256, 1, 2, 77, 0, 64, 256, 1, 1}},
+    {"tiny",
+     {.embed = 16,
+      .resolution = 32,
+      .patch = 16,
+      .image_width = 64,
+      .image_hidden = 256,
+      .image_heads = 1,
+      .image_blocks = 2,
+      .context = CONTEXT,
+      .text_width = 64,
+      .text_hidden = 256,
+      .text_heads = 1,
+      .text_blocks = 1}},
 };
 
 struct rehearsal {

@@ -236,7 +236,7 @@ static void what_is_not_finite(const struct vector_kernels *vector)
                 bool weightless = bad[b] < 0 && n > 1; /* −∞ beside others */
                 for (size_t i = 0; i < n; i++)
                     assert_true(weightless ? isfinite(y[i]) && (i == at) == (y[i] == 0) : isnan(y[i]));
-                vector->layer_norm(n, x, ones, zeros, y, statistics);
+                vector->layer_norm(n, x, ones, zeros, 1e-5f, y, statistics);
                 assert_true(isnan(y[0]) && isnan(y[n - 1]) && isnan(statistics[1]));
                 x[at] = kept;
             }
@@ -249,7 +249,7 @@ static void what_is_not_finite(const struct vector_kernels *vector)
         }
     x[0] = 3e30f; /* finite, but its square is not */
     x[1] = -3e30f;
-    vector->layer_norm(2, x, ones, zeros, y, statistics);
+    vector->layer_norm(2, x, ones, zeros, 1e-5f, y, statistics);
     assert_true(isnan(y[0]) && isnan(y[1]));
 }
 
