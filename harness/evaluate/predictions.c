@@ -73,9 +73,9 @@ static status keep_predictions(struct test_set *set, const int32_t *best, const 
     return OK;
 }
 
-status predict_features(const struct evaluator *evaluator, struct test_set *set, const float *features, const uint32_t *items,
-                        size_t n, const struct tensor *classes, const struct scoring *by, uint16_t *predicted,
-                        struct error *error)
+status predict_features(const struct evaluator *evaluator, struct test_set *set, const float *features,
+                        const uint32_t *items, size_t n, const struct tensor *classes, const struct scoring *by,
+                        uint16_t *predicted, struct error *error)
 {
     enum { ROWS = 1024 };
     struct model *model = evaluator->model;

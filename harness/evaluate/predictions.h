@@ -15,8 +15,8 @@ struct scoring {
 
 /* predicted[item] of n items (NULL: items 0 … n − 1, without totals) from features [images of the set, embed]: of the classes that
  * compete, that of the highest score, the first of equal ones. ERROR_FORMAT names an image whose scores are not finite. */
-status predict_features(const struct evaluator *evaluator, struct test_set *set, const float *features, const uint32_t *items,
-                        size_t n, const struct tensor *classes, const struct scoring *by, uint16_t *predicted,
-                        struct error *error);
+status predict_features(const struct evaluator *evaluator, struct test_set *set, const float *features,
+                        const uint32_t *items, size_t n, const struct tensor *classes, const struct scoring *by,
+                        uint16_t *predicted, struct error *error);
 
 #endif

@@ -39,12 +39,9 @@ static const struct {
     unsigned groups; /* a set of enum parameter_group, one of which suffices */
     const char *name;
     struct parameters *(*parameters)(const struct model *model); /* NULL: this model has none */
-} table[] = {{GROUP_ADAPTERS, "image", of_image_adapters},
-             {GROUP_ADAPTERS, "text", of_text_adapters},
-             {GROUPS_TOWERS, "clip", of_towers},
-             {GROUP_DELTAS, "deltas", of_deltas},
-             {GROUP_PREFIXES, "prefixes", of_prefixes},
-             {GROUP_HEAD, "head", of_head}};
+} table[] = {{GROUP_ADAPTERS, "image", of_image_adapters}, {GROUP_ADAPTERS, "text", of_text_adapters},
+             {GROUPS_TOWERS, "clip", of_towers},           {GROUP_DELTAS, "deltas", of_deltas},
+             {GROUP_PREFIXES, "prefixes", of_prefixes},    {GROUP_HEAD, "head", of_head}};
 
 bool trained_group_at(const struct model *model, size_t index, struct trained_group *group)
 {
