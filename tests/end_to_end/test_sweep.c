@@ -457,7 +457,7 @@ static void mistakes_come_before_everything(void **state)
         {"sweep tiny.yaml --grid policy=none merge.every=4,8", {"merge.every", "no configuration reads it"}},
         {"sweep tiny.yaml --grid seed", {"expected KEY=VALUE"}},
         {"sweep tiny.yaml --grid top_k=2,9", {"top_k=9", "only 4 experts"}},
-        {"sweep nothing --grid seed=1", {"nothing", "mini"}},
+        {"sweep nothing --grid seed=1", {"nothing", "mtil list suites"}},
         {"sweep tiny.yaml --jobs 0", {"jobs", "from 1"}},
         {"sweep", {"sweep", "expected SUITE"}},
     };
