@@ -133,33 +133,6 @@ struct attention_backward {
     void *dqkv; /* set, not added to */
 };
 
-enum { PREFIX_LENGTH = 64 }; /* keys of a prefix, at most */
-
-/* Attention over n learned keys and values beside a sample's own: out += weight · softmax(q Kᵀ / √c) V per head of c columns, at
- * most 128, where every query sees all n (residual attention: Tang et al., "Mind the Interference", ECCV 2024). K and V are those
- * of the sample's router; one without a router (−1) gets nothing. The sums are in f32 whatever the precision. */
-struct prefix_operands {
-    size_t batch, positions, width, heads, length; /* length: n */
-    enum tensor_type type;                         /* of qkv, out and their gradients */
-    const int32_t *rows;                           /* as in struct attention */
-    size_t rows_per_sample;
-    const int32_t *router; /* [B] */
-    const float *weights;  /* [B]; NULL: 1 */
-    const float *values;   /* [T, 2, n, width]: keys, then values */
-    const void *qkv;       /* [B, L, 3 · width] */
-};
-struct prefix_attention {
-    struct prefix_operands prefix;
-    void *out; /* [B, R, width] */
-};
-struct prefix_attention_backward {
-    struct prefix_operands prefix;
-    size_t routers;   /* T */
-    const void *dout; /* [B, R, width] */
-    void *dqkv;       /* its queries += … */
-    float *dvalues;   /* like values, += …; NULL: not wanted */
-};
-
 /* Patch rows [B · per_image, 3·p²] (channel, row, column), from pixels u8 [B, R, R, 3], normalised as
  * ((v / 255) − mean) / std, or from f32 images [B, 3, R, R] as they are. */
 struct patchify {

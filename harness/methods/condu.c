@@ -183,7 +183,8 @@ static status open_models(struct method_run *run, struct error *error)
     static const struct merge_rule rule = {.add = add, .delta = delta};
     struct condu *s = run->state;
     TRY(merged_open(run, &rule, error));
-    s->prototypes = xcalloc(run->data->class_count, run->model->clip->dimensions.embed * sizeof *s->prototypes);
+    s->prototypes = xcalloc(classes_of(run->data, run->data->task_count),
+                            run->model->clip->dimensions.embed * sizeof *s->prototypes);
     return unified_open(&s->unified, s->merged.n, error);
 }
 
@@ -267,7 +268,7 @@ static void cost(const struct method_run *run, struct method_cost *cost)
     size_t tasks = run->data->task_count, votes = (size_t)options_integer(run->options, "votes");
     merged_cost(run, cost);
     cost->kept = (double)s->merged.n * (sizeof *s->unified.values + (double)tasks / 8) +
-                 (double)run->data->class_count * (double)(d->embed * sizeof *s->prototypes);
+                 (double)classes_of(run->data, run->data->task_count) * (double)(d->embed * sizeof *s->prototypes);
     cost->memory += cost->kept;
     for (size_t k = 0; k < tasks; k++)
         for (size_t j = 0; j < tasks; j++) {

@@ -333,6 +333,16 @@ static status scores(struct method_run *run, const struct task *task, const floa
     return OK;
 }
 
+/* Vectors are those of a class of one task. */
+static status check(const struct settings *settings, struct error *error)
+{
+    return settings->shared_classes
+               ? error_set(error, ERROR_ARGUMENT,
+                           "suite: method.name: lada learns every class once, but with data.shared_classes all tasks "
+                           "have the same classes; choose another method, as ran_pac")
+               : OK;
+}
+
 const struct method method_lada = {.name = "lada",
                                    .source = "LADA, ICML 2025, without its tuned texts",
                                    .formula = "scores = 100 · x · text + memory_weight · Σ over a class's vectors w of "
@@ -341,6 +351,7 @@ const struct method method_lada = {.name = "lada",
                                    .options = options,
                                    .state_size = sizeof(struct label_memory),
                                    .groups = groups_none,
+                                   .check = check,
                                    .open = open,
                                    .close = close,
                                    .end_task = end_task,

@@ -330,12 +330,11 @@ static void parts_share_what_was_found(void **state)
 
 static struct dataset *open_with(const struct album *album, const char *on_unreadable)
 {
-    static const struct option table[] = {
-        {.name = "path", .type = OPTION_TEXT, .fallback = "."},
-        {.name = "train", .type = OPTION_LIST, .fallback = ""},
-        {.name = "test", .type = OPTION_LIST, .fallback = ""},
-        OPTION_ON_UNREADABLE,
-        {0}};
+    static const struct option table[] = {{.name = "path", .type = OPTION_TEXT, .fallback = "."},
+                                          {.name = "train", .type = OPTION_LIST, .fallback = ""},
+                                          {.name = "test", .type = OPTION_LIST, .fallback = ""},
+                                          OPTION_ON_UNREADABLE,
+                                          {0}};
     struct options *options;
     struct dataset *dataset;
     struct error error;

@@ -22,7 +22,8 @@ plain() {
     sed -E 's/^([^=]*)=\[([^],]*)\]$/\1=\2/'
 }
 
-while IFS='`' read -r _ value _ run _; do
+while IFS='`' read -r _ value rest; do
+    rest=${rest%\`*} run=${rest##*\`}
     shown=$(tr -c 'A-Za-z0-9_.=\n-' _ <<<"$run")
     if [ ! -e "$shown" ]; then
         # shellcheck disable=SC2086

@@ -128,9 +128,11 @@ static void methods_run_in(const char *setting, const char *name, const int64_t 
         bool references = options_find(method->options, "reference_images") != NULL;
         const char *own = options_find(method->options, "exemplars") != NULL ? "method.exemplars=9"
                           : options_find(method->options, "hidden") != NULL  ? "method.hidden=8"
+                          : strcmp(method->name, "diki") == 0                ? "selector.kind=task_gaussian"
                           : references                                       ? pictures
                                                                              : "run.log_every=1";
-        if (method->alone || method->head != NULL)
+        bool learns_once = strcmp(setting, "data.shared_classes=yes") == 0 && strcmp(method->name, "lada") == 0;
+        if (method->alone || method->head != NULL || learns_once)
             continue;
         must(run_once(&run, (const char *const[]){setting, named, own, references ? texts : NULL, NULL}, store, NULL));
         runs++;
