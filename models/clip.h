@@ -3,9 +3,10 @@
  *     struct clip *clip;
  *     TRY(clip_load(&clip, backend, &arena, "ViT-B-16.safetensors", PARAMETERS_FROZEN, NULL, error));
  *     struct encoding encoding = {.arena = &step_arena};                      // inference, no adapters
+ *     struct tower_pass pass;
  *     struct tensor features;
- *     TRY(clip_encode_images(clip, &encoding, &images, NULL, &features, error));       // [B, embed], not normalised
- *     TRY(clip_encode_texts(clip, &encoding, &texts, &features, error));
+ *     TRY(clip_encode_images(clip, &encoding, &images, &pass, &features, error));      // [B, embed], not normalised
+ *     TRY(clip_encode_texts(clip, &encoding, &texts, &pass, &features, error));
  *     clip_destroy(clip);
  */
 #ifndef MTIL_MODELS_CLIP_H
