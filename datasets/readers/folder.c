@@ -57,13 +57,13 @@ static status add_classes(struct dataset *dataset, const struct strings *folders
 {
     struct strings lines = {0};
     bool found, named, numbers = true;
-    TRY(dataset_read_override(dataset, "classnames.txt", &lines, &found, error));
+    status result = dataset_read_override(dataset, "classnames.txt", &lines, &found, error);
     named = found;
     for (size_t i = 0; i < folders->count; i++) {
         named = named && name_of(&lines, folders->items[i]) != NULL;
         numbers = numbers && numbered(folders->items[i]) > 0;
     }
-    for (size_t i = 0; i < folders->count; i++)
+    for (size_t i = 0; result == OK && i < folders->count; i++)
         if (named)
             strings_add(&dataset->classes, name_of(&lines, folders->items[i]),
                         strlen(name_of(&lines, folders->items[i])));
@@ -71,7 +71,7 @@ static status add_classes(struct dataset *dataset, const struct strings *folders
             dataset_add_class(dataset, folders->items[i] + (numbers ? numbered(folders->items[i]) : 0));
     dataset->names_given = named;
     strings_free(&lines);
-    return OK;
+    return result;
 }
 
 /* Names the folder without a "/." at its end. */
