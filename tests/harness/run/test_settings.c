@@ -831,6 +831,19 @@ static void a_suite_uses_another(void **state)
     assert_non_null(strstr(error.message, "unknown row \"LwF\""));
 }
 
+/* faults: suites, and what their messages contain. */
+static void expect_faults(const char *const faults[][2], size_t n)
+{
+    struct suite *suite;
+    struct settings s;
+    for (size_t i = 0; i < n; i++) {
+        assert_int_equal(read_suite(&suite, &s, faults[i][0], NULL), ERROR_ARGUMENT);
+        if (strstr(error.message, faults[i][1]) == NULL)
+            fail_msg("expected \"%s\" in \"%s\"", faults[i][1], error.message);
+        suite_destroy(suite);
+    }
+}
+
 static void what_a_suite_cannot_use(void **state)
 {
     (void)state;
@@ -841,13 +854,7 @@ static void what_a_suite_cannot_use(void **state)
         {"use: mini\nuse: mini_cil\n", "\"use\" is repeated"},
         {"use: cil_cub\n", "test.yaml:1: use: the suite cil_cub uses cil_imagenet_r itself"},
     };
-    struct suite *suite;
-    struct settings s;
-    for (size_t i = 0; i < sizeof faults / sizeof *faults; i++) {
-        assert_int_equal(read_suite(&suite, &s, faults[i][0], NULL), ERROR_ARGUMENT);
-        if (strstr(error.message, faults[i][1]) == NULL)
-            fail_msg("expected \"%s\" in \"%s\"", faults[i][1], error.message);
-    }
+    expect_faults(faults, sizeof faults / sizeof *faults);
 }
 
 static void what_shots_of_tasks_cannot_be(void **state)
@@ -861,12 +868,7 @@ static void what_shots_of_tasks_cannot_be(void **state)
     };
     struct suite *suite;
     struct settings s;
-    for (size_t i = 0; i < sizeof faults / sizeof *faults; i++) {
-        assert_int_equal(read_suite(&suite, &s, faults[i][0], NULL), ERROR_ARGUMENT);
-        if (strstr(error.message, faults[i][1]) == NULL)
-            fail_msg("expected \"%s\" in \"%s\"", faults[i][1], error.message);
-        suite_destroy(suite);
-    }
+    expect_faults(faults, sizeof faults / sizeof *faults);
     assert_int_equal(read_suite(&suite, &s, "data: {order: [dtd, mnist], task_shots: [0, 0]}\n", NULL), OK);
     assert_string_equal(s.setting, "full_shot");
     suite_destroy(suite);

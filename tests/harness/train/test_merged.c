@@ -11,6 +11,7 @@
 #include "harness/run/estimate.h"
 #include "harness/train/frozen_features.h"
 #include "harness/train/services/merged.h"
+#include "harness/train/services/unified.h"
 #include "harness/train/trainer.h"
 #include "tests/harness/whole_run.h"
 
@@ -478,9 +479,33 @@ static void estimates_count_what_is_kept(void **state)
     small_run_close(&run);
 }
 
+static void read_opposites(const void *context, size_t task, size_t first, size_t count, float *delta)
+{
+    (void)context;
+    static const float deltas[2][2] = {{3, 0}, {-3, 0}};
+    memcpy(delta, deltas[task] + first, count * sizeof *delta);
+}
+
+/* A mean of exactly 0 has the sign −1, and nothing is left of a change of 0. */
+static void changes_that_cancel_are_negative(void **state)
+{
+    (void)state;
+    struct unified u = {0};
+    float delta[2];
+    must(unified_open(&u, 2, &error));
+    must(unified_fit(&u, 2, (const size_t[]){2}, 1, read_opposites, NULL, &error));
+    assert_true(u.values[0] == -3 && u.values[1] == 0);
+    assert_true(!unified_mask(&u, 0, 0) && unified_mask(&u, 1, 0));
+    assert_true(!unified_mask(&u, 0, 1) && !unified_mask(&u, 1, 1));
+    unified_rebuild(&u, 1, 0, 2, delta);
+    assert_true(delta[0] == -3 && delta[1] == 0);
+    unified_close(&u);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(changes_that_cancel_are_negative),
         cmocka_unit_test(trimming_keeps_the_largest),
         cmocka_unit_test(rules_merge_what_tasks_changed),
         cmocka_unit_test(models_are_rebuilt),
