@@ -176,11 +176,11 @@ status adapters_step(struct adapters *adapters, const struct step_state *state, 
 
 /* Selection counts and frozen flags of all blocks of a tower: device [blocks, E] each, n = blocks · E; 0 and no memory
  * for a tower without adapters. */
-struct adapter_marks {
+struct adapter_counts {
     int32_t *counts, *frozen;
     size_t n;
 };
-struct adapter_marks adapters_marks(const struct adapters *adapters, enum tower tower);
+struct adapter_counts adapters_counts(const struct adapters *adapters, enum tower tower);
 
 /* Counts and frozen flags of a block, to the host: [E] each. */
 status adapters_read_counts(const struct adapters *adapters, enum tower tower, size_t block, int32_t *counts,
@@ -188,7 +188,8 @@ status adapters_read_counts(const struct adapters *adapters, enum tower tower, s
 status adapters_read_frozen(const struct adapters *adapters, enum tower tower, size_t block, int32_t *frozen,
                             struct error *error);
 /* Counts and frozen flags of all blocks in one transfer: [2, blocks, E], the counts first. */
-status adapters_read_marks(const struct adapters *adapters, enum tower tower, int32_t *marks, struct error *error);
+status adapters_read_counts_and_frozen(const struct adapters *adapters, enum tower tower, int32_t *counts,
+                                       struct error *error);
 status adapters_write_counts(struct adapters *adapters, enum tower tower, size_t block, const int32_t *counts,
                              struct error *error);
 status adapters_write_frozen(struct adapters *adapters, enum tower tower, size_t block, const int32_t *frozen,

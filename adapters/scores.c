@@ -24,17 +24,18 @@ void layer_scores_free(struct layer_scores *scores)
 }
 
 /* In double precision and in order, so that both backends and any number of threads add alike. */
-static status add_squares(const struct parameters *group, size_t index, float *room, double *sum, struct error *error)
+static status add_squares(const struct parameters *group, size_t index, float *gradients, double *sum,
+                          struct error *error)
 {
     const struct parameter *p = &group->list[index];
-    TRY(group->backend->ops->download(group->backend, room, group->gradients + p->offset, p->size * sizeof *room,
-                                      error));
+    TRY(group->backend->ops->download(group->backend, gradients, group->gradients + p->offset,
+                                      p->size * sizeof *gradients, error));
     for (size_t i = 0; i < p->size; i++)
-        *sum += (double)room[i] * (double)room[i];
+        *sum += (double)gradients[i] * (double)gradients[i];
     return OK;
 }
 
-static status add_bank(const struct adapter_tower *tower, size_t b, float *room, double *norm, struct error *error)
+static status add_bank(const struct adapter_tower *tower, size_t b, float *gradients, double *norm, struct error *error)
 {
     const struct expert_bank *bank = &tower->banks[b];
     const size_t experts[] = {bank->down_weight, bank->down_bias, bank->up_weight, bank->up_bias},
@@ -42,9 +43,9 @@ static status add_bank(const struct adapter_tower *tower, size_t b, float *room,
                              bank->shared.up_bias};
     double sum = 0;
     for (size_t i = 0; i < EXPERT_PARTS; i++) {
-        TRY(add_squares(tower->parameters, experts[i], room, &sum, error));
+        TRY(add_squares(tower->parameters, experts[i], gradients, &sum, error));
         if (tower->adapters->settings.shared_expert)
-            TRY(add_squares(tower->parameters, shared[i], room, &sum, error));
+            TRY(add_squares(tower->parameters, shared[i], gradients, &sum, error));
     }
     *norm = sqrt(sum);
     return isfinite(sum)
@@ -62,14 +63,14 @@ status layer_scores_add(struct layer_scores *scores, const struct adapters *adap
         size_t largest = 0;
         for (size_t i = 0; i < tower->parameters->count; i++)
             largest = tower->parameters->list[i].size > largest ? tower->parameters->list[i].size : largest;
-        float *room = xmalloc(array_size(largest + 1, sizeof *room));
+        float *gradients = xmalloc(array_size(largest + 1, sizeof *gradients));
         for (size_t b = 0; result == OK && b < tower->blocks; b++) {
             double norm = 0;
             assert(tower->banks[b].block == b);
-            result = add_bank(tower, b, room, &norm, error);
+            result = add_bank(tower, b, gradients, &norm, error);
             scores->values[t][task * tower->blocks + b] += share * norm;
         }
-        free(room);
+        free(gradients);
     }
     return result;
 }

@@ -48,11 +48,11 @@ bool adapters_statistic(const struct adapters *adapters, enum tower which, size_
 {
     const struct adapter_tower *tower = &adapters->towers[which];
     const struct adapter_statistics *s = &tower->statistics;
-    size_t marks = tower->blocks * adapters->settings.experts, square = marks * adapters->settings.experts;
+    size_t total = tower->blocks * adapters->settings.experts, square = total * adapters->settings.experts;
     const struct statistic all[] = {
         {.name = "pairs", .data = s->pairs, .n = square, .integers = true, .of_task = true},
         {.name = "next", .data = s->next, .n = square, .integers = true, .of_task = true},
-        {.name = "earlier", .data = s->earlier, .n = marks, .integers = true},
+        {.name = "earlier", .data = s->earlier, .n = total, .integers = true},
         {.name = "probes", .data = s->probes, .n = tower->blocks * PROBES * tower->width, .of_leader = true},
         {.name = "squared_gradients", .data = s->squared_gradients, .n = tower->parameters->values_count},
     };

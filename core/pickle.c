@@ -72,8 +72,8 @@ static status make_value(struct machine *machine, enum pickle_kind kind, struct 
 }
 
 /* Doubles an array of pointers when it is full; at most `most` entries. */
-static status make_room(struct machine *machine, struct pickle_value ***items, size_t *capacity, size_t needed,
-                        size_t most)
+static status reserve(struct machine *machine, struct pickle_value ***items, size_t *capacity, size_t needed,
+                      size_t most)
 {
     if (needed <= *capacity)
         return OK;
@@ -87,7 +87,7 @@ static status make_room(struct machine *machine, struct pickle_value ***items, s
 
 static status push(struct machine *machine, struct pickle_value *value)
 {
-    TRY(make_room(machine, &machine->stack, &machine->stack_capacity, machine->depth + 1, STACK_MOST));
+    TRY(reserve(machine, &machine->stack, &machine->stack_capacity, machine->depth + 1, STACK_MOST));
     machine->stack[machine->depth++] = value;
     return OK;
 }
@@ -130,7 +130,7 @@ static status find_mark(struct machine *machine, size_t *position)
 static status append_values(struct machine *machine, struct pickle_value *list, size_t from)
 {
     size_t count = machine->depth - from;
-    TRY(make_room(machine, &list->list.items, &list->list.capacity, list->list.count + count, VALUES_MOST));
+    TRY(reserve(machine, &list->list.items, &list->list.capacity, list->list.count + count, VALUES_MOST));
     if (count > 0)
         memcpy(list->list.items + list->list.count, machine->stack + from, count * sizeof *machine->stack);
     list->list.count += count;
@@ -190,7 +190,7 @@ static status memo_put(struct machine *machine, size_t index)
 {
     if (machine->depth == 0 || machine->stack[machine->depth - 1] == NULL)
         return refuse(machine, "remembers a value that is not there");
-    TRY(make_room(machine, &machine->memo, &machine->memo_capacity, index + 1, justified(machine)));
+    TRY(reserve(machine, &machine->memo, &machine->memo_capacity, index + 1, justified(machine)));
     while (machine->memo_count <= index)
         machine->memo[machine->memo_count++] = NULL;
     machine->memo[index] = machine->stack[machine->depth - 1];

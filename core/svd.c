@@ -48,7 +48,7 @@ static int decompose_by(const struct operands *o, bool divide)
     return info;
 }
 
-static void turn(double *u, double *vt, size_t rows, size_t columns, size_t k, size_t i)
+static void fix_sign(double *u, double *vt, size_t rows, size_t columns, size_t k, size_t i)
 {
     size_t largest = 0;
     for (size_t r = 1; r < rows; r++)
@@ -84,7 +84,7 @@ status svd(double *a, size_t rows, size_t columns, double *u, double *s, double 
     pthread_mutex_unlock(&one_at_a_time);
     free(copy);
     for (size_t i = 0; info == 0 && i < k; i++)
-        turn(u, vt, rows, columns, k, i);
+        fix_sign(u, vt, rows, columns, k, i);
     return info == 0 ? OK
                      : error_set(error, ERROR_FORMAT, "singular values of %zu × %zu: LAPACK did not converge (info %d)",
                                  rows, columns, info);

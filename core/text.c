@@ -10,7 +10,7 @@
 
 #include "core/alloc.h"
 
-static void make_room(struct text *text, size_t more)
+static void reserve(struct text *text, size_t more)
 {
     if (text->size + more + 1 <= text->capacity)
         return;
@@ -22,11 +22,11 @@ void text_add_list(struct text *text, const char *format, va_list arguments)
 {
     va_list again;
     va_copy(again, arguments);
-    make_room(text, 0);
-    size_t room = text->capacity - text->size;
-    int length = vsnprintf(text->data + text->size, room, format, arguments);
-    if (length >= 0 && (size_t)length >= room) {
-        make_room(text, (size_t)length);
+    reserve(text, 0);
+    size_t left = text->capacity - text->size;
+    int length = vsnprintf(text->data + text->size, left, format, arguments);
+    if (length >= 0 && (size_t)length >= left) {
+        reserve(text, (size_t)length);
         vsnprintf(text->data + text->size, (size_t)length + 1, format, again);
     }
     text->size += length > 0 ? (size_t)length : 0;
@@ -55,7 +55,7 @@ void text_add_real(struct text *text, double value)
 
 void text_add_bytes(struct text *text, const char *bytes, size_t size)
 {
-    make_room(text, size);
+    reserve(text, size);
     memcpy(text->data + text->size, bytes, size);
     text->size += size;
     text->data[text->size] = 0;

@@ -226,7 +226,7 @@ struct average_experts {
 struct step_guard; /* below */
 
 /* out = a ⊙ b over n values, or out += a ⊙ b; a and b may be the same, and either may be out. Nothing happens where
- * guard->held ≠ 0. */
+ * guard->skip ≠ 0. */
 struct multiply {
     size_t n;
     const float *a, *b;
@@ -335,26 +335,26 @@ struct find_not_finite {
 
 /* The record of skipped steps, in device memory like step_state. */
 struct step_guard {
-    int32_t held;    /* the step is skipped because loss or gradients are not finite: optimizers change nothing */
+    int32_t skip;    /* the step is skipped because loss or gradients are not finite: optimizers change nothing */
     int32_t skipped; /* steps skipped so far */
     int32_t first;   /* the first of them, counted from 1; 0: none */
 };
 
-/* Where guard->held ≠ 0: skipped += 1, first is set to this step if it is 0, and counts[i] = before[i] of both lists. */
-enum { HELD_COUNTS = 2 };
-struct hold_step {
+/* Where guard->skip ≠ 0: skipped += 1, first is set to this step if it is 0, and counts[i] = before[i] of both lists. */
+enum { RESTORED_COUNTS = 2 };
+struct skip_step {
     struct step_guard *guard;
     const struct step_state *state;
     struct {
         size_t n; /* 0: none */
         int32_t *counts;
         const int32_t *before;
-    } lists[HELD_COUNTS];
+    } lists[RESTORED_COUNTS];
 };
 
 /* Operands of an optimizer's step over segments, each with a step count of its own. For every segment s with
  * flags[flag[s]] ≠ 0, steps and changes += 1, values p and moments are updated as the optimizers below state, and gradients g
- * are zero afterwards. Where guard->held ≠ 0, none of this happens, but with clear_held the gradients of all segments are
+ * are zero afterwards. Where guard->skip ≠ 0, none of this happens, but with clear_skipped the gradients of all segments are
  * zero afterwards. */
 struct update {
     size_t segments, n;      /* n: values of all segments, offsets[segments] */
@@ -366,7 +366,7 @@ struct update {
     float *values, *gradients, *first_moment, *second_moment;
     const struct step_state *state; /* learning rate */
     const struct step_guard *guard; /* NULL: every step counts */
-    bool clear_held;
+    bool clear_skipped;
 };
 
 /* AdamW (Loshchilov & Hutter 2019): g += l2 · p, m = β₁ m + (1 − β₁) g, v = β₂ v + (1 − β₂) g², and with m̂ = m / (1 − β₁ˢ)
@@ -478,7 +478,7 @@ struct all_reduce {
     X(route_softmax) X(route_softmax_backward) X(balance_softmax) X(partition) \
     X(dispatch_gather) X(dispatch_combine) X(dispatch_dropout) X(expert_gate_backward) X(count_pairs) \
     X(experts) X(experts_backward) X(experts_backward_input) \
-    X(find_not_finite) X(hold_step) \
+    X(find_not_finite) X(skip_step) \
     X(adamw) X(sgd) X(lamb)
 /* clang-format on */
 

@@ -91,8 +91,8 @@ status texts_create(struct texts *texts, const struct clip *clip, struct arena *
 
 /* Makes room for that many learned tokens in each prompt. ERROR_ARGUMENT where the longest one has no room left in the
  * model's context. Waits for the device. */
-status texts_make_room(struct texts *texts, const struct clip *clip, struct arena *arena, size_t learned,
-                       struct error *error);
+status texts_reserve(struct texts *texts, const struct clip *clip, struct arena *arena, size_t learned,
+                     struct error *error);
 
 /* Learned tokens of a tower, which stand between a sample's first token and its patches or words (CoOp: Zhou et al.,
  * "Learning to Prompt for Vision-Language Models", IJCV 2022, Equation 2; VPT: Jia et al., "Visual Prompt Tuning", ECCV 2022,

@@ -238,7 +238,7 @@ status parameters_step(struct parameters *group, const struct step_state *state,
                             .second_moment = group->second_moment,
                             .state = state,
                             .guard = rule->guard,
-                            .clear_held = rule->clear_held};
+                            .clear_skipped = rule->clear_skipped};
     assert(optimizer->one_moment || group->second_moment != NULL);
     return optimizer->step(group->backend, &update, rule, error);
 }

@@ -57,7 +57,7 @@ struct update_rule {
     const struct optimizer *optimizer;                        /* NULL: adamw */
     double beta1, beta2, epsilon, momentum, weight_decay, l2; /* only those that the optimizer uses are read */
     const struct step_guard *guard;                           /* as in struct update */
-    bool clear_held;
+    bool clear_skipped;
 };
 
 void parameters_create(struct parameters **group, struct backend *backend);

@@ -53,17 +53,18 @@ static status declare_bank(struct adapter_tower *tower, size_t index, struct err
     return OK;
 }
 
-static status take_marks(struct adapter_tower *tower, struct arena *arena, struct error *error)
+static status take_counts(struct adapter_tower *tower, struct arena *arena, struct error *error)
 {
     struct backend *backend = tower->adapters->backend;
     const struct adapter_settings *s = &tower->adapters->settings;
     size_t experts = s->experts;
-    struct tensor marks, zeros;
-    TRY(tensor_take(&marks, arena, TENSOR_I32, "selection counts", 3, (size_t[]){2, tower->blocks, experts}, error));
-    TRY(backend->ops->zero(backend, marks.data, tensor_bytes(&marks), error));
-    for (size_t b = 0; b < tower->blocks; b++) { /* adapters_marks and adapters_read_marks count on this order */
-        tower->banks[b].counts = (int32_t *)marks.data + b * experts;
-        tower->banks[b].frozen = (int32_t *)marks.data + (tower->blocks + b) * experts;
+    struct tensor counts, zeros;
+    TRY(tensor_take(&counts, arena, TENSOR_I32, "selection counts", 3, (size_t[]){2, tower->blocks, experts}, error));
+    TRY(backend->ops->zero(backend, counts.data, tensor_bytes(&counts), error));
+    for (size_t b = 0; b < tower->blocks;
+         b++) { /* adapters_counts and adapters_read_counts_and_frozen count on this order */
+        tower->banks[b].counts = (int32_t *)counts.data + b * experts;
+        tower->banks[b].frozen = (int32_t *)counts.data + (tower->blocks + b) * experts;
         tower->banks[b].used =
             tower->parameters->flags != NULL ? tower->parameters->flags + b * flags_per_block(s) : NULL;
     }
@@ -125,7 +126,7 @@ static status create_tower(struct adapters *adapters, enum tower which, const st
         if (adapter_place_has(&adapters->settings.place, dimensions, which, block))
             open_pass(tower, i++, block);
     TRY(take_means(tower, arena, error));
-    return take_marks(tower, arena, error);
+    return take_counts(tower, arena, error);
 }
 
 static status check_settings(const struct adapter_settings *s, struct error *error)
@@ -406,13 +407,13 @@ status adapters_step(struct adapters *adapters, const struct step_state *state, 
     return OK;
 }
 
-struct adapter_marks adapters_marks(const struct adapters *adapters, enum tower which)
+struct adapter_counts adapters_counts(const struct adapters *adapters, enum tower which)
 {
     const struct adapter_tower *tower = &adapters->towers[which];
     if (tower->blocks == 0)
-        return (struct adapter_marks){0};
-    return (struct adapter_marks){tower->banks[0].counts, tower->banks[0].frozen,
-                                  tower->blocks * adapters->settings.experts};
+        return (struct adapter_counts){0};
+    return (struct adapter_counts){tower->banks[0].counts, tower->banks[0].frozen,
+                                   tower->blocks * adapters->settings.experts};
 }
 
 status adapters_read_counts(const struct adapters *adapters, enum tower tower, size_t block, int32_t *counts,
@@ -429,12 +430,13 @@ status adapters_read_frozen(const struct adapters *adapters, enum tower tower, s
                                             adapters->settings.experts * sizeof *frozen, error);
 }
 
-status adapters_read_marks(const struct adapters *adapters, enum tower which, int32_t *marks, struct error *error)
+status adapters_read_counts_and_frozen(const struct adapters *adapters, enum tower which, int32_t *counts,
+                                       struct error *error)
 {
-    struct adapter_marks device = adapters_marks(adapters, which);
+    struct adapter_counts device = adapters_counts(adapters, which);
     if (device.n == 0)
         return OK;
-    return adapters->backend->ops->download(adapters->backend, marks, device.counts, 2 * device.n * sizeof *marks,
+    return adapters->backend->ops->download(adapters->backend, counts, device.counts, 2 * device.n * sizeof *counts,
                                             error);
 }
 

@@ -9,18 +9,18 @@
 #include "models/files/vit_names.h"
 
 static status write_file(const struct vit_content *content, const struct adapters *adapters,
-                         const struct adapter_card_metadata *card, const char *path, struct error *error)
+                         const struct adapter_metadata_entries *metadata, const char *path, struct error *error)
 {
-    struct safetensors_metadata metadata[VIT_METADATA + ADAPTER_CARD_KEYS];
+    struct safetensors_metadata entries[VIT_METADATA + ADAPTER_METADATA_KEYS];
     struct adapter_extra extra = {.tensors = content->tensors,
                                   .tensor_count = content->tensor_count,
-                                  .metadata = metadata,
-                                  .metadata_count = VIT_METADATA + card->count};
-    memcpy(metadata, content->metadata, sizeof content->metadata);
-    memcpy(metadata + VIT_METADATA, card->list, card->count * sizeof *card->list);
+                                  .metadata = entries,
+                                  .metadata_count = VIT_METADATA + metadata->count};
+    memcpy(entries, content->metadata, sizeof content->metadata);
+    memcpy(entries + VIT_METADATA, metadata->list, metadata->count * sizeof *metadata->list);
     if (adapters != NULL)
         return adapters_save(adapters, &extra, path, error);
-    return safetensors_write(path, extra.tensors, extra.tensor_count, metadata, extra.metadata_count, error);
+    return safetensors_write(path, extra.tensors, extra.tensor_count, entries, extra.metadata_count, error);
 }
 
 /* Whether the mean of the experts is used in evaluation, and no block shares its MLP. */
@@ -74,17 +74,17 @@ static status add_means(struct vit_content *content, const struct clip *vit, con
 }
 
 status classifier_save(const struct clip *vit, const struct linear_head *head, const struct adapters *adapters,
-                       const struct adapter_card *card, const char *path, struct error *error)
+                       const struct adapter_metadata *metadata, const char *path, struct error *error)
 {
     struct vit_content content;
-    struct adapter_card_metadata said = {0};
+    struct adapter_metadata_entries said = {0};
     bool dense = adapters != NULL && is_dense(vit, adapters);
-    TRY(card != NULL ? adapter_card_metadata(&said, card, error) : OK);
+    TRY(metadata != NULL ? adapter_metadata_entries(&said, metadata, error) : OK);
     status result = vit_content_take(&content, vit, head, VIT_TIMM, path, error);
     if (dense)
         NEXT(result, add_means(&content, vit, adapters, path, error));
     NEXT(result, write_file(&content, dense ? NULL : adapters, &said, path, error));
     vit_content_free(&content);
-    adapter_card_metadata_free(&said);
+    adapter_metadata_entries_free(&said);
     return result;
 }

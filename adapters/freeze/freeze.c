@@ -24,15 +24,15 @@ static void add_events(struct expert_changes *events, const struct freeze_view *
     }
 }
 
-/* marks: counts and frozen flags of the tower, [2, blocks, E]; picked: memory for [E]. */
+/* counts: counts and frozen flags of the tower, [2, blocks, E]; picked: memory for [E]. */
 static status freeze_tower(struct adapters *adapters, enum tower which, const struct freeze_plan *plan, struct rng rng,
-                           int32_t *marks, int *picked, struct expert_changes *events, struct error *error)
+                           int32_t *counts, int *picked, struct expert_changes *events, struct error *error)
 {
     size_t experts = adapters->settings.experts, blocks = adapters->towers[which].blocks;
-    TRY(adapters_read_marks(adapters, which, marks, error));
+    TRY(adapters_read_counts_and_frozen(adapters, which, counts, error));
     for (size_t b = 0; b < blocks; b++) {
-        struct freeze_view view = {which, b, experts, marks + b * experts};
-        int32_t *frozen = marks + (blocks + b) * experts;
+        struct freeze_view view = {which, b, experts, counts + b * experts};
+        int32_t *frozen = counts + (blocks + b) * experts;
         size_t count = plan->policy->pick(&view, plan, &rng, picked);
         for (size_t i = 0; i < count; i++)
             frozen[picked[i]] = 1;
@@ -53,11 +53,11 @@ status adapters_freeze(struct adapters *adapters, const struct freeze_plan *plan
     for (int t = 0; t < TOWERS; t++) {
         if (!adapters_in_tower(adapters, (enum tower)t))
             continue;
-        int32_t *marks = xmalloc(array_size(2 * adapters->towers[t].blocks, experts * sizeof *marks));
+        int32_t *counts = xmalloc(array_size(2 * adapters->towers[t].blocks, experts * sizeof *counts));
         int *picked = xmalloc(array_size(experts, sizeof *picked));
-        status result = freeze_tower(adapters, (enum tower)t, plan, rng, marks, picked, events, error);
+        status result = freeze_tower(adapters, (enum tower)t, plan, rng, counts, picked, events, error);
         free(picked);
-        free(marks);
+        free(counts);
         TRY(result);
     }
     return OK;

@@ -38,19 +38,19 @@ static status look_at(struct adapters *adapters, enum tower which, unsigned need
     const struct adapter_tower *tower = &adapters->towers[which];
     const struct adapter_statistics *statistics = &tower->statistics;
     struct backend *backend = adapters->backend;
-    size_t experts = adapters->settings.experts, marks = tower->blocks * experts, square = marks * experts;
+    size_t experts = adapters->settings.experts, all = tower->blocks * experts, square = all * experts;
     bool pairs = needs & NEEDS_PAIR_COUNTS, next = needs & NEEDS_NEXT_COUNTS, similarity = needs & NEEDS_SIMILARITY,
          earlier = needs & NEEDS_EARLIER_COUNTS;
-    size_t values = (2 + earlier) * marks + (pairs + next + similarity) * square;
+    size_t values = (2 + earlier) * all + (pairs + next + similarity) * square;
     *memory = xmalloc(array_size(values, sizeof **memory));
-    int32_t *more = *memory + 2 * marks;
+    int32_t *more = *memory + 2 * all;
     *view = (struct merge_view){
-        .tower = which, .blocks = tower->blocks, .experts = experts, .counts = *memory, .frozen = *memory + marks};
-    TRY(adapters_read_marks(adapters, which, *memory, error));
+        .tower = which, .blocks = tower->blocks, .experts = experts, .counts = *memory, .frozen = *memory + all};
+    TRY(adapters_read_counts_and_frozen(adapters, which, *memory, error));
     if (earlier) {
         view->earlier = more;
-        TRY(backend->ops->download(backend, more, statistics->earlier, marks * sizeof *more, error));
-        more += marks;
+        TRY(backend->ops->download(backend, more, statistics->earlier, all * sizeof *more, error));
+        more += all;
     }
     if (pairs) {
         view->pairs = more;

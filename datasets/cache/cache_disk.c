@@ -100,12 +100,12 @@ struct place {
     struct cache_label label;
 };
 
-static status write_file(struct cache_disk *disk, const struct cache_key *key, const struct place *place, uint64_t room,
-                         struct cache_file *file, struct error *error)
+static status write_file(struct cache_disk *disk, const struct cache_key *key, const struct place *place,
+                         uint64_t available, struct cache_file *file, struct error *error)
 {
     struct making making = {.disk = disk, .key = key};
     size_t count = dataset_size(key->dataset, key->split);
-    TRY(cache_writer_open(&making.writer, place->path, &place->label, count, room, error));
+    TRY(cache_writer_open(&making.writer, place->path, &place->label, count, available, error));
     if (cache_file_open(file, place->path, &place->label, NULL) == OK) { /* another process was faster */
         cache_writer_abandon(&making.writer);
         return OK;
@@ -124,13 +124,14 @@ static status write_file(struct cache_disk *disk, const struct cache_key *key, c
 static status make_file(struct cache_disk *disk, const struct cache_key *key, const struct place *place,
                         struct cache_file *file, struct error *error)
 {
-    uint64_t room, side = (uint64_t)key->resolution, crops = side * side * 3 * dataset_size(key->dataset, key->split);
+    uint64_t available, side = (uint64_t)key->resolution,
+                        crops = side * side * 3 * dataset_size(key->dataset, key->split);
     TRY(directory_create(disk->folder, error));
-    TRY(cache_folder_room(disk->folder, place->path, disk->limit, &room, error));
-    if (crops > room)
+    TRY(cache_folder_available(disk->folder, place->path, disk->limit, &available, error));
+    if (crops > available)
         return error_set(error, ERROR_IO, "%s: needs %llu MB, but the disk and the cache's limit leave %llu MB",
-                         place->path, (unsigned long long)(crops / 1000000), (unsigned long long)(room / 1000000));
-    return write_file(disk, key, place, room, file, error);
+                         place->path, (unsigned long long)(crops / 1000000), (unsigned long long)(available / 1000000));
+    return write_file(disk, key, place, available, file, error);
 }
 
 static status find_place(const struct cache_disk *disk, const struct cache_key *key, struct place *place,

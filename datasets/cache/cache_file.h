@@ -69,13 +69,13 @@ struct cache_writer {
     struct cache_label label;
     size_t count;
     struct cache_entry *entries;
-    uint64_t room; /* limit of its size in bytes */
+    uint64_t available; /* limit of its size in bytes */
     atomic_ullong used;
 };
 
 /* Fails with ERROR_BUSY while another process writes the same file. Overwrites an unfinished file. */
 status cache_writer_open(struct cache_writer *writer, const char *path, const struct cache_label *label, size_t count,
-                         uint64_t room, struct error *error);
+                         uint64_t available, struct error *error);
 
 /* An item that is not added is absent. ERROR_IO: the disk is full or the limit reached. */
 status cache_writer_add(struct cache_writer *writer, size_t item, const struct image *image, struct error *error);

@@ -89,7 +89,8 @@ static bool remove_left_over(const char *path)
     return removed;
 }
 
-status cache_folder_room(const char *folder, const char *path, uint64_t limit, uint64_t *room, struct error *error)
+status cache_folder_available(const char *folder, const char *path, uint64_t limit, uint64_t *available,
+                              struct error *error)
 {
     struct cache_listing listing;
     struct statvfs disk;
@@ -107,9 +108,9 @@ status cache_folder_room(const char *folder, const char *path, uint64_t limit, u
     if (statvfs(folder, &disk) != 0)
         return error_errno(error, errno, "%s: cannot ask how much room there is", folder);
     uint64_t spare = (uint64_t)disk.f_bavail * disk.f_frsize / 10 * 9;
-    *room = limit > taken ? limit - taken : 0;
-    if (*room > spare)
-        *room = spare;
+    *available = limit > taken ? limit - taken : 0;
+    if (*available > spare)
+        *available = spare;
     return OK;
 }
 

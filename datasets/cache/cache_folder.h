@@ -41,7 +41,8 @@ void cache_listing_free(struct cache_listing *listing);
 
 /* The size limit of the file path in bytes: limit minus the folder's other files, and at most nine tenths of the
  * free disk space. Leftovers of dead writers are removed first. */
-status cache_folder_room(const char *folder, const char *path, uint64_t limit, uint64_t *room, struct error *error);
+status cache_folder_available(const char *folder, const char *path, uint64_t limit, uint64_t *available,
+                              struct error *error);
 
 /* Removes the files made from datasets below root (NULL: all, and unfinished ones). Runs that use one continue; one
  * that is being written stays. removed lists the removed files. */

@@ -55,7 +55,7 @@ static void release(struct cache_writer *writer)
 }
 
 status cache_writer_open(struct cache_writer *writer, const char *path, const struct cache_label *label, size_t count,
-                         uint64_t room, struct error *error)
+                         uint64_t available, struct error *error)
 {
     *writer = (struct cache_writer){.file = -1,
                                     .path = xstrdup(path),
@@ -63,7 +63,7 @@ status cache_writer_open(struct cache_writer *writer, const char *path, const st
                                     .label = *label,
                                     .count = count,
                                     .entries = xcalloc(count + 1, sizeof *writer->entries),
-                                    .room = room};
+                                    .available = available};
     atomic_store(&writer->used, cache_pixels_start(count));
     status result = lock(writer, error);
     if (result != OK) {
@@ -81,9 +81,9 @@ status cache_writer_add(struct cache_writer *writer, size_t item, const struct i
 {
     size_t size = (size_t)image->width * (size_t)image->height * 3;
     uint64_t offset = atomic_fetch_add(&writer->used, size);
-    if (offset + size > writer->room)
+    if (offset + size > writer->available)
         return error_set(error, ERROR_IO, "%s: the images need more than the limit of %llu MB", writer->path,
-                         (unsigned long long)(writer->room / 1000000));
+                         (unsigned long long)(writer->available / 1000000));
     TRY(write_at(writer, image->pixels, size, offset, error));
     writer->entries[item] = (struct cache_entry){.offset = offset,
                                                  .width = (uint32_t)image->width,

@@ -43,7 +43,7 @@ static bool restart(struct transfer *transfer)
 }
 
 /* Skipped on file systems that do not report their size. */
-static status check_room(const struct transfer *transfer, struct error *error)
+static status check_space(const struct transfer *transfer, struct error *error)
 {
     struct statvfs disk;
     uint64_t left = transfer->file->bytes - transfer->have;
@@ -68,7 +68,7 @@ static status open_part(struct transfer *transfer, int folder, struct error *err
         return error_errno(error, errno, "%s: cannot be opened for a download", transfer->path);
     if (transfer->have > transfer->file->bytes && !restart(transfer))
         return error_errno(error, transfer->failure, "%s: cannot be emptied", transfer->path);
-    return check_room(transfer, error);
+    return check_space(transfer, error);
 }
 
 static bool write_all(struct transfer *transfer, const char *data, size_t size)

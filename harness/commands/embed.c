@@ -171,7 +171,7 @@ static status write_features(const struct work *work, struct error *error)
     return result;
 }
 
-static status make_room(struct work *work, struct error *error)
+static status allocate(struct work *work, struct error *error)
 {
     size_t r = work->encoder->clip->dimensions.resolution, context = work->encoder->clip->dimensions.context;
     if (work->inputs->images) {
@@ -190,7 +190,7 @@ static status make_room(struct work *work, struct error *error)
     return threads_create(&work->threads, (size_t)options_integer(work->call->options, "threads"), error);
 }
 
-static void free_room(struct work *work)
+static void release(struct work *work)
 {
     threads_destroy(work->threads);
     if (work->decoding != NULL)
@@ -204,11 +204,11 @@ static status embed(const struct command_call *call, const struct embed_inputs *
                     struct error *error)
 {
     struct work work = {.call = call, .inputs = inputs, .encoder = encoder};
-    status result = make_room(&work, error);
+    status result = allocate(&work, error);
     NEXT(result, embed_all(&work, error));
     progress_end(call->progress);
     NEXT(result, write_features(&work, error));
-    free_room(&work);
+    release(&work);
     return result;
 }
 

@@ -49,16 +49,16 @@ struct evaluation {
 
 static status own_router(const struct evaluation *v, const char *task, int *router, struct error *error)
 {
-    const struct adapter_card *card = &v->choice.saved.card;
-    int found = adapter_card_find(card, task);
-    if (found >= 0 && card->tasks[found].trained) {
-        *router = adapter_card_router(card, (size_t)found);
+    const struct adapter_metadata *metadata = &v->choice.saved.metadata;
+    int found = adapter_metadata_find(metadata, task);
+    if (found >= 0 && metadata->tasks[found].trained) {
+        *router = adapter_metadata_router(metadata, (size_t)found);
         return OK;
     }
     return error_set(error, ERROR_ARGUMENT,
                      "%s: has no trained router for the task %s; its tasks are: %s; leave %s out of data.order, or use "
                      "--router auto, none, or the name of the task whose router is to answer",
-                     v->choice.file, task, adapter_card_tasks(card).text, task);
+                     v->choice.file, task, adapter_metadata_tasks(metadata).text, task);
 }
 
 static status choose_routers(struct evaluation *v, struct error *error)
@@ -95,7 +95,7 @@ static status open_adapters(struct evaluation *v, struct error *error)
                             &run->model.adapters, error));
     if (v->choice.router != ROUTER_AUTO)
         return OK;
-    TRY(selector_open(&v->selector, &run->model, &run->data, saved->file, &saved->card, error));
+    TRY(selector_open(&v->selector, &run->model, &run->data, saved->file, &saved->metadata, error));
     log_decision(v);
     return OK;
 }
@@ -195,14 +195,14 @@ static status show(const struct evaluation *v, struct error *error)
 /* A dataset with the same number of other classes would get meaningless answers. */
 static status check_classes(const struct evaluation *v, struct error *error)
 {
-    const struct adapter_card *card = &v->classifier.card;
+    const struct adapter_metadata *metadata = &v->classifier.metadata;
     const struct task *task = &v->run->data.tasks[0];
-    for (size_t c = 0; card->task_count > 0 && c < card->tasks[0].classes.count; c++) {
-        const char *name = dataset_class_name(task->dataset, c), *own = card->tasks[0].classes.items[c];
+    for (size_t c = 0; metadata->task_count > 0 && c < metadata->tasks[0].classes.count; c++) {
+        const char *name = dataset_class_name(task->dataset, c), *own = metadata->tasks[0].classes.items[c];
         if (strcmp(name, own) != 0)
             return error_set(error, ERROR_ARGUMENT,
                              "%s: class %zu is \"%s\" in %s, which it was trained for, but \"%s\" in %s", v->weights, c,
-                             own, card->tasks[0].name, name, task->settings.name);
+                             own, metadata->tasks[0].name, name, task->settings.name);
     }
     return OK;
 }
@@ -249,7 +249,7 @@ static void add_own_words(struct own_words *own, const struct evaluation *v)
     *own = (struct own_words){0};
     if (!v->classifier.is_one)
         return;
-    const char *task = v->classifier.card.task_count > 0 ? v->classifier.card.tasks[0].name : NULL;
+    const char *task = v->classifier.metadata.task_count > 0 ? v->classifier.metadata.tasks[0].name : NULL;
     own->weights = path_format("model.weights=%s", v->weights);
     own->order = task != NULL ? path_format("data.order=%s", task) : NULL;
     own->list[own->count++] = "head.name=linear";

@@ -241,7 +241,7 @@ static const struct kind *find_kind(const char *name, struct error *error)
 }
 
 /* The width left for the second column on the terminal; unlimited without one. */
-static size_t room_beside_names(const struct table *table, int columns)
+static size_t width_beside_names(const struct table *table, int columns)
 {
     enum { LEAST = 20, GAP = 2 };
     size_t names = 0;
@@ -270,7 +270,7 @@ static status run(const struct command_call *call, struct error *error)
         table_add_column(&listing.table, &(struct table_column){.title = "what"});
     table_add_column(&listing.table, &(struct table_column){.title = call->verbose ? "text" : kind->title});
     kind->list(&listing);
-    listing.table.cell_width = call->verbose ? SIZE_MAX : room_beside_names(&listing.table, screen_columns(call->out));
+    listing.table.cell_width = call->verbose ? SIZE_MAX : width_beside_names(&listing.table, screen_columns(call->out));
     status result = output_table(call, &listing.table, error);
     table_free(&listing.table);
     return result;

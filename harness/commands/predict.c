@@ -58,7 +58,7 @@ struct work {
     struct adapter_choice choice;
     struct classifier_choice classifier;
     struct clip_stated stated;
-    struct adapter_card given; /* of --classes; empty: the adapters' classes */
+    struct adapter_metadata given; /* of --classes; empty: the adapters' classes */
     struct strings classes;
     struct image_paths *paths;
     struct predictor *predictor;
@@ -69,11 +69,11 @@ struct work {
     struct answer_rank *ranks; /* [batch, top] */
 };
 
-static const struct adapter_card *card_of(const struct work *work)
+static const struct adapter_metadata *metadata_of(const struct work *work)
 {
     return work->given.task_count > 0 ? &work->given
-           : work->classifier.is_one  ? &work->classifier.card
-                                      : &work->choice.saved.card;
+           : work->classifier.is_one  ? &work->classifier.metadata
+                                      : &work->choice.saved.metadata;
 }
 
 /* --- Classes of a file --- */
@@ -86,7 +86,7 @@ static status give_classes(struct work *work, const char *path, const char *temp
                          "command line: --template: expected one {} for the class name, found \"%s\"", template);
     TRY(strings_read_lines(&work->classes, path, error));
     TRY(strings_check_texts(&work->classes, path, "class name", error));
-    adapter_card_create(&work->given, 1);
+    adapter_metadata_create(&work->given, 1);
     struct adapter_task *task = &work->given.tasks[0];
     adapter_names_create(&task->classes, work->classes.count);
     adapter_names_create(&task->templates, 1);
@@ -104,7 +104,7 @@ static status find_own_classes(struct work *work, const char *path, struct error
     if (options_given(work->call->options, "template"))
         return error_set(error, ERROR_ARGUMENT, "command line: --template: %s is a classifier, which has no prompts",
                          weights);
-    if (path == NULL && work->classifier.card.task_count == 0)
+    if (path == NULL && work->classifier.metadata.task_count == 0)
         return error_set(error, ERROR_ARGUMENT,
                          "%s: does not name its classes (another program wrote it); expected --classes FILE with it",
                          weights);
@@ -132,7 +132,7 @@ static status find_classes(struct work *work, struct error *error)
             error, ERROR_ARGUMENT,
             "command line: predict: expected --adapters FILE, --classes FILE or --weights with the file of a "
             "classifier, found none of them");
-    if (work->choice.saved.card.task_count == 0)
+    if (work->choice.saved.metadata.task_count == 0)
         return error_set(error, ERROR_ARGUMENT,
                          "%s: does not name its tasks and their classes (another program wrote it, or an older mtil); "
                          "expected --classes FILE with it",
@@ -156,23 +156,23 @@ static void add_columns(const struct work *work, struct table *table)
 
 static void add_router(const struct work *work, struct table *table, int router)
 {
-    const struct adapter_card *card = &work->choice.saved.card;
+    const struct adapter_metadata *metadata = &work->choice.saved.metadata;
     char number[16];
     snprintf(number, sizeof number, "%d", router);
-    bool named = !card->one_router && router >= 0 && (size_t)router < card->task_count;
+    bool named = !metadata->one_router && router >= 0 && (size_t)router < metadata->task_count;
     if (work->classifier.is_one)
         table_add_empty(table);
     else
-        table_add_text(table, router < 0 ? "none" : named ? card->tasks[router].name : number);
+        table_add_text(table, router < 0 ? "none" : named ? metadata->tasks[router].name : number);
 }
 
 static void add_rows(const struct work *work, struct table *table, size_t i)
 {
-    const struct adapter_card *card = card_of(work);
+    const struct adapter_metadata *metadata = metadata_of(work);
     const struct answer *answer = &work->answers[i];
     for (size_t k = 0; k < answer->count; k++) {
         const struct answer_rank *rank = &answer->ranks[k];
-        const struct adapter_task *task = &card->tasks[rank->task];
+        const struct adapter_task *task = &metadata->tasks[rank->task];
         table_add_text(table, work->reader.slots[i].path);
         if (work->top > 1)
             table_add_integer(table, (int64_t)k + 1);
@@ -210,7 +210,7 @@ static status answer_all(struct work *work, struct error *error)
     return OK;
 }
 
-static status make_room(struct work *work, struct error *error)
+static status allocate(struct work *work, struct error *error)
 {
     size_t batch = predictor_batch(work->predictor);
     work->answers = xcalloc(batch, sizeof *work->answers);
@@ -232,7 +232,7 @@ static void fill_settings(struct predictor_settings *settings, const struct work
                                               .vocabulary = options_text(given, "vocabulary"),
                                               .threads = threads,
                                               .backend = backend_settings_of(given)},
-                                    .card = card_of(work),
+                                    .metadata = metadata_of(work),
                                     .adapters = work->choice.file != NULL ? &work->choice.saved : NULL,
                                     .selects = work->choice.router == ROUTER_AUTO,
                                     .router = work->choice.router == ROUTER_AUTO ? ROUTER_NONE : work->choice.router,
@@ -272,7 +272,7 @@ static status predict(struct work *work, struct error *error)
     fill_settings(&settings, work);
     TRY(predictor_open(&work->predictor, &settings, call->log, error));
     log_info(call->log, "computing on %s", predictor_device(work->predictor));
-    TRY(make_room(work, error));
+    TRY(allocate(work, error));
     return answer_all(work, error);
 }
 
@@ -286,7 +286,7 @@ static status run(const struct command_call *call, struct error *error)
     free(work.answers);
     predictor_close(work.predictor);
     image_paths_close(work.paths);
-    adapter_card_free(&work.given);
+    adapter_metadata_free(&work.given);
     classifier_choice_free(&work.classifier);
     adapter_choice_free(&work.choice);
     strings_free(&work.classes);

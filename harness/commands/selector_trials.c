@@ -233,13 +233,13 @@ static status work(struct command_trials *c, const char *names, const char **wor
 
 static status with_words(struct command_trials *c, const char *names, struct error *error)
 {
-    const char **room = xcalloc(c->words->count + 1, sizeof *room);
-    status result = work(c, names, room, error);
+    const char **values = xcalloc(c->words->count + 1, sizeof *values);
+    status result = work(c, names, values, error);
     run_close(c->run);
     suite_destroy(c->suite);
     trial_source_free(&c->source);
     store_close(c->store);
-    free(room);
+    free(values);
     return result;
 }
 

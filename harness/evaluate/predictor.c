@@ -35,7 +35,7 @@ static status open_adapters(struct predictor *p, struct error *error)
         return saved_deltas_load(saved, p->model.clip, &p->model.memory, &p->model.deltas, error);
     TRY(saved_adapters_load(saved, p->model.clip, &p->model.memory, &p->settings.router, 1, &p->model.adapters, error));
     p->routers = p->model.adapters->settings.tasks;
-    return p->settings.selects ? selector_open(&p->selector, &p->model, &p->data, saved->file, &saved->card, error)
+    return p->settings.selects ? selector_open(&p->selector, &p->model, &p->data, saved->file, &saved->metadata, error)
                                : OK;
 }
 
@@ -46,7 +46,7 @@ static status open_parts(struct predictor *p, const struct log *log, struct erro
     model_choose_batch(&p->model);
     TRY(model_open_tokenizer(&p->model, error));
     TRY(open_adapters(p, error));
-    TRY(tasks_open_named(&p->data, &p->model, p->settings.card, error));
+    TRY(tasks_open_named(&p->data, &p->model, p->settings.metadata, error));
     TRY(model_open_head(&p->model, p->data.class_count, error));
     p->cache = feature_cache_create(&p->model, &p->data);
     p->labels.cache = p->cache;
@@ -212,7 +212,7 @@ static status choose_routers(struct predictor *p, const uint8_t *pixels, size_t 
 /* The classes of all tasks, unless the router belongs to one task. */
 static bool all_labels(const struct predictor *p, int router)
 {
-    bool shared = p->settings.adapters != NULL && p->settings.adapters->card.one_router;
+    bool shared = p->settings.adapters != NULL && p->settings.adapters->metadata.one_router;
     return p->settings.all_labels || router < 0 || (size_t)router >= p->data.task_count || p->data.task_count == 1 ||
            shared;
 }
@@ -333,11 +333,11 @@ static status take_features(struct features *f, const struct predictor *p, size_
                            .items = malloc(array_size(n, sizeof *f->items)),
                            .errors = calloc(coders + 1, sizeof *f->errors),
                            .least = malloc(array_size(n, sizeof *f->least))};
-    bool room = f->frozen != NULL && f->means != NULL && f->routed != NULL && f->router != NULL && f->items != NULL &&
-                f->errors != NULL && f->least != NULL;
-    for (size_t k = 0; room && k < coders; k++)
-        room = (f->errors[k] = malloc(array_size(n, sizeof **f->errors))) != NULL;
-    return room ? OK : error_set(error, ERROR_MEMORY, "prediction: no memory for %zu images", n);
+    bool allocated = f->frozen != NULL && f->means != NULL && f->routed != NULL && f->router != NULL &&
+                     f->items != NULL && f->errors != NULL && f->least != NULL;
+    for (size_t k = 0; allocated && k < coders; k++)
+        allocated = (f->errors[k] = malloc(array_size(n, sizeof **f->errors))) != NULL;
+    return allocated ? OK : error_set(error, ERROR_MEMORY, "prediction: no memory for %zu images", n);
 }
 
 static void free_features(struct features *f, const struct predictor *p)

@@ -1,7 +1,7 @@
 /* Predictions for images that belong to no suite: router, class, confidence.
  *
  *     struct predictor *predictor;
- *     TRY(predictor_open(&predictor, &(struct predictor_settings){.model = settings, .card = &saved.card, .adapters = &saved,
+ *     TRY(predictor_open(&predictor, &(struct predictor_settings){.model = settings, .metadata = &saved.metadata, .adapters = &saved,
  *                                                                 .selects = true, .top = 1}, log, error));
  *     TRY(predictor_answer(predictor, pixels, n, answers, error));     // u8 [n, R, R, 3], R = predictor_resolution
  *     … answers[i].router, answers[i].ranks[0].confidence …
@@ -17,17 +17,17 @@
 
 struct predictor_settings {
     struct settings model; /* weights, vocabulary, activation, threads, backend and evaluation_batch are read */
-    const struct adapter_card *card;       /* the tasks with the classes to choose from */
-    const struct saved_adapters *adapters; /* NULL: none */
-    bool selects;                          /* the adapters' selector chooses the router */
-    int router;                            /* used unless selects; −1: none */
+    const struct adapter_metadata *metadata; /* the tasks with the classes to choose from */
+    const struct saved_adapters *adapters;   /* NULL: none */
+    bool selects;                            /* the adapters' selector chooses the router */
+    int router;                              /* used unless selects; −1: none */
     bool all_labels;
     size_t top;              /* ranks of an answer */
     const struct stop *stop; /* may be NULL */
 };
 
 struct answer_rank {
-    size_t task, class_index; /* of the card's tasks and of its classes */
+    size_t task, class_index; /* of the metadata's tasks and of its classes */
     double confidence;        /* softmax over the classes to choose from */
 };
 
@@ -40,7 +40,7 @@ struct answer {
 
 struct predictor;
 
-/* card, adapters and stop are borrowed until predictor_close. */
+/* metadata, adapters and stop are borrowed until predictor_close. */
 status predictor_open(struct predictor **predictor, const struct predictor_settings *settings, const struct log *log,
                       struct error *error);
 void predictor_close(struct predictor *predictor); /* NULL is allowed */

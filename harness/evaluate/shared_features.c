@@ -148,10 +148,11 @@ static status write_file(const struct shared_features *shared, const struct plac
 {
     struct archive *archive = NULL;
     char images[32];
-    uint64_t room, bytes = (mean_count + feature_count) * sizeof *means;
+    uint64_t available, bytes = (mean_count + feature_count) * sizeof *means;
     TRY(directory_create(shared->folder, error));
-    TRY(cache_folder_room(shared->folder, place->path, shared->model->settings.cache.disk_limit, &room, error));
-    if (bytes > room)
+    TRY(cache_folder_available(shared->folder, place->path, shared->model->settings.cache.disk_limit, &available,
+                               error));
+    if (bytes > available)
         return error_set(error, ERROR_IO, "%s: no room for %.1f MB; raise run.cache_disk_megabytes or free disk space",
                          place->path, (double)bytes / 1e6);
     char *root = realpath(dataset_root(task->dataset), NULL);

@@ -78,11 +78,11 @@ static status open_file(struct saved_adapters *saved, const struct trial_adapter
     return saved_adapters_open(saved, adapters->path, error);
 }
 
-static size_t last_trained(const struct adapter_card *card)
+static size_t last_trained(const struct adapter_metadata *metadata)
 {
     size_t last = 0;
-    for (size_t k = 0; k < card->task_count; k++)
-        last = card->tasks[k].trained ? k : last;
+    for (size_t k = 0; k < metadata->task_count; k++)
+        last = metadata->tasks[k].trained ? k : last;
     return last;
 }
 
@@ -98,7 +98,7 @@ static status load_adapters(const struct trials *t, size_t task, bool *found, st
         if (adapters->after_task >= 0 && adapters->after_task != (int64_t)task)
             continue;
         TRY(open_file(&saved, adapters, error));
-        *found = last_trained(&saved.card) == task;
+        *found = last_trained(&saved.metadata) == task;
         status result = OK;
         if (*found && model->adapters == NULL)
             result = saved_adapters_load(&saved, model->clip, &model->memory, NULL, 0, &model->adapters, error);
@@ -226,7 +226,7 @@ static status is_done(const struct trials *t, const char *settings, bool *done, 
         if (after < 0) {
             struct saved_adapters saved;
             TRY(open_file(&saved, adapters, error));
-            after = (int64_t)last_trained(&saved.card);
+            after = (int64_t)last_trained(&saved.metadata);
             saved_adapters_close(&saved);
         }
         TRY(is_stored(t, settings, (size_t)after, done, error));

@@ -92,11 +92,11 @@ static struct parameters *parameters(const struct model *model)
 /* With the names of the classes. */
 static status save(const struct model *model, const struct data *data, const char *path, struct error *error)
 {
-    struct adapter_card card;
-    adapter_card_create(&card, 1);
-    task_describe(&card.tasks[0], &data->tasks[0], true);
-    status result = classifier_save(model->clip, head_of(model), model->adapters, &card, path, error);
-    adapter_card_free(&card);
+    struct adapter_metadata metadata;
+    adapter_metadata_create(&metadata, 1);
+    task_describe(&metadata.tasks[0], &data->tasks[0], true);
+    status result = classifier_save(model->clip, head_of(model), model->adapters, &metadata, path, error);
+    adapter_metadata_free(&metadata);
     return result;
 }
 

@@ -321,16 +321,16 @@ static status open_named(const struct model *model, struct task *task, const str
     return open_classes(model, task, error);
 }
 
-status tasks_open_named(struct data *data, const struct model *model, const struct adapter_card *card,
+status tasks_open_named(struct data *data, const struct model *model, const struct adapter_metadata *metadata,
                         struct error *error)
 {
-    data->tasks = xcalloc(card->task_count, sizeof *data->tasks);
-    for (size_t k = 0; k < card->task_count; k++) {
+    data->tasks = xcalloc(metadata->task_count, sizeof *data->tasks);
+    for (size_t k = 0; k < metadata->task_count; k++) {
         data->task_count = k + 1;
         data->tasks[k].index = k;
         data->tasks[k].first_class = data->class_count;
-        TRY(open_named(model, &data->tasks[k], &card->tasks[k], error));
-        data->class_count += card->tasks[k].classes.count;
+        TRY(open_named(model, &data->tasks[k], &metadata->tasks[k], error));
+        data->class_count += metadata->tasks[k].classes.count;
     }
     return OK;
 }

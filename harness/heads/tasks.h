@@ -3,12 +3,12 @@
  *     TRY(tasks_open(&data, &model, suite, joint, error));    // after the model and the tokenizer
  *     tasks_close(&data, &model);                             // also after a failure
  *
- * Or tasks without images, named in an adapters file: TRY(tasks_open_named(&data, &model, card, error)).
+ * Or tasks without images, named in an adapters file: TRY(tasks_open_named(&data, &model, metadata, error)).
  */
 #ifndef MTIL_HARNESS_HEADS_TASKS_H
 #define MTIL_HARNESS_HEADS_TASKS_H
 
-#include "adapters/files/adapter_card.h"
+#include "adapters/files/adapter_metadata.h"
 #include "harness/heads/model.h"
 
 /* Whether the folders of the suite's datasets are there, which takes no time: before a model is drawn or read. */
@@ -19,9 +19,9 @@ void tasks_close(struct data *data, const struct model *model);
 
 /* Checks that there are training and test images of every class, unless classes without images are allowed. */
 status tasks_check(const struct model *model, const struct suite *suite, const struct task *task, struct error *error);
-/* The tasks of the card in its order, with consecutively numbered classes; its strings are borrowed until the
+/* The tasks of the metadata in its order, with consecutively numbered classes; its strings are borrowed until the
  * tasks are closed. */
-status tasks_open_named(struct data *data, const struct model *model, const struct adapter_card *card,
+status tasks_open_named(struct data *data, const struct model *model, const struct adapter_metadata *metadata,
                         struct error *error);
 
 /* A task's dataset with all training images, ignoring data.shots. The caller closes it, also after a failure

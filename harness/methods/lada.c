@@ -213,7 +213,7 @@ static void fill_batch(struct method_run *run, const struct task *task, struct l
         linear_unit(b->x + i * m->width, m->width);
 }
 
-static void take_room(const struct method_run *run, struct lesson *l, size_t first)
+static void allocate(const struct method_run *run, struct lesson *l, size_t first)
 {
     const struct label_memory *m = run->state;
     size_t most = whole(run, "images"), rows = m->means.count + most, count = m->vectors.count;
@@ -235,7 +235,7 @@ static status train(struct method_run *run, const struct task *task, struct less
     const struct one_cycle cycle = {.steps = whole(run, "steps"),
                                     .peak = options_real(run->options, "rate"),
                                     .decay = options_real(run->options, "decay")};
-    take_room(run, l, first);
+    allocate(run, l, first);
     for (size_t step = 0; step < cycle.steps && l->images > 0; step++) {
         if (stop_requested(run->model->stop))
             return error_set(error, ERROR_STOPPED, "%s: stopped while vectors of its classes were trained",

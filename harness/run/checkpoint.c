@@ -43,11 +43,11 @@ static status pass_adapters(const struct serializer *p, struct adapters *adapter
 {
     static const char *const names[TOWERS] = {"image", "text"};
     for (int t = 0; t < TOWERS; t++) {
-        struct adapter_marks marks = adapters_marks(adapters, (enum tower)t);
-        if (marks.n == 0)
+        struct adapter_counts use = adapters_counts(adapters, (enum tower)t);
+        if (use.n == 0)
             continue;
-        TRY(pass_array(p, names[t], "counts", SAFETENSOR_I32, marks.n, marks.counts, error));
-        TRY(pass_array(p, names[t], "frozen", SAFETENSOR_I32, marks.n, marks.frozen, error));
+        TRY(pass_array(p, names[t], "counts", SAFETENSOR_I32, use.n, use.counts, error));
+        TRY(pass_array(p, names[t], "frozen", SAFETENSOR_I32, use.n, use.frozen, error));
         struct statistic s;
         char name[96];
         for (size_t i = 0; adapters_statistic(adapters, (enum tower)t, i, &s); i++) {

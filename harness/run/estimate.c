@@ -266,7 +266,7 @@ static void print_server(const struct estimate *estimate, const struct machine_r
     fprintf(out, "\n");
 }
 
-static void print_room(FILE *out, const char *what, double bytes, const char *of, double cached)
+static void print_bytes(FILE *out, const char *what, double bytes, const char *of, double cached)
 {
     fprintf(out, "%s about %.0f MiB%s", what, bytes / (1 << 20), of);
     if (cached > 0)
@@ -284,6 +284,6 @@ void estimate_print(const struct estimate *estimate, const struct machine_rates 
             rates->cores == 1 ? "" : "s", rates->asynchronous ? "an H100" : "2 cores with AMX");
     fprintf(out, "#         without reading, checking and decoding images and writing results\n");
     print_server(estimate, rates, count, out);
-    print_room(out, "# memory ", estimate->memory, "", estimate->cached_memory);
-    print_room(out, "# disk   ", count * estimate->disk, " in checkpoints", estimate->cached_disk);
+    print_bytes(out, "# memory ", estimate->memory, "", estimate->cached_memory);
+    print_bytes(out, "# disk   ", count * estimate->disk, " in checkpoints", estimate->cached_disk);
 }

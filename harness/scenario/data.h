@@ -2,7 +2,7 @@
 #ifndef MTIL_HARNESS_SCENARIO_DATA_H
 #define MTIL_HARNESS_SCENARIO_DATA_H
 
-#include "adapters/files/adapter_card.h"
+#include "adapters/files/adapter_metadata.h"
 #include "datasets/cache/cache.h"
 #include "datasets/survey.h"
 #include "harness/scenario/task_settings.h"

@@ -13,19 +13,19 @@
 
 /* --- Writing --- */
 
-static void describe(struct adapter_card *card, const struct model *model, const struct data *data,
+static void describe(struct adapter_metadata *metadata, const struct model *model, const struct data *data,
                      const struct selector *selector, size_t task)
 {
-    adapter_card_create(card, data->task_count);
-    card->one_router = model->adapters == NULL || model->adapters->settings.tasks < data->task_count;
+    adapter_metadata_create(metadata, data->task_count);
+    metadata->one_router = model->adapters == NULL || model->adapters->settings.tasks < data->task_count;
     for (size_t k = 0; k < data->task_count; k++)
-        task_describe(&card->tasks[k], &data->tasks[k], model->settings.method->alone ? k == task : k <= task);
+        task_describe(&metadata->tasks[k], &data->tasks[k], model->settings.method->alone ? k == task : k <= task);
     if (selector != NULL) {
-        card->selector = selector->kind->name;
-        card->code = selector->coders != NULL ? selector->code : 0;
-        card->unrelated = selector->unrelated;
-        card->per_batch = selector->decision == DECIDE_PER_BATCH;
-        card->decision_batch = selector->decision_batch;
+        metadata->selector = selector->kind->name;
+        metadata->code = selector->coders != NULL ? selector->code : 0;
+        metadata->unrelated = selector->unrelated;
+        metadata->per_batch = selector->decision == DECIDE_PER_BATCH;
+        metadata->decision_batch = selector->decision_batch;
     }
 }
 
@@ -39,39 +39,39 @@ static status add_selector(struct selector_tensors *tensors, const struct select
 }
 
 static status write_described(const struct model *model, const struct selector *selector,
-                              const struct adapter_card *card, const char *path, struct error *error)
+                              const struct adapter_metadata *metadata, const char *path, struct error *error)
 {
-    struct adapter_card_metadata metadata;
+    struct adapter_metadata_entries entries;
     struct selector_tensors tensors = {0};
-    TRY(adapter_card_metadata(&metadata, card, error));
+    TRY(adapter_metadata_entries(&entries, metadata, error));
     status result = add_selector(&tensors, selector, error);
     if (model->deltas != NULL)
-        result = deltas_save(model->deltas, metadata.list, metadata.count, path, error);
+        result = deltas_save(model->deltas, entries.list, entries.count, path, error);
     else
         NEXT(result, adapters_save(model->adapters,
                                    &(struct adapter_extra){.tensors = tensors.list,
                                                            .tensor_count = tensors.count,
-                                                           .metadata = metadata.list,
-                                                           .metadata_count = metadata.count},
+                                                           .metadata = entries.list,
+                                                           .metadata_count = entries.count},
                                    path, error));
     selector_tensors_free(&tensors);
-    adapter_card_metadata_free(&metadata);
+    adapter_metadata_entries_free(&entries);
     return result;
 }
 
 status saved_adapters_write(const struct model *model, const struct data *data, const struct selector *selector,
                             size_t task, const char *path, struct error *error)
 {
-    struct adapter_card card = {0};
+    struct adapter_metadata metadata = {0};
     char digest[CLIP_DIGEST_SIZE], *name = model_name(model);
     status result = clip_digest(model->clip, digest, error);
     if (model->deltas != NULL) /* of the weights before they were changed */
         memcpy(digest, model->deltas->model, sizeof digest);
-    describe(&card, model, data, selector, task);
-    card.model = name;
-    card.model_digest = digest;
-    NEXT(result, write_described(model, selector, &card, path, error));
-    adapter_card_free(&card);
+    describe(&metadata, model, data, selector, task);
+    metadata.model = name;
+    metadata.model_digest = digest;
+    NEXT(result, write_described(model, selector, &metadata, path, error));
+    adapter_metadata_free(&metadata);
     free(name);
     return result;
 }
@@ -93,7 +93,7 @@ status saved_adapters_open(struct saved_adapters *saved, const char *path, struc
     *saved = (struct saved_adapters){0};
     TRY(weights_file_open(&saved->file, path, error));
     status result = refuse_classifier(saved->file, error);
-    NEXT(result, adapter_card_read(&saved->card, saved->file, error));
+    NEXT(result, adapter_metadata_read(&saved->metadata, saved->file, error));
     saved->deltas = result == OK && delta_file_is(saved->file);
     if (result != OK)
         saved_adapters_close(saved);
@@ -102,7 +102,7 @@ status saved_adapters_open(struct saved_adapters *saved, const char *path, struc
 
 void saved_adapters_close(struct saved_adapters *saved)
 {
-    adapter_card_free(&saved->card);
+    adapter_metadata_free(&saved->metadata);
     safetensors_close(saved->file);
     *saved = (struct saved_adapters){0};
 }
@@ -110,7 +110,7 @@ void saved_adapters_close(struct saved_adapters *saved)
 static status check_model(const struct saved_adapters *saved, const struct clip *clip, struct error *error)
 {
     char found[CLIP_DIGEST_SIZE];
-    const char *expected = saved->card.model_digest, *model = saved->card.model;
+    const char *expected = saved->metadata.model_digest, *model = saved->metadata.model;
     if (expected == NULL)
         return OK;
     TRY(clip_digest(clip, found, error));
@@ -127,13 +127,13 @@ static status check_model(const struct saved_adapters *saved, const struct clip 
 static status open_with_routers(const struct saved_adapters *saved, struct clip *clip, struct arena *arena,
                                 const int *routers, size_t count, struct adapters **adapters, struct error *error)
 {
-    const struct adapter_card *card = &saved->card;
-    int *all = xmalloc(array_size(count + card->task_count + 1, sizeof *all));
+    const struct adapter_metadata *metadata = &saved->metadata;
+    int *all = xmalloc(array_size(count + metadata->task_count + 1, sizeof *all));
     memcpy(all, routers, count * sizeof *routers);
-    for (size_t k = 0; k < card->task_count; k++)
-        all[count + k] = card->tasks[k].trained ? adapter_card_router(card, k) : ROUTER_NONE;
+    for (size_t k = 0; k < metadata->task_count; k++)
+        all[count + k] = metadata->tasks[k].trained ? adapter_metadata_router(metadata, k) : ROUTER_NONE;
     status result = adapters_open(adapters, clip->backend, arena, &clip->dimensions, saved->file, all,
-                                  count + card->task_count, error);
+                                  count + metadata->task_count, error);
     free(all);
     return result;
 }
@@ -144,12 +144,12 @@ status saved_adapters_load(const struct saved_adapters *saved, struct clip *clip
     TRY(check_model(saved, clip, error));
     TRY(open_with_routers(saved, clip, arena, routers, count, adapters, error));
     size_t found = (*adapters)->settings.tasks;
-    if (saved->card.one_router || saved->card.task_count <= found)
+    if (saved->metadata.one_router || saved->metadata.task_count <= found)
         return OK;
     adapters_destroy(*adapters);
     *adapters = NULL;
     return error_set(error, ERROR_FORMAT, "%s: names %zu tasks, but has %zu routers", safetensors_path(saved->file),
-                     saved->card.task_count, found);
+                     saved->metadata.task_count, found);
 }
 
 status saved_deltas_load(const struct saved_adapters *saved, struct clip *clip, struct arena *arena,
@@ -161,8 +161,8 @@ status saved_deltas_load(const struct saved_adapters *saved, struct clip *clip, 
 
 status saved_adapters_list(const struct saved_adapters *saved, struct text *list, struct error *error)
 {
-    if (saved->card.task_count == 0)
+    if (saved->metadata.task_count == 0)
         return adapter_file_routers(saved->file, list, error);
-    text_add(list, "%s", adapter_card_tasks(&saved->card).text);
+    text_add(list, "%s", adapter_metadata_tasks(&saved->metadata).text);
     return OK;
 }

@@ -5,8 +5,8 @@
  *     struct saved_adapters saved;
  *     TRY(saved_adapters_open(&saved, path, error));
  *     TRY(saved_adapters_load(&saved, clip, &arena, routers, count, &adapters, error));
- *     if (saved.card.selector != NULL)
- *         TRY(selector_open(&selector, model, data, saved.file, &saved.card, error));
+ *     if (saved.metadata.selector != NULL)
+ *         TRY(selector_open(&selector, model, data, saved.file, &saved.metadata, error));
  *     saved_adapters_close(&saved);
  */
 #ifndef MTIL_HARNESS_SELECTORS_SAVED_ADAPTERS_H
@@ -21,7 +21,7 @@ status saved_adapters_write(const struct model *model, const struct data *data, 
 
 struct saved_adapters {
     struct safetensors *file;
-    struct adapter_card card;
+    struct adapter_metadata metadata;
     bool deltas; /* of the towers' matrices, in place of experts: without routers */
 };
 

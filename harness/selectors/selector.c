@@ -49,35 +49,35 @@ status selector_create(struct selector **selector, struct model *model, const st
 }
 
 /* How many tasks the file's selector was trained for. */
-static status find_trained(const struct safetensors *file, const struct adapter_card *card, const float **thresholds,
-                           size_t *trained, struct error *error)
+static status find_trained(const struct safetensors *file, const struct adapter_metadata *metadata,
+                           const float **thresholds, size_t *trained, struct error *error)
 {
     TRY(selector_file_thresholds(file, thresholds, trained, error));
-    if (*trained == 0 || *trained > card->task_count || !card->tasks[*trained - 1].trained)
+    if (*trained == 0 || *trained > metadata->task_count || !metadata->tasks[*trained - 1].trained)
         return error_set(error, ERROR_FORMAT,
                          "%s: expected selector.thresholds for the first trained ones of its %zu tasks, found %zu",
-                         safetensors_path(file), card->task_count, *trained);
+                         safetensors_path(file), metadata->task_count, *trained);
     return OK;
 }
 
 status selector_open(struct selector **result, struct model *model, const struct data *data,
-                     const struct safetensors *file, const struct adapter_card *card, struct error *error)
+                     const struct safetensors *file, const struct adapter_metadata *metadata, struct error *error)
 {
     const struct selector_kind *kind;
     struct selector *selector;
     const float *thresholds;
     size_t tasks;
-    if (selector_kind_find(&kind, card->selector, error) != OK)
+    if (selector_kind_find(&kind, metadata->selector, error) != OK)
         return error_context(error, "%s", safetensors_path(file));
-    if (kind->route != ROUTE_BY_ERRORS || (card->code > 0) != (kind->before != NULL))
+    if (kind->route != ROUTE_BY_ERRORS || (metadata->code > 0) != (kind->before != NULL))
         return error_set(
             error, ERROR_FORMAT,
             "%s: metadata selector: expected a kind that chooses, with a code if it has autoencoders, found "
             "%s and a code of %zu",
-            safetensors_path(file), kind->name, card->code);
-    TRY(find_trained(file, card, &thresholds, &tasks, error));
-    if (card->code > 0)
-        TRY(selector_file_check(file, coders_width(kind, model), card->code, card->unrelated, &tasks, error));
+            safetensors_path(file), kind->name, metadata->code);
+    TRY(find_trained(file, metadata, &thresholds, &tasks, error));
+    if (metadata->code > 0)
+        TRY(selector_file_check(file, coders_width(kind, model), metadata->code, metadata->unrelated, &tasks, error));
     TRY(create(&selector,
                &(struct selector){.kind = kind,
                                   .model = model,
@@ -85,10 +85,10 @@ status selector_open(struct selector **result, struct model *model, const struct
                                   .settings = model->settings.selector,
                                   .tasks = tasks,
                                   .trained = tasks,
-                                  .decision = card->per_batch ? DECIDE_PER_BATCH : DECIDE_PER_IMAGE,
-                                  .decision_batch = card->decision_batch,
-                                  .code = card->code,
-                                  .unrelated = card->unrelated,
+                                  .decision = metadata->per_batch ? DECIDE_PER_BATCH : DECIDE_PER_IMAGE,
+                                  .decision_batch = metadata->decision_batch,
+                                  .code = metadata->code,
+                                  .unrelated = metadata->unrelated,
                                   .prepared = true},
                PARAMETERS_FROZEN, error));
     memcpy(selector->thresholds, thresholds, tasks * sizeof *thresholds);

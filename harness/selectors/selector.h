@@ -9,7 +9,7 @@
 #define MTIL_HARNESS_SELECTORS_SELECTOR_H
 
 #include "adapters/experts/autoencoder.h"
-#include "adapters/files/adapter_card.h"
+#include "adapters/files/adapter_metadata.h"
 #include "adapters/files/selector_file.h"
 #include "harness/heads/model.h"
 
@@ -51,7 +51,7 @@ status selector_create(struct selector **selector, struct model *model, const st
 /* The selector saved with adapters, with their tasks and decision, whatever those of the model are. The metadata of the
  * file must describe one. AlexNet's weights are not in the file; they come from the model's settings. */
 status selector_open(struct selector **selector, struct model *model, const struct data *data,
-                     const struct safetensors *file, const struct adapter_card *card, struct error *error);
+                     const struct safetensors *file, const struct adapter_metadata *metadata, struct error *error);
 void selector_destroy(struct selector *selector); /* NULL is allowed */
 
 /* Learns the task from nine tenths of its training images and sets its threshold by the rest. */

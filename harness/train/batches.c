@@ -134,8 +134,8 @@ static void place(const struct batches *b, size_t total, struct batch *batch)
 }
 
 /* Allocates the labels (NULL: not needed) and, unless they have memory, the images. */
-static status take_room(const struct batches *b, struct arena *arena, enum tensor_type type, struct batch *batch,
-                        struct tensor *labels, struct error *error)
+static status allocate(const struct batches *b, struct arena *arena, enum tensor_type type, struct batch *batch,
+                       struct tensor *labels, struct error *error)
 {
     size_t r = (size_t)b->settings.resolution, n = batch->count;
     if (batch->images.data == NULL)
@@ -157,7 +157,7 @@ static status take_recorded(struct batches *b, struct arena *arena, struct batch
     struct recorded_batch found;
     TRY(recorded->batch(recorded->context, &b->settings, b->next++, &found, error));
     place(b, found.count, batch);
-    TRY(take_room(b, arena, TENSOR_F32, batch, labels, error));
+    TRY(allocate(b, arena, TENSOR_F32, batch, labels, error));
     if (labels != NULL)
         TRY(backend->ops->upload(backend, labels->data, found.labels + batch->first, tensor_bytes(labels), error));
     return backend->ops->upload(backend, batch->images.data, found.images + batch->first * 3 * r * r,
@@ -191,7 +191,7 @@ static status take(struct batches *b, struct arena *arena, struct batch *batch, 
         return b->failed;
     }
     place(b, loader_batch_size(b->loader, b->next - 1), batch);
-    TRY(take_room(b, arena, TENSOR_U8, batch, labels, error));
+    TRY(allocate(b, arena, TENSOR_U8, batch, labels, error));
     TRY(backend->ops->staging_receive(backend, &b->queue, &entry, error));
     if (labels != NULL)
         TRY(copy_to(b, labels, entry, error));

@@ -114,7 +114,7 @@ void exemplars_at(const struct exemplars *e, size_t i, size_t *task, uint32_t *i
 }
 
 /* Allocates lists of these lengths, to restore into. */
-static void make_room(struct exemplars *e, size_t tasks, const int32_t *counts)
+static void shrink(struct exemplars *e, size_t tasks, const int32_t *counts)
 {
     exemplars_free(e);
     for (; e->tasks < tasks; e->tasks++) {
@@ -135,7 +135,7 @@ static status keep_lists(struct exemplars *e, const struct serializer *serialize
         if (counts[t] < 0)
             return error_set(error, ERROR_FORMAT, "resume file: expected a number of exemplars, found %d", counts[t]);
     if (!serializer->saving)
-        make_room(e, tasks, counts);
+        shrink(e, tasks, counts);
     for (size_t t = 0; t < tasks; t++) {
         char name[64];
         snprintf(name, sizeof name, "exemplars.%zu", t);

@@ -15,7 +15,7 @@ status guard_create(struct model *model, struct error *error)
     TRY(tensor_take(&memory, &model->memory, TENSOR_U8, "guard", 1, (size_t[]){sizeof *model->guard}, error));
     model->guard = memory.data;
     for (int t = 0; model->adapters != NULL && t < TOWERS; t++) {
-        size_t n = adapters_marks(model->adapters, (enum tower)t).n;
+        size_t n = adapters_counts(model->adapters, (enum tower)t).n;
         if (n == 0)
             continue;
         TRY(tensor_take(&memory, &model->memory, TENSOR_I32, "counts before a step", 1, &n, error));
@@ -41,12 +41,12 @@ status guard_begin_step(struct model *model, const struct task *task, struct err
     const struct backend_ops *ops = model->backend->ops;
     if (!skips(task))
         return OK;
-    TRY(ops->zero(model->backend, &model->guard->held, sizeof model->guard->held, error));
+    TRY(ops->zero(model->backend, &model->guard->skip, sizeof model->guard->skip, error));
     for (int t = 0; model->adapters != NULL && t < TOWERS; t++) {
-        struct adapter_marks marks = adapters_marks(model->adapters, (enum tower)t);
-        if (marks.n == 0)
+        struct adapter_counts use = adapters_counts(model->adapters, (enum tower)t);
+        if (use.n == 0)
             continue;
-        TRY(ops->copy(model->backend, model->counts_before[t], marks.counts, marks.n * sizeof(int32_t), error));
+        TRY(ops->copy(model->backend, model->counts_before[t], use.counts, use.n * sizeof(int32_t), error));
     }
     return OK;
 }
@@ -60,23 +60,23 @@ static status find(const struct model *model, const float *values, size_t n, int
 status guard_end_step(struct model *model, const struct task *task, struct error *error)
 {
     struct trained_group group;
-    struct hold_step hold = {.guard = model->guard, .state = model->state};
-    TRY(find(model, model->loss, 1, &model->guard->held, error));
+    struct skip_step skip = {.guard = model->guard, .state = model->state};
+    TRY(find(model, model->loss, 1, &model->guard->skip, error));
     for (size_t i = 0; trained_group_at(model, i, &group); i++)
-        TRY(parameters_find_not_finite(group.parameters, &model->guard->held, error));
+        TRY(parameters_find_not_finite(group.parameters, &model->guard->skip, error));
     for (int t = 0; skips(task) && model->adapters != NULL && t < TOWERS; t++) {
-        struct adapter_marks marks = adapters_marks(model->adapters, (enum tower)t);
-        hold.lists[t].n = marks.n;
-        hold.lists[t].counts = marks.counts;
-        hold.lists[t].before = model->counts_before[t];
+        struct adapter_counts use = adapters_counts(model->adapters, (enum tower)t);
+        skip.lists[t].n = use.n;
+        skip.lists[t].counts = use.counts;
+        skip.lists[t].before = model->counts_before[t];
     }
-    return model->backend->ops->hold_step(model->backend, &hold, error);
+    return model->backend->ops->skip_step(model->backend, &skip, error);
 }
 
 struct update_rule guard_rule(const struct model *model, const struct task *task, struct update_rule rule)
 {
     rule.guard = model->guard;
-    rule.clear_held = skips(task);
+    rule.clear_skipped = skips(task);
     return rule;
 }
 
@@ -147,8 +147,8 @@ static status name_first(const struct model *model, enum part first, enum part l
     return OK;
 }
 
-static status held_step(const struct model *model, const struct task *task, const struct step_guard *guard,
-                        struct error *error)
+static status skipped_step(const struct model *model, const struct task *task, const struct step_guard *guard,
+                           struct error *error)
 {
     char name[192];
     TRY(name_first(model, PART_GRADIENT, PART_GRADIENT, "loss", name, sizeof name, error));
@@ -166,7 +166,7 @@ status guard_check_steps(const struct model *model, const struct task *task, str
     if (skips(task))
         return OK;
     TRY(read_guard(model, &guard, error));
-    return guard.held ? held_step(model, task, &guard, error) : OK;
+    return guard.skip ? skipped_step(model, task, &guard, error) : OK;
 }
 
 status guard_check(const struct model *model, const struct task *task, size_t iteration, struct error *error)
@@ -175,17 +175,17 @@ status guard_check(const struct model *model, const struct task *task, size_t it
     struct step_guard guard;
     char name[192];
     if (skips(task)) /* clears what the last step found */
-        TRY(model->backend->ops->zero(model->backend, &model->guard->held, sizeof model->guard->held, error));
+        TRY(model->backend->ops->zero(model->backend, &model->guard->skip, sizeof model->guard->skip, error));
     for (size_t i = 0; trained_group_at(model, i, &group); i++)
         for (enum part part = PART_VALUE; part < PARTS; part++)
             if (part_of(group.parameters, part) != NULL)
-                TRY(find(model, part_of(group.parameters, part), group.parameters->values_count, &model->guard->held,
+                TRY(find(model, part_of(group.parameters, part), group.parameters->values_count, &model->guard->skip,
                          error));
     TRY(read_guard(model, &guard, error));
-    if (!guard.held)
+    if (!guard.skip)
         return OK;
     if (guard.first > 0 && !skips(task))
-        return held_step(model, task, &guard, error);
+        return skipped_step(model, task, &guard, error);
     TRY(name_first(model, PART_VALUE, PART_SECOND_MOMENT, "model", name, sizeof name, error));
     return error_set(error, ERROR_FORMAT,
                      "%s: after iteration %zu the %s is not finite; lower training.learning_rate (it peaks at %g) or "

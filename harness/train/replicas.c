@@ -150,15 +150,15 @@ static status copy_group(const struct copying *c, struct parameters *to, const s
 }
 
 /* The state of adapters besides their parameter groups. */
-static status copy_marks(const struct copying *c, const struct adapters *to, const struct adapters *from,
-                         enum tower tower, struct error *error)
+static status copy_counts(const struct copying *c, const struct adapters *to, const struct adapters *from,
+                          enum tower tower, struct error *error)
 {
-    struct adapter_marks marks = adapters_marks(from, tower), copies = adapters_marks(to, tower);
+    struct adapter_counts use = adapters_counts(from, tower), copies = adapters_counts(to, tower);
     struct statistic a, b;
-    if (marks.n == 0)
+    if (use.n == 0)
         return OK;
-    TRY(copy_memory(c, copies.counts, marks.counts, marks.n * sizeof(int32_t), error));
-    TRY(copy_memory(c, copies.frozen, marks.frozen, marks.n * sizeof(int32_t), error));
+    TRY(copy_memory(c, copies.counts, use.counts, use.n * sizeof(int32_t), error));
+    TRY(copy_memory(c, copies.frozen, use.frozen, use.n * sizeof(int32_t), error));
     for (size_t i = 0; adapters_statistic(from, tower, i, &a) && adapters_statistic(to, tower, i, &b); i++)
         TRY(copy_memory(c, b.data, a.data, a.n * sizeof(float), error));
     return OK;
@@ -171,7 +171,7 @@ static status copy_state(const struct copying *c, const struct model *to, const 
     for (size_t i = 0; trained_group_at(from, i, &source) && trained_group_at(to, i, &target); i++)
         TRY(copy_group(c, target.parameters, source.parameters, error));
     for (int t = 0; from->groups & GROUP_ADAPTERS && t < TOWERS; t++)
-        TRY(copy_marks(c, to->adapters, from->adapters, (enum tower)t, error));
+        TRY(copy_counts(c, to->adapters, from->adapters, (enum tower)t, error));
     return OK;
 }
 
@@ -316,10 +316,10 @@ float replicas_weight(const struct model *model)
 
 static status clear_counts(struct model *model, enum tower tower, struct error *error)
 {
-    struct adapter_marks marks = adapters_marks(model->adapters, tower);
-    if (marks.n == 0)
+    struct adapter_counts use = adapters_counts(model->adapters, tower);
+    if (use.n == 0)
         return OK;
-    return model->backend->ops->zero(model->backend, marks.counts, marks.n * sizeof(int32_t), error);
+    return model->backend->ops->zero(model->backend, use.counts, use.n * sizeof(int32_t), error);
 }
 
 static status clear_statistics(struct model *model, enum tower tower, struct error *error)
@@ -380,18 +380,18 @@ static status reduce_statistics(struct model *model, enum tower tower, struct er
 }
 
 /* Every rank encodes all prompts, so only the leader's counts of the text tower are used. */
-static status reduce_marks(struct model *model, enum tower tower, struct error *error)
+static status reduce_counts(struct model *model, enum tower tower, struct error *error)
 {
-    struct adapter_marks marks = adapters_marks(model->adapters, tower);
+    struct adapter_counts use = adapters_counts(model->adapters, tower);
     const struct parameters *group = model->adapters->towers[tower].parameters;
-    if (marks.n == 0)
+    if (use.n == 0)
         return OK;
     if (tower == TOWER_TEXT && model->work.rank > 0) {
         TRY(clear_counts(model, tower, error));
         TRY(clear_statistics(model, tower, error));
     }
     TRY(reduce_statistics(model, tower, error));
-    TRY(reduce(model, SUM_INTEGERS, marks.counts, marks.n, error));
+    TRY(reduce(model, SUM_INTEGERS, use.counts, use.n, error));
     return reduce(model, MAX_INTEGERS, group->flags, group->flags_count, error);
 }
 
@@ -401,7 +401,7 @@ status replicas_share(struct model *model, struct error *error)
         return OK;
     TRY(reduce(model, SUM_FLOATS, model->loss, LOSS_TERMS, error));
     for (int t = 0; model->groups & GROUP_ADAPTERS && t < TOWERS; t++)
-        TRY(reduce_marks(model, (enum tower)t, error));
+        TRY(reduce_counts(model, (enum tower)t, error));
     struct trained_group group;
     for (size_t i = 0; trained_group_at(model, i, &group); i++)
         TRY(reduce(model, SUM_FLOATS, group.parameters->gradients, group.parameters->values_count, error));

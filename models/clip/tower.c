@@ -89,8 +89,8 @@ status texts_create(struct texts *texts, const struct clip *clip, struct arena *
     return result;
 }
 
-status texts_make_room(struct texts *texts, const struct clip *clip, struct arena *arena, size_t learned,
-                       struct error *error)
+status texts_reserve(struct texts *texts, const struct clip *clip, struct arena *arena, size_t learned,
+                     struct error *error)
 {
     size_t context = clip->dimensions.context, words = texts->positions - texts->learned;
     if (words + learned > context)

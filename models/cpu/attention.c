@@ -8,7 +8,7 @@
 struct attention_run {
     struct cpu *cpu;
     size_t positions, width, heads, columns; /* columns: of a head */
-    size_t room_values, scratch_values;      /* of a worker: for f32_run, and of all with the matrices behind */
+    size_t workspace_values, scratch_values; /* of a worker: for f32_run, and of all with the matrices behind */
     float scale;                             /* 1/√columns */
     bool causal;
     const bool *asked; /* as for cpu_seen_keys */
@@ -86,7 +86,7 @@ static struct head head_of(const struct attention_run *run, size_t job)
 
 /* p [L, L] = softmax(q kᵀ / √columns), each row over the keys that it sees. oneDNN's kernels differ in the last bit from one
  * number of positions to another, and a prompt must not know how long the others of its batch are. */
-static void probabilities(const struct attention_run *run, const struct head *head, size_t sample, float *room,
+static void probabilities(const struct attention_run *run, const struct head *head, size_t sample, float *workspace,
                           float *p)
 {
     size_t n = run->positions;
@@ -102,7 +102,7 @@ static void probabilities(const struct attention_run *run, const struct head *he
                               .ldc = n,
                               .transpose_b = true,
                               .scale = 1.0f},
-            room);
+            workspace);
     for (size_t i = 0; i < n; i++) {
         size_t seen = cpu_seen_keys(run->causal, run->asked, n, sample, i);
         run->cpu->vector->softmax(seen, run->scale, p + i * n, p + i * n);
@@ -115,11 +115,11 @@ static void attend(void *context, size_t job, size_t worker)
     const struct attention_run *run = context;
     struct head head = head_of(run, job);
     size_t n = run->positions, sample = job / run->heads, column = job % run->heads * run->columns;
-    float *room = run->scratch + worker * run->scratch_values, *p = room + run->room_values;
+    float *workspace = run->scratch + worker * run->scratch_values, *p = workspace + run->workspace_values;
     struct matrix all = rows_of_head(run, head.value, head.stride), value = all,
                   out = rows_of_head(run, run->out + sample * n * run->width + column, run->width);
     void *copy = run->causal ? cpu_without_infinite(run->cpu, &value) : NULL;
-    probabilities(run, &head, sample, room, p);
+    probabilities(run, &head, sample, workspace, p);
     f32_run(run->cpu,
             &(struct product){.a = p,
                               .b = value.data,
@@ -131,7 +131,7 @@ static void attend(void *context, size_t job, size_t worker)
                               .ldb = value.stride,
                               .ldc = out.stride,
                               .scale = 1.0f},
-            room);
+            workspace);
     if (copy != NULL)
         cpu_show_infinite(all, false, out);
     free(copy);
@@ -174,14 +174,15 @@ static void attend_backward(void *context, size_t job, size_t worker)
                   query = rows_of_head(run, head.query, head.stride), key = rows_of_head(run, head.key, head.stride),
                   dquery = rows_of_head(run, run->dqkv + (head.query - run->qkv), head.stride), dkey = dquery,
                   dvalue = dquery;
-    float *room = run->scratch + worker * run->scratch_values, *p = room + run->room_values, *dp = p + n * n;
+    float *workspace = run->scratch + worker * run->scratch_values, *p = workspace + run->workspace_values,
+          *dp = p + n * n;
     bool masked = run->causal || run->asked != NULL;
     void *copies[] = {masked ? cpu_without_infinite(cpu, &query) : NULL,
                       masked ? cpu_without_infinite(cpu, &key) : NULL,
                       run->causal ? cpu_without_infinite(cpu, &dout) : NULL};
     dkey.data = (float *)dquery.data + run->width;
     dvalue.data = (float *)dkey.data + run->width;
-    probabilities(run, &head, sample, room, p);
+    probabilities(run, &head, sample, workspace, p);
     multiply(run, p, true, dout, dvalue);
     if (copies[2] != NULL)
         cpu_show_infinite(all, true, dvalue);
@@ -208,8 +209,8 @@ static status run_heads(struct attention_run *run, size_t batch, size_t matrices
     struct arena_mark mark = arena_mark(&run->cpu->scratch);
     run->columns = run->width / run->heads;
     run->scale = 1.0f / sqrtf((float)run->columns);
-    run->room_values = f32_room(run->cpu, run->positions, run->columns);
-    run->scratch_values = run->room_values + (matrices * run->positions * run->positions + 15) / 16 * 16;
+    run->workspace_values = f32_workspace(run->cpu, run->positions, run->columns);
+    run->scratch_values = run->workspace_values + (matrices * run->positions * run->positions + 15) / 16 * 16;
     void *memory;
     TRY(cpu_scratch(run->cpu, threads_count(run->cpu->threads) * run->scratch_values * sizeof(float), &memory, error));
     run->scratch = memory;

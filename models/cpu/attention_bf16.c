@@ -18,18 +18,18 @@ struct attention_run {
     const bool *asked;                  /* as for cpu_seen_keys */
     struct matrix qkv, out, dout, dqkv; /* all samples */
     bool far;                           /* what is written (cpu.h) */
-    size_t room_bytes;
-    uint8_t *rooms;
+    size_t workspace_bytes;
+    uint8_t *workspaces;
 };
 
 /* Buffers of one worker. */
 enum { RIGHT_OPERANDS = 3 };
-struct room {
-    float *scores, *gradients;            /* [BLOCK, depth]; gradients also holds transposed values, [side, BLOCK] */
-    float *narrow;                        /* [BLOCK, columns_depth] */
-    uint16_t *left;                       /* [BLOCK, columns_depth] */
-    uint16_t *p, *dscores;                /* [BLOCK, depth] the left operands of products */
-    uint16_t *dout_turned, *query_turned; /* [columns, depth] */
+struct workspace {
+    float *scores, *gradients; /* [BLOCK, depth]; gradients also holds transposed values, [side, BLOCK] */
+    float *narrow;             /* [BLOCK, columns_depth] */
+    uint16_t *left;            /* [BLOCK, columns_depth] */
+    uint16_t *p, *dscores;     /* [BLOCK, depth] the left operands of products */
+    uint16_t *dout_transposed, *query_transposed; /* [columns, depth] */
     uint32_t *right[RIGHT_OPERANDS];
     uint32_t *p_right, *dscores_right; /* [depth, side] of all rows */
 };
@@ -44,38 +44,39 @@ static size_t smaller(size_t a, size_t b)
     return a < b ? a : b;
 }
 
-static void *take_room(uint8_t *rooms, size_t *at, size_t count, size_t size)
+static void *lay_next(uint8_t *workspaces, size_t *at, size_t count, size_t size)
 {
-    void *room = rooms != NULL ? rooms + *at : NULL;
+    void *workspace = workspaces != NULL ? workspaces + *at : NULL;
     *at += bf16_padded(count * size, 64);
-    return room;
+    return workspace;
 }
 
-/* Its parts from `rooms` on, or nothing of it where that is NULL; returns how many bytes they take. */
-static size_t lay_out(const struct attention_run *run, bool backward, uint8_t *rooms, struct room *room)
+/* Its parts from `workspaces` on, or nothing of it where that is NULL; returns how many bytes they take. */
+static size_t lay_out(const struct attention_run *run, bool backward, uint8_t *workspaces, struct workspace *workspace)
 {
     size_t at = 0, block = BLOCK * run->depth, wide = larger(run->depth, run->columns_depth),
-           turned = backward ? run->columns * run->depth : 0, pairs = backward ? run->depth / 2 * run->side : 0;
-    room->scores = take_room(rooms, &at, block, sizeof(float));
-    room->gradients = take_room(rooms, &at, backward ? block : 0, sizeof(float));
-    room->narrow = take_room(rooms, &at, BLOCK * run->columns_depth, sizeof(float));
-    room->left = take_room(rooms, &at, BLOCK * run->columns_depth, sizeof(uint16_t));
-    room->p = take_room(rooms, &at, block, sizeof(uint16_t));
-    room->dscores = take_room(rooms, &at, backward ? block : 0, sizeof(uint16_t));
-    room->dout_turned = take_room(rooms, &at, turned, sizeof(uint16_t));
-    room->query_turned = take_room(rooms, &at, turned, sizeof(uint16_t));
+           transposed = backward ? run->columns * run->depth : 0, pairs = backward ? run->depth / 2 * run->side : 0;
+    workspace->scores = lay_next(workspaces, &at, block, sizeof(float));
+    workspace->gradients = lay_next(workspaces, &at, backward ? block : 0, sizeof(float));
+    workspace->narrow = lay_next(workspaces, &at, BLOCK * run->columns_depth, sizeof(float));
+    workspace->left = lay_next(workspaces, &at, BLOCK * run->columns_depth, sizeof(uint16_t));
+    workspace->p = lay_next(workspaces, &at, block, sizeof(uint16_t));
+    workspace->dscores = lay_next(workspaces, &at, backward ? block : 0, sizeof(uint16_t));
+    workspace->dout_transposed = lay_next(workspaces, &at, transposed, sizeof(uint16_t));
+    workspace->query_transposed = lay_next(workspaces, &at, transposed, sizeof(uint16_t));
     for (size_t i = 0; i < RIGHT_OPERANDS; i++)
-        room->right[i] = take_room(rooms, &at, larger(run->side, run->columns_depth) * wide / 2, sizeof(uint32_t));
-    room->p_right = take_room(rooms, &at, pairs, sizeof(uint32_t));
-    room->dscores_right = take_room(rooms, &at, pairs, sizeof(uint32_t));
+        workspace->right[i] =
+            lay_next(workspaces, &at, larger(run->side, run->columns_depth) * wide / 2, sizeof(uint32_t));
+    workspace->p_right = lay_next(workspaces, &at, pairs, sizeof(uint32_t));
+    workspace->dscores_right = lay_next(workspaces, &at, pairs, sizeof(uint32_t));
     return at;
 }
 
-static struct room room_of(const struct attention_run *run, size_t worker)
+static struct workspace workspace_of(const struct attention_run *run, size_t worker)
 {
-    struct room room;
-    lay_out(run, run->dout.data != NULL, run->rooms + worker * run->room_bytes, &room);
-    return room;
+    struct workspace workspace;
+    lay_out(run, run->dout.data != NULL, run->workspaces + worker * run->workspace_bytes, &workspace);
+    return workspace;
 }
 
 static struct matrix bf16_rows(const void *data, size_t rows, size_t columns)
@@ -101,14 +102,14 @@ static const uint32_t *prepare_right(const struct attention_run *run, struct mat
 }
 
 /* c [rows of a, n as padded] = a b, b [columns of a, n] as prepared; a as it is where its depth is whole, or by way of the
- * room */
-static void multiply(const struct attention_run *run, const struct room *room, struct matrix a, const uint32_t *b,
-                     size_t n, float *c, size_t ldc)
+ * workspace */
+static void multiply(const struct attention_run *run, const struct workspace *workspace, struct matrix a,
+                     const uint32_t *b, size_t n, float *c, size_t ldc)
 {
     size_t depth = bf16_padded(a.columns, BF16_DEPTH);
     if (a.columns != depth) {
-        bf16_pack_left(run->cpu, a, false, 0, a.rows, room->left, depth);
-        a = bf16_rows(room->left, a.rows, depth);
+        bf16_pack_left(run->cpu, a, false, 0, a.rows, workspace->left, depth);
+        a = bf16_rows(workspace->left, a.rows, depth);
     }
     run->cpu->bf16->multiply(&(struct bf16_product){.m = a.rows,
                                                     .n = bf16_padded(n, BF16_SIDE),
@@ -129,11 +130,11 @@ static void store_columns(const struct attention_run *run, struct matrix out, si
 }
 
 /* out [rows, columns of a head] = a b, through the worker's buffer */
-static void multiply_into(const struct attention_run *run, const struct room *room, struct matrix a, const uint32_t *b,
-                          struct matrix out)
+static void multiply_into(const struct attention_run *run, const struct workspace *workspace, struct matrix a,
+                          const uint32_t *b, struct matrix out)
 {
-    multiply(run, room, a, b, run->columns, room->narrow, run->columns_depth);
-    store_columns(run, out, 0, run->columns, room->narrow, run->columns_depth);
+    multiply(run, workspace, a, b, run->columns, workspace->narrow, run->columns_depth);
+    store_columns(run, out, 0, run->columns, workspace->narrow, run->columns_depth);
 }
 
 /* A sample's rows of a matrix [B · L, …], columns of one head from `first` on. */
@@ -163,16 +164,16 @@ static size_t seen_by(const struct attention_run *run, size_t job, size_t row)
 }
 
 /* Rows first … of p = softmax(q kᵀ / √columns), each over the keys that it sees; keys: kᵀ as prepared. The
- * exponentials stay in room->scores, the inverses of their sums go to `inverse`. */
-static struct matrix probabilities(const struct attention_run *run, const struct room *room, size_t job,
+ * exponentials stay in workspace->scores, the inverses of their sums go to `inverse`. */
+static struct matrix probabilities(const struct attention_run *run, const struct workspace *workspace, size_t job,
                                    struct matrix query, const uint32_t *keys, size_t first, float inverse[BLOCK])
 {
     size_t n = run->positions, rows = smaller(n - first, BLOCK), depth = run->depth;
-    multiply(run, room, rows_from(query, first, rows), keys, n, room->scores, depth);
+    multiply(run, workspace, rows_from(query, first, rows), keys, n, workspace->scores, depth);
     for (size_t i = 0; i < rows; i++)
-        inverse[i] = run->cpu->bf16->softmax(seen_by(run, job, first + i), depth, run->scale, room->scores + i * depth,
-                                             room->p + i * depth);
-    return bf16_rows(room->p, rows, depth);
+        inverse[i] = run->cpu->bf16->softmax(seen_by(run, job, first + i), depth, run->scale,
+                                             workspace->scores + i * depth, workspace->p + i * depth);
+    return bf16_rows(workspace->p, rows, depth);
 }
 
 static void attend(void *context, size_t job, size_t worker)
@@ -181,13 +182,13 @@ static void attend(void *context, size_t job, size_t worker)
     struct head head = heads_of(run, run->qkv, job);
     struct matrix out = head_of(run, run->out, job, 0), value = head.value;
     void *copy = run->causal ? cpu_without_infinite(run->cpu, &value) : NULL;
-    struct room room = room_of(run, worker);
-    const uint32_t *keys = prepare_right(run, head.key, true, room.right[0]),
-                   *values = prepare_right(run, value, false, room.right[1]);
+    struct workspace workspace = workspace_of(run, worker);
+    const uint32_t *keys = prepare_right(run, head.key, true, workspace.right[0]),
+                   *values = prepare_right(run, value, false, workspace.right[1]);
     float inverse[BLOCK];
     for (size_t i = 0; i < run->positions; i += BLOCK) {
-        struct matrix p = probabilities(run, &room, job, head.query, keys, i, inverse);
-        multiply_into(run, &room, p, values, rows_from(out, i, p.rows));
+        struct matrix p = probabilities(run, &workspace, job, head.query, keys, i, inverse);
+        multiply_into(run, &workspace, p, values, rows_from(out, i, p.rows));
     }
     run->cpu->bf16->fence();
     if (copy != NULL)
@@ -206,34 +207,36 @@ static void keep_as_right(const struct attention_run *run, uint16_t *block, size
 }
 
 /* dq of the block at `first`, and what the products below need: p and the gradient of the scores */
-static void attend_backward_block(const struct attention_run *run, const struct room *room, size_t job,
+static void attend_backward_block(const struct attention_run *run, const struct workspace *workspace, size_t job,
                                   const struct head *head, size_t first, struct matrix dquery, struct matrix dout)
 {
     float inverse[BLOCK];
     size_t depth = run->depth;
-    struct matrix p = probabilities(run, room, job, head->query, room->right[0], first, inverse);
-    multiply(run, room, rows_from(dout, first, p.rows), room->right[1], run->positions, room->gradients, depth);
+    struct matrix p = probabilities(run, workspace, job, head->query, workspace->right[0], first, inverse);
+    multiply(run, workspace, rows_from(dout, first, p.rows), workspace->right[1], run->positions, workspace->gradients,
+             depth);
     for (size_t i = 0; i < p.rows; i++)
         run->cpu->bf16->softmax_backward(seen_by(run, job, first + i), depth, run->scale, inverse[i],
-                                         room->scores + i * depth, room->gradients + i * depth,
-                                         room->dscores + i * depth);
-    multiply_into(run, room, bf16_rows(room->dscores, p.rows, depth), room->right[2], rows_from(dquery, first, p.rows));
-    keep_as_right(run, room->p, p.rows, first, room->p_right);
-    keep_as_right(run, room->dscores, p.rows, first, room->dscores_right);
+                                         workspace->scores + i * depth, workspace->gradients + i * depth,
+                                         workspace->dscores + i * depth);
+    multiply_into(run, workspace, bf16_rows(workspace->dscores, p.rows, depth), workspace->right[2],
+                  rows_from(dquery, first, p.rows));
+    keep_as_right(run, workspace->p, p.rows, first, workspace->p_right);
+    keep_as_right(run, workspace->dscores, p.rows, first, workspace->dscores_right);
 }
 
-/* out [L, columns of a head] = rightᵀ a, as (aᵀ right)ᵀ; a_turned: aᵀ */
-static void multiply_turned(const struct attention_run *run, const struct room *room, const uint16_t *a_turned,
-                            const uint32_t *right, struct matrix out)
+/* out [L, columns of a head] = rightᵀ a, as (aᵀ right)ᵀ; a_transposed: aᵀ */
+static void multiply_transposed(const struct attention_run *run, const struct workspace *workspace,
+                                const uint16_t *a_transposed, const uint32_t *right, struct matrix out)
 {
     for (size_t column = 0; column < run->columns; column += BLOCK) {
         size_t columns = smaller(run->columns - column, BLOCK);
-        struct matrix a = bf16_rows(a_turned + column * run->depth, columns, run->depth);
-        multiply(run, room, a, right, run->positions, room->scores, run->depth);
+        struct matrix a = bf16_rows(a_transposed + column * run->depth, columns, run->depth);
+        multiply(run, workspace, a, right, run->positions, workspace->scores, run->depth);
         for (size_t i = 0; i < columns; i += BF16_SIDE)
-            run->cpu->vector->transpose(run->side, (const uint32_t *)room->scores + i * run->depth, run->depth,
-                                        (uint32_t *)room->gradients + i, BLOCK);
-        store_columns(run, out, column, columns, room->gradients, BLOCK);
+            run->cpu->vector->transpose(run->side, (const uint32_t *)workspace->scores + i * run->depth, run->depth,
+                                        (uint32_t *)workspace->gradients + i, BLOCK);
+        store_columns(run, out, column, columns, workspace->gradients, BLOCK);
     }
 }
 
@@ -246,16 +249,16 @@ static void attend_backward(void *context, size_t job, size_t worker)
     void *copies[] = {masked ? cpu_without_infinite(run->cpu, &query) : NULL,
                       masked ? cpu_without_infinite(run->cpu, &key) : NULL,
                       run->causal ? cpu_without_infinite(run->cpu, &finite) : NULL};
-    struct room room = room_of(run, worker);
-    prepare_right(run, head.key, true, room.right[0]);
-    prepare_right(run, head.value, true, room.right[1]);
-    prepare_right(run, key, false, room.right[2]);
-    bf16_pack_left(run->cpu, finite, true, 0, run->columns, room.dout_turned, run->depth);
-    bf16_pack_left(run->cpu, query, true, 0, run->columns, room.query_turned, run->depth);
+    struct workspace workspace = workspace_of(run, worker);
+    prepare_right(run, head.key, true, workspace.right[0]);
+    prepare_right(run, head.value, true, workspace.right[1]);
+    prepare_right(run, key, false, workspace.right[2]);
+    bf16_pack_left(run->cpu, finite, true, 0, run->columns, workspace.dout_transposed, run->depth);
+    bf16_pack_left(run->cpu, query, true, 0, run->columns, workspace.query_transposed, run->depth);
     for (size_t i = 0; i < run->positions; i += BLOCK)
-        attend_backward_block(run, &room, job, &head, i, gradient.query, dout);
-    multiply_turned(run, &room, room.dout_turned, room.p_right, gradient.value);
-    multiply_turned(run, &room, room.query_turned, room.dscores_right, gradient.key);
+        attend_backward_block(run, &workspace, job, &head, i, gradient.query, dout);
+    multiply_transposed(run, &workspace, workspace.dout_transposed, workspace.p_right, gradient.value);
+    multiply_transposed(run, &workspace, workspace.query_transposed, workspace.dscores_right, gradient.key);
     run->cpu->bf16->fence();
     if (copies[2] != NULL)
         cpu_show_infinite(dout, true, gradient.value);
@@ -273,11 +276,11 @@ static status run_heads(struct attention_run *run, size_t batch, threads_job job
     run->scale = 1.0f / sqrtf((float)run->columns);
     run->far = cpu_is_far(backward ? run->dqkv : run->out);
     run->columns_depth = bf16_padded(run->columns, BF16_DEPTH);
-    struct room unused;
-    run->room_bytes = lay_out(run, backward, NULL, &unused);
+    struct workspace unused;
+    run->workspace_bytes = lay_out(run, backward, NULL, &unused);
     void *memory;
-    TRY(cpu_scratch(run->cpu, threads_count(run->cpu->threads) * run->room_bytes, &memory, error));
-    run->rooms = memory;
+    TRY(cpu_scratch(run->cpu, threads_count(run->cpu->threads) * run->workspace_bytes, &memory, error));
+    run->workspaces = memory;
     threads_run(run->cpu->threads, batch * run->heads, job, run);
     arena_release(&run->cpu->scratch, mark);
     return OK;

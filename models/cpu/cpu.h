@@ -55,16 +55,16 @@ static inline const float *cpu_floats(const struct cpu *cpu, struct matrix m, si
 }
 
 /* The place to compute them: their own, or buffer, from which cpu_store or cpu_write rounds them. */
-static inline float *cpu_room(struct matrix m, size_t row, size_t column, float *buffer)
+static inline float *cpu_float_row(struct matrix m, size_t row, size_t column, float *buffer)
 {
     return m.type == TENSOR_F32 ? row_of(m, row) + column : buffer;
 }
 
 static inline void cpu_store(const struct cpu *cpu, struct matrix m, size_t row, size_t column, size_t n,
-                             const float *room)
+                             const float *values)
 {
     if (m.type == TENSOR_BF16)
-        cpu->bf16->round(n, room, (uint16_t *)m.data + row * m.stride + column);
+        cpu->bf16->round(n, values, (uint16_t *)m.data + row * m.stride + column);
 }
 
 /* Whether the matrix would leave the caches before it is read. */

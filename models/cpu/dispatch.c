@@ -353,11 +353,11 @@ static void drop_slots(struct cpu *cpu, const void *operation, size_t first, siz
     for (size_t s = first; s < last; s++)
         for (size_t j = 0, n; j < values; j += n) {
             n = values - j < piece ? values - j : piece;
-            float *room = cpu_room(hidden, s, j, buffer);
-            cpu_floats(cpu, hidden, s, j, n, room);
+            float *row = cpu_float_row(hidden, s, j, buffer);
+            cpu_floats(cpu, hidden, s, j, n, row);
             cpu->vector->dropout(n / 4, (o->base + (uint64_t)o->dispatch->choice[s] * values + j) / 4, key, counter,
-                                 threshold, 1.0f / (1.0f - o->probability), room);
-            cpu_store(cpu, hidden, s, j, n, room);
+                                 threshold, 1.0f / (1.0f - o->probability), row);
+            cpu_store(cpu, hidden, s, j, n, row);
         }
 }
 
@@ -401,7 +401,7 @@ static float gate_units(struct cpu *cpu, const struct expert_gate_backward *o, s
     float buffers[3][CPU_PIECE], total = 0;
     for (size_t j = 0, n; j < values; j += n) {
         n = values - j < piece ? values - j : piece;
-        float *h = cpu_room(hs, s, j, buffers[0]), *dh = cpu_room(dhs, s, j, buffers[1]);
+        float *h = cpu_float_row(hs, s, j, buffers[0]), *dh = cpu_float_row(dhs, s, j, buffers[1]);
         cpu_floats(cpu, hs, s, j, n, h);
         cpu_floats(cpu, dhs, s, j, n, dh);
         float product = cpu->vector->dot(n, h, dh);

@@ -43,10 +43,10 @@ void f32_pack_left(struct matrix a, size_t first, size_t count, float *panels);
 /* Packs strips [first, last) of op(b), with zeros in missing columns. */
 void f32_pack_right(const struct cpu *cpu, struct matrix b, bool transpose, size_t first, size_t last, float *strips);
 
-/* A whole product of few rows, a not transposed, by the kernel, or by product_run where there is none. room, aligned to 64
- * bytes, has f32_room values: enough for any product of m rows whose columns and depth are m and n in either order. */
+/* A whole product of few rows, a not transposed, by the kernel, or by product_run where there is none. workspace, aligned to 64
+ * bytes, has f32_workspace values: enough for any product of m rows whose columns and depth are m and n in either order. */
 struct product;
-size_t f32_room(const struct cpu *cpu, size_t m, size_t n);
-void f32_run(struct cpu *cpu, const struct product *product, float *room);
+size_t f32_workspace(const struct cpu *cpu, size_t m, size_t n);
+void f32_run(struct cpu *cpu, const struct product *product, float *workspace);
 
 #endif

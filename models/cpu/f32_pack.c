@@ -59,7 +59,7 @@ static size_t values_of(size_t m, size_t n, size_t k)
     return bf16_padded(m, ROWS) * f32_row_values(k) + bf16_padded(n, STRIP) * k;
 }
 
-size_t f32_room(const struct cpu *cpu, size_t m, size_t n)
+size_t f32_workspace(const struct cpu *cpu, size_t m, size_t n)
 {
     size_t one = values_of(m, m, n), other = values_of(m, n, m);
     if (cpu->vector->multiply == NULL)
@@ -67,7 +67,7 @@ size_t f32_room(const struct cpu *cpu, size_t m, size_t n)
     return bf16_padded(one > other ? one : other, SIDE);
 }
 
-void f32_run(struct cpu *cpu, const struct product *p, float *room)
+void f32_run(struct cpu *cpu, const struct product *p, float *workspace)
 {
     if (cpu->vector->multiply == NULL) {
         product_run(cpu, p);
@@ -75,11 +75,11 @@ void f32_run(struct cpu *cpu, const struct product *p, float *room)
     }
     struct matrix a = matrix_rows((float *)p->a, p->m, p->k),
                   b = p->transpose_b ? matrix_rows((float *)p->b, p->n, p->k) : matrix_rows((float *)p->b, p->k, p->n);
-    float *strips = room + bf16_padded(p->m, ROWS) * f32_row_values(p->k);
+    float *strips = workspace + bf16_padded(p->m, ROWS) * f32_row_values(p->k);
     a.stride = p->lda;
     b.stride = p->ldb;
-    f32_pack_left(a, 0, p->m, room);
+    f32_pack_left(a, 0, p->m, workspace);
     f32_pack_right(cpu, b, p->transpose_b, 0, bf16_padded(p->n, STRIP) / STRIP, strips);
     cpu->vector->multiply(&(struct f32_product){
-        .m = p->m, .n = p->n, .k = p->k, .a = room, .b = strips, .c = p->c, .ldc = p->ldc, .scale = p->scale});
+        .m = p->m, .n = p->n, .k = p->k, .a = workspace, .b = strips, .c = p->c, .ldc = p->ldc, .scale = p->scale});
 }

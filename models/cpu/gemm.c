@@ -221,7 +221,7 @@ struct grouped_run {
     const struct grouped_gemm *gemm;
     struct group_tile *tiles;
     size_t count;
-    float *padded; /* where rows share tiles: room for one at full height, a and out, for each worker */
+    float *padded; /* where rows share tiles: workspace for one at full height, a and out, for each worker */
 };
 
 /* Neither how many samples chose an expert nor how many rows a sample has must change a row's bits. oneDNN's kernels take rows

@@ -128,7 +128,7 @@ struct gemm_run {
     struct left left;
     const uint32_t *right;
     size_t depth, rows, row_tiles; /* rows of a tile */
-    float *rooms;                  /* one tile's sums for each worker */
+    float *workspaces;             /* one tile's sums for each worker */
 };
 
 static void multiply_tile(void *context, size_t job, size_t worker)
@@ -137,7 +137,7 @@ static void multiply_tile(void *context, size_t job, size_t worker)
     const struct gemm *g = run->gemm;
     size_t row = job % run->row_tiles * run->rows, column = job / run->row_tiles * TILE_COLUMNS,
            rows = smaller(g->out.rows - row, run->rows), columns = smaller(g->out.columns - column, TILE_COLUMNS);
-    float *c = run->rooms + worker * TILE_ROWS * TILE_COLUMNS;
+    float *c = run->workspaces + worker * TILE_ROWS * TILE_COLUMNS;
     run->cpu->bf16->multiply(&(struct bf16_product){.m = rows,
                                                     .n = bf16_padded(columns, BF16_SIDE),
                                                     .k = run->depth,
@@ -161,9 +161,9 @@ static size_t rows_of_tiles(const struct cpu *cpu, struct matrix out)
     return rows;
 }
 
-static status take_rooms(struct cpu *cpu, float **rooms, struct error *error)
+static status take_workspaces(struct cpu *cpu, float **workspaces, struct error *error)
 {
-    return take(cpu, threads_count(cpu->threads) * TILE_ROWS * TILE_COLUMNS, sizeof **rooms, rooms, error);
+    return take(cpu, threads_count(cpu->threads) * TILE_ROWS * TILE_COLUMNS, sizeof **workspaces, workspaces, error);
 }
 
 status cpu_gemm_bf16(struct cpu *cpu, const struct gemm *g, struct error *error)
@@ -178,7 +178,7 @@ status cpu_gemm_bf16(struct cpu *cpu, const struct gemm *g, struct error *error)
     assert(g->out.columns == (g->transpose_b ? g->b.rows : g->b.columns));
     TRY(prepare_left(cpu, g->a, g->transpose_a, &run.left, error));
     TRY(prepare_right(cpu, g, &run.right, error));
-    TRY(take_rooms(cpu, &run.rooms, error));
+    TRY(take_workspaces(cpu, &run.workspaces, error));
     threads_run(cpu->threads, run.row_tiles * divide_up(g->out.columns, TILE_COLUMNS), multiply_tile, &run);
     arena_release(&cpu->scratch, mark);
     return OK;
@@ -206,7 +206,7 @@ struct grouped_run {
     struct left left;
     uint16_t *transposed;
     uint32_t *right;
-    float *rooms;
+    float *workspaces;
 };
 
 static status list_groups(struct grouped_run *run, struct error *error)
@@ -267,7 +267,7 @@ static void multiply_group_rows(void *context, size_t job, size_t worker)
            rows = smaller(group->rows - from, TILE_ROWS);
     const float *bias = g->bias != NULL ? (const float *)g->bias + group->index * n : NULL;
     const struct gemm finish = {.bias = bias, .activation = g->activation, .out = g->out};
-    float *c = run->rooms + worker * TILE_ROWS * TILE_COLUMNS;
+    float *c = run->workspaces + worker * TILE_ROWS * TILE_COLUMNS;
     for (size_t column = 0; column < n; column += TILE_COLUMNS) {
         size_t columns = smaller(n - column, TILE_COLUMNS);
         run->cpu->bf16->multiply(
@@ -343,7 +343,7 @@ static void multiply_group_weights(void *context, size_t job, size_t worker)
     const struct group *group = &run->groups[run->jobs[job].group];
     size_t depth = bf16_padded(group->rows, BF16_DEPTH), row = run->jobs[job].piece * TILE_ROWS,
            rows = smaller(run->m - row, TILE_ROWS), padded = bf16_padded(run->n, BF16_SIDE);
-    float *c = run->rooms + worker * TILE_ROWS * TILE_COLUMNS,
+    float *c = run->workspaces + worker * TILE_ROWS * TILE_COLUMNS,
           *out = (float *)run->gemm->out.data + (group->index * run->m + row) * run->n;
     for (size_t column = 0; column < run->n; column += TILE_COLUMNS) {
         size_t columns = smaller(run->n - column, TILE_COLUMNS);
@@ -383,7 +383,7 @@ status cpu_grouped_gemm_bf16(struct cpu *cpu, const struct grouped_gemm *g, stru
     struct arena_mark mark = arena_mark(&cpu->scratch);
     struct grouped_run run = {.cpu = cpu, .gemm = g};
     TRY(list_groups(&run, error));
-    TRY(take_rooms(cpu, &run.rooms, error));
+    TRY(take_workspaces(cpu, &run.workspaces, error));
     TRY(g->kind == GROUPED_ROWS ? multiply_rows(&run, error) : multiply_weights(&run, error));
     arena_release(&cpu->scratch, mark);
     return OK;

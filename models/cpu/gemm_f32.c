@@ -19,7 +19,7 @@ struct gemm_run {
     const struct gemm *gemm;
     bool accumulate;
     size_t depth, rows, row_tiles; /* rows of a tile */
-    float *strips, *rooms;         /* rooms: one tile's panels for each worker */
+    float *strips, *workspaces;    /* workspaces: one tile's panels for each worker */
 };
 
 static void pack_strips(struct cpu *cpu, const void *operation, size_t first, size_t last)
@@ -30,7 +30,7 @@ static void pack_strips(struct cpu *cpu, const void *operation, size_t first, si
                    run->strips);
 }
 
-static size_t values_of_room(const struct gemm_run *run)
+static size_t values_of_workspace(const struct gemm_run *run)
 {
     return bf16_padded(run->rows, F32_ROWS) * f32_row_values(run->depth);
 }
@@ -41,7 +41,7 @@ static void multiply_tile(void *context, size_t job, size_t worker)
     const struct gemm *g = run->gemm;
     size_t row = job % run->row_tiles * run->rows, column = job / run->row_tiles * TILE_COLUMNS,
            rows = smaller(g->out.rows - row, run->rows), columns = smaller(g->out.columns - column, TILE_COLUMNS);
-    float *panels = run->rooms + worker * values_of_room(run);
+    float *panels = run->workspaces + worker * values_of_workspace(run);
     f32_pack_left(g->a, row, rows, panels);
     run->cpu->vector->multiply(&(struct f32_product){.m = rows,
                                                      .n = columns,
@@ -80,8 +80,8 @@ status cpu_gemm_f32(struct cpu *cpu, const struct gemm *g, struct error *error)
     run.row_tiles = divide_up(g->out.rows, run.rows);
     TRY(cpu_scratch(cpu, array_size(bf16_padded(columns, F32_STRIP) * run.depth, sizeof(float)), (void **)&run.strips,
                     error));
-    TRY(cpu_scratch(cpu, array_size(threads_count(cpu->threads) * values_of_room(&run), sizeof(float)),
-                    (void **)&run.rooms, error));
+    TRY(cpu_scratch(cpu, array_size(threads_count(cpu->threads) * values_of_workspace(&run), sizeof(float)),
+                    (void **)&run.workspaces, error));
     cpu_run_rows(cpu, divide_up(columns, PACK_STRIPS * F32_STRIP), PACK_STRIPS * F32_STRIP * run.depth, pack_strips,
                  &run);
     threads_run(cpu->threads, run.row_tiles * divide_up(columns, TILE_COLUMNS), multiply_tile, &run);

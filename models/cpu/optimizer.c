@@ -12,16 +12,16 @@ static void find_in_chunks(struct cpu *cpu, const void *operation, size_t first,
         __atomic_store_n(o->found, 1, __ATOMIC_RELAXED);
 }
 
-status cpu_hold_step(struct backend *backend, const struct hold_step *o, struct error *error)
+status cpu_skip_step(struct backend *backend, const struct skip_step *o, struct error *error)
 {
     (void)backend;
     (void)error;
-    if (!o->guard->held)
+    if (!o->guard->skip)
         return OK;
     o->guard->skipped++;
     if (o->guard->first == 0)
         o->guard->first = (int32_t)o->state->step + 1;
-    for (size_t l = 0; l < HELD_COUNTS; l++)
+    for (size_t l = 0; l < RESTORED_COUNTS; l++)
         for (size_t i = 0; i < o->lists[l].n; i++)
             o->lists[l].counts[i] = o->lists[l].before[i];
     return OK;
@@ -113,8 +113,8 @@ static void clear_gradients(const struct update *u)
 static status begin_update(struct update_run *run, struct error *error)
 {
     const struct update *u = run->update;
-    if (u->guard != NULL && u->guard->held) {
-        if (u->clear_held)
+    if (u->guard != NULL && u->guard->skip) {
+        if (u->clear_skipped)
             clear_gradients(u);
         return OK;
     }
@@ -315,7 +315,7 @@ static void multiply_values(struct cpu *cpu, const void *operation, size_t first
 status cpu_multiply(struct backend *backend, const struct multiply *o, struct error *error)
 {
     (void)error;
-    if (o->guard == NULL || !o->guard->held)
+    if (o->guard == NULL || !o->guard->skip)
         cpu_run_rows(cpu_of(backend), o->n, 1, multiply_values, o);
     return OK;
 }

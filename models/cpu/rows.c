@@ -42,7 +42,7 @@ static void layer_norm_rows(struct cpu *cpu, const void *operation, size_t first
     bool far = cpu_is_far(o->y);
     for (size_t i = first; i < last; i++) {
         float unused[2], *statistics = o->statistics != NULL ? (float *)o->statistics + 2 * i : unused,
-                         *y = cpu_room(o->y, i, 0, buffer);
+                         *y = cpu_float_row(o->y, i, 0, buffer);
         cpu->vector->layer_norm(o->x.columns, row_of(o->x, i), o->gain, o->bias, o->epsilon, y, statistics);
         if (y == buffer)
             cpu_write(cpu, o->y, far, i, 0, o->y.columns, y);
@@ -119,7 +119,7 @@ static void activate_rows(struct cpu *cpu, const void *operation, size_t first, 
     for (size_t i = first; i < last; i++)
         for (size_t j = 0, n; j < o->x.columns; j += n) {
             n = o->x.columns - j < piece ? o->x.columns - j : piece;
-            float *out = cpu_room(o->out, i, j, to);
+            float *out = cpu_float_row(o->out, i, j, to);
             cpu->vector->activate(o->activation, n, cpu_floats(cpu, o->x, i, j, n, from), out);
             cpu_store(cpu, o->out, i, j, n, out);
         }
@@ -140,7 +140,7 @@ static void activate_backward_rows(struct cpu *cpu, const void *operation, size_
     for (size_t i = first; i < last; i++)
         for (size_t j = 0, n; j < o->x.columns; j += n) {
             n = o->x.columns - j < piece ? o->x.columns - j : piece;
-            float *dx = cpu_room(o->dx, i, j, to);
+            float *dx = cpu_float_row(o->dx, i, j, to);
             cpu->vector->activate_backward(o->activation, n, cpu_floats(cpu, o->x, i, j, n, x),
                                            cpu_floats(cpu, o->dy, i, j, n, dy), dx);
             cpu_store(cpu, o->dx, i, j, n, dx);
@@ -199,7 +199,7 @@ void cpu_add_row(const struct cpu *cpu, float scale, struct matrix from, size_t 
     size_t piece = cpu_piece(from.columns, from.type, to.type, TENSOR_F32);
     for (size_t j = 0, n; j < from.columns; j += n) {
         n = from.columns - j < piece ? from.columns - j : piece;
-        float *sum = cpu_room(to, at, j, y);
+        float *sum = cpu_float_row(to, at, j, y);
         if (sum == y)
             cpu_floats(cpu, to, at, j, n, y);
         cpu->vector->axpy(n, scale, cpu_floats(cpu, from, row, j, n, x), sum);
@@ -218,7 +218,7 @@ static void drop_rows(struct cpu *cpu, const void *operation, size_t first, size
     for (size_t i = first; i < last; i++)
         for (size_t j = 0, n; j < columns; j += n) {
             n = columns - j < piece ? columns - j : piece;
-            float *out = cpu_room(o->out, i, j, y);
+            float *out = cpu_float_row(o->out, i, j, y);
             const float *from = cpu_floats(cpu, o->x, i, j, n, out);
             if (from != out)
                 memcpy(out, from, n * sizeof *out);

@@ -14,9 +14,9 @@ constexpr int most_warps(int tiles)
     return tiles == SHORT_TILES ? 5 : 4;
 }
 
-constexpr int blocks_at_once(int room, int tiles)
+constexpr int blocks_at_once(int columns, int tiles)
 {
-    return room == NARROW ? 3 : tiles == PIECE_TILES ? 3 : 2;
+    return columns == NARROW ? 3 : tiles == PIECE_TILES ? 3 : 2;
 }
 
 /* How a launch divides heads: `keys` rows of shared memory for keys and as many for values of each head. */

@@ -8,9 +8,9 @@
 enum { CHUNK = 32, LD_SLOPES = CHUNK + 8 }; /* padded as head_row is */
 
 /* Warps of a block at most, one a strip of keys: 13 (208 positions) have 128 registers a thread, 8 have 255. */
-constexpr unsigned int most_warps(int room)
+constexpr unsigned int most_warps(int columns)
 {
-    return room == NARROW ? 13 : 8;
+    return columns == NARROW ? 13 : 8;
 }
 
 template <int ROOM> struct queries {

@@ -102,30 +102,30 @@ status cuda_find_not_finite(struct backend *backend, const struct find_not_finit
 }
 
 /* One block. */
-static __global__ void hold(struct hold_step o)
+static __global__ void skip(struct skip_step o)
 {
-    if (!o.guard->held)
+    if (!o.guard->skip)
         return;
     if (threadIdx.x == 0) {
         o.guard->skipped++;
         if (o.guard->first == 0)
             o.guard->first = (int32_t)o.state->step + 1;
     }
-    for (size_t l = 0; l < HELD_COUNTS; l++)
+    for (size_t l = 0; l < RESTORED_COUNTS; l++)
         for (size_t i = threadIdx.x; i < o.lists[l].n; i += blockDim.x)
             o.lists[l].counts[i] = o.lists[l].before[i];
 }
 
-status cuda_hold_step(struct backend *backend, const struct hold_step *o, struct error *error)
+status cuda_skip_step(struct backend *backend, const struct skip_step *o, struct error *error)
 {
     struct cuda *cuda = cuda_of(backend);
-    CUDA_LAUNCH(cuda, hold, 1, BLOCK, 0, *o);
-    return cuda_finish(cuda, "hold_step", error);
+    CUDA_LAUNCH(cuda, skip, 1, BLOCK, 0, *o);
+    return cuda_finish(cuda, "skip_step", error);
 }
 
-static __device__ inline bool is_held(const struct step_guard *guard)
+static __device__ inline bool is_skipped(const struct step_guard *guard)
 {
-    return guard != NULL && guard->held;
+    return guard != NULL && guard->skip;
 }
 
 /* By the thread of segment s: its copy, if it is one of these. */
@@ -147,7 +147,7 @@ static __global__ void begin_update(struct update u, double beta1, double beta2,
     list_pieces(u.offsets, s, pieces);
     pieces.copies[s] = NULL;
     find_copy(u.offsets, s, pieces, &trained);
-    if (is_held(u.guard) || u.flags[u.flag[s]] == 0)
+    if (is_skipped(u.guard) || u.flags[u.flag[s]] == 0)
         return;
     double steps = (double)++u.steps[s];
     if (u.changes != NULL)
@@ -181,11 +181,11 @@ static status begin(struct cuda *cuda, const struct update *u, double beta1, dou
  * skipped step. */
 static __device__ inline bool find_span(const struct update *u, struct pieces pieces, struct span *span)
 {
-    bool held = is_held(u->guard);
+    bool skipped = is_skipped(u->guard);
     *span = span_of(u->offsets, pieces);
-    for (size_t i = span->first + threadIdx.x; held && u->clear_held && i < span->last; i += blockDim.x)
+    for (size_t i = span->first + threadIdx.x; skipped && u->clear_skipped && i < span->last; i += blockDim.x)
         u->gradients[i] = 0;
-    return !held && u->flags[u->flag[span->segment]] != 0;
+    return !skipped && u->flags[u->flag[span->segment]] != 0;
 }
 
 /* rule(x) with the values x [N] of N arrays at every place of a span, which it may change: four neighbours of a thread at
@@ -347,7 +347,7 @@ static __global__ void step_lamb(struct lamb o, struct pieces pieces, const stru
 {
     struct update u = o.update;
     struct span span;
-    if (is_held(u.guard) ||
+    if (is_skipped(u.guard) ||
         !find_span(&u, pieces, &span)) /* find_directions has cleared the gradients of a skipped step */
         return;
     struct squares total = {0, 0};
@@ -431,7 +431,7 @@ status cuda_average_experts(struct backend *backend, const struct average_expert
 static __global__ void multiply_values(struct multiply o)
 {
     size_t i = global_thread();
-    if (i < o.n && (o.guard == NULL || o.guard->held == 0))
+    if (i < o.n && (o.guard == NULL || o.guard->skip == 0))
         o.out[i] = (o.accumulate ? o.out[i] : 0.0f) + o.a[i] * o.b[i];
 }
 

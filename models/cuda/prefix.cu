@@ -104,13 +104,13 @@ static __global__ void prefix_slopes(struct prefix p)
             set_value(p.dqkv, p.type, q.row + u, value_at(p.dqkv, p.type, q.row + u) + sum[i]);
 }
 
-/* The key and the value of one number and head: threads in groups of `room`, one a column; a group has every groups-th query of
+/* The key and the value of one number and head: threads in groups of `lanes`, one a column; a group has every groups-th query of
  * a sample, and the groups are added up in order. */
-static __global__ void prefix_gradients(struct prefix p, unsigned int room)
+static __global__ void prefix_gradients(struct prefix p, unsigned int lanes)
 {
     __shared__ float keys[BLOCK], values[BLOCK];
-    size_t head = blockIdx.x / p.length, j = blockIdx.x % p.length, u = threadIdx.x % room, group = threadIdx.x / room,
-           groups = BLOCK / room;
+    size_t head = blockIdx.x / p.length, j = blockIdx.x % p.length, u = threadIdx.x % lanes,
+           group = threadIdx.x / lanes, groups = BLOCK / lanes;
     float key = 0, value = 0;
     for (size_t sample = 0; u < p.columns && group < groups && sample < p.batch; sample++) {
         if (p.router[sample] != (int32_t)blockIdx.y)
@@ -128,8 +128,8 @@ static __global__ void prefix_gradients(struct prefix p, unsigned int room)
     if (group > 0 || u >= p.columns)
         return;
     for (size_t g = 1; g < groups; g++) {
-        key += keys[g * room + u];
-        value += values[g * room + u];
+        key += keys[g * lanes + u];
+        value += values[g * lanes + u];
     }
     float *dkey = p.dvalues + (blockIdx.y * 2 * p.length + j) * p.width + head * p.columns + u;
     dkey[0] += key;

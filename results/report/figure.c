@@ -204,9 +204,9 @@ struct figure_range figure_values(const struct figure *figure, size_t panel)
         range = (struct figure_range){fmin(range.low, 0), fmax(range.high, 0)};
     if (!(range.high >= range.low))
         range = (struct figure_range){0, 1};
-    double room = range.high > range.low ? (range.high - range.low) * ROOM : fmax(fabs(range.high) * ROOM, 0.5);
-    room = figure->kind->shades ? 0 : room;
-    range = (struct figure_range){isnan(low) ? range.low - room : low, isnan(high) ? range.high + room : high};
+    double margin = range.high > range.low ? (range.high - range.low) * ROOM : fmax(fabs(range.high) * ROOM, 0.5);
+    margin = figure->kind->shades ? 0 : margin;
+    range = (struct figure_range){isnan(low) ? range.low - margin : low, isnan(high) ? range.high + margin : high};
     range.high = range.high > range.low ? range.high : range.low + 1;
     return range;
 }

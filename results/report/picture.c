@@ -146,10 +146,10 @@ static double add_legend(struct text *svg, const struct figure *figure, double w
 static double add_panels(struct text *svg, const struct figure *figure, double width, double top)
 {
     const char *title = figure->part->says[ON_Y];
-    double left = MARGIN + (title != NULL ? AXIS : 0), room = width - MARGIN - left;
-    double most = figure->printed ? 1 : floor((room + GAP) / (figure->kind->least + GAP));
+    double left = MARGIN + (title != NULL ? AXIS : 0), available = width - MARGIN - left;
+    double most = figure->printed ? 1 : floor((available + GAP) / (figure->kind->least + GAP));
     size_t across = (size_t)ceil((double)figure->panels / ceil((double)figure->panels / fmax(most, 1)));
-    double panel = (room + GAP) / (double)across - GAP;
+    double panel = (available + GAP) / (double)across - GAP;
     double height = 0;
     for (size_t i = 0; i < figure->panels; i++) {
         size_t column = i % across;

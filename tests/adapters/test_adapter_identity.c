@@ -65,7 +65,7 @@ static void what_changes_is_marked(void **state)
     assert_true(count_changes(&s, adapters, seen, true) > 0);
 
     struct update_rule held = small_rule;
-    struct step_guard guard = {.held = 1};
+    struct step_guard guard = {.skip = 1};
     held.guard = to_device(&s.d, &guard, sizeof guard);
     small_loss(&s, true);
     must(adapters_step(adapters, s.state, &held, &error));

@@ -85,7 +85,7 @@ static void expect_sum_of_gradients(struct small *s, const struct adapter_tower 
 }
 
 /* Counts add up, and whoever was used in one of the blocks is updated. */
-static void expect_marks_of_all(struct small *s, const struct adapter_tower *shared, const struct adapter_tower *apart)
+static void expect_counts_of_all(struct small *s, const struct adapter_tower *shared, const struct adapter_tower *apart)
 {
     size_t experts = shared->adapters->settings.experts, run = apart->blocks / shared->blocks, single = 0;
     for (size_t b = 0; b < shared->blocks; b++) {
@@ -124,7 +124,7 @@ static void check_twins(const struct adapter_settings *base, size_t banks)
         if (!adapters_in_tower(shared, (enum tower)t))
             continue;
         expect_sum_of_gradients(&s, &shared->towers[t], &apart->towers[t]);
-        expect_marks_of_all(&s, &shared->towers[t], &apart->towers[t]);
+        expect_counts_of_all(&s, &shared->towers[t], &apart->towers[t]);
         small_encode(&s);
         features_of(&s, (enum tower)t, &of_apart);
         use(&s, shared);
@@ -221,16 +221,16 @@ static void decisions_are_counted_once(void **state)
         assert_int_equal(adapters_choices(adapters, TOWER_IMAGE), decisions * settings.top_k);
         small_loss(&s, false);
         int32_t total[3] = {0};
-        size_t marks = banks * settings.experts, squares = marks * settings.experts;
-        const int32_t *counts = from_device(&s.d, adapters_marks(adapters, TOWER_IMAGE).counts, marks * sizeof *counts),
+        size_t all = banks * settings.experts, squares = all * settings.experts;
+        const int32_t *counts = from_device(&s.d, adapters_counts(adapters, TOWER_IMAGE).counts, all * sizeof *counts),
                       *pairs = from_device(&s.d, tower->statistics.pairs, squares * sizeof *pairs),
                       *next = from_device(&s.d, tower->statistics.next, squares * sizeof *next);
         for (size_t k = 0; k < squares; k++) {
-            total[0] += k < marks ? counts[k] : 0;
+            total[0] += k < all ? counts[k] : 0;
             total[1] += pairs[k];
             total[2] += next[k];
         }
-        assert_int_equal(adapters_marks(adapters, TOWER_IMAGE).n, marks);
+        assert_int_equal(adapters_counts(adapters, TOWER_IMAGE).n, all);
         assert_int_equal(total[0], decisions * SMALL_IMAGES * 2);
         assert_int_equal(total[1], decisions * SMALL_IMAGES * 4);
         assert_int_equal(total[2], (banks - 1) * SMALL_IMAGES * 4);

@@ -140,7 +140,7 @@ BYTES(experts_backward, sample_values(&o->stack) * (typed(o->dy_type) + (typed(o
                             4 * typed(o->x_type) * units(&o->stack) + floats(5 * weights(&o->stack)))
 BYTES(experts_backward_input, 8 * sample_values(&o->stack) + 2 * units(&o->stack) + floats(weights(&o->stack)))
 BYTES(find_not_finite, floats(o->n))
-UNKNOWN(hold_step) /* nothing unless the step is held */
+UNKNOWN(skip_step) /* nothing unless the step is held */
 BYTES(argmax, of(o->x))
 UNKNOWN(assemble_tokens_backward)
 UNKNOWN(embed_tokens_backward)

@@ -782,9 +782,9 @@ static struct cost prepare_find_not_finite(struct bench *b, struct find_not_fini
     return moved(4.0 * (double)b->values);
 }
 
-static struct cost prepare_hold_step(struct bench *b, struct hold_step *o)
+static struct cost prepare_skip_step(struct bench *b, struct skip_step *o)
 {
-    *o = (struct hold_step){.guard = memory(b, sizeof(struct step_guard)), .state = state(b)};
+    *o = (struct skip_step){.guard = memory(b, sizeof(struct step_guard)), .state = state(b)};
     return moved(sizeof(struct step_guard));
 }
 

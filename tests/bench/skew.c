@@ -62,10 +62,10 @@ status skew_routers(struct backend *backend, recorded_body forward, void *contex
 
 status skew_share(const struct adapters *adapters, enum tower tower, double *share, struct error *error)
 {
-    struct adapter_marks marks = adapters_marks(adapters, tower);
-    size_t experts = adapters->settings.experts, blocks = marks.n / experts;
-    int32_t *counts = malloc(2 * marks.n * sizeof *counts);
-    status result = counts != NULL ? adapters_read_marks(adapters, tower, counts, error)
+    struct adapter_counts use = adapters_counts(adapters, tower);
+    size_t experts = adapters->settings.experts, blocks = use.n / experts;
+    int32_t *counts = malloc(2 * use.n * sizeof *counts);
+    status result = counts != NULL ? adapters_read_counts_and_frozen(adapters, tower, counts, error)
                                    : error_set(error, ERROR_MEMORY, "skew: no memory for counts");
     *share = 0;
     for (size_t block = 0; result == OK && block < blocks; block++) {

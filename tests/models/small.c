@@ -92,7 +92,7 @@ static void encode(struct small *s, bool training, struct both_passes *p)
                                            .dropout = s->dropout};
     must(texts_create(&p->texts, s->clip, &s->step, small_tokens, SMALL_PROMPTS, &error));
     if (s->embedding[TOWER_TEXT] != NULL)
-        must(texts_make_room(&p->texts, s->clip, &s->step, s->embedding[TOWER_TEXT]->count, &error));
+        must(texts_reserve(&p->texts, s->clip, &s->step, s->embedding[TOWER_TEXT]->count, &error));
     must(clip_encode_images(s->clip, &p->encoding[TOWER_IMAGE], &batch, &p->pass[TOWER_IMAGE],
                             &s->features[TOWER_IMAGE], &error));
     must(clip_encode_texts(s->clip, &p->encoding[TOWER_TEXT], &p->texts, &p->pass[TOWER_TEXT], &s->features[TOWER_TEXT],

@@ -212,7 +212,7 @@ static status replay_similarity(struct bank *bank, struct error *error)
     const float *expected_outputs, *cosine;
     float *outputs = malloc(experts * probes * d * sizeof *outputs), *found = malloc(experts * experts * sizeof *found),
           *hidden = malloc(bank->shape.hidden * sizeof *hidden);
-    int32_t *marks = calloc(2 * experts, sizeof *marks);
+    int32_t *counts = calloc(2 * experts, sizeof *counts);
     for (size_t e = 0; e < experts; e++)
         for (size_t p = 0; p < probes; p++)
             expert_forward(bank->shape, bank->flat + e * bank->n, bank->scale, bank->probes + p * d, hidden,
@@ -229,7 +229,7 @@ static status replay_similarity(struct bank *bank, struct error *error)
                       tolerance(bank, "outputs"));
     const struct merge_policy *policy = NULL;
     struct merge_view view = {
-        .blocks = 1, .experts = experts, .counts = marks, .frozen = marks + experts, .similarity = found};
+        .blocks = 1, .experts = experts, .counts = counts, .frozen = counts + experts, .similarity = found};
     struct merge_list list = {0};
     if (result == OK)
         result = merge_policy_find(&policy, "similar", error);
@@ -243,7 +243,7 @@ static status replay_similarity(struct bank *bank, struct error *error)
                          list.merges[0].source[0], list.merges[0].source[1]);
     }
     free(list.merges);
-    free(marks);
+    free(counts);
     free(hidden);
     free(found);
     free(outputs);

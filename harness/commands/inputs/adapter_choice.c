@@ -38,11 +38,11 @@ static bool understand(struct adapter_choice *choice, enum router_words words, c
             choice->router = known[i].router;
             return true;
         }
-    const struct adapter_card *card = &choice->saved.card;
-    int task = adapter_card_find(card, word);
+    const struct adapter_metadata *metadata = &choice->saved.metadata;
+    int task = adapter_metadata_find(metadata, word);
     if (task >= 0) {
-        choice->router = adapter_card_router(card, (size_t)task);
-        return card->tasks[task].trained;
+        choice->router = adapter_metadata_router(metadata, (size_t)task);
+        return metadata->tasks[task].trained;
     }
     if (!parse_integer(word, &number) || number < 0 || number > SHRT_MAX)
         return false;
@@ -52,13 +52,13 @@ static bool understand(struct adapter_choice *choice, enum router_words words, c
 
 static status check_choice(const struct adapter_choice *choice, struct error *error)
 {
-    const struct adapter_card *card = &choice->saved.card;
-    if (choice->router == ROUTER_AUTO && card->selector == NULL)
+    const struct adapter_metadata *metadata = &choice->saved.metadata;
+    if (choice->router == ROUTER_AUTO && metadata->selector == NULL)
         return error_set(error, ERROR_ARGUMENT,
                          "%s: holds no selector (its run had selector.kind: oracle, or another program wrote it); "
                          "expected --router with one of its routers instead of auto",
                          choice->file);
-    if (choice->router != ROUTER_OWN || card->task_count > 0)
+    if (choice->router != ROUTER_OWN || metadata->task_count > 0)
         return OK;
     struct text list = {0};
     TRY(saved_adapters_list(&choice->saved, &list, error));
@@ -78,9 +78,9 @@ static status choose(struct adapter_choice *choice, enum router_words words, con
                          choice->file, word);
     if (choice->saved.deltas)
         return OK;
-    if (word == NULL && words >= ROUTER_WORDS_AUTO && choice->saved.card.selector != NULL)
+    if (word == NULL && words >= ROUTER_WORDS_AUTO && choice->saved.metadata.selector != NULL)
         word = "auto";
-    if (word == NULL && choice->saved.card.one_router)
+    if (word == NULL && choice->saved.metadata.one_router)
         word = "0";
     if (word == NULL || !understand(choice, words, word))
         return say_routers(choice, words, word != NULL ? word : "no --router", error);

@@ -5,7 +5,7 @@
 
 static status check(const struct classifier_choice *choice, const char *weights, struct error *error)
 {
-    size_t tasks = choice->card.task_count, named = tasks > 0 ? choice->card.tasks[0].classes.count : 0;
+    size_t tasks = choice->metadata.task_count, named = tasks > 0 ? choice->metadata.tasks[0].classes.count : 0;
     if (choice->about.classes == 0)
         return error_set(error, ERROR_ARGUMENT, "%s: expected a classifier, found an image tower without a head",
                          weights);
@@ -15,10 +15,10 @@ static status check(const struct classifier_choice *choice, const char *weights,
     return OK;
 }
 
-static status read_card(struct classifier_choice *choice, const char *weights, struct error *error)
+static status read_metadata(struct classifier_choice *choice, const char *weights, struct error *error)
 {
     TRY(weights_file_open_header(&choice->file, weights, error));
-    TRY(adapter_card_read(&choice->card, choice->file, error));
+    TRY(adapter_metadata_read(&choice->metadata, choice->file, error));
     return check(choice, weights, error);
 }
 
@@ -30,7 +30,7 @@ status classifier_choice_read(struct classifier_choice *choice, const char *weig
     TRY(vit_weights_look(&choice->about, &choice->is_one, weights, &said, error));
     if (!choice->is_one)
         return OK;
-    status result = read_card(choice, weights, error);
+    status result = read_metadata(choice, weights, error);
     if (result != OK)
         classifier_choice_free(choice);
     return result;
@@ -38,7 +38,7 @@ status classifier_choice_read(struct classifier_choice *choice, const char *weig
 
 void classifier_choice_free(struct classifier_choice *choice)
 {
-    adapter_card_free(&choice->card);
+    adapter_metadata_free(&choice->metadata);
     safetensors_close(choice->file);
     *choice = (struct classifier_choice){0};
 }

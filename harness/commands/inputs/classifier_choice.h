@@ -3,21 +3,21 @@
  *
  *     struct classifier_choice choice;
  *     TRY(classifier_choice_read(&choice, "weights.safetensors", &stated, error));
- *     if (choice.is_one) … choice.about.classes … choice.card.tasks[0].name …
+ *     if (choice.is_one) … choice.about.classes … choice.metadata.tasks[0].name …
  *     classifier_choice_free(&choice);
  */
 #ifndef MTIL_HARNESS_COMMANDS_INPUTS_CLASSIFIER_CHOICE_H
 #define MTIL_HARNESS_COMMANDS_INPUTS_CLASSIFIER_CHOICE_H
 
-#include "adapters/files/adapter_card.h"
+#include "adapters/files/adapter_metadata.h"
 #include "models/clip.h"
 #include "models/vit.h"
 
 struct classifier_choice {
     bool is_one;
     struct vit_file about;
-    struct safetensors *file; /* owns the card's strings */
-    struct adapter_card card; /* one task; none where the file names none */
+    struct safetensors *file;         /* owns the metadata's strings */
+    struct adapter_metadata metadata; /* one task; none where the file names none */
 };
 
 /* stated: heads and activation as far as the caller gives them; zeros: neither. After a failure there is nothing to

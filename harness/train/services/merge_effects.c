@@ -21,7 +21,7 @@ struct merge_effects {
     float *losses;           /* [EFFECT_WINDOW], iteration i at i mod EFFECT_WINDOW */
     float *after;            /* [EFFECT_WINDOW, EFFECT_WINDOW]: losses at the end of a window */
     int32_t *counts[TOWERS]; /* [EFFECT_WINDOW, blocks · E] */
-    size_t marks[TOWERS];    /* blocks · E */
+    size_t all[TOWERS];      /* blocks · E */
     size_t experts;
     int32_t *host[TOWERS]; /* host [2 · blocks · E] */
     size_t count;
@@ -55,9 +55,9 @@ static status take_all(struct merge_effects *m, const struct model *model, struc
     TRY(take(arena, model, TENSOR_F32, EFFECT_WINDOW * EFFECT_WINDOW, (void **)&m->after, error));
     m->experts = model->adapters->settings.experts;
     for (int t = 0; t < TOWERS; t++) {
-        m->marks[t] = adapters_marks(model->adapters, (enum tower)t).n;
-        TRY(take(arena, model, TENSOR_I32, EFFECT_WINDOW * m->marks[t], (void **)&m->counts[t], error));
-        m->host[t] = xmalloc(array_size(2 * m->marks[t], sizeof *m->host[t]));
+        m->all[t] = adapters_counts(model->adapters, (enum tower)t).n;
+        TRY(take(arena, model, TENSOR_I32, EFFECT_WINDOW * m->all[t], (void **)&m->counts[t], error));
+        m->host[t] = xmalloc(array_size(2 * m->all[t], sizeof *m->host[t]));
     }
     return OK;
 }
@@ -108,10 +108,10 @@ status merge_effects_step(const struct merge_effects *m, const struct model *mod
     TRY(backend->ops->copy(backend, m->after + slot * EFFECT_WINDOW, m->losses, EFFECT_WINDOW * sizeof *m->losses,
                            error));
     for (int t = 0; t < TOWERS; t++)
-        if (m->marks[t] > 0)
-            TRY(backend->ops->copy(backend, m->counts[t] + slot * m->marks[t],
-                                   adapters_marks(model->adapters, (enum tower)t).counts,
-                                   m->marks[t] * sizeof *m->counts[t], error));
+        if (m->all[t] > 0)
+            TRY(backend->ops->copy(backend, m->counts[t] + slot * m->all[t],
+                                   adapters_counts(model->adapters, (enum tower)t).counts,
+                                   m->all[t] * sizeof *m->counts[t], error));
     return OK;
 }
 
@@ -164,11 +164,11 @@ static status read_window(struct merge_effects *m, const struct model *model, si
     TRY(backend->ops->download(backend, losses, present ? m->losses : m->after + slot * EFFECT_WINDOW,
                                EFFECT_WINDOW * sizeof *losses, error));
     for (int t = 0; t < TOWERS; t++)
-        if (m->marks[t] > 0)
+        if (m->all[t] > 0)
             TRY(backend->ops->download(backend, m->host[t],
-                                       present ? adapters_marks(model->adapters, (enum tower)t).counts
-                                               : m->counts[t] + slot * m->marks[t],
-                                       m->marks[t] * sizeof *m->host[t], error));
+                                       present ? adapters_counts(model->adapters, (enum tower)t).counts
+                                               : m->counts[t] + slot * m->all[t],
+                                       m->all[t] * sizeof *m->host[t], error));
     return OK;
 }
 
@@ -261,9 +261,9 @@ static status keep_device(struct merge_effects *m, const struct serializer *seri
 {
     TRY(serializer_device(serializer, "effects.losses", SAFETENSOR_F32, EFFECT_WINDOW, m->losses, error));
     TRY(serializer_device(serializer, "effects.after", SAFETENSOR_F32, EFFECT_WINDOW * EFFECT_WINDOW, m->after, error));
-    TRY(serializer_device(serializer, "effects.image", SAFETENSOR_I32, EFFECT_WINDOW * m->marks[TOWER_IMAGE],
+    TRY(serializer_device(serializer, "effects.image", SAFETENSOR_I32, EFFECT_WINDOW * m->all[TOWER_IMAGE],
                           m->counts[TOWER_IMAGE], error));
-    return serializer_device(serializer, "effects.text", SAFETENSOR_I32, EFFECT_WINDOW * m->marks[TOWER_TEXT],
+    return serializer_device(serializer, "effects.text", SAFETENSOR_I32, EFFECT_WINDOW * m->all[TOWER_TEXT],
                              m->counts[TOWER_TEXT], error);
 }
 

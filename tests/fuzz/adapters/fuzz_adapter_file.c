@@ -3,8 +3,8 @@
 
 #include <stdlib.h>
 
-#include "adapters/files/adapter_card.h"
 #include "adapters/files/adapter_file.h"
+#include "adapters/files/adapter_metadata.h"
 #include "adapters/files/selector_file.h"
 
 enum { MEMORY = 1 << 20 };
@@ -72,13 +72,13 @@ static int open_selector(const struct safetensors *file, size_t code)
     return failed;
 }
 
-static int check_card(const struct adapter_card *card)
+static int check_metadata(const struct adapter_metadata *metadata)
 {
-    int failed = card->task_count > ADAPTER_TASKS_MOST || (card->code > 0 && card->decision_batch == 0);
-    for (size_t k = 0; k < card->task_count; k++) {
-        const struct adapter_task *task = &card->tasks[k];
-        failed |=
-            adapter_card_find(card, task->name) != (int)k || task->classes.count == 0 || task->templates.count == 0;
+    int failed = metadata->task_count > ADAPTER_TASKS_MOST || (metadata->code > 0 && metadata->decision_batch == 0);
+    for (size_t k = 0; k < metadata->task_count; k++) {
+        const struct adapter_task *task = &metadata->tasks[k];
+        failed |= adapter_metadata_find(metadata, task->name) != (int)k || task->classes.count == 0 ||
+                  task->templates.count == 0;
     }
     return failed;
 }
@@ -87,15 +87,15 @@ static int read_file(const struct safetensors *file)
 {
     struct error error;
     struct text routers = {0};
-    struct adapter_card card;
+    struct adapter_metadata metadata;
     int failed = open_adapters(file);
     if (adapter_file_routers(file, &routers, &error) == OK)
         failed |= routers.failed;
     text_free(&routers);
-    if (adapter_card_read(&card, file, &error) != OK)
+    if (adapter_metadata_read(&metadata, file, &error) != OK)
         return failed;
-    failed |= check_card(&card) | (card.code > 0 ? open_selector(file, card.code) : 0);
-    adapter_card_free(&card);
+    failed |= check_metadata(&metadata) | (metadata.code > 0 ? open_selector(file, metadata.code) : 0);
+    adapter_metadata_free(&metadata);
     return failed;
 }
 

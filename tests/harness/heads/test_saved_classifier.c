@@ -105,12 +105,12 @@ static void check_answers(const struct small_run *run, const char *path, const u
     must(classifier_choice_read(&choice, path, &(struct clip_stated){0}, &error));
     assert_true(choice.is_one);
     assert_int_equal(choice.about.classes, CLASSES);
-    assert_string_equal(choice.card.tasks[0].name, "third");
+    assert_string_equal(choice.metadata.tasks[0].name, "third");
     for (size_t c = 0; c < CLASSES; c++)
-        assert_string_equal(choice.card.tasks[0].classes.items[c], dataset_class_name(set->task->dataset, c));
+        assert_string_equal(choice.metadata.tasks[0].classes.items[c], dataset_class_name(set->task->dataset, c));
     struct predictor_settings settings = {
         .model = {.weights = path, .head = &head_linear, .backend = {.name = test_backend_name()}},
-        .card = &choice.card,
+        .metadata = &choice.metadata,
         .router = ROUTER_NONE,
         .top = 1};
     must(predictor_open(&predictor, &settings, NULL, &error));
@@ -164,10 +164,10 @@ static void what_does_not_fit_is_refused(void **state)
     must(classifier_choice_read(&choice, path, &(struct clip_stated){0}, &error));
     struct predictor_settings settings = {
         .model = {.weights = path, .head = &head_linear, .backend = {.name = test_backend_name()}},
-        .card = &choice.card,
+        .metadata = &choice.metadata,
         .router = ROUTER_NONE,
         .top = 1};
-    choice.card.tasks[0].classes.count = CLASSES - 1;
+    choice.metadata.tasks[0].classes.count = CLASSES - 1;
     assert_int_equal(predictor_open(&predictor, &settings, NULL, &error), ERROR_ARGUMENT);
     error_tells((const char *const[]){path, "a head for 3 classes", NULL});
     assert_int_equal(saved_adapters_open(&adapters, path, &error), ERROR_ARGUMENT);

@@ -452,15 +452,15 @@ static void from_adapters(struct small_run *run, struct selector *selector, floa
     must(saved_adapters_write(&run->experiment->model, &run->experiment->data, selector, 1,
                               small_run_file(run, "adapters"), &error));
     must(saved_adapters_open(&saved, small_run_file(run, "adapters"), &error));
-    assert_string_equal(saved.card.selector, selector->kind->name);
-    must(selector_open(&opened, &run->experiment->model, &run->experiment->data, saved.file, &saved.card, &error));
+    assert_string_equal(saved.metadata.selector, selector->kind->name);
+    must(selector_open(&opened, &run->experiment->model, &run->experiment->data, saved.file, &saved.metadata, &error));
     expect_same_selector(opened, selector, errors);
     selector_destroy(opened);
     if (selector->kind == &selector_alexnet) { /* whose weights are elsewhere */
         run->experiment->model.settings.selector.alexnet = NULL;
-        assert_int_equal(
-            selector_open(&opened, &run->experiment->model, &run->experiment->data, saved.file, &saved.card, &error),
-            ERROR_ARGUMENT);
+        assert_int_equal(selector_open(&opened, &run->experiment->model, &run->experiment->data, saved.file,
+                                       &saved.metadata, &error),
+                         ERROR_ARGUMENT);
         error_tells((const char *const[]){"AlexNet", "--router", NULL});
     }
     saved_adapters_close(&saved);

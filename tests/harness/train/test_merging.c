@@ -162,7 +162,7 @@ static void other_choices_survive_a_stop_and_two_devices(void **state)
 
 static void add_loss(const struct loss_mean *mean, struct run *e, float loss, bool held)
 {
-    const struct step_guard guard = {.held = held};
+    const struct step_guard guard = {.skip = held};
     must(e->model.backend->ops->upload(e->model.backend, e->model.loss, &loss, sizeof loss, &error));
     must(e->model.backend->ops->upload(e->model.backend, e->model.guard, &guard, sizeof guard, &error));
     must(loss_mean_add(mean, &e->model, &error));

@@ -47,9 +47,9 @@ static const struct choice {
 
 /* Weights and counts of both towers. */
 struct outcome {
-    size_t n[TOWERS], marks_n[TOWERS];
+    size_t n[TOWERS], counts_n[TOWERS];
     float *values[TOWERS];
-    int32_t *marks[TOWERS];
+    int32_t *use[TOWERS];
 };
 
 static void look_at(const struct small_run *run, struct outcome *o)
@@ -58,9 +58,9 @@ static void look_at(const struct small_run *run, struct outcome *o)
     for (int t = 0; t < TOWERS; t++) {
         o->n[t] = adapters->towers[t].parameters->values_count;
         o->values[t] = small_run_adapters(run, (enum tower)t);
-        o->marks_n[t] = 2 * adapters_marks(adapters, (enum tower)t).n;
-        o->marks[t] = malloc((o->marks_n[t] + 1) * sizeof **o->marks);
-        must(adapters_read_marks(adapters, (enum tower)t, o->marks[t], &error));
+        o->counts_n[t] = 2 * adapters_counts(adapters, (enum tower)t).n;
+        o->use[t] = malloc((o->counts_n[t] + 1) * sizeof **o->use);
+        must(adapters_read_counts_and_frozen(adapters, (enum tower)t, o->use[t], &error));
     }
 }
 
@@ -68,7 +68,7 @@ static void outcome_free(struct outcome *o)
 {
     for (int t = 0; t < TOWERS; t++) {
         free(o->values[t]);
-        free(o->marks[t]);
+        free(o->use[t]);
     }
 }
 
@@ -77,7 +77,7 @@ static void expect_same(const struct outcome *found, const struct outcome *expec
     for (int t = 0; t < TOWERS; t++) {
         assert_int_equal(found->n[t], expected->n[t]);
         assert_memory_equal(found->values[t], expected->values[t], found->n[t] * sizeof(float));
-        assert_memory_equal(found->marks[t], expected->marks[t], found->marks_n[t] * sizeof(int32_t));
+        assert_memory_equal(found->use[t], expected->use[t], found->counts_n[t] * sizeof(int32_t));
     }
 }
 
@@ -92,7 +92,7 @@ static void expect_close(const struct outcome *found, const struct outcome *expe
         }
         if (!(squares <= 1e-6 * whole))
             fail_msg("tower %d: weights differ by %.3g of their size", t, sqrt(squares / whole));
-        assert_memory_equal(found->marks[t], expected->marks[t], found->marks_n[t] * sizeof(int32_t));
+        assert_memory_equal(found->use[t], expected->use[t], found->counts_n[t] * sizeof(int32_t));
     }
 }
 

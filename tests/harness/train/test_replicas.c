@@ -16,7 +16,7 @@ struct outcome {
     double loss[ITERATIONS];
     size_t count, n[TOWERS];
     float *values[TOWERS];
-    int32_t marks[TOWERS][2 * BLOCKS * EXPERTS];
+    int32_t use[TOWERS][2 * BLOCKS * EXPERTS];
     size_t merges;
     struct small_run *run;
     struct stop *stop;
@@ -70,7 +70,7 @@ static void look_at(const struct model *model, struct outcome *o)
         must(model->backend->ops->download(model->backend, o->values[t], group->values, o->n[t] * sizeof(float),
                                            &error));
         if (model->adapters != NULL)
-            must(adapters_read_marks(model->adapters, (enum tower)t, o->marks[t], &error));
+            must(adapters_read_counts_and_frozen(model->adapters, (enum tower)t, o->use[t], &error));
     }
 }
 
@@ -85,7 +85,7 @@ static void expect_close(const struct outcome *got, const struct outcome *expect
     for (size_t i = 0; i < ITERATIONS; i++)
         if (!(fabs(got->loss[i] - expected->loss[i]) <= 1e-4))
             fail_msg("loss of iteration %zu: expected %.7f, found %.7f", i + 1, expected->loss[i], got->loss[i]);
-    assert_memory_equal(got->marks, expected->marks, sizeof got->marks); /* what routing and freezing decided */
+    assert_memory_equal(got->use, expected->use, sizeof got->use); /* what routing and freezing decided */
     assert_int_equal(got->merges, expected->merges);
     for (int t = 0; t < TOWERS; t++) {
         double squares = 0, moved = 0;

@@ -259,15 +259,15 @@ static void holds(struct device *d, const void *unused)
     }
     int32_t *counts = to_device(d, now, sizeof now), *kept = to_device(d, before, sizeof before);
     struct step_guard *guard = to_device(d, &(struct step_guard){0}, sizeof *guard);
-    struct hold_step op = {.guard = guard,
+    struct skip_step op = {.guard = guard,
                            .state = to_device(d, &(struct step_state){.step = 40}, sizeof(struct step_state)),
                            .lists = {{FIRST, counts, kept}, {SECOND, counts + FIRST, kept + FIRST}}};
-    must(d->ops->hold_step(d->backend, &op, &error));
+    must(d->ops->skip_step(d->backend, &op, &error));
     expect_integers(d, "counts of a step that counts", counts, now, FIRST + SECOND);
-    must(d->ops->upload(d->backend, &guard->held, (const int32_t[]){1}, sizeof(int32_t), &error));
-    must(d->ops->hold_step(d->backend, &op, &error));
+    must(d->ops->upload(d->backend, &guard->skip, (const int32_t[]){1}, sizeof(int32_t), &error));
+    must(d->ops->skip_step(d->backend, &op, &error));
     op.state = to_device(d, &(struct step_state){.step = 45}, sizeof(struct step_state));
-    must(d->ops->hold_step(d->backend, &op, &error));
+    must(d->ops->skip_step(d->backend, &op, &error));
     expect_integers(d, "counts of a step that was held", counts, before, FIRST + SECOND);
     expect_integers(d, "guard", guard, (const int32_t[]){1, 2, 41}, 3);
 }
@@ -414,7 +414,7 @@ static void multiplies(struct device *d, const void *parameters)
         d->backend, &(struct multiply){.n = n, .a = a.device, .b = a.device, .out = sum.device, .accumulate = true},
         &error));
     expect_close(d, "squares that were added", sum.device, sums, n, 2e-7);
-    struct step_guard held = {.held = 1};
+    struct step_guard held = {.skip = 1};
     must(d->ops->multiply(
         d->backend,
         &(struct multiply){

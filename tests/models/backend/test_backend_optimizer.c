@@ -146,8 +146,8 @@ static void holds(struct device *d, const void *parameters)
         update.first_moment = m.device;
         update.second_moment = v.device;
         update.state = to_device(d, &(struct step_state){.learning_rate = 0.1f}, sizeof *update.state);
-        update.guard = to_device(d, &(struct step_guard){.held = 1}, sizeof *update.guard);
-        update.clear_held = clear;
+        update.guard = to_device(d, &(struct step_guard){.skip = 1}, sizeof *update.guard);
+        update.clear_skipped = clear;
         must(optimizer->step(d->backend, &update, &optimizer->rule, &error));
         expect_floats(d, "values", p.device, p.host, VALUES);
         expect_floats(d, "first moment", m.device, m.host, VALUES);

@@ -201,7 +201,7 @@ static const float *encode(struct small *s, const int32_t *tokens, size_t count,
     arena_reset(&s->step);
     must(texts_create(&texts, s->clip, &s->step, tokens, count, &error));
     if (hook != NULL)
-        must(texts_make_room(&texts, s->clip, &s->step, hook->count, &error));
+        must(texts_reserve(&texts, s->clip, &s->step, hook->count, &error));
     must(clip_encode_texts(s->clip, &encoding, &texts, &pass, &features, &error));
     return from_device(&s->d, features.data, tensor_bytes(&features));
 }
@@ -235,12 +235,12 @@ static void prompts_need_room(void **state)
     struct texts texts;
     small_open(&s, 1, PARAMETERS_FROZEN, ACTIVATION_QUICK_GELU);
     must(texts_create(&texts, s.clip, &s.d.memory, tokens, 1, &error));
-    must(texts_make_room(&texts, s.clip, &s.d.memory, 2, &error));
+    must(texts_reserve(&texts, s.clip, &s.d.memory, 2, &error));
     assert_int_equal(texts.positions, 6);
-    assert_int_equal(texts_make_room(&texts, s.clip, &s.d.memory, 3, &error), ERROR_ARGUMENT);
+    assert_int_equal(texts_reserve(&texts, s.clip, &s.d.memory, 3, &error), ERROR_ARGUMENT);
     assert_string_equal(error.message,
                         "3 learned tokens: the longest prompt has 4 tokens, and the model's context is 6");
-    must(texts_make_room(&texts, s.clip, &s.d.memory, 1, &error));
+    must(texts_reserve(&texts, s.clip, &s.d.memory, 1, &error));
     assert_int_equal(*(const int32_t *)from_device(&s.d, texts.lengths, sizeof(int32_t)), 5);
     small_close(&s);
 }

@@ -1,5 +1,5 @@
 /* What a file of adapters says of itself, and its selector: there and back, and what is refused. */
-#include "adapters/files/adapter_card.h"
+#include "adapters/files/adapter_metadata.h"
 #include "adapters/files/selector_file.h"
 #include "tests/models/device.h"
 
@@ -15,7 +15,7 @@ static char path[64];
 static int set_up(void **state)
 {
     (void)state;
-    snprintf(path, sizeof path, "test_adapter_card-%ld.safetensors", (long)getpid());
+    snprintf(path, sizeof path, "test_adapter_metadata-%ld.safetensors", (long)getpid());
     return 0;
 }
 
@@ -33,11 +33,11 @@ static struct safetensors *open_file(void)
     return file;
 }
 
-/* --- The card --- */
+/* --- The metadata --- */
 
-static struct safetensors *write_metadata(const struct safetensors_metadata *metadata, size_t count)
+static struct safetensors *write_metadata(const struct safetensors_metadata *entries, size_t count)
 {
-    must(safetensors_write(path, NULL, 0, metadata, count, &error));
+    must(safetensors_write(path, NULL, 0, entries, count, &error));
     return open_file();
 }
 
@@ -50,82 +50,82 @@ static void expect_names(const struct adapter_names *found, const char *const *e
         assert_string_equal(found->items[i], expected[i]);
 }
 
-static void a_card_comes_back_as_it_was(void **state)
+static void metadata_comes_back_as_it_was(void **state)
 {
     (void)state;
     struct adapter_task tasks[] = {{"pets", true, {3, classes}, {2, templates}},
                                    {"later", false, {1, classes}, {1, templates}}};
-    struct adapter_card written = {.task_count = 2,
-                                   .tasks = tasks,
-                                   .model = "ViT-B-16",
-                                   .model_digest = "0123456789abcdef",
-                                   .selector = "clip",
-                                   .code = 7,
-                                   .per_batch = true,
-                                   .decision_batch = 5,
-                                   .one_router = true},
-                        card;
-    struct adapter_card_metadata metadata;
-    must(adapter_card_metadata(&metadata, &written, &error));
-    assert_int_equal(metadata.count, ADAPTER_CARD_KEYS);
-    struct safetensors *file = write_metadata(metadata.list, metadata.count);
-    adapter_card_metadata_free(&metadata);
-    must(adapter_card_read(&card, file, &error));
-    assert_int_equal(card.task_count, 2);
-    assert_string_equal(card.tasks[0].name, "pets");
-    assert_true(card.tasks[0].trained);
-    assert_false(card.tasks[1].trained);
-    expect_names(&card.tasks[0].classes, classes, 3);
-    expect_names(&card.tasks[0].templates, templates, 2);
-    assert_string_equal(card.model, "ViT-B-16");
-    assert_string_equal(card.model_digest, "0123456789abcdef");
-    assert_string_equal(card.selector, "clip");
-    assert_int_equal(card.code, 7);
-    assert_false(card.unrelated);
-    assert_true(card.per_batch);
-    assert_int_equal(card.decision_batch, 5);
-    assert_true(card.one_router);
-    assert_int_equal(adapter_card_router(&card, 1), 0);
-    assert_int_equal(adapter_card_find(&card, "later"), 1);
-    assert_int_equal(adapter_card_find(&card, "cat"), -1);
-    assert_string_equal(adapter_card_tasks(&card).text, "pets");
-    adapter_card_free(&card);
+    struct adapter_metadata written = {.task_count = 2,
+                                       .tasks = tasks,
+                                       .model = "ViT-B-16",
+                                       .model_digest = "0123456789abcdef",
+                                       .selector = "clip",
+                                       .code = 7,
+                                       .per_batch = true,
+                                       .decision_batch = 5,
+                                       .one_router = true},
+                            metadata;
+    struct adapter_metadata_entries entries;
+    must(adapter_metadata_entries(&entries, &written, &error));
+    assert_int_equal(entries.count, ADAPTER_METADATA_KEYS);
+    struct safetensors *file = write_metadata(entries.list, entries.count);
+    adapter_metadata_entries_free(&entries);
+    must(adapter_metadata_read(&metadata, file, &error));
+    assert_int_equal(metadata.task_count, 2);
+    assert_string_equal(metadata.tasks[0].name, "pets");
+    assert_true(metadata.tasks[0].trained);
+    assert_false(metadata.tasks[1].trained);
+    expect_names(&metadata.tasks[0].classes, classes, 3);
+    expect_names(&metadata.tasks[0].templates, templates, 2);
+    assert_string_equal(metadata.model, "ViT-B-16");
+    assert_string_equal(metadata.model_digest, "0123456789abcdef");
+    assert_string_equal(metadata.selector, "clip");
+    assert_int_equal(metadata.code, 7);
+    assert_false(metadata.unrelated);
+    assert_true(metadata.per_batch);
+    assert_int_equal(metadata.decision_batch, 5);
+    assert_true(metadata.one_router);
+    assert_int_equal(adapter_metadata_router(&metadata, 1), 0);
+    assert_int_equal(adapter_metadata_find(&metadata, "later"), 1);
+    assert_int_equal(adapter_metadata_find(&metadata, "cat"), -1);
+    assert_string_equal(adapter_metadata_tasks(&metadata).text, "pets");
+    adapter_metadata_free(&metadata);
     safetensors_close(file);
 }
 
 /* A kind without autoencoders, and one with an autoencoder of unrelated images. */
 static void every_kind_of_selector_comes_back(void **state)
 {
-    static const struct adapter_card cards[] = {
+    static const struct adapter_metadata written[] = {
         {.selector = "gaussian", .decision_batch = 128},
         {.selector = "alexnet", .code = 3, .unrelated = true, .per_batch = true, .decision_batch = 2}};
     (void)state;
     for (size_t i = 0; i < 2; i++) {
-        struct adapter_card_metadata metadata;
-        struct adapter_card card;
-        must(adapter_card_metadata(&metadata, &cards[i], &error));
-        struct safetensors *file = write_metadata(metadata.list, metadata.count);
-        adapter_card_metadata_free(&metadata);
-        must(adapter_card_read(&card, file, &error));
-        assert_string_equal(card.selector, cards[i].selector);
-        assert_true(card.code == cards[i].code && card.unrelated == cards[i].unrelated &&
-                    card.per_batch == cards[i].per_batch && card.decision_batch == cards[i].decision_batch);
-        adapter_card_free(&card);
+        struct adapter_metadata_entries entries;
+        struct adapter_metadata metadata;
+        must(adapter_metadata_entries(&entries, &written[i], &error));
+        struct safetensors *file = write_metadata(entries.list, entries.count);
+        adapter_metadata_entries_free(&entries);
+        must(adapter_metadata_read(&metadata, file, &error));
+        assert_string_equal(metadata.selector, written[i].selector);
+        assert_true(metadata.code == written[i].code && metadata.unrelated == written[i].unrelated &&
+                    metadata.per_batch == written[i].per_batch && metadata.decision_batch == written[i].decision_batch);
+        adapter_metadata_free(&metadata);
         safetensors_close(file);
     }
 }
 
-static void a_file_of_another_program_has_an_empty_card(void **state)
+static void a_file_of_another_program_has_no_metadata(void **state)
 {
     (void)state;
-    struct adapter_card card;
+    struct adapter_metadata metadata;
     struct safetensors *file = write_metadata((const struct safetensors_metadata[]){{"format", "pt"}}, 1);
-    must(adapter_card_read(&card, file, &error));
-    assert_int_equal(card.task_count, 0);
-    assert_null(card.selector);
-    assert_null(card.model_digest);
-    assert_string_equal(adapter_card_tasks(&card).text, "none");
-    adapter_card_free(&card);
+    must(adapter_metadata_read(&metadata, file, &error));
+    assert_int_equal(metadata.task_count, 0);
+    assert_null(metadata.selector);
+    assert_null(metadata.model_digest);
+    assert_string_equal(adapter_metadata_tasks(&metadata).text, "none");
+    adapter_metadata_free(&metadata);
     safetensors_close(file);
 }
 
@@ -166,10 +166,10 @@ static void what_is_not_as_it_should_be_is_refused(void **state)
     };
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        struct adapter_card card;
-        struct safetensors_metadata metadata = {cases[i].key, cases[i].value};
-        struct safetensors *file = write_metadata(&metadata, 1);
-        assert_int_equal(adapter_card_read(&card, file, &error), ERROR_FORMAT);
+        struct adapter_metadata metadata;
+        struct safetensors_metadata entries = {cases[i].key, cases[i].value};
+        struct safetensors *file = write_metadata(&entries, 1);
+        assert_int_equal(adapter_metadata_read(&metadata, file, &error), ERROR_FORMAT);
         if (strstr(error.message, cases[i].word) == NULL || strstr(error.message, path) == NULL)
             fail_msg("neither '%s' nor the path is in: %s", cases[i].word, error.message);
         safetensors_close(file);
@@ -291,9 +291,9 @@ static void a_coder_that_is_missing_is_named(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_card_comes_back_as_it_was),
+        cmocka_unit_test(metadata_comes_back_as_it_was),
         cmocka_unit_test(every_kind_of_selector_comes_back),
-        cmocka_unit_test(a_file_of_another_program_has_an_empty_card),
+        cmocka_unit_test(a_file_of_another_program_has_no_metadata),
         cmocka_unit_test(what_is_not_as_it_should_be_is_refused),
         cmocka_unit_test(a_selector_comes_back_under_clear_names),
         cmocka_unit_test(damaged_selectors_are_refused),

@@ -1,4 +1,4 @@
-#include "adapters/files/adapter_card.h"
+#include "adapters/files/adapter_metadata.h"
 
 #include <jansson.h>
 #include <stdio.h>
@@ -22,20 +22,20 @@ void adapter_names_create(struct adapter_names *names, size_t count)
     *names = (struct adapter_names){.count = count, .items = xcalloc(count + 1, sizeof *names->items)};
 }
 
-void adapter_card_create(struct adapter_card *card, size_t tasks)
+void adapter_metadata_create(struct adapter_metadata *metadata, size_t tasks)
 {
-    *card = (struct adapter_card){.task_count = tasks, .tasks = xcalloc(tasks + 1, sizeof *card->tasks)};
+    *metadata = (struct adapter_metadata){.task_count = tasks, .tasks = xcalloc(tasks + 1, sizeof *metadata->tasks)};
 }
 
-void adapter_card_free(struct adapter_card *card)
+void adapter_metadata_free(struct adapter_metadata *metadata)
 {
-    for (size_t k = 0; card->tasks != NULL && k < card->task_count; k++) {
-        free(card->tasks[k].classes.items);
-        free(card->tasks[k].templates.items);
+    for (size_t k = 0; metadata->tasks != NULL && k < metadata->task_count; k++) {
+        free(metadata->tasks[k].classes.items);
+        free(metadata->tasks[k].templates.items);
     }
-    free(card->tasks);
-    json_decref(card->owner);
-    *card = (struct adapter_card){0};
+    free(metadata->tasks);
+    json_decref(metadata->owner);
+    *metadata = (struct adapter_metadata){0};
 }
 
 /* --- Reading --- */
@@ -72,12 +72,13 @@ static bool has_one_hole(const char *template)
     return hole != NULL && strstr(hole + 2, "{}") == NULL;
 }
 
-static status read_task(struct adapter_card *card, const json_t *value, const struct place *at, struct error *error)
+static status read_task(struct adapter_metadata *metadata, const json_t *value, const struct place *at,
+                        struct error *error)
 {
-    struct adapter_task *task = &card->tasks[at->task];
+    struct adapter_task *task = &metadata->tasks[at->task];
     const json_t *trained = json_object_get(value, "trained");
     const char *name = json_string_value(json_object_get(value, "name"));
-    if (name == NULL || *name == 0 || adapter_card_find(card, name) >= 0)
+    if (name == NULL || *name == 0 || adapter_metadata_find(metadata, name) >= 0)
         return refuse_task(at, "a name that no other task has", error);
     if (!json_is_boolean(trained))
         return refuse_task(at, "\"trained\", true or false", error);
@@ -93,40 +94,40 @@ static status read_task(struct adapter_card *card, const json_t *value, const st
     return OK;
 }
 
-/* The metadata's JSON, owned by the card because its strings are borrowed; NULL: the file has no such key. */
-static status parse(struct adapter_card *card, const struct safetensors *file, const char *key, const json_t **value,
-                    struct error *error)
+/* The JSON of a key, owned by the metadata because its strings are borrowed; NULL: the file has no such key. */
+static status parse(struct adapter_metadata *metadata, const struct safetensors *file, const char *key,
+                    const json_t **value, struct error *error)
 {
     const char *text = safetensors_metadata_value(file, key);
     json_error_t reason;
     *value = NULL;
     if (text == NULL)
         return OK;
-    if (card->owner == NULL)
-        card->owner = json_object();
+    if (metadata->owner == NULL)
+        metadata->owner = json_object();
     json_t *parsed = json_loads(text, JSON_REJECT_DUPLICATES, &reason);
-    if (parsed == NULL || json_object_set_new(card->owner, key, parsed) != 0)
+    if (parsed == NULL || json_object_set_new(metadata->owner, key, parsed) != 0)
         return error_set(error, ERROR_FORMAT, "%s: metadata %s: expected JSON, found %.80s: %s", safetensors_path(file),
                          key, text, reason.text);
     *value = parsed;
     return OK;
 }
 
-static status read_tasks(struct adapter_card *card, const struct safetensors *file, struct error *error)
+static status read_tasks(struct adapter_metadata *metadata, const struct safetensors *file, struct error *error)
 {
     const json_t *list;
-    TRY(parse(card, file, "tasks", &list, error));
+    TRY(parse(metadata, file, "tasks", &list, error));
     if (list == NULL)
         return OK;
     size_t count = json_array_size(list);
     if (count == 0 || count > ADAPTER_TASKS_MOST)
         return error_set(error, ERROR_FORMAT, "%s: metadata tasks: expected a list of 1 to %d tasks, found %zu",
                          safetensors_path(file), ADAPTER_TASKS_MOST, count);
-    void *owner = card->owner;
-    adapter_card_create(card, count);
-    card->owner = owner;
+    void *owner = metadata->owner;
+    adapter_metadata_create(metadata, count);
+    metadata->owner = owner;
     for (size_t k = 0; k < count; k++)
-        TRY(read_task(card, json_array_get(list, k), &(struct place){file, k}, error));
+        TRY(read_task(metadata, json_array_get(list, k), &(struct place){file, k}, error));
     return OK;
 }
 
@@ -138,62 +139,62 @@ static bool read_size(const json_t *object, const char *key, size_t most, size_t
 }
 
 /* A selector without a kind must state its features instead. */
-static status read_kind(struct adapter_card *card, const json_t *selector, const struct safetensors *file,
+static status read_kind(struct adapter_metadata *metadata, const json_t *selector, const struct safetensors *file,
                         struct error *error)
 {
     const char *features = json_string_value(json_object_get(selector, "features"));
-    card->selector = json_string_value(json_object_get(selector, "kind"));
-    if (card->selector != NULL)
+    metadata->selector = json_string_value(json_object_get(selector, "kind"));
+    if (metadata->selector != NULL)
         return OK;
-    card->selector = coders_name;
+    metadata->selector = coders_name;
     return features != NULL && strcmp(features, features_name) == 0
                ? OK
                : error_set(error, ERROR_FORMAT, "%s: metadata selector: expected features %s, found %s",
                            safetensors_path(file), features_name, features != NULL ? features : "none");
 }
 
-static status read_selector(struct adapter_card *card, const struct safetensors *file, struct error *error)
+static status read_selector(struct adapter_metadata *metadata, const struct safetensors *file, struct error *error)
 {
     const json_t *selector;
-    TRY(parse(card, file, "selector", &selector, error));
+    TRY(parse(metadata, file, "selector", &selector, error));
     if (selector == NULL)
         return OK;
-    TRY(read_kind(card, selector, file, error));
+    TRY(read_kind(metadata, selector, file, error));
     const char *decision = json_string_value(json_object_get(selector, "decision"));
-    card->per_batch = decision != NULL && strcmp(decision, decisions[true]) == 0;
-    if (decision == NULL || strcmp(decision, decisions[card->per_batch]) != 0)
+    metadata->per_batch = decision != NULL && strcmp(decision, decisions[true]) == 0;
+    if (decision == NULL || strcmp(decision, decisions[metadata->per_batch]) != 0)
         return error_set(error, ERROR_FORMAT,
                          "%s: metadata selector: expected a decision of per_image or per_batch, found %s",
                          safetensors_path(file), decision != NULL ? decision : "none");
-    bool coders = json_object_get(selector, "code") != NULL || strcmp(card->selector, coders_name) == 0;
-    if (!read_size(selector, "decision_batch", BATCH_MOST, &card->decision_batch) ||
-        (coders && !read_size(selector, "code", CODE_MOST, &card->code)))
+    bool coders = json_object_get(selector, "code") != NULL || strcmp(metadata->selector, coders_name) == 0;
+    if (!read_size(selector, "decision_batch", BATCH_MOST, &metadata->decision_batch) ||
+        (coders && !read_size(selector, "code", CODE_MOST, &metadata->code)))
         return error_set(
             error, ERROR_FORMAT,
             "%s: metadata selector: expected a decision_batch of 1 to %d and a code of 1 to %d, whole numbers",
             safetensors_path(file), BATCH_MOST, CODE_MOST);
-    card->unrelated = json_is_true(json_object_get(selector, "unrelated"));
+    metadata->unrelated = json_is_true(json_object_get(selector, "unrelated"));
     return OK;
 }
 
-status adapter_card_read(struct adapter_card *card, const struct safetensors *file, struct error *error)
+status adapter_metadata_read(struct adapter_metadata *metadata, const struct safetensors *file, struct error *error)
 {
-    *card = (struct adapter_card){0};
-    status result = read_tasks(card, file, error);
-    NEXT(result, read_selector(card, file, error));
+    *metadata = (struct adapter_metadata){0};
+    status result = read_tasks(metadata, file, error);
+    NEXT(result, read_selector(metadata, file, error));
     if (result != OK) {
-        adapter_card_free(card);
+        adapter_metadata_free(metadata);
         return result;
     }
     const char *routers = safetensors_metadata_value(file, "routers");
     if (routers != NULL && strcmp(routers, one_router) != 0) {
-        adapter_card_free(card);
+        adapter_metadata_free(metadata);
         return error_set(error, ERROR_FORMAT, "%s: metadata routers: expected %s, found %.40s", safetensors_path(file),
                          one_router, routers);
     }
-    card->one_router = routers != NULL;
-    card->model = safetensors_metadata_value(file, "model");
-    card->model_digest = safetensors_metadata_value(file, "model_digest");
+    metadata->one_router = routers != NULL;
+    metadata->model = safetensors_metadata_value(file, "model");
+    metadata->model_digest = safetensors_metadata_value(file, "model_digest");
     return OK;
 }
 
@@ -210,11 +211,11 @@ static json_t *names_as_json(const struct adapter_names *names)
     return array;
 }
 
-static json_t *tasks_as_json(const struct adapter_card *card)
+static json_t *tasks_as_json(const struct adapter_metadata *metadata)
 {
     json_t *list = json_array();
-    for (size_t k = 0; k < card->task_count; k++) {
-        const struct adapter_task *task = &card->tasks[k];
+    for (size_t k = 0; k < metadata->task_count; k++) {
+        const struct adapter_task *task = &metadata->tasks[k];
         json_t *object = json_pack("{s:s, s:b, s:o, s:o}", "name", task->name, "trained", task->trained, "classes",
                                    names_as_json(&task->classes), "templates", names_as_json(&task->templates));
         if (json_array_append_new(list, object) != 0) {
@@ -225,14 +226,14 @@ static json_t *tasks_as_json(const struct adapter_card *card)
     return list;
 }
 
-static json_t *selector_as_json(const struct adapter_card *card)
+static json_t *selector_as_json(const struct adapter_metadata *metadata)
 {
-    bool first = strcmp(card->selector, coders_name) == 0;
+    bool first = strcmp(metadata->selector, coders_name) == 0;
     json_t *object =
-        json_pack("{s:s, s:s, s:I}", first ? "features" : "kind", first ? features_name : card->selector, "decision",
-                  decisions[card->per_batch], "decision_batch", (json_int_t)card->decision_batch);
-    if ((card->code > 0 && json_object_set_new(object, "code", json_integer((json_int_t)card->code)) != 0) ||
-        (card->unrelated && json_object_set_new(object, "unrelated", json_true()) != 0)) {
+        json_pack("{s:s, s:s, s:I}", first ? "features" : "kind", first ? features_name : metadata->selector,
+                  "decision", decisions[metadata->per_batch], "decision_batch", (json_int_t)metadata->decision_batch);
+    if ((metadata->code > 0 && json_object_set_new(object, "code", json_integer((json_int_t)metadata->code)) != 0) ||
+        (metadata->unrelated && json_object_set_new(object, "unrelated", json_true()) != 0)) {
         json_decref(object);
         return NULL;
     }
@@ -240,7 +241,7 @@ static json_t *selector_as_json(const struct adapter_card *card)
 }
 
 /* Takes ownership of the value. */
-static status add_json(struct adapter_card_metadata *metadata, const char *key, json_t *value, char **text,
+static status add_json(struct adapter_metadata_entries *entries, const char *key, json_t *value, char **text,
                        struct error *error)
 {
     *text = value != NULL ? json_dumps(value, JSON_COMPACT) : NULL;
@@ -248,59 +249,59 @@ static status add_json(struct adapter_card_metadata *metadata, const char *key, 
     if (*text == NULL)
         return error_set(error, ERROR_FORMAT, "adapters: metadata %s: expected names in UTF-8 and memory for them",
                          key);
-    metadata->list[metadata->count++] = (struct safetensors_metadata){key, *text};
+    entries->list[entries->count++] = (struct safetensors_metadata){key, *text};
     return OK;
 }
 
-status adapter_card_metadata(struct adapter_card_metadata *metadata, const struct adapter_card *card,
-                             struct error *error)
+status adapter_metadata_entries(struct adapter_metadata_entries *entries, const struct adapter_metadata *metadata,
+                                struct error *error)
 {
-    *metadata = (struct adapter_card_metadata){0};
+    *entries = (struct adapter_metadata_entries){0};
     status result = OK;
-    if (card->task_count > 0)
-        result = add_json(metadata, "tasks", tasks_as_json(card), &metadata->tasks, error);
-    if (result == OK && card->selector != NULL)
-        result = add_json(metadata, "selector", selector_as_json(card), &metadata->selector, error);
-    if (card->one_router)
-        metadata->list[metadata->count++] = (struct safetensors_metadata){"routers", one_router};
-    if (card->model != NULL)
-        metadata->list[metadata->count++] = (struct safetensors_metadata){"model", card->model};
-    if (card->model_digest != NULL)
-        metadata->list[metadata->count++] = (struct safetensors_metadata){"model_digest", card->model_digest};
+    if (metadata->task_count > 0)
+        result = add_json(entries, "tasks", tasks_as_json(metadata), &entries->tasks, error);
+    if (result == OK && metadata->selector != NULL)
+        result = add_json(entries, "selector", selector_as_json(metadata), &entries->selector, error);
+    if (metadata->one_router)
+        entries->list[entries->count++] = (struct safetensors_metadata){"routers", one_router};
+    if (metadata->model != NULL)
+        entries->list[entries->count++] = (struct safetensors_metadata){"model", metadata->model};
+    if (metadata->model_digest != NULL)
+        entries->list[entries->count++] = (struct safetensors_metadata){"model_digest", metadata->model_digest};
     if (result != OK)
-        adapter_card_metadata_free(metadata);
+        adapter_metadata_entries_free(entries);
     return result;
 }
 
-void adapter_card_metadata_free(struct adapter_card_metadata *metadata)
+void adapter_metadata_entries_free(struct adapter_metadata_entries *entries)
 {
-    free(metadata->tasks);
-    free(metadata->selector);
-    *metadata = (struct adapter_card_metadata){0};
+    free(entries->tasks);
+    free(entries->selector);
+    *entries = (struct adapter_metadata_entries){0};
 }
 
 /* --- Looking --- */
 
-int adapter_card_router(const struct adapter_card *card, size_t task)
+int adapter_metadata_router(const struct adapter_metadata *metadata, size_t task)
 {
-    return card->one_router ? 0 : (int)task;
+    return metadata->one_router ? 0 : (int)task;
 }
 
-int adapter_card_find(const struct adapter_card *card, const char *task)
+int adapter_metadata_find(const struct adapter_metadata *metadata, const char *task)
 {
-    for (size_t k = 0; k < card->task_count; k++)
-        if (card->tasks[k].name != NULL && strcmp(card->tasks[k].name, task) == 0)
+    for (size_t k = 0; k < metadata->task_count; k++)
+        if (metadata->tasks[k].name != NULL && strcmp(metadata->tasks[k].name, task) == 0)
             return (int)k;
     return -1;
 }
 
-struct adapter_card_tasks adapter_card_tasks(const struct adapter_card *card)
+struct adapter_metadata_tasks adapter_metadata_tasks(const struct adapter_metadata *metadata)
 {
-    struct adapter_card_tasks list = {"none"};
+    struct adapter_metadata_tasks list = {"none"};
     struct text text = {0};
-    for (size_t k = 0; k < card->task_count; k++)
-        if (card->tasks[k].trained)
-            text_add(&text, "%s%s", text.size > 0 ? ", " : "", card->tasks[k].name);
+    for (size_t k = 0; k < metadata->task_count; k++)
+        if (metadata->tasks[k].trained)
+            text_add(&text, "%s%s", text.size > 0 ? ", " : "", metadata->tasks[k].name);
     if (text.data != NULL)
         snprintf(list.text, sizeof list.text, "%s", text.data);
     text_free(&text);
