@@ -101,12 +101,8 @@ static status choose_templates(struct dataset *dataset, struct error *error)
 {
     bool found;
     TRY(dataset_read_override(dataset, "templates.txt", &dataset->templates, &found, error));
-    if (!found) {
-        const struct prompts *prompts = prompts_find(dataset->reader->name);
-        for (size_t i = 0; prompts->templates[i] != NULL; i++)
-            strings_add(&dataset->templates, prompts->templates[i], strlen(prompts->templates[i]));
-        return OK;
-    }
+    if (!found)
+        prompts_add_templates(dataset->reader->name, &dataset->templates);
     for (size_t i = 0; i < dataset->templates.count; i++) {
         if (!has_one_hole(dataset->templates.items[i]))
             return error_set(error, ERROR_FORMAT,

@@ -28,16 +28,6 @@ static status refuse(const struct unpacking *u, struct archive *archive, const c
                      reason != NULL ? reason : "damaged", refused ? ": " : "", refused ? strerror(code) : "");
 }
 
-static bool leads_out(const char *name)
-{
-    bool out = name[0] == '/';
-    for (const char *part = name; part != NULL && !out; part = strchr(part, '/')) {
-        part += *part == '/';
-        out = strncmp(part, "..", 2) == 0 && (part[2] == '/' || part[2] == 0);
-    }
-    return out;
-}
-
 /* The entry's name, if it is a file or folder that stays below the target. */
 static status check_entry(const struct unpacking *u, struct archive_entry *entry, const char **name,
                           struct error *error)
@@ -45,7 +35,7 @@ static status check_entry(const struct unpacking *u, struct archive_entry *entry
     *name = archive_entry_pathname(entry);
     if (*name == NULL || **name == 0)
         return error_set(error, ERROR_FORMAT, "%s: holds a file whose name cannot be read; refused", u->path);
-    if (leads_out(*name))
+    if (**name == '/' || path_climbs(*name))
         return error_set(error, ERROR_FORMAT, "%s: holds \"%s\", which leads out of the folder; refused", u->path,
                          *name);
     bool link = archive_entry_hardlink(entry) != NULL;

@@ -9,8 +9,7 @@
 
 static void list_classes(struct dataset *dataset, const struct strings *keys, struct strings *classes)
 {
-    for (size_t i = 0; i < keys->count; i++)
-        strings_add(classes, keys->items[i], strlen(keys->items[i]));
+    strings_copy(classes, (const char *const *)keys->items, keys->count);
     strings_sort(classes);
     for (size_t i = 0; i < classes->count; i++)
         dataset_add_class(dataset, classes->items[i]);
