@@ -10,12 +10,8 @@ static status read_numbers(const struct dataset *dataset, const char *file, cons
                            struct mat_numbers *numbers, struct error *error)
 {
     char path[DATASET_PATH];
-    struct mat *mat;
     TRY(dataset_path(dataset, file, path, error));
-    TRY(mat_open(&mat, path, error));
-    status result = mat_read_numbers(mat, variable, NULL, numbers, error);
-    mat_close(mat);
-    return result;
+    return mat_read_numbers(path, variable, NULL, numbers, error);
 }
 
 static status add_images(struct dataset *dataset, enum split split, const struct mat_numbers *ids,
