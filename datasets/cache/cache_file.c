@@ -125,26 +125,18 @@ static bool is_sound(struct cache_file *file, size_t item, const uint8_t *pixels
     return found == CACHE_FOUND;
 }
 
-enum cache_found cache_file_read(struct cache_file *file, size_t item, uint8_t *pixels)
-{
-    const struct cache_entry *entry = &file->entries[item];
-    if (item >= file->count || entry->offset == 0)
-        return CACHE_ABSENT;
-    size_t size = (size_t)entry->width * entry->height * 3;
-    bool good = file_read_at(file->file, "", pixels, size, entry->offset, NULL) == OK;
-    return good && is_sound(file, item, pixels, size) ? CACHE_FOUND : CACHE_DAMAGED;
-}
-
 enum cache_found cache_file_find(struct cache_file *file, size_t item, struct image *image)
 {
     const struct cache_entry *entry = &file->entries[item];
     if (item >= file->count || entry->offset == 0 ||
         image_create(image, (int)entry->width, (int)entry->height, NULL) != OK)
         return CACHE_ABSENT;
-    enum cache_found found = cache_file_read(file, item, image->pixels);
-    if (found != CACHE_FOUND)
-        image_free(image);
-    return found;
+    size_t size = (size_t)entry->width * entry->height * 3;
+    if (file_read_at(file->file, "", image->pixels, size, entry->offset, NULL) == OK &&
+        is_sound(file, item, image->pixels, size))
+        return CACHE_FOUND;
+    image_free(image);
+    return CACHE_DAMAGED;
 }
 
 void cache_file_close(struct cache_file *file)

@@ -59,8 +59,6 @@ enum cache_found { CACHE_ABSENT, CACHE_FOUND, CACHE_DAMAGED };
 /* The caller frees the pixels of an image that was found. A truncated file counts as damaged. Safe from several
  * threads. */
 enum cache_found cache_file_find(struct cache_file *file, size_t item, struct image *image);
-/* The same into memory of the caller, if the size of the image is known. */
-enum cache_found cache_file_read(struct cache_file *file, size_t item, uint8_t *pixels);
 void cache_file_close(struct cache_file *file); /* zeros are allowed */
 
 struct cache_writer {
