@@ -30,7 +30,7 @@ static int look_for_folder(const char *root, const char *name)
 static status choose_folder(struct dataset *dataset, struct error *error)
 {
     const char *const *folders = dataset->reader->folders;
-    if (folders == NULL)
+    if (folders[0] == NULL)
         return OK;
     for (size_t i = 0; folders[i] != NULL; i++) {
         int number = look_for_folder(dataset->root, folders[i]);
@@ -274,7 +274,7 @@ void dataset_close(struct dataset *dataset)
 
 bool dataset_found(const struct dataset_reader *reader, const char *root)
 {
-    for (size_t i = 0; reader->folders != NULL && reader->folders[i] != NULL; i++)
+    for (size_t i = 0; reader->folders[i] != NULL; i++)
         if (look_for_folder(root, reader->folders[i]) != ENOENT)
             return true;
     return false;

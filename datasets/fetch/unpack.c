@@ -77,13 +77,13 @@ static status unpack_entries(struct unpacking *u, const char *folder, const char
     return archive_write_close(u->to) < ARCHIVE_WARN ? refuse(u, u->to, "the archive", error) : OK;
 }
 
-static status unpack(const char *path, const char *folder, const char *target, const struct fetch_settings *settings,
-                     struct error *error)
+status unpack(const char *path, const char *folder, const char *target, const struct fetch_settings *settings,
+              struct error *error)
 {
     struct unpacking u = {
         .path = path, .settings = settings, .from = archive_read_new(), .to = archive_write_disk_new()};
-    status result = OK;
-    if (u.from == NULL || u.to == NULL)
+    status result = target == NULL ? directory_create(folder, error) : OK;
+    if (result == OK && (u.from == NULL || u.to == NULL))
         result = error_set(error, ERROR_MEMORY, "%s: no memory to unpack it", path);
     if (result == OK) {
         archive_read_support_filter_gzip(u.from); /* the only one in the table; some of the others start programs */
@@ -96,15 +96,4 @@ static status unpack(const char *path, const char *folder, const char *target, c
     archive_read_free(u.from);
     archive_write_free(u.to);
     return result;
-}
-
-status unpack_archive(const char *path, const char *folder, const struct fetch_settings *settings, struct error *error)
-{
-    TRY(directory_create(folder, error));
-    return unpack(path, folder, NULL, settings, error);
-}
-
-status unpack_gzip(const char *path, const char *target, const struct fetch_settings *settings, struct error *error)
-{
-    return unpack(path, NULL, target, settings, error);
 }

@@ -54,15 +54,12 @@ static status open_aircraft(struct dataset *dataset, const struct options *optio
     return result;
 }
 
-static const char *const folders[] = {"fgvc-aircraft-2013b", COOP_FOLDER, NULL};
-static const struct coop coop = {0}; /* the same lists */
-
 const struct dataset_reader dataset_aircraft = {
     .name = "aircraft",
     .source = "FGVC-Aircraft 2013b: its own train and test lists, 100 variants",
-    .folders = folders,
+    .folders = {"fgvc-aircraft-2013b", COOP_FOLDER},
     .options = dataset_listed_options,
     .listed = true,
-    .coop = &coop,
+    .coop = &(const struct coop){0}, /* the same lists */
     .open = open_aircraft,
 };

@@ -54,17 +54,14 @@ static status open_caltech101(struct dataset *dataset, const struct options *opt
     return result;
 }
 
-static const char *const folders[] = {"caltech101", "caltech-101", NULL};
-static const struct coop coop = {
-    .file = "split_zhou_Caltech101.json",
-    .places = {{"caltech-101", "101_ObjectCategories"}, {"caltech101", "101_ObjectCategories"}}};
-
 const struct dataset_reader dataset_caltech101 = {
     .name = "caltech101",
     .source = "Caltech 101, torchvision's layout; seeded 80/20 split",
-    .folders = folders,
+    .folders = {"caltech101", "caltech-101"},
     .options = dataset_listed_options,
     .listed = true,
-    .coop = &coop,
+    .coop = &(
+        const struct coop){.file = "split_zhou_Caltech101.json",
+                           .places = {{"caltech-101", "101_ObjectCategories"}, {"caltech101", "101_ObjectCategories"}}},
     .open = open_caltech101,
 };

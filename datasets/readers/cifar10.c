@@ -2,8 +2,6 @@
 #include "datasets/readers/cifar.h"
 #include "datasets/readers/registry.h"
 
-static const char *const folders[] = {"cifar-10-batches-py", "cifar-10-batches-bin", NULL};
-
 static status open_cifar10(struct dataset *dataset, const struct options *options, struct error *error)
 {
     static const struct cifar_layout layout = {
@@ -26,7 +24,7 @@ static status open_cifar10(struct dataset *dataset, const struct options *option
 const struct dataset_reader dataset_cifar10 = {
     .name = "cifar10",
     .source = "CIFAR-10, python or binary version: its own training and test sets",
-    .folders = folders,
+    .folders = {"cifar-10-batches-py", "cifar-10-batches-bin"},
     .options = cifar_options,
     .open = open_cifar10,
 };

@@ -2,8 +2,6 @@
 #include "datasets/readers/cifar.h"
 #include "datasets/readers/registry.h"
 
-static const char *const folders[] = {"cifar-100-python", "cifar-100-binary", NULL};
-
 static status open_cifar100(struct dataset *dataset, const struct options *options, struct error *error)
 {
     static const struct cifar_layout layout = {
@@ -23,7 +21,7 @@ static status open_cifar100(struct dataset *dataset, const struct options *optio
 const struct dataset_reader dataset_cifar100 = {
     .name = "cifar100",
     .source = "CIFAR-100, python or binary version: its own training and test sets, fine labels",
-    .folders = folders,
+    .folders = {"cifar-100-python", "cifar-100-binary"},
     .options = cifar_options,
     .open = open_cifar100,
 };

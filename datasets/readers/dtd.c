@@ -70,16 +70,13 @@ static status open_dtd(struct dataset *dataset, const struct options *options, s
     return result;
 }
 
-static const char *const folders[] = {"dtd", NULL};
-static const struct coop coop = {.file = "split_zhou_DescribableTextures.json",
-                                 .places = {{"dtd", "images"}, {"dtd", "dtd/images"}}};
-
 const struct dataset_reader dataset_dtd = {
     .name = "dtd",
     .source = "Describable Textures r1.0.1: partition 1, train and test",
-    .folders = folders,
+    .folders = {"dtd"},
     .options = dataset_listed_options,
     .listed = true,
-    .coop = &coop,
+    .coop = &(const struct coop){.file = "split_zhou_DescribableTextures.json",
+                                 .places = {{"dtd", "images"}, {"dtd", "dtd/images"}}},
     .open = open_dtd,
 };

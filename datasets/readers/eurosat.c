@@ -17,14 +17,11 @@ static status open_eurosat(struct dataset *dataset, const struct options *option
     return result;
 }
 
-static const char *const folders[] = {"eurosat", NULL};
-static const struct coop coop = {.file = "split_zhou_EuroSAT.json", .places = {{"eurosat", "2750"}}};
-
 const struct dataset_reader dataset_eurosat = {
     .name = "eurosat",
     .source = "EuroSAT RGB, torchvision's layout; seeded 80/20 split",
-    .folders = folders,
+    .folders = {"eurosat"},
     .options = dataset_listed_options,
-    .coop = &coop,
+    .coop = &(const struct coop){.file = "split_zhou_EuroSAT.json", .places = {{"eurosat", "2750"}}},
     .open = open_eurosat,
 };

@@ -48,16 +48,13 @@ static status open_flowers(struct dataset *dataset, const struct options *option
     return result;
 }
 
-static const char *const folders[] = {"flowers-102", "oxford_flowers", NULL};
-static const struct coop coop = {.file = "split_zhou_OxfordFlowers.json",
-                                 .places = {{"oxford_flowers", "jpg"}, {"flowers-102", "jpg"}}};
-
 const struct dataset_reader dataset_flowers = {
     .name = "flowers",
     .source = "Oxford Flowers 102: trnid and tstid of setid.mat",
-    .folders = folders,
+    .folders = {"flowers-102", "oxford_flowers"},
     .options = dataset_listed_options,
     .listed = true,
-    .coop = &coop,
+    .coop = &(const struct coop){.file = "split_zhou_OxfordFlowers.json",
+                                 .places = {{"oxford_flowers", "jpg"}, {"flowers-102", "jpg"}}},
     .open = open_flowers,
 };

@@ -41,15 +41,12 @@ static status open_stanford_cars(struct dataset *dataset, const struct options *
     return open_split(dataset, SPLIT_TEST, "cars_test_annos_withlabels.mat", error);
 }
 
-static const char *const folders[] = {"stanford_cars", NULL};
-static const struct coop coop = {.file = "split_zhou_StanfordCars.json", .places = {{"stanford_cars", ""}}};
-
 const struct dataset_reader dataset_stanford_cars = {
     .name = "stanford_cars",
     .source = "Stanford Cars, torchvision's layout: its own train and test lists",
-    .folders = folders,
+    .folders = {"stanford_cars"},
     .options = dataset_listed_options,
     .listed = true,
-    .coop = &coop,
+    .coop = &(const struct coop){.file = "split_zhou_StanfordCars.json", .places = {{"stanford_cars", ""}}},
     .open = open_stanford_cars,
 };

@@ -125,12 +125,10 @@ static status open_tiny_imagenet(struct dataset *dataset, const struct options *
     return result;
 }
 
-static const char *const folders[] = {"tiny-imagenet-200", NULL};
-
 const struct dataset_reader dataset_tiny_imagenet = {
     .name = "tiny_imagenet",
     .source = "Tiny ImageNet: its training images, and the validation images to test",
-    .folders = folders,
+    .folders = {"tiny-imagenet-200"},
     .options = dataset_listed_options,
     .listed = true,
     .open = open_tiny_imagenet,
