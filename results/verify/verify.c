@@ -48,6 +48,38 @@ static void file_state(void *context, const char *path, const char *bytes, struc
         text_add(answer, "%s", digest_file(path, digest, &error) == OK ? digest : error.message);
 }
 
+/* Behind blanks and comments. */
+static const char *skip_gap(const char *sql)
+{
+    for (;;) {
+        sql += strspn(sql, " \t\n");
+        const char *end = strncmp(sql, "--", 2) == 0   ? sql + strcspn(sql, "\n")
+                          : strncmp(sql, "/*", 2) == 0 ? strstr(sql, "*/")
+                                                       : NULL;
+        if (end == NULL)
+            return sql;
+        sql = *end == '*' ? end + 2 : end;
+    }
+}
+
+/* bare(sql, ''): without comments, which later programs may change, and blanks outside of strings and names. */
+static void bare(void *context, const char *sql, const char *unused, struct text *answer)
+{
+    char quote = 0;
+    (void)context, (void)unused;
+    for (;; sql++) {
+        if (quote == 0)
+            sql = skip_gap(sql);
+        if (*sql == 0)
+            return;
+        text_add_bytes(answer, sql, 1);
+        if (*sql == quote)
+            quote = 0;
+        else if (quote == 0 && (*sql == '\'' || *sql == '"'))
+            quote = *sql;
+    }
+}
+
 /* What the text of a suite says. */
 struct suite_reader {
     const struct verification *asked;
@@ -121,7 +153,7 @@ static status add_functions(const struct verifying *v, struct error *error)
     static const struct {
         const char *name;
         database_function *call;
-    } functions[] = {{"cells_of", cells_of}, {"file_state", file_state}, {"suite_said", suite_said}};
+    } functions[] = {{"cells_of", cells_of}, {"file_state", file_state}, {"bare", bare}, {"suite_said", suite_said}};
     for (size_t i = 0; i < sizeof functions / sizeof *functions; i++)
         TRY(database_add_function(v->database, functions[i].name, functions[i].call, v->verification, error));
     return OK;
@@ -148,7 +180,7 @@ static status want_runs(const struct verifying *v, struct error *error)
 
 static status take_definition(void *context, struct statement *row, struct error *error)
 {
-    return database_run(context, "INSERT INTO own_schema VALUES (?1, ?2)",
+    return database_run(context, "INSERT INTO own_schema VALUES (?1, bare(?2, ''))",
                         VALUES(statement_value(row, 0), statement_value(row, 1)), error);
 }
 
@@ -159,10 +191,10 @@ static status read_schema(const struct verifying *v, struct error *error)
     struct store *model;
     TRY(database_execute(
         v->database,
-        "CREATE TEMP TABLE own_schema (name TEXT PRIMARY KEY, sql); CREATE TEMP TABLE found_schema AS SELECT name, sql "
-        "FROM temp.sqlite_schema WHERE type = 'view' UNION ALL SELECT name, sql FROM main.sqlite_schema WHERE sql IS "
-        "NOT "
-        "NULL AND name NOT LIKE 'sqlite_%' AND name NOT IN (SELECT name FROM temp.sqlite_schema WHERE type = 'view')",
+        "CREATE TEMP TABLE own_schema (name TEXT PRIMARY KEY, sql); CREATE TEMP TABLE found_schema AS SELECT name, "
+        "bare(sql, '') AS sql FROM temp.sqlite_schema WHERE type = 'view' UNION ALL SELECT name, bare(sql, '') FROM "
+        "main.sqlite_schema WHERE sql IS NOT NULL AND name NOT LIKE 'sqlite_%' AND name NOT IN (SELECT name FROM "
+        "temp.sqlite_schema WHERE type = 'view')",
         error));
     TRY(store_open(&model, "schema", STORE_MEMORY, error));
     status result = database_each(
