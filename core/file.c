@@ -285,6 +285,16 @@ status file_write(const char *path, const void *data, size_t size, struct error 
     return file_writer_close(&writer, error);
 }
 
+bool path_climbs(const char *path)
+{
+    for (const char *part = path; part != NULL; part = strchr(part, '/')) {
+        part += *part == '/';
+        if (strncmp(part, "..", 2) == 0 && (part[2] == '/' || part[2] == 0))
+            return true;
+    }
+    return false;
+}
+
 bool file_exists(const char *path)
 {
     struct stat information;

@@ -81,6 +81,8 @@ void file_sync_name(const char *path);
 /* The folder that contains path; the caller frees. */
 char *path_parent(const char *path);
 
+bool path_climbs(const char *path); /* whether a component is ".." */
+
 bool file_exists(const char *path); /* of any kind */
 bool file_is_directory(const char *path);
 status file_size(const char *path, uint64_t *size, struct error *error);

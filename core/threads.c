@@ -141,7 +141,7 @@ void threads_run(struct threads *pool, size_t jobs, threads_job function, void *
 {
     if (jobs == 0)
         return;
-    if (pool->started == 0 || jobs == 1) {
+    if (pool == NULL || pool->started == 0 || jobs == 1) {
         for (size_t job = 0; job < jobs; job++)
             function(context, job, 0);
         return;

@@ -23,8 +23,8 @@ typedef void (*threads_job)(void *context, size_t job, size_t worker);
 /* count 0 means one per core this process may use. The caller destroys the pool. */
 status threads_create(struct threads **pool, size_t count, struct error *error);
 
-/* Runs function for every job in [0, jobs) and returns when all are done; the calling thread works too (as worker 0). Not to be
- * called from inside a job, nor from two threads at once. */
+/* Runs function for every job in [0, jobs) and returns when all are done; the calling thread works too (as worker 0), alone
+ * where pool is NULL. Not to be called from inside a job, nor from two threads at once. */
 void threads_run(struct threads *pool, size_t jobs, threads_job function, void *context);
 
 /* The number of workers, the caller included. */

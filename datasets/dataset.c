@@ -30,7 +30,7 @@ static int look_for_folder(const char *root, const char *name)
 static status choose_folder(struct dataset *dataset, struct error *error)
 {
     const char *const *folders = dataset->reader->folders;
-    if (folders == NULL)
+    if (folders[0] == NULL)
         return OK;
     for (size_t i = 0; folders[i] != NULL; i++) {
         int number = look_for_folder(dataset->root, folders[i]);
@@ -101,12 +101,8 @@ static status choose_templates(struct dataset *dataset, struct error *error)
 {
     bool found;
     TRY(dataset_read_override(dataset, "templates.txt", &dataset->templates, &found, error));
-    if (!found) {
-        const struct prompts *prompts = prompts_find(dataset->reader->name);
-        for (size_t i = 0; prompts->templates[i] != NULL; i++)
-            strings_add(&dataset->templates, prompts->templates[i], strlen(prompts->templates[i]));
-        return OK;
-    }
+    if (!found)
+        prompts_add_templates(dataset->reader->name, &dataset->templates);
     for (size_t i = 0; i < dataset->templates.count; i++) {
         if (!has_one_hole(dataset->templates.items[i]))
             return error_set(error, ERROR_FORMAT,
@@ -278,7 +274,7 @@ void dataset_close(struct dataset *dataset)
 
 bool dataset_found(const struct dataset_reader *reader, const char *root)
 {
-    for (size_t i = 0; reader->folders != NULL && reader->folders[i] != NULL; i++)
+    for (size_t i = 0; reader->folders[i] != NULL; i++)
         if (look_for_folder(root, reader->folders[i]) != ENOENT)
             return true;
     return false;

@@ -34,7 +34,7 @@ struct coop;
 struct dataset_reader {
     const char *name;
     const char *source;           /* origin of its layout and split, one line */
-    const char *const *folders;   /* its own folder below the root: the first that exists; ends with NULL; NULL: none */
+    const char *folders[3];       /* its own folder below the root: the first that exists; ends with NULL */
     const struct option *options; /* its own keys; NULL: none */
     bool listed;                  /* a file lists the images, so some may be missing */
     const struct coop *coop;      /* location of CoOp's split (datasets/split/coop.h); NULL: none */

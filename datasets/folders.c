@@ -30,7 +30,7 @@ static bool is_claimed(const char *name)
     if (name[0] == '.' || (size > ending && strcmp(name + size - ending, ".download") == 0))
         return true;
     for (size_t i = 0; i < count; i++)
-        for (size_t k = 0; readers[i]->folders != NULL && readers[i]->folders[k] != NULL; k++)
+        for (size_t k = 0; readers[i]->folders[k] != NULL; k++)
             if (strcspn(readers[i]->folders[k], "/") == size && strncmp(readers[i]->folders[k], name, size) == 0)
                 return true;
     return false;

@@ -119,29 +119,24 @@ static status read_image(const struct loader *loader, uint64_t step, uint32_t it
 {
     const struct loader_settings *settings = &loader->settings;
     struct image image;
-    status result;
+    bool whole = keeps_whole(settings);
     *label = dataset_label(settings->dataset, settings->split, item);
-    if (!keeps_whole(settings) && cache_copy(loader->cached, item, pixels))
+    if (!whole && cache_copy(loader->cached, item, pixels))
         return OK;
-    if (keeps_whole(settings) && cache_find(loader->cached, item, &image)) {
-        result = settings->augment ? training_crop(loader, step, item, &image, pixels, error)
-                                   : evaluation_crop(settings, &image, pixels, error);
-        cache_release(loader->cached, &image);
-        return result;
-    }
-    TRY(dataset_read(settings->dataset, settings->split, item, &image, NULL, error));
-    if (keeps_whole(settings))
+    bool cached = whole && cache_find(loader->cached, item, &image);
+    if (!cached)
+        TRY(dataset_read(settings->dataset, settings->split, item, &image, NULL, error));
+    if (whole && !cached)
         cache_keep(loader->cached, item, &image);
-    if (settings->augment) {
-        result = training_crop(loader, step, item, &image, pixels, error);
-    } else {
-        result = evaluation_crop(settings, &image, pixels, error);
-        if (result == OK && !settings->squash)
-            cache_keep(
-                loader->cached, item,
-                &(struct image){.pixels = pixels, .width = settings->resolution, .height = settings->resolution});
-    }
-    image_free(&image);
+    status result = settings->augment ? training_crop(loader, step, item, &image, pixels, error)
+                                      : evaluation_crop(settings, &image, pixels, error);
+    if (cached)
+        cache_release(loader->cached, &image);
+    else
+        image_free(&image);
+    if (result == OK && !whole)
+        cache_keep(loader->cached, item,
+                   &(struct image){.pixels = pixels, .width = settings->resolution, .height = settings->resolution});
     return result;
 }
 

@@ -1,20 +1,18 @@
-/* Built-in prompts: templates of every dataset, and class names of the datasets whose files have none.
+/* Built-in prompts, prompts/DATASET.txt: lines with "{}" are the templates of the MTIL benchmark, as in its public code
+ * ("{}" stands for the class name; training uses the first one, evaluation all); others are class names by label, for
+ * datasets whose files have none.
  *
- *     const struct prompts *prompts = prompts_find("eurosat");
- *     for (size_t i = 0; prompts->templates[i] != NULL; i++)
- *         … prompts->templates[i] …                              // "a centered satellite photo of {}."
- *     if (prompts->classes != NULL) … prompts->classes[0] …      // "annual crop land"
+ *     struct strings templates = {0};
+ *     prompts_add_templates("eurosat", &templates);            // "a centered satellite photo of {}.", …
+ *     strings_free(&templates);
  */
 #ifndef MTIL_DATASETS_PROMPTS_H
 #define MTIL_DATASETS_PROMPTS_H
 
-struct prompts {
-    const char *dataset;
-    const char *const *templates; /* end with NULL */
-    const char *const *classes;   /* by label, end with NULL; NULL: the dataset's files name them */
-};
+#include "datasets/formats/strings.h"
 
-/* An unknown dataset has one template, "a photo of a {}.", and no names. */
-const struct prompts *prompts_find(const char *dataset);
+/* Append to the list. An unknown dataset has one template, "a photo of a {}.", and no names. */
+void prompts_add_templates(const char *dataset, struct strings *templates);
+void prompts_add_classes(const char *dataset, struct strings *classes);
 
 #endif

@@ -19,6 +19,8 @@ void table_add_column(struct table *table, const struct table_column *column)
 static void add_cell(struct table *table, struct table_cell cell)
 {
     GROW(table->cell, table->count);
+    cell.begins = table->begins || table->count == 0;
+    table->begins = false;
     table->cell[table->count++] = cell;
 }
 
@@ -53,10 +55,8 @@ void table_add_text_bytes(struct table *table, const char *value, size_t size)
 void table_begin_block(struct table *table)
 {
     assert(table->count % table->columns == 0);
-    if (table->count == 0)
-        return;
-    GROW(table->block, table->blocks);
-    table->block[table->blocks++] = table_rows(table);
+    table->begins = table->count > 0;
+    table->blocks += table->begins;
 }
 
 size_t table_rows(const struct table *table)
@@ -101,6 +101,5 @@ void table_free(struct table *table)
         free((char *)table->column[i].title);
     free(table->column);
     free(table->cell);
-    free(table->block);
     *table = (struct table){0};
 }

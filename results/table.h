@@ -38,6 +38,7 @@ enum cell_kind { CELL_EMPTY, CELL_INTEGER, CELL_REAL, CELL_TEXT };
 
 struct table_cell {
     enum cell_kind kind;
+    bool begins; /* the first of a block */
     bool marked; /* a number that stands out, whatever its column's best; a page frames it */
     union {
         int64_t integer;
@@ -51,10 +52,10 @@ struct table {
     size_t columns, count; /* count: cells so far; rows are count / columns */
     struct table_column *column;
     struct table_cell *cell; /* [rows, columns] */
-    size_t blocks;
-    size_t *block;     /* first rows of the blocks but the first one */
-    size_t cell_width; /* characters that formats for people show of a text; 0: 72, SIZE_MAX: all */
-    bool failed;       /* never set here: for callers that fill a table and can fail */
+    size_t blocks;           /* but the first one */
+    size_t cell_width;       /* characters that formats for people show of a text; 0: 72, SIZE_MAX: all */
+    bool begins;             /* a block, with the next cell */
+    bool failed;             /* never set here: for callers that fill a table and can fail */
 };
 
 /* Columns come before the first cell. */

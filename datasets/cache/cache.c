@@ -249,13 +249,6 @@ void cache_close(struct cache_part *part)
     pthread_mutex_unlock(&cache->opening);
 }
 
-static bool judge(struct cache_part *part, size_t item, enum cache_found found)
-{
-    if (found == CACHE_DAMAGED)
-        warn_of_damage(part, item);
-    return found == CACHE_FOUND;
-}
-
 bool cache_find(struct cache_part *part, size_t item, struct image *image)
 {
     if (part == NULL)
@@ -266,19 +259,20 @@ bool cache_find(struct cache_part *part, size_t item, struct image *image)
             *image = (struct image){.pixels = kept->pixels, .width = kept->width, .height = kept->height};
         return kept != NULL;
     }
-    return part->file.entries != NULL && judge(part, item, cache_file_find(&part->file, item, image));
+    enum cache_found found = part->file.entries != NULL ? cache_file_find(&part->file, item, image) : CACHE_ABSENT;
+    if (found == CACHE_DAMAGED)
+        warn_of_damage(part, item);
+    return found == CACHE_FOUND;
 }
 
 bool cache_copy(struct cache_part *part, size_t item, uint8_t *pixels)
 {
     struct image image;
-    size_t side = part != NULL ? (size_t)part->of.resolution : 0;
-    if (part != NULL && part->kept == NULL && part->file.entries != NULL)
-        return judge(part, item, cache_file_read(&part->file, item, pixels));
-    bool found = cache_find(part, item, &image);
-    if (found)
-        memcpy(pixels, image.pixels, side * side * 3);
-    return found;
+    if (!cache_find(part, item, &image))
+        return false;
+    memcpy(pixels, image.pixels, (size_t)image.width * (size_t)image.height * 3);
+    cache_release(part, &image);
+    return true;
 }
 
 /* Images in memory are borrowed, images from a file are the caller's. */

@@ -4,14 +4,13 @@
 #include <string.h>
 #include <unistd.h>
 
-#include <zlib.h>
+#include <xxhash.h>
 
 #include "core/alloc.h"
-#include "datasets/cache/cache_layout.h"
 
 uint32_t cache_checksum(const void *data, size_t size)
 {
-    return (uint32_t)crc32_z(0, data, size);
+    return (uint32_t)XXH3_64bits(data, size);
 }
 
 uint32_t cache_header_checksum(const struct cache_header *header)
@@ -72,8 +71,7 @@ static status read_index(struct cache_file *file, const struct cache_header *hea
 {
     file->count = (size_t)header->count;
     file->entries = malloc((file->count + 1) * sizeof *file->entries);
-    file->seen = calloc(file->count + 1, sizeof *file->seen);
-    if (file->entries == NULL || file->seen == NULL)
+    if (file->entries == NULL)
         return error_set(error, ERROR_MEMORY, "%s: no memory for its index", path);
     TRY(file_read_at(file->file, path, file->entries, file->count * sizeof *file->entries, CACHE_HEADER, error));
     return check_index(file, header, path, error);
@@ -92,7 +90,6 @@ status cache_file_open(struct cache_file *file, const char *path, const struct c
     if (result != OK) {
         close(file->file);
         free(file->entries);
-        free(file->seen);
         *file = (struct cache_file){0};
     }
     return result;
@@ -113,38 +110,18 @@ status cache_file_describe(const char *path, struct cache_label *label, size_t *
     return OK;
 }
 
-/* Two threads may both compare a checksum, with the same result. */
-static bool is_sound(struct cache_file *file, size_t item, const uint8_t *pixels, size_t size)
-{
-    unsigned char found = atomic_load_explicit(&file->seen[item], memory_order_relaxed);
-    if (found == CACHE_ABSENT) {
-        bool good = cache_checksum(pixels, size) == file->entries[item].checksum;
-        found = good ? CACHE_FOUND : CACHE_DAMAGED;
-        atomic_store_explicit(&file->seen[item], found, memory_order_relaxed);
-    }
-    return found == CACHE_FOUND;
-}
-
-enum cache_found cache_file_read(struct cache_file *file, size_t item, uint8_t *pixels)
-{
-    const struct cache_entry *entry = &file->entries[item];
-    if (item >= file->count || entry->offset == 0)
-        return CACHE_ABSENT;
-    size_t size = (size_t)entry->width * entry->height * 3;
-    bool good = file_read_at(file->file, "", pixels, size, entry->offset, NULL) == OK;
-    return good && is_sound(file, item, pixels, size) ? CACHE_FOUND : CACHE_DAMAGED;
-}
-
-enum cache_found cache_file_find(struct cache_file *file, size_t item, struct image *image)
+enum cache_found cache_file_find(const struct cache_file *file, size_t item, struct image *image)
 {
     const struct cache_entry *entry = &file->entries[item];
     if (item >= file->count || entry->offset == 0 ||
         image_create(image, (int)entry->width, (int)entry->height, NULL) != OK)
         return CACHE_ABSENT;
-    enum cache_found found = cache_file_read(file, item, image->pixels);
-    if (found != CACHE_FOUND)
-        image_free(image);
-    return found;
+    size_t size = (size_t)entry->width * entry->height * 3;
+    if (file_read_at(file->file, "", image->pixels, size, entry->offset, NULL) == OK &&
+        cache_checksum(image->pixels, size) == entry->checksum)
+        return CACHE_FOUND;
+    image_free(image);
+    return CACHE_DAMAGED;
 }
 
 void cache_file_close(struct cache_file *file)
@@ -152,6 +129,5 @@ void cache_file_close(struct cache_file *file)
     if (file->entries != NULL)
         close(file->file);
     free(file->entries);
-    free(file->seen);
     *file = (struct cache_file){0};
 }

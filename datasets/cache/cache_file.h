@@ -10,9 +10,12 @@
  *     TRY(cache_writer_add(&writer, item, &image, error));                     // from any thread, in any order
  *     TRY(cache_writer_finish(&writer, error));                                // renames it into place
  *
- * A header with a label of what it was made from, an index, then pixels. Nothing in a file is trusted: size, header and
- * index are checked when it is opened, the checksum of an image before its first use. So writers need not sync. Files
- * are read by the kind of machine that wrote them.
+ *     0                 struct cache_header, with a label of what it was made from, then zeros
+ *     CACHE_HEADER      struct cache_entry [count]
+ *     pixels_start      [height, width, 3] per image, in any order
+ *
+ * Nothing in a file is trusted: size, header and index are checked when it is opened, the checksum of an image whenever
+ * it is read. So writers need not sync. Files are read by the kind of machine that wrote them.
  */
 #ifndef MTIL_DATASETS_CACHE_CACHE_FILE_H
 #define MTIL_DATASETS_CACHE_CACHE_FILE_H
@@ -41,11 +44,29 @@ struct cache_entry {
     uint32_t width, height, checksum, unused;
 };
 
+#define CACHE_MAGIC "mtilpix2" /* the last character changes with the layout */
+
+enum { CACHE_HEADER = 8192, CACHE_ALIGNMENT = 4096, CACHE_BYTE_ORDER = 0x01020304 };
+
+struct cache_header {
+    char magic[8];
+    uint32_t byte_order, checksum; /* checksum: of the header, with 0 in this place */
+    uint64_t size, count;          /* bytes of the whole file; number of images */
+    uint32_t index_checksum, unused;
+    struct cache_label label;
+    uint32_t padding; /* up to a multiple of 8 */
+};
+_Static_assert(sizeof(struct cache_header) <= CACHE_HEADER, "the header has its place");
+_Static_assert(sizeof(struct cache_header) == 40 + sizeof(struct cache_label) + sizeof(uint32_t), "without gaps");
+
+uint32_t cache_checksum(const void *data, size_t size);
+uint32_t cache_header_checksum(const struct cache_header *header);
+uint64_t cache_pixels_start(uint64_t count);
+
 struct cache_file {
     int file; /* meaningless without entries */
     size_t count;
     struct cache_entry *entries; /* NULL: not open */
-    atomic_uchar *seen;          /* [count] result of comparing an image's checksum, if it was */
 };
 
 /* ERROR_IO: there is none; ERROR_FORMAT: damaged, or made from something else. */
@@ -58,9 +79,7 @@ enum cache_found { CACHE_ABSENT, CACHE_FOUND, CACHE_DAMAGED };
 
 /* The caller frees the pixels of an image that was found. A truncated file counts as damaged. Safe from several
  * threads. */
-enum cache_found cache_file_find(struct cache_file *file, size_t item, struct image *image);
-/* The same into memory of the caller, if the size of the image is known. */
-enum cache_found cache_file_read(struct cache_file *file, size_t item, uint8_t *pixels);
+enum cache_found cache_file_find(const struct cache_file *file, size_t item, struct image *image);
 void cache_file_close(struct cache_file *file); /* zeros are allowed */
 
 struct cache_writer {

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "core/alloc.h"
-#include "datasets/cache/cache_layout.h"
+#include "datasets/cache/cache_file.h"
 
 static status write_at(const struct cache_writer *writer, const void *data, size_t size, uint64_t offset,
                        struct error *error)

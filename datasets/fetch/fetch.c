@@ -79,8 +79,8 @@ static status unpack_inner(const struct fetch *fetch, const struct fetch_file *f
                            const char *folder, struct error *error)
 {
     char *outer = path_format("%s/outer", fetch->unpacked.path), *inner = path_format("%s/%s", outer, file->inner);
-    status result = unpack_archive(part, outer, fetch->settings, error);
-    NEXT(result, unpack_archive(inner, folder, fetch->settings, error));
+    status result = unpack(part, outer, NULL, fetch->settings, error);
+    NEXT(result, unpack(inner, folder, NULL, fetch->settings, error));
     free(outer);
     free(inner);
     return result;
@@ -94,11 +94,10 @@ static status place(const struct fetch *fetch, const struct fetch_file *file, co
     status result = directory_create(folder, error);
     if (result == OK && file->kind == FETCH_PLAIN)
         result = copy(part, target, error);
-    else if (result == OK && file->kind == FETCH_GZIP)
-        result = unpack_gzip(part, target, fetch->settings, error);
+    else if (result == OK && file->inner != NULL)
+        result = unpack_inner(fetch, file, part, folder, error);
     else if (result == OK)
-        result = file->inner != NULL ? unpack_inner(fetch, file, part, folder, error)
-                                     : unpack_archive(part, folder, fetch->settings, error);
+        result = unpack(part, folder, file->kind == FETCH_GZIP ? target : NULL, fetch->settings, error);
     free(folder);
     free(target);
     return result;

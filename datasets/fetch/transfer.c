@@ -14,7 +14,7 @@
 #include "core/file.h"
 #include "core/text.h"
 
-enum { CONNECT_SECONDS = 30, SILENCE_SECONDS = 60, REDIRECTS = 10, POLL_MILLISECONDS = 100 };
+enum { CONNECT_SECONDS = 30, SILENCE_SECONDS = 60, REDIRECTS = 10 };
 
 /* A download in progress: `have` bytes lie at path and in digest. */
 struct transfer {
@@ -116,6 +116,22 @@ static size_t receive(char *data, size_t unit, size_t count, void *context)
 
 /* --- one answer --------------------------------------------------------------------------------------------------- */
 
+static bool is_stopped(const struct transfer *transfer)
+{
+    return transfer->settings->stopped != NULL && transfer->settings->stopped(transfer->settings->context);
+}
+
+/* libcurl's progress function; it is called once a second, and more often while bytes arrive. */
+static int report(void *context, curl_off_t total, curl_off_t done, curl_off_t upload, curl_off_t uploaded)
+{
+    const struct transfer *transfer = context;
+    const struct fetch_settings *settings = transfer->settings;
+    (void)total, (void)done, (void)upload, (void)uploaded;
+    if (settings->progress != NULL)
+        settings->progress(settings->context, transfer->file->name, transfer->have, transfer->file->bytes);
+    return is_stopped(transfer);
+}
+
 static void set_options(struct transfer *transfer, const char *url)
 {
     char range[32];
@@ -138,46 +154,21 @@ static void set_options(struct transfer *transfer, const char *url)
     curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, transfer->reason);
     curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, receive);
     curl_easy_setopt(curl, CURLOPT_WRITEDATA, transfer);
-}
-
-static bool is_stopped(const struct transfer *transfer)
-{
-    return transfer->settings->stopped != NULL && transfer->settings->stopped(transfer->settings->context);
-}
-
-/* Runs the transfer in multi until it ends or is stopped. */
-static CURLcode wait_for(struct transfer *transfer, CURLM *multi)
-{
-    const struct fetch_settings *settings = transfer->settings;
-    int running = 1, queued;
-    CURLMcode code = CURLM_OK;
-    while (running > 0 && code == CURLM_OK && !is_stopped(transfer)) {
-        code = curl_multi_perform(multi, &running);
-        if (settings->progress != NULL)
-            settings->progress(settings->context, transfer->file->name, transfer->have, transfer->file->bytes);
-        if (code == CURLM_OK && running > 0)
-            code = curl_multi_poll(multi, NULL, 0, POLL_MILLISECONDS, NULL);
-    }
-    const CURLMsg *message = curl_multi_info_read(multi, &queued);
-    return message != NULL ? message->data.result : CURLE_ABORTED_BY_CALLBACK;
+    curl_easy_setopt(curl, CURLOPT_NOPROGRESS, 0L);
+    curl_easy_setopt(curl, CURLOPT_XFERINFOFUNCTION, report);
+    curl_easy_setopt(curl, CURLOPT_XFERINFODATA, transfer);
 }
 
 /* Why the answer of url was not the end of the file; "" when the file has its size. */
 static void ask(struct transfer *transfer, const char *url, struct text *why)
 {
-    CURLM *multi = curl_multi_init();
     long code = 0;
     transfer->begun = transfer->too_long = false;
     transfer->offered = 0;
     transfer->reason[0] = 0;
     set_options(transfer, url);
     text_clear(why);
-    CURLcode result = CURLE_OUT_OF_MEMORY;
-    if (multi != NULL && curl_multi_add_handle(multi, transfer->curl) == CURLM_OK) {
-        result = wait_for(transfer, multi);
-        curl_multi_remove_handle(multi, transfer->curl);
-    }
-    curl_multi_cleanup(multi);
+    CURLcode result = curl_easy_perform(transfer->curl);
     curl_easy_getinfo(transfer->curl, CURLINFO_RESPONSE_CODE, &code);
     uint64_t bytes = transfer->file->bytes;
     if (transfer->offered > 0)

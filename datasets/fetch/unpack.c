@@ -28,16 +28,6 @@ static status refuse(const struct unpacking *u, struct archive *archive, const c
                      reason != NULL ? reason : "damaged", refused ? ": " : "", refused ? strerror(code) : "");
 }
 
-static bool leads_out(const char *name)
-{
-    bool out = name[0] == '/';
-    for (const char *part = name; part != NULL && !out; part = strchr(part, '/')) {
-        part += *part == '/';
-        out = strncmp(part, "..", 2) == 0 && (part[2] == '/' || part[2] == 0);
-    }
-    return out;
-}
-
 /* The entry's name, if it is a file or folder that stays below the target. */
 static status check_entry(const struct unpacking *u, struct archive_entry *entry, const char **name,
                           struct error *error)
@@ -45,7 +35,7 @@ static status check_entry(const struct unpacking *u, struct archive_entry *entry
     *name = archive_entry_pathname(entry);
     if (*name == NULL || **name == 0)
         return error_set(error, ERROR_FORMAT, "%s: holds a file whose name cannot be read; refused", u->path);
-    if (leads_out(*name))
+    if (**name == '/' || path_climbs(*name))
         return error_set(error, ERROR_FORMAT, "%s: holds \"%s\", which leads out of the folder; refused", u->path,
                          *name);
     bool link = archive_entry_hardlink(entry) != NULL;
@@ -87,13 +77,13 @@ static status unpack_entries(struct unpacking *u, const char *folder, const char
     return archive_write_close(u->to) < ARCHIVE_WARN ? refuse(u, u->to, "the archive", error) : OK;
 }
 
-static status unpack(const char *path, const char *folder, const char *target, const struct fetch_settings *settings,
-                     struct error *error)
+status unpack(const char *path, const char *folder, const char *target, const struct fetch_settings *settings,
+              struct error *error)
 {
     struct unpacking u = {
         .path = path, .settings = settings, .from = archive_read_new(), .to = archive_write_disk_new()};
-    status result = OK;
-    if (u.from == NULL || u.to == NULL)
+    status result = target == NULL ? directory_create(folder, error) : OK;
+    if (result == OK && (u.from == NULL || u.to == NULL))
         result = error_set(error, ERROR_MEMORY, "%s: no memory to unpack it", path);
     if (result == OK) {
         archive_read_support_filter_gzip(u.from); /* the only one in the table; some of the others start programs */
@@ -106,15 +96,4 @@ static status unpack(const char *path, const char *folder, const char *target, c
     archive_read_free(u.from);
     archive_write_free(u.to);
     return result;
-}
-
-status unpack_archive(const char *path, const char *folder, const struct fetch_settings *settings, struct error *error)
-{
-    TRY(directory_create(folder, error));
-    return unpack(path, folder, NULL, settings, error);
-}
-
-status unpack_gzip(const char *path, const char *target, const struct fetch_settings *settings, struct error *error)
-{
-    return unpack(path, NULL, target, settings, error);
 }

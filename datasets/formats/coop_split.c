@@ -6,8 +6,8 @@
 #include <jansson.h>
 
 #include "core/alloc.h"
-#include "core/characters.h"
 #include "core/file.h"
+#include "datasets/formats/json.h"
 
 #define SIZE_LIMIT ((size_t)64 << 20) /* the largest of them has 101,000 images in about 8 MB */
 
@@ -22,19 +22,11 @@ static bool has_control_character(const char *text)
     return false;
 }
 
-static bool has_parent(const char *path)
-{
-    for (const char *p = path; *p != 0; p += strcspn(p, "/"), p += *p == '/')
-        if (strncmp(p, "..", 2) == 0 && (p[2] == '/' || p[2] == 0))
-            return true;
-    return false;
-}
-
 static status check_file(const char *file, struct error *error)
 {
     if (*file == 0 || has_control_character(file))
         return error_set(error, ERROR_FORMAT, "expected the path of an image, found \"%s\"", file);
-    if (*file == '/' || has_parent(file))
+    if (*file == '/' || path_climbs(file))
         return error_set(error, ERROR_FORMAT,
                          "expected a path below the dataset's image folder, found \"%s\", which leads out of it; "
                          "refused",
@@ -127,13 +119,9 @@ static status read_lists(struct coop_split *split, json_t *root, struct error *e
 
 status coop_split_parse(struct coop_split *split, const void *data, size_t size, const char *name, struct error *error)
 {
-    json_error_t wrong;
-    const char *text = data;
+    json_t *root;
     *split = (struct coop_split){0};
-    text_skip_mark(&text, &size);
-    json_t *root = json_loadb(text, size, JSON_REJECT_DUPLICATES, &wrong);
-    if (root == NULL)
-        return error_set(error, ERROR_FORMAT, "%s:%d:%d: invalid JSON: %s", name, wrong.line, wrong.column, wrong.text);
+    TRY(json_parse(&root, data, size, name, error));
     status result = read_lists(split, root, error);
     json_decref(root);
     if (result == OK)

@@ -39,20 +39,27 @@ static status add_lists(struct json_lists *lists, json_t *root, struct error *er
     return OK;
 }
 
+status json_parse(json_t **root, const void *data, size_t size, const char *name, struct error *error)
+{
+    json_error_t wrong;
+    const char *text = data;
+    text_skip_mark(&text, &size);
+    *root = json_loadb(text, size, JSON_REJECT_DUPLICATES, &wrong);
+    return *root != NULL ? OK
+                         : error_set(error, ERROR_FORMAT, "%s:%d:%d: invalid JSON: %s", name, wrong.line, wrong.column,
+                                     wrong.text);
+}
+
 status json_lists_read(struct json_lists *lists, const char *path, struct error *error)
 {
     struct bytes bytes;
-    json_error_t wrong;
+    json_t *root;
     *lists = (struct json_lists){0};
     TRY(file_read(path, (size_t)1 << 28, &bytes, error));
-    const char *text = (const char *)bytes.data;
-    size_t size = bytes.size;
-    text_skip_mark(&text, &size);
-    json_t *root = json_loadb(text, size, JSON_REJECT_DUPLICATES, &wrong);
+    status result = json_parse(&root, bytes.data, bytes.size, path, error);
     bytes_free(&bytes);
-    if (root == NULL)
-        return error_set(error, ERROR_FORMAT, "%s:%d:%d: invalid JSON: %s", path, wrong.line, wrong.column, wrong.text);
-    status result = add_lists(lists, root, error);
+    TRY(result);
+    result = add_lists(lists, root, error);
     json_decref(root);
     if (result != OK) {
         json_lists_free(lists);

@@ -50,8 +50,9 @@ struct array {
 };
 
 struct mat {
+    const char *path;
     struct bytes file;
-    char *path;
+    uint8_t *unpacked; /* the variable that was looked up; NULL: it lies in the file */
 };
 
 static uint32_t read_uint32(const uint8_t *bytes)
@@ -250,12 +251,10 @@ static status inflate_element(const struct mat *mat, struct slice packed, struct
                      "%s: a compressed variable is damaged, ends early or is larger than any dataset's", mat->path);
 }
 
-/* Looks a variable up. array points into the file or into owned, which the caller frees. */
-static status find_variable(const struct mat *mat, const char *name, struct array *array, uint8_t **owned,
-                            struct error *error)
+/* array points into the file or into what was unpacked. */
+static status find_variable(struct mat *mat, const char *name, struct array *array, struct error *error)
 {
     struct slice rest = {mat->file.data + HEADER, mat->file.size - HEADER};
-    *owned = NULL;
     while (rest.size > 0) {
         struct element element;
         struct slice matrix;
@@ -265,15 +264,15 @@ static status find_variable(const struct mat *mat, const char *name, struct arra
         matrix = element.data;
         if (element.type == TYPE_COMPRESSED) {
             TRY(inflate_element(mat, element.data, &matrix, error));
-            *owned = (uint8_t *)matrix.data;
+            mat->unpacked = (uint8_t *)matrix.data;
         } else if (element.type != TYPE_MATRIX) {
             continue;
         }
         bool good = read_array(matrix, array);
         if (good && array->name.size == strlen(name) && memcmp(array->name.data, name, array->name.size) == 0)
             return OK;
-        free(*owned);
-        *owned = NULL;
+        free(mat->unpacked);
+        mat->unpacked = NULL;
         if (!good)
             return error_set(error, ERROR_FORMAT, "%s: the variable at byte %zu is damaged", mat->path, position);
     }
@@ -368,38 +367,7 @@ static status collect_strings(const struct mat *mat, const char *variable, const
     return OK;
 }
 
-status mat_read_numbers(struct mat *mat, const char *variable, const char *field, struct mat_numbers *numbers,
-                        struct error *error)
-{
-    struct array array;
-    uint8_t *owned;
-    *numbers = (struct mat_numbers){0};
-    TRY(find_variable(mat, variable, &array, &owned, error));
-    status result = collect_numbers(mat, variable, field, &array, numbers, error);
-    free(owned);
-    if (result != OK)
-        mat_numbers_free(numbers);
-    return result;
-}
-
-status mat_read_strings(struct mat *mat, const char *variable, const char *field, struct strings *strings,
-                        struct error *error)
-{
-    struct array array;
-    uint8_t *owned;
-    TRY(find_variable(mat, variable, &array, &owned, error));
-    status result = collect_strings(mat, variable, field, &array, strings, error);
-    free(owned);
-    return result;
-}
-
-void mat_numbers_free(struct mat_numbers *numbers)
-{
-    free(numbers->values);
-    *numbers = (struct mat_numbers){0};
-}
-
-/* --- opening ------------------------------------------------------------------------------------------------------ */
+/* --- files -------------------------------------------------------------------------------------------------------- */
 
 static status check_header(const struct mat *mat, struct error *error)
 {
@@ -413,26 +381,51 @@ static status check_header(const struct mat *mat, struct error *error)
     return OK;
 }
 
-status mat_open(struct mat **mat, const char *path, struct error *error)
+static void close_file(struct mat *mat)
 {
-    struct mat *opened = xcalloc(1, sizeof *opened);
-    *mat = NULL;
-    opened->path = xstrdup(path);
-    status result = file_read(path, FILE_MOST, &opened->file, error);
-    NEXT(result, check_header(opened, error));
-    if (result != OK) {
-        mat_close(opened);
-        return result;
-    }
-    *mat = opened;
-    return OK;
+    bytes_free(&mat->file);
+    free(mat->unpacked);
 }
 
-void mat_close(struct mat *mat)
+static status open_variable(struct mat *mat, const char *path, const char *variable, struct array *array,
+                            struct error *error)
 {
-    if (mat == NULL)
-        return;
-    bytes_free(&mat->file);
-    free(mat->path);
-    free(mat);
+    *mat = (struct mat){.path = path};
+    TRY(file_read(path, FILE_MOST, &mat->file, error));
+    status result = check_header(mat, error);
+    NEXT(result, find_variable(mat, variable, array, error));
+    if (result != OK)
+        close_file(mat);
+    return result;
+}
+
+status mat_read_numbers(const char *path, const char *variable, const char *field, struct mat_numbers *numbers,
+                        struct error *error)
+{
+    struct mat mat;
+    struct array array;
+    *numbers = (struct mat_numbers){0};
+    TRY(open_variable(&mat, path, variable, &array, error));
+    status result = collect_numbers(&mat, variable, field, &array, numbers, error);
+    close_file(&mat);
+    if (result != OK)
+        mat_numbers_free(numbers);
+    return result;
+}
+
+status mat_read_strings(const char *path, const char *variable, const char *field, struct strings *strings,
+                        struct error *error)
+{
+    struct mat mat;
+    struct array array;
+    TRY(open_variable(&mat, path, variable, &array, error));
+    status result = collect_strings(&mat, variable, field, &array, strings, error);
+    close_file(&mat);
+    return result;
+}
+
+void mat_numbers_free(struct mat_numbers *numbers)
+{
+    free(numbers->values);
+    *numbers = (struct mat_numbers){0};
 }

@@ -1,11 +1,9 @@
 /* MATLAB 5 files: numbers and strings by the names of their variables and fields, independent of compression, number
  * type and order. A reader of our own, because matio crashes on damaged files.
  *
- *     struct mat *mat;
  *     struct mat_numbers ids;
- *     TRY(mat_open(&mat, "flowers-102/setid.mat", error));
- *     status result = mat_read_numbers(mat, "trnid", NULL, &ids, error);
- *     mat_close(mat);
+ *     TRY(mat_read_numbers("flowers-102/setid.mat", "trnid", NULL, &ids, error));
+ *     mat_numbers_free(&ids);
  */
 #ifndef MTIL_DATASETS_FORMATS_MAT_H
 #define MTIL_DATASETS_FORMATS_MAT_H
@@ -14,24 +12,19 @@
 
 #include "datasets/formats/strings.h"
 
-struct mat;
-
 struct mat_numbers {
     size_t count;
     int32_t *values;
 };
 
-status mat_open(struct mat **mat, const char *path, struct error *error);
-void mat_close(struct mat *mat); /* NULL is allowed */
-
 /* A numeric array of any class and shape as whole numbers, in memory order; with a field, that field's number of
  * every element of a struct array. The caller frees numbers with mat_numbers_free. */
-status mat_read_numbers(struct mat *mat, const char *variable, const char *field, struct mat_numbers *numbers,
+status mat_read_numbers(const char *path, const char *variable, const char *field, struct mat_numbers *numbers,
                         struct error *error);
 void mat_numbers_free(struct mat_numbers *numbers);
 
 /* The strings of a cell array, or, with a field, of every element of a struct array, appended to strings. */
-status mat_read_strings(struct mat *mat, const char *variable, const char *field, struct strings *strings,
+status mat_read_strings(const char *path, const char *variable, const char *field, struct strings *strings,
                         struct error *error);
 
 #endif

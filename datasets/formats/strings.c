@@ -16,6 +16,12 @@ void strings_add(struct strings *strings, const char *string, size_t size)
     strings->items[strings->count++] = copy;
 }
 
+void strings_copy(struct strings *strings, const char *const *items, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        strings_add(strings, items[i], strlen(items[i]));
+}
+
 void strings_free(struct strings *strings)
 {
     for (size_t i = 0; i < strings->count; i++)
@@ -43,10 +49,8 @@ size_t strings_find_sorted(const struct strings *strings, const char *string)
     return found == NULL ? strings->count : (size_t)(found - strings->items);
 }
 
-static void split_lines(struct strings *strings, const struct bytes *bytes)
+void strings_add_lines(struct strings *strings, const char *text, size_t end)
 {
-    const char *text = (const char *)bytes->data;
-    size_t end = bytes->size;
     text_skip_mark(&text, &end);
     while (end > 0 && (text[end - 1] == '\n' || text[end - 1] == '\r'))
         end--;
@@ -69,7 +73,7 @@ status strings_read_lines(struct strings *strings, const char *path, struct erro
         result = error_set(error, ERROR_FORMAT, "%s: expected a text file, found a NUL byte at %zu", path,
                            (size_t)(nul - bytes.data));
     else
-        split_lines(strings, &bytes);
+        strings_add_lines(strings, (const char *)bytes.data, bytes.size);
     bytes_free(&bytes);
     return result;
 }

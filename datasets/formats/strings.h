@@ -20,6 +20,7 @@ struct strings {
 
 /* Copies size bytes of string, which hold no NUL, to the end of the list. */
 void strings_add(struct strings *strings, const char *string, size_t size);
+void strings_copy(struct strings *strings, const char *const *items, size_t count); /* to the end, all of them */
 void strings_free(struct strings *strings);
 
 void strings_sort(struct strings *strings); /* by bytes */
@@ -27,8 +28,10 @@ void strings_sort(struct strings *strings); /* by bytes */
 /* The position of string in a list sorted by bytes; count when it is not there. */
 size_t strings_find_sorted(const struct strings *strings, const char *string);
 
-/* The lines of a text file of at most 1 GiB, appended without their ends (\n or \r\n); empty lines at the end are
- * left out. A NUL byte is an error. */
+/* The lines of a text, appended without their ends (\n or \r\n); empty lines at the end are left out. */
+void strings_add_lines(struct strings *strings, const char *text, size_t size);
+
+/* The same of a file of at most 1 GiB; a NUL byte is an error. */
 status strings_read_lines(struct strings *strings, const char *path, struct error *error);
 
 /* The lines of path, of which each is `what` ("class name"): there are some, none is empty, all are UTF-8, and none is longer

@@ -4,8 +4,6 @@
  *     TRY(image_decode_file(&image, "sun_aabb.jpg", error));       // JPEG, PNG, GIF, WebP or BMP, whatever the name says
  *     status result = image_evaluation_crop(&image, 224, pixels, error);   // [224, 224, 3]
  *     image_free(&image);
- *     ...
- *     image_normalize(pixels, 224, planes);                        // [3, 224, 224], what CLIP's towers are given
  *
  * Every pixel is the one that Pillow (up to 12.1) and torchvision give, bit for bit. All functions may run in several
  * threads.
@@ -76,8 +74,5 @@ status image_training_crop(const struct image *image, struct image_box box, int 
 /* The box of a random-resized crop (torchvision's: scale to 1 of the area, ratio 3/4 to 4/3, ten tries, then the centre) of
  * an image of width × height. Uses the blocks 10·index … 10·index + 9 of rng, whose purpose is RNG_CROP. */
 struct image_box image_draw_box(int width, int height, double scale, const struct rng *rng, uint64_t index);
-
-/* ((p / 255) − mean) / std with CLIP's constants, each step rounded to float: pixels [R, R, 3] to planes [3, R, R]. */
-void image_normalize(const uint8_t *pixels, int resolution, float *planes);
 
 #endif

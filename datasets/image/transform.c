@@ -1,4 +1,4 @@
-/* The two transforms of CLIP's pipeline on decoded images, and the normalisation. */
+/* The two transforms of CLIP's pipeline on decoded images. */
 #include <math.h>
 #include <stdbool.h>
 
@@ -99,18 +99,4 @@ struct image_box image_draw_box(int width, int height, double scale, const struc
         return box;
     }
     return fallback_box(width, height);
-}
-
-void image_normalize(const uint8_t *pixels, int resolution, float *planes)
-{
-    static const float mean[] = {0.48145466F, 0.4578275F, 0.40821073F},
-                       deviation[] = {0.26862954F, 0.26130258F, 0.27577711F};
-    size_t count = (size_t)resolution * (size_t)resolution;
-    for (size_t c = 0; c < 3; c++) {
-        float values[256];
-        for (int p = 0; p < 256; p++)
-            values[p] = ((float)p / 255.0F - mean[c]) / deviation[c];
-        for (size_t i = 0; i < count; i++)
-            planes[c * count + i] = values[pixels[3 * i + c]];
-    }
 }

@@ -1,6 +1,6 @@
 /* Draws in turn, on top of the addressed random numbers of core/rng.h.
  *
- *     struct dice dice = dice_make(seed, STREAM_CAPTIONS, index);   // one for each picture
+ *     struct dice dice = dice_make(seed, STREAM_SUITE, index);      // one for each picture
  *     float angle = dice_between(&dice, 0, 1);
  *     if (dice_chance(&dice, 0.3f)) ...
  *
@@ -21,7 +21,7 @@ struct dice {
     unsigned left; /* words not yet used */
 };
 
-/* stream tells the uses apart (below 2^16): the captions, one per domain of the suite. */
+/* stream tells the domains of the suite apart (below 2^16). */
 struct dice dice_make(uint64_t seed, uint32_t stream, uint64_t index);
 
 uint32_t dice_word(struct dice *dice);                        /* 32 fresh bits */

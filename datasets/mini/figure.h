@@ -4,7 +4,7 @@
  *         FILL(ROLE_BODY, {-0.6f, 0.6f}, {0, -0.8f}, {0.6f, 0.6f}),
  *         OVAL(ROLE_DETAIL, 0, 0.7f, 0.15f, 0.15f),
  *     };
- *     figure_draw(&canvas, &frame, &(struct figure){"bell", PARTS(bell)}, paints, 0.02f, &dice);
+ *     figure_draw(&canvas, &frame, &(struct figure){PARTS(bell)}, paints, 0.02f, &dice);
  *
  * Coordinates are a frame's: −1 … 1, y downwards.
  */
@@ -25,7 +25,6 @@ struct part {
 };
 
 struct figure {
-    const char *name;
     const struct part *parts;
     size_t count;
 };

@@ -108,11 +108,7 @@ status layout_draw(struct layout *layout, struct error *error)
         if (settings->progress != NULL)
             settings->progress(settings->context, layout->domain->name, round.first, layout->count);
         TRY(layout_go_on(settings, layout->root, error));
-        if (settings->threads != NULL)
-            threads_run(settings->threads, jobs, draw_job, &round);
-        else
-            for (size_t job = 0; job < jobs; job++)
-                draw_job(&round, job, 0);
+        threads_run(settings->threads, jobs, draw_job, &round);
     }
     if (round.error.code != OK)
         return error_set(error, round.error.code, "%s", round.error.message);

@@ -30,87 +30,19 @@ static float band(float coordinate, float width, float period)
     return clamp01(0.5f - distance * period);
 }
 
-/* Distance to the border of the nearest cell of a hexagonal grid with unit spacing. */
-static float hexagon_border(float x, float y)
-{
-    const float height = 1.7320508f;
-    float nearest = 1e9f, second = 1e9f;
-    for (int lattice = 0; lattice < 2; lattice++) {
-        float dx = fraction(x + 0.5f * (float)lattice) - 0.5f;
-        float dy = (fraction(y / height + 0.5f * (float)lattice) - 0.5f) * height;
-        for (int side = -1; side <= 1; side++) {
-            float square = (dx + (float)side) * (dx + (float)side) + dy * dy;
-            if (square < nearest) {
-                second = nearest;
-                nearest = square;
-            } else if (square < second) {
-                second = square;
-            }
-        }
-    }
-    return (sqrtf(second) - sqrtf(nearest)) / 2;
-}
-
-static float woven_share(float s, float t, float period)
-{
-    bool across = ((int)floorf(s) + (int)floorf(t)) & 1;
-    float along = across ? t : s;
-    return band(along + 0.5f, 0.66f, period) * (0.55f + 0.45f * turn_sine((across ? s : t) * 0.5f));
-}
-
-/* An Archimedean spiral without arc tangent: the turn of (s, t) by octants, error below 0.005 turns. */
-static float turn_of(float s, float t)
-{
-    float small = fminf(fabsf(s), fabsf(t)), large = fmaxf(fabsf(s), fabsf(t));
-    float ratio = large > 0 ? small / large : 0;
-    float turn = ratio * (0.16f - 0.035f * ratio);
-    turn = fabsf(t) > fabsf(s) ? 0.25f - turn : turn;
-    turn = s < 0 ? 0.5f - turn : turn;
-    return t < 0 ? 1 - turn : turn;
-}
-
 /* How much of the second colour the pattern shows at (s, t), in periods. */
 static float pattern_share(const struct paint *paint, float s, float t)
 {
     float share = paint->share > 0 ? paint->share : 0.5f, period = paint->period;
-    float radius = sqrtf(s * s + t * t);
     switch (paint->pattern) {
     case PATTERN_GRADIENT:
         return clamp01(s + 0.5f);
     case PATTERN_STRIPES:
         return band(s, share, period);
-    case PATTERN_CHECKS: {
-        float a = band(s, 0.5f, period), b = band(t, 0.5f, period);
-        return a + b - 2 * a * b;
-    }
-    case PATTERN_DOTS: {
-        float dx = fraction(s) - 0.5f, dy = fraction(t) - 0.5f;
-        return clamp01(0.5f - (sqrtf(dx * dx + dy * dy) - share * 0.6f) * period);
-    }
-    case PATTERN_GRID:
-        return fmaxf(band(s, share * 0.4f, period), band(t, share * 0.4f, period));
-    case PATTERN_ZIGZAG:
-        return band(s + fabsf(fraction(t * 0.5f) - 0.5f) * 1.6f, share, period);
-    case PATTERN_WAVES:
-        return band(s + 0.3f * turn_sine(t * 0.45f), share, period);
-    case PATTERN_RINGS:
-        return band(radius, share, period);
-    case PATTERN_SPIRAL:
-        return band(radius - turn_of(s, t), share, period);
-    case PATTERN_BRICKS:
-        return fmaxf(band(t, 0.2f, period), band(s * 0.5f + (((int)floorf(t)) & 1 ? 0.5f : 0), 0.1f, 2 * period));
-    case PATTERN_HONEYCOMB:
-        return clamp01(0.5f - (hexagon_border(s, t) - 0.1f) * period);
-    case PATTERN_WOVEN:
-        return woven_share(s, t, period);
-    case PATTERN_CROSSHATCH:
-        return fmaxf(band(s + t, 0.22f, period), band(s - t, 0.22f, period));
     case PATTERN_NOISE:
         return clamp01(noise_at(paint->noise, s, t) * 1.6f - 0.3f);
     case PATTERN_BLOTCHES:
         return clamp01(0.5f + (noise_at(paint->noise, s, t) - 1 + share) * period);
-    case PATTERN_MARBLE:
-        return 0.5f + 0.5f * turn_sine(s * 0.7f + 1.5f * noise_at(paint->noise, s, t));
     default:
         return 0;
     }

@@ -23,20 +23,8 @@ enum pattern {
     PATTERN_SOLID,    /* first */
     PATTERN_GRADIENT, /* first to second over period points */
     PATTERN_STRIPES,
-    PATTERN_CHECKS,
-    PATTERN_DOTS,
-    PATTERN_GRID,
-    PATTERN_ZIGZAG,
-    PATTERN_WAVES,
-    PATTERN_RINGS,
-    PATTERN_SPIRAL,
-    PATTERN_BRICKS,
-    PATTERN_HONEYCOMB,
-    PATTERN_WOVEN,
-    PATTERN_CROSSHATCH,
     PATTERN_NOISE,    /* smooth transitions, needs noise */
     PATTERN_BLOTCHES, /* hard borders, needs noise */
-    PATTERN_MARBLE,   /* stripes bent by noise, needs noise */
     PATTERNS
 };
 

@@ -30,8 +30,7 @@ struct difficulty {
     enum shift shift;
     float shift_share;    /* of the pictures that are shifted */
     float shift_strength; /* 0 … 1: mix of the picture as drawn and shifted */
-    float turn;           /* of every picture, in turns */
-    float tilt;           /* standard deviation around it */
+    float tilt;           /* standard deviation, in turns */
     float wobble;         /* of outlines, in frame units */
     float clutter;        /* strength of the background, 0 … 1 */
     float noise;          /* standard deviation a pixel */

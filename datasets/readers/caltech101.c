@@ -8,7 +8,6 @@
 #include "datasets/readers/reader.h"
 #include "datasets/readers/registry.h"
 #include "datasets/split/coop.h"
-#include "datasets/split/split.h"
 
 #define CATEGORIES "101_ObjectCategories"
 
@@ -37,14 +36,7 @@ static status add_categories(struct dataset *dataset, const struct strings *name
     for (size_t i = 0; result == OK && i < names->count; i++)
         if (strcmp(names->items[i], "BACKGROUND_Google") != 0)
             result = add_category(dataset, &items, names->items[i], label++, error);
-    if (result == OK && label != dataset->classes.count)
-        result = error_set(error, ERROR_FORMAT,
-                           "%s/%s/" CATEGORIES ": expected %zu category folders, found %zu; other categories need a "
-                           "classnames.txt in %s with their names in byte order of the folders",
-                           dataset->root, dataset->folder, dataset->classes.count, label, dataset->folder);
-    NEXT(result, dataset_require_images(dataset, &items, error));
-    if (result == OK)
-        return dataset_split_randomly(dataset, &items, SPLIT_SEED, false, error);
+    NEXT(result, dataset_split_positional(dataset, &items, CATEGORIES, "category", "categories", label, error));
     dataset_items_free(&items);
     return result;
 }
@@ -62,17 +54,14 @@ static status open_caltech101(struct dataset *dataset, const struct options *opt
     return result;
 }
 
-static const char *const folders[] = {"caltech101", "caltech-101", NULL};
-static const struct coop coop = {
-    .file = "split_zhou_Caltech101.json",
-    .places = {{"caltech-101", "101_ObjectCategories"}, {"caltech101", "101_ObjectCategories"}}};
-
 const struct dataset_reader dataset_caltech101 = {
     .name = "caltech101",
     .source = "Caltech 101, torchvision's layout; seeded 80/20 split",
-    .folders = folders,
+    .folders = {"caltech101", "caltech-101"},
     .options = dataset_listed_options,
     .listed = true,
-    .coop = &coop,
+    .coop = &(
+        const struct coop){.file = "split_zhou_Caltech101.json",
+                           .places = {{"caltech-101", "101_ObjectCategories"}, {"caltech101", "101_ObjectCategories"}}},
     .open = open_caltech101,
 };

@@ -2,8 +2,10 @@
  * directly in dtd/. Partition 1 alone; the validation images are not used. The classes are the sorted folder names of
  * the training list. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "core/alloc.h"
 #include "core/file.h"
 #include "datasets/readers/reader.h"
 #include "datasets/readers/registry.h"
@@ -12,18 +14,22 @@
 /* The folders of labels and images below the dataset's own. */
 static const char *const torchvision_part = "dtd/", *const coop_part = "";
 
-static status add_line(struct dataset *dataset, enum split split, const char *part, const struct strings *classes,
-                       const char *line, struct error *error)
+/* One of its lists of images. */
+struct listing {
+    struct dataset *dataset;
+    struct dataset_items *items;
+    const char *part;
+    struct strings classes;
+};
+
+static status add_line(void *context, const char *line, struct error *error)
 {
-    char name[DATASET_PATH];
-    const char *slash = strchr(line, '/');
-    if (slash != NULL && slash - line < DATASET_PATH) {
-        memcpy(name, line, (size_t)(slash - line));
-        name[slash - line] = 0;
-        size_t label = strings_find_sorted(classes, name);
-        if (label < classes->count)
-            return dataset_add_file(dataset, &dataset->items[split], label, error, "%simages/%s", part, line);
-    }
+    const struct listing *list = context;
+    char *name = xstrndup(line, strcspn(line, "/"));
+    size_t label = strchr(line, '/') != NULL ? strings_find_sorted(&list->classes, name) : list->classes.count;
+    free(name);
+    if (label < list->classes.count)
+        return dataset_add_file(list->dataset, list->items, label, error, "%simages/%s", list->part, line);
     return error_set(error, ERROR_FORMAT, "expected a class of train1.txt, a slash and a file, found \"%s\"", line);
 }
 
@@ -42,45 +48,35 @@ static void list_classes(struct dataset *dataset, const struct strings *lines, s
     strings_free(&all);
 }
 
-static status open_split(struct dataset *dataset, enum split split, const char *part, struct strings *classes,
-                         struct error *error)
-{
-    char name[32];
-    struct strings lines = {0};
-    snprintf(name, sizeof name, "%slabels/%s1.txt", part, split == SPLIT_TRAIN ? "train" : "test");
-    status result = dataset_read_lines(dataset, name, &lines, error);
-    if (result == OK && split == SPLIT_TRAIN)
-        list_classes(dataset, &lines, classes);
-    for (size_t i = 0; result == OK && i < lines.count; i++)
-        if ((result = add_line(dataset, split, part, classes, lines.items[i], error)) != OK)
-            error_context(error, "%s/%s/%s:%zu", dataset->root, dataset->folder, name, i + 1);
-    strings_free(&lines);
-    return result;
-}
-
 static status open_dtd(struct dataset *dataset, const struct options *options, struct error *error)
 {
-    (void)options;
+    static const char *const names[SPLITS] = {"train1", "test1"};
+    struct listing list = {.dataset = dataset};
+    struct strings lines = {0};
     char path[DATASET_PATH];
-    struct strings classes = {0};
+    (void)options;
     TRY(dataset_path(dataset, "labels", path, error));
-    const char *part = file_is_directory(path) ? coop_part : torchvision_part;
-    status result = open_split(dataset, SPLIT_TRAIN, part, &classes, error);
-    NEXT(result, open_split(dataset, SPLIT_TEST, part, &classes, error));
-    strings_free(&classes);
+    list.part = file_is_directory(path) ? coop_part : torchvision_part;
+    status result = OK;
+    for (int split = 0; split < SPLITS; split++) {
+        list.items = &dataset->items[split];
+        snprintf(path, sizeof path, "%slabels/%s.txt", list.part, names[split]);
+        if (split == SPLIT_TRAIN && (result = dataset_read_lines(dataset, path, &lines, error)) == OK)
+            list_classes(dataset, &lines, &list.classes);
+        NEXT(result, dataset_each_line(dataset, path, add_line, &list, error));
+    }
+    strings_free(&lines);
+    strings_free(&list.classes);
     return result;
 }
-
-static const char *const folders[] = {"dtd", NULL};
-static const struct coop coop = {.file = "split_zhou_DescribableTextures.json",
-                                 .places = {{"dtd", "images"}, {"dtd", "dtd/images"}}};
 
 const struct dataset_reader dataset_dtd = {
     .name = "dtd",
     .source = "Describable Textures r1.0.1: partition 1, train and test",
-    .folders = folders,
+    .folders = {"dtd"},
     .options = dataset_listed_options,
     .listed = true,
-    .coop = &coop,
+    .coop = &(const struct coop){.file = "split_zhou_DescribableTextures.json",
+                                 .places = {{"dtd", "images"}, {"dtd", "dtd/images"}}},
     .open = open_dtd,
 };

@@ -3,7 +3,6 @@
 #include "datasets/readers/image_folder.h"
 #include "datasets/readers/registry.h"
 #include "datasets/split/coop.h"
-#include "datasets/split/split.h"
 
 static status open_eurosat(struct dataset *dataset, const struct options *options, struct error *error)
 {
@@ -12,27 +11,17 @@ static status open_eurosat(struct dataset *dataset, const struct options *option
     struct dataset_items items = {0};
     TRY(dataset_add_positional_classes(dataset, error));
     status result = image_folder_list(dataset, "2750", &names, &items, error);
-    if (result == OK && names.count != dataset->classes.count)
-        result = error_set(
-            error, ERROR_FORMAT,
-            "%s/%s/2750: expected %zu class folders, found %zu; other classes need a classnames.txt in %s with "
-            "their names in byte order of the folders",
-            dataset->root, dataset->folder, dataset->classes.count, names.count, dataset->folder);
-    NEXT(result, dataset_require_images(dataset, &items, error));
-    NEXT(result, dataset_split_randomly(dataset, &items, SPLIT_SEED, false, error));
+    NEXT(result, dataset_split_positional(dataset, &items, "2750", "class", "classes", names.count, error));
     dataset_items_free(&items);
     strings_free(&names);
     return result;
 }
 
-static const char *const folders[] = {"eurosat", NULL};
-static const struct coop coop = {.file = "split_zhou_EuroSAT.json", .places = {{"eurosat", "2750"}}};
-
 const struct dataset_reader dataset_eurosat = {
     .name = "eurosat",
     .source = "EuroSAT RGB, torchvision's layout; seeded 80/20 split",
-    .folders = folders,
+    .folders = {"eurosat"},
     .options = dataset_listed_options,
-    .coop = &coop,
+    .coop = &(const struct coop){.file = "split_zhou_EuroSAT.json", .places = {{"eurosat", "2750"}}},
     .open = open_eurosat,
 };

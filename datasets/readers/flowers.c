@@ -10,12 +10,8 @@ static status read_numbers(const struct dataset *dataset, const char *file, cons
                            struct mat_numbers *numbers, struct error *error)
 {
     char path[DATASET_PATH];
-    struct mat *mat;
     TRY(dataset_path(dataset, file, path, error));
-    TRY(mat_open(&mat, path, error));
-    status result = mat_read_numbers(mat, variable, NULL, numbers, error);
-    mat_close(mat);
-    return result;
+    return mat_read_numbers(path, variable, NULL, numbers, error);
 }
 
 static status add_images(struct dataset *dataset, enum split split, const struct mat_numbers *ids,
@@ -52,16 +48,13 @@ static status open_flowers(struct dataset *dataset, const struct options *option
     return result;
 }
 
-static const char *const folders[] = {"flowers-102", "oxford_flowers", NULL};
-static const struct coop coop = {.file = "split_zhou_OxfordFlowers.json",
-                                 .places = {{"oxford_flowers", "jpg"}, {"flowers-102", "jpg"}}};
-
 const struct dataset_reader dataset_flowers = {
     .name = "flowers",
     .source = "Oxford Flowers 102: trnid and tstid of setid.mat",
-    .folders = folders,
+    .folders = {"flowers-102", "oxford_flowers"},
     .options = dataset_listed_options,
     .listed = true,
-    .coop = &coop,
+    .coop = &(const struct coop){.file = "split_zhou_OxfordFlowers.json",
+                                 .places = {{"oxford_flowers", "jpg"}, {"flowers-102", "jpg"}}},
     .open = open_flowers,
 };

@@ -174,7 +174,7 @@ static status open_folder(struct dataset *dataset, const struct options *options
     const char *path = options_text(options, "path");
     dataset->given_folder = xstrdup(path != NULL ? path : ".");
     dataset->folder = dataset->given_folder;
-    if (*dataset->folder == '/' || dataset_climbs(dataset->folder))
+    if (*dataset->folder == '/' || path_climbs(dataset->folder))
         return error_set(error, ERROR_ARGUMENT,
                          "path: expected a folder below the data root %s, found \"%s\"; link it there with ln -s",
                          dataset->root, dataset->folder);

@@ -11,6 +11,7 @@
 /* Classes in the order in which they are met; numbers: theirs in lists, "" without. */
 struct gathering {
     struct dataset *dataset;
+    enum split split; /* of the list that is read */
     struct strings classes, numbers;
     size_t last; /* the class that was asked for last: neighbours in a list share it */
 };
@@ -75,8 +76,9 @@ static status check_number(struct gathering *g, size_t class, const char *number
 }
 
 /* "clipart/owl/clipart_001.jpg 213"; the number may be missing. */
-static status add_line(struct gathering *g, enum split split, const char *line, struct error *error)
+static status add_line(void *context, const char *line, struct error *error)
 {
+    struct gathering *g = context;
     const char *blank = strrchr(line, ' ');
     bool numbered = blank != NULL && blank[1] != 0 && blank[1 + strspn(blank + 1, "0123456789")] == 0;
     size_t size = numbered ? (size_t)(blank - line) : strlen(line), end = size;
@@ -90,19 +92,14 @@ static status add_line(struct gathering *g, enum split split, const char *line, 
     size_t class = class_of(g, line + start, end - 1 - start);
     if (numbered)
         TRY(check_number(g, class, blank + 1, error));
-    return dataset_add_file(g->dataset, &g->dataset->items[split], class, error, "%.*s", (int)size, line);
+    return dataset_add_file(g->dataset, &g->dataset->items[g->split], class, error, "%.*s", (int)size, line);
 }
 
 static status add_list(struct gathering *g, enum split split, const char *name, struct error *error)
 {
-    struct strings lines = {0};
-    status result = dataset_read_lines(g->dataset, name, &lines, error);
     g->dataset->has_lists = true;
-    for (size_t i = 0; result == OK && i < lines.count; i++)
-        if ((result = add_line(g, split, lines.items[i], error)) != OK)
-            error_context(error, "%s/%s/%s:%zu", g->dataset->root, g->dataset->folder, name, i + 1);
-    strings_free(&lines);
-    return result;
+    g->split = split;
+    return dataset_each_line(g->dataset, name, add_line, g, error);
 }
 
 static status add_parts(struct gathering *g, enum split split, const struct folder_parts *parts, struct error *error)
@@ -111,7 +108,7 @@ static status add_parts(struct gathering *g, enum split split, const struct fold
     for (size_t i = 0; i < parts->count; i++) {
         const char *name = parts->names[i];
         TRY(dataset_path(g->dataset, name, path, error));
-        if (dataset_climbs(name))
+        if (path_climbs(name))
             return error_set(error, ERROR_ARGUMENT, "%s: expected a folder or list below the dataset's", path);
         if (!file_exists(path) && !file_is_directory(path))
             return error_set(error, ERROR_IO, "%s: expected a folder with a folder of images for each class, or a list",
@@ -125,8 +122,7 @@ static status add_parts(struct gathering *g, enum split split, const struct fold
 static void sort_classes(struct gathering *g, struct strings *folders)
 {
     int32_t *places = xmalloc((g->classes.count + 1) * sizeof *places);
-    for (size_t i = 0; i < g->classes.count; i++)
-        strings_add(folders, g->classes.items[i], strlen(g->classes.items[i]));
+    strings_copy(folders, (const char *const *)g->classes.items, g->classes.count);
     strings_sort(folders);
     for (size_t i = 0; i < g->classes.count; i++)
         places[i] = (int32_t)strings_find_sorted(folders, g->classes.items[i]);

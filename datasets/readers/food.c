@@ -9,8 +9,7 @@
 
 static void list_classes(struct dataset *dataset, const struct strings *keys, struct strings *classes)
 {
-    for (size_t i = 0; i < keys->count; i++)
-        strings_add(classes, keys->items[i], strlen(keys->items[i]));
+    strings_copy(classes, (const char *const *)keys->items, keys->count);
     strings_sort(classes);
     for (size_t i = 0; i < classes->count; i++)
         dataset_add_class(dataset, classes->items[i]);
@@ -53,15 +52,12 @@ static status open_food(struct dataset *dataset, const struct options *options, 
     return result;
 }
 
-static const char *const folders[] = {"food-101", NULL};
-static const struct coop coop = {.file = "split_zhou_Food101.json", .places = {{"food-101", "images"}}};
-
 const struct dataset_reader dataset_food = {
     .name = "food",
     .source = "Food-101: meta/train.json and meta/test.json",
-    .folders = folders,
+    .folders = {"food-101"},
     .options = dataset_listed_options,
     .listed = true,
-    .coop = &coop,
+    .coop = &(const struct coop){.file = "split_zhou_Food101.json", .places = {{"food-101", "images"}}},
     .open = open_food,
 };

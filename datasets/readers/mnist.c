@@ -67,11 +67,9 @@ static status open_mnist(struct dataset *dataset, const struct options *options,
     return open_split(dataset, SPLIT_TEST, "raw/t10k-images-idx3-ubyte", "raw/t10k-labels-idx1-ubyte", error);
 }
 
-static const char *const folders[] = {"MNIST", NULL};
-
 const struct dataset_reader dataset_mnist = {
     .name = "mnist",
     .source = "MNIST, idx files as torchvision keeps them: its own training and test sets",
-    .folders = folders,
+    .folders = {"MNIST"},
     .open = open_mnist,
 };

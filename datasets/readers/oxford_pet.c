@@ -96,16 +96,13 @@ static status open_oxford_pet(struct dataset *dataset, const struct options *opt
     return open_split(dataset, SPLIT_TEST, error);
 }
 
-static const char *const folders[] = {"oxford-iiit-pet", "oxford_pets", NULL};
-static const struct coop coop = {.file = "split_zhou_OxfordPets.json",
-                                 .places = {{"oxford_pets", "images"}, {"oxford-iiit-pet", "images"}}};
-
 const struct dataset_reader dataset_oxford_pet = {
     .name = "oxford_pet",
     .source = "Oxford-IIIT Pet: trainval and test lists",
-    .folders = folders,
+    .folders = {"oxford-iiit-pet", "oxford_pets"},
     .options = dataset_listed_options,
     .listed = true,
-    .coop = &coop,
+    .coop = &(const struct coop){.file = "split_zhou_OxfordPets.json",
+                                 .places = {{"oxford_pets", "images"}, {"oxford-iiit-pet", "images"}}},
     .open = open_oxford_pet,
 };

@@ -29,6 +29,18 @@ status dataset_read_lines(const struct dataset *dataset, const char *name, struc
     return strings_read_lines(lines, path, error);
 }
 
+status dataset_each_line(const struct dataset *dataset, const char *name, dataset_line_taker *take, void *context,
+                         struct error *error)
+{
+    struct strings lines = {0};
+    status result = dataset_read_lines(dataset, name, &lines, error);
+    for (size_t i = 0; result == OK && i < lines.count; i++)
+        if ((result = take(context, lines.items[i], error)) != OK)
+            error_context(error, "%s/%s/%s:%zu", dataset->root, dataset->folder, name, i + 1);
+    strings_free(&lines);
+    return result;
+}
+
 void dataset_add_class(struct dataset *dataset, const char *name)
 {
     strings_add(&dataset->classes, name, strlen(name));
@@ -55,22 +67,9 @@ status dataset_read_override(const struct dataset *dataset, const char *name, st
 status dataset_add_positional_classes(struct dataset *dataset, struct error *error)
 {
     TRY(dataset_read_override(dataset, "classnames.txt", &dataset->classes, &dataset->names_given, error));
-    if (dataset->names_given)
-        return OK;
-    const char *const *names = prompts_find(dataset->reader->name)->classes;
-    for (size_t i = 0; names[i] != NULL; i++)
-        strings_add(&dataset->classes, names[i], strlen(names[i]));
+    if (!dataset->names_given)
+        prompts_add_classes(dataset->reader->name, &dataset->classes);
     return OK;
-}
-
-bool dataset_climbs(const char *path)
-{
-    for (const char *p = path; p != NULL; p = strchr(p, '/')) {
-        p += *p == '/';
-        if (strncmp(p, "..", 2) == 0 && (p[2] == '/' || p[2] == 0))
-            return true;
-    }
-    return false;
 }
 
 status dataset_add_item(struct dataset_items *items, struct dataset_item item, struct error *error)
@@ -95,7 +94,7 @@ status dataset_add_file(struct dataset *dataset, struct dataset_items *items, si
     char *file = path_format("%s/%s", dataset->folder, name);
     free(name);
     status result = OK;
-    if (dataset_climbs(file))
+    if (path_climbs(file))
         result = error_set(error, ERROR_FORMAT, "%s: a list names \"%s\", which leads out of the folder; refused",
                            dataset->root, file);
     NEXT(result,
@@ -160,6 +159,19 @@ status dataset_split_randomly(struct dataset *dataset, struct dataset_items *ite
     free(order);
     dataset_items_free(items);
     return result;
+}
+
+status dataset_split_positional(struct dataset *dataset, struct dataset_items *items, const char *part,
+                                const char *kind, const char *kinds, size_t folders, struct error *error)
+{
+    if (folders != dataset->classes.count)
+        return error_set(error, ERROR_FORMAT,
+                         "%s/%s/%s: expected %zu %s folders, found %zu; other %s need a classnames.txt in %s with "
+                         "their names in byte order of the folders",
+                         dataset->root, dataset->folder, part, dataset->classes.count, kind, folders, kinds,
+                         dataset->folder);
+    TRY(dataset_require_images(dataset, items, error));
+    return dataset_split_randomly(dataset, items, SPLIT_SEED, false, error);
 }
 
 void dataset_items_free(struct dataset_items *items)

@@ -72,6 +72,11 @@ status dataset_path(const struct dataset *dataset, const char *name, char path[D
 /* Appends the lines of root/folder/name. */
 status dataset_read_lines(const struct dataset *dataset, const char *name, struct strings *lines, struct error *error);
 
+/* Calls take for each line of root/folder/name; its error says in which. */
+typedef status dataset_line_taker(void *context, const char *line, struct error *error);
+status dataset_each_line(const struct dataset *dataset, const char *name, dataset_line_taker *take, void *context,
+                         struct error *error);
+
 /* Appends the lines of root/folder/name if that exists; an empty line or file is an error. */
 status dataset_read_override(const struct dataset *dataset, const char *name, struct strings *lines, bool *found,
                              struct error *error);
@@ -84,9 +89,6 @@ status dataset_add_positional_classes(struct dataset *dataset, struct error *err
 
 /* Appends item and takes over its file name, which stays the caller's on failure. */
 status dataset_add_item(struct dataset_items *items, struct dataset_item item, struct error *error);
-
-/* Whether a component of path is "..". */
-bool dataset_climbs(const char *path);
 
 /* Appends an image file; format gives its path below the dataset's folder. A path that leads out of it is an error. */
 status dataset_add_file(struct dataset *dataset, struct dataset_items *items, size_t label, struct error *error,
@@ -106,6 +108,11 @@ bool dataset_is_folder(const char *folder);
  * the same order; an only image is trained on. */
 status dataset_split_randomly(struct dataset *dataset, struct dataset_items *items, uint64_t seed, bool by_class,
                               struct error *error);
+
+/* The same with the benchmark's seed, for datasets whose names go by position: as many folders below `part`, each a `kind`
+ * ("category", of "categories"), as there are names, and none without images. */
+status dataset_split_positional(struct dataset *dataset, struct dataset_items *items, const char *part,
+                                const char *kind, const char *kinds, size_t folders, struct error *error);
 void dataset_items_free(struct dataset_items *items);
 
 /* Drops the items of a split that keep says false of; the others stay in order. */

@@ -5,12 +5,14 @@
 #include "datasets/readers/registry.h"
 #include "datasets/split/coop.h"
 
-static status add_images(struct dataset *dataset, enum split split, struct mat *mat, struct error *error)
+static status open_split(struct dataset *dataset, enum split split, const char *name, struct error *error)
 {
+    char path[DATASET_PATH];
     struct strings files = {0};
     struct mat_numbers classes = {0};
-    status result = mat_read_strings(mat, "annotations", "fname", &files, error);
-    NEXT(result, mat_read_numbers(mat, "annotations", "class", &classes, error));
+    TRY(dataset_path(dataset, name, path, error));
+    status result = mat_read_strings(path, "annotations", "fname", &files, error);
+    NEXT(result, mat_read_numbers(path, "annotations", "class", &classes, error));
     for (size_t i = 0; result == OK && i < files.count; i++)
         result = dataset_add_file(dataset, &dataset->items[split], (size_t)((int64_t)classes.values[i] - 1), error,
                                   "%s/%s", split == SPLIT_TRAIN ? "cars_train" : "cars_test", files.items[i]);
@@ -19,29 +21,15 @@ static status add_images(struct dataset *dataset, enum split split, struct mat *
     return result;
 }
 
-static status open_split(struct dataset *dataset, enum split split, const char *name, struct error *error)
-{
-    char path[DATASET_PATH];
-    struct mat *mat;
-    TRY(dataset_path(dataset, name, path, error));
-    TRY(mat_open(&mat, path, error));
-    status result = add_images(dataset, split, mat, error);
-    mat_close(mat);
-    return result;
-}
-
 static status open_names(struct dataset *dataset, struct error *error)
 {
     char path[DATASET_PATH];
-    struct mat *mat;
     struct strings names = {0};
     TRY(dataset_path(dataset, "devkit/cars_meta.mat", path, error));
-    TRY(mat_open(&mat, path, error));
-    status result = mat_read_strings(mat, "class_names", NULL, &names, error);
+    status result = mat_read_strings(path, "class_names", NULL, &names, error);
     for (size_t i = 0; result == OK && i < names.count; i++)
         dataset_add_class(dataset, names.items[i]);
     strings_free(&names);
-    mat_close(mat);
     return result;
 }
 
@@ -53,15 +41,12 @@ static status open_stanford_cars(struct dataset *dataset, const struct options *
     return open_split(dataset, SPLIT_TEST, "cars_test_annos_withlabels.mat", error);
 }
 
-static const char *const folders[] = {"stanford_cars", NULL};
-static const struct coop coop = {.file = "split_zhou_StanfordCars.json", .places = {{"stanford_cars", ""}}};
-
 const struct dataset_reader dataset_stanford_cars = {
     .name = "stanford_cars",
     .source = "Stanford Cars, torchvision's layout: its own train and test lists",
-    .folders = folders,
+    .folders = {"stanford_cars"},
     .options = dataset_listed_options,
     .listed = true,
-    .coop = &coop,
+    .coop = &(const struct coop){.file = "split_zhou_StanfordCars.json", .places = {{"stanford_cars", ""}}},
     .open = open_stanford_cars,
 };

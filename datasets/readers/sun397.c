@@ -78,14 +78,11 @@ static status open_sun397(struct dataset *dataset, const struct options *options
     return result;
 }
 
-static const char *const folders[] = {"SUN397", "sun397/SUN397", NULL};
-static const struct coop coop = {.file = "split_zhou_SUN397.json", .places = {{"sun397", "SUN397"}, {"SUN397", ""}}};
-
 const struct dataset_reader dataset_sun397 = {
     .name = "sun397",
     .source = "SUN397, torchvision's layout; seeded 80/20 split over byte-sorted paths",
-    .folders = folders,
+    .folders = {"SUN397", "sun397/SUN397"},
     .options = dataset_listed_options,
-    .coop = &coop,
+    .coop = &(const struct coop){.file = "split_zhou_SUN397.json", .places = {{"sun397", "SUN397"}, {"SUN397", ""}}},
     .open = open_sun397,
 };

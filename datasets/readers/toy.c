@@ -4,8 +4,8 @@
  * split comes from. 2. Fill in the table at its end; `folders` names its own folder below the root. 3. In `open`, add
  * classes in label order and items in the order of the dataset's lists, with the functions of reader.h.
  *    Image files need no `read`; for datasets in one file, see mnist.c.
- * 4. Declare the table in registry.h, list it in registry.c and the file in CMakeLists.txt. Templates of its own go
- *    into prompts.c.
+ * 4. Declare the table in registry.h, list it in registry.c and the file in CMakeLists.txt. Templates of its own are a
+ *    file prompts/<name>.txt, listed there, too.
  * 5. Put a small root into tests/fixtures/data and a test into tests/datasets.
  */
 #include <string.h>

@@ -1,9 +1,8 @@
 /* Internal: opens a dataset by CoOp's split instead of its reader's own.
  *
  *     dtd/split_zhou_DescribableTextures.json and dtd/images (CoOp's layout) or dtd/dtd/images (torchvision's):
- *     static const struct coop coop = {.file = "split_zhou_DescribableTextures.json",
- *                                      .places = {{"dtd", "images"}, {"dtd", "dtd/images"}}};
- *     …  .coop = &coop  …                                                       // in the reader's table
+ *     .coop = &(const struct coop){.file = "split_zhou_DescribableTextures.json",     // in the reader's table
+ *                                  .places = {{"dtd", "images"}, {"dtd", "dtd/images"}}},
  *
  * "train" lists the training images, "test" the test images; "val" is not used. Class names are the file's, with spaces
  * for underscores, as in CoOp's prompts, because the built-in names may follow other labels.

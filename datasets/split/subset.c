@@ -126,17 +126,10 @@ static status copy_items(struct dataset_items *items, const struct dataset_items
     return OK;
 }
 
-static void copy_strings(struct strings *copy, const struct strings *strings)
-{
-    for (size_t i = 0; i < strings->count; i++)
-        strings_add(copy, strings->items[i], strlen(strings->items[i]));
-}
-
 void dataset_set_classes(struct dataset *dataset, const char *const *classes, size_t count, const int32_t *labels)
 {
     struct strings copies = {0};
-    for (size_t c = 0; c < count; c++)
-        strings_add(&copies, classes[c], strlen(classes[c]));
+    strings_copy(&copies, classes, count);
     strings_free(&dataset->classes);
     dataset->classes = copies;
     for (int split = 0; split < SPLITS; split++) {
@@ -157,7 +150,7 @@ static status fill_part(struct dataset *part, const struct dataset *whole, const
         labels[classes[i]] = (int32_t)i;
         strings_add(&part->classes, name, strlen(name));
     }
-    copy_strings(&part->templates, &whole->templates);
+    strings_copy(&part->templates, (const char *const *)whole->templates.items, whole->templates.count);
     for (int split = 0; split < SPLITS; split++) {
         TRY(copy_items(&part->items[split], &whole->items[split], labels, error));
         TRY(copy_items(&part->missing[split], &whole->missing[split], labels, error));

@@ -181,16 +181,6 @@ static void save(struct look *look)
 
 /* --- all images -------------------------------------------------------------------------------------------------- */
 
-static void run_jobs(struct look *look, size_t count)
-{
-    if (look->settings->threads != NULL) {
-        threads_run(look->settings->threads, count, look_at_item, look);
-        return;
-    }
-    for (size_t i = 0; i < count; i++)
-        look_at_item(look, i, 0);
-}
-
 static status look_at_all(struct look *look, struct error *error)
 {
     const char *name = dataset_name(look->dataset);
@@ -201,7 +191,8 @@ static status look_at_all(struct look *look, struct error *error)
         goes_on(look, 0); /* with few images, worker 0 may get none */
         for (look->first = 0; look->first < count; look->first += IMAGES_BETWEEN_SAVES) {
             size_t left = count - look->first;
-            run_jobs(look, left < IMAGES_BETWEEN_SAVES ? left : IMAGES_BETWEEN_SAVES);
+            threads_run(look->settings->threads, left < IMAGES_BETWEEN_SAVES ? left : IMAGES_BETWEEN_SAVES,
+                        look_at_item, look);
             if (now(look) - look->saved > SECONDS_BETWEEN_SAVES * SECOND)
                 save(look);
         }

@@ -128,7 +128,7 @@ static void print_dataset(const struct command_call *call, const struct dataset_
 {
     struct dataset *dataset;
     struct error error;
-    if (reader->folders == NULL)
+    if (reader->folders[0] == NULL)
         return;
     if (!dataset_found(reader, root)) {
         print_row(call, reader->name, "-");

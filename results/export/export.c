@@ -109,15 +109,7 @@ static void widen(struct column *column, const char *string)
 
 static bool begins_block(const struct table *table, size_t row)
 {
-    size_t low = 0, high = table->blocks; /* the first block from the row on */
-    while (low < high) {
-        size_t middle = (low + high) / 2;
-        if (table->block[middle] < row)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return row == 0 || (low < table->blocks && table->block[low] == row);
+    return table_cell_at(table, row, 0)->begins;
 }
 
 static void enter_block(const struct table *table, struct column *columns, size_t row)

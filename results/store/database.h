@@ -58,7 +58,7 @@ status database_integer(struct database *database, const char *sql, int64_t *int
 status database_ask(struct database *database, const char *sql, const struct value *values, size_t count,
                     int64_t *integer, struct error *error);
 
-/* Prepares and runs SQL that is used rarely. */
+/* Prepares and runs SQL that is used rarely, for what it does. */
 status database_run(struct database *database, const char *sql, const struct value *values, size_t count,
                     struct error *error);
 
@@ -123,7 +123,7 @@ char *statement_string(struct statement *statement, size_t column);
 status database_row(struct database *database, const char *sql, const struct value *values, size_t count,
                     struct statement **row, struct error *error);
 
-/* Calls take for every row of an answer until it fails. */
+/* Calls take for every row of an answer until it fails; NULL: the rows are of no interest. */
 typedef status row_taker(void *context, struct statement *row, struct error *error);
 status database_each(struct database *database, const char *sql, const struct value *values, size_t count,
                      row_taker *take, void *context, struct error *error);

@@ -15,10 +15,11 @@
 
 struct joining {
     const struct join_settings *settings;
-    const char *output_name;
+    const char *output_name, *const *names; /* names: of the inputs */
+    size_t count;
     struct store *output;
     struct run_rows target, source; /* the output's and the input's */
-    struct join_counts *counts;     /* of the input */
+    struct join_counts *counts;     /* of the input that is joined, and of those after it */
     size_t conflicts;
     struct text first_conflict;
 };
@@ -124,20 +125,11 @@ static status join_input(struct joining *j, const char *name, struct error *erro
     return result;
 }
 
-/* What is joined: databases and the counts of each. */
-struct inputs {
-    const char *const *names;
-    size_t count;
-    struct join_counts *counts;
-};
-
-static status join_inputs(struct joining *j, const struct inputs *inputs, struct error *error)
+static status join_inputs(struct joining *j, struct error *error)
 {
     TRY(database_execute(j->target.database, "CREATE TEMP TABLE origin (run INTEGER PRIMARY KEY, name TEXT)", error));
-    for (size_t i = 0; i < inputs->count; i++) {
-        j->counts = &inputs->counts[i];
-        TRY(join_input(j, inputs->names[i], error));
-    }
+    for (size_t i = 0; i < j->count; i++, j->counts++)
+        TRY(join_input(j, j->names[i], error));
     if (j->conflicts == 0 || j->settings->keep_first)
         return OK;
     return error_set(
@@ -149,13 +141,13 @@ static status join_inputs(struct joining *j, const struct inputs *inputs, struct
 }
 
 /* In one transaction. */
-static status join_into(struct joining *j, const char *path, const struct inputs *inputs, struct error *error)
+static status join_into(struct joining *j, const char *path, struct error *error)
 {
     bool began;
     TRY(store_open_stoppable(&j->output, path, STORE_WRITE, j->settings->stop, error));
     j->target = (struct run_rows){.database = j->output->database};
     TRY(database_begin(j->target.database, &began, error));
-    status result = join_inputs(j, inputs, error);
+    status result = join_inputs(j, error);
     run_rows_close(&j->target);
     return database_end(j->target.database, began, result, error);
 }
@@ -180,12 +172,12 @@ static status name_database(struct joining *j, const char *path, struct error *e
 }
 
 /* Joins in a new folder, which also takes the files that SQLite keeps beside the database. */
-static status join_new(struct joining *j, const struct inputs *inputs, struct error *error)
+static status join_new(struct joining *j, struct error *error)
 {
     struct temporary folder;
     TRY(temporary_create_folder(&folder, j->output_name, error));
     char *path = path_format("%s/database", folder.path);
-    status result = join_into(j, path, inputs, error);
+    status result = join_into(j, path, error);
     NEXT(result, name_database(j, path, error));
     store_close(j->output);
     j->output = NULL;
@@ -195,13 +187,13 @@ static status join_new(struct joining *j, const struct inputs *inputs, struct er
 }
 
 /* Before anything is created. */
-static status check_inputs(const char *output, const struct inputs *inputs, struct error *error)
+static status check_inputs(const struct joining *j, struct error *error)
 {
     struct stat out, in;
-    bool exists = stat(output, &out) == 0;
-    TRY(database_check_log(output, error));
-    for (size_t i = 0; i < inputs->count; i++) {
-        const char *input = inputs->names[i];
+    bool exists = stat(j->output_name, &out) == 0;
+    TRY(database_check_log(j->output_name, error));
+    for (size_t i = 0; i < j->count; i++) {
+        const char *input = j->names[i];
         if (exists && stat(input, &in) == 0 && in.st_dev == out.st_dev && in.st_ino == out.st_ino)
             return error_set(error, ERROR_ARGUMENT, "%s: is the output and an input as well", input);
         if (!file_exists(input))
@@ -213,15 +205,14 @@ static status check_inputs(const char *output, const struct inputs *inputs, stru
 status join_databases(const char *output, const char *const *names, size_t count, const struct join_settings *settings,
                       struct join_counts *counts, struct error *error)
 {
-    const struct inputs inputs = {names, count, counts};
-    struct joining j = {.settings = settings, .output_name = output};
+    struct joining j = {.settings = settings, .output_name = output, .names = names, .count = count, .counts = counts};
     memset(counts, 0, count * sizeof *counts);
-    TRY(check_inputs(output, &inputs, error));
+    TRY(check_inputs(&j, error));
     char *folder = path_parent(output);
     if (folder)
         temporary_clear(folder);
     free(folder);
-    status result = file_exists(output) ? join_into(&j, output, &inputs, error) : join_new(&j, &inputs, error);
+    status result = file_exists(output) ? join_into(&j, output, error) : join_new(&j, error);
     store_close(j.output);
     text_free(&j.first_conflict);
     return result;

@@ -226,7 +226,7 @@ status database_each(struct database *database, const char *sql, const struct va
     TRY(ask(&statement, database, sql, values, count, error));
     status result;
     for (bool row; (result = statement_step(statement, &row, error)) == OK && row;)
-        if ((result = take(context, statement, error)) != OK)
+        if (take != NULL && (result = take(context, statement, error)) != OK)
             break;
     statement_close(statement);
     return result;
@@ -252,11 +252,7 @@ status database_integer(struct database *database, const char *sql, int64_t *int
 status database_run(struct database *database, const char *sql, const struct value *values, size_t count,
                     struct error *error)
 {
-    struct statement *statement;
-    TRY(statement_open(&statement, database, sql, error));
-    status result = statement_run(statement, values, count, error);
-    statement_close(statement);
-    return result;
+    return database_each(database, sql, values, count, NULL, NULL, error);
 }
 
 /* --- Transactions ---

@@ -296,11 +296,13 @@ status rehearsal_vocabulary_write(const char *path, const struct rehearsal_data 
     for (size_t k = 0; k < SUITE_DOMAINS; k++) {
         name_classes(k, names, list);
         struct domain domain = domain_of(data, k, list);
-        const char *const *templates = prompts_find(kinds[k].name)->templates;
+        struct strings templates = {0};
+        prompts_add_templates(kinds[k].name, &templates);
         for (size_t i = 0; i < (size_t)domain.classes; i++) {
             GROW(texts, count);
-            texts[count++] = prompt_of(templates[0], list[i]);
+            texts[count++] = prompt_of(templates.items[0], list[i]);
         }
+        strings_free(&templates);
     }
     status result = tokenizer_learn((const char *const *)texts, count, MERGES, path, error);
     for (size_t i = 0; i < count; i++)

@@ -15,7 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "datasets/cache/cache_layout.h"
+#include "datasets/cache/cache_file.h"
 #include "tests/datasets/album.h"
 
 static void check_with_new_cache(const struct album *album)

@@ -121,17 +121,18 @@ static void test_prompts(void **state)
                     {"eurosat", 3, 10},   {"flowers", 1, 102},     {"food", 1, 0},      {"mnist", 1, 10},
                     {"oxford_pet", 1, 0}, {"stanford_cars", 9, 0}, {"sun397", 2, 0},    {"cifar10", 18, 0}};
     for (size_t i = 0; i < sizeof expected / sizeof *expected; i++) {
-        const struct prompts *prompts = prompts_find(expected[i].name);
-        size_t templates = 0, classes = 0;
-        assert_string_equal(prompts->dataset, expected[i].name);
-        for (; prompts->templates[templates] != NULL; templates++)
-            assert_non_null(strstr(prompts->templates[templates], "{}"));
-        while (prompts->classes != NULL && prompts->classes[classes] != NULL)
-            classes++;
-        assert_int_equal(templates, expected[i].templates);
-        assert_int_equal(classes, expected[i].classes);
+        struct strings templates = {0}, classes = {0};
+        prompts_add_templates(expected[i].name, &templates);
+        prompts_add_classes(expected[i].name, &classes);
+        assert_int_equal(templates.count, expected[i].templates);
+        assert_int_equal(classes.count, expected[i].classes);
+        strings_free(&templates);
+        strings_free(&classes);
     }
-    char *prompt = prompt_format(prompts_find("mnist")->templates[0], "7 - seven");
+    struct strings templates = {0};
+    prompts_add_templates("mnist", &templates);
+    char *prompt = prompt_format(templates.items[0], "7 - seven");
+    strings_free(&templates);
     assert_string_equal(prompt, "a photo of the number: \"7 - seven\".");
     free(prompt);
 }

@@ -380,17 +380,6 @@ static void test_wide_images_fall_back(void **state)
     }
 }
 
-static void test_normalize(void **state)
-{
-    (void)state;
-    static const uint8_t pixels[] = {0, 128, 255};
-    float planes[3];
-    image_normalize(pixels, 1, planes);
-    assert_true(planes[0] == (0.0F / 255.0F - 0.48145466F) / 0.26862954F);
-    assert_true(planes[1] == (128.0F / 255.0F - 0.4578275F) / 0.26130258F);
-    assert_true(planes[2] == (255.0F / 255.0F - 0.40821073F) / 0.27577711F);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -411,7 +400,6 @@ int main(void)
         cmocka_unit_test(test_boxes_outside_are_refused),
         cmocka_unit_test(test_drawn_boxes),
         cmocka_unit_test(test_wide_images_fall_back),
-        cmocka_unit_test(test_normalize),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

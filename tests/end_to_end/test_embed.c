@@ -13,6 +13,7 @@
 #include "datasets/image/image.h"
 #include "models/clip.h"
 #include "models/tokenizer.h"
+#include "tests/normalize.h"
 
 #define TOLERANCE 2e-5 /* features have length 1 */
 
@@ -159,7 +160,7 @@ static void reference_image(struct reference *r, const char *path, int router, f
     float *planes = malloc(side * side * 3 * sizeof *planes);
     check(image_decode_file(&image, path, &error), &error);
     check(image_evaluation_crop(&image, (int)side, pixels, &error), &error);
-    image_normalize(pixels, (int)side, planes);
+    normalize(pixels, (int)side, planes);
     arena_reset(&r->step);
     struct encoding encoding = encoding_of(r, TOWER_IMAGE, router);
     check(tensor_take(&batch, &r->step, TENSOR_F32, "image", 4, (size_t[]){1, 3, side, side}, &error), &error);

@@ -39,14 +39,10 @@ static status read_image(const char *path, struct reading *reading, struct error
 
 static status read_mat(const char *path, struct error *error)
 {
-    struct mat *mat;
     struct mat_numbers numbers;
-    TRY(mat_open(&mat, path, error));
-    status result = mat_read_numbers(mat, "trnid", NULL, &numbers, error);
-    mat_close(mat);
-    if (result == OK)
-        mat_numbers_free(&numbers);
-    return result;
+    TRY(mat_read_numbers(path, "trnid", NULL, &numbers, error));
+    mat_numbers_free(&numbers);
+    return OK;
 }
 
 static status read_pickle(const char *path, struct error *error)

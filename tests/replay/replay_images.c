@@ -8,6 +8,7 @@
 #include "core/file.h"
 #include "datasets/image/image.h"
 #include "models/files/safetensors.h"
+#include "tests/normalize.h"
 #include "tests/replay/replay_data.h"
 
 /* Where libjpeg-turbo's versions differ, the recorded difference is the tolerance; resampling can carry it up to
@@ -85,7 +86,7 @@ static void compare_normalized(struct part *part, const struct safetensor *expec
     size_t count = side * side * 3;
     float *planes = malloc(count * sizeof *planes), *values = malloc(count * sizeof *values);
     struct error error;
-    image_normalize(pixels, (int)side, planes);
+    normalize(pixels, (int)side, planes);
     bool same = expected->type == SAFETENSOR_F32 && safetensor_elements(expected) == count &&
                 safetensor_to_floats(expected, values, &error) == OK;
     if (same && tolerance == 0)

@@ -73,12 +73,9 @@ static const struct part umbrella[] = {
     LINE(ROLE_DARK, 0.04f, {0, -0.78f}, {0.3f, 0.06f}),
     LINE(ROLE_DARK, 0.07f, {0, -0.95f}, {0, 0.75f}, {-0.08f, 0.9f}, {-0.24f, 0.88f}, {-0.28f, 0.7f}),
 };
-static const struct figure figures[] = {
-    {"anchor", PARTS(anchor)},     {"butterfly", PARTS(butterfly)}, {"chair", PARTS(chair)},
-    {"cup", PARTS(cup)},           {"fish", PARTS(fish)},           {"lamp", PARTS(lamp)},
-    {"pyramid", PARTS(pyramid)},   {"sailboat", PARTS(sailboat)},   {"scissors", PARTS(scissors)},
-    {"umbrella", PARTS(umbrella)},
-};
+static const struct figure figures[] = {{PARTS(anchor)},   {PARTS(butterfly)}, {PARTS(chair)},   {PARTS(cup)},
+                                        {PARTS(fish)},     {PARTS(lamp)},      {PARTS(pyramid)}, {PARTS(sailboat)},
+                                        {PARTS(scissors)}, {PARTS(umbrella)}};
 
 void suite_draw_caltech101(struct picture *picture, int label)
 {

@@ -65,13 +65,13 @@ static const struct thing {
     struct figure figure;
     struct colour body, detail;
 } things[] = {
-    [APPLE] = {{"apple", PARTS(apple)}, {0.8f, 0.18f, 0.15f}, {0.3f, 0.6f, 0.2f}},
-    [BIRD] = {{"bird", PARTS(bird)}, {0.3f, 0.45f, 0.75f}, {0.2f, 0.3f, 0.5f}},
-    [BOTTLE] = {{"bottle", PARTS(bottle)}, {0.15f, 0.45f, 0.25f}, {0.9f, 0.85f, 0.65f}},
-    [FISH] = {{"fish", PARTS(fish)}, {0.92f, 0.55f, 0.2f}, {0.85f, 0.35f, 0.15f}},
-    [HOUSE] = {{"house", PARTS(house)}, {0.85f, 0.75f, 0.58f}, {0.65f, 0.25f, 0.18f}},
-    [MUSHROOM] = {{"mushroom", PARTS(mushroom)}, {0.72f, 0.3f, 0.2f}, {0.92f, 0.88f, 0.8f}},
-    [TREE] = {{"tree", PARTS(tree)}, {0.2f, 0.48f, 0.2f}, {0.4f, 0.65f, 0.3f}},
+    [APPLE] = {{PARTS(apple)}, {0.8f, 0.18f, 0.15f}, {0.3f, 0.6f, 0.2f}},
+    [BIRD] = {{PARTS(bird)}, {0.3f, 0.45f, 0.75f}, {0.2f, 0.3f, 0.5f}},
+    [BOTTLE] = {{PARTS(bottle)}, {0.15f, 0.45f, 0.25f}, {0.9f, 0.85f, 0.65f}},
+    [FISH] = {{PARTS(fish)}, {0.92f, 0.55f, 0.2f}, {0.85f, 0.35f, 0.15f}},
+    [HOUSE] = {{PARTS(house)}, {0.85f, 0.75f, 0.58f}, {0.65f, 0.25f, 0.18f}},
+    [MUSHROOM] = {{PARTS(mushroom)}, {0.72f, 0.3f, 0.2f}, {0.92f, 0.88f, 0.8f}},
+    [TREE] = {{PARTS(tree)}, {0.2f, 0.48f, 0.2f}, {0.4f, 0.65f, 0.3f}},
 };
 
 static struct coat any_coat(struct picture *picture)

@@ -34,7 +34,7 @@ static const struct bloom blooms[] = {
 static void petal(struct picture *picture, const struct frame *frame, const struct part *outline, struct colour colour)
 {
     struct paint paints[ROLES] = {paint_solid(colour_jitter(&picture->dice, colour, 0.05f))};
-    struct figure figure = {"petal", outline, 1};
+    struct figure figure = {outline, 1};
     figure_draw(&picture->canvas, frame, &figure, paints, picture->difficulty->wobble, &picture->dice);
     canvas_line(&picture->canvas, frame, (struct point){0, -0.2f}, (struct point){0, -0.75f}, 0.05f,
                 picture_ink(picture, picture_shade(colour, -0.2f)));
@@ -90,8 +90,8 @@ static void draw_bluebell(struct picture *picture, const struct frame *frame)
     for (int i = 0; i < 5; i++) {
         struct frame place = frame_place(*frame, 0.5f - 0.2f * (float)i, -0.75f + 0.22f * (float)(i * i) * 0.45f, 0.42f,
                                          0.42f, picture_between(picture, -0.04f, 0.04f));
-        figure_draw(&picture->canvas, &place, &(struct figure){"bell", bell_petal, 1}, paints,
-                    picture->difficulty->wobble, &picture->dice);
+        figure_draw(&picture->canvas, &place, &(struct figure){bell_petal, 1}, paints, picture->difficulty->wobble,
+                    &picture->dice);
     }
 }
 

@@ -21,7 +21,7 @@ struct frame picture_subject(struct picture *picture, float least, float most)
     struct dice *dice = &picture->dice;
     float half = dice_between(dice, least, most), reach = 0.9f * (1 - half) + 0.05f;
     float x = dice_between(dice, -reach, reach), y = dice_between(dice, -reach, reach);
-    float turns = picture->difficulty->turn + picture->difficulty->tilt * dice_bell(dice);
+    float turns = picture->difficulty->tilt * dice_bell(dice);
     float wide = half * dice_between(dice, 0.92f, 1.08f);
     return frame_place(picture->frame, x, y, dice_chance(dice, 0.5f) ? wide : -wide, half, turns);
 }

@@ -21,7 +21,7 @@ const struct paint *picture_ink(struct picture *picture, struct colour colour);
 /* Starts the picture: blotches of two colours, as different as the domain's clutter says. */
 void picture_backdrop(struct picture *picture, struct colour colour, float period);
 
-/* A frame near the middle, half-size in [least, most], turned and tilted as the domain says, mirrored or not. */
+/* A frame near the middle, half-size in [least, most], tilted as the domain says, mirrored or not. */
 struct frame picture_subject(struct picture *picture, float least, float most);
 
 struct colour picture_shade(struct colour colour, float amount); /* darker for amount < 0, lighter for > 0 */

@@ -65,17 +65,11 @@ static const struct part van[] = {
 static const struct vehicle {
     struct figure figure;
     float rear, front, radius; /* of the wheels */
-} vehicles[] = {
-    {{"Bus", PARTS(bus)}, -0.55f, 0.65f, 0.17f},
-    {{"Convertible", PARTS(convertible)}, -0.58f, 0.58f, 0.19f},
-    {{"Delivery Truck", PARTS(delivery)}, -0.6f, 0.7f, 0.17f},
-    {{"Hatchback", PARTS(hatchback)}, -0.48f, 0.5f, 0.18f},
-    {{"Limousine", PARTS(limousine)}, -0.72f, 0.74f, 0.15f},
-    {{"Pickup Truck", PARTS(pickup)}, -0.58f, 0.62f, 0.2f},
-    {{"Sedan", PARTS(sedan)}, -0.55f, 0.6f, 0.18f},
-    {{"Sports Car", PARTS(sports)}, -0.6f, 0.62f, 0.2f},
-    {{"Van", PARTS(van)}, -0.55f, 0.6f, 0.18f},
-};
+} vehicles[] = {{{PARTS(bus)}, -0.55f, 0.65f, 0.17f},       {{PARTS(convertible)}, -0.58f, 0.58f, 0.19f},
+                {{PARTS(delivery)}, -0.6f, 0.7f, 0.17f},    {{PARTS(hatchback)}, -0.48f, 0.5f, 0.18f},
+                {{PARTS(limousine)}, -0.72f, 0.74f, 0.15f}, {{PARTS(pickup)}, -0.58f, 0.62f, 0.2f},
+                {{PARTS(sedan)}, -0.55f, 0.6f, 0.18f},      {{PARTS(sports)}, -0.6f, 0.62f, 0.2f},
+                {{PARTS(van)}, -0.55f, 0.6f, 0.18f}};
 
 static void wheel(struct picture *picture, const struct frame *frame, float x, float radius)
 {

@@ -345,7 +345,7 @@ static status check_all(struct root_survey *survey, const struct directory *foun
             "class folders of images",
             survey->root);
     for (size_t i = 0; i < count; i++) {
-        bool has_path = readers[i]->folders == NULL && options_find(readers[i]->options, "path") != NULL;
+        bool has_path = readers[i]->folders[0] == NULL && options_find(readers[i]->options, "path") != NULL;
         if (is_wanted(survey, readers[i]))
             TRY(check_next(survey, readers[i], has_path ? options_text(survey->call->options, "path") : NULL,
                            readers[i]->name, error));

@@ -87,7 +87,7 @@ static void effects_do_what_they_say(void **state)
     (void)state;
     struct canvas canvas;
     struct paint paint = {
-        .pattern = PATTERN_CHECKS, .first = {0.2f, 0.2f, 0.2f}, .second = {0.8f, 0.8f, 0.8f}, .period = 8};
+        .pattern = PATTERN_STRIPES, .first = {0.2f, 0.2f, 0.2f}, .second = {0.8f, 0.8f, 0.8f}, .period = 8};
     canvas_clear(&canvas, 64, &paint);
     float before = painted_area(&canvas);
     canvas_blur(&canvas, 2);

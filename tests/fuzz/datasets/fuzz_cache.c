@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "datasets/cache/cache_layout.h"
+#include "datasets/cache/cache_file.h"
 #include "tests/fuzz/input_file.h"
 
 struct claims {
