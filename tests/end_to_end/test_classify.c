@@ -7,9 +7,8 @@
 #define WORDS " --quiet model.weights=scratch model.resolution=16 model.patch=8 model.width=64 model.blocks=1"
 #define LINEAR " head.name=linear method.name=supervised"
 
-static void every_dataset_has_a_run(void **state)
+TEST(every_dataset_has_a_run)
 {
-    (void)state;
     struct workshop workshop;
     workshop_open(&workshop);
     struct outcome outcome = program_ends(&workshop, "classify tiny.yaml" WORDS, 0);
@@ -31,9 +30,8 @@ static void every_dataset_has_a_run(void **state)
 }
 
 /* One without a file of weights has no configuration beside it; that is not unknown. */
-static void classifiers_are_compared_by_their_settings(void **state)
+TEST(classifiers_are_compared_by_their_settings)
 {
-    (void)state;
     struct workshop workshop;
     workshop_open(&workshop);
     program_succeeds(&workshop, "classify tiny.yaml data.order=mnist" WORDS);
@@ -51,9 +49,8 @@ static void classifiers_are_compared_by_their_settings(void **state)
     "adapter.capacity=0 model.blocks=2"
 
 /* The file knows its dataset: eval finds it in a suite of three, and its answer is the run's. */
-static void a_file_is_tested_and_answers(void **state)
+TEST(a_file_is_tested_and_answers)
 {
-    (void)state;
     struct workshop workshop;
     workshop_open(&workshop);
     program_succeeds(&workshop, "classify tiny.yaml data.order=eurosat" WORDS MIXTURE);
@@ -90,9 +87,8 @@ static void a_file_is_tested_and_answers(void **state)
     workshop_close(&workshop);
 }
 
-static void what_makes_no_sense_is_refused(void **state)
+TEST(what_makes_no_sense_is_refused)
 {
-    (void)state;
     struct workshop workshop;
     workshop_open(&workshop);
     program_fails(&workshop, &(struct launch){.arguments = "run tiny.yaml" WORDS LINEAR},
@@ -107,11 +103,10 @@ static void what_makes_no_sense_is_refused(void **state)
 }
 
 /* A suite with rows becomes a table with differences from the dense one, a block for each dataset. */
-static void rows_make_a_table(void **state)
+TEST(rows_make_a_table)
 {
     static const char rows[] =
         "(cat tiny.yaml; printf 'rows:\\n  Dense: {}\\n  probe: {method.train: head}\\n') > rows.yaml";
-    (void)state;
     struct workshop workshop;
     workshop_open(&workshop);
     assert_int_equal(workshop_shell(&workshop, rows), 0);
@@ -144,25 +139,11 @@ static void expect_words(const struct workshop *workshop, const char *arguments,
     outcome_free(&outcome);
 }
 
-static void heads_and_sizes_are_listed(void **state)
+TEST(heads_and_sizes_are_listed)
 {
-    (void)state;
     struct workshop workshop;
     workshop_open(&workshop);
     expect_words(&workshop, "list heads -v", (const char *const[]){"text", "linear", "head.pool", NULL});
     expect_words(&workshop, "list models -v", (const char *const[]){"scratch", "model.patch", NULL});
     workshop_close(&workshop);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_dataset_has_a_run),
-        cmocka_unit_test(classifiers_are_compared_by_their_settings),
-        cmocka_unit_test(a_file_is_tested_and_answers),
-        cmocka_unit_test(what_makes_no_sense_is_refused),
-        cmocka_unit_test(rows_make_a_table),
-        cmocka_unit_test(heads_and_sizes_are_listed),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

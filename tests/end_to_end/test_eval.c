@@ -56,10 +56,9 @@ static void expect_eval(const struct workshop *workshop, const char *kind, const
 
 #define LEARN "training.iterations=25 training.learning_rate=5e-2 "
 
-static void adapters_are_as_good_as_at_the_end_of_their_run(void **state)
+TEST(adapters_are_as_good_as_at_the_end_of_their_run)
 {
     struct workshop workshop;
-    (void)state;
     workshop_open(&workshop);
     program_succeeds(&workshop, "run tiny.yaml --quiet selector.kind=oracle " LEARN);
     char *file = workshop_find(&workshop, "runs/*/seed1/adapters.safetensors");
@@ -69,10 +68,9 @@ static void adapters_are_as_good_as_at_the_end_of_their_run(void **state)
     workshop_close(&workshop);
 }
 
-static void weights_are_as_good_as_at_the_end_of_their_run(void **state)
+TEST(weights_are_as_good_as_at_the_end_of_their_run)
 {
     struct workshop workshop;
-    (void)state;
     workshop_open(&workshop);
     program_succeeds(
         &workshop, "run tiny.yaml --quiet method.name=continual_ft training.iterations=25 training.learning_rate=1e-3");
@@ -84,14 +82,13 @@ static void weights_are_as_good_as_at_the_end_of_their_run(void **state)
 }
 
 /* Runs, and finds the last row of their matrix again: the selector that is saved with the adapters chooses as it did. */
-static void the_saved_selector_gives_the_last_row(void **state)
+TEST(the_saved_selector_gives_the_last_row)
 {
     static const char *const settings[] = {
         "",
         "selector.decision=per_batch selector.decision_batch=5 ",
         "evaluation.label_space=all ",
     };
-    (void)state;
     for (size_t i = 0; i < sizeof settings / sizeof *settings; i++) {
         struct workshop workshop;
         workshop_open(&workshop);
@@ -124,12 +121,11 @@ static const char *row_of(const char *answer, const char *name)
 }
 
 /* Another order, or a part of the tasks: each dataset has the same numbers as in the run's own order. */
-static void routers_are_found_by_name(void **state)
+TEST(routers_are_found_by_name)
 {
     static const char *const orders[] = {"dtd,mnist", "eurosat,dtd,mnist", "dtd"};
     static const char *const routers[] = {"own", "auto"};
     struct workshop workshop;
-    (void)state;
     workshop_open(&workshop);
     program_succeeds(&workshop, "run tiny.yaml --quiet " LEARN);
     char *file = workshop_find(&workshop, "runs/*/seed1/adapters.safetensors");
@@ -153,10 +149,9 @@ static void routers_are_found_by_name(void **state)
 }
 
 /* Of a run that has only come to its second task, or never had the one that is asked for. */
-static void routers_that_were_not_trained_are_refused(void **state)
+TEST(routers_that_were_not_trained_are_refused)
 {
     struct workshop workshop;
-    (void)state;
     workshop_open(&workshop);
     program_succeeds(&workshop, "run tiny.yaml --quiet run.checkpoints=all data.order=mnist,dtd");
     char *first = workshop_find(&workshop, "runs/*/seed1/task00.adapters.safetensors"),
@@ -201,10 +196,9 @@ static void expect_counts(const struct workshop *workshop, const char *sql, cons
 }
 
 /* Stored beside the run's rows; what is there is not computed again. */
-static void other_selectors_answer_beside_the_runs_own(void **state)
+TEST(other_selectors_answer_beside_the_runs_own)
 {
     struct workshop workshop;
-    (void)state;
     workshop_open(&workshop);
     program_succeeds(&workshop, "run tiny.yaml --quiet run.checkpoints=all " LEARN);
     const char *arguments = "eval results.db 1 --quiet --format csv --selector clip,oracle,text selector.code=4 "
@@ -227,10 +221,9 @@ static void other_selectors_answer_beside_the_runs_own(void **state)
 }
 
 /* With the run's settings, the run's own rows: every count and every choice. */
-static void the_same_selector_gives_the_same_rows(void **state)
+TEST(the_same_selector_gives_the_same_rows)
 {
     struct workshop workshop;
-    (void)state;
     workshop_open(&workshop);
     program_succeeds(&workshop, "run tiny.yaml --quiet run.checkpoints=all selector.kind=gaussian " LEARN);
     program_succeeds(&workshop, "eval results.db 1 --quiet --selector gaussian");
@@ -248,7 +241,7 @@ static void the_same_selector_gives_the_same_rows(void **state)
 }
 
 /* A selector that failed leaves no trial; a folder is what is in it, wherever it is. */
-static void trials_are_of_what_was_computed(void **state)
+TEST(trials_are_of_what_was_computed)
 {
     static const char *const failures[][3] = {
         {"clip selector.unrelated=absent", "selector.unrelated: there is no folder absent"},
@@ -259,7 +252,6 @@ static void trials_are_of_what_was_computed(void **state)
         {"clip --precision bf16", "do not change what is computed"},
     };
     struct workshop workshop;
-    (void)state;
     workshop_open(&workshop);
     program_succeeds(&workshop, "run tiny.yaml --quiet");
     for (size_t i = 0; i < sizeof failures / sizeof *failures; i++) {
@@ -280,10 +272,9 @@ static void trials_are_of_what_was_computed(void **state)
 }
 
 /* Adapters of the last task alone give the last row. */
-static void trials_take_what_was_saved(void **state)
+TEST(trials_take_what_was_saved)
 {
     struct workshop workshop;
-    (void)state;
     workshop_open(&workshop);
     program_succeeds(&workshop, "run tiny.yaml --quiet");
     program_succeeds(&workshop, "eval results.db 1 --quiet --selector text");
@@ -307,10 +298,9 @@ static void trials_take_what_was_saved(void **state)
 }
 
 /* A router beyond the suite's own tasks: adapters of a longer sequence. */
-static void one_router_serves_all_tasks(void **state)
+TEST(one_router_serves_all_tasks)
 {
     struct workshop workshop;
-    (void)state;
     workshop_open(&workshop);
     program_succeeds(&workshop, "run tiny.yaml --quiet selector.kind=oracle " LEARN);
     char *file = workshop_find(&workshop, "runs/*/seed1/adapters.safetensors");
@@ -327,21 +317,4 @@ static void one_router_serves_all_tasks(void **state)
     free(arguments);
     free(file);
     workshop_close(&workshop);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(adapters_are_as_good_as_at_the_end_of_their_run),
-        cmocka_unit_test(weights_are_as_good_as_at_the_end_of_their_run),
-        cmocka_unit_test(one_router_serves_all_tasks),
-        cmocka_unit_test(the_saved_selector_gives_the_last_row),
-        cmocka_unit_test(routers_are_found_by_name),
-        cmocka_unit_test(routers_that_were_not_trained_are_refused),
-        cmocka_unit_test(other_selectors_answer_beside_the_runs_own),
-        cmocka_unit_test(the_same_selector_gives_the_same_rows),
-        cmocka_unit_test(trials_are_of_what_was_computed),
-        cmocka_unit_test(trials_take_what_was_saved),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -518,6 +518,14 @@ static void is_told_once(void **state)
     workshop_close(&workshop);
 }
 
+__attribute__((constructor)) static void faults_are_listed(void)
+{
+    for (size_t i = 0; i < sizeof faults / sizeof *faults; i++)
+        test_list(__LINE__, (struct CMUnitTest){.name = faults[i].launch.arguments,
+                                                .test_func = is_told_once,
+                                                .initial_state = (void *)&faults[i]});
+}
+
 /* --- More than one process, and more than one try --- */
 
 static void expect_stopped(const struct workshop *w, struct process *process, int signal_number)
@@ -552,22 +560,19 @@ static void stops_cleanly(int signal_number)
     workshop_close(&workshop);
 }
 
-static void a_rival_is_refused_and_interrupt_stops(void **state)
+TEST(a_rival_is_refused_and_interrupt_stops)
 {
-    (void)state;
     stops_cleanly(SIGINT);
 }
 
-static void a_rival_is_refused_and_termination_stops(void **state)
+TEST(a_rival_is_refused_and_termination_stops)
 {
-    (void)state;
     stops_cleanly(SIGTERM);
 }
 
-static void a_loss_that_is_not_finite_is_no_mistake_of_the_command_line(void **state)
+TEST(a_loss_that_is_not_finite_is_no_mistake_of_the_command_line)
 {
     struct workshop workshop;
-    (void)state;
     workshop_open(&workshop);
     scale_overflows(&workshop);
     struct outcome outcome = program_ends(&workshop, RUN, 1);
@@ -576,10 +581,9 @@ static void a_loss_that_is_not_finite_is_no_mistake_of_the_command_line(void **s
     workshop_close(&workshop);
 }
 
-static void what_overflows_is_no_result(void **state)
+TEST(what_overflows_is_no_result)
 {
     struct workshop workshop;
-    (void)state;
     workshop_open(&workshop);
     patches_overflow(&workshop);
     program_fails(&workshop, &(struct launch){.arguments = RUN "method.name=zero_shot"},
@@ -588,9 +592,8 @@ static void what_overflows_is_no_result(void **state)
     workshop_close(&workshop);
 }
 
-static void a_class_may_be_a_name_alone(void **state)
+TEST(a_class_may_be_a_name_alone)
 {
-    (void)state;
     struct workshop workshop;
     workshop_open(&workshop);
     class_without_a_label(&workshop);
@@ -613,10 +616,9 @@ static void expect_healthy(const struct workshop *w)
     free(path);
 }
 
-static void a_full_disk_that_is_emptied_does_no_harm(void **state)
+TEST(a_full_disk_that_is_emptied_does_no_harm)
 {
     struct workshop workshop;
-    (void)state;
     workshop_open(&workshop);
     program_fails(&workshop, &(struct launch){.arguments = RUN LARGE_FILES, .file_limit = 2 << 20},
                   (const char *const[]){NULL});
@@ -630,23 +632,4 @@ static void a_full_disk_that_is_emptied_does_no_harm(void **state)
     assert_non_null(strstr(outcome.out.data, "finished"));
     outcome_free(&outcome);
     workshop_close(&workshop);
-}
-
-int main(void)
-{
-    enum { FAULTS = sizeof faults / sizeof *faults };
-    struct CMUnitTest each[FAULTS];
-    for (size_t i = 0; i < FAULTS; i++)
-        each[i] = (struct CMUnitTest){
-            .name = faults[i].launch.arguments, .test_func = is_told_once, .initial_state = (void *)&faults[i]};
-    const struct CMUnitTest others[] = {
-        cmocka_unit_test(a_loss_that_is_not_finite_is_no_mistake_of_the_command_line),
-        cmocka_unit_test(what_overflows_is_no_result),
-        cmocka_unit_test(a_class_may_be_a_name_alone),
-        cmocka_unit_test(a_rival_is_refused_and_interrupt_stops),
-        cmocka_unit_test(a_rival_is_refused_and_termination_stops),
-        cmocka_unit_test(a_full_disk_that_is_emptied_does_no_harm),
-    };
-    int failed = cmocka_run_group_tests_name("faults", each, NULL, NULL);
-    return failed + cmocka_run_group_tests(others, NULL, NULL);
 }

@@ -90,9 +90,8 @@ static void execute(const struct workshop *w, const char *sql)
 
 /* --- Between stop and resume --- */
 
-static void overwritten_weights_are_refused_until_they_are_back(void **state)
+TEST(overwritten_weights_are_refused_until_they_are_back)
 {
-    (void)state;
     struct workshop w;
     set_up(&w);
     stop_at(&w, IN_FIRST, ZERO_SHOT_DONE);
@@ -108,9 +107,8 @@ static void overwritten_weights_are_refused_until_they_are_back(void **state)
     workshop_close(&w);
 }
 
-static void replaced_test_images_are_refused(void **state)
+TEST(replaced_test_images_are_refused)
 {
-    (void)state;
     struct workshop w;
     set_up(&w);
     stop_at(&w, IN_FIRST, ZERO_SHOT_DONE);
@@ -119,9 +117,8 @@ static void replaced_test_images_are_refused(void **state)
     workshop_close(&w);
 }
 
-static void other_class_names_are_refused(void **state)
+TEST(other_class_names_are_refused)
 {
-    (void)state;
     struct workshop w;
     set_up(&w);
     stop_at(&w, IN_FIRST, ZERO_SHOT_DONE);
@@ -130,9 +127,8 @@ static void other_class_names_are_refused(void **state)
     workshop_close(&w);
 }
 
-static void training_images_of_a_finished_task_are_refused(void **state)
+TEST(training_images_of_a_finished_task_are_refused)
 {
-    (void)state;
     struct workshop w;
     set_up(&w);
     stop_at(&w, IN_SECOND, FIRST_TASK_DONE);
@@ -147,9 +143,8 @@ static void training_images_of_a_finished_task_are_refused(void **state)
 }
 
 /* The rows that follow are those of a run that never saw other images. */
-static void mended_images_of_a_later_task_are_gone_on_with(void **state)
+TEST(mended_images_of_a_later_task_are_gone_on_with)
 {
-    (void)state;
     struct workshop w;
     struct text expected = {0}, found = {0};
     set_up(&w);
@@ -172,9 +167,8 @@ static void mended_images_of_a_later_task_are_gone_on_with(void **state)
 }
 
 /* As if it had been killed after the resume file got the new contents' hash and before the database did. */
-static void a_kill_in_between_is_gone_on_from(void **state)
+TEST(a_kill_in_between_is_gone_on_from)
 {
-    (void)state;
     struct workshop w;
     set_up(&w);
     stop_at(&w, IN_FIRST, ZERO_SHOT_DONE);
@@ -188,9 +182,8 @@ static void a_kill_in_between_is_gone_on_from(void **state)
 }
 
 /* Nothing that is kept has read the file. */
-static void a_run_without_a_resume_file_begins_anew(void **state)
+TEST(a_run_without_a_resume_file_begins_anew)
 {
-    (void)state;
     struct workshop w;
     set_up(&w);
     stop_at(&w, IN_FIRST, ZERO_SHOT_DONE);
@@ -205,9 +198,8 @@ static void a_run_without_a_resume_file_begins_anew(void **state)
 
 /* --- While a run goes on --- */
 
-static void images_replaced_meanwhile_stop_the_run(void **state)
+TEST(images_replaced_meanwhile_stop_the_run)
 {
-    (void)state;
     struct workshop w;
     struct process process;
     set_up(&w);
@@ -226,9 +218,8 @@ static void images_replaced_meanwhile_stop_the_run(void **state)
 
 /* --- Finished runs --- */
 
-static void other_contents_are_another_run(void **state)
+TEST(other_contents_are_another_run)
 {
-    (void)state;
     struct workshop w;
     set_up(&w);
     struct outcome first = program_ends(&w, RUN, 0);
@@ -248,7 +239,7 @@ static void other_contents_are_another_run(void **state)
     workshop_close(&w);
 }
 
-static void the_same_contents_elsewhere_are_the_same_run(void **state)
+TEST(the_same_contents_elsewhere_are_the_same_run)
 {
     static const char *const others[] = {"model.weights=elsewhere.safetensors",
                                          "model.weights=linked.safetensors",
@@ -256,7 +247,6 @@ static void the_same_contents_elsewhere_are_the_same_run(void **state)
                                          "data.root=linked",
                                          "tasks.dtd.root=copied",
                                          "model.vocabulary=copied/words.txt"};
-    (void)state;
     struct workshop w;
     set_up(&w);
     program_succeeds(&w, RUN);
@@ -278,9 +268,8 @@ static void the_same_contents_elsewhere_are_the_same_run(void **state)
 
 /* --- Those who look for runs --- */
 
-static void sweeps_know_runs_by_their_contents(void **state)
+TEST(sweeps_know_runs_by_their_contents)
 {
-    (void)state;
     struct workshop w;
     set_up(&w);
     program_succeeds(&w, "run tiny.yaml --quiet data.order=dtd merge.policy=none");
@@ -300,9 +289,8 @@ static void sweeps_know_runs_by_their_contents(void **state)
     workshop_close(&w);
 }
 
-static void joined_databases_keep_inputs_and_sessions(void **state)
+TEST(joined_databases_keep_inputs_and_sessions)
 {
-    (void)state;
     struct workshop w;
     set_up(&w);
     program_succeeds(&w, "run tiny.yaml --quiet data.order=dtd");
@@ -313,23 +301,4 @@ static void joined_databases_keep_inputs_and_sessions(void **state)
     rows_expect(&w, "all.db", "SELECT run, count(*), count(DISTINCT kind) FROM inputs GROUP BY run", "1,6,6\n2,6,6\n");
     rows_expect(&w, "all.db", "SELECT session, run FROM sessions", "1,1\n2,2\n");
     workshop_close(&w);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(overwritten_weights_are_refused_until_they_are_back),
-        cmocka_unit_test(replaced_test_images_are_refused),
-        cmocka_unit_test(other_class_names_are_refused),
-        cmocka_unit_test(training_images_of_a_finished_task_are_refused),
-        cmocka_unit_test(mended_images_of_a_later_task_are_gone_on_with),
-        cmocka_unit_test(a_kill_in_between_is_gone_on_from),
-        cmocka_unit_test(a_run_without_a_resume_file_begins_anew),
-        cmocka_unit_test(images_replaced_meanwhile_stop_the_run),
-        cmocka_unit_test(other_contents_are_another_run),
-        cmocka_unit_test(the_same_contents_elsewhere_are_the_same_run),
-        cmocka_unit_test(sweeps_know_runs_by_their_contents),
-        cmocka_unit_test(joined_databases_keep_inputs_and_sessions),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

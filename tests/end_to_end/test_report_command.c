@@ -7,9 +7,8 @@
 
 #define REPORT "report results.db --out page"
 
-static void mistakes_are_told_and_nothing_is_written(void **state)
+TEST(mistakes_are_told_and_nothing_is_written)
 {
-    (void)state;
     static const struct {
         struct launch launch;
         const char *words[4];
@@ -36,12 +35,4 @@ static void mistakes_are_told_and_nothing_is_written(void **state)
     assert_int_not_equal(access(page, F_OK), 0);
     free(page);
     workshop_close(&workshop);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(mistakes_are_told_and_nothing_is_written),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

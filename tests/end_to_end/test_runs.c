@@ -36,11 +36,10 @@ static void expect_there(const struct workshop *w, const char *pattern, bool the
     free(path);
 }
 
-static void rows_and_files_of_a_run_go(void **state)
+TEST(rows_and_files_of_a_run_go)
 {
     struct workshop w;
     struct text before = {0}, after = {0};
-    (void)state;
     workshop_open(&w);
     program_succeeds(&w, RUN "run.seeds=1,2");
     program_succeeds(&w, "verify results.db");
@@ -78,11 +77,10 @@ static void rows_and_files_of_a_run_go(void **state)
     workshop_close(&w);
 }
 
-static void a_run_that_goes_on_stays(void **state)
+TEST(a_run_that_goes_on_stays)
 {
     struct workshop w;
     struct process process;
-    (void)state;
     workshop_open(&w);
     program_start(&process, &w, &(struct launch){.arguments = "run tiny.yaml --quiet training.iterations=100000"});
     free(program_wait_for_file(&process, &w, "runs/*/seed1/resume.safetensors"));
@@ -97,10 +95,9 @@ static void a_run_that_goes_on_stays(void **state)
 }
 
 /* A database from elsewhere names folders as it likes. */
-static void other_folders_are_not_touched(void **state)
+TEST(other_folders_are_not_touched)
 {
     struct workshop w;
-    (void)state;
     workshop_open(&w);
     program_succeeds(&w, RUN);
     shell(&w, "mkdir -p mine/seed1 && cp clip.safetensors mine/seed1");
@@ -112,10 +109,9 @@ static void other_folders_are_not_touched(void **state)
     workshop_close(&w);
 }
 
-static void what_does_not_hold_is_named(void **state)
+TEST(what_does_not_hold_is_named)
 {
     struct workshop w;
-    (void)state;
     workshop_open(&w);
     program_succeeds(&w, RUN);
     shell(&w, "echo x >>\"$(echo runs/*/seed1/adapters.safetensors)\"");
@@ -132,10 +128,9 @@ static void what_does_not_hold_is_named(void **state)
 }
 
 /* A line per kind, and a few of each. */
-static void many_faults_are_counted(void **state)
+TEST(many_faults_are_counted)
 {
     struct workshop w;
-    (void)state;
     workshop_open(&w);
     program_succeeds(&w, RUN);
     program_succeeds(&w, "verify");
@@ -156,10 +151,9 @@ static void many_faults_are_counted(void **state)
     workshop_close(&w);
 }
 
-static void a_run_is_repeated_to_the_bit(void **state)
+TEST(a_run_is_repeated_to_the_bit)
 {
     struct workshop w;
-    (void)state;
     workshop_open(&w);
     program_succeeds(&w, RUN "run.seeds=3");
     struct outcome outcome = program_ends(&w, "rerun results.db 1 --quiet --format csv", 0);
@@ -194,9 +188,8 @@ static void a_run_is_repeated_to_the_bit(void **state)
 }
 
 /* With plain C for the unit, which any machine has. */
-static void runs_in_bf16_have_the_same_bits_on_any_threads(void **state)
+TEST(runs_in_bf16_have_the_same_bits_on_any_threads)
 {
-    (void)state;
     struct workshop w;
     workshop_open(&w);
     const char *script = "export MTIL_ISA=portable; for n in 1 2; do \"$MTIL\" " RUN
@@ -208,9 +201,8 @@ static void runs_in_bf16_have_the_same_bits_on_any_threads(void **state)
 }
 
 /* In the precision that the run has. */
-static void a_dry_run_estimates_one_precision(void **state)
+TEST(a_dry_run_estimates_one_precision)
 {
-    (void)state;
     struct workshop w;
     workshop_open(&w);
     struct outcome outcome = program_ends(&w, "run tiny.yaml --dry-run --quiet --precision f32", 0);
@@ -223,9 +215,8 @@ static void a_dry_run_estimates_one_precision(void **state)
 }
 
 /* They can be given to mtil predict. */
-static void a_run_and_a_sweep_say_where_the_adapters_lie(void **state)
+TEST(a_run_and_a_sweep_say_where_the_adapters_lie)
 {
-    (void)state;
     struct workshop w;
     workshop_open(&w);
     const char *script = "folder=$(\"$MTIL\" run tiny.yaml 2>&1 >out.txt | sed -n 's/^mtil: the adapters lie in //p'); "
@@ -239,9 +230,8 @@ static void a_run_and_a_sweep_say_where_the_adapters_lie(void **state)
 }
 
 /* What was reused is a matter of the program's. */
-static void a_run_speaks_of_reused_predictions_only_when_asked(void **state)
+TEST(a_run_speaks_of_reused_predictions_only_when_asked)
 {
-    (void)state;
     struct workshop w;
     workshop_open(&w);
     struct outcome outcome = program_ends(&w, "run tiny.yaml --verbose", 0);
@@ -254,10 +244,9 @@ static void a_run_speaks_of_reused_predictions_only_when_asked(void **state)
 }
 
 /* A sanitizer reserves terabytes. */
-static void a_run_reserves_addresses_for_what_it_needs(void **state)
+TEST(a_run_reserves_addresses_for_what_it_needs)
 {
 #if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__
-    (void)state;
     skip();
 #else
     struct workshop w;
@@ -266,22 +255,4 @@ static void a_run_reserves_addresses_for_what_it_needs(void **state)
     assert_int_equal(workshop_shell(&w, "ulimit -v 1000000; \"$MTIL\" " RUN "--backend cpu >out.txt"), 0);
     workshop_close(&w);
 #endif
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_run_reserves_addresses_for_what_it_needs),
-        cmocka_unit_test(a_run_and_a_sweep_say_where_the_adapters_lie),
-        cmocka_unit_test(a_dry_run_estimates_one_precision),
-        cmocka_unit_test(a_run_speaks_of_reused_predictions_only_when_asked),
-        cmocka_unit_test(runs_in_bf16_have_the_same_bits_on_any_threads),
-        cmocka_unit_test(rows_and_files_of_a_run_go),
-        cmocka_unit_test(a_run_that_goes_on_stays),
-        cmocka_unit_test(other_folders_are_not_touched),
-        cmocka_unit_test(what_does_not_hold_is_named),
-        cmocka_unit_test(many_faults_are_counted),
-        cmocka_unit_test(a_run_is_repeated_to_the_bit),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

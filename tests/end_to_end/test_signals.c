@@ -28,7 +28,7 @@ static void make_pipe(const struct workshop *w, const char *name)
     free(path);
 }
 
-static void pipes_are_refused_at_once(void **state)
+TEST(pipes_are_refused_at_once)
 {
     static const char *const commands[] = {
         "run pipe.yaml",
@@ -50,7 +50,6 @@ static void pipes_are_refused_at_once(void **state)
         "run tiny.yaml data.order=mnist", /* its images are a pipe */
     };
     struct workshop workshop;
-    (void)state;
     workshop_open(&workshop);
     workshop_own_data(&workshop, "MNIST");
     assert_int_equal(mkdir(scratch_file(&workshop.scratch, "pipes"), 0755), 0);
@@ -68,10 +67,9 @@ static void pipes_are_refused_at_once(void **state)
 }
 
 /* An image that is a pipe is one more that cannot be read. */
-static void pipes_among_images_are_reported(void **state)
+TEST(pipes_among_images_are_reported)
 {
     struct workshop workshop;
-    (void)state;
     workshop_open(&workshop);
     workshop_own_data(&workshop, "dtd");
     make_pipe(&workshop, "data/dtd/dtd/images/braided/braided_0080.jpg");
@@ -128,11 +126,10 @@ static void wait_for_open_file(const struct process *process, const char *ending
     }
 }
 
-static void endless_sql_can_be_interrupted(void **state)
+TEST(endless_sql_can_be_interrupted)
 {
     struct workshop workshop;
     struct process process;
-    (void)state;
     workshop_open(&workshop);
     program_succeeds(&workshop, "run tiny.yaml method.name=zero_shot");
     program_start(&process, &workshop, &(struct launch){.arguments = "query results.db " ENDLESS_SQL});
@@ -144,12 +141,11 @@ static void endless_sql_can_be_interrupted(void **state)
 }
 
 /* Another program holds the lock for writing, and would be waited for, for two minutes. */
-static void waiting_for_a_lock_can_be_interrupted(void **state)
+TEST(waiting_for_a_lock_can_be_interrupted)
 {
     struct workshop workshop;
     struct process process;
     sqlite3 *rival;
-    (void)state;
     workshop_open(&workshop);
     program_succeeds(&workshop, "run tiny.yaml method.name=zero_shot");
     char *path = workshop_path(&workshop, "results.db");
@@ -167,12 +163,11 @@ static void waiting_for_a_lock_can_be_interrupted(void **state)
 }
 
 /* A run that has to save while another program holds the lock: it gives up saving, and goes on from the file it has. */
-static void a_locked_database_does_not_keep_a_run_from_stopping(void **state)
+TEST(a_locked_database_does_not_keep_a_run_from_stopping)
 {
     struct workshop workshop;
     struct process process;
     sqlite3 *rival;
-    (void)state;
     workshop_open(&workshop);
     program_start(&process, &workshop, &(struct launch){.arguments = LONG " run.checkpoint_every=0"});
     free(program_wait_for_file(&process, &workshop, "runs/*/seed1/resume.safetensors"));
@@ -202,11 +197,10 @@ static void expect_stopped(const struct workshop *w)
     assert_int_equal(workshop_leftovers(w), 0);
 }
 
-static void a_closed_terminal_stops_a_run(void **state)
+TEST(a_closed_terminal_stops_a_run)
 {
     struct workshop workshop;
     struct process process;
-    (void)state;
     workshop_open(&workshop);
     program_start(&process, &workshop, &(struct launch){.arguments = LONG});
     free(program_wait_for_file(&process, &workshop, "runs/*/seed1/resume.safetensors"));
@@ -218,11 +212,10 @@ static void a_closed_terminal_stops_a_run(void **state)
 }
 
 /* The processes of a sweep end with it. */
-static void a_closed_terminal_stops_a_sweep(void **state)
+TEST(a_closed_terminal_stops_a_sweep)
 {
     struct workshop workshop;
     struct process process;
-    (void)state;
     workshop_open(&workshop);
     program_start(&process, &workshop,
                   &(struct launch){.arguments = "sweep tiny.yaml training.iterations=1000000 seed=1"});
@@ -235,10 +228,9 @@ static void a_closed_terminal_stops_a_sweep(void **state)
 
 /* --- Standard output --- */
 
-static void a_closed_pipe_stops_a_run(void **state)
+TEST(a_closed_pipe_stops_a_run)
 {
     struct workshop workshop;
-    (void)state;
     workshop_open(&workshop);
     assert_int_equal(
         workshop_shell(&workshop, "{ \"$MTIL\" " LONG " 2>&1; echo $? >status; } |"
@@ -249,7 +241,7 @@ static void a_closed_pipe_stops_a_run(void **state)
     workshop_close(&workshop);
 }
 
-static void output_that_nobody_reads_ends_quietly(void **state)
+TEST(output_that_nobody_reads_ends_quietly)
 {
     static const char *const arguments[] = {
         "query results.db \"WITH RECURSIVE n(i) AS (VALUES(1) UNION ALL SELECT i+1 FROM n LIMIT 100000) SELECT i FROM "
@@ -261,7 +253,6 @@ static void output_that_nobody_reads_ends_quietly(void **state)
     };
     struct workshop workshop;
     char script[512];
-    (void)state;
     workshop_open(&workshop);
     scratch_write_text(&workshop.scratch, "classes.txt", "a\nb\n");
     program_succeeds(&workshop, "run tiny.yaml method.name=zero_shot");
@@ -278,7 +269,7 @@ static void output_that_nobody_reads_ends_quietly(void **state)
     workshop_close(&workshop);
 }
 
-static void output_that_cannot_be_written_is_an_error(void **state)
+TEST(output_that_cannot_be_written_is_an_error)
 {
     static const char *const scripts[] = {
         "\"$MTIL\" query results.db runs >/dev/full",
@@ -290,7 +281,6 @@ static void output_that_cannot_be_written_is_an_error(void **state)
     };
     struct workshop workshop;
     char script[512];
-    (void)state;
     workshop_open(&workshop);
     program_succeeds(&workshop, "run tiny.yaml method.name=zero_shot");
     for (size_t i = 0; i < sizeof scripts / sizeof *scripts; i++) {
@@ -300,21 +290,4 @@ static void output_that_cannot_be_written_is_an_error(void **state)
             fail_msg("%s: expected exit status 1 and a message", scripts[i]);
     }
     workshop_close(&workshop);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(pipes_are_refused_at_once),
-        cmocka_unit_test(pipes_among_images_are_reported),
-        cmocka_unit_test(endless_sql_can_be_interrupted),
-        cmocka_unit_test(waiting_for_a_lock_can_be_interrupted),
-        cmocka_unit_test(a_locked_database_does_not_keep_a_run_from_stopping),
-        cmocka_unit_test(a_closed_terminal_stops_a_run),
-        cmocka_unit_test(a_closed_terminal_stops_a_sweep),
-        cmocka_unit_test(a_closed_pipe_stops_a_run),
-        cmocka_unit_test(output_that_nobody_reads_ends_quietly),
-        cmocka_unit_test(output_that_cannot_be_written_is_an_error),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -100,7 +100,7 @@ static void expect_words(struct outcome outcome, const char *const *words)
 #define WORDS(...) ((const char *const[]){__VA_ARGS__, NULL})
 
 /* Jobs compute what a sweep on this machine computes; settings of a job come to the scripts as they were given. */
-static void jobs_compute_the_same(void **state)
+TEST_WITH(jobs_compute_the_same, cluster_open, cluster_close)
 {
     static const char sweep_words[] =
         "sweep tiny.yaml --grid policy=none,most_used seed=1..2 --slurm --partition gpu --time "
@@ -132,7 +132,7 @@ static void jobs_compute_the_same(void **state)
 }
 
 /* What has failed is told with its log, and submitted again; what has finished is kept. */
-static void failed_jobs_are_told_and_submitted_again(void **state)
+TEST_WITH(failed_jobs_are_told_and_submitted_again, cluster_open, cluster_close)
 {
     const struct workshop *workshop = &((struct cluster *)*state)->workshop;
     struct outcome outcome = program_ends(workshop, "sweep tiny.yaml " GRID "--slurm", 0);
@@ -151,7 +151,7 @@ static void failed_jobs_are_told_and_submitted_again(void **state)
 }
 
 /* Its folder, its data and its values may have spaces and quotes where a shell would trip. */
-static void scripts_are_quoted(void **state)
+TEST_WITH(scripts_are_quoted, cluster_open, cluster_close)
 {
     const struct workshop *workshop = &((struct cluster *)*state)->workshop;
     assert_int_equal(symlink("data", scratch_file(&workshop->scratch, "it's(data)")), 0);
@@ -163,7 +163,7 @@ static void scripts_are_quoted(void **state)
                       WORDS("quotes", "run.folder"));
 }
 
-static void refusals_are_told(void **state)
+TEST_WITH(refusals_are_told, cluster_open, cluster_close)
 {
     static const char plain[] = "sweep tiny.yaml seed=1 --slurm";
     const struct workshop *workshop = &((struct cluster *)*state)->workshop;
@@ -182,7 +182,7 @@ static void refusals_are_told(void **state)
     expect_words(program_ends(workshop, plain, 1), WORDS("sbatch: there is no such program"));
 }
 
-static void mistakes_come_first(void **state)
+TEST_WITH(mistakes_come_first, cluster_open, cluster_close)
 {
     static const struct {
         const char *arguments, *words[3];
@@ -203,7 +203,7 @@ static void mistakes_come_first(void **state)
 }
 
 /* A plan with --slurm writes and submits nothing, and collecting needs no cluster. */
-static void plans_submit_nothing(void **state)
+TEST_WITH(plans_submit_nothing, cluster_open, cluster_close)
 {
     const struct workshop *workshop = &((struct cluster *)*state)->workshop;
     struct outcome outcome = program_ends(workshop, "sweep tiny.yaml seed=1..4 --slurm --dry-run --format csv", 0);
@@ -214,16 +214,4 @@ static void plans_submit_nothing(void **state)
     assert_null(workshop_find(workshop, "runs"));
     assert_null(workshop_find(workshop, "submitted"));
     assert_null(workshop_find(workshop, "results.db"));
-}
-
-#define CLUSTER_TEST(test) cmocka_unit_test_setup_teardown(test, cluster_open, cluster_close)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        CLUSTER_TEST(jobs_compute_the_same), CLUSTER_TEST(failed_jobs_are_told_and_submitted_again),
-        CLUSTER_TEST(scripts_are_quoted),    CLUSTER_TEST(refusals_are_told),
-        CLUSTER_TEST(mistakes_come_first),   CLUSTER_TEST(plans_submit_nothing),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

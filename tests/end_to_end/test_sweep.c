@@ -41,10 +41,9 @@ static bool there(const struct workshop *workshop, const char *name)
     return found;
 }
 
-static void a_plan_writes_nothing(void **state)
+TEST(a_plan_writes_nothing)
 {
     struct workshop workshop;
-    (void)state;
     workshop_open(&workshop);
     struct outcome outcome =
         program_ends(&workshop, "sweep tiny.yaml --grid policy=none,most_used seed=1..3 --dry-run --format csv", 0);
@@ -59,10 +58,9 @@ static void a_plan_writes_nothing(void **state)
 }
 
 /* A policy that never merges is one configuration, however often the others merge. */
-static void what_a_policy_does_not_read_makes_no_runs(void **state)
+TEST(what_a_policy_does_not_read_makes_no_runs)
 {
     struct workshop workshop;
-    (void)state;
     workshop_open(&workshop);
     struct outcome outcome = program_ends(
         &workshop, "sweep tiny.yaml --grid policy=none,most_used merge.every=4,8 seed=1..5 --dry-run --format csv", 0);
@@ -93,10 +91,9 @@ static int cached_files(const struct workshop *workshop, const char *ending)
 }
 
 /* Every image is decoded once and goes through zero-shot CLIP once, unless the suite wants it otherwise. */
-static void runs_share_images_and_features(void **state)
+TEST(runs_share_images_and_features)
 {
     struct workshop workshop;
-    (void)state;
     workshop_open(&workshop);
     struct outcome outcome = program_ends(&workshop, "sweep tiny.yaml seed=1..2 run.cache=memory --jobs 1", 0);
     assert_null(strstr(outcome.errors.data, "shared"));
@@ -112,11 +109,10 @@ static void runs_share_images_and_features(void **state)
 }
 
 /* A sweep computes what its runs compute one by one; what is finished is not run again. */
-static void missing_runs_are_run(void **state)
+TEST(missing_runs_are_run)
 {
     static const char again[] = "sweep tiny.yaml --grid policy=none,most_used seed=1..2 --jobs 2";
     struct workshop workshop;
-    (void)state;
     workshop_open(&workshop);
     program_succeeds(&workshop, "run tiny.yaml merge.policy=none run.seeds=1,2 run.database=single.db run.folder=one");
     program_succeeds(&workshop, "run tiny.yaml run.seeds=1,2 run.database=single.db run.folder=one");
@@ -137,12 +133,11 @@ static void missing_runs_are_run(void **state)
 }
 
 /* One command runs all rows of a table; what a row computes is what its settings compute. */
-static void rows_are_run_and_named(void **state)
+TEST(rows_are_run_and_named)
 {
     static const char rows[] = "(cat tiny.yaml; printf 'rows:\\n  CLIP: {method.name: zero_shot}\\n"
                                "  MA: {merge.policy: none}\\n  Park: {merge.policy: most_used}\\n') > table.yaml";
     struct workshop workshop;
-    (void)state;
     workshop_open(&workshop);
     assert_int_equal(workshop_shell(&workshop, rows), 0);
     struct outcome outcome = program_ends(&workshop, "run table.yaml", 2);
@@ -168,12 +163,11 @@ static void rows_are_run_and_named(void **state)
     workshop_close(&workshop);
 }
 
-static void stopped_sweeps_go_on(void **state)
+TEST(stopped_sweeps_go_on)
 {
     static const char arguments[] = "sweep tiny.yaml " LONG "seed=1..3 --jobs 2";
     struct workshop workshop;
     struct process process;
-    (void)state;
     workshop_open(&workshop);
     program_start(&process, &workshop, &(struct launch){.arguments = arguments});
     free(program_wait_for_file(&process, &workshop, "runs/tiny-*/seed1/resume.safetensors"));
@@ -214,12 +208,11 @@ static void wait_for_status(const struct workshop *workshop, const char *sql, co
 }
 
 /* Its children do not work on for nobody. */
-static void killed_sweeps_leave_no_children(void **state)
+TEST(killed_sweeps_leave_no_children)
 {
     static const char arguments[] = "sweep tiny.yaml " LONG "seed=1";
     struct workshop workshop;
     struct process process;
-    (void)state;
     workshop_open(&workshop);
     program_start(&process, &workshop, &(struct launch){.arguments = arguments});
     free(program_wait_for_file(&process, &workshop, "runs/tiny-*/seed1/resume.safetensors"));
@@ -248,12 +241,11 @@ static pid_t child_of(pid_t parent)
     return child;
 }
 
-static void failing_runs_are_told_and_survived(void **state)
+TEST(failing_runs_are_told_and_survived)
 {
     static const char arguments[] =
         "sweep tiny.yaml --grid weights=missing.safetensors,clip.safetensors seed=1 --jobs 1";
     struct workshop workshop;
-    (void)state;
     workshop_open(&workshop);
     struct outcome outcome = program_ends(&workshop, arguments, 1);
     const char *told = strstr(outcome.errors.data, "weights=missing.safetensors seed=1 failed: exit status 1: ");
@@ -271,12 +263,11 @@ static void failing_runs_are_told_and_survived(void **state)
     workshop_close(&workshop);
 }
 
-static void killed_runs_are_told_and_go_on(void **state)
+TEST(killed_runs_are_told_and_go_on)
 {
     static const char arguments[] = "sweep tiny.yaml " LONG "seed=1..2 --jobs 1";
     struct workshop workshop;
     struct process process;
-    (void)state;
     workshop_open(&workshop);
     program_start(&process, &workshop, &(struct launch){.arguments = arguments});
     free(program_wait_for_file(&process, &workshop, "runs/tiny-*/seed1/resume.safetensors"));
@@ -299,11 +290,10 @@ static void killed_runs_are_told_and_go_on(void **state)
 }
 
 /* A file limit stands in for the full disk: all runs fail, each is told, nothing is harmed. */
-static void full_disks_are_told_and_survived(void **state)
+TEST(full_disks_are_told_and_survived)
 {
     static const char arguments[] = "sweep tiny.yaml adapter.experts=32 adapter.bottleneck=64 seed=1..2 --jobs 2";
     struct workshop workshop;
-    (void)state;
     workshop_open(&workshop);
     struct outcome outcome = program_run(&workshop, &(struct launch){.arguments = arguments, .file_limit = 2 << 20});
     assert_int_equal(outcome.exit_status, 1);
@@ -328,7 +318,7 @@ static void expect_well(struct process *process)
 }
 
 /* At the same time on one database: the same sweep twice and one that shares a run with it. */
-static void sweeps_beside_each_other_share_the_runs(void **state)
+TEST(sweeps_beside_each_other_share_the_runs)
 {
     static const char *const sweeps[] = {"sweep tiny.yaml " LONG "seed=1..3 --jobs 2",
                                          "sweep tiny.yaml " LONG "seed=1..3 --jobs 2",
@@ -336,7 +326,6 @@ static void sweeps_beside_each_other_share_the_runs(void **state)
     enum { SWEEPS = sizeof sweeps / sizeof *sweeps };
     struct workshop workshop;
     struct process process[SWEEPS];
-    (void)state;
     workshop_open(&workshop);
     for (size_t i = 0; i < SWEEPS; i++)
         program_start(&process[i], &workshop, &(struct launch){.arguments = sweeps[i]});
@@ -358,12 +347,11 @@ static void kill_sweep(struct process *process)
 }
 
 /* While its child is still on its way to the run. */
-static void sweeps_killed_early_are_taken_over(void **state)
+TEST(sweeps_killed_early_are_taken_over)
 {
     static const char arguments[] = "sweep tiny.yaml " LONG "seed=1..2 --jobs 2";
     struct workshop workshop;
     struct process process;
-    (void)state;
     workshop_open(&workshop);
     program_start(&process, &workshop, &(struct launch){.arguments = arguments});
     free(program_wait_for_file(&process, &workshop, "runs/sweep-tiny-*/logs/0000-seed=1.log"));
@@ -375,13 +363,12 @@ static void sweeps_killed_early_are_taken_over(void **state)
 
 /* Its child is held up and so still has the run when the next sweep looks. The test adopts it: when a stopped process
  * falls to init, its group is orphaned, and the kernel wakes it with SIGHUP and SIGCONT. */
-static void killed_sweeps_are_taken_over_at_once(void **state)
+TEST(killed_sweeps_are_taken_over_at_once)
 {
     static const char arguments[] = "sweep tiny.yaml training.iterations=300 seed=1";
     struct workshop workshop;
     struct process process;
     char expected[64];
-    (void)state;
     workshop_open(&workshop);
     assert_int_equal(prctl(PR_SET_CHILD_SUBREAPER, 1), 0);
     program_start(&process, &workshop, &(struct launch){.arguments = arguments});
@@ -413,13 +400,12 @@ static void killed_sweeps_are_taken_over_at_once(void **state)
 }
 
 /* Ctrl-C while a sweep waits for a run of somebody else; that one goes on. */
-static void waiting_can_be_stopped(void **state)
+TEST(waiting_can_be_stopped)
 {
     static const char run[] = "run tiny.yaml training.iterations=50000";
     static const char sweep[] = "sweep tiny.yaml training.iterations=50000 seed=1";
     struct workshop workshop;
     struct process runs, waits;
-    (void)state;
     workshop_open(&workshop);
     program_start(&runs, &workshop, &(struct launch){.arguments = run});
     free(program_wait_for_file(&runs, &workshop, "runs/tiny-*/seed1/resume.safetensors"));
@@ -440,7 +426,7 @@ static void waiting_can_be_stopped(void **state)
     workshop_close(&workshop);
 }
 
-static void mistakes_come_before_everything(void **state)
+TEST(mistakes_come_before_everything)
 {
     static const struct {
         const char *arguments, *words[4];
@@ -462,7 +448,6 @@ static void mistakes_come_before_everything(void **state)
         {"sweep", {"sweep", "expected SUITE"}},
     };
     struct workshop workshop;
-    (void)state;
     workshop_open(&workshop);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct launch launch = {.arguments = cases[i].arguments};
@@ -476,36 +461,12 @@ static void mistakes_come_before_everything(void **state)
 }
 
 /* As a full disk or a kill leaves it. */
-static void a_database_whose_creation_was_cut_short_is_completed(void **state)
+TEST(a_database_whose_creation_was_cut_short_is_completed)
 {
     struct workshop workshop;
-    (void)state;
     workshop_open(&workshop);
     scratch_write(&workshop.scratch, "results.db", "", 0);
     program_succeeds(&workshop, "sweep tiny.yaml --grid seed=1 training.iterations=2 --quiet");
     rows_expect(&workshop, "results.db", "SELECT status FROM runs", "finished\n");
     workshop_close(&workshop);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_plan_writes_nothing),
-        cmocka_unit_test(what_a_policy_does_not_read_makes_no_runs),
-        cmocka_unit_test(missing_runs_are_run),
-        cmocka_unit_test(runs_share_images_and_features),
-        cmocka_unit_test(rows_are_run_and_named),
-        cmocka_unit_test(stopped_sweeps_go_on),
-        cmocka_unit_test(killed_sweeps_leave_no_children),
-        cmocka_unit_test(killed_runs_are_told_and_go_on),
-        cmocka_unit_test(failing_runs_are_told_and_survived),
-        cmocka_unit_test(full_disks_are_told_and_survived),
-        cmocka_unit_test(sweeps_beside_each_other_share_the_runs),
-        cmocka_unit_test(sweeps_killed_early_are_taken_over),
-        cmocka_unit_test(killed_sweeps_are_taken_over_at_once),
-        cmocka_unit_test(waiting_can_be_stopped),
-        cmocka_unit_test(mistakes_come_before_everything),
-        cmocka_unit_test(a_database_whose_creation_was_cut_short_is_completed),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -29,9 +29,8 @@ static void set_up(struct workshop *w)
     workshop_own_data(w, "eurosat");
 }
 
-static void a_bad_image_of_a_later_task_stops_before_the_first_step(void **state)
+TEST(a_bad_image_of_a_later_task_stops_before_the_first_step)
 {
-    (void)state;
     struct workshop w;
     set_up(&w);
     spoil(&w, BRAIDED);
@@ -46,9 +45,8 @@ static void a_bad_image_of_a_later_task_stops_before_the_first_step(void **state
     workshop_close(&w);
 }
 
-static void bad_images_are_left_out_and_counted(void **state)
+TEST(bad_images_are_left_out_and_counted)
 {
-    (void)state;
     struct workshop w;
     set_up(&w);
     spoil(&w, BRAIDED);
@@ -71,9 +69,8 @@ static void bad_images_are_left_out_and_counted(void **state)
 }
 
 /* As the loader meets it in training, and as the next start finds it. */
-static void what_goes_bad_later_is_told_and_gone_on_from(void **state)
+TEST(what_goes_bad_later_is_told_and_gone_on_from)
 {
-    (void)state;
     struct workshop w;
     struct process process;
     struct error error;
@@ -141,9 +138,8 @@ static void link_images(const struct workshop *w, size_t count)
     }
 }
 
-static void interrupted_it_keeps_what_it_found(void **state)
+TEST(interrupted_it_keeps_what_it_found)
 {
-    (void)state;
     enum { IMAGES = 8000 };
     struct workshop w;
     struct process process;
@@ -165,15 +161,4 @@ static void interrupted_it_keeps_what_it_found(void **state)
     assert_true(known > 0 && known < all);
     outcome_free(&outcome);
     workshop_close(&w);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_bad_image_of_a_later_task_stops_before_the_first_step),
-        cmocka_unit_test(bad_images_are_left_out_and_counted),
-        cmocka_unit_test(what_goes_bad_later_is_told_and_gone_on_from),
-        cmocka_unit_test(interrupted_it_keeps_what_it_found),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

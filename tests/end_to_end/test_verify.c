@@ -301,10 +301,9 @@ static bool names(char *lines, const struct edit *edit)
     return false;
 }
 
-static void every_edit_is_named(void **state)
+TEST(every_edit_is_named)
 {
     size_t missed = 0;
-    (void)state;
     for (size_t i = 0; i < sizeof edits / sizeof *edits; i++) {
         copy("copy.db");
         execute("copy.db", edits[i].sql);
@@ -321,9 +320,8 @@ static void every_edit_is_named(void **state)
     assert_int_equal(missed, 0);
 }
 
-static void sound_databases_have_no_faults(void **state)
+TEST(sound_databases_have_no_faults)
 {
-    (void)state;
     program_succeeds(&workshop, "verify results.db");
     program_succeeds(&workshop, "verify results.db 2");
     copy("copy.db"); /* comments are those of another program */
@@ -338,12 +336,11 @@ static void sound_databases_have_no_faults(void **state)
     outcome_free(&outcome);
 }
 
-static void files_are_compared_with_their_digests(void **state)
+TEST(files_are_compared_with_their_digests)
 {
     struct error error;
     struct bytes bytes;
     char *file = workshop_find(&workshop, "runs/*/seed2/adapters.safetensors");
-    (void)state;
     assert_int_equal(file_read(file, FILE_LIMIT, &bytes, &error), OK);
     bytes.data[bytes.size - 1] ^= 1;
     assert_int_equal(file_write(file, bytes.data, bytes.size, &error), OK);
@@ -361,9 +358,8 @@ static void files_are_compared_with_their_digests(void **state)
 }
 
 /* A page of a table is noise. */
-static void a_damaged_file_is_a_fault(void **state)
+TEST(a_damaged_file_is_a_fault)
 {
-    (void)state;
     copy("copy.db");
     char *path = workshop_path(&workshop, "copy.db");
     FILE *file = fopen(path, "r+");
@@ -378,13 +374,4 @@ static void a_damaged_file_is_a_fault(void **state)
     free(path);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sound_databases_have_no_faults),
-        cmocka_unit_test(every_edit_is_named),
-        cmocka_unit_test(a_damaged_file_is_a_fault),
-        cmocka_unit_test(files_are_compared_with_their_digests),
-    };
-    return cmocka_run_group_tests(tests, create, destroy);
-}
+TEST_GROUP(create, destroy)

@@ -24,9 +24,8 @@ static void watch_for(const struct workshop *workshop, const char *part)
     }
 }
 
-static void a_run_is_seen_while_it_goes_on(void **state)
+TEST(a_run_is_seen_while_it_goes_on)
 {
-    (void)state;
     struct workshop workshop;
     struct process process;
     workshop_open(&workshop);
@@ -51,9 +50,8 @@ static void a_run_is_seen_while_it_goes_on(void **state)
     workshop_close(&workshop);
 }
 
-static void what_cannot_be_watched_is_told(void **state)
+TEST(what_cannot_be_watched_is_told)
 {
-    (void)state;
     struct workshop workshop;
     workshop_open(&workshop);
     program_fails(&workshop, &(struct launch){.arguments = "watch missing.db"},
@@ -64,9 +62,8 @@ static void what_cannot_be_watched_is_told(void **state)
 }
 
 /* Without a terminal it prints lines, and a signal is an ordinary end. */
-static void a_signal_ends_it(void **state)
+TEST(a_signal_ends_it)
 {
-    (void)state;
     struct workshop workshop;
     struct process process;
     workshop_open(&workshop);
@@ -83,14 +80,4 @@ static void a_signal_ends_it(void **state)
     assert_string_equal(outcome.out.data, "results.db: 1 finished\n");
     outcome_free(&outcome);
     workshop_close(&workshop);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_run_is_seen_while_it_goes_on),
-        cmocka_unit_test(what_cannot_be_watched_is_told),
-        cmocka_unit_test(a_signal_ends_it),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }
