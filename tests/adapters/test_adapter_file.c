@@ -89,9 +89,8 @@ static void fill(struct small *s, struct adapters *adapters, float value)
     }
 }
 
-static void adapters_come_back_as_they_were(void **state)
+TEST(adapters_come_back_as_they_were)
 {
-    (void)state;
     struct small s;
     struct adapters *adapters = small_adapters_open(&s, 1, NULL);
     const float *expected[TOWERS] = {values_of(&s, adapters, TOWER_IMAGE), values_of(&s, adapters, TOWER_TEXT)};
@@ -106,9 +105,8 @@ static void adapters_come_back_as_they_were(void **state)
 }
 
 /* Name, shape and place of tensors as PyTorch has them. */
-static void names_and_shapes_are_public(void **state)
+TEST(names_and_shapes_are_public)
 {
-    (void)state;
     struct small s;
     struct adapters *adapters = small_adapters_open(&s, 1, NULL);
     must(adapters_save(adapters, NULL, path, &error));
@@ -184,9 +182,8 @@ static void expect_slice(struct small *s, const struct adapters *adapters, size_
                   slice.size);
 }
 
-static void missing_tensors_follow_the_mode(void **state)
+TEST(missing_tensors_follow_the_mode)
 {
-    (void)state;
     struct small s;
     struct adapters *adapters = small_adapters_open(&s, 1, NULL);
     const struct expert_bank *bank = &adapters->towers[TOWER_IMAGE].banks[1];
@@ -210,9 +207,8 @@ static void missing_tensors_follow_the_mode(void **state)
     small_adapters_close(&s, adapters);
 }
 
-static void absent_routers_stay_as_they_were(void **state)
+TEST(absent_routers_stay_as_they_were)
 {
-    (void)state;
     struct small s;
     struct adapters *adapters = small_adapters_open(&s, 1, NULL);
     const struct expert_bank *bank = &adapters->towers[TOWER_IMAGE].banks[1];
@@ -230,9 +226,8 @@ static void absent_routers_stay_as_they_were(void **state)
     small_adapters_close(&s, adapters);
 }
 
-static void other_sizes_are_refused(void **state)
+TEST(other_sizes_are_refused)
 {
-    (void)state;
     struct small s;
     struct adapter_settings wider = small_settings;
     struct adapters *adapters = small_adapters_open(&s, 1, NULL), *other;
@@ -255,9 +250,8 @@ static status read_settings(const char *name, const char *prefix, struct adapter
     return result;
 }
 
-static void settings_follow_from_the_file(void **state)
+TEST(settings_follow_from_the_file)
 {
-    (void)state;
     struct small s;
     struct adapter_settings written = small_settings, read = {0};
     written.input = EXPERT_INPUT_POST_LN;
@@ -311,9 +305,8 @@ static status open_adapters(struct small *s, struct adapters **adapters, size_t 
 }
 
 /* What a file says of the model is enough to compute the same with it. */
-static void choices_are_in_the_file(void **state)
+TEST(choices_are_in_the_file)
 {
-    (void)state;
     struct adapter_settings cases[10] = {small_settings,     small_settings, small_settings,     small_settings,
                                          small_settings,     small_settings, small_ffn_settings, small_ffn_settings,
                                          small_ffn_settings, small_settings};
@@ -351,9 +344,8 @@ static void choices_are_in_the_file(void **state)
 }
 
 /* A file whose tensors are not those that it speaks of. */
-static void choices_that_do_not_fit_are_refused(void **state)
+TEST(choices_that_do_not_fit_are_refused)
 {
-    (void)state;
     static const struct {
         struct safetensors_metadata metadata;
         const char *without, *word;
@@ -377,9 +369,8 @@ static void choices_that_do_not_fit_are_refused(void **state)
     small_adapters_close(&s, adapters);
 }
 
-static void impossible_settings_are_refused(void **state)
+TEST(impossible_settings_are_refused)
 {
-    (void)state;
     static const struct {
         struct safetensors_metadata metadata;
         const char *without, *word;
@@ -406,9 +397,8 @@ static void impossible_settings_are_refused(void **state)
     small_adapters_close(&s, adapters);
 }
 
-static void opened_for_inference(void **state)
+TEST(opened_for_inference)
 {
-    (void)state;
     struct small s;
     struct text list = {0};
     struct adapters *adapters = small_adapters_open(&s, 1, NULL), *opened;
@@ -435,9 +425,8 @@ static void opened_for_inference(void **state)
 }
 
 /* Experts in the place of the MLP are public under its names, and need to be said to be. */
-static void a_file_says_the_kind_of_its_experts(void **state)
+TEST(a_file_says_the_kind_of_its_experts)
 {
-    (void)state;
     static const struct {
         struct safetensors_metadata metadata[2];
         const char *words[2];
@@ -467,9 +456,8 @@ static void a_file_says_the_kind_of_its_experts(void **state)
 }
 
 /* A name may claim any number; memory must not follow it. */
-static void hostile_numbers_are_refused(void **state)
+TEST(hostile_numbers_are_refused)
 {
-    (void)state;
     static const float zeros[4];
     struct small s;
     struct adapters *opened;
@@ -493,9 +481,8 @@ static void hostile_numbers_are_refused(void **state)
 }
 
 /* Few bytes that name an expert with a thousand below it, each as wide as it is itself. */
-static void memory_is_taken_for_what_is_there(void **state)
+TEST(memory_is_taken_for_what_is_there)
 {
-    (void)state;
     enum { BOTTLENECK = 1 << 12 };
     static float zeros[BOTTLENECK];
     struct small s;
@@ -522,22 +509,4 @@ static void memory_is_taken_for_what_is_there(void **state)
     small_close(&s);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(adapters_come_back_as_they_were),
-        cmocka_unit_test(names_and_shapes_are_public),
-        cmocka_unit_test(missing_tensors_follow_the_mode),
-        cmocka_unit_test(absent_routers_stay_as_they_were),
-        cmocka_unit_test(other_sizes_are_refused),
-        cmocka_unit_test(settings_follow_from_the_file),
-        cmocka_unit_test(impossible_settings_are_refused),
-        cmocka_unit_test(opened_for_inference),
-        cmocka_unit_test(choices_are_in_the_file),
-        cmocka_unit_test(choices_that_do_not_fit_are_refused),
-        cmocka_unit_test(a_file_says_the_kind_of_its_experts),
-        cmocka_unit_test(hostile_numbers_are_refused),
-        cmocka_unit_test(memory_is_taken_for_what_is_there),
-    };
-    return cmocka_run_group_tests(tests, set_up, tear_down);
-}
+TEST_GROUP(set_up, tear_down)

@@ -45,9 +45,8 @@ static size_t count_changes(struct small *s, const struct adapters *adapters, st
     return changed;
 }
 
-static void what_changes_is_marked(void **state)
+TEST(what_changes_is_marked)
 {
-    (void)state;
     struct small s;
     struct adapters *adapters = small_adapters_open(&s, 2, NULL);
     struct parameters *group = adapters->towers[TOWER_TEXT].parameters;
@@ -93,9 +92,8 @@ static status halve(const struct merge_sources *sources, const struct options *o
     return OK;
 }
 
-static void merges_are_marked(void **state)
+TEST(merges_are_marked)
 {
-    (void)state;
     static const struct merge_combiner formula = {.name = "half", .combine = halve};
     const struct merge_combiner *const combiners[] = {NULL, &formula}; /* a weighted sum, and a formula on the host */
     for (size_t i = 0; i < 2; i++) {
@@ -121,9 +119,8 @@ static void merges_are_marked(void **state)
 }
 
 /* A way through the tower has another identity when one of its experts or its router changes, and only then. */
-static void a_way_is_what_it_passes_through(void **state)
+TEST(a_way_is_what_it_passes_through)
 {
-    (void)state;
     struct small s;
     struct adapters *adapters = small_adapters_open(&s, 1, NULL);
     const struct adapter_tower *tower = &adapters->towers[TOWER_IMAGE];
@@ -152,14 +149,4 @@ static void a_way_is_what_it_passes_through(void **state)
     adapter_identity_free(&identity);
     free(chosen);
     small_adapters_close(&s, adapters);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_changes_is_marked),
-        cmocka_unit_test(merges_are_marked),
-        cmocka_unit_test(a_way_is_what_it_passes_through),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

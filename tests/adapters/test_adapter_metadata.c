@@ -50,9 +50,8 @@ static void expect_names(const struct adapter_names *found, const char *const *e
         assert_string_equal(found->items[i], expected[i]);
 }
 
-static void metadata_comes_back_as_it_was(void **state)
+TEST(metadata_comes_back_as_it_was)
 {
-    (void)state;
     struct adapter_task tasks[] = {{"pets", true, {3, classes}, {2, templates}},
                                    {"later", false, {1, classes}, {1, templates}}};
     struct adapter_metadata written = {.task_count = 2,
@@ -94,12 +93,11 @@ static void metadata_comes_back_as_it_was(void **state)
 }
 
 /* A kind without autoencoders, and one with an autoencoder of unrelated images. */
-static void every_kind_of_selector_comes_back(void **state)
+TEST(every_kind_of_selector_comes_back)
 {
     static const struct adapter_metadata written[] = {
         {.selector = "gaussian", .decision_batch = 128},
         {.selector = "alexnet", .code = 3, .unrelated = true, .per_batch = true, .decision_batch = 2}};
-    (void)state;
     for (size_t i = 0; i < 2; i++) {
         struct adapter_metadata_entries entries;
         struct adapter_metadata metadata;
@@ -115,9 +113,8 @@ static void every_kind_of_selector_comes_back(void **state)
     }
 }
 
-static void a_file_of_another_program_has_no_metadata(void **state)
+TEST(a_file_of_another_program_has_no_metadata)
 {
-    (void)state;
     struct adapter_metadata metadata;
     struct safetensors *file = write_metadata((const struct safetensors_metadata[]){{"format", "pt"}}, 1);
     must(adapter_metadata_read(&metadata, file, &error));
@@ -134,7 +131,7 @@ static void a_file_of_another_program_has_no_metadata(void **state)
 #define SELECTOR(features, decision, batch, code)                                                                      \
     "{\"features\":\"" features "\",\"decision\":\"" decision "\",\"decision_batch\":" batch ",\"code\":" code "}"
 
-static void what_is_not_as_it_should_be_is_refused(void **state)
+TEST(what_is_not_as_it_should_be_is_refused)
 {
     static const struct {
         const char *key, *value, *word;
@@ -164,7 +161,6 @@ static void what_is_not_as_it_should_be_is_refused(void **state)
         {"selector", SELECTOR("frozen_patch_mean", "per_image", "1", "65537"), "code"},
         {"selector", SELECTOR("frozen_patch_mean", "per_image", "1", "1.5"), "code"},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct adapter_metadata metadata;
         struct safetensors_metadata entries = {cases[i].key, cases[i].value};
@@ -201,9 +197,8 @@ static void expect_same(struct device *d, const struct autoencoder *a, const str
     }
 }
 
-static void a_selector_comes_back_under_clear_names(void **state)
+TEST(a_selector_comes_back_under_clear_names)
 {
-    (void)state;
     struct device d;
     struct autoencoder *coders[CODERS], *others[CODERS];
     struct selector_tensors tensors = {0};
@@ -240,7 +235,7 @@ static void a_selector_comes_back_under_clear_names(void **state)
     device_close(&d);
 }
 
-static void damaged_selectors_are_refused(void **state)
+TEST(damaged_selectors_are_refused)
 {
     static const struct {
         size_t tensor;
@@ -249,7 +244,6 @@ static void damaged_selectors_are_refused(void **state)
     } cases[] = {{0, NAN, {"selector.0.encoder.weight", "finite"}},
                  {7, INFINITY, {"selector.1.decoder.bias", "finite"}},
                  {8, NAN, {"selector.thresholds", "NaN"}}};
-    (void)state;
     struct device d;
     struct autoencoder *coders[CODERS];
     size_t trained;
@@ -274,9 +268,8 @@ static void damaged_selectors_are_refused(void **state)
 }
 
 /* A threshold more than there are coders: memory must not follow it. */
-static void a_coder_that_is_missing_is_named(void **state)
+TEST(a_coder_that_is_missing_is_named)
 {
-    (void)state;
     static const float thresholds[1000];
     const struct safetensor tensor = {
         .name = "selector.thresholds", .type = SAFETENSOR_F32, .rank = 1, .shape = {1000}, .data = thresholds};
@@ -288,16 +281,4 @@ static void a_coder_that_is_missing_is_named(void **state)
     safetensors_close(file);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(metadata_comes_back_as_it_was),
-        cmocka_unit_test(every_kind_of_selector_comes_back),
-        cmocka_unit_test(a_file_of_another_program_has_no_metadata),
-        cmocka_unit_test(what_is_not_as_it_should_be_is_refused),
-        cmocka_unit_test(a_selector_comes_back_under_clear_names),
-        cmocka_unit_test(damaged_selectors_are_refused),
-        cmocka_unit_test(a_coder_that_is_missing_is_named),
-    };
-    return cmocka_run_group_tests(tests, set_up, tear_down);
-}
+TEST_GROUP(set_up, tear_down)

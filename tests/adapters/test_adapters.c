@@ -22,9 +22,8 @@ static const struct clip_dimensions vit_b_16 = {.embed = 512,
                                                 .text_heads = 8,
                                                 .text_blocks = 12};
 
-static void values_of_vit_b_16_are_the_papers(void **state)
+TEST(values_of_vit_b_16_are_the_papers)
 {
-    (void)state;
     const struct adapter_settings paper = {.experts = 55, .top_k = 2, .tasks = 11, .bottleneck = 64};
     assert_int_equal(adapters_count_values(&vit_b_16, &paper), 127649280);
     struct small s;
@@ -34,9 +33,8 @@ static void values_of_vit_b_16_are_the_papers(void **state)
 }
 
 /* Both weights of an expert in 12 blocks of 768 and 12 of 512; what goes through slots is rounded anew each time. */
-static void bytes_of_experts_in_bf16(void **state)
+TEST(bytes_of_experts_in_bf16)
 {
-    (void)state;
     struct adapter_settings settings = {.experts = 55, .top_k = 2, .tasks = 11, .bottleneck = 64};
     const size_t one = 2 * 12 * (2 * 64 * 768 + 2 * 64 * 512);
     assert_int_equal(adapters_rounded_bytes(&vit_b_16, &settings), 216268800);
@@ -54,9 +52,8 @@ static void bytes_of_experts_in_bf16(void **state)
     assert_int_equal(adapters_rounded_bytes(&vit_b_16, &settings), 0);
 }
 
-static void impossible_settings_are_refused(void **state)
+TEST(impossible_settings_are_refused)
 {
-    (void)state;
     static const struct {
         struct adapter_settings settings;
         const char *words[2];
@@ -105,9 +102,8 @@ static void impossible_settings_are_refused(void **state)
     device_close(&d);
 }
 
-static void fresh_adapters_change_nothing(void **state)
+TEST(fresh_adapters_change_nothing)
 {
-    (void)state;
     struct small s;
     struct adapters *adapters = small_adapters_open(&s, 2, NULL);
     for (int t = 0; t < TOWERS; t++)
@@ -134,9 +130,8 @@ static void fresh_adapters_change_nothing(void **state)
     small_adapters_close(&s, adapters);
 }
 
-static void samples_without_a_router_are_the_original_clip(void **state)
+TEST(samples_without_a_router_are_the_original_clip)
 {
-    (void)state;
     struct small s;
     struct adapters *adapters = small_adapters_open(&s, 2, NULL);
     size_t embed = small_dimensions.embed;
@@ -155,9 +150,8 @@ static void samples_without_a_router_are_the_original_clip(void **state)
     small_adapters_close(&s, adapters);
 }
 
-static void images_do_not_depend_on_their_batch(void **state)
+TEST(images_do_not_depend_on_their_batch)
 {
-    (void)state;
     struct small s;
     struct adapters *adapters = small_adapters_open(&s, 2, NULL);
     size_t embed = small_dimensions.embed;
@@ -174,9 +168,8 @@ static void images_do_not_depend_on_their_batch(void **state)
 }
 
 /* Experts in the order of counts; a block that some expert was left out of. */
-static void step_changes_what_was_used_and_not_frozen(void **state)
+TEST(step_changes_what_was_used_and_not_frozen)
 {
-    (void)state;
     struct small s;
     struct adapters *adapters = small_adapters_open(&s, 2, NULL);
     const int32_t frozen[5] = {1, 0, 1, 0, 0};
@@ -222,9 +215,8 @@ static void step_changes_what_was_used_and_not_frozen(void **state)
     small_adapters_close(&s, adapters);
 }
 
-static void counts_are_per_task(void **state)
+TEST(counts_are_per_task)
 {
-    (void)state;
     struct small s;
     struct adapters *adapters = small_adapters_open(&s, 2, NULL);
     int32_t counts[5], total = 0;
@@ -255,9 +247,8 @@ static void counts_are_per_task(void **state)
 }
 
 /* Every stacked tensor that the task trains, along its gradient. */
-static void gradients_match_differences(void **state)
+TEST(gradients_match_differences)
 {
-    (void)state;
     struct adapter_settings settings = small_settings;
     small_adapters_check(&settings);
     settings.dropout = 0.25f;
@@ -269,9 +260,8 @@ static void gradients_match_differences(void **state)
     small_adapters_check(&settings);
 }
 
-static void gradients_of_means_match_differences(void **state)
+TEST(gradients_of_means_match_differences)
 {
-    (void)state;
     struct adapter_settings settings = small_settings;
     settings.gate_input = GATE_MEAN;
     small_adapters_check(&settings);
@@ -286,9 +276,8 @@ static void gradients_of_means_match_differences(void **state)
     small_adapters_check(&settings);
 }
 
-static void gradients_of_tokens_match_differences(void **state)
+TEST(gradients_of_tokens_match_differences)
 {
-    (void)state;
     struct adapter_settings settings = small_settings;
     settings.routing = ROUTING_PER_TOKEN;
     small_adapters_check(&settings);
@@ -303,9 +292,8 @@ static void gradients_of_tokens_match_differences(void **state)
     small_adapters_check(&settings);
 }
 
-static void shared_expert_gradients_match_differences(void **state)
+TEST(shared_expert_gradients_match_differences)
 {
-    (void)state;
     struct adapter_settings settings = small_settings;
     settings.shared_expert = true;
     settings.dropout = 0.25f;
@@ -316,9 +304,8 @@ static void shared_expert_gradients_match_differences(void **state)
     small_adapters_check(&settings);
 }
 
-static void the_shared_expert_starts_apart_from_the_others(void **state)
+TEST(the_shared_expert_starts_apart_from_the_others)
 {
-    (void)state;
     struct adapter_settings settings = small_settings;
     struct small s;
     settings.shared_expert = true;
@@ -358,9 +345,8 @@ static void share_experts(struct small *s, const struct adapters *from, const st
 
 /* The same as the only expert there is, which has gate 1 too, beside one that adds nothing; also for a sample without a
  * router, which uses neither. */
-static void the_shared_expert_is_an_expert(void **state)
+TEST(the_shared_expert_is_an_expert)
 {
-    (void)state;
     struct small s;
     struct adapter_settings settings = small_settings;
     settings.experts = settings.top_k = 1;
@@ -380,9 +366,8 @@ static void the_shared_expert_is_an_expert(void **state)
 }
 
 /* Every step moves it, whatever is frozen; merging leaves it alone. */
-static void the_shared_expert_is_neither_frozen_nor_merged(void **state)
+TEST(the_shared_expert_is_neither_frozen_nor_merged)
 {
-    (void)state;
     struct small s;
     struct adapter_settings settings = small_settings;
     settings.shared_expert = true;
@@ -410,9 +395,8 @@ static void the_shared_expert_is_neither_frozen_nor_merged(void **state)
 }
 
 /* The balance loss changes the gradients of routers, noise matrices and all below by its own. */
-static void balance_gradients_match_differences(void **state)
+TEST(balance_gradients_match_differences)
 {
-    (void)state;
     struct adapter_settings settings = small_settings;
     settings.balance = BALANCE_CV;
     settings.balance_weight = 0.5f;
@@ -425,9 +409,8 @@ static void balance_gradients_match_differences(void **state)
 }
 
 /* It is computed in training alone, once a block, times weight and share; no gate moves by it. */
-static void balance_loss_is_added(void **state)
+TEST(balance_loss_is_added)
 {
-    (void)state;
     float losses[3];
     for (int i = 0; i < 3; i++) {
         struct small s;
@@ -473,34 +456,8 @@ static void check_threads(enum routing_unit routing)
     }
 }
 
-static void bits_do_not_depend_on_threads(void **state)
+TEST(bits_do_not_depend_on_threads)
 {
-    (void)state;
     check_threads(ROUTING_PER_SAMPLE);
     check_threads(ROUTING_PER_TOKEN);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(values_of_vit_b_16_are_the_papers),
-        cmocka_unit_test(bytes_of_experts_in_bf16),
-        cmocka_unit_test(impossible_settings_are_refused),
-        cmocka_unit_test(fresh_adapters_change_nothing),
-        cmocka_unit_test(images_do_not_depend_on_their_batch),
-        cmocka_unit_test(samples_without_a_router_are_the_original_clip),
-        cmocka_unit_test(step_changes_what_was_used_and_not_frozen),
-        cmocka_unit_test(counts_are_per_task),
-        cmocka_unit_test(gradients_match_differences),
-        cmocka_unit_test(gradients_of_means_match_differences),
-        cmocka_unit_test(gradients_of_tokens_match_differences),
-        cmocka_unit_test(shared_expert_gradients_match_differences),
-        cmocka_unit_test(the_shared_expert_starts_apart_from_the_others),
-        cmocka_unit_test(the_shared_expert_is_an_expert),
-        cmocka_unit_test(the_shared_expert_is_neither_frozen_nor_merged),
-        cmocka_unit_test(balance_gradients_match_differences),
-        cmocka_unit_test(balance_loss_is_added),
-        cmocka_unit_test(bits_do_not_depend_on_threads),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

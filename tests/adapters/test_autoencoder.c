@@ -8,9 +8,8 @@
 
 enum { WIDTH = 65, CODE = 7, ROWS = 63, PATTERNS = 4 };
 
-static void smallest_error_within_its_threshold_wins(void **state)
+TEST(smallest_error_within_its_threshold_wins)
 {
-    (void)state;
     const float thresholds[] = {0.5f, 0.2f, 0.2f};
     assert_int_equal(autoencoder_choice((const float[]){0.3f, 0.1f, 0.4f}, thresholds, 3), 1);
     assert_int_equal(autoencoder_choice((const float[]){0.3f, 0.4f, 0.4f}, thresholds, 3), 0);
@@ -86,9 +85,8 @@ static void reference_errors(struct device *d, const struct coder *c, double *er
     }
 }
 
-static void check_errors(struct device *d, const void *unused)
+DEVICE_TEST(errors_match)
 {
-    (void)unused;
     struct coder c = open_coder(d);
     float errors[ROWS];
     double *expected = doubles(d, NULL, ROWS);
@@ -99,15 +97,8 @@ static void check_errors(struct device *d, const void *unused)
     close_coder(d, &c);
 }
 
-static void errors_match(void **state)
+TEST(starts_as_a_linear_layer_does)
 {
-    (void)state;
-    on_device(check_errors, NULL);
-}
-
-static void starts_as_a_linear_layer_does(void **state)
-{
-    (void)state;
     struct device d;
     device_open(&d, 1);
     struct coder c = open_coder(&d);
@@ -124,9 +115,8 @@ static void starts_as_a_linear_layer_does(void **state)
     device_close(&d);
 }
 
-static void train(struct device *d, const void *unused)
+DEVICE_TEST(training_lowers_the_loss)
 {
-    (void)unused;
     struct coder c = open_coder(d);
     const struct step_state state = {.learning_rate = 0.01f};
     const struct update_rule rule = {.beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8, .l2 = 1e-4};
@@ -146,12 +136,6 @@ static void train(struct device *d, const void *unused)
     close_coder(d, &c);
 }
 
-static void training_lowers_the_loss(void **state)
-{
-    (void)state;
-    on_device(train, NULL);
-}
-
 static double mean_error(struct coder *c)
 {
     float errors[ROWS];
@@ -163,9 +147,8 @@ static double mean_error(struct coder *c)
 }
 
 /* With an ε far above the gradients, Adam's first step is −rate/ε · g, so the loss falls by the step's square · ε/rate. */
-static void step_follows_the_gradient(void **state)
+TEST(step_follows_the_gradient)
 {
-    (void)state;
     struct device d;
     device_open(&d, 1);
     struct coder c = open_coder(&d);
@@ -185,16 +168,4 @@ static void step_follows_the_gradient(void **state)
         fail_msg("the loss fell by %g, the gradient's square is %g", fall, squares);
     close_coder(&d, &c);
     device_close(&d);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(smallest_error_within_its_threshold_wins),
-        cmocka_unit_test(errors_match),
-        cmocka_unit_test(starts_as_a_linear_layer_does),
-        cmocka_unit_test(training_lowers_the_loss),
-        cmocka_unit_test(step_follows_the_gradient),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -66,9 +66,8 @@ static double distance(const double *a, const double *b, size_t n)
     return sqrt(apart / size);
 }
 
-static void gradients_match_differences(void **state)
+TEST(gradients_match_differences)
 {
-    (void)state;
     static const struct delta_settings cases[] = {
         {.rank = RANK, .tasks = TASKS, .scale = 0.5f, .matrices = ALL},
         {.rank = RANK, .tasks = TASKS, .scale = 2, .matrices = 1U << DELTA_QUERY | 1U << DELTA_VALUE},
@@ -102,9 +101,8 @@ static void gradients_match_differences(void **state)
 }
 
 /* Those of all tasks in use have gradients; the model is that of a weight with every product times its magnitude. */
-static void magnitudes_scale_the_tasks(void **state)
+TEST(magnitudes_scale_the_tasks)
 {
-    (void)state;
     struct delta_settings settings = everywhere;
     struct small s;
     size_t n;
@@ -144,9 +142,8 @@ static void magnitudes_scale_the_tasks(void **state)
 }
 
 /* With W′ = W + scale · Bᵀ A: dA = scale · B dW′, dB = scale · A dW′ᵀ. */
-static void gradients_are_those_of_the_weight(void **state)
+TEST(gradients_are_those_of_the_weight)
 {
-    (void)state;
     struct small s;
     small_open(&s, 3, PARAMETERS_TRAINED, ACTIVATION_GELU);
     struct deltas *deltas = add_deltas(&s, &everywhere);
@@ -192,9 +189,8 @@ static void gradients_are_those_of_the_weight(void **state)
 }
 
 /* Only the rows of the task, and only the halves that are asked for, get gradients and updates. */
-static void what_is_not_trained_stays(void **state)
+TEST(what_is_not_trained_stays)
 {
-    (void)state;
     static const struct update_rule rule = {.beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8, .weight_decay = 0.1};
     struct small s;
     small_open(&s, 1, PARAMETERS_FROZEN, ACTIVATION_QUICK_GELU);
@@ -215,9 +211,8 @@ static void what_is_not_trained_stays(void **state)
     close_deltas(&s, deltas);
 }
 
-static void merged_and_apart_compute_the_same(void **state)
+TEST(merged_and_apart_compute_the_same)
 {
-    (void)state;
     struct small s;
     size_t n;
     small_open(&s, 2, PARAMETERS_FROZEN, ACTIVATION_QUICK_GELU);
@@ -235,9 +230,8 @@ static void merged_and_apart_compute_the_same(void **state)
 }
 
 /* Fresh deltas change no bit, whatever the precision. */
-static void they_start_as_nothing(void **state)
+TEST(they_start_as_nothing)
 {
-    (void)state;
     struct small s;
     size_t n;
     small_open(&s, 2, PARAMETERS_FROZEN, ACTIVATION_QUICK_GELU);
@@ -252,9 +246,8 @@ static void they_start_as_nothing(void **state)
     small_close(&s);
 }
 
-static void a_file_gives_the_bits_of_the_run(void **state)
+TEST(a_file_gives_the_bits_of_the_run)
 {
-    (void)state;
     struct small s;
     size_t n;
     char path[64];
@@ -279,9 +272,8 @@ static void a_file_gives_the_bits_of_the_run(void **state)
     unlink(path);
 }
 
-static void bits_do_not_depend_on_threads(void **state)
+TEST(bits_do_not_depend_on_threads)
 {
-    (void)state;
     uint64_t bits[3];
     for (size_t threads = 1; threads <= 3; threads++) {
         struct small s;
@@ -294,15 +286,4 @@ static void bits_do_not_depend_on_threads(void **state)
         close_deltas(&s, deltas);
         assert_true(bits[threads - 1] == bits[0]);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(gradients_match_differences),      cmocka_unit_test(gradients_are_those_of_the_weight),
-        cmocka_unit_test(what_is_not_trained_stays),        cmocka_unit_test(merged_and_apart_compute_the_same),
-        cmocka_unit_test(magnitudes_scale_the_tasks),       cmocka_unit_test(they_start_as_nothing),
-        cmocka_unit_test(a_file_gives_the_bits_of_the_run), cmocka_unit_test(bits_do_not_depend_on_threads),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -158,17 +158,15 @@ static void check_forward(const struct adapter_settings *settings)
     small_adapters_close(&s, adapters);
 }
 
-static void means_decide(void **state)
+TEST(means_decide)
 {
-    (void)state;
     struct adapter_settings settings = small_settings;
     settings.gate_input = GATE_MEAN;
     check_forward(&settings);
 }
 
-static void tokens_decide(void **state)
+TEST(tokens_decide)
 {
-    (void)state;
     struct adapter_settings settings = small_settings;
     settings.routing = ROUTING_PER_TOKEN;
     check_forward(&settings);
@@ -179,9 +177,8 @@ static void tokens_decide(void **state)
 }
 
 /* The experts of the first block in both, each with its own decision, or with that of the first. */
-static void blocks_share_experts_and_decisions(void **state)
+TEST(blocks_share_experts_and_decisions)
 {
-    (void)state;
     struct adapter_settings settings = small_settings;
     settings.place.banks = 1;
     for (settings.place.decisions = 0; settings.place.decisions < 3; settings.place.decisions++) {
@@ -195,9 +192,8 @@ static void blocks_share_experts_and_decisions(void **state)
 }
 
 /* Every token of an image and of a prompt counts, nothing after a prompt's end does. */
-static void tokens_are_counted(void **state)
+TEST(tokens_are_counted)
 {
-    (void)state;
     struct adapter_settings settings = small_settings;
     settings.routing = ROUTING_PER_TOKEN;
     settings.balance = BALANCE_CV;
@@ -221,9 +217,8 @@ static void tokens_are_counted(void **state)
 }
 
 /* An image's features have the same bits alone and beside others, and for any number of threads. */
-static void tokens_do_not_depend_on_others(void **state)
+TEST(tokens_do_not_depend_on_others)
 {
-    (void)state;
     struct adapter_settings settings = small_settings;
     settings.routing = ROUTING_PER_TOKEN;
     settings.shared_expert = true;
@@ -298,9 +293,8 @@ static void check_prompts(const struct adapter_settings *settings)
     small_adapters_close(&s, adapters);
 }
 
-static void what_follows_a_prompt_changes_no_bit(void **state)
+TEST(what_follows_a_prompt_changes_no_bit)
 {
-    (void)state;
     struct adapter_settings settings = small_settings;
     settings.shared_expert = true;
     settings.gate_input = GATE_MEAN;
@@ -311,9 +305,8 @@ static void what_follows_a_prompt_changes_no_bit(void **state)
 }
 
 /* What policies ask for, too. */
-static void statistics_are_of_tokens(void **state)
+TEST(statistics_are_of_tokens)
 {
-    (void)state;
     struct small s;
     struct adapter_settings settings = small_settings;
     settings.routing = ROUTING_PER_TOKEN;
@@ -338,18 +331,4 @@ static void statistics_are_of_tokens(void **state)
         assert_int_equal(total, 2 * 4 * tokens);
     }
     small_adapters_close(&s, adapters);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(means_decide),
-        cmocka_unit_test(tokens_decide),
-        cmocka_unit_test(blocks_share_experts_and_decisions),
-        cmocka_unit_test(tokens_are_counted),
-        cmocka_unit_test(tokens_do_not_depend_on_others),
-        cmocka_unit_test(statistics_are_of_tokens),
-        cmocka_unit_test(what_follows_a_prompt_changes_no_bit),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

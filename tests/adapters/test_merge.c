@@ -33,9 +33,8 @@ static struct merge plan_one(const char *name, const int32_t *counts, const int3
     return merge;
 }
 
-static void most_used_takes_the_extremes(void **state)
+TEST(most_used_takes_the_extremes)
 {
-    (void)state;
     static const struct {
         int32_t counts[EXPERTS], frozen[EXPERTS];
         int first, second, target;
@@ -63,9 +62,8 @@ static void most_used_takes_the_extremes(void **state)
     }
 }
 
-static void nothing_to_merge(void **state)
+TEST(nothing_to_merge)
 {
-    (void)state;
     size_t planned;
     assert_true(policy_called("none")->plan == NULL && policy_called("none")->after_step == NULL);
     plan_one("most_used", (const int32_t[]){5}, (const int32_t[1]){0}, 1, &planned);
@@ -78,9 +76,8 @@ static void expect_line(const char *name, const char *what, const char *text)
         fail_msg("%s: expected a %s in one line", name, what);
 }
 
-static void policies_are_found_by_name(void **state)
+TEST(policies_are_found_by_name)
 {
-    (void)state;
     const struct merge_policy *policy;
     assert_int_equal(merge_policy_find(&policy, "most_usd", &error), ERROR_ARGUMENT);
     assert_non_null(strstr(error.message, "did you mean \"most_used\""));
@@ -211,9 +208,8 @@ static void check_merge(enum merge_moments moments, bool one_moment)
     small_adapters_close(&s, adapters);
 }
 
-static void merged_expert_is_the_mean_and_moments_follow(void **state)
+TEST(merged_expert_is_the_mean_and_moments_follow)
 {
-    (void)state;
     for (enum merge_moments moments = MOMENTS_KEEP; moments <= MOMENTS_RESET; moments++) {
         check_merge(moments, false);
         check_merge(moments, true);
@@ -246,9 +242,8 @@ static void expect_frozen_after_any_merge(struct adapters *adapters)
     options_destroy(options);
 }
 
-static void frozen_sets_only_grow(void **state)
+TEST(frozen_sets_only_grow)
 {
-    (void)state;
     struct small s;
     struct adapters *adapters = small_adapters_open(&s, 1, NULL);
     struct expert_changes changes = {0};
@@ -297,9 +292,8 @@ static int target_of(struct adapters *adapters, const char *target)
     return found;
 }
 
-static void use_by_earlier_tasks_protects(void **state)
+TEST(use_by_earlier_tasks_protects)
 {
-    (void)state;
     struct small s;
     struct adapters *adapters = small_adapters_open(&s, 1, NULL);
     must(adapters_collect(adapters, NEEDS_EARLIER_COUNTS, &s.d.memory, &error));
@@ -316,21 +310,9 @@ static void use_by_earlier_tasks_protects(void **state)
     small_adapters_close(&s, adapters);
 }
 
-static void highest_counts_break_ties_low(void **state)
+TEST(highest_counts_break_ties_low)
 {
-    (void)state;
     int highest[EXPERTS];
     highest_counts((const int32_t[]){3, 7, 3, 7, 9}, EXPERTS, EXPERTS, highest);
     assert_memory_equal(highest, ((const int[]){4, 1, 3, 0, 2}), sizeof highest);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(most_used_takes_the_extremes),  cmocka_unit_test(nothing_to_merge),
-        cmocka_unit_test(policies_are_found_by_name),    cmocka_unit_test(merged_expert_is_the_mean_and_moments_follow),
-        cmocka_unit_test(frozen_sets_only_grow),         cmocka_unit_test(highest_counts_break_ties_low),
-        cmocka_unit_test(use_by_earlier_tasks_protects),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

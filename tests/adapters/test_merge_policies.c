@@ -1,14 +1,9 @@
 /* Policies that merge the best pair of a block: which pair it is, and what it replaces. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "adapters/merge/policies.h"
+#include "tests/test.h"
 
 enum { EXPERTS = 4, SQUARE = EXPERTS * EXPERTS, TARGETS = 6 };
 
@@ -61,9 +56,8 @@ static void expect_none(const char *name, const struct merge_view *view)
     free(list.merges);
 }
 
-static void coactivated_takes_those_chosen_together(void **state)
+TEST(coactivated_takes_those_chosen_together)
 {
-    (void)state;
     static const struct {
         int32_t pairs[SQUARE], counts[EXPERTS], frozen[EXPERTS];
         struct expected merge;
@@ -91,9 +85,8 @@ static void coactivated_takes_those_chosen_together(void **state)
     }
 }
 
-static void every_block_has_its_own_pair(void **state)
+TEST(every_block_has_its_own_pair)
 {
-    (void)state;
     static const int32_t counts[2 * EXPERTS] = {9, 9, 0, 9, 9, 0, 9, 9}, frozen[2 * EXPERTS] = {0},
                                     pairs[2 * SQUARE] = {[1] = 4, [4] = 4, [SQUARE + 11] = 4, [SQUARE + 14] = 4};
     struct merge_list list =
@@ -105,9 +98,8 @@ static void every_block_has_its_own_pair(void **state)
     free(list.merges);
 }
 
-static void coactivated_needs_two_that_were_chosen_together(void **state)
+TEST(coactivated_needs_two_that_were_chosen_together)
 {
-    (void)state;
     static const int32_t alone[SQUARE] = {[0] = 9, [5] = 8, [10] = 7, [15] = 6}, counts[EXPERTS] = {9, 8, 7, 6},
                          two[4] = {3, 3, 3, 3}, frozen[EXPERTS] = {0};
     struct merge_view view = {.blocks = 1, .experts = EXPERTS, .counts = counts, .frozen = frozen, .pairs = alone};
@@ -119,9 +111,8 @@ static void coactivated_needs_two_that_were_chosen_together(void **state)
     expect_one("coactivated", &view, (struct expected){0, 0, 1, 1, MERGE_TARGET_IS_SOURCE});
 }
 
-static void downstream_takes_those_with_the_same_followers(void **state)
+TEST(downstream_takes_those_with_the_same_followers)
 {
-    (void)state;
     static const struct {
         int32_t next[SQUARE], counts[EXPERTS], frozen[EXPERTS];
         struct expected merge;
@@ -149,9 +140,8 @@ static void downstream_takes_those_with_the_same_followers(void **state)
     }
 }
 
-static void downstream_needs_a_next_block_and_common_followers(void **state)
+TEST(downstream_needs_a_next_block_and_common_followers)
 {
-    (void)state;
     static const int32_t apart[SQUARE] = {[0] = 9, [5] = 8, [10] = 7, [15] = 6}, counts[2 * EXPERTS] = {9, 8, 7, 6},
                          two[4] = {3, 3, 3, 3}, frozen[2 * EXPERTS] = {0};
     struct merge_view view = {.blocks = 2, .experts = EXPERTS, .counts = counts, .frozen = frozen, .next = apart};
@@ -198,9 +188,8 @@ static void count_targets(const struct merge_policy *policy, const struct option
     }
 }
 
-static void random_targets_are_neither_source_nor_frozen(void **state)
+TEST(random_targets_are_neither_source_nor_frozen)
 {
-    (void)state;
     static const char *const names[] = {"most_used", "similar", "coactivated", "downstream"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         const struct merge_policy *policy;
@@ -221,9 +210,8 @@ static void random_targets_are_neither_source_nor_frozen(void **state)
 }
 
 /* The least used expert, also where it is frozen; in a block of frozen experts, too. */
-static void the_least_used_of_all_may_be_frozen(void **state)
+TEST(the_least_used_of_all_may_be_frozen)
 {
-    (void)state;
     static const int32_t counts[] = {9, 7, 0, 1, 9, 7, 3, 1}, frozen[] = {0, 0, 1, 0, 1, 1, 1, 1};
     static const struct merge_view view = {.blocks = 2, .experts = 4, .counts = counts, .frozen = frozen};
     static const struct {
@@ -246,9 +234,8 @@ static void the_least_used_of_all_may_be_frozen(void **state)
 }
 
 /* The sources and the target of the control are three experts. */
-static void random_draws_three_experts(void **state)
+TEST(random_draws_three_experts)
 {
-    (void)state;
     const struct merge_policy *policy;
     size_t sources[TARGETS] = {0};
     must(merge_policy_find(&policy, "random", &error));
@@ -268,19 +255,4 @@ static void random_draws_three_experts(void **state)
     }
     for (size_t e = 0; e < TARGETS; e++)
         assert_in_range(sources[e], 100, 170); /* 800 draws of 6; frozen ones may be sources */
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(coactivated_takes_those_chosen_together),
-        cmocka_unit_test(every_block_has_its_own_pair),
-        cmocka_unit_test(coactivated_needs_two_that_were_chosen_together),
-        cmocka_unit_test(downstream_takes_those_with_the_same_followers),
-        cmocka_unit_test(downstream_needs_a_next_block_and_common_followers),
-        cmocka_unit_test(random_targets_are_neither_source_nor_frozen),
-        cmocka_unit_test(the_least_used_of_all_may_be_frozen),
-        cmocka_unit_test(random_draws_three_experts),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,12 +1,7 @@
 /* When experts are merged within a task. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "tests/test.h"
 #include <math.h>
 
 #include "adapters/schedule/schedule.h"
@@ -30,9 +25,8 @@ static void expect_due(const struct merge_schedule *schedule, size_t n, size_t e
         assert_int_equal(due[i], expected[i]);
 }
 
-static void fixed_schedules(void **state)
+TEST(fixed_schedules)
 {
-    (void)state;
     expect_due(&schedule_every, 10, 3, (const size_t[]){3, 6, 9}, 3);
     expect_due(&schedule_once, 10, 3, (const size_t[]){3}, 1);
     expect_due(&schedule_once, 10, 11, NULL, 0);
@@ -41,9 +35,8 @@ static void fixed_schedules(void **state)
 }
 
 /* 10 merges in 1000 iterations: the k-th when 10 · F(i / 1000) reaches k, F the triangle's integral. */
-static void warmup_decay_is_densest_in_the_middle(void **state)
+TEST(warmup_decay_is_densest_in_the_middle)
 {
-    (void)state;
     size_t due[1024], every[1024], count = due_iterations(&schedule_warmup_decay, 1000, 100, due);
     assert_int_equal(count, 10);
     for (size_t k = 1; k <= 10; k++) {
@@ -60,9 +53,8 @@ static void warmup_decay_is_densest_in_the_middle(void **state)
 }
 
 /* Mean losses of one window after another, and whether a merge follows. */
-static void plateau_waits_for_a_loss_that_does_not_fall(void **state)
+TEST(plateau_waits_for_a_loss_that_does_not_fall)
 {
-    (void)state;
     static const struct {
         double loss;
         bool due;
@@ -81,21 +73,9 @@ static void plateau_waits_for_a_loss_that_does_not_fall(void **state)
     }
 }
 
-static void all_are_choices(void **state)
+TEST(all_are_choices)
 {
-    (void)state;
     assert_string_equal(MERGE_SCHEDULE_CHOICES, "every|once|end_of_task|warmup_decay|plateau");
     assert_string_equal(merge_schedule_at(4)->name, "plateau");
     assert_null(merge_schedule_at(5));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(fixed_schedules),
-        cmocka_unit_test(warmup_decay_is_densest_in_the_middle),
-        cmocka_unit_test(plateau_waits_for_a_loss_that_does_not_fall),
-        cmocka_unit_test(all_are_choices),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -92,9 +92,8 @@ static void check_average(const char *ramp, const char *until, size_t iteration,
     small_adapters_close(&s, adapters);
 }
 
-static void free_experts_move_towards_the_others(void **state)
+TEST(free_experts_move_towards_the_others)
 {
-    (void)state;
     check_average("constant", "1", 1, 0.4);
     check_average("linear", "1", 2, 0.1); /* of 8 iterations */
     check_average("linear", "1", 8, 0.4);
@@ -148,9 +147,8 @@ static double deviation(const float *values, size_t n)
     return sqrt(squares / (double)n);
 }
 
-static void noise_is_around_the_mean(void **state)
+TEST(noise_is_around_the_mean)
 {
-    (void)state;
     struct small plain, noisy, again, later;
     float *mean = merge_with_noise(&plain, TOWER_TEXT, 0, 3), *found = merge_with_noise(&noisy, TOWER_TEXT, 0.5f, 3),
           *repeated = merge_with_noise(&again, TOWER_TEXT, 0.5f, 3),
@@ -192,9 +190,8 @@ static void noise_is_around_the_mean(void **state)
 }
 
 /* The first value of n that each block's expert 2 received, image tower first. */
-static void each_block_draws_noise_of_its_own(void **state)
+TEST(each_block_draws_noise_of_its_own)
 {
-    (void)state;
     double drawn[2 * TOWERS];
     for (int t = 0; t < TOWERS; t++) {
         struct small plain, noisy, s;
@@ -253,9 +250,8 @@ static double relative_distance(const double *a, const double *b, size_t n)
     return sqrt(difference) / (sqrt(first) + sqrt(second));
 }
 
-static void distances_are_of_outputs_on_the_probes(void **state)
+TEST(distances_are_of_outputs_on_the_probes)
 {
-    (void)state;
     struct small s;
     struct adapters *adapters = small_adapters_open(&s, 1, NULL);
     struct adapter_tower *tower = &adapters->towers[TOWER_TEXT];
@@ -312,9 +308,8 @@ static size_t pick(const char *name, const char *share, size_t top_k, const int3
     return pick_at(TOWER_TEXT, 1, name, share, top_k, counts, experts, task, picked);
 }
 
-static void each_freeze_policy_picks_its_own(void **state)
+TEST(each_freeze_policy_picks_its_own)
 {
-    (void)state;
     static const int32_t counts[EXPERTS] = {10, 50, 0, 30, 10}, none[EXPERTS] = {0};
     int picked[EXPERTS];
     assert_int_equal(pick("none", NULL, 2, counts, EXPERTS, 0, picked), 0);
@@ -329,9 +324,8 @@ static void each_freeze_policy_picks_its_own(void **state)
 }
 
 /* Two different ones a time, all of them equally often, whatever their use. */
-static void random_freezing_does_not_look_at_use(void **state)
+TEST(random_freezing_does_not_look_at_use)
 {
-    (void)state;
     static const int32_t counts[EXPERTS] = {10, 50, 0, 30, 10};
     size_t drawn[EXPERTS] = {0};
     int picked[EXPERTS], again[EXPERTS];
@@ -348,10 +342,9 @@ static void random_freezing_does_not_look_at_use(void **state)
     assert_int_equal(pick("random", NULL, EXPERTS, counts, EXPERTS, 1, picked), EXPERTS);
 }
 
-static void random_freezing_differs_from_block_to_block(void **state)
+TEST(random_freezing_differs_from_block_to_block)
 {
     enum { TASKS = 20 };
-    (void)state;
     static const int32_t counts[EXPERTS] = {0};
     int picked[2 * TOWERS][TASKS][2];
     for (int i = 0; i < 2 * TOWERS; i++)
@@ -363,9 +356,8 @@ static void random_freezing_differs_from_block_to_block(void **state)
 }
 
 /* More than an event holds: several events, all experts frozen. */
-static void many_experts_are_frozen_together(void **state)
+TEST(many_experts_are_frozen_together)
 {
-    (void)state;
     enum { MANY = 40 };
     struct adapter_settings settings = small_settings;
     struct small s;
@@ -394,19 +386,4 @@ static void many_experts_are_frozen_together(void **state)
     options_destroy(options);
     expert_changes_free(&changes);
     small_adapters_close(&s, adapters);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(free_experts_move_towards_the_others),
-        cmocka_unit_test(noise_is_around_the_mean),
-        cmocka_unit_test(each_block_draws_noise_of_its_own),
-        cmocka_unit_test(distances_are_of_outputs_on_the_probes),
-        cmocka_unit_test(each_freeze_policy_picks_its_own),
-        cmocka_unit_test(random_freezing_does_not_look_at_use),
-        cmocka_unit_test(random_freezing_differs_from_block_to_block),
-        cmocka_unit_test(many_experts_are_frozen_together),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -9,9 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void gradients_in_the_place_of_the_mlp_match_differences(void **state)
+TEST(gradients_in_the_place_of_the_mlp_match_differences)
 {
-    (void)state;
     struct adapter_settings settings = small_ffn_settings;
     small_adapters_check(&settings);
     settings.top_k = 3;
@@ -37,9 +36,8 @@ static struct adapter_settings ewa_settings(void)
 }
 
 /* Experts drop hidden units as the MLPs do that they replace. */
-static void gradients_with_dropout_match_differences(void **state)
+TEST(gradients_with_dropout_match_differences)
 {
-    (void)state;
     struct adapter_settings settings = small_ffn_settings;
     struct small s;
     settings.activation = ACTIVATION_GELU;
@@ -57,9 +55,8 @@ static void gradients_with_dropout_match_differences(void **state)
 }
 
 /* As one more kind of expert might be: two layers with nothing between them, whatever the model's MLPs have there. */
-static void experts_may_have_no_activation(void **state)
+TEST(experts_may_have_no_activation)
 {
-    (void)state;
     struct expert_kind bare = expert_lora;
     struct adapter_settings settings = small_settings;
     struct adapters *adapters;
@@ -85,9 +82,8 @@ static void experts_may_have_no_activation(void **state)
     device_close(&d);
 }
 
-static void softmax_router_gradients_match_differences(void **state)
+TEST(softmax_router_gradients_match_differences)
 {
-    (void)state;
     struct adapter_settings settings = small_ffn_settings;
     settings.router = &router_softmax_topk;
     settings.router_noise = 0.2f;
@@ -111,9 +107,8 @@ static void softmax_router_gradients_match_differences(void **state)
 
 /* 30 tokens with 2 of 6 experts each: C · K · T / E is 11, of which the product in double precision is a little more. All
  * tokens want the first two. */
-static void capacity_is_the_exact_product_rounded_up(void **state)
+TEST(capacity_is_the_exact_product_rounded_up)
 {
-    (void)state;
     struct small s;
     struct adapter_settings settings = small_ffn_settings;
     settings.router = &router_softmax_topk;
@@ -137,9 +132,8 @@ static void capacity_is_the_exact_product_rounded_up(void **state)
     small_adapters_close(&s, adapters);
 }
 
-static void gradients_of_a_random_partition_match_differences(void **state)
+TEST(gradients_of_a_random_partition_match_differences)
 {
-    (void)state;
     struct adapter_settings settings = ewa_settings();
     settings.place.towers = ADAPT_TEXT;
     small_adapters_check(&settings);
@@ -184,9 +178,8 @@ static double distance_from_clip(struct small *s, enum tower tower)
 }
 
 /* Whoever decides, where weights sum to 1. */
-static void copies_of_the_mlp_compute_what_it_did(void **state)
+TEST(copies_of_the_mlp_compute_what_it_did)
 {
-    (void)state;
     struct adapter_settings cases[] = {small_ffn_settings, ewa_settings(), small_ffn_settings, small_ffn_settings};
     cases[2].router = cases[3].router = &router_softmax_topk;
     cases[2].top_k = cases[3].top_k = 1;
@@ -202,9 +195,8 @@ static void copies_of_the_mlp_compute_what_it_did(void **state)
 }
 
 /* In evaluation, of experts that are not alike: the same as that of as many copies of their mean. */
-static void without_a_router_the_mean_of_the_experts_answers(void **state)
+TEST(without_a_router_the_mean_of_the_experts_answers)
 {
-    (void)state;
     struct small s;
     struct adapter_settings settings = ewa_settings();
     settings.experts = 18; /* more than are summed up at a time */
@@ -259,9 +251,8 @@ static void expect_mean_to_the_bit(struct small *s, const struct adapters *adapt
 }
 
 /* Once for all batches, and anew after a step: what is written over it stays until then. */
-static void the_mean_is_computed_after_a_change_alone(void **state)
+TEST(the_mean_is_computed_after_a_change_alone)
 {
-    (void)state;
     struct small s;
     struct adapter_settings settings = ewa_settings();
     settings.place.towers = ADAPT_IMAGE;
@@ -287,9 +278,8 @@ static void the_mean_is_computed_after_a_change_alone(void **state)
 }
 
 /* A backend that keeps copies of experts in bf16 does not answer with those of the mean before. */
-static void the_mean_answers_as_it_is_in_bf16(void **state)
+TEST(the_mean_answers_as_it_is_in_bf16)
 {
-    (void)state;
     struct small s;
     struct adapter_settings settings = small_settings;
     settings.router = &router_random_uniform;
@@ -317,9 +307,8 @@ static void the_mean_answers_as_it_is_in_bf16(void **state)
 
 /* Of the last block the features need few rows. The others are cut into groups with them, so that each has the expert that it
  * has where all are computed. */
-static void rows_that_nobody_needs_are_dealt_out_all_the_same(void **state)
+TEST(rows_that_nobody_needs_are_dealt_out_all_the_same)
 {
-    (void)state;
     enum { EXPERTS = 5 };
     for (int t = 0; t < TOWERS; t++) {
         struct small s;
@@ -392,22 +381,19 @@ static void expect_noise(bool absolute)
     small_adapters_close(&s, adapters);
 }
 
-static void noise_is_a_share_of_each_tensors_deviation(void **state)
+TEST(noise_is_a_share_of_each_tensors_deviation)
 {
-    (void)state;
     expect_noise(false);
 }
 
-static void noise_may_be_absolute(void **state)
+TEST(noise_may_be_absolute)
 {
-    (void)state;
     expect_noise(true);
 }
 
 /* As models/vit.h draws an MLP: matrices with its deviation, no biases, and nothing in common. */
-static void independent_experts_are_mlps_from_scratch(void **state)
+TEST(independent_experts_are_mlps_from_scratch)
 {
-    (void)state;
     struct small s;
     struct adapter_settings settings = small_ffn_settings;
     settings.start = EXPERT_START_INDEPENDENT;
@@ -423,25 +409,4 @@ static void independent_experts_are_mlps_from_scratch(void **state)
             fail_msg("part %zu: deviation %g, and %g between experts", part, one, apart);
     }
     small_adapters_close(&s, adapters);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(gradients_in_the_place_of_the_mlp_match_differences),
-        cmocka_unit_test(gradients_with_dropout_match_differences),
-        cmocka_unit_test(experts_may_have_no_activation),
-        cmocka_unit_test(softmax_router_gradients_match_differences),
-        cmocka_unit_test(capacity_is_the_exact_product_rounded_up),
-        cmocka_unit_test(gradients_of_a_random_partition_match_differences),
-        cmocka_unit_test(copies_of_the_mlp_compute_what_it_did),
-        cmocka_unit_test(noise_is_a_share_of_each_tensors_deviation),
-        cmocka_unit_test(noise_may_be_absolute),
-        cmocka_unit_test(independent_experts_are_mlps_from_scratch),
-        cmocka_unit_test(without_a_router_the_mean_of_the_experts_answers),
-        cmocka_unit_test(the_mean_is_computed_after_a_change_alone),
-        cmocka_unit_test(the_mean_answers_as_it_is_in_bf16),
-        cmocka_unit_test(rows_that_nobody_needs_are_dealt_out_all_the_same),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -16,9 +16,8 @@ static struct adapter_place place_of(const char *blocks, enum adapted_towers tow
     return place;
 }
 
-static void rules_choose_blocks(void **state)
+TEST(rules_choose_blocks)
 {
-    (void)state;
     static const struct {
         const char *rule;
         enum adapted_towers towers;
@@ -54,9 +53,8 @@ static void rules_choose_blocks(void **state)
     }
 }
 
-static void rules_are_written_as_they_are_read(void **state)
+TEST(rules_are_written_as_they_are_read)
 {
-    (void)state;
     static const char *const rules[] = {
         "all", "first_3", "last_12", "every_2", "by_score_3", "0, 3, 63", "image.0, 3, image.63, text.2"};
     for (size_t i = 0; i < sizeof rules / sizeof *rules; i++) {
@@ -69,9 +67,8 @@ static void rules_are_written_as_they_are_read(void **state)
     }
 }
 
-static void what_no_model_has_is_refused(void **state)
+TEST(what_no_model_has_is_refused)
 {
-    (void)state;
     static const char *const words[] = {"",         "none",   "first",  "first_0",    "last_-1", "every_",
                                         "every_65", "64",     "-1",     "0, 0",       "0, all",  "1.5",
                                         "x, 1",     "image.", "head.1", "image.1, 1", "by_score"};
@@ -119,9 +116,8 @@ static void check_gradients(struct adapter_place place, size_t image_blocks, siz
     small_adapters_close(&s, adapters);
 }
 
-static void gradients_match_differences(void **state)
+TEST(gradients_match_differences)
 {
-    (void)state;
     check_gradients(place_of("last_1", ADAPT_BOTH), 1, 1);
     check_gradients(place_of("first_1", ADAPT_BOTH), 1, 1);
     check_gradients(place_of("all", ADAPT_IMAGE), 2, 0);
@@ -164,9 +160,8 @@ static void copy_values(struct small *s, struct adapters *to, const struct adapt
     }
 }
 
-static void blocks_left_out_are_the_original_clips(void **state)
+TEST(blocks_left_out_are_the_original_clips)
 {
-    (void)state;
     static const struct {
         const char *blocks;
         enum adapted_towers towers;
@@ -191,9 +186,8 @@ static void blocks_left_out_are_the_original_clips(void **state)
 }
 
 /* What is drawn belongs to the block, whichever others have adapters. */
-static void blocks_start_and_draw_as_among_all(void **state)
+TEST(blocks_start_and_draw_as_among_all)
 {
-    (void)state;
     struct small s;
     struct adapters *whole = small_adapters_open(&s, 2, NULL), *part;
     struct adapter_settings settings = small_settings;
@@ -212,17 +206,4 @@ static void blocks_start_and_draw_as_among_all(void **state)
                   p->size);
     adapters_destroy(part);
     small_adapters_close(&s, whole);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(rules_choose_blocks),
-        cmocka_unit_test(rules_are_written_as_they_are_read),
-        cmocka_unit_test(what_no_model_has_is_refused),
-        cmocka_unit_test(gradients_match_differences),
-        cmocka_unit_test(blocks_left_out_are_the_original_clips),
-        cmocka_unit_test(blocks_start_and_draw_as_among_all),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

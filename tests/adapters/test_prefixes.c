@@ -102,9 +102,8 @@ static void run_public(struct device *d, const void *parameters)
     safetensors_close(file);
 }
 
-static void blocks_agree_with_the_public_code(void **state)
+TEST(blocks_agree_with_the_public_code)
 {
-    (void)state;
     static const struct public_case cases[] = {
         {"full", false, false}, {"causal", true, false}, {"weighted", false, true}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
@@ -144,9 +143,8 @@ static const float *features_of(struct small *s, enum tower tower)
 }
 
 /* A fresh prefix, or none, leaves the model as it was: the same bits. */
-static void fresh_prefixes_add_nothing(void **state)
+TEST(fresh_prefixes_add_nothing)
 {
-    (void)state;
     struct small s;
     small_open(&s, 2, PARAMETERS_FROZEN, ACTIVATION_QUICK_GELU);
     small_encode(&s);
@@ -159,9 +157,8 @@ static void fresh_prefixes_add_nothing(void **state)
     small_close(&s);
 }
 
-static void gradients_match_differences(void **state)
+TEST(gradients_match_differences)
 {
-    (void)state;
     struct small s;
     for (enum parameters_mode mode = PARAMETERS_FROZEN; mode <= PARAMETERS_TRAINED; mode++) {
         small_open(&s, 2, mode, ACTIVATION_QUICK_GELU);
@@ -184,9 +181,8 @@ static void gradients_match_differences(void **state)
 }
 
 /* Samples of different tasks in one batch have the features that they have alone, bit for bit. */
-static void a_prefix_per_sample(void **state)
+TEST(a_prefix_per_sample)
 {
-    (void)state;
     struct small s;
     small_open(&s, 2, PARAMETERS_FROZEN, ACTIVATION_QUICK_GELU);
     small_encode(&s);
@@ -209,9 +205,8 @@ static void a_prefix_per_sample(void **state)
 }
 
 /* The prefixes of one task learn; those of the others keep their bits, whatever the optimizer's decay. */
-static void one_task_learns(void **state)
+TEST(one_task_learns)
 {
-    (void)state;
     const struct update_rule rule = {.beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8, .weight_decay = 0.1};
     struct small s;
     small_open(&s, 2, PARAMETERS_FROZEN, ACTIVATION_QUICK_GELU);
@@ -238,9 +233,8 @@ static void one_task_learns(void **state)
     small_close(&s);
 }
 
-static void towers_need_the_blocks(void **state)
+TEST(towers_need_the_blocks)
 {
-    (void)state;
     struct small s;
     struct prefixes *prefixes;
     struct prefix_settings deep = small_prefixes;
@@ -252,17 +246,4 @@ static void towers_need_the_blocks(void **state)
     assert_string_equal(error.message, "prefixes of 2 keys in 3 blocks: expected at most 64 keys, and a tower of this "
                                        "model has 2 blocks");
     small_close(&s);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(blocks_agree_with_the_public_code),
-        cmocka_unit_test(fresh_prefixes_add_nothing),
-        cmocka_unit_test(gradients_match_differences),
-        cmocka_unit_test(a_prefix_per_sample),
-        cmocka_unit_test(one_task_learns),
-        cmocka_unit_test(towers_need_the_blocks),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -48,9 +48,8 @@ static void expect_norms(const struct adapter_settings *settings)
     small_adapters_close(&s, adapters);
 }
 
-static void norms_are_of_the_experts(void **state)
+TEST(norms_are_of_the_experts)
 {
-    (void)state;
     struct adapter_settings shared = small_settings;
     shared.shared_expert = true;
     expect_norms(&small_settings);
@@ -58,9 +57,8 @@ static void norms_are_of_the_experts(void **state)
     expect_norms(&small_ffn_settings);
 }
 
-static void a_gradient_that_is_not_finite_is_an_error(void **state)
+TEST(a_gradient_that_is_not_finite_is_an_error)
 {
-    (void)state;
     struct small s;
     struct adapters *adapters = small_adapters_open(&s, 1, NULL);
     struct layer_scores scores;
@@ -76,9 +74,8 @@ static void a_gradient_that_is_not_finite_is_an_error(void **state)
     small_adapters_close(&s, adapters);
 }
 
-static void the_highest_sums_are_chosen(void **state)
+TEST(the_highest_sums_are_chosen)
 {
-    (void)state;
     double image[] = {1, 4, 3, 0, /* of a second task */ 3, 0, 1, 2}, text[] = {5, 5, 0, 0};
     struct layer_scores scores = {.tasks = 2, .blocks = {4, 2}, .values = {image, text}};
     struct block_choice choice;
@@ -96,14 +93,4 @@ static void the_highest_sums_are_chosen(void **state)
     scores.blocks[TOWER_TEXT] = 0;
     layer_scores_choose(&scores, 1, &choice);
     assert_int_equal(choice.listed[TOWER_TEXT], choice.listed[TOWER_IMAGE]);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(norms_are_of_the_experts),
-        cmocka_unit_test(a_gradient_that_is_not_finite_is_an_error),
-        cmocka_unit_test(the_highest_sums_are_chosen),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

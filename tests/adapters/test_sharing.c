@@ -137,9 +137,8 @@ static void check_twins(const struct adapter_settings *base, size_t banks)
     small_adapters_close(&s, shared);
 }
 
-static void sharing_is_the_same_as_equal_weights(void **state)
+TEST(sharing_is_the_same_as_equal_weights)
 {
-    (void)state;
     struct adapter_settings lora = small_settings, tokens = small_ffn_settings, random = small_ffn_settings;
     lora.top_k = 1;
     lora.dropout = 0.25f;
@@ -161,9 +160,8 @@ static void sharing_is_the_same_as_equal_weights(void **state)
 }
 
 /* Of experts alone the twins show them. */
-static void gradients_of_shared_decisions_match_differences(void **state)
+TEST(gradients_of_shared_decisions_match_differences)
 {
-    (void)state;
     struct adapter_settings settings = small_settings;
     settings.bottleneck = 12; /* no hidden unit so near 0 that a difference crosses it */
     settings.balance = BALANCE_CV;
@@ -182,9 +180,8 @@ static void gradients_of_shared_decisions_match_differences(void **state)
 }
 
 /* With one choice each, the weights of aligned outputs and the gates of noisy top-k are 1. */
-static void weights_of_aligned_outputs_are_shared(void **state)
+TEST(weights_of_aligned_outputs_are_shared)
 {
-    (void)state;
     struct small s;
     struct adapter_settings settings = small_ffn_settings;
     const float *plain, *aligned;
@@ -206,9 +203,8 @@ static void weights_of_aligned_outputs_are_shared(void **state)
 }
 
 /* A decision is counted once, but its balance is that of every block that uses it. */
-static void decisions_are_counted_once(void **state)
+TEST(decisions_are_counted_once)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof sharings / sizeof *sharings; i++) {
         struct small s;
         struct adapter_settings settings = small_settings;
@@ -256,9 +252,8 @@ static float balance_of(size_t decisions)
     return loss[1] - loss[0];
 }
 
-static void balance_counts_for_every_block(void **state)
+TEST(balance_counts_for_every_block)
 {
-    (void)state;
     float one = balance_of(0), all = balance_of(1);
     assert_true(one > 0.01f);
     if (!(all > (float)BLOCKS * one * 0.999f && all < (float)BLOCKS * one * 1.001f))
@@ -266,9 +261,8 @@ static void balance_counts_for_every_block(void **state)
 }
 
 /* By the experts of its bank that a decision chose. */
-static void a_way_is_what_it_is_decided_on(void **state)
+TEST(a_way_is_what_it_is_decided_on)
 {
-    (void)state;
     static const int32_t chosen[BLOCKS * 2] = {0, 1, 2, 1, 3, 1, 4, 0};
     static const struct {
         size_t banks, decisions;
@@ -299,9 +293,8 @@ static void a_way_is_what_it_is_decided_on(void **state)
 }
 
 /* The experts that were chosen, by decision, from a pass in evaluation. */
-static void choices_are_kept_by_decision(void **state)
+TEST(choices_are_kept_by_decision)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof sharings / sizeof *sharings; i++) {
         struct small s;
         struct adapter_settings settings = small_settings;
@@ -332,9 +325,8 @@ static status open_saved(struct adapters **adapters, struct small *s, const char
     return result;
 }
 
-static void files_hold_what_is_shared_once(void **state)
+TEST(files_hold_what_is_shared_once)
 {
-    (void)state;
     char path[64];
     struct small s;
     struct adapter_settings settings = small_settings;
@@ -362,9 +354,8 @@ static void files_hold_what_is_shared_once(void **state)
     small_adapters_close(&s, adapters);
 }
 
-static void counts_of_runs_in_files_are_checked(void **state)
+TEST(counts_of_runs_in_files_are_checked)
 {
-    (void)state;
     static const struct safetensors_metadata wrong[] = {{"share_across_blocks", "0"}, {"share_routing", "2"}};
     static const char *const expected[] = {"expected a whole number from 1, found \"0\"", "multiple of"};
     for (size_t i = 0; i < 2; i++) {
@@ -391,9 +382,8 @@ static size_t dense_part(const struct clip_dimensions *n, size_t classes)
 
 /* Xue et al. 2022, on ImageNet with one attention and one mixture of 4 experts for all blocks: WideNet-L has 40 million
  * values. */
-static void values_of_widenet(void **state)
+TEST(values_of_widenet)
 {
-    (void)state;
     const struct clip_dimensions large = {
         .resolution = 224, .patch = 16, .image_width = 1024, .image_hidden = 4096, .image_blocks = 24};
     struct adapter_settings settings = {.kind = &expert_ffn,
@@ -411,9 +401,8 @@ static void values_of_widenet(void **state)
     assert_int_equal(adapters_count_values(&large, &settings), 24 * mixture);
 }
 
-static void runs_are_of_equal_length(void **state)
+TEST(runs_are_of_equal_length)
 {
-    (void)state;
     static const struct clip_dimensions clip = {
         .image_blocks = 24, .image_width = 64, .text_blocks = 12, .text_width = 64};
     static const struct {
@@ -446,22 +435,4 @@ static void runs_are_of_equal_length(void **state)
         for (size_t block = 0; block < 24; block++)
             assert_int_equal(adapter_place_has_bank(&place, &clip, TOWER_IMAGE, block), cases[i].image[block] == 'x');
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sharing_is_the_same_as_equal_weights),
-        cmocka_unit_test(gradients_of_shared_decisions_match_differences),
-        cmocka_unit_test(weights_of_aligned_outputs_are_shared),
-        cmocka_unit_test(decisions_are_counted_once),
-        cmocka_unit_test(balance_counts_for_every_block),
-        cmocka_unit_test(a_way_is_what_it_is_decided_on),
-        cmocka_unit_test(choices_are_kept_by_decision),
-        cmocka_unit_test(files_hold_what_is_shared_once),
-        cmocka_unit_test(counts_of_runs_in_files_are_checked),
-        cmocka_unit_test(values_of_widenet),
-        cmocka_unit_test(runs_are_of_equal_length),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

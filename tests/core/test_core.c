@@ -1,9 +1,3 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -23,11 +17,11 @@
 #include "core/rng.h"
 #include "core/text.h"
 #include "core/threads.h"
+#include "tests/test.h"
 
 /* Known answers of Philox-4x32-10 from the Random123 distribution (kat_vectors). */
-static void philox_matches_published_vectors(void **state)
+TEST(philox_matches_published_vectors)
 {
-    (void)state;
     uint32_t words[4];
     struct rng zero = {0};
     rng_block(&zero, 0, words);
@@ -43,9 +37,8 @@ static void philox_matches_published_vectors(void **state)
     assert_int_equal(words[3], 0x6d5451fd);
 }
 
-static void permutation_holds_every_index_once(void **state)
+TEST(permutation_holds_every_index_once)
 {
-    (void)state;
     enum { N = 1000 };
     uint32_t order[N];
     bool seen[N] = {0};
@@ -57,9 +50,8 @@ static void permutation_holds_every_index_once(void **state)
     }
 }
 
-static void normals_have_mean_zero_and_variance_one(void **state)
+TEST(normals_have_mean_zero_and_variance_one)
 {
-    (void)state;
     struct rng rng = rng_make(1, RNG_TEST, 0, 0);
     double sum = 0, squares = 0;
     enum { N = 100000 };
@@ -78,9 +70,8 @@ static void count_job(void *context, size_t job, size_t worker)
     atomic_fetch_add((atomic_int *)context + job, 1);
 }
 
-static void every_job_runs_exactly_once(void **state)
+TEST(every_job_runs_exactly_once)
 {
-    (void)state;
     struct threads *pool;
     struct error error;
     for (size_t count = 1; count <= 4; count++) {
@@ -96,9 +87,8 @@ static void every_job_runs_exactly_once(void **state)
     }
 }
 
-static void arena_gives_aligned_memory_and_refuses_beyond_its_limit(void **state)
+TEST(arena_gives_aligned_memory_and_refuses_beyond_its_limit)
 {
-    (void)state;
     struct arena arena;
     struct error error;
     assert_int_equal(arena_create(&arena, 1 << 20, "test", &error), OK);
@@ -123,9 +113,8 @@ static bool back_half(struct arena *arena, size_t needed)
     return true;
 }
 
-static void arena_asks_for_backing_before_it_hands_out(void **state)
+TEST(arena_asks_for_backing_before_it_hands_out)
 {
-    (void)state;
     struct arena arena;
     size_t asked = 0;
     static uint8_t memory[256];
@@ -142,9 +131,8 @@ static void arena_asks_for_backing_before_it_hands_out(void **state)
 }
 
 /* Blocks of any sizes: what is taken stays, a mark brings the same addresses back, and used counts what was asked for. */
-static void arena_grows_by_what_is_needed(void **state)
+TEST(arena_grows_by_what_is_needed)
 {
-    (void)state;
     enum { MIB = 1 << 20 };
     static const size_t sizes[] = {40 * MIB, 30 * MIB, 100 * MIB, 1 * MIB, 500 * MIB};
     enum { COUNT = sizeof sizes / sizeof *sizes };
@@ -187,9 +175,8 @@ static const struct option table[] = {
     {.name = "quiet", .type = OPTION_BOOLEAN, .fallback = "no", .help = "no progress"},
     {0}};
 
-static void options_check_names_types_and_ranges(void **state)
+TEST(options_check_names_types_and_ranges)
 {
-    (void)state;
     struct options *options;
     struct error error;
     assert_int_equal(options_create(&options, table, &error), OK);
@@ -221,9 +208,8 @@ static void options_check_names_types_and_ranges(void **state)
     options_destroy(options);
 }
 
-static void files_are_written_completely_or_not_at_all(void **state)
+TEST(files_are_written_completely_or_not_at_all)
 {
-    (void)state;
     struct error error;
     char folder[] = "/tmp/mtil-core-XXXXXX";
     assert_non_null(mkdtemp(folder));
@@ -267,9 +253,8 @@ static void expect_no_file(const char *path, const char *kind)
     file_writer_abandon(&writer);
 }
 
-static void what_is_no_file_is_refused_at_once(void **state)
+TEST(what_is_no_file_is_refused_at_once)
 {
-    (void)state;
     char folder[] = "/tmp/mtil-core-XXXXXX";
     assert_non_null(mkdtemp(folder));
     char *pipe = path_format("%s/pipe", folder);
@@ -290,9 +275,8 @@ static void what_is_no_file_is_refused_at_once(void **state)
 }
 
 /* Another program may shorten a file between two reads of it. */
-static void a_file_that_shrinks_is_an_error(void **state)
+TEST(a_file_that_shrinks_is_an_error)
 {
-    (void)state;
     char path[] = "/tmp/mtil-core-XXXXXX", read[5];
     struct error error;
     uint64_t size;
@@ -311,9 +295,8 @@ static void a_file_that_shrinks_is_an_error(void **state)
 }
 
 /* As on a full disk: the file may not grow. */
-static void a_full_disk_is_reported(void **state)
+TEST(a_full_disk_is_reported)
 {
-    (void)state;
     struct error error;
     struct rlimit before;
     static const char block[1 << 16];
@@ -336,9 +319,8 @@ static void a_full_disk_is_reported(void **state)
     assert_false(file_exists(path));
 }
 
-static void near_words_are_suggested(void **state)
+TEST(near_words_are_suggested)
 {
-    (void)state;
     const char *words[] = {"most_used", "none", "random"};
     assert_string_equal(nearest_word("mostused", words, 3), "most_used");
     assert_string_equal(nearest_word("NONE", words, 3), "none");
@@ -347,9 +329,8 @@ static void near_words_are_suggested(void **state)
     assert_int_equal(edit_distance("ABcd[", "acbD{"), 2);
 }
 
-static void arrays_grow_and_keep_their_items(void **state)
+TEST(arrays_grow_and_keep_their_items)
 {
-    (void)state;
     uint16_t *items = NULL;
     for (size_t count = 0; count < 1000; count++) {
         GROW(items, count);
@@ -361,9 +342,8 @@ static void arrays_grow_and_keep_their_items(void **state)
 }
 
 /* Answers of the FIPS 180-4 examples. */
-static void digests_match_the_standard(void **state)
+TEST(digests_match_the_standard)
 {
-    (void)state;
     char hash[DIGEST_SIZE];
     digest_text("", hash);
     assert_string_equal(hash, "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
@@ -376,26 +356,4 @@ static void digests_match_the_standard(void **state)
         digest_add(&digest, letters, sizeof letters);
     digest_end(&digest, hash);
     assert_string_equal(hash, "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(philox_matches_published_vectors),
-        cmocka_unit_test(permutation_holds_every_index_once),
-        cmocka_unit_test(normals_have_mean_zero_and_variance_one),
-        cmocka_unit_test(every_job_runs_exactly_once),
-        cmocka_unit_test(arena_asks_for_backing_before_it_hands_out),
-        cmocka_unit_test(arena_grows_by_what_is_needed),
-        cmocka_unit_test(arena_gives_aligned_memory_and_refuses_beyond_its_limit),
-        cmocka_unit_test(options_check_names_types_and_ranges),
-        cmocka_unit_test(files_are_written_completely_or_not_at_all),
-        cmocka_unit_test(what_is_no_file_is_refused_at_once),
-        cmocka_unit_test(a_file_that_shrinks_is_an_error),
-        cmocka_unit_test(a_full_disk_is_reported),
-        cmocka_unit_test(arrays_grow_and_keep_their_items),
-        cmocka_unit_test(near_words_are_suggested),
-        cmocka_unit_test(digests_match_the_standard),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,7 +1,5 @@
 #include "core/file_digest.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,10 +7,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "core/file.h"
 #include "tests/datasets/scratch.h"
+#include "tests/test.h"
 
 static struct error error;
 
@@ -65,9 +62,8 @@ static bool reads(const struct fixture *f, int64_t (*clock)(void), const char *e
 
 #define ABC "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad" /* FIPS 180-2 */
 
-static void a_file_is_read_once(void **state)
+TEST(a_file_is_read_once)
 {
-    (void)state;
     struct fixture f;
     set_up(&f);
     assert_true(reads(&f, an_hour_later, ABC));
@@ -81,9 +77,8 @@ static void a_file_is_read_once(void **state)
     tear_down(&f);
 }
 
-static void what_was_just_written_is_not_kept(void **state)
+TEST(what_was_just_written_is_not_kept)
 {
-    (void)state;
     struct fixture f;
     set_up(&f);
     assert_true(reads(&f, NULL, ABC));
@@ -92,9 +87,8 @@ static void what_was_just_written_is_not_kept(void **state)
     tear_down(&f);
 }
 
-static void a_folder_that_cannot_be_is_no_failure(void **state)
+TEST(a_folder_that_cannot_be_is_no_failure)
 {
-    (void)state;
     struct fixture f;
     set_up(&f);
     scratch_write_text(&f.scratch, "cache", "a file");
@@ -108,9 +102,8 @@ static bool always(void *context)
     return true;
 }
 
-static void what_is_no_file_is_refused_and_a_stop_ends_it(void **state)
+TEST(what_is_no_file_is_refused_and_a_stop_ends_it)
 {
-    (void)state;
     struct fixture f;
     struct file_digest digest;
     struct file_digest_settings settings = {.stopped = always};
@@ -123,15 +116,4 @@ static void what_is_no_file_is_refused_and_a_stop_ends_it(void **state)
     assert_int_equal(file_digest_read(&digest, f.file, &settings, &error), ERROR_FORMAT);
     assert_non_null(strstr(error.message, "expected a file"));
     tear_down(&f);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_file_is_read_once),
-        cmocka_unit_test(what_was_just_written_is_not_kept),
-        cmocka_unit_test(a_folder_that_cannot_be_is_no_failure),
-        cmocka_unit_test(what_is_no_file_is_refused_and_a_stop_ends_it),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

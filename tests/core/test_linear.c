@@ -1,16 +1,11 @@
 /* Against plain loops and Gaussian elimination, on sizes that do not divide into tiles. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/linear.h"
 #include "core/rng.h"
+#include "tests/test.h"
 
 static struct error error;
 
@@ -78,9 +73,8 @@ static struct symmetric *make_matrix(struct threads *pool, const double *rows)
     return m;
 }
 
-static void products_are_those_of_plain_loops(void **state)
+TEST(products_are_those_of_plain_loops)
 {
-    (void)state;
     const double half = 0.5;
     struct threads *pool;
     double *a = draw((size_t)7 * 33, 0), *b = draw((size_t)N * 33, 1), *out = malloc((size_t)7 * N * sizeof *out),
@@ -102,9 +96,8 @@ static void products_are_those_of_plain_loops(void **state)
     free(expected);
 }
 
-static void solutions_are_those_of_elimination(void **state)
+TEST(solutions_are_those_of_elimination)
 {
-    (void)state;
     struct threads *pool;
     double *rows = draw((size_t)ROWS * N, 2), *right = draw((size_t)RIGHT * N, 3),
            *expected = malloc((size_t)RIGHT * N * sizeof *expected), *plain = malloc((size_t)N * N * sizeof *plain);
@@ -133,9 +126,8 @@ static void solutions_are_those_of_elimination(void **state)
     free(plain);
 }
 
-static void rows_times_rows(void **state)
+TEST(rows_times_rows)
 {
-    (void)state;
     const double half = 0.5;
     struct threads *pool;
     struct symmetric *m;
@@ -166,9 +158,8 @@ static void rows_times_rows(void **state)
     free(plain);
 }
 
-static void the_number_of_threads_changes_no_bit(void **state)
+TEST(the_number_of_threads_changes_no_bit)
 {
-    (void)state;
     double *rows = draw((size_t)ROWS * N, 2), *first = draw((size_t)RIGHT * N, 3), *other = draw((size_t)RIGHT * N, 3);
     for (size_t count = 1; count <= 5; count += 2) {
         double *right = count == 1 ? first : other;
@@ -189,9 +180,8 @@ static void the_number_of_threads_changes_no_bit(void **state)
 }
 
 /* Of rank one and no ridge: the second pivot is zero. */
-static void a_singular_matrix_is_refused(void **state)
+TEST(a_singular_matrix_is_refused)
 {
-    (void)state;
     const double row[3] = {1, 1, 1}, bad[3] = {1, NAN, 1};
     struct threads *pool;
     assert_int_equal(threads_create(&pool, 1, &error), OK);
@@ -206,13 +196,4 @@ static void a_singular_matrix_is_refused(void **state)
     threads_destroy(pool);
     struct symmetric *m;
     assert_int_equal(symmetric_create(&m, (size_t)1 << 50, &error), ERROR_MEMORY);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(products_are_those_of_plain_loops), cmocka_unit_test(solutions_are_those_of_elimination),
-        cmocka_unit_test(rows_times_rows), cmocka_unit_test(the_number_of_threads_changes_no_bit),
-        cmocka_unit_test(a_singular_matrix_is_refused)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,16 +1,12 @@
 /* The memory that is available: of the machine, and within the limits of control groups. */
 #include "core/memory.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "core/file.h"
+#include "tests/test.h"
 
 static char root[64];
 
@@ -43,18 +39,16 @@ static int remove_root(void **state)
     return system(command);
 }
 
-static void without_groups_it_is_the_machines(void **state)
+TEST_WITH(without_groups_it_is_the_machines, make_root, remove_root)
 {
-    (void)state;
     assert_int_equal(memory_available(root), 4000 << 10);
     assert_int_equal(memory_available("/nowhere"), 0);
     assert_true(memory_available("") > 0);
 }
 
 /* A group without a limit, below one that has used 600 kB of 1000, 150 of them for copies of files. */
-static void groups_around_it_limit_it(void **state)
+TEST_WITH(groups_around_it_limit_it, make_root, remove_root)
 {
-    (void)state;
     write_below("proc/self/cgroup", "0::/job/step\n");
     write_below("sys/fs/cgroup/job/step/memory.max", "max\n");
     write_below("sys/fs/cgroup/job/step/memory.current", "204800\n");
@@ -68,18 +62,16 @@ static void groups_around_it_limit_it(void **state)
 }
 
 /* A container is in a group that it does not see, below the one that it sees as the top. */
-static void containers_see_their_group_at_the_top(void **state)
+TEST_WITH(containers_see_their_group_at_the_top, make_root, remove_root)
 {
-    (void)state;
     write_below("proc/self/cgroup", "0::/outside/0123\n");
     write_below("sys/fs/cgroup/memory.max", "204800\n");
     write_below("sys/fs/cgroup/memory.current", "102400\n");
     assert_int_equal(memory_available(root), 100 << 10);
 }
 
-static void the_first_version_has_other_names(void **state)
+TEST_WITH(the_first_version_has_other_names, make_root, remove_root)
 {
-    (void)state;
     write_below("proc/self/cgroup", "5:cpu,cpuacct:/job\n4:memory:/job\n");
     write_below("sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n");
     write_below("sys/fs/cgroup/memory/memory.usage_in_bytes", "1\n");
@@ -88,15 +80,4 @@ static void the_first_version_has_other_names(void **state)
     write_below("sys/fs/cgroup/memory/job/memory.stat",
                 "inactive_file 1\ntotal_inactive_file 102400\ntotal_active_file 102400\n");
     assert_int_equal(memory_available(root), 600 << 10);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(without_groups_it_is_the_machines, make_root, remove_root),
-        cmocka_unit_test_setup_teardown(groups_around_it_limit_it, make_root, remove_root),
-        cmocka_unit_test_setup_teardown(containers_see_their_group_at_the_top, make_root, remove_root),
-        cmocka_unit_test_setup_teardown(the_first_version_has_other_names, make_root, remove_root),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

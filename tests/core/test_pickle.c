@@ -1,14 +1,10 @@
 /* Pickles: what they become, and what is refused. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
+#include <malloc.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-#include <malloc.h>
-
 #include "core/pickle.h"
+#include "tests/test.h"
 
 static const struct pickle_global globals[] = {{"shop", "dict", PICKLE_DICT},
                                                {"shop", "Thing", PICKLE_CALL},
@@ -30,9 +26,8 @@ static const struct pickle_value *parse(struct pickle **pickle, const char *cont
 }
 #define PARSE(pickle, content) parse(pickle, "\x80\x02" content, sizeof content + 1)
 
-static void test_numbers(void **state)
+TEST(test_numbers)
 {
-    (void)state;
     static const struct {
         const char *bytes;
         size_t size;
@@ -60,9 +55,8 @@ static void test_numbers(void **state)
 }
 
 /* dict() with one item and a state of its own; a Thing made of 7 by a call and one by its class. */
-static void test_calls(void **state)
+TEST(test_calls)
 {
-    (void)state;
     struct pickle *pickle;
     const struct pickle_value *root = PARSE(&pickle, "cshop\ndict\n)RU\x01"
                                                      "aK\x01s}b.");
@@ -98,9 +92,8 @@ static void expect_refused(const char *content, size_t size, const char *words)
 }
 #define EXPECT_REFUSED(content, words) expect_refused(content, sizeof content - 1, words)
 
-static void test_refuses(void **state)
+TEST(test_refuses)
 {
-    (void)state;
     EXPECT_REFUSED("\x80\x02"
                    "cos\nsystem\n(U\x02lstR.",
                    "os.system; refused: a shop needs things only");
@@ -161,9 +154,8 @@ static void expect_modest(const uint8_t *content, size_t size, status expected)
 }
 
 /* Nested tuples, lists of lists, a memo with one far entry; and what Python writes: a list of small numbers. */
-static void test_memory(void **state)
+TEST(test_memory)
 {
-    (void)state;
     enum { SIZE = 3000000, BATCH = 2000 };
     static const char far[] = "\x80\x02}r\xff\xff\x3f\x00.";
     uint8_t *content = malloc(SIZE);
@@ -181,15 +173,4 @@ static void test_memory(void **state)
     content[SIZE - 3] = 'N';
     expect_modest(content, SIZE, OK);
     free(content);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_numbers),
-        cmocka_unit_test(test_calls),
-        cmocka_unit_test(test_refuses),
-        cmocka_unit_test(test_memory),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,17 +1,14 @@
 /* What was found in files: when it is believed, what damage does, and what processes share. */
 #include "core/seen.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "core/file.h"
 #include "tests/datasets/scratch.h"
+#include "tests/test.h"
 
 static struct error error;
 static struct scratch scratch;
@@ -54,9 +51,8 @@ static int64_t find_at(const struct seen_place *at, const char *name, const stru
     return value;
 }
 
-static void records_belong_to_a_place_a_version_and_a_stamp(void **state)
+TEST_WITH(records_belong_to_a_place_a_version_and_a_stamp, set_up, tear_down)
 {
-    (void)state;
     const struct seen_place other_root = {"dtd", "/other", "1"}, other_kind = {"sun", "/data", "1"},
                             other_version = {"dtd", "/data", "2"};
     const struct file_stamp stamps[] = {{2, 2, 3, 4}, {1, 3, 3, 4}, {1, 2, 4, 4}, {1, 2, 3, 5}};
@@ -78,9 +74,8 @@ static void records_belong_to_a_place_a_version_and_a_stamp(void **state)
 }
 
 /* A record is right or unknown, and what is written afterwards is found. */
-static void damage_is_never_believed(void **state)
+TEST_WITH(damage_is_never_believed, set_up, tear_down)
 {
-    (void)state;
     struct bytes whole;
     size_t unknown = 0;
     for (int64_t i = 1; i <= 200; i++) {
@@ -102,9 +97,8 @@ static void damage_is_never_believed(void **state)
     free(whole.data);
 }
 
-static void foreign_files_are_told_and_replaced(void **state)
+TEST_WITH(foreign_files_are_told_and_replaced, set_up, tear_down)
 {
-    (void)state;
     struct seen *seen;
     scratch_write_text(&scratch, SEEN_FILE, "a note of mine, which is not a database of anything at all");
     assert_int_equal(seen_open(&seen, scratch.path, &place, &error), ERROR_FORMAT);
@@ -126,10 +120,9 @@ static int write_many(int64_t first)
     return 0;
 }
 
-static void processes_share_the_file(void **state)
+TEST_WITH(processes_share_the_file, set_up, tear_down)
 {
     enum { CHILDREN = 4 };
-    (void)state;
     for (int64_t i = 0; i < CHILDREN; i++)
         if (fork() == 0)
             _exit(write_many(i));
@@ -141,9 +134,8 @@ static void processes_share_the_file(void **state)
     assert_int_equal(find_at(&place, "d49", &stamp), CHILDREN * 50);
 }
 
-static void places_are_listed_and_forgotten(void **state)
+TEST_WITH(places_are_listed_and_forgotten, set_up, tear_down)
 {
-    (void)state;
     const struct seen_place other = {"sun", "/other", "1"};
     struct seen_listing listing;
     assert_int_equal(write_at(&place, "a", 5), OK);
@@ -163,16 +155,4 @@ static void places_are_listed_and_forgotten(void **state)
     assert_int_equal(seen_list(&listing, scratch.path, &error), OK);
     assert_int_equal(listing.count, 0);
     assert_int_equal(seen_forget(scratch.path, NULL, &error), OK);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(records_belong_to_a_place_a_version_and_a_stamp, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(damage_is_never_believed, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(foreign_files_are_told_and_replaced, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(processes_share_the_file, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(places_are_listed_and_forgotten, set_up, tear_down),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,16 +1,11 @@
 /* The singular value decomposition: what NumPy's documentation promises of numpy.linalg.svd, and known values. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/rng.h"
 #include "core/svd.h"
+#include "tests/test.h"
 
 static struct error error;
 
@@ -54,9 +49,8 @@ static void decompose(size_t rows, size_t columns, size_t rank)
     free(a), free(copy), free(u), free(s), free(vt);
 }
 
-static void the_product_is_the_matrix(void **state)
+TEST(the_product_is_the_matrix)
 {
-    (void)state;
     decompose(1, 1, 1);
     decompose(7, 7, 7);
     decompose(40, 9, 9);
@@ -65,9 +59,8 @@ static void the_product_is_the_matrix(void **state)
     decompose(65, 33, 20);
 }
 
-static void known_values(void **state)
+TEST(known_values)
 {
-    (void)state;
     double a[] = {3, 0, 4, 5}, u[4], s[2], vt[4]; /* AᵀA has eigenvalues 45 and 5 */
     assert_int_equal(svd(a, 2, 2, u, s, vt, &error), OK);
     assert_true(fabs(s[0] - sqrt(45)) < 1e-14 && fabs(s[1] - sqrt(5)) < 1e-14);
@@ -75,20 +68,9 @@ static void known_values(void **state)
     assert_true(fabs(vt[0] - sqrt(0.5)) < 1e-14 && fabs(vt[1] - sqrt(0.5)) < 1e-14);
 }
 
-static void what_is_not_finite_is_refused(void **state)
+TEST(what_is_not_finite_is_refused)
 {
-    (void)state;
     double a[] = {1, 2, NAN, 4}, u[4], s[2], vt[4];
     assert_int_equal(svd(a, 2, 2, u, s, vt, &error), ERROR_FORMAT);
     assert_non_null(strstr(error.message, "value 2 of 2 × 2 is not finite"));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_product_is_the_matrix),
-        cmocka_unit_test(known_values),
-        cmocka_unit_test(what_is_not_finite_is_refused),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,10 +1,4 @@
 /* What a killed writer left is removed by the next one; what has a living writer, or is somebody's own, stays. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -16,6 +10,7 @@
 #include <unistd.h>
 
 #include "core/file.h"
+#include "tests/test.h"
 
 static char folder[64];
 
@@ -113,9 +108,8 @@ static void rival_kill(struct rival *rival)
     close(rival->said);
 }
 
-static void what_a_killed_writer_left_is_removed_by_the_next(void **state)
+TEST_WITH(what_a_killed_writer_left_is_removed_by_the_next, set_up, tear_down)
 {
-    (void)state;
     struct error error;
     struct rival file = rival_start(begin_file, "a.bin"), tree = rival_start(begin_folder, "report");
     assert_int_equal(count_names("."), 2);
@@ -129,9 +123,8 @@ static void what_a_killed_writer_left_is_removed_by_the_next(void **state)
     EXPECT_NAMES(".", "b.bin");
 }
 
-static void two_writers_of_one_file_do_not_meet(void **state)
+TEST_WITH(two_writers_of_one_file_do_not_meet, set_up, tear_down)
 {
-    (void)state;
     struct error error;
     struct file_writer one, other;
     struct bytes bytes;
@@ -147,9 +140,8 @@ static void two_writers_of_one_file_do_not_meet(void **state)
     EXPECT_NAMES(".", "a");
 }
 
-static void many_files_are_cleared_together(void **state)
+TEST_WITH(many_files_are_cleared_together, set_up, tear_down)
 {
-    (void)state;
     struct error error;
     assert_int_equal(directory_create("x/y", &error), OK);
     struct rival dead = rival_start(begin_file, "x/y/a"), living = rival_start(begin_file, "x/b");
@@ -174,9 +166,8 @@ static void touch(const char *path)
     close(file);
 }
 
-static void what_only_looks_similar_stays(void **state)
+TEST_WITH(what_only_looks_similar_stays, set_up, tear_down)
 {
-    (void)state;
     static const char *const own[] = {
         ".tmp-mtil-01234567",  "a.tmp-1234", "a.tmp-mtil-0123456", "a.tmp-mtil-0123456g", "a.tmp-mtil-01234567.txt",
         "a.tmp-mtil-0123456A", "a.tmp"};
@@ -194,9 +185,8 @@ static void what_only_looks_similar_stays(void **state)
     assert_true(file_exists("d.tmp-mtil-01234567/notes"));
 }
 
-static void what_others_own_stays(void **state)
+TEST_WITH(what_others_own_stays, set_up, tear_down)
 {
-    (void)state;
     if (geteuid() != 0)
         skip();
     assert_int_equal(mkdir("d.tmp-mtil-01234567", 0777), 0);
@@ -208,9 +198,8 @@ static void what_others_own_stays(void **state)
     EXPECT_NAMES(folder, "d.tmp-mtil-01234567", "f.tmp-mtil-01234567");
 }
 
-static void a_folder_whose_removal_was_cut_short_is_removed(void **state)
+TEST_WITH(a_folder_whose_removal_was_cut_short_is_removed, set_up, tear_down)
 {
-    (void)state;
     struct error error;
     assert_int_equal(mkdir("d.tmp-mtil-01234567", 0755), 0);
     assert_int_equal(file_write("a", "x", 1, &error), OK);
@@ -219,9 +208,8 @@ static void a_folder_whose_removal_was_cut_short_is_removed(void **state)
 
 /* --- Failures --- */
 
-static void a_folder_that_is_not_there_is_reported(void **state)
+TEST_WITH(a_folder_that_is_not_there_is_reported, set_up, tear_down)
 {
-    (void)state;
     struct error error;
     struct temporary temporary;
     assert_int_equal(temporary_create_file(&temporary, "absent/a", &error), ERROR_IO);
@@ -229,18 +217,4 @@ static void a_folder_that_is_not_there_is_reported(void **state)
     assert_int_equal(temporary_create_folder(&temporary, "absent/a", &error), ERROR_IO);
     assert_non_null(strstr(error.message, "absent/a"));
     temporary_remove(&temporary);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(what_a_killed_writer_left_is_removed_by_the_next, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(two_writers_of_one_file_do_not_meet, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(many_files_are_cleared_together, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(what_only_looks_similar_stays, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(what_others_own_stays, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(a_folder_whose_removal_was_cut_short_is_removed, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(a_folder_that_is_not_there_is_reported, set_up, tear_down),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

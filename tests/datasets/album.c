@@ -1,15 +1,11 @@
 #include "tests/datasets/album.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-#include <cmocka.h>
-
+#include "tests/test.h"
 #include <fcntl.h>
 #include <sys/stat.h>
 

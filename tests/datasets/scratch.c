@@ -1,14 +1,10 @@
 #include "tests/datasets/scratch.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "tests/test.h"
 #include <ftw.h>
 
 #include "core/file.h"

@@ -1,13 +1,6 @@
 #include "tests/datasets/server.h"
 
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <setjmp.h>
-
 #include <arpa/inet.h>
-#include <cmocka.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,6 +8,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "tests/test.h"
 static bool asks_for(const char *request, const char *folder)
 {
     size_t size = strlen(folder);

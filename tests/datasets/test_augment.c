@@ -1,16 +1,12 @@
 /* Augmentation: RandAugment's operations give torchvision's bytes, and what is drawn has the distributions of the papers. */
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "core/digest.h"
 #include "datasets/augment/operations.h"
+#include "tests/test.h"
 
 enum { LARGEST = 224, R = 40, BYTES = R * R * 3 };
 
@@ -84,9 +80,8 @@ static size_t check_line(char *line)
     return bins;
 }
 
-static void operations_give_the_bytes_of_torchvision(void **state)
+TEST(operations_give_the_bytes_of_torchvision)
 {
-    (void)state;
     FILE *file = fopen(FIXTURES "/augment/operations.txt", "r");
     char line[512];
     size_t cases = 0;
@@ -125,9 +120,8 @@ static size_t check_policy(char *line)
     return 1;
 }
 
-static void policies_give_the_bytes_of_torchvision(void **state)
+TEST(policies_give_the_bytes_of_torchvision)
 {
-    (void)state;
     FILE *file = fopen(FIXTURES "/augment/autoaugment.txt", "r");
     char line[512];
     size_t cases = 0;
@@ -139,9 +133,8 @@ static void policies_give_the_bytes_of_torchvision(void **state)
 }
 
 /* Every sub-policy is as frequent as any other, chances are uniform and signs even. */
-static void policies_are_drawn_uniformly(void **state)
+TEST(policies_are_drawn_uniformly)
 {
-    (void)state;
     enum { DRAWS = AUTOAUGMENT_POLICIES * 400 };
     size_t counts[AUTOAUGMENT_POLICIES] = {0}, negative[2] = {0};
     double chances[2] = {0}, product = 0;
@@ -171,9 +164,8 @@ static void augment(const struct augmentation *a, uint32_t epoch, uint64_t item,
     assert_int_equal(augment_image(a, rng_make(5, RNG_TEST, 3, epoch), item, R, pixels, &error), OK);
 }
 
-static void an_image_gets_a_sub_policy(void **state)
+TEST(an_image_gets_a_sub_policy)
 {
-    (void)state;
     const struct augmentation a = {.policy = AUGMENT_POLICY_CIFAR10};
     for (uint64_t i = 0; i < 200; i++) {
         uint8_t found[BYTES], expected[BYTES], scratch[BYTES];
@@ -199,9 +191,8 @@ static void make_outcomes(uint8_t (*outcomes)[BYTES], size_t bin)
 }
 
 /* Each operation is as frequent as any other, and so are both signs. */
-static void operations_are_drawn_uniformly(void **state)
+TEST(operations_are_drawn_uniformly)
 {
-    (void)state;
     enum { DRAWS = 14 * 400 };
     static uint8_t outcomes[2 * RANDAUGMENT_OPERATIONS][BYTES];
     size_t counts[2 * RANDAUGMENT_OPERATIONS] = {0};
@@ -227,9 +218,8 @@ static void operations_are_drawn_uniformly(void **state)
 }
 
 /* Two operations are one after the other; another epoch or item draws others. */
-static void operations_depend_on_item_and_epoch(void **state)
+TEST(operations_depend_on_item_and_epoch)
 {
-    (void)state;
     static uint8_t outcomes[2 * RANDAUGMENT_OPERATIONS][BYTES];
     struct augmentation two = {.operations = 2, .magnitude = 20};
     uint8_t first[BYTES], again[BYTES];
@@ -270,9 +260,8 @@ static struct image_box find_box(const uint8_t *pixels, const uint8_t color[3])
     return box;
 }
 
-static void erased_rectangles(void **state)
+TEST(erased_rectangles)
 {
-    (void)state;
     enum { DRAWS = 3000 };
     static const uint8_t colors[2][3] = {{123, 117, 104}, {0, 0, 0}};
     uint8_t pixels[BYTES];
@@ -308,9 +297,8 @@ static void erased_rectangles(void **state)
 }
 
 /* Mean and variance of Beta(alpha, alpha), and of its mass below 1/10. */
-static void shares_have_the_beta_distribution(void **state)
+TEST(shares_have_the_beta_distribution)
 {
-    (void)state;
     enum { DRAWS = 20000 };
     static const struct {
         double alpha, below; /* P(own < 0.1), from SciPy's beta.cdf */
@@ -333,9 +321,8 @@ static void shares_have_the_beta_distribution(void **state)
 }
 
 /* Of all batches, whatever else is drawn for them. */
-static void mixup_has_a_probability(void **state)
+TEST(mixup_has_a_probability)
 {
-    (void)state;
     enum { DRAWS = 4000 };
     struct augmentation always = {.mixup = 1}, mostly = {.mixup = 1, .unmixed = 0.3}, both = {.cutmix = 1};
     size_t alone = 0, cut = 0;
@@ -352,9 +339,8 @@ static void mixup_has_a_probability(void **state)
 }
 
 /* Half of the images, others in every epoch. */
-static void flips(void **state)
+TEST(flips)
 {
-    (void)state;
     enum { DRAWS = 2000 };
     static uint8_t plain[BYTES], mirrored[BYTES], pixels[BYTES];
     struct augmentation half = {.flip = 0.5}, always = {.flip = 1};
@@ -376,9 +362,8 @@ static void flips(void **state)
 }
 
 /* An extreme alpha neither hangs nor gives NaN. */
-static void extreme_alphas(void **state)
+TEST(extreme_alphas)
 {
-    (void)state;
     for (uint64_t step = 0; step < 1000; step++) {
         float small = augment_draw_mixing(&(struct augmentation){.mixup = 1e-6}, 1, 0, step, R).own,
               large = augment_draw_mixing(&(struct augmentation){.mixup = AUGMENT_ALPHA_MOST}, 1, 0, step, R).own;
@@ -389,9 +374,8 @@ static void extreme_alphas(void **state)
     }
 }
 
-static void cut_rectangles(void **state)
+TEST(cut_rectangles)
 {
-    (void)state;
     enum { DRAWS = 4000 };
     struct augmentation a = {.cutmix = 1};
     double own = 0, expected = 0;
@@ -410,9 +394,8 @@ static void cut_rectangles(void **state)
     assert_true(fabs(own / DRAWS - expected) < 0.02);
 }
 
-static void both_kinds_of_mixing(void **state)
+TEST(both_kinds_of_mixing)
 {
-    (void)state;
     enum { DRAWS = 2000 };
     struct augmentation both = {.mixup = 1000, .cutmix = 1};
     size_t cut = 0;
@@ -425,9 +408,8 @@ static void both_kinds_of_mixing(void **state)
     assert_true(fabs((double)cut - DRAWS / 2.0) < 5 * sqrt(DRAWS / 4.0));
 }
 
-static void mixed_pixels(void **state)
+TEST(mixed_pixels)
 {
-    (void)state;
     static uint8_t image[BYTES], partner[BYTES], mixed[BYTES];
     draw("noise", R, image);
     draw("dim", R, partner);
@@ -445,23 +427,4 @@ static void mixed_pixels(void **state)
         augment_mix(&(struct mixing){.own = (float)side}, R, image, partner, mixed);
         assert_memory_equal(mixed, side == 1 ? image : partner, BYTES);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(operations_give_the_bytes_of_torchvision),
-                                       cmocka_unit_test(policies_give_the_bytes_of_torchvision),
-                                       cmocka_unit_test(policies_are_drawn_uniformly),
-                                       cmocka_unit_test(an_image_gets_a_sub_policy),
-                                       cmocka_unit_test(operations_are_drawn_uniformly),
-                                       cmocka_unit_test(operations_depend_on_item_and_epoch),
-                                       cmocka_unit_test(erased_rectangles),
-                                       cmocka_unit_test(shares_have_the_beta_distribution),
-                                       cmocka_unit_test(mixup_has_a_probability),
-                                       cmocka_unit_test(flips),
-                                       cmocka_unit_test(extreme_alphas),
-                                       cmocka_unit_test(cut_rectangles),
-                                       cmocka_unit_test(both_kinds_of_mixing),
-                                       cmocka_unit_test(mixed_pixels)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

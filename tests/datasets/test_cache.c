@@ -1,12 +1,8 @@
 /* With a cache or without: the same bytes. What is kept, for how long, and when it is made anew. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "tests/test.h"
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -18,7 +14,7 @@
 static const enum cache_kind kinds[] = {CACHE_NONE, CACHE_MEMORY, CACHE_DISK};
 enum { KINDS = sizeof kinds / sizeof *kinds };
 
-static void caches_change_no_byte(void **state)
+TEST_WITH(caches_change_no_byte, album_setup, album_teardown)
 {
     struct album *album = *state;
     static uint8_t expected[SPLITS][ALBUM_BYTES], found[ALBUM_BYTES];
@@ -42,7 +38,7 @@ static void caches_change_no_byte(void **state)
 }
 
 /* The fixtures' JPEGs, and samples that are no files. */
-static void real_formats_too(void **state)
+TEST_WITH(real_formats_too, album_setup, album_teardown)
 {
     struct album *album = *state;
     static const struct {
@@ -92,7 +88,7 @@ static size_t kept_images(struct cache_part *part, size_t count)
     return kept;
 }
 
-static void memory_has_a_limit(void **state)
+TEST_WITH(memory_has_a_limit, album_setup, album_teardown)
 {
     struct album *album = *state;
     struct cache *cache;
@@ -113,9 +109,8 @@ static void memory_has_a_limit(void **state)
 }
 
 /* Only a number of bytes that are available allows to keep any. */
-static void half_of_what_is_available_is_spared(void **state)
+TEST(half_of_what_is_available_is_spared)
 {
-    (void)state;
     static const struct {
         uint64_t available, spare, limit;
     } cases[] = {{0, 0, 0}, {1, 1, SIZE_MAX}, {8 << 20, 4 << 20, SIZE_MAX}};
@@ -128,7 +123,7 @@ static void half_of_what_is_available_is_spared(void **state)
 }
 
 /* Nothing is kept where too little would be left; where enough is, the limit counts. */
-static void memory_is_spared(void **state)
+TEST_WITH(memory_is_spared, album_setup, album_teardown)
 {
     struct album *album = *state;
     struct error error;
@@ -153,7 +148,7 @@ static void memory_is_spared(void **state)
 }
 
 /* Crops stay for the next loader, whole images go with the last one that uses them and leave room again. */
-static void whole_images_are_let_go(void **state)
+TEST_WITH(whole_images_are_let_go, album_setup, album_teardown)
 {
     struct album *album = *state;
     struct cache *cache;
@@ -208,7 +203,7 @@ static void check_with_new_cache(const struct album *album)
 }
 
 /* A file that is up to date is used; any change to what it was made from makes another. */
-static void changed_files_are_decoded_again(void **state)
+TEST_WITH(changed_files_are_decoded_again, album_setup, album_teardown)
 {
     struct album *album = *state;
     static uint8_t before[ALBUM_BYTES], after[ALBUM_BYTES];
@@ -248,7 +243,7 @@ static void changed_files_are_decoded_again(void **state)
     free(file);
 }
 
-static void images_that_cannot_be_read_say_so_as_ever(void **state)
+TEST_WITH(images_that_cannot_be_read_say_so_as_ever, album_setup, album_teardown)
 {
     struct album *album = *state;
     scratch_write_text(&album->scratch, "data/test/a/12.png", "broken");
@@ -275,7 +270,7 @@ static void images_that_cannot_be_read_say_so_as_ever(void **state)
     assert_int_equal(album->warnings, 0);
 }
 
-static void generated_images_have_no_file(void **state)
+TEST_WITH(generated_images_have_no_file, album_setup, album_teardown)
 {
     struct album *album = *state;
     struct error error;
@@ -313,7 +308,7 @@ static void progress(void *context, const char *dataset, size_t done, size_t tot
     watched->told++;
 }
 
-static void making_a_file_is_watched_and_stops(void **state)
+TEST_WITH(making_a_file_is_watched_and_stops, album_setup, album_teardown)
 {
     struct album *album = *state;
     struct cache *cache = album_cache(album, CACHE_DISK);
@@ -336,9 +331,8 @@ static void making_a_file_is_watched_and_stops(void **state)
 
 /* --- The folder --- */
 
-static void the_folder_is_the_user_s(void **state)
+TEST(the_folder_is_the_user_s)
 {
-    (void)state;
     static const struct {
         const char *cache, *home, *expected;
     } cases[] = {{"/var/cache/me", "/home/me", "/var/cache/me/mtil"},
@@ -366,7 +360,7 @@ static void the_folder_is_the_user_s(void **state)
     }
 }
 
-static void files_are_listed_and_cleared(void **state)
+TEST_WITH(files_are_listed_and_cleared, album_setup, album_teardown)
 {
     struct album *album = *state;
     struct cache_listing listing;
@@ -411,7 +405,7 @@ static void files_are_listed_and_cleared(void **state)
 }
 
 /* Those of killed writers go, also of features, and take no room; those of living ones stay. */
-static void left_overs_go_when_another_file_is_written(void **state)
+TEST_WITH(left_overs_go_when_another_file_is_written, album_setup, album_teardown)
 {
     struct album *album = *state;
     struct cache_writer writer;
@@ -429,7 +423,7 @@ static void left_overs_go_when_another_file_is_written(void **state)
 }
 
 /* In a folder that others may write to. */
-static void links_to_other_files_are_not_followed(void **state)
+TEST_WITH(links_to_other_files_are_not_followed, album_setup, album_teardown)
 {
     struct album *album = *state;
     struct cache_writer writer;
@@ -450,7 +444,7 @@ static void links_to_other_files_are_not_followed(void **state)
 }
 
 /* Who uses a file that is removed does not notice; who writes one keeps it. */
-static void clearing_disturbs_nobody(void **state)
+TEST_WITH(clearing_disturbs_nobody, album_setup, album_teardown)
 {
     struct album *album = *state;
     struct cache *cache = album_cache(album, CACHE_DISK);
@@ -475,26 +469,4 @@ static void clearing_disturbs_nobody(void **state)
     free(album_file(album, "x.pixels"));
     cache_close(part);
     cache_destroy(cache);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(caches_change_no_byte, album_setup, album_teardown),
-        cmocka_unit_test_setup_teardown(real_formats_too, album_setup, album_teardown),
-        cmocka_unit_test_setup_teardown(memory_has_a_limit, album_setup, album_teardown),
-        cmocka_unit_test(half_of_what_is_available_is_spared),
-        cmocka_unit_test_setup_teardown(memory_is_spared, album_setup, album_teardown),
-        cmocka_unit_test_setup_teardown(whole_images_are_let_go, album_setup, album_teardown),
-        cmocka_unit_test_setup_teardown(changed_files_are_decoded_again, album_setup, album_teardown),
-        cmocka_unit_test_setup_teardown(images_that_cannot_be_read_say_so_as_ever, album_setup, album_teardown),
-        cmocka_unit_test_setup_teardown(generated_images_have_no_file, album_setup, album_teardown),
-        cmocka_unit_test_setup_teardown(making_a_file_is_watched_and_stops, album_setup, album_teardown),
-        cmocka_unit_test(the_folder_is_the_user_s),
-        cmocka_unit_test_setup_teardown(files_are_listed_and_cleared, album_setup, album_teardown),
-        cmocka_unit_test_setup_teardown(left_overs_go_when_another_file_is_written, album_setup, album_teardown),
-        cmocka_unit_test_setup_teardown(links_to_other_files_are_not_followed, album_setup, album_teardown),
-        cmocka_unit_test_setup_teardown(clearing_disturbs_nobody, album_setup, album_teardown),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

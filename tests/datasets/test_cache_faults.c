@@ -1,13 +1,9 @@
 /* Damaged files, rivals, full disks and read-only folders: the bytes stay what they are, and the file is made anew. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "tests/test.h"
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -58,7 +54,7 @@ static void expect_made_anew(struct album *album, const char *path, const struct
     cache_file_close(&file);
 }
 
-static void cut_and_grown_files_are_made_anew(void **state)
+TEST_WITH(cut_and_grown_files_are_made_anew, album_setup, album_teardown)
 {
     struct album *album = *state;
     struct bytes good;
@@ -84,7 +80,7 @@ static void cut_and_grown_files_are_made_anew(void **state)
 }
 
 /* One wrong byte anywhere: never a wrong pixel, and the second cache after it finds a whole file. */
-static void no_wrong_byte_is_believed(void **state)
+TEST_WITH(no_wrong_byte_is_believed, album_setup, album_teardown)
 {
     struct album *album = *state;
     struct rng rng = rng_make(1, RNG_TEST, 0, 0);
@@ -109,7 +105,7 @@ static void no_wrong_byte_is_believed(void **state)
 }
 
 /* A pixel's damage shows when the image is used: told once, and the file is gone for the next run. */
-static void damaged_pixels_are_told(void **state)
+TEST_WITH(damaged_pixels_are_told, album_setup, album_teardown)
 {
     struct album *album = *state;
     struct bytes bytes;
@@ -144,7 +140,7 @@ static void damaged_pixels_are_told(void **state)
 }
 
 /* By another program, while it is in use. */
-static void files_that_shrink_are_told(void **state)
+TEST_WITH(files_that_shrink_are_told, album_setup, album_teardown)
 {
     struct album *album = *state;
     struct cache_part *part;
@@ -169,7 +165,7 @@ static void files_that_shrink_are_told(void **state)
 }
 
 /* All checksums right, and yet an index that leads out of the file. */
-static void entries_that_lie_are_refused(void **state)
+TEST_WITH(entries_that_lie_are_refused, album_setup, album_teardown)
 {
     struct album *album = *state;
     struct bytes bytes;
@@ -255,7 +251,7 @@ static int read_everything(struct album *album)
     return same && album->warnings == 0 ? 0 : complain("reading", album);
 }
 
-static void processes_share_files(void **state)
+TEST_WITH(processes_share_files, album_setup, album_teardown)
 {
     enum { CHILDREN = 6 };
     pid_t children[CHILDREN];
@@ -268,7 +264,7 @@ static void processes_share_files(void **state)
 }
 
 /* While somebody else writes the file, nobody waits: it is looked for again when the next loader opens. */
-static void a_rival_s_file_is_not_waited_for(void **state)
+TEST_WITH(a_rival_s_file_is_not_waited_for, album_setup, album_teardown)
 {
     struct album *album = *state;
     struct cache_writer rival;
@@ -314,7 +310,7 @@ static int write_for_ever(struct album *album)
     }
 }
 
-static void kills_at_any_instant_leave_nothing_wrong(void **state)
+TEST_WITH(kills_at_any_instant_leave_nothing_wrong, album_setup, album_teardown)
 {
     struct album *album = *state;
     for (long trial = 0; trial < 10; trial++) {
@@ -345,13 +341,13 @@ static int read_on_full_disk(struct album *album)
                                                                                         : complain("full disk", album);
 }
 
-static void a_full_disk_is_reported_once(void **state)
+TEST_WITH(a_full_disk_is_reported_once, album_setup, album_teardown)
 {
     expect_success(start_child(read_on_full_disk, *state));
     assert_int_equal(album_files(*state), 0);
 }
 
-static void the_limit_holds_for_all_files_together(void **state)
+TEST_WITH(the_limit_holds_for_all_files_together, album_setup, album_teardown)
 {
     struct album *album = *state;
     struct cache_settings settings = album_settings(album, CACHE_DISK);
@@ -398,7 +394,7 @@ static int read_from_read_only_folder(struct album *album)
     return right ? 0 : complain("read-only folder", album);
 }
 
-static void a_read_only_folder_can_be_used(void **state)
+TEST_WITH(a_read_only_folder_can_be_used, album_setup, album_teardown)
 {
     struct album *album = *state;
     check_with_new_cache(album);
@@ -413,7 +409,7 @@ static void a_read_only_folder_can_be_used(void **state)
 }
 
 /* The name of the folder is taken by a file. */
-static void no_folder_is_told_once(void **state)
+TEST_WITH(no_folder_is_told_once, album_setup, album_teardown)
 {
     struct album *album = *state;
     scratch_write_text(&album->scratch, "cache", "a file");
@@ -423,23 +419,4 @@ static void no_folder_is_told_once(void **state)
     assert_int_equal(album->warnings, 1);
     assert_non_null(strstr(album->warning, "cannot create this folder"));
     cache_destroy(cache);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(cut_and_grown_files_are_made_anew, album_setup, album_teardown),
-        cmocka_unit_test_setup_teardown(no_wrong_byte_is_believed, album_setup, album_teardown),
-        cmocka_unit_test_setup_teardown(damaged_pixels_are_told, album_setup, album_teardown),
-        cmocka_unit_test_setup_teardown(files_that_shrink_are_told, album_setup, album_teardown),
-        cmocka_unit_test_setup_teardown(entries_that_lie_are_refused, album_setup, album_teardown),
-        cmocka_unit_test_setup_teardown(processes_share_files, album_setup, album_teardown),
-        cmocka_unit_test_setup_teardown(a_rival_s_file_is_not_waited_for, album_setup, album_teardown),
-        cmocka_unit_test_setup_teardown(kills_at_any_instant_leave_nothing_wrong, album_setup, album_teardown),
-        cmocka_unit_test_setup_teardown(a_full_disk_is_reported_once, album_setup, album_teardown),
-        cmocka_unit_test_setup_teardown(the_limit_holds_for_all_files_together, album_setup, album_teardown),
-        cmocka_unit_test_setup_teardown(a_read_only_folder_can_be_used, album_setup, album_teardown),
-        cmocka_unit_test_setup_teardown(no_folder_is_told_once, album_setup, album_teardown),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

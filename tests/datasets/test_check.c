@@ -1,16 +1,12 @@
 /* What is found in roots that are broken in one way each. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "datasets/check.h"
 #include "datasets/readers/published.h"
 #include "tests/datasets/scratch.h"
+#include "tests/test.h"
 
 #define ROOTS FIXTURES "/data/roots/"
 
@@ -101,7 +97,7 @@ static void write_root(const struct trial *trial)
         scratch_write_png(&trial->scratch, names[i], 8, 6, 0x203040 + i);
 }
 
-static void sound_dataset_has_no_findings(void **state)
+TEST_WITH(sound_dataset_has_no_findings, set_up, tear_down)
 {
     struct trial *trial = *state;
     write_root(trial);
@@ -115,7 +111,7 @@ static void sound_dataset_has_no_findings(void **state)
     check_free(&found);
 }
 
-static void unreadable_images_say_why(void **state)
+TEST_WITH(unreadable_images_say_why, set_up, tear_down)
 {
     struct trial *trial = *state;
     write_root(trial);
@@ -130,7 +126,7 @@ static void unreadable_images_say_why(void **state)
 }
 
 /* The pixels count, not the files: another size of the same bytes is another image, another name is not. */
-static void duplicates_are_the_same_pixels(void **state)
+TEST_WITH(duplicates_are_the_same_pixels, set_up, tear_down)
 {
     struct trial *trial = *state;
     write_root(trial);
@@ -143,7 +139,7 @@ static void duplicates_are_the_same_pixels(void **state)
     check_free(&found);
 }
 
-static void missing_files_and_empty_classes_are_named(void **state)
+TEST_WITH(missing_files_and_empty_classes_are_named, set_up, tear_down)
 {
     struct trial *trial = *state;
     static const char *const folders[] = {"images/elm/4.jpg", "images/ash/1.jpg", "images/ash/2.jpg"};
@@ -168,7 +164,7 @@ static void missing_files_and_empty_classes_are_named(void **state)
     check_free(&found);
 }
 
-static void raw_images_are_checked_too(void **state)
+TEST_WITH(raw_images_are_checked_too, set_up, tear_down)
 {
     struct check found = check_well(*state, "mnist", ROOTS "mnist_gz");
     assert_int_equal(found.splits[SPLIT_TRAIN].of[CHECK_UNREADABLE] + found.splits[SPLIT_TEST].of[CHECK_UNREADABLE], 0);
@@ -176,7 +172,7 @@ static void raw_images_are_checked_too(void **state)
     check_free(&found);
 }
 
-static void a_stop_request_is_heard(void **state)
+TEST_WITH(a_stop_request_is_heard, set_up, tear_down)
 {
     struct trial *trial = *state;
     struct check found;
@@ -187,27 +183,12 @@ static void a_stop_request_is_heard(void **state)
     assert_int_equal(found.count, 0);
 }
 
-static void published_sizes_are_known_for_every_listed_reader(void **state)
+TEST(published_sizes_are_known_for_every_listed_reader)
 {
-    (void)state;
     size_t count;
     const struct dataset_reader *const *readers = dataset_readers(&count);
     for (size_t i = 0; i < count; i++) {
         assert_true((published_find(readers[i]->name, "torchvision") != NULL) == (readers[i]->folders[0] != NULL));
         assert_true((published_find(readers[i]->name, "coop") != NULL) == (readers[i]->coop != NULL));
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(sound_dataset_has_no_findings, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(unreadable_images_say_why, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(duplicates_are_the_same_pixels, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(missing_files_and_empty_classes_are_named, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(raw_images_are_checked_too, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(a_stop_request_is_heard, set_up, tear_down),
-        cmocka_unit_test(published_sizes_are_known_for_every_listed_reader),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,16 +1,12 @@
 /* CoOp's splits: both layouts of every dataset that has one, and files that are not as they should be. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "datasets/dataset.h"
 #include "datasets/formats/coop_split.h"
 #include "tests/datasets/scratch.h"
+#include "tests/test.h"
 
 static struct scratch scratch;
 static struct error error;
@@ -116,7 +112,7 @@ static void check_two_classes(const struct dataset *dataset, const struct place 
     image_free(&image);
 }
 
-static void both_layouts_are_read(void **state)
+TEST(both_layouts_are_read)
 {
     for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
         set_up(state);
@@ -129,9 +125,8 @@ static void both_layouts_are_read(void **state)
 }
 
 /* Aircraft has no split file: CoOp takes the dataset's own lists, in a folder of another name. */
-static void aircraft_has_its_own_lists(void **state)
+TEST_WITH(aircraft_has_its_own_lists, set_up, tear_down)
 {
-    (void)state;
     scratch_write_text(&scratch, "fgvc_aircraft/variants.txt", "707-320\nF/A-18\n");
     scratch_write_text(&scratch, "fgvc_aircraft/images_variant_train.txt", "0001 F/A-18\n0002 707-320\n");
     scratch_write_text(&scratch, "fgvc_aircraft/images_variant_test.txt", "0003 707-320\n");
@@ -154,9 +149,8 @@ static void aircraft_has_its_own_lists(void **state)
 }
 
 /* torchvision's lists are found in CoOp's folders, too. */
-static void torchvision_split_in_coops_layout(void **state)
+TEST_WITH(torchvision_split_in_coops_layout, set_up, tear_down)
 {
-    (void)state;
     struct dataset *dataset;
     scratch_write_text(&scratch, "dtd/labels/train1.txt", "dotted/1.jpg\nwoven/1.jpg\n");
     scratch_write_text(&scratch, "dtd/labels/test1.txt", "woven/2.jpg\n");
@@ -173,9 +167,8 @@ static void torchvision_split_in_coops_layout(void **state)
     dataset_close(dataset);
 }
 
-static void datasets_without_a_split(void **state)
+TEST_WITH(datasets_without_a_split, set_up, tear_down)
 {
-    (void)state;
     for (const char *const *name = (const char *const[]){"cifar100", "mnist", "toy", "tiny_imagenet", NULL};
          *name != NULL; name++) {
         expect_refused(*name, *name);
@@ -184,9 +177,8 @@ static void datasets_without_a_split(void **state)
     }
 }
 
-static void what_is_not_there(void **state)
+TEST_WITH(what_is_not_there, set_up, tear_down)
 {
-    (void)state;
     expect_refused("caltech101",
                    "caltech-101/split_zhou_Caltech101.json or caltech101/split_zhou_Caltech101.json, found none");
     scratch_write_text(&scratch, "flowers-102/split_zhou_OxfordFlowers.json", two_classes);
@@ -209,9 +201,8 @@ static void what_is_not_there(void **state)
     dataset_close(dataset);
 }
 
-static void names_may_be_overridden(void **state)
+TEST_WITH(names_may_be_overridden, set_up, tear_down)
 {
-    (void)state;
     write_place(&places[0], two_classes);
     scratch_write_text(&scratch, "caltech-101/classnames.txt", "kitten\nhound\n");
     struct dataset *dataset = open_coop("caltech101");
@@ -221,9 +212,8 @@ static void names_may_be_overridden(void **state)
     expect_refused("caltech101", "expected 2 names");
 }
 
-static void wrong_files_are_told(void **state)
+TEST_WITH(wrong_files_are_told, set_up, tear_down)
 {
-    (void)state;
     static const struct {
         const char *text, *words;
     } wrong[] = {
@@ -261,9 +251,8 @@ static void wrong_files_are_told(void **state)
 }
 
 /* Without "val", and with more white space than anybody writes. */
-static void only_what_is_needed(void **state)
+TEST(only_what_is_needed)
 {
-    (void)state;
     static const char text[] = " {\"test\":\n[ [\"x\",0,\"n\"] ],\"train\":[]} ";
     struct coop_split split;
     assert_int_equal(coop_split_parse(&split, text, sizeof text - 1, "here", &error), OK);
@@ -271,19 +260,4 @@ static void only_what_is_needed(void **state)
     assert_int_equal(split.train.files.count, 0);
     assert_string_equal(split.test.files.items[0], "x");
     coop_split_free(&split);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(both_layouts_are_read),
-        cmocka_unit_test_setup_teardown(aircraft_has_its_own_lists, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(torchvision_split_in_coops_layout, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(datasets_without_a_split, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(what_is_not_there, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(names_may_be_overridden, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(wrong_files_are_told, set_up, tear_down),
-        cmocka_unit_test(only_what_is_needed),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,13 +1,9 @@
 /* Registry, overrides, splits, and what readers say about roots that are not as they should be. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "tests/test.h"
 #include <unistd.h>
 
 #include "core/text.h"
@@ -55,9 +51,8 @@ static void expect_refused(const char *name, const char *words)
         fail_msg("expected \"%s\" in: %s", words, error.message);
 }
 
-static void test_registry(void **state)
+TEST(test_registry)
 {
-    (void)state;
     const struct dataset_reader *reader;
     struct error error;
     size_t count;
@@ -75,9 +70,8 @@ static void test_registry(void **state)
     assert_non_null(strstr(error.message, "oxford_pet"));
 }
 
-static void test_found(void **state)
+TEST(test_found)
 {
-    (void)state;
     const struct dataset_reader *reader;
     struct error error;
     assert_int_equal(dataset_reader_find(&reader, "dtd", &error), OK);
@@ -86,9 +80,8 @@ static void test_found(void **state)
     assert_false(dataset_found(reader, "/dev/null"));
 }
 
-static void test_toy(void **state)
+TEST(test_toy)
 {
-    (void)state;
     struct dataset *dataset = open_dataset("toy", NULL);
     struct image image, again;
     struct error error;
@@ -111,9 +104,8 @@ static void test_toy(void **state)
     dataset_close(dataset);
 }
 
-static void test_prompts(void **state)
+TEST(test_prompts)
 {
-    (void)state;
     static const struct {
         const char *name;
         size_t templates, classes;
@@ -137,9 +129,8 @@ static void test_prompts(void **state)
     free(prompt);
 }
 
-static void test_split(void **state)
+TEST(test_split)
 {
-    (void)state;
     uint32_t order[10];
     static const uint32_t expected[10] = {2, 6, 1, 8, 4, 5, 0, 9, 3, 7};
     split_permutation(42, 10, order);
@@ -161,9 +152,8 @@ static void remember_warning(void *context, enum log_level level, const char *me
 
 /* --- overrides --------------------------------------------------------------------------------------------------- */
 
-static void test_class_names_override(void **state)
+TEST_WITH(test_class_names_override, set_up, tear_down)
 {
-    (void)state;
     scratch_copy(&scratch, ROOTS "dtd");
     scratch_write_text(&scratch, "dtd/classnames.txt", "Braid\nInter_lace\nDots\nPores\nStain\n");
     scratch_write_text(&scratch, "dtd/templates.txt", "\xef\xbb\xbfsome {} there\r\n{}\r\n");
@@ -189,9 +179,8 @@ static void expect_same(size_t count, size_t first, size_t second, const char *c
     assert_int_equal(same.second, second);
 }
 
-static void names_that_read_the_same_are_found(void **state)
+TEST(names_that_read_the_same_are_found)
 {
-    (void)state;
     expect_same(0, 0, 0, NULL, 0);
     expect_same(0, 0, 0, (const char *const[]){"a", "b", "a b", "ab", "\xc3\xa5", "\xff"}, 6);
     expect_same(2, 1, 2, (const char *const[]){"b", "a", "a ", "\tA"}, 4);
@@ -205,9 +194,8 @@ static void names_that_read_the_same_are_found(void **state)
 }
 
 /* The user's names are an error, with both lines; the dataset's own a warning. */
-static void classes_of_one_name_are_reported(void **state)
+TEST_WITH(classes_of_one_name_are_reported, set_up, tear_down)
 {
-    (void)state;
     char warning[512] = "";
     struct log log = {.write = remember_warning, .context = warning};
     struct dataset *dataset;
@@ -227,9 +215,8 @@ static void classes_of_one_name_are_reported(void **state)
 }
 
 /* Where names go by position, classnames.txt says how many classes there are. */
-static void test_positional_class_names(void **state)
+TEST_WITH(test_positional_class_names, set_up, tear_down)
 {
-    (void)state;
     for (int class = 'a'; class <= 'c'; class ++) {
         char name[64];
         for (int i = 1; i <= 4; i++) {
@@ -261,9 +248,8 @@ static void test_positional_class_names(void **state)
 
 /* --- what can be wrong ------------------------------------------------------------------------------------------- */
 
-static void test_missing_folder(void **state)
+TEST_WITH(test_missing_folder, set_up, tear_down)
 {
-    (void)state;
     const struct dataset_reader *reader;
     struct error error;
     assert_int_equal(dataset_reader_find(&reader, "dtd", &error), OK);
@@ -275,9 +261,8 @@ static void test_missing_folder(void **state)
     expect_refused("cifar100", "\"cifar-100-python\" or \"cifar-100-binary\"");
 }
 
-static void test_missing_images(void **state)
+TEST_WITH(test_missing_images, set_up, tear_down)
 {
-    (void)state;
     char warning[512] = "";
     struct log log = {.write = remember_warning, .context = warning};
     struct dataset *dataset;
@@ -298,9 +283,8 @@ static void test_missing_images(void **state)
     options_destroy(options);
 }
 
-static void test_lists_that_climb_out(void **state)
+TEST_WITH(test_lists_that_climb_out, set_up, tear_down)
 {
-    (void)state;
     scratch_copy(&scratch, ROOTS "dtd");
     scratch_write_text(&scratch, "dtd/dtd/labels/train1.txt", "braided/../../../../secret.jpg\n");
     expect_refused("dtd", "leads out of the folder");
@@ -309,9 +293,8 @@ static void test_lists_that_climb_out(void **state)
     expect_refused("aircraft", "images_variant_train.txt:1");
 }
 
-static void test_wrong_lists(void **state)
+TEST_WITH(test_wrong_lists, set_up, tear_down)
 {
-    (void)state;
     scratch_copy(&scratch, ROOTS "oxford_pet");
     scratch_write_text(&scratch, "oxford-iiit-pet/annotations/trainval.txt", "boxer_1 1 2 1\nbeagle_1 3 2 1\n");
     expect_refused("oxford_pet", "but not 2");
@@ -334,9 +317,8 @@ static void test_wrong_lists(void **state)
     expect_refused("sun397", "ClassName.txt:1");
 }
 
-static void test_unreadable_image(void **state)
+TEST_WITH(test_unreadable_image, set_up, tear_down)
 {
-    (void)state;
     struct image image;
     struct error error;
     scratch_copy(&scratch, ROOTS "food");
@@ -364,9 +346,8 @@ static struct dataset *open_folder(const char *path, status expected, struct err
     return dataset;
 }
 
-static void test_folder_with_parts(void **state)
+TEST_WITH(test_folder_with_parts, set_up, tear_down)
 {
-    (void)state;
     struct error error;
     scratch_write_png(&scratch, "shapes/train/big_square/1.PNG", 3, 3, 0xff0000);
     scratch_write_png(&scratch, "shapes/train/circle/1.png", 3, 3, 0x00ff00);
@@ -390,9 +371,8 @@ static void test_folder_with_parts(void **state)
     assert_non_null(strstr(error.message, "\"triangle\" (label 2) of folder has no images to train on"));
 }
 
-static void test_folder_without_parts(void **state)
+TEST_WITH(test_folder_without_parts, set_up, tear_down)
 {
-    (void)state;
     struct error error;
     for (int i = 0; i < 10; i++) {
         char name[64];
@@ -418,9 +398,8 @@ static size_t count_label(const struct dataset *dataset, enum split split, int l
     return count;
 }
 
-static void folder_is_split_by_class(void **state)
+TEST_WITH(folder_is_split_by_class, set_up, tear_down)
 {
-    (void)state;
     struct error error;
     char name[64];
     for (int i = 0; i < 61; i++) {
@@ -437,9 +416,8 @@ static void folder_is_split_by_class(void **state)
     dataset_close(dataset);
 }
 
-static void folder_reads_or_names_every_file(void **state)
+TEST_WITH(folder_reads_or_names_every_file, set_up, tear_down)
 {
-    (void)state;
     static const uint8_t gif[] = "GIF89a\x01\x00\x01\x00\x80\x00\x00\x00\x00\x00\xff\xff\xff\x2c\x00\x00\x00\x00"
                                  "\x01\x00\x01\x00\x00\x02\x02\x44\x01\x00\x3b";
     struct error error;
@@ -480,9 +458,8 @@ static void expect_folder_refused(const char *path, status expected, const char 
 }
 
 /* The folder is named, what is expected, and what was found. */
-static void folders_without_classes_are_refused(void **state)
+TEST_WITH(folders_without_classes_are_refused, set_up, tear_down)
 {
-    (void)state;
     scratch_write_png(&scratch, "my/flat/1.png", 2, 2, 0);
     scratch_write_png(&scratch, "my/flat/2.png", 2, 2, 0);
     expect_folder_refused("my/flat", ERROR_FORMAT,
@@ -536,9 +513,8 @@ static void expect_parts_refused(const char *path, const char *train, const char
 }
 
 /* CORe50's layout: a folder for each session, with one for each object. */
-static void folders_of_several_sessions(void **state)
+TEST_WITH(folders_of_several_sessions, set_up, tear_down)
 {
-    (void)state;
     static const char *const sessions[] = {"s1", "s2", "s3", "s10"};
     for (int s = 0; s < 4; s++)
         for (int object = 1; object <= 11; object++) {
@@ -578,9 +554,8 @@ static void folders_of_several_sessions(void **state)
 }
 
 /* DomainNet's layout: lists of files and numbers beside the folders of the domains. */
-static void lists_of_files(void **state)
+TEST_WITH(lists_of_files, set_up, tear_down)
 {
-    (void)state;
     scratch_write_png(&scratch, "domainnet/clipart/zebra/a.png", 4, 4, 0x102030);
     scratch_write_png(&scratch, "domainnet/clipart/The_Mona_Lisa/b.png", 4, 4, 0x102030);
     scratch_write_png(&scratch, "domainnet/clipart/zebra/c d.png", 4, 4, 0x102030);
@@ -608,9 +583,8 @@ static void lists_of_files(void **state)
 }
 
 /* CUB's folders begin with numbers. A folder of test images may have another name. */
-static void numbered_folders(void **state)
+TEST_WITH(numbered_folders, set_up, tear_down)
 {
-    (void)state;
     scratch_write_png(&scratch, "cub/train/001.Black_footed_Albatross/a.png", 4, 4, 0x102030);
     scratch_write_png(&scratch, "cub/train/002.Laysan_Albatross/a.png", 4, 4, 0x102030);
     scratch_write_png(&scratch, "cub/val/002.Laysan_Albatross/b.png", 4, 4, 0x102030);
@@ -625,9 +599,8 @@ static void numbered_folders(void **state)
     dataset_close(dataset);
 }
 
-static void test_images_of_a_folder(void **state)
+TEST_WITH(test_images_of_a_folder, set_up, tear_down)
 {
-    (void)state;
     struct dataset *dataset;
     struct error error;
     scratch_write_png(&scratch, "any/2.png", 3, 3, 0xff0000);
@@ -665,9 +638,8 @@ static void expect_second_name(const char *spelling, const char *name)
 }
 
 /* MTIL's prompts have spaces, those of class-incremental learning the names of the file. */
-static void test_spelling_of_class_names(void **state)
+TEST_WITH(test_spelling_of_class_names, set_up, tear_down)
 {
-    (void)state;
     static const uint8_t record[2 + 3072]; /* one image of class 0 */
     scratch_write(&scratch, "cifar-100-binary/train.bin", record, sizeof record);
     scratch_write(&scratch, "cifar-100-binary/test.bin", record, sizeof record);
@@ -676,9 +648,8 @@ static void test_spelling_of_class_names(void **state)
     expect_second_name("original", "aquarium_fish");
 }
 
-static void test_tiny_imagenet(void **state)
+TEST_WITH(test_tiny_imagenet, set_up, tear_down)
 {
-    (void)state;
     scratch_write_text(&scratch, "tiny-imagenet-200/wnids.txt", "n02\nn01\n");
     scratch_write_text(&scratch, "tiny-imagenet-200/words.txt",
                        "n01\tgoldfish, Carassius\nn011\tother\nn02\tbull_frog, Rana\n");
@@ -725,9 +696,8 @@ static void keep_warning(void *context, enum log_level level, const char *messag
 }
 
 /* The public code's ids, names and order. Another order of the same ids is the root's own, with a warning. */
-static void test_tiny_imagenet_as_published(void **state)
+TEST_WITH(test_tiny_imagenet_as_published, set_up, tear_down)
 {
-    (void)state;
     static char wnids[TINY_CLASSES + 1][16], names[TINY_CLASSES + 1][64];
     char line[128], warning[512] = "";
     struct log log = {.write = keep_warning, .context = warning};
@@ -769,9 +739,8 @@ static void digest_of(const char *name, const char *root, char digest[DIGEST_SIZ
 }
 
 /* The same items, wherever they lie and packed or not; others when a list changes. */
-static void test_digest_of_items(void **state)
+TEST_WITH(test_digest_of_items, set_up, tear_down)
 {
-    (void)state;
     char plain[DIGEST_SIZE], packed[DIGEST_SIZE], before[DIGEST_SIZE], after[DIGEST_SIZE], changed[DIGEST_SIZE];
     digest_of("mnist", ROOTS "mnist", plain);
     digest_of("mnist", ROOTS "mnist_gz", packed);
@@ -783,38 +752,4 @@ static void test_digest_of_items(void **state)
     scratch_write_text(&scratch, "dtd/dtd/labels/test1.txt", "braided/braided_0080.jpg\n");
     digest_of("dtd", scratch.path, changed);
     assert_string_not_equal(changed, after);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_registry),
-        cmocka_unit_test(test_found),
-        cmocka_unit_test(test_toy),
-        cmocka_unit_test(test_prompts),
-        cmocka_unit_test(test_split),
-        cmocka_unit_test_setup_teardown(test_class_names_override, set_up, tear_down),
-        cmocka_unit_test(names_that_read_the_same_are_found),
-        cmocka_unit_test_setup_teardown(classes_of_one_name_are_reported, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_positional_class_names, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_missing_folder, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_missing_images, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_lists_that_climb_out, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_wrong_lists, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_unreadable_image, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_folder_with_parts, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_folder_without_parts, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(folder_is_split_by_class, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(folder_reads_or_names_every_file, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(folders_without_classes_are_refused, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_images_of_a_folder, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(folders_of_several_sessions, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(lists_of_files, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(numbered_folders, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_spelling_of_class_names, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_tiny_imagenet, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_tiny_imagenet_as_published, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_digest_of_items, set_up, tear_down),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,14 +3,8 @@
  *     test_fetch                          the tests
  *     test_fetch ROOT FILE MIRROR         fetches the archive FILE as the dataset food, for the tests of faults
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include <archive.h>
 #include <archive_entry.h>
-#include <cmocka.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,6 +18,7 @@
 #include "datasets/fetch/fetch.h"
 #include "tests/datasets/scratch.h"
 #include "tests/datasets/server.h"
+#include "tests/test.h"
 
 enum { NOISE = 60000, ARCHIVE_MOST = 1 << 18 };
 
@@ -197,25 +192,22 @@ static int tear_down(void **state)
 
 /* --- downloads ---------------------------------------------------------------------------------------------------- */
 
-static void what_is_fetched_is_whole_and_fetched_once(void **state)
+TEST_WITH(what_is_fetched_is_whole_and_fetched_once, set_up, tear_down)
 {
-    (void)state;
     expect_whole("whole");
     assert_int_equal(server.requests, 1);
     expect_whole("missing"); /* not asked: it is there */
     assert_int_equal(server.requests, 1);
 }
 
-static void redirects_are_followed(void **state)
+TEST_WITH(redirects_are_followed, set_up, tear_down)
 {
-    (void)state;
     expect_whole("moved");
     assert_int_equal(server.requests, 2);
 }
 
-static void cut_connections_are_resumed(void **state)
+TEST_WITH(cut_connections_are_resumed, set_up, tear_down)
 {
-    (void)state;
     server.cut = archive_size / 3 + 1;
     expect_whole("cut");
     assert_int_equal(server.requests, 3);
@@ -223,16 +215,14 @@ static void cut_connections_are_resumed(void **state)
     assert_int_equal(server.sent, archive_size);
 }
 
-static void other_mirrors_follow_one_that_fails(void **state)
+TEST_WITH(other_mirrors_follow_one_that_fails, set_up, tear_down)
 {
-    (void)state;
     expect_whole("missing wrong whole");
     assert_int_equal(server.requests, 3);
 }
 
-static void wrong_and_missing_files_are_refused(void **state)
+TEST_WITH(wrong_and_missing_files_are_refused, set_up, tear_down)
 {
-    (void)state;
     expect_failure("wrong", ERROR_IO, "expected SHA-256");
     expect_failure("long", ERROR_IO, ", the server has ");
     expect_failure("portal", ERROR_IO, "the server has 19");
@@ -242,9 +232,8 @@ static void wrong_and_missing_files_are_refused(void **state)
     expect_whole("whole");
 }
 
-static void stopped_downloads_go_on_where_they_were(void **state)
+TEST_WITH(stopped_downloads_go_on_where_they_were, set_up, tear_down)
 {
-    (void)state;
     struct error error;
     struct watch watch = {.stop_at = archive_size / 2};
     server.cut = archive_size / 2;
@@ -257,9 +246,8 @@ static void stopped_downloads_go_on_where_they_were(void **state)
 }
 
 /* A page that takes the place of nothing is not the file's beginning to the mirror after it either. */
-static void pages_in_place_of_the_file_cost_nothing(void **state)
+TEST_WITH(pages_in_place_of_the_file_cost_nothing, set_up, tear_down)
 {
-    (void)state;
     scratch_write(&scratch, "food-101.download/food.tar.gz.part", archive, 100);
     expect_whole("portal whole");
     assert_int_equal(server.sent, archive_size - 100);
@@ -269,26 +257,23 @@ static void pages_in_place_of_the_file_cost_nothing(void **state)
     assert_int_equal(server.sent, 2 * archive_size - 100);
 }
 
-static void servers_without_ranges_send_all_again(void **state)
+TEST_WITH(servers_without_ranges_send_all_again, set_up, tear_down)
 {
-    (void)state;
     scratch_write(&scratch, "food-101.download/food.tar.gz.part", archive, 100);
     expect_whole("deaf");
     assert_int_equal(server.ranges, 1);
     assert_int_equal(server.sent, archive_size);
 }
 
-static void beginnings_that_are_wrong_are_fetched_again(void **state)
+TEST_WITH(beginnings_that_are_wrong_are_fetched_again, set_up, tear_down)
 {
-    (void)state;
     scratch_write_text(&scratch, "food-101.download/food.tar.gz.part", "not the beginning");
     expect_whole("whole");
     assert_int_equal(server.requests, 2);
 }
 
-static void parts_that_are_too_long_or_complete_are_no_obstacle(void **state)
+TEST_WITH(parts_that_are_too_long_or_complete_are_no_obstacle, set_up, tear_down)
 {
-    (void)state;
     uint8_t *more = calloc(archive_size + 1, 1);
     scratch_write(&scratch, "food-101.download/food.tar.gz.part", more, archive_size + 1);
     expect_whole("whole");
@@ -322,9 +307,8 @@ static void start_anew(void)
     scratch_write_text(&scratch, "food-101.download/other", "");
 }
 
-static void links_and_pipes_in_place_of_its_files_are_refused(void **state)
+TEST_WITH(links_and_pipes_in_place_of_its_files_are_refused, set_up, tear_down)
 {
-    (void)state;
     static const char *const names[] = {"food-101.download/food.tar.gz.part", "food-101.download/lock"};
     char name[300], victim[300];
     for (size_t i = 0; i < 2; i++) {
@@ -350,9 +334,8 @@ static void links_and_pipes_in_place_of_its_files_are_refused(void **state)
     assert_false(exists("food-101.download/absent"));
 }
 
-static void links_in_place_of_its_folder_are_refused(void **state)
+TEST_WITH(links_in_place_of_its_folder_are_refused, set_up, tear_down)
 {
-    (void)state;
     scratch_write_text(&scratch, "elsewhere/food.tar.gz.part", "precious");
     assert_int_equal(symlink("elsewhere", scratch_file(&scratch, "food-101.download")), 0);
     expect_failure("whole", ERROR_IO, "food-101.download: expected a folder, found a symbolic link");
@@ -362,9 +345,8 @@ static void links_in_place_of_its_folder_are_refused(void **state)
 
 /* --- addresses ---------------------------------------------------------------------------------------------------- */
 
-static void other_protocols_are_not_spoken(void **state)
+TEST_WITH(other_protocols_are_not_spoken, set_up, tear_down)
 {
-    (void)state;
     char base[sizeof server.base], path[300];
     snprintf(base, sizeof base, "%s", server.base);
     expect_failure("ftp", ERROR_IO, "Protocol \"ftp\"");
@@ -378,9 +360,8 @@ static void other_protocols_are_not_spoken(void **state)
     assert_int_equal(server.requests, 1);
 }
 
-static void passwords_are_not_shown(void **state)
+TEST_WITH(passwords_are_not_shown, set_up, tear_down)
 {
-    (void)state;
     char address[sizeof server.base];
     snprintf(address, sizeof address, "%s", server.base + strlen("http://"));
     snprintf(server.base, sizeof server.base, "http://reader:secret@%s", address);
@@ -394,9 +375,8 @@ static void passwords_are_not_shown(void **state)
     unsetenv("http_proxy");
 }
 
-static void addresses_are_checked(void **state)
+TEST(addresses_are_checked)
 {
-    (void)state;
     static const char *const bad[] = {
         "/mnt/data",       "file:///mnt/data",      "dict://server/x",           "server/data",
         "http://a b/c",    "http://u:secret/@",     "dict://u:secret@server/x",  "ftp://u:secret@s",
@@ -410,9 +390,8 @@ static void addresses_are_checked(void **state)
     assert_int_equal(fetch_check_mirror("http://127.0.0.1/", &error), OK);
 }
 
-static void lengths_that_cannot_be_end_at_once(void **state)
+TEST_WITH(lengths_that_cannot_be_end_at_once, set_up, tear_down)
 {
-    (void)state;
     expect_failure("huge", ERROR_IO, "the server has more");
     assert_int_equal(server.requests, 1);
     char hash[DIGEST_SIZE];
@@ -428,9 +407,8 @@ static void lengths_that_cannot_be_end_at_once(void **state)
 
 /* --- archives ----------------------------------------------------------------------------------------------------- */
 
-static void archives_that_lead_out_or_link_are_refused(void **state)
+TEST_WITH(archives_that_lead_out_or_link_are_refused, set_up, tear_down)
 {
-    (void)state;
     static const struct {
         const char *name, *link, *words;
         unsigned type;
@@ -448,9 +426,8 @@ static void archives_that_lead_out_or_link_are_refused(void **state)
     }
 }
 
-static void archives_of_another_kind_or_without_images_are_refused(void **state)
+TEST_WITH(archives_of_another_kind_or_without_images_are_refused, set_up, tear_down)
 {
-    (void)state;
     server_stop(&server);
     archive_size -= 30000;
     server_start(&server, archive, archive_size);
@@ -467,9 +444,8 @@ static void archives_of_another_kind_or_without_images_are_refused(void **state)
 
 /* --- the table ---------------------------------------------------------------------------------------------------- */
 
-static void table_is_complete(void **state)
+TEST(table_is_complete)
 {
-    (void)state;
     struct error error;
     const struct fetch_source *found;
     for (const struct fetch_source *source = fetch_sources; source->name != NULL; source++) {
@@ -539,9 +515,8 @@ static void remove_data(void)
     assert_int_equal(system(command), 0);
 }
 
-static void every_write_may_fail_or_be_the_last(void **state)
+TEST_WITH(every_write_may_fail_or_be_the_last, set_up, tear_down)
 {
-    (void)state;
     static const char *const modes[] = {"full", "fail", "kill", "short", "interrupted"};
     scratch_write(&scratch, "food.tar.gz", archive, archive_size);
     assert_true(fetch_with_fault(0, "none"));
@@ -568,32 +543,8 @@ int main(int argc, char **argv)
 {
     if (argc == 4)
         return fetch_here(argv[1], argv[2], argv[3]);
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(what_is_fetched_is_whole_and_fetched_once, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(redirects_are_followed, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(cut_connections_are_resumed, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(other_mirrors_follow_one_that_fails, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(wrong_and_missing_files_are_refused, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(stopped_downloads_go_on_where_they_were, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(pages_in_place_of_the_file_cost_nothing, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(servers_without_ranges_send_all_again, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(beginnings_that_are_wrong_are_fetched_again, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(parts_that_are_too_long_or_complete_are_no_obstacle, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(links_and_pipes_in_place_of_its_files_are_refused, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(links_in_place_of_its_folder_are_refused, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(other_protocols_are_not_spoken, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(passwords_are_not_shown, set_up, tear_down),
-        cmocka_unit_test(addresses_are_checked),
-        cmocka_unit_test_setup_teardown(lengths_that_cannot_be_end_at_once, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(archives_that_lead_out_or_link_are_refused, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(archives_of_another_kind_or_without_images_are_refused, set_up, tear_down),
-        cmocka_unit_test(table_is_complete),
-#ifdef FAULTS
-        cmocka_unit_test_setup_teardown(every_write_may_fail_or_be_the_last, set_up, tear_down),
-#endif
-    };
     unsetenv("http_proxy"); /* the server is this machine */
     unsetenv("all_proxy");
     unsetenv("ALL_PROXY");
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return test_run();
 }

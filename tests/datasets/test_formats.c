@@ -1,11 +1,6 @@
 /* idx, pickle, CIFAR records, MAT, JSON lists, text lists: what they read and what they refuse. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include <zlib.h>
 
@@ -15,6 +10,7 @@
 #include "datasets/formats/json.h"
 #include "datasets/formats/mat.h"
 #include "tests/datasets/scratch.h"
+#include "tests/test.h"
 
 static struct scratch scratch;
 
@@ -46,9 +42,8 @@ static void expect_idx_refused(const char *name, const char *words)
     assert_non_null(strstr(error.message, words));
 }
 
-static void test_idx(void **state)
+TEST(test_idx)
 {
-    (void)state;
     struct idx idx;
     struct error error;
     scratch_write(&scratch, "plain", idx_file, sizeof idx_file);
@@ -64,9 +59,8 @@ static void test_idx(void **state)
     }
 }
 
-static void test_idx_refuses(void **state)
+TEST(test_idx_refuses)
 {
-    (void)state;
     uint8_t copy[sizeof idx_file + 1] = {0};
     struct bytes packed;
     struct error error;
@@ -116,9 +110,8 @@ static size_t make_pickle(uint8_t *file)
     return size + sizeof tail - 1;
 }
 
-static void test_pickle(void **state)
+TEST(test_pickle)
 {
-    (void)state;
     static uint8_t file[8192];
     struct cifar cifar;
     struct error error;
@@ -135,9 +128,8 @@ static void test_pickle(void **state)
 }
 
 /* However a pickle is cut or damaged, it is read or refused. */
-static void test_damaged_pickles(void **state)
+TEST(test_damaged_pickles)
 {
-    (void)state;
     static uint8_t file[8192];
     struct cifar cifar;
     struct error error;
@@ -160,9 +152,8 @@ static void test_damaged_pickles(void **state)
 }
 
 /* The array must be one of bytes, rows first, and its shape that of its bytes. */
-static void test_pickle_refuses(void **state)
+TEST(test_pickle_refuses)
 {
-    (void)state;
     static const struct {
         const char *found, *written, *words;
     } changes[] = {{"cnumpy\nndarray", "cnumpy\nloadary", "numpy.loadary"},
@@ -182,9 +173,8 @@ static void test_pickle_refuses(void **state)
     }
 }
 
-static void test_records(void **state)
+TEST(test_records)
 {
-    (void)state;
     static uint8_t file[2 * (CIFAR_PIXELS + 2)];
     struct cifar cifar;
     struct error error;
@@ -220,9 +210,8 @@ static void try_mat(const char *path)
     strings_free(&strings);
 }
 
-static void test_damaged_mats(void **state)
+TEST(test_damaged_mats)
 {
-    (void)state;
     static const char *const files[] = {
         FIXTURES "/data/roots/flowers/mat_variants/setid.scipy_double_plain.mat",
         FIXTURES "/data/roots/flowers/flowers-102/setid.mat",
@@ -246,9 +235,8 @@ static void test_damaged_mats(void **state)
     }
 }
 
-static void test_mat_names_what_is_missing(void **state)
+TEST(test_mat_names_what_is_missing)
 {
-    (void)state;
     static const char *const path = FIXTURES "/data/roots/flowers/flowers-102/setid.mat";
     struct mat_numbers numbers;
     struct strings strings = {0};
@@ -263,9 +251,8 @@ static void test_mat_names_what_is_missing(void **state)
 
 /* --- lists ------------------------------------------------------------------------------------------------------- */
 
-static void test_lines(void **state)
+TEST(test_lines)
 {
-    (void)state;
     struct strings lines = {0};
     struct error error;
     scratch_write_text(&scratch, "lines.txt", "one\r\n\ntwo words\nthree\n\n\n");
@@ -282,9 +269,8 @@ static void test_lines(void **state)
     strings_free(&lines);
 }
 
-static void test_json(void **state)
+TEST(test_json)
 {
-    (void)state;
     struct json_lists lists;
     struct error error;
     scratch_write_text(&scratch, "a.json", "\xef\xbb\xbf{\"b\": [\"b/1\", \"b/2\"], \"a\": [], \"c\": [\"c/1\"]}");
@@ -303,9 +289,8 @@ static void test_json(void **state)
     }
 }
 
-static void test_file_listing(void **state)
+TEST(test_file_listing)
 {
-    (void)state;
     struct strings files = {0};
     struct error error;
     scratch_write_text(&scratch, "tree/b/2", "");
@@ -320,20 +305,4 @@ static void test_file_listing(void **state)
     strings_free(&files);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_idx),
-        cmocka_unit_test(test_idx_refuses),
-        cmocka_unit_test(test_pickle),
-        cmocka_unit_test(test_damaged_pickles),
-        cmocka_unit_test(test_pickle_refuses),
-        cmocka_unit_test(test_records),
-        cmocka_unit_test(test_damaged_mats),
-        cmocka_unit_test(test_mat_names_what_is_missing),
-        cmocka_unit_test(test_lines),
-        cmocka_unit_test(test_json),
-        cmocka_unit_test(test_file_listing),
-    };
-    return cmocka_run_group_tests(tests, set_up, tear_down);
-}
+TEST_GROUP(set_up, tear_down)

@@ -1,15 +1,11 @@
 /* Decoding, writing and the two transforms. Pillow's own pixels are compared by replay_data. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "core/file.h"
 #include "datasets/image/resample.h"
 #include "tests/datasets/scratch.h"
+#include "tests/test.h"
 
 static struct image random_image(int width, int height, uint32_t seed)
 {
@@ -32,9 +28,8 @@ static void expect_refused(const uint8_t *data, size_t size, const char *words)
     assert_non_null(strstr(error.message, words));
 }
 
-static void test_png_round_trip(void **state)
+TEST(test_png_round_trip)
 {
-    (void)state;
     struct scratch scratch;
     struct image image = random_image(37, 21, 1), back;
     struct error error;
@@ -49,9 +44,8 @@ static void test_png_round_trip(void **state)
     scratch_remove(&scratch);
 }
 
-static void test_jpeg_round_trip(void **state)
+TEST(test_jpeg_round_trip)
 {
-    (void)state;
     struct scratch scratch;
     struct image image, back;
     struct error error;
@@ -70,9 +64,8 @@ static void test_jpeg_round_trip(void **state)
 }
 
 /* A small file that claims a large image costs neither memory nor time. */
-static void test_jpeg_claims_too_much(void **state)
+TEST(test_jpeg_claims_too_much)
 {
-    (void)state;
     struct scratch scratch;
     struct image image = random_image(16, 16, 3);
     struct error error;
@@ -89,9 +82,8 @@ static void test_jpeg_claims_too_much(void **state)
     scratch_remove(&scratch);
 }
 
-static void test_writing_fails_cleanly(void **state)
+TEST(test_writing_fails_cleanly)
 {
-    (void)state;
     struct image image = random_image(4, 4, 2);
     struct error error;
     assert_int_equal(image_write_png("/nonexistent/a.png", &image, &error), ERROR_IO);
@@ -105,9 +97,8 @@ static const uint8_t bmp[] = {'B', 'M', 70, 0, 0,  0, 0, 0, 0, 0,  54, 0,  0, 0,
                               0,   0,   1,  0, 24, 0, 0, 0, 0, 0,  16, 0,  0, 0, 0,  0, 0, 0, 0, 0, 0, 0, 0, 0,
                               0,   0,   0,  0, 0,  0, 7, 8, 9, 10, 11, 12, 0, 0, 1,  2, 3, 4, 5, 6, 0, 0};
 
-static void test_bmp(void **state)
+TEST(test_bmp)
 {
-    (void)state;
     static const uint8_t expected[] = {3, 2, 1, 6, 5, 4, 9, 8, 7, 12, 11, 10},
                          flipped[] = {9, 8, 7, 12, 11, 10, 3, 2, 1, 6, 5, 4};
     uint8_t copy[sizeof bmp];
@@ -129,9 +120,8 @@ static void test_bmp(void **state)
 }
 
 /* The first frame, 1×1, lies at (1, 0) of a screen of 2×1; the other pixel has the background's index 0. */
-static void test_gif_frame_is_placed_on_its_screen(void **state)
+TEST(test_gif_frame_is_placed_on_its_screen)
 {
-    (void)state;
     static const uint8_t gif[] = {'G', 'I', 'F', '8', '9', 'a', 2, 0, 1, 0, 0x80, 0, 0, 10,   20,   30, 40, 50,
                                   60,  ',', 1,   0,   0,   0,   1, 0, 1, 0, 0,    2, 2, 0x4c, 0x01, 0,  ';'};
     static const uint8_t expected[] = {10, 20, 30, 40, 50, 60};
@@ -177,9 +167,8 @@ static void expect_pixels(const uint8_t *data, size_t size, int width, const uin
     image_free(&image);
 }
 
-static void test_webp(void **state)
+TEST(test_webp)
 {
-    (void)state;
     static const uint8_t alpha[] = {255, 0, 0, 0, 255, 0, 0, 0, 255, 10, 20, 30, 40, 50, 60, 70, 80, 90},
                          lossy[] = {2,   4,   104, 40,  10,  111, 105, 13,  117, 143, 18,  124, 20,  55,  123, 58,
                                     60,  130, 125, 63,  136, 161, 69,  143, 18,  115, 118, 56,  121, 127, 120, 123,
@@ -195,9 +184,8 @@ static void test_webp(void **state)
 }
 
 /* Values beyond 255 become white, and the image says so. */
-static void test_wide_gray_is_marked(void **state)
+TEST(test_wide_gray_is_marked)
 {
-    (void)state;
     struct image image;
     struct error error;
     assert_int_equal(image_decode_file(&image, FIXTURES "/../fuzz/corpus/image/gray16.png", &error), OK);
@@ -208,9 +196,8 @@ static void test_wide_gray_is_marked(void **state)
     image_free(&image);
 }
 
-static void test_no_image(void **state)
+TEST(test_no_image)
 {
-    (void)state;
     struct image image;
     struct error error;
     expect_refused((const uint8_t *)"", 0, "empty");
@@ -223,9 +210,8 @@ static void test_no_image(void **state)
 }
 
 /* Every byte of a file changed in turn: an image or an error, never anything else. */
-static void test_damaged_files(void **state)
+TEST(test_damaged_files)
 {
-    (void)state;
     struct scratch scratch;
     struct image image = random_image(19, 13, 3);
     struct error error;
@@ -253,9 +239,8 @@ static void test_damaged_files(void **state)
 
 /* --- resampling -------------------------------------------------------------------------------------------------- */
 
-static void test_filters_agree(void **state)
+TEST(test_filters_agree)
 {
-    (void)state;
     struct rng rng = rng_make(5, RNG_TEST, 1, 0);
     struct error error;
     for (uint32_t k = 0; k < 60; k++) {
@@ -280,9 +265,8 @@ static void test_filters_agree(void **state)
 }
 
 /* A part of the result is the same as that part of the whole result. */
-static void test_wanted_part(void **state)
+TEST(test_wanted_part)
 {
-    (void)state;
     struct image image = random_image(70, 50, 9), whole;
     struct error error;
     struct image_box box = {3, 4, 60, 40}, wanted = {7, 5, 20, 11};
@@ -296,9 +280,8 @@ static void test_wanted_part(void **state)
     image_free(&whole);
 }
 
-static void test_constant_stays_constant(void **state)
+TEST(test_constant_stays_constant)
 {
-    (void)state;
     struct image image, result;
     struct error error;
     assert_int_equal(image_create(&image, 41, 23, &error), OK);
@@ -310,9 +293,8 @@ static void test_constant_stays_constant(void **state)
     image_free(&result);
 }
 
-static void test_same_size_is_untouched(void **state)
+TEST(test_same_size_is_untouched)
 {
-    (void)state;
     struct image image = random_image(24, 31, 4);
     struct error error;
     uint8_t pixels[24 * 24 * 3];
@@ -321,9 +303,8 @@ static void test_same_size_is_untouched(void **state)
     image_free(&image);
 }
 
-static void test_boxes_outside_are_refused(void **state)
+TEST(test_boxes_outside_are_refused)
 {
-    (void)state;
     struct image image = random_image(10, 10, 4), result;
     struct error error;
     uint8_t pixels[4 * 4 * 3];
@@ -337,9 +318,8 @@ static void test_boxes_outside_are_refused(void **state)
     image_free(&image);
 }
 
-static void test_drawn_boxes(void **state)
+TEST(test_drawn_boxes)
 {
-    (void)state;
     struct rng rng = rng_make(42, RNG_CROP, 3, 1);
     int moved = 0;
     double least = 1, sum = 0;
@@ -363,9 +343,8 @@ static void test_drawn_boxes(void **state)
 }
 
 /* A photo of 3:2 never fits a box of at most 4:3 with nine tenths of its area: always the centre. */
-static void test_wide_images_fall_back(void **state)
+TEST(test_wide_images_fall_back)
 {
-    (void)state;
     struct rng rng = rng_make(7, RNG_CROP, 0, 0);
     static const struct {
         int width, height;
@@ -378,28 +357,4 @@ static void test_wide_images_fall_back(void **state)
         struct image_box box = image_draw_box(cases[i].width, cases[i].height, IMAGE_CROP_SCALE, &rng, i);
         assert_memory_equal(&box, &cases[i].box, sizeof box);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_png_round_trip),
-        cmocka_unit_test(test_jpeg_round_trip),
-        cmocka_unit_test(test_jpeg_claims_too_much),
-        cmocka_unit_test(test_writing_fails_cleanly),
-        cmocka_unit_test(test_bmp),
-        cmocka_unit_test(test_gif_frame_is_placed_on_its_screen),
-        cmocka_unit_test(test_webp),
-        cmocka_unit_test(test_wide_gray_is_marked),
-        cmocka_unit_test(test_no_image),
-        cmocka_unit_test(test_damaged_files),
-        cmocka_unit_test(test_filters_agree),
-        cmocka_unit_test(test_wanted_part),
-        cmocka_unit_test(test_constant_stays_constant),
-        cmocka_unit_test(test_same_size_is_untouched),
-        cmocka_unit_test(test_boxes_outside_are_refused),
-        cmocka_unit_test(test_drawn_boxes),
-        cmocka_unit_test(test_wide_images_fall_back),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

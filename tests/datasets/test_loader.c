@@ -1,14 +1,10 @@
 /* The loader gives the same bytes for any number of threads, in order or not, and passes errors on. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "datasets/loader.h"
 #include "tests/datasets/scratch.h"
+#include "tests/test.h"
 
 enum { R = 12, BATCH = 7 };
 
@@ -56,9 +52,8 @@ static struct loader_settings training(const struct dataset *dataset, size_t thr
                                     .ahead = 3};
 }
 
-static void test_threads_change_nothing(void **state)
+TEST(test_threads_change_nothing)
 {
-    (void)state;
     enum { STEPS = 25 };
     struct dataset *dataset = open_toy();
     static struct batch expected[STEPS], batch;
@@ -90,9 +85,8 @@ static void read_epoch(struct loader *loader, uint64_t epoch, uint8_t (*pixels)[
 }
 
 /* With one_crop every epoch has the crops of the first, in an order of its own; otherwise new ones. */
-static void test_one_crop(void **state)
+TEST(test_one_crop)
 {
-    (void)state;
     static uint8_t first[32][R * R * 3], later[32][R * R * 3];
     struct dataset *dataset = open_toy();
     for (int one_crop = 0; one_crop < 2; one_crop++) {
@@ -111,9 +105,8 @@ static void test_one_crop(void **state)
 }
 
 /* A crop of less of the image is another one. */
-static void test_crop_scale(void **state)
+TEST(test_crop_scale)
 {
-    (void)state;
     static uint8_t first[32][R * R * 3], again[32][R * R * 3];
     struct dataset *dataset = open_toy();
     static const double scales[] = {IMAGE_CROP_SCALE, 0.05};
@@ -132,9 +125,8 @@ static void test_crop_scale(void **state)
 
 /* An epoch is a permutation, and the next one is another. */
 /* Three loaders with a share each read together what one reads. */
-static void test_shares(void **state)
+TEST(test_shares)
 {
-    (void)state;
     enum { PARTS = 3 };
     struct dataset *dataset = open_toy();
     static struct batch whole, share;
@@ -166,9 +158,8 @@ static void test_shares(void **state)
     dataset_close(dataset);
 }
 
-static void test_epochs(void **state)
+TEST(test_epochs)
 {
-    (void)state;
     struct dataset *dataset = open_toy();
     struct loader_settings settings = training(dataset, 2);
     struct loader *loader = create(&settings);
@@ -190,9 +181,8 @@ static void test_epochs(void **state)
 }
 
 /* Of 32 images 28 fill batches of 7; another purpose is another order. */
-static void test_full_batches(void **state)
+TEST(test_full_batches)
 {
-    (void)state;
     struct dataset *dataset = open_toy();
     struct loader_settings settings = training(dataset, 0);
     static struct batch usual, batch;
@@ -220,9 +210,8 @@ static void test_full_batches(void **state)
     dataset_close(dataset);
 }
 
-static void test_any_step(void **state)
+TEST(test_any_step)
 {
-    (void)state;
     static const uint64_t steps[] = {1000, 3, 4, 4, 100000000, 0, 2, 1, 3};
     struct dataset *dataset = open_toy();
     struct loader_settings settings = training(dataset, 3), plain = training(dataset, 0);
@@ -238,9 +227,8 @@ static void test_any_step(void **state)
     dataset_close(dataset);
 }
 
-static void test_evaluation_in_order_and_subset(void **state)
+TEST(test_evaluation_in_order_and_subset)
 {
-    (void)state;
     static const uint32_t subset[] = {9, 2, 15};
     struct dataset *dataset = open_toy();
     struct loader_settings settings = {
@@ -268,9 +256,8 @@ static void test_evaluation_in_order_and_subset(void **state)
 }
 
 /* Stopping with work under way leaves nothing behind (and under a sanitizer, nothing at all). */
-static void test_stop_at_any_time(void **state)
+TEST(test_stop_at_any_time)
 {
-    (void)state;
     struct dataset *dataset = open_toy();
     static struct batch batch;
     for (uint64_t reads = 0; reads < 12; reads++) {
@@ -302,9 +289,8 @@ static void read_mixed(struct loader *loader, uint64_t step, struct mixed_batch 
 }
 
 /* Each image with the one before it, the first with the last; the augmented images are those of unmixed batches. */
-static void test_mixed_with_the_one_before(void **state)
+TEST(test_mixed_with_the_one_before)
 {
-    (void)state;
     struct dataset *dataset = open_toy();
     static struct batch plain;
     static struct mixed_batch mixed;
@@ -341,9 +327,8 @@ static void test_mixed_with_the_one_before(void **state)
 }
 
 /* The same bytes with any number of threads, in any share of the batch, and at any step. */
-static void test_mixed_batches_are_shared_out(void **state)
+TEST(test_mixed_batches_are_shared_out)
 {
-    (void)state;
     enum { PARTS = 4, IMAGE = R * R * 3 };
     struct dataset *dataset = open_toy();
     static struct mixed_batch whole, share;
@@ -375,9 +360,8 @@ static void test_mixed_batches_are_shared_out(void **state)
     dataset_close(dataset);
 }
 
-static void test_wrong_settings(void **state)
+TEST(test_wrong_settings)
 {
-    (void)state;
     static const uint32_t beyond[] = {16};
     struct dataset *dataset = open_toy();
     struct loader *loader;
@@ -403,9 +387,8 @@ static void test_wrong_settings(void **state)
 }
 
 /* The first broken image of the batch is named, its batch alone fails, and again when read again. */
-static void test_background_errors(void **state)
+TEST(test_background_errors)
 {
-    (void)state;
     struct scratch scratch;
     struct dataset *dataset;
     struct error error;
@@ -431,24 +414,4 @@ static void test_background_errors(void **state)
     }
     dataset_close(dataset);
     scratch_remove(&scratch);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_threads_change_nothing),
-        cmocka_unit_test(test_one_crop),
-        cmocka_unit_test(test_crop_scale),
-        cmocka_unit_test(test_shares),
-        cmocka_unit_test(test_epochs),
-        cmocka_unit_test(test_full_batches),
-        cmocka_unit_test(test_any_step),
-        cmocka_unit_test(test_evaluation_in_order_and_subset),
-        cmocka_unit_test(test_stop_at_any_time),
-        cmocka_unit_test(test_mixed_with_the_one_before),
-        cmocka_unit_test(test_mixed_batches_are_shared_out),
-        cmocka_unit_test(test_wrong_settings),
-        cmocka_unit_test(test_background_errors),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,16 +1,12 @@
 /* Few-shot: which training images stay. Parts of a dataset: some classes of it. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "datasets/dataset.h"
 #include "datasets/readers/reader.h"
 #include "tests/datasets/scratch.h"
+#include "tests/test.h"
 
 static struct error error;
 
@@ -63,9 +59,8 @@ static void kept(uint64_t seed, size_t shots, char text[512])
     dataset_close(dataset);
 }
 
-static void the_seed_alone_decides(void **state)
+TEST(the_seed_alone_decides)
 {
-    (void)state;
     char first[512], again[512], other[512];
     kept(1, 5, first);
     kept(1, 5, again);
@@ -75,9 +70,8 @@ static void the_seed_alone_decides(void **state)
 }
 
 /* The first n of a shuffle: more shots keep what fewer kept; and classes do not all keep the same places. */
-static void more_shots_keep_what_fewer_kept(void **state)
+TEST(more_shots_keep_what_fewer_kept)
 {
-    (void)state;
     char few[512], many[512], *rest = NULL;
     size_t places[4] = {0};
     kept(3, 4, few);
@@ -93,9 +87,8 @@ static void more_shots_keep_what_fewer_kept(void **state)
     assert_false(places[0] == places[1] && places[1] == places[2] && places[2] == places[3]);
 }
 
-static void images_stay_the_same_and_in_order(void **state)
+TEST(images_stay_the_same_and_in_order)
 {
-    (void)state;
     struct dataset *all = open_toy(40, NULL), *few = open_toy(40, NULL);
     struct image image, expected;
     int label;
@@ -116,9 +109,8 @@ static void images_stay_the_same_and_in_order(void **state)
     dataset_close(all);
 }
 
-static void a_class_with_fewer_keeps_all_and_says_so(void **state)
+TEST(a_class_with_fewer_keeps_all_and_says_so)
 {
-    (void)state;
     char warning[512] = "";
     struct dataset *dataset = open_toy(5, warning);
     assert_string_equal(warning, "");
@@ -144,9 +136,8 @@ static void drawn(size_t train, size_t shots, uint64_t seed, size_t *times)
 }
 
 /* As random.choices: each draw takes any of the class's images, so that some come more often and some, at times, never. */
-static void a_class_with_fewer_is_filled_up(void **state)
+TEST(a_class_with_fewer_is_filled_up)
 {
-    (void)state;
     size_t times[32], again[32], total[3] = {0}, never = 0;
     drawn(3, 16, 1, times);
     drawn(3, 16, 1, again);
@@ -169,9 +160,8 @@ static void a_class_with_fewer_is_filled_up(void **state)
 }
 
 /* Items are files: a repeated one is read like any other. Their labels and number are those of a class with enough. */
-static void repeated_files_are_read(void **state)
+TEST(repeated_files_are_read)
 {
-    (void)state;
     struct dataset *dataset;
     struct image image;
     assert_int_equal(dataset_open(&dataset, "food", FIXTURES "/data/roots/food", NULL, NULL, &error), OK);
@@ -185,9 +175,8 @@ static void repeated_files_are_read(void **state)
 }
 
 /* Datasets whose items are files, in a root with classes of different sizes. */
-static void files_are_dropped(void **state)
+TEST(files_are_dropped)
 {
-    (void)state;
     struct dataset *dataset;
     assert_int_equal(dataset_open(&dataset, "food", FIXTURES "/data/roots/food", NULL, NULL, &error), OK);
     assert_int_equal(dataset_keep_shots(dataset, 1, false, 1, &error), OK);
@@ -211,9 +200,8 @@ static void expect_same_image(const struct dataset *part, size_t i, const struct
 }
 
 /* Every image of the classes, in order, under the new labels: from files, from raw images and generated. */
-static void a_part_has_the_images_of_its_classes(void **state)
+TEST(a_part_has_the_images_of_its_classes)
 {
-    (void)state;
     static const struct {
         const char *name, *root;
     } datasets[] = {{"food", FIXTURES "/data/roots/food"}, {"mnist", FIXTURES "/data/roots/mnist"}, {"toy", NULL}};
@@ -244,9 +232,8 @@ static void a_part_has_the_images_of_its_classes(void **state)
     }
 }
 
-static void one_template_replaces_all(void **state)
+TEST(one_template_replaces_all)
 {
-    (void)state;
     struct dataset *dataset = open_toy(4, NULL);
     assert_int_equal(dataset_set_template(dataset, "a drawing of a {}.", &error), OK);
     assert_int_equal(dataset_templates(dataset), 1);
@@ -256,20 +243,4 @@ static void one_template_replaces_all(void **state)
     assert_non_null(strstr(error.message, "one {}"));
     assert_string_equal(dataset_template(dataset, 0), "a drawing of a {}.");
     dataset_close(dataset);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_seed_alone_decides),
-        cmocka_unit_test(more_shots_keep_what_fewer_kept),
-        cmocka_unit_test(images_stay_the_same_and_in_order),
-        cmocka_unit_test(a_class_with_fewer_keeps_all_and_says_so),
-        cmocka_unit_test(a_class_with_fewer_is_filled_up),
-        cmocka_unit_test(repeated_files_are_read),
-        cmocka_unit_test(files_are_dropped),
-        cmocka_unit_test(a_part_has_the_images_of_its_classes),
-        cmocka_unit_test(one_template_replaces_all),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,8 +1,6 @@
 /* Digests of what images show, what is kept of them, and when it is believed. */
 #include <fcntl.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -11,12 +9,11 @@
 #include <time.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "core/file.h"
 #include "datasets/readers/reader.h"
 #include "datasets/survey/survey_images.h"
 #include "tests/datasets/album.h"
+#include "tests/test.h"
 
 enum { IMAGES = ALBUM_TRAIN + ALBUM_TEST };
 
@@ -84,7 +81,7 @@ static void run_in(const struct album *album, const char *command)
 
 /* --- digests ------------------------------------------------------------------------------------------------------ */
 
-static void the_same_images_elsewhere_have_the_same_digest(void **state)
+TEST_WITH(the_same_images_elsewhere_have_the_same_digest, album_setup, album_teardown)
 {
     struct album *album = *state;
     struct survey here = survey(album);
@@ -120,7 +117,7 @@ static void write_bmp(const char *path, const struct image *image)
     free(bmp);
 }
 
-static void another_encoding_has_the_same_digest(void **state)
+TEST_WITH(another_encoding_has_the_same_digest, album_setup, album_teardown)
 {
     struct album *album = *state;
     struct survey before = survey(album);
@@ -136,7 +133,7 @@ static void another_encoding_has_the_same_digest(void **state)
     free(path);
 }
 
-static void pixels_names_labels_and_prompts_count(void **state)
+TEST_WITH(pixels_names_labels_and_prompts_count, album_setup, album_teardown)
 {
     struct album *album = *state;
     struct survey first = survey(album), second;
@@ -158,7 +155,7 @@ static void pixels_names_labels_and_prompts_count(void **state)
     assert_string_equal(relabelled.splits[SPLIT_TRAIN].digest, prompted.splits[SPLIT_TRAIN].digest);
 }
 
-static void samples_and_generated_images_have_digests(void **state)
+TEST_WITH(samples_and_generated_images_have_digests, album_setup, album_teardown)
 {
     struct album *album = *state;
     struct survey_settings settings = settings_of(album);
@@ -181,7 +178,7 @@ static void samples_and_generated_images_have_digests(void **state)
 
 /* --- what is kept ------------------------------------------------------------------------------------------------- */
 
-static void what_was_found_is_not_looked_for_again(void **state)
+TEST_WITH(what_was_found_is_not_looked_for_again, album_setup, album_teardown)
 {
     struct album *album = *state;
     assert_int_equal(decodes(album), IMAGES);
@@ -201,7 +198,7 @@ static void what_was_found_is_not_looked_for_again(void **state)
 }
 
 /* Same name, same size, same time of modification: the time of change is not for anyone to set. */
-static void replaced_pixels_are_noticed(void **state)
+TEST_WITH(replaced_pixels_are_noticed, album_setup, album_teardown)
 {
     struct album *album = *state;
     struct stat was, is;
@@ -225,7 +222,7 @@ static void replaced_pixels_are_noticed(void **state)
 }
 
 /* A change within the tick of the clock in which a file was read would leave its times as they are. */
-static void what_was_just_written_is_not_believed_later(void **state)
+TEST_WITH(what_was_just_written_is_not_believed_later, album_setup, album_teardown)
 {
     struct album *album = *state;
     struct survey_settings settings = settings_of(album);
@@ -256,7 +253,7 @@ static void count_report(void *context, size_t done, size_t total)
     interruption->total = total;
 }
 
-static void what_was_found_before_a_stop_is_kept(void **state)
+TEST_WITH(what_was_found_before_a_stop_is_kept, album_setup, album_teardown)
 {
     struct album *album = *state;
     struct interruption interruption = {0};
@@ -295,7 +292,7 @@ static void count_files(void *context, size_t done, size_t total)
 }
 
 /* What takes long is kept before its end, whatever that is. */
-static void what_was_found_is_kept_now_and_then(void **state)
+TEST_WITH(what_was_found_is_kept_now_and_then, album_setup, album_teardown)
 {
     struct album *album = *state;
     struct watch watch = {.album = album};
@@ -309,7 +306,7 @@ static void what_was_found_is_kept_now_and_then(void **state)
 }
 
 /* Some classes of a dataset and all of it share one file. */
-static void parts_share_what_was_found(void **state)
+TEST_WITH(parts_share_what_was_found, album_setup, album_teardown)
 {
     struct album *album = *state;
     struct survey_settings settings = settings_of(album);
@@ -354,7 +351,7 @@ static status open_and_survey(struct album *album, const char *on_unreadable, st
     return dataset_survey(found, *dataset, &settings, error);
 }
 
-static void unreadable_images_stop_or_are_left_out(void **state)
+TEST_WITH(unreadable_images_stop_or_are_left_out, album_setup, album_teardown)
 {
     struct album *album = *state;
     struct dataset *dataset;
@@ -390,7 +387,7 @@ static void unreadable_images_stop_or_are_left_out(void **state)
 }
 
 /* A disk that fails today may not fail tomorrow. */
-static void files_that_cannot_be_read_are_never_left_out(void **state)
+TEST_WITH(files_that_cannot_be_read_are_never_left_out, album_setup, album_teardown)
 {
     struct album *album = *state;
     struct survey_settings settings = settings_of(album);
@@ -407,7 +404,7 @@ static void files_that_cannot_be_read_are_never_left_out(void **state)
 }
 
 /* Also where the survey is stored and nothing is decoded. */
-static void clipped_images_are_told_again(void **state)
+TEST_WITH(clipped_images_are_told_again, album_setup, album_teardown)
 {
     struct album *album = *state;
     struct bytes gray;
@@ -424,24 +421,4 @@ static void clipped_images_are_told_again(void **state)
     assert_int_equal(decodes(album), 0);
     survey(album);
     assert_int_equal(album->warnings, 2);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(the_same_images_elsewhere_have_the_same_digest, album_setup, album_teardown),
-        cmocka_unit_test_setup_teardown(another_encoding_has_the_same_digest, album_setup, album_teardown),
-        cmocka_unit_test_setup_teardown(pixels_names_labels_and_prompts_count, album_setup, album_teardown),
-        cmocka_unit_test_setup_teardown(samples_and_generated_images_have_digests, album_setup, album_teardown),
-        cmocka_unit_test_setup_teardown(what_was_found_is_not_looked_for_again, album_setup, album_teardown),
-        cmocka_unit_test_setup_teardown(replaced_pixels_are_noticed, album_setup, album_teardown),
-        cmocka_unit_test_setup_teardown(what_was_just_written_is_not_believed_later, album_setup, album_teardown),
-        cmocka_unit_test_setup_teardown(what_was_found_before_a_stop_is_kept, album_setup, album_teardown),
-        cmocka_unit_test_setup_teardown(what_was_found_is_kept_now_and_then, album_setup, album_teardown),
-        cmocka_unit_test_setup_teardown(parts_share_what_was_found, album_setup, album_teardown),
-        cmocka_unit_test_setup_teardown(unreadable_images_stop_or_are_left_out, album_setup, album_teardown),
-        cmocka_unit_test_setup_teardown(files_that_cannot_be_read_are_never_left_out, album_setup, album_teardown),
-        cmocka_unit_test_setup_teardown(clipped_images_are_told_again, album_setup, album_teardown),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

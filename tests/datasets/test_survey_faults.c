@@ -1,7 +1,5 @@
 /* What was found in images and kept: damaged, foreign, shared by processes, and without room. */
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -10,12 +8,11 @@
 #include <time.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "core/file.h"
 #include "core/seen.h"
 #include "datasets/survey/survey_images.h"
 #include "tests/datasets/album.h"
+#include "tests/test.h"
 
 enum { IMAGES = ALBUM_TRAIN + ALBUM_TEST };
 
@@ -49,7 +46,7 @@ static size_t decodes(struct album *album)
 }
 
 /* Whatever the damage, images are decoded again and what they show is the same; the file is made anew. */
-static void damaged_files_are_made_anew(void **state)
+TEST_WITH(damaged_files_are_made_anew, album_setup, album_teardown)
 {
     struct album *album = *state;
     struct survey_settings settings = settings_of(album);
@@ -72,7 +69,7 @@ static void damaged_files_are_made_anew(void **state)
     free(path);
 }
 
-static void a_file_of_something_else_is_told(void **state)
+TEST_WITH(a_file_of_something_else_is_told, album_setup, album_teardown)
 {
     struct album *album = *state;
     scratch_write_text(&album->scratch, "cache/mtil/" SEEN_FILE,
@@ -117,7 +114,7 @@ static int survey_often(struct album *album)
     return album->warnings == 0 ? 0 : 1;
 }
 
-static void processes_share_a_file(void **state)
+TEST_WITH(processes_share_a_file, album_setup, album_teardown)
 {
     enum { CHILDREN = 4 };
     struct album *album = *state;
@@ -152,7 +149,7 @@ static int on_full_disk(struct album *album)
     return warns_once(album);
 }
 
-static void a_full_disk_is_told_once(void **state)
+TEST_WITH(a_full_disk_is_told_once, album_setup, album_teardown)
 {
     expect_success(start_child(on_full_disk, *state));
     assert_int_equal(decodes(*state), IMAGES);
@@ -167,7 +164,7 @@ static int without_rights(struct album *album)
     return warns_once(album);
 }
 
-static void a_read_only_folder_is_told_once(void **state)
+TEST_WITH(a_read_only_folder_is_told_once, album_setup, album_teardown)
 {
     struct album *album = *state;
     struct error error;
@@ -179,22 +176,9 @@ static void a_read_only_folder_is_told_once(void **state)
 }
 
 /* The name of the folder is taken by a file. */
-static void no_folder_is_told_once(void **state)
+TEST_WITH(no_folder_is_told_once, album_setup, album_teardown)
 {
     struct album *album = *state;
     scratch_write_text(&album->scratch, "cache", "a file");
     assert_int_equal(warns_once(album), 0);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(damaged_files_are_made_anew, album_setup, album_teardown),
-        cmocka_unit_test_setup_teardown(a_file_of_something_else_is_told, album_setup, album_teardown),
-        cmocka_unit_test_setup_teardown(processes_share_a_file, album_setup, album_teardown),
-        cmocka_unit_test_setup_teardown(a_full_disk_is_told_once, album_setup, album_teardown),
-        cmocka_unit_test_setup_teardown(a_read_only_folder_is_told_once, album_setup, album_teardown),
-        cmocka_unit_test_setup_teardown(no_folder_is_told_once, album_setup, album_teardown),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

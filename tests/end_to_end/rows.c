@@ -64,6 +64,24 @@ void rows_expect(const struct workshop *workshop, const char *database, const ch
     free(path);
 }
 
+void rows_expect_alike(const struct workshop *workshop, const char *database, const char *other)
+{
+    static const char *const computed[] = {
+        "SELECT policy, seed, after_task, task, correct, hex(data) FROM runs JOIN evaluations USING (run) "
+        "JOIN per_image USING (run, task, after_task) ORDER BY 1, 2, 3, 4",
+        "SELECT policy, seed, task, iteration, loss FROM runs JOIN steps USING (run) ORDER BY 1, 2, 3, 4",
+    };
+    char *path = workshop_path(workshop, database);
+    for (size_t i = 0; i < sizeof computed / sizeof *computed; i++) {
+        struct text rows = {0};
+        rows_query(path, computed[i], &rows);
+        assert_true(rows.size > 100);
+        rows_expect(workshop, other, computed[i], rows.data);
+        text_free(&rows);
+    }
+    free(path);
+}
+
 bool rows_may_be_written(const struct workshop *workshop, const char *path)
 {
     sqlite3 *database;

@@ -19,6 +19,9 @@ void rows_query(const char *path, const char *sql, struct text *rows);
 /* A database of the workshop's has this answer. */
 void rows_expect(const struct workshop *workshop, const char *database, const char *sql, const char *expected);
 
+/* Two databases hold the same computed numbers, whatever the order in which runs came to them. */
+void rows_expect_alike(const struct workshop *workshop, const char *database, const char *other);
+
 /* Whether a program could write the database now. */
 bool rows_may_be_written(const struct workshop *workshop, const char *database);
 

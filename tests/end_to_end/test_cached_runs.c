@@ -114,9 +114,8 @@ static size_t files_of_any_kind(const struct workshop *workshop)
 
 /* --- The tests --- */
 
-static void every_cache_gives_the_same_rows(void **state)
+TEST(every_cache_gives_the_same_rows)
 {
-    (void)state;
     struct workshop workshop;
     struct result expected;
     workshop_open(&workshop);
@@ -135,9 +134,8 @@ static void every_cache_gives_the_same_rows(void **state)
     workshop_close(&workshop);
 }
 
-static void processes_that_start_together_share_a_cold_cache(void **state)
+TEST(processes_that_start_together_share_a_cold_cache)
 {
-    (void)state;
     enum { PROCESSES = 3 };
     static const char *const names[PROCESSES] = {"first", "second", "third"};
     struct process processes[PROCESSES];
@@ -165,9 +163,8 @@ static void processes_that_start_together_share_a_cold_cache(void **state)
 }
 
 /* Of another image, and of the same bytes with another time. */
-static void changed_images_are_decoded_again(void **state)
+TEST(changed_images_are_decoded_again)
 {
-    (void)state;
     struct workshop workshop;
     struct result before, after;
     struct stat first, second;
@@ -197,9 +194,8 @@ static void changed_images_are_decoded_again(void **state)
     workshop_close(&workshop);
 }
 
-static void what_is_cleared_is_decoded_again(void **state)
+TEST(what_is_cleared_is_decoded_again)
 {
-    (void)state;
     struct workshop workshop;
     workshop_open(&workshop);
     char *expected = answer(&workshop, EVAL " run.cache=none");
@@ -215,9 +211,8 @@ static void what_is_cleared_is_decoded_again(void **state)
     workshop_close(&workshop);
 }
 
-static void damaged_files_are_written_anew(void **state)
+TEST(damaged_files_are_written_anew)
 {
-    (void)state;
     static const char *const names[] = {"mnist-test-32-", "eurosat-test-32-", "dtd-test-32-"};
     struct workshop workshop;
     workshop_open(&workshop);
@@ -238,9 +233,8 @@ static void damaged_files_are_written_anew(void **state)
 }
 
 /* Once of images, once of features. */
-static void without_room_a_warning_says_so_once(void **state)
+TEST(without_room_a_warning_says_so_once)
 {
-    (void)state;
     struct workshop workshop;
     workshop_open(&workshop);
     char *expected = answer(&workshop, EVAL " run.cache=none");
@@ -256,9 +250,8 @@ static void without_room_a_warning_says_so_once(void **state)
 }
 
 /* The program runs as nobody, who may not see the folder that the project is in. */
-static void a_read_only_folder_is_used_and_told_once(void **state)
+TEST(a_read_only_folder_is_used_and_told_once)
 {
-    (void)state;
     struct workshop workshop;
     workshop_open(&workshop);
     workshop_own_data(&workshop, "MNIST");
@@ -292,9 +285,8 @@ static void add_images(const struct workshop *workshop)
     free(command);
 }
 
-static void kills_while_a_file_is_written_leave_no_wrong_one(void **state)
+TEST(kills_while_a_file_is_written_leave_no_wrong_one)
 {
-    (void)state;
     enum { KILLS = 5 };
     struct workshop workshop;
     size_t unfinished = 0;
@@ -320,19 +312,4 @@ static void kills_while_a_file_is_written_leave_no_wrong_one(void **state)
     assert_int_equal(files(&workshop, ""), 1);
     free(expected);
     workshop_close(&workshop);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_cache_gives_the_same_rows),
-        cmocka_unit_test(processes_that_start_together_share_a_cold_cache),
-        cmocka_unit_test(changed_images_are_decoded_again),
-        cmocka_unit_test(what_is_cleared_is_decoded_again),
-        cmocka_unit_test(damaged_files_are_written_anew),
-        cmocka_unit_test(without_room_a_warning_says_so_once),
-        cmocka_unit_test(a_read_only_folder_is_used_and_told_once),
-        cmocka_unit_test(kills_while_a_file_is_written_leave_no_wrong_one),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

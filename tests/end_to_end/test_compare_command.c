@@ -36,9 +36,8 @@ static json_t *expect_json(const struct workshop *workshop, const char *argument
 }
 
 /* Two policies of three seeds each; threads differ and do not matter, training.warmup does. */
-static void runs_of_the_program(void **state)
+TEST(runs_of_the_program)
 {
-    (void)state;
     struct workshop workshop;
     workshop_open(&workshop);
     program_succeeds(&workshop, "run tiny.yaml --quiet run.seeds=1,2,3 merge.policy=none run.threads=1");
@@ -84,7 +83,7 @@ static void make_known_runs(const struct workshop *workshop)
     free(path);
 }
 
-static void every_form_of_the_answer(void **state)
+TEST(every_form_of_the_answer)
 {
     static const struct {
         const char *arguments, *part;
@@ -106,7 +105,6 @@ static void every_form_of_the_answer(void **state)
         {"--show images", "p_mcnemar"},
         {"--per-dataset --metric last --show pairs", "aircraft"},
     };
-    (void)state;
     struct workshop workshop;
     workshop_open(&workshop);
     make_known_runs(&workshop);
@@ -140,13 +138,4 @@ static void every_form_of_the_answer(void **state)
         program_complains(&workshop, &(struct launch){.arguments = wrong[i].arguments},
                           (const char *const[]){wrong[i].word, NULL});
     workshop_close(&workshop);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(runs_of_the_program),
-        cmocka_unit_test(every_form_of_the_answer),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -42,9 +42,8 @@ static struct answer convert(const char *arguments)
     return answer;
 }
 
-static void noise_and_gates_are_what_deviates(void **state)
+TEST(noise_and_gates_are_what_deviates)
 {
-    (void)state;
     struct answer none = convert("clip.safetensors out.safetensors --blocks last_1 --noise 0"),
                   little = convert("clip.safetensors out.safetensors --blocks last_1 --noise 0.01"),
                   much = convert("clip.safetensors out.safetensors --blocks last_1 --noise 0.1"),
@@ -115,9 +114,8 @@ static void check_metadata(const struct opened *out)
 }
 
 /* The image tower under timm's names, experts in the place of one MLP, each with noise of its own. */
-static void the_file_is_a_classifiers(void **state)
+TEST(the_file_is_a_classifiers)
 {
-    (void)state;
     static const char *const parts[] = {"c_fc.weight", "c_proj.weight"};
     convert("clip.safetensors out.safetensors --experts 3 --noise 0.05 --blocks last_1");
     struct opened clip = open_file("clip.safetensors"), out = open_file("out.safetensors");
@@ -145,9 +143,8 @@ static void the_file_is_a_classifiers(void **state)
 }
 
 /* A classifier that was trained here: its head goes along. */
-static void a_classifier_keeps_its_head(void **state)
+TEST(a_classifier_keeps_its_head)
 {
-    (void)state;
     program_succeeds(&workshop, "classify tiny.yaml --quiet data.order=mnist model.weights=scratch model.resolution=16 "
                                 "model.patch=8 model.width=64 model.blocks=2");
     char *pattern = workshop_find(&workshop, "runs/*/seed*/weights.safetensors");
@@ -170,9 +167,8 @@ static void a_classifier_keeps_its_head(void **state)
     "method.ffn=rmoe "
 
 /* An intermediate stage with aligned output, then the downstream one without: each from the file of the one before. */
-static void stages_start_from_one_another(void **state)
+TEST(stages_start_from_one_another)
 {
-    (void)state;
     char line[512];
     convert("clip.safetensors converted.safetensors --experts 3 --blocks 1");
     program_succeeds(&workshop, CLASSIFY "adapter.blocks=1 model.weights=converted.safetensors run.folder=first "
@@ -191,9 +187,8 @@ static void stages_start_from_one_another(void **state)
 }
 
 /* What was written is said to be there. */
-static void unreadable_images_are_an_error(void **state)
+TEST(unreadable_images_are_an_error)
 {
-    (void)state;
     assert_int_equal(workshop_shell(&workshop, "echo no image > broken.png"), 0);
     program_complains(&workshop,
                       &(struct launch){.arguments = CONVERT "clip.safetensors kept.safetensors --blocks 0 broken.png"},
@@ -204,9 +199,8 @@ static void unreadable_images_are_an_error(void **state)
 }
 
 /* The best first, for each tower, whatever blocks are asked for. */
-static void layers_are_ranked(void **state)
+TEST(layers_are_ranked)
 {
-    (void)state;
     struct outcome outcome =
         program_ends(&workshop, "layers tiny.yaml --quiet --format csv adapter.score_steps=2 adapter.blocks=last_1", 0);
     char tower[16], last_tower[16] = "";
@@ -231,9 +225,8 @@ static void complains(const char *arguments, const char *const *words)
     program_fails(&workshop, &(struct launch){.arguments = arguments}, words);
 }
 
-static void what_makes_no_sense_is_refused(void **state)
+TEST(what_makes_no_sense_is_refused)
 {
-    (void)state;
     complains(CONVERT "clip.safetensors out.safetensors --blocks by_score_1",
               (const char *const[]){"by_score_1", "mtil layers", NULL});
     complains(CONVERT "clip.safetensors out.safetensors --blocks last_3",
@@ -248,13 +241,4 @@ static void what_makes_no_sense_is_refused(void **state)
               (const char *const[]){"mixture.safetensors", "experts in place of MLPs", NULL});
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(noise_and_gates_are_what_deviates), cmocka_unit_test(the_file_is_a_classifiers),
-        cmocka_unit_test(a_classifier_keeps_its_head),       cmocka_unit_test(stages_start_from_one_another),
-        cmocka_unit_test(unreadable_images_are_an_error),    cmocka_unit_test(layers_are_ranked),
-        cmocka_unit_test(what_makes_no_sense_is_refused),
-    };
-    return cmocka_run_group_tests(tests, set_up, tear_down);
-}
+TEST_GROUP(set_up, tear_down)

@@ -45,11 +45,10 @@ static void unlock_database(sqlite3 *rival)
 }
 
 /* Each run has the rows that it has when it is alone. */
-static void twenty_runs_at_once_lose_nothing(void **state)
+TEST(twenty_runs_at_once_lose_nothing)
 {
     struct workshop workshop;
     struct process processes[WRITERS];
-    (void)state;
     workshop_open(&workshop);
     for (int i = 0; i < WRITERS; i++) {
         char arguments[128];
@@ -82,11 +81,10 @@ static void twenty_runs_at_once_lose_nothing(void **state)
 }
 
 /* Reading does not wait; writing does, and loses nothing. */
-static void a_lock_of_a_minute_only_takes_time(void **state)
+TEST(a_lock_of_a_minute_only_takes_time)
 {
     struct workshop workshop;
     struct process process;
-    (void)state;
     workshop_open(&workshop);
     program_succeeds(&workshop, RUN "run.seeds=1");
     sqlite3 *rival = lock_database(&workshop);
@@ -116,11 +114,10 @@ static void overwrite_table(const struct workshop *w, const char *table)
     free(path);
 }
 
-static void damaged_pages_are_told(void **state)
+TEST(damaged_pages_are_told)
 {
     static const char *const tables[] = {"runs", "evaluations", "steps"};
     const char *const words[] = {"results.db", "damaged", ".recover", NULL};
-    (void)state;
     for (size_t i = 0; i < sizeof tables / sizeof *tables; i++) {
         struct workshop workshop;
         workshop_open(&workshop);
@@ -133,24 +130,12 @@ static void damaged_pages_are_told(void **state)
     }
 }
 
-static void a_run_that_is_refused_leaves_no_database(void **state)
+TEST(a_run_that_is_refused_leaves_no_database)
 {
     struct workshop w;
-    (void)state;
     workshop_open(&w);
     program_fails(&w, &(struct launch){.arguments = RUN "data.root=absent"},
                   (const char *const[]){"data.root", "absent", NULL});
     assert_null(workshop_find(&w, "results.db*"));
     workshop_close(&w);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_run_that_is_refused_leaves_no_database),
-        cmocka_unit_test(twenty_runs_at_once_lose_nothing),
-        cmocka_unit_test(a_lock_of_a_minute_only_takes_time),
-        cmocka_unit_test(damaged_pages_are_told),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,9 +6,8 @@
 
 #define SHORT "data.order=mnist training.iterations=2 training.batch=2 selector.iterations=2 merge.every=1 "
 
-static void a_device_is_found_and_shown(void **state)
+TEST(a_device_is_found_and_shown)
 {
-    (void)state;
     struct workshop workshop;
     workshop_open(&workshop);
     struct outcome outcome = program_run(&workshop, &(struct launch){.arguments = "doctor"});
@@ -22,9 +21,8 @@ static void a_device_is_found_and_shown(void **state)
 }
 
 /* A run on the device, and its adapters evaluated on both backends. */
-static void runs_say_where_they_were_computed(void **state)
+TEST(runs_say_where_they_were_computed)
 {
-    (void)state;
     struct workshop workshop;
     workshop_open(&workshop);
     program_succeeds(&workshop, "run tiny.yaml --quiet " SHORT);
@@ -50,9 +48,8 @@ static void runs_say_where_they_were_computed(void **state)
 }
 
 /* One run on each device at a time, so each gets one of two. */
-static void a_sweep_takes_both_devices(void **state)
+TEST(a_sweep_takes_both_devices)
 {
-    (void)state;
     struct workshop workshop;
     workshop_open(&workshop);
     program_succeeds(&workshop, "sweep tiny.yaml --quiet --backend cuda " SHORT "seed=1,2");
@@ -61,14 +58,4 @@ static void a_sweep_takes_both_devices(void **state)
                 "1,0,cuda\n0,1,cuda\n");
     rows_expect(&workshop, "results.db", "SELECT count(DISTINCT suite_hash) FROM runs", "1\n");
     workshop_close(&workshop);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_device_is_found_and_shown),
-        cmocka_unit_test(runs_say_where_they_were_computed),
-        cmocka_unit_test(a_sweep_takes_both_devices),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

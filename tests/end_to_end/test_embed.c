@@ -277,7 +277,7 @@ static void expect_lines(const struct workshop *workshop, const char *name, int 
 #define SILENT "embed --quiet --weights silent.safetensors --heads 1,1 --images photos "
 #define TEXTS EMBED "--vocab vocabulary.txt --texts lines.txt "
 
-static void images_are_embedded_in_the_order_of_their_names(void **state)
+TEST(images_are_embedded_in_the_order_of_their_names)
 {
     program_succeeds(*state, IMAGES "--out out.safetensors");
     expect_photos(*state, "out.safetensors", OFF);
@@ -287,7 +287,7 @@ static void images_are_embedded_in_the_order_of_their_names(void **state)
     expect_photos(*state, "out.safetensors", 2);
 }
 
-static void texts_are_embedded_line_by_line(void **state)
+TEST(texts_are_embedded_line_by_line)
 {
     program_succeeds(*state, TEXTS "--out out.safetensors");
     expect_lines(*state, "out.safetensors", OFF);
@@ -310,7 +310,7 @@ static bool same_files(const struct workshop *workshop, const char *one, const c
     return same;
 }
 
-static void options_that_matter_change_the_file_and_threads_do_not(void **state)
+TEST(options_that_matter_change_the_file_and_threads_do_not)
 {
     program_succeeds(*state, IMAGES "--out one.safetensors --threads 1 --adapters adapters.safetensors --router 1");
     program_succeeds(*state, IMAGES "--out three.safetensors --threads 3 --adapters adapters.safetensors --router 1");
@@ -333,7 +333,7 @@ static bool without_text_router_zero(struct safetensor *tensor)
     return strcmp(tensor->name, "transformer.resblocks.0.router_list.0") != 0;
 }
 
-static void routers_may_be_missing_unless_they_are_asked_for(void **state)
+TEST(routers_may_be_missing_unless_they_are_asked_for)
 {
     workshop_rewrite(*state, "adapters.safetensors", "fewer.safetensors", without_router_zero);
     /* the rewritten file has no metadata: scale 0.1 */
@@ -351,7 +351,7 @@ static void routers_may_be_missing_unless_they_are_asked_for(void **state)
                   (const char *const[]){"half.safetensors", "transformer.resblocks.0.router_list.0", NULL});
 }
 
-static void mistakes_are_told_apart(void **state)
+TEST(mistakes_are_told_apart)
 {
     const struct workshop *w = *state;
     scratch_write_text(&w->scratch, "empty.txt", "");
@@ -403,7 +403,7 @@ static void mistakes_are_told_apart(void **state)
     }
 }
 
-static void full_disks_keep_the_old_file(void **state)
+TEST(full_disks_keep_the_old_file)
 {
     const struct workshop *w = *state;
     scratch_write_text(&w->scratch, "kept.safetensors", "as it was");
@@ -418,7 +418,7 @@ static void full_disks_keep_the_old_file(void **state)
     free(path);
 }
 
-static void texts_that_are_too_long_are_cut_and_told(void **state)
+TEST(texts_that_are_too_long_are_cut_and_told)
 {
     const struct workshop *w = *state;
     scratch_write_text(&w->scratch, "long.txt",
@@ -431,16 +431,4 @@ static void texts_that_are_too_long_are_cut_and_told(void **state)
     unlink(scratch_file(&w->scratch, "x.safetensors"));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(images_are_embedded_in_the_order_of_their_names),
-        cmocka_unit_test(texts_are_embedded_line_by_line),
-        cmocka_unit_test(options_that_matter_change_the_file_and_threads_do_not),
-        cmocka_unit_test(routers_may_be_missing_unless_they_are_asked_for),
-        cmocka_unit_test(mistakes_are_told_apart),
-        cmocka_unit_test(full_disks_keep_the_old_file),
-        cmocka_unit_test(texts_that_are_too_long_are_cut_and_told),
-    };
-    return cmocka_run_group_tests(tests, set_up, tear_down);
-}
+TEST_GROUP(set_up, tear_down)

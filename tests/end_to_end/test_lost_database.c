@@ -158,9 +158,8 @@ static void expect_stopped(const struct workshop *w, const struct loss *loss, co
     free(resume);
 }
 
-static void what_is_taken_away_stops_the_run(void **state)
+TEST(what_is_taken_away_stops_the_run)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof losses / sizeof *losses; i++) {
         struct workshop w;
         struct process process;
@@ -177,12 +176,11 @@ static void what_is_taken_away_stops_the_run(void **state)
 }
 
 /* Put back, it goes on to the rows of a run that was never disturbed. */
-static void a_file_that_is_put_back_goes_on(void **state)
+TEST(a_file_that_is_put_back_goes_on)
 {
     struct workshop w;
     struct process process;
     struct text expected = {0}, found = {0};
-    (void)state;
     workshop_open(&w);
     start_and_pause(&process, &w);
     rename_file(&w);
@@ -210,13 +208,4 @@ static void a_file_that_is_put_back_goes_on(void **state)
     free(path);
     free(other);
     workshop_close(&w);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_taken_away_stops_the_run),
-        cmocka_unit_test(a_file_that_is_put_back_goes_on),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

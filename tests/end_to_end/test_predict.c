@@ -162,17 +162,16 @@ static size_t compare_with_run(const struct workshop *workshop, size_t task, con
     return compared;
 }
 
-static void answers_are_those_of_the_run(void **state)
+TEST(answers_are_those_of_the_run)
 {
     compare_with_run(*state, 1, "@images.txt", false);
     compare_with_run(*state, 2, "--list images.txt", false);
     compare_with_run(*state, 2, "--threads 3 --router auto @images.txt", false);
 }
 
-static void with_all_labels_and_decisions_per_batch(void **state)
+TEST(with_all_labels_and_decisions_per_batch)
 {
     struct workshop workshop;
-    (void)state;
     workshop_open(&workshop);
     make_run(&workshop, "evaluation.label_space=all selector.decision=per_batch selector.decision_batch=3");
     assert_true(compare_with_run(&workshop, 1, "--labels all @images.txt", true) > 0);
@@ -180,10 +179,9 @@ static void with_all_labels_and_decisions_per_batch(void **state)
     workshop_close(&workshop);
 }
 
-static void with_the_router_that_the_data_name(void **state)
+TEST(with_the_router_that_the_data_name)
 {
     struct workshop workshop;
-    (void)state;
     workshop_open(&workshop);
     make_run(&workshop, "selector.kind=oracle");
     assert_true(compare_with_run(&workshop, 1, "--router eurosat @images.txt", false) > 0);
@@ -193,7 +191,7 @@ static void with_the_router_that_the_data_name(void **state)
 
 /* --- What is named --- */
 
-static void folders_are_walked_in_the_order_of_bytes(void **state)
+TEST(folders_are_walked_in_the_order_of_bytes)
 {
     const struct workshop *workshop = *state;
     static const char *const expected[] = {"photos/A.jpg", "photos/a.jpg", "photos/a/b", "photos/a/c.png",
@@ -211,7 +209,7 @@ static void folders_are_walked_in_the_order_of_bytes(void **state)
     json_decref(answers);
 }
 
-static void lists_may_name_folders_and_begin_with_a_mark(void **state)
+TEST(lists_may_name_folders_and_begin_with_a_mark)
 {
     const struct workshop *workshop = *state;
     scratch_write_text(&workshop->scratch, "list.txt", "\xef\xbb\xbfphotos/b.jpg\r\n\nphotos/a\n");
@@ -222,7 +220,7 @@ static void lists_may_name_folders_and_begin_with_a_mark(void **state)
     json_decref(answers);
 }
 
-static void ranks_add_up(void **state)
+TEST(ranks_add_up)
 {
     double total = 0, before = 1;
     json_t *answers = predict(*state, "--router mnist --top 99 photos/a.jpg");
@@ -242,7 +240,7 @@ static void ranks_add_up(void **state)
 }
 
 /* Many more than are read at a time, in the forms that are printed in parts: one header, one array. */
-static void long_answers_are_one_table(void **state)
+TEST(long_answers_are_one_table)
 {
     enum { IMAGES = 150 };
     const struct workshop *workshop = *state;
@@ -261,7 +259,7 @@ static void long_answers_are_one_table(void **state)
     text_free(&list);
 }
 
-static void a_broken_image_costs_a_message(void **state)
+TEST(a_broken_image_costs_a_message)
 {
     const struct workshop *workshop = *state;
     workshop_put_corrupted(workshop, "truncated_half.jpg", "photos/a/broken.jpg");
@@ -276,7 +274,7 @@ static void a_broken_image_costs_a_message(void **state)
     outcome_free(&outcome);
 }
 
-static void classes_of_a_file_need_no_adapters(void **state)
+TEST(classes_of_a_file_need_no_adapters)
 {
     const struct workshop *workshop = *state;
     scratch_write_text(&workshop->scratch, "classes.txt", "forest\nriver\n");
@@ -292,7 +290,7 @@ static void classes_of_a_file_need_no_adapters(void **state)
 
 /* --- Refused --- */
 
-static void mistakes_are_told(void **state)
+TEST(mistakes_are_told)
 {
     const struct workshop *workshop = *state;
 #define WITH "predict " MODEL "--adapters saved.safetensors "
@@ -327,20 +325,4 @@ static void mistakes_are_told(void **state)
         program_fails(workshop, &(struct launch){.arguments = cases[i].arguments}, cases[i].words);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(answers_are_those_of_the_run),
-        cmocka_unit_test(folders_are_walked_in_the_order_of_bytes),
-        cmocka_unit_test(lists_may_name_folders_and_begin_with_a_mark),
-        cmocka_unit_test(ranks_add_up),
-        cmocka_unit_test(long_answers_are_one_table),
-        cmocka_unit_test(a_broken_image_costs_a_message),
-        cmocka_unit_test(classes_of_a_file_need_no_adapters),
-        cmocka_unit_test(mistakes_are_told),
-    };
-    const struct CMUnitTest apart[] = {cmocka_unit_test(with_all_labels_and_decisions_per_batch),
-                                       cmocka_unit_test(with_the_router_that_the_data_name)};
-    int failed = cmocka_run_group_tests_name("predict", tests, open_with_run, close_workshop);
-    return failed + cmocka_run_group_tests_name("predict, other runs", apart, NULL, NULL);
-}
+TEST_GROUP(open_with_run, close_workshop)

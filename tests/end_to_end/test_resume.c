@@ -155,38 +155,33 @@ static void expect_same_bits_after(const char *arguments, bool gently)
 #define WEIGHTS "run tiny.yaml --quiet method.name=continual_ft training.iterations=15 training.learning_rate=1e-3"
 #define ALONE "run tiny.yaml --quiet method.name=finetune method.train=adapters training.iterations=15"
 
-static void adapters_survive_kills(void **state)
+TEST(adapters_survive_kills)
 {
-    (void)state;
     expect_same_bits_after(ADAPTERS, false);
 }
 
-static void adapters_survive_stops(void **state)
+TEST(adapters_survive_stops)
 {
-    (void)state;
     expect_same_bits_after(ADAPTERS, true);
 }
 
-static void whole_models_survive_kills(void **state)
+TEST(whole_models_survive_kills)
 {
-    (void)state;
     expect_same_bits_after(WEIGHTS, false);
 }
 
-static void tasks_alone_survive_kills(void **state)
+TEST(tasks_alone_survive_kills)
 {
-    (void)state;
     expect_same_bits_after(ALONE, false);
 }
 
-static void threads_change_nothing(void **state)
+TEST(threads_change_nothing)
 {
     static const char *const arguments[] = {ADAPTERS "run.threads=1", ADAPTERS "run.threads=3",
                                             ADAPTERS "run.threads=2 run.evaluation_batch=7 run.cache=none",
                                             ADAPTERS "run.cache=disk run.cache_folder=cache"};
     struct result expected, found;
     double seconds;
-    (void)state;
     run_whole(arguments[0], &expected, &seconds);
     for (size_t i = 1; i < sizeof arguments / sizeof *arguments; i++) {
         run_whole(arguments[i], &found, &seconds);
@@ -196,11 +191,10 @@ static void threads_change_nothing(void **state)
     free_result(&expected);
 }
 
-static void settings_change_something(void **state)
+TEST(settings_change_something)
 {
     struct result one, other;
     double seconds;
-    (void)state;
     run_whole(ALONE, &one, &seconds);
     run_whole(ALONE " training.label_smoothing=0.1", &other, &seconds);
     assert_int_equal(one.weights.size, other.weights.size);
@@ -244,13 +238,12 @@ static void damage_and_fail(const struct workshop *workshop, const char *path, v
     bytes_free(&bad);
 }
 
-static void damaged_resume_files_are_told_and_can_be_deleted(void **state)
+TEST(damaged_resume_files_are_told_and_can_be_deleted)
 {
     struct workshop workshop;
     struct process process;
     struct result whole, afresh;
     double seconds;
-    (void)state;
     workshop_open(&workshop);
     run_whole(ADAPTERS, &whole, &seconds);
     program_start(&process, &workshop, &(struct launch){.arguments = ADAPTERS});
@@ -270,18 +263,4 @@ static void damaged_resume_files_are_told_and_can_be_deleted(void **state)
     free_result(&afresh);
     free(resume);
     workshop_close(&workshop);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(adapters_survive_kills),
-        cmocka_unit_test(adapters_survive_stops),
-        cmocka_unit_test(whole_models_survive_kills),
-        cmocka_unit_test(tasks_alone_survive_kills),
-        cmocka_unit_test(threads_change_nothing),
-        cmocka_unit_test(settings_change_something),
-        cmocka_unit_test(damaged_resume_files_are_told_and_can_be_deleted),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

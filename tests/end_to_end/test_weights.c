@@ -81,9 +81,8 @@ static void expect_same_features(const char *a, const char *b, bool same)
     }
 }
 
-static void silent_weights_are_asked_about(void **state)
+TEST(silent_weights_are_asked_about)
 {
-    (void)state;
     FAILS(EMBED "--weights silent.safetensors --out x", 1, "silent.safetensors", "heads is unknown", "--heads",
           "config.json");
     FAILS(EMBED "--weights silent.safetensors --out x --heads 1,1", 1, "activation is unknown", "--activation");
@@ -107,9 +106,8 @@ static void silent_weights_are_asked_about(void **state)
     expect_same_features("own", "plain", true);
 }
 
-static void a_configuration_beside_them_answers(void **state)
+TEST(a_configuration_beside_them_answers)
 {
-    (void)state;
     write_config("open_clip_config.json");
     program_succeeds(&workshop, EMBED "--weights silent.safetensors --out asked");
     unlink(scratch_file(&workshop.scratch, "open_clip_config.json"));
@@ -123,9 +121,8 @@ static void a_configuration_beside_them_answers(void **state)
 }
 
 /* As a checkpoint of PyTorch's they are the same weights, and the same adapters. */
-static void checkpoints_are_weights(void **state)
+TEST(checkpoints_are_weights)
 {
-    (void)state;
     program_succeeds(&workshop, "convert weights clip.safetensors clip.pth --quiet");
     program_succeeds(&workshop, EMBED "--weights clip.safetensors --out whole");
     program_succeeds(&workshop, EMBED "--weights clip.pth --out converted");
@@ -158,9 +155,8 @@ static void write_stating(const char *from, const char *to, const struct safeten
 }
 
 /* What a file says of adapters that are left out is not said of those that take their place. */
-static void metadata_stay_with_their_tensors(void **state)
+TEST(metadata_stay_with_their_tensors)
 {
-    (void)state;
     struct safetensors *file;
     struct error error;
     write_stating("clip.safetensors", "base.safetensors",
@@ -214,9 +210,8 @@ static void write_shards(const char *name)
     free(path);
 }
 
-static void shards_are_weights(void **state)
+TEST(shards_are_weights)
 {
-    (void)state;
     write_shards("clip.safetensors");
     program_succeeds(&workshop, EMBED "--weights clip.safetensors --out whole");
     program_succeeds(&workshop, EMBED "--weights clip.safetensors.index.json --heads 1,1 --activation quick_gelu --out "
@@ -225,9 +220,8 @@ static void shards_are_weights(void **state)
 }
 
 /* What identifies a run is the content of every shard, which is not named by the suite. */
-static void a_changed_shard_makes_another_run(void **state)
+TEST(a_changed_shard_makes_another_run)
 {
-    (void)state;
     static const char run[] = "run tiny.yaml --quiet data.order=mnist training.iterations=1 "
                               "model.weights=clip.safetensors.index.json model.heads=1,1 model.activation=quick_gelu";
     program_succeeds(&workshop, run);
@@ -240,18 +234,16 @@ static void a_changed_shard_makes_another_run(void **state)
                 "2,3,2\n");
 }
 
-static void weights_of_another_kind_are_not_evaluated(void **state)
+TEST(weights_of_another_kind_are_not_evaluated)
 {
-    (void)state;
     program_succeeds(&workshop, EVAL "silent.safetensors");
     write_config("silent.json");
     FAILS(EVAL "silent.safetensors", 1, "the model in use", "silent.json");
     unlink(scratch_file(&workshop.scratch, "silent.json"));
 }
 
-static void names_are_not_obeyed(void **state)
+TEST(names_are_not_obeyed)
 {
-    (void)state;
     scratch_write_text(&workshop.scratch, "=1+1.yaml", "run: {}\n");
     scratch_write_text(&workshop.scratch, "mark.yaml",
                        "\xef\xbb\xbfmodel: {weights: clip.safetensors, vocabulary: vocabulary.txt}\ndata: {root: data, "
@@ -268,17 +260,4 @@ static void names_are_not_obeyed(void **state)
     program_succeeds(&workshop, "run mark.yaml --dry-run --quiet");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(silent_weights_are_asked_about),
-        cmocka_unit_test(a_configuration_beside_them_answers),
-        cmocka_unit_test(checkpoints_are_weights),
-        cmocka_unit_test(metadata_stay_with_their_tensors),
-        cmocka_unit_test(shards_are_weights),
-        cmocka_unit_test(a_changed_shard_makes_another_run),
-        cmocka_unit_test(weights_of_another_kind_are_not_evaluated),
-        cmocka_unit_test(names_are_not_obeyed),
-    };
-    return cmocka_run_group_tests(tests, set_up, tear_down);
-}
+TEST_GROUP(set_up, tear_down)

@@ -284,14 +284,22 @@ static void split_arguments(char *text, char **argv)
     argv[count] = NULL;
 }
 
+/* In the child: its folder, its cache and its output. */
+static void enter(const struct workshop *workshop, const struct process *process)
+{
+    if (chdir(workshop->scratch.path) != 0 ||
+        setenv("XDG_CACHE_HOME", scratch_file(&workshop->scratch, "cache"), 1) != 0 ||
+        dup2(fileno(process->out), STDOUT_FILENO) < 0 || dup2(fileno(process->errors), STDERR_FILENO) < 0)
+        _exit(125);
+}
+
 /* In the child; the program is opened first, because nobody may not see the folder it is in. */
 static void become(const struct workshop *workshop, const struct launch *launch, struct process *process, char **argv)
 {
     int program = open(program_path(), O_RDONLY | O_CLOEXEC);
-    if (program < 0 || chdir(workshop->scratch.path) != 0 ||
-        setenv("XDG_CACHE_HOME", scratch_file(&workshop->scratch, "cache"), 1) != 0 ||
-        dup2(fileno(process->out), STDOUT_FILENO) < 0 || dup2(fileno(process->errors), STDERR_FILENO) < 0)
+    if (program < 0)
         _exit(125);
+    enter(workshop, process);
     alarm(SECONDS_MOST);
     if (launch->file_limit > 0)
         setrlimit(RLIMIT_FSIZE, &(struct rlimit){launch->file_limit, launch->file_limit});
@@ -302,17 +310,23 @@ static void become(const struct workshop *workshop, const struct launch *launch,
     _exit(125);
 }
 
+/* A process with files for its output; its number is 0 in the child. */
+static struct process begin(void)
+{
+    struct process process = {.out = tmpfile(), .errors = tmpfile()};
+    assert_true(process.out != NULL && process.errors != NULL);
+    fflush(NULL);
+    process.id = fork();
+    assert_true(process.id >= 0);
+    return process;
+}
+
 void program_start(struct process *process, const struct workshop *workshop, const struct launch *launch)
 {
     char *argv[ARGUMENTS_MOST], *text = strdup(launch->arguments);
     assert_non_null(text);
     split_arguments(text, argv);
-    process->out = tmpfile();
-    process->errors = tmpfile();
-    assert_true(process->out != NULL && process->errors != NULL);
-    fflush(NULL);
-    process->id = fork();
-    assert_true(process->id >= 0);
+    *process = begin();
     if (process->id == 0)
         become(workshop, launch, process, argv);
     free(text);
@@ -383,20 +397,32 @@ struct outcome program_run(const struct workshop *workshop, const struct launch 
     return program_wait(&process);
 }
 
-int workshop_shell(const struct workshop *workshop, const char *script)
+struct outcome workshop_runs(const struct workshop *workshop, const char *script)
 {
-    int ended;
-    pid_t id = fork();
-    assert_true(id >= 0);
-    if (id == 0) {
-        if (chdir(workshop->scratch.path) == 0 && setenv("MTIL", program_path(), 1) == 0 &&
-            setenv("XDG_CACHE_HOME", scratch_file(&workshop->scratch, "cache"), 1) == 0)
-            execlp("timeout", "timeout", "120", "sh", "-c", script, NULL);
+    static const char words[] = "PATH=$PWD/bin:$PATH\n"
+                                "mtil() { \"$MTIL\" \"$@\"; }\n"
+                                "await() { until ls $1 >/dev/null 2>&1; do sleep 0.02; done; }\n"
+                                "shorten() { truncate -s $(($(wc -c <\"$1\") * $2 / 1000)) \"$1\"; }\n"
+                                "overwrite() { dd of=\"$1\" bs=1 seek=\"$2\" conv=notrunc status=none; }\n";
+    char *whole = path_format("%s%s", words, script), *seconds = path_format("%d", SECONDS_MOST);
+    assert_true(whole != NULL && seconds != NULL);
+    setenv("MTIL", program_path(), 1);
+    struct process process = begin();
+    if (process.id == 0) {
+        enter(workshop, &process);
+        execlp("timeout", "timeout", seconds, "sh", "-c", whole, NULL);
         _exit(125);
     }
-    assert_int_equal(waitpid(id, &ended, 0), id);
-    assert_true(WIFEXITED(ended));
-    return WEXITSTATUS(ended);
+    free(seconds);
+    free(whole);
+    return program_wait(&process);
+}
+
+int workshop_shell(const struct workshop *workshop, const char *script)
+{
+    struct outcome outcome = workshop_runs(workshop, script);
+    outcome_free(&outcome);
+    return outcome.exit_status;
 }
 
 void outcome_free(struct outcome *outcome)

@@ -12,12 +12,6 @@
 #ifndef MTIL_TESTS_END_TO_END_WORKSHOP_H
 #define MTIL_TESTS_END_TO_END_WORKSHOP_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <sys/types.h>
@@ -25,6 +19,7 @@
 #include "core/text.h"
 #include "models/files/safetensors.h"
 #include "tests/datasets/scratch.h"
+#include "tests/test.h"
 
 struct workshop {
     struct scratch scratch;
@@ -87,7 +82,8 @@ struct outcome program_wait(struct process *process);
 struct outcome program_run(const struct workshop *workshop, const struct launch *launch);
 void outcome_free(struct outcome *outcome);
 
-/* Runs a script of the shell in the folder, with the program's path in $MTIL, and returns its exit status. */
+/* Runs a script of the shell in the folder, where mtil is the program and "await PATTERN" waits for a file. */
+struct outcome workshop_runs(const struct workshop *workshop, const char *script);
 int workshop_shell(const struct workshop *workshop, const char *script);
 
 /* It ends with this status; the caller frees the outcome. */

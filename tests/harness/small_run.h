@@ -8,15 +8,9 @@
 #ifndef MTIL_TESTS_HARNESS_SMALL_RUN_H
 #define MTIL_TESTS_HARNESS_SMALL_RUN_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "harness/run/run.h"
 #include "tests/datasets/scratch.h"
+#include "tests/test.h"
 
 enum { SMALL_RUN_TASKS = 3 };
 

@@ -1,20 +1,14 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <stdlib.h>
 
 #include "core/embedded.h"
 #include "core/file.h"
+#include "tests/test.h"
 
 EMBEDDED_FILES(embedded_sources); /* of this folder, see CMakeLists.txt */
 EMBEDDED_FILES(embedded_nothing);
 
-static void bytes_are_those_of_the_files(void **state)
+TEST(bytes_are_those_of_the_files)
 {
-    (void)state;
     static const char *const names[] = {"test_embedded.c", "CMakeLists.txt"};
     for (size_t i = 0; i < 2; i++) {
         const struct embedded_file *file = &embedded_sources[i];
@@ -31,10 +25,4 @@ static void bytes_are_those_of_the_files(void **state)
     }
     assert_null(embedded_sources[2].name);
     assert_null(embedded_nothing[0].name);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(bytes_are_those_of_the_files)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

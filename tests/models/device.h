@@ -1,12 +1,11 @@
 /* The backend under test, operands on it, and comparisons with plain references.
  *
- *     static void doubles_values(struct device *d, const void *unused)
+ *     DEVICE_TEST(values_are_doubled) // with 1, 2 and 3 threads: the same bits
  *     {
  *         struct operand x = draw(d, 65, 1.0f), y = blank(d, 65);               // the same values on host and device
  *         must(d->backend->ops->…(d->backend, …, &error));
  *         expect_close(d, "y", y.device, expected, 65, 1e-6);                   // expected: doubles
  *     }
- *     static void test(void **state) { on_device(doubles_values, NULL); }  // with 1, 2 and 3 threads: the same bits
  *
  * MTIL_TEST_BACKEND names the backend; cpu unless set, so that another backend runs the same tests. With
  * MTIL_TEST_PRECISION=bf16 they run in that precision: operands of products are stored as bf16 (draw_operand rounds what
@@ -15,14 +14,8 @@
 #ifndef MTIL_TESTS_MODELS_DEVICE_H
 #define MTIL_TESTS_MODELS_DEVICE_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "models/backend.h"
+#include "tests/test.h"
 
 struct device {
     struct backend *backend;
@@ -49,6 +42,24 @@ void device_close(struct device *d);
 /* Runs body on a fresh device with 1, 2 and 3 threads and demands the same bits of every result. */
 typedef void (*device_body)(struct device *d, const void *parameters);
 void on_device(device_body body, const void *parameters);
+
+/* Tests whose body is that of on_device: once, or once per row of a table, whose row is then parameters. */
+#define DEVICE_TEST(name)                                                                                              \
+    static void name##_on(struct device *d, const void *parameters);                                                   \
+    TEST(name)                                                                                                         \
+    {                                                                                                                  \
+        on_device(name##_on, NULL);                                                                                    \
+    }                                                                                                                  \
+    static void name##_on(struct device *d, __attribute__((unused)) const void *parameters)
+
+#define DEVICE_TEST_OF(name, table)                                                                                    \
+    static void name##_on(struct device *d, const void *parameters);                                                   \
+    TEST(name)                                                                                                         \
+    {                                                                                                                  \
+        for (size_t i = 0; i < sizeof(table) / sizeof *(table); i++)                                                   \
+            on_device(name##_on, &(table)[i]);                                                                         \
+    }                                                                                                                  \
+    static void name##_on(struct device *d, const void *parameters)
 
 struct operand draw(struct device *d, size_t n, float deviation); /* normal */
 struct operand blank(struct device *d, size_t n);                 /* a number that no result may keep */

@@ -116,9 +116,8 @@ static float *features_of(struct device *d, const struct alexnet *net, const uin
     return features.data;
 }
 
-static void features_are_those_of_plain_loops(void **state)
+TEST(features_are_those_of_plain_loops)
 {
-    (void)state;
     struct device d;
     struct alexnet *net;
     struct alexnet_file file = alexnet_file_draw();
@@ -137,10 +136,9 @@ static void features_are_those_of_plain_loops(void **state)
 }
 
 /* More images than are computed at a time: each has the features that it has alone. */
-static void images_do_not_see_their_neighbours(void **state)
+TEST(images_do_not_see_their_neighbours)
 {
     enum { IMAGES = 9 };
-    (void)state;
     struct device d;
     struct alexnet *net;
     struct alexnet_file file = alexnet_file_draw();
@@ -172,9 +170,8 @@ static void expect_refused(const char *word)
     device_close(&d);
 }
 
-static void other_files_are_refused(void **state)
+TEST(other_files_are_refused)
 {
-    (void)state;
     struct alexnet_file file = alexnet_file_draw();
     must(alexnet_file_write(&file, path, ALEXNET_FILE_TENSORS - 2, &error));
     expect_refused("features.10.weight");
@@ -188,12 +185,4 @@ static void other_files_are_refused(void **state)
     free(file.values);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(features_are_those_of_plain_loops),
-        cmocka_unit_test(images_do_not_see_their_neighbours),
-        cmocka_unit_test(other_files_are_refused),
-    };
-    return cmocka_run_group_tests(tests, set_up, tear_down);
-}
+TEST_GROUP(set_up, tear_down)

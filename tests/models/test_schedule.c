@@ -1,12 +1,7 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <math.h>
 
 #include "models/schedule.h"
+#include "tests/test.h"
 
 /* Worked out by hand: lr·(i+1)/warmup, then lr·½(1 + cos(π (i − warmup) / (end − warmup))). */
 static const struct {
@@ -33,9 +28,8 @@ static const struct {
     {{1.0, 0, 1}, 0, 1.0},
 };
 
-static void equals_the_table(void **state)
+TEST(equals_the_table)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof expected / sizeof *expected; i++) {
         double rate = schedule_rate(&expected[i].schedule, expected[i].iteration);
         if (!(fabs(rate - expected[i].rate) < 1e-12 + 1e-9 * expected[i].rate))
@@ -44,19 +38,12 @@ static void equals_the_table(void **state)
     }
 }
 
-static void rises_then_falls(void **state)
+TEST(rises_then_falls)
 {
-    (void)state;
     struct schedule s = {3e-3, 10, 60};
     for (size_t i = 1; i < 60; i++) {
         double before = schedule_rate(&s, i - 1), rate = schedule_rate(&s, i);
         assert_true(i < 10 ? rate > before : i == 10 ? rate == before : rate < before);
         assert_true(rate > 0 && rate <= s.peak);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(equals_the_table), cmocka_unit_test(rises_then_falls)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,12 +1,6 @@
 /* The two seeds of fuzz_sentencepiece: ids that the library gives (recorded with its Python module 0.2.3), rows as text towers get
  * them, and files that are none. check_sentencepiece.py compares thousands of texts where the module is installed. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
+#include "tests/test.h"
 #include <string.h>
 
 #include "core/file.h"
@@ -41,9 +35,8 @@ static void expect_pieces(const char *path, const struct expected *cases, size_t
     sentencepiece_close(pieces);
 }
 
-static void unigrams_are_the_librarys(void **state)
+TEST(unigrams_are_the_librarys)
 {
-    (void)state;
     const struct expected cases[] = {
         {"A photo", 3, {7, 2, 10}},
         {"\xef\xac\x81 \xef\xbc\xa1 x\xe3\x80\x80"
@@ -57,9 +50,8 @@ static void unigrams_are_the_librarys(void **state)
     expect_pieces(unigram_path, cases, sizeof cases / sizeof *cases);
 }
 
-static void pairs_and_bytes_are_the_librarys(void **state)
+TEST(pairs_and_bytes_are_the_librarys)
 {
-    (void)state;
     const struct expected cases[] = {
         {"A photo of a_CAT!", 9, {71, 272, 269, 263, 101, 73, 71, 90, 39}},
         {"  <table>\xc3\xa9\xf0\x9f\x99\x82  dog", 10, {4, 5, 201, 175, 246, 165, 159, 136, 4, 277}},
@@ -85,16 +77,14 @@ static void expect_row(const char *path, const char *text, const struct expected
     tokenizer_close(tokenizer);
 }
 
-static void rows_are_those_of_the_text_towers(void **state)
+TEST(rows_are_those_of_the_text_towers)
 {
-    (void)state;
     expect_row(unigram_path, "A photo of a_CAT!", &(struct expected){"", 6, {3, 10, 4, 6, 3, 9}}, 1);
     expect_row(pairs_path, "A photo of a_CAT!", &(struct expected){"", 8, {284, 272, 269, 263, 101, 288, 262, 39}}, 0);
 }
 
-static void long_texts_keep_their_end(void **state)
+TEST(long_texts_keep_their_end)
 {
-    (void)state;
     struct tokenizer *tokenizer;
     struct error error;
     int32_t row[4];
@@ -106,9 +96,8 @@ static void long_texts_keep_their_end(void **state)
     tokenizer_close(tokenizer);
 }
 
-static void other_files_are_refused(void **state)
+TEST(other_files_are_refused)
 {
-    (void)state;
     static const struct {
         const char *bytes;
         size_t size;
@@ -140,14 +129,4 @@ static void other_files_are_refused(void **state)
         if (strstr(error.message, cases[i].words) == NULL || strstr(error.message, "x.model") == NULL)
             fail_msg("case %zu: '%s' is not in: %s", i, cases[i].words, error.message);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(unigrams_are_the_librarys),         cmocka_unit_test(pairs_and_bytes_are_the_librarys),
-        cmocka_unit_test(rows_are_those_of_the_text_towers), cmocka_unit_test(long_texts_keep_their_end),
-        cmocka_unit_test(other_files_are_refused),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,11 +1,5 @@
 /* The tokenizer against the fixture's ids where OpenAI's vocabulary is at hand, and against itself with a small
  * vocabulary that is learned here. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,6 +15,7 @@
 #include "models/tokenizer/vocabulary.h"
 #include "tests/models/tokenizer_learn.h"
 #include "tests/replay/check_tokenizer.h"
+#include "tests/test.h"
 
 enum { CONTEXT = 16 };
 
@@ -95,9 +90,8 @@ static int tear_down(void **state)
     return rmdir(folder);
 }
 
-static void fixture_ids_agree(void **state)
+TEST(fixture_ids_agree)
 {
-    (void)state;
     if (!file_exists(openai_file)) {
         print_message("%s is absent\n", openai_file);
         skip();
@@ -105,9 +99,8 @@ static void fixture_ids_agree(void **state)
     assert_int_equal(check_tokenizer(fixture), 0);
 }
 
-static void texts_are_cleaned(void **state)
+TEST(texts_are_cleaned)
 {
-    (void)state;
     static const char *const cases[][2] = {
         {"  A \t photo\nof  ", "a photo of"},
         {"", ""},
@@ -137,9 +130,8 @@ static void texts_are_cleaned(void **state)
     }
 }
 
-static void words_that_were_seen_are_one_token(void **state)
+TEST(words_that_were_seen_are_one_token)
 {
-    (void)state;
     struct tokenizer *tokenizer = learned_tokenizer();
     int32_t row[CONTEXT], start = tokenizer_start(tokenizer), end = tokenizer_end(tokenizer);
     size_t tokens;
@@ -157,9 +149,8 @@ static void words_that_were_seen_are_one_token(void **state)
     tokenizer_close(tokenizer);
 }
 
-static void the_literal_words_become_special_tokens(void **state)
+TEST(the_literal_words_become_special_tokens)
 {
-    (void)state;
     struct tokenizer *tokenizer = learned_tokenizer();
     int32_t row[64], start = tokenizer_start(tokenizer), end = tokenizer_end(tokenizer);
     size_t tokens;
@@ -173,9 +164,8 @@ static void the_literal_words_become_special_tokens(void **state)
     tokenizer_close(tokenizer);
 }
 
-static void long_texts_keep_their_end(void **state)
+TEST(long_texts_keep_their_end)
 {
-    (void)state;
     struct tokenizer *tokenizer = learned_tokenizer();
     int32_t whole[CONTEXT], cut[4];
     size_t tokens;
@@ -192,9 +182,8 @@ static void long_texts_keep_their_end(void **state)
     tokenizer_close(tokenizer);
 }
 
-static void unusable_texts_are_refused(void **state)
+TEST(unusable_texts_are_refused)
 {
-    (void)state;
     struct tokenizer *tokenizer = learned_tokenizer();
     int32_t row[CONTEXT];
     size_t tokens;
@@ -215,9 +204,8 @@ static void unusable_texts_are_refused(void **state)
 }
 
 /* "abab" twice and "ab" once: pairs (a, b) 2, (b, a) 2, (a, b</w>) 3. Counted by hand. */
-static void merges_are_learned_by_frequency_then_bytes(void **state)
+TEST(merges_are_learned_by_frequency_then_bytes)
 {
-    (void)state;
     static const char *const texts[] = {"abab", "abab ab"}, *const turned[] = {"ab abab", "abab"};
     static const char expected[] = "\na b</w>\na b\nab ab</w>\n";
     char *path = in_folder("by_hand.txt");
@@ -232,9 +220,8 @@ static void merges_are_learned_by_frequency_then_bytes(void **state)
     free(path);
 }
 
-static void nothing_to_learn_is_an_error(void **state)
+TEST(nothing_to_learn_is_an_error)
 {
-    (void)state;
     static const char *const texts[] = {"a b c", "!"}, *const garbled[] = {"fine", "\xff"};
     struct error error;
     char *path = in_folder("nothing.txt");
@@ -246,9 +233,8 @@ static void nothing_to_learn_is_an_error(void **state)
     free(path);
 }
 
-static void gzip_and_memory_give_the_same_vocabulary(void **state)
+TEST(gzip_and_memory_give_the_same_vocabulary)
 {
-    (void)state;
     struct tokenizer *plain = learned_tokenizer(), *memory;
     char *path = in_folder("learned.txt"), *packed_path = in_folder("learned.txt.gz");
     struct bytes bytes;
@@ -305,9 +291,8 @@ static void write_huggingface(const char *merges_text, int32_t start)
     free(merges_path);
 }
 
-static void both_file_formats_agree(void **state)
+TEST(both_file_formats_agree)
 {
-    (void)state;
     struct tokenizer *openai = learned_tokenizer();
     char *path = in_folder("learned.txt"),
          *paths[] = {strdup(folder), in_folder("vocab.json"), in_folder("merges.txt")};
@@ -348,9 +333,8 @@ static void assert_refused(const char *path, const char *word)
         fail_msg("'%s' is not in: %s", word, error.message);
 }
 
-static void damaged_merge_files_are_refused(void **state)
+TEST(damaged_merge_files_are_refused)
 {
-    (void)state;
     static const char *const cases[][2] = {
         {"", "no merge"},
         {"#version: 0.2\n", "no merge"},
@@ -369,9 +353,8 @@ static void damaged_merge_files_are_refused(void **state)
     free(path);
 }
 
-static void damaged_json_vocabularies_are_refused(void **state)
+TEST(damaged_json_vocabularies_are_refused)
 {
-    (void)state;
     static const char *const cases[][2] = {
         {"{", "JSON"},
         {"[]", "JSON object"},
@@ -418,9 +401,8 @@ static void encode_job(void *context, size_t job, size_t worker)
         crowd->rows[job][0] = -1;
 }
 
-static void threads_share_a_tokenizer(void **state)
+TEST(threads_share_a_tokenizer)
 {
-    (void)state;
     struct tokenizer *tokenizer = learned_tokenizer();
     struct crowd crowd = {.tokenizer = tokenizer};
     struct threads *threads;
@@ -437,22 +419,4 @@ static void threads_share_a_tokenizer(void **state)
     tokenizer_close(tokenizer);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(fixture_ids_agree),
-        cmocka_unit_test(texts_are_cleaned),
-        cmocka_unit_test(words_that_were_seen_are_one_token),
-        cmocka_unit_test(the_literal_words_become_special_tokens),
-        cmocka_unit_test(long_texts_keep_their_end),
-        cmocka_unit_test(unusable_texts_are_refused),
-        cmocka_unit_test(merges_are_learned_by_frequency_then_bytes),
-        cmocka_unit_test(nothing_to_learn_is_an_error),
-        cmocka_unit_test(gzip_and_memory_give_the_same_vocabulary),
-        cmocka_unit_test(both_file_formats_agree),
-        cmocka_unit_test(damaged_merge_files_are_refused),
-        cmocka_unit_test(damaged_json_vocabularies_are_refused),
-        cmocka_unit_test(threads_share_a_tokenizer),
-    };
-    return cmocka_run_group_tests(tests, set_up, tear_down);
-}
+TEST_GROUP(set_up, tear_down)

@@ -1,5 +1,5 @@
 /* Comparisons: the cases of compare.txt, whose head says how they are written. */
-#include "tests/results/check.h"
+#include "tests/test.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -266,12 +266,11 @@ static void obey(struct fixture *f, char *line)
     }
 }
 
-static void the_cases_hold(void **state)
+TEST(the_cases_hold)
 {
     struct fixture f = {0};
     char line[600];
     FILE *file = fopen(CASES, "r");
-    (void)state;
     assert_non_null(file);
     for (size_t number = 1; fgets(line, sizeof line, file); number++) {
         line[strcspn(line, "\n")] = 0;
@@ -285,10 +284,9 @@ static void the_cases_hold(void **state)
 }
 
 /* What a table of numbers shows: the best cell of a block, where all metrics have the same better end. */
-static void columns_of_means_know_their_better_end(void **state)
+TEST(columns_of_means_know_their_better_end)
 {
     struct fixture f = {.path = sample_path("results.sqlite")};
-    (void)state;
     assert_ok(store_open(&f.store, f.path, STORE_WRITE, &error));
     add(&f, (char[]){"none 1 2"});
     add(&f, (char[]){"most_used 1 2 lift=4"});
@@ -306,13 +304,4 @@ static void columns_of_means_know_their_better_end(void **state)
         assert_string_equal(f.part[COMPARE_GROUPS].column[0].title, "policy");
     }
     fixture_close(&f);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_cases_hold),
-        cmocka_unit_test(columns_of_means_know_their_better_end),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

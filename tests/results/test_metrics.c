@@ -1,4 +1,4 @@
-#include "tests/results/check.h"
+#include "tests/test.h"
 
 #include <jansson.h>
 #include <math.h>
@@ -62,9 +62,8 @@ static void check_metric(const json_t *fixture, const struct accuracy_matrix *ma
     assert_near(metric_mean(metric, matrix), mean, TOLERANCE, name, 0);
 }
 
-static void matrices_of_the_fixture_agree(void **state)
+TEST(matrices_of_the_fixture_agree)
 {
-    (void)state;
     json_t *fixture = load(), *matrices = json_object_get(fixture, "matrices");
     assert_true(json_array_size(matrices) >= 3);
     for (size_t i = 0; i < json_array_size(matrices); i++) {
@@ -99,9 +98,8 @@ static void check_column(const json_t *column)
     free(cells);
 }
 
-static void published_columns_agree(void **state)
+TEST(published_columns_agree)
 {
-    (void)state;
     json_t *fixture = load(), *columns = json_object_get(json_object_get(fixture, "published"), "columns");
     assert_true(json_array_size(columns) > 0);
     for (size_t i = 0; i < json_array_size(columns); i++)
@@ -109,9 +107,8 @@ static void published_columns_agree(void **state)
     json_decref(fixture);
 }
 
-static void forgetting_and_transfer_by_hand(void **state)
+TEST(forgetting_and_transfer_by_hand)
 {
-    (void)state;
     const double cells[] = {80, 10, 20, 90, 60, 30, 70, 65, 50}, zero_shot[] = {40, 50, 60};
     const int64_t images[] = {10, 10, 10};
     struct accuracy_matrix matrix = {.tasks = 3, .accuracy = cells, .zero_shot = zero_shot};
@@ -132,9 +129,8 @@ static void forgetting_and_transfer_by_hand(void **state)
 }
 
 /* In domain-incremental learning a mean is over the images of the domains so far, and Transfer over those to come. */
-static void domains_by_hand(void **state)
+TEST(domains_by_hand)
 {
-    (void)state;
     const double cells[] = {80, 10, 20, 90, 60, 30, 70, 65, 50}, zero_shot[] = {40, 50, 60};
     const int64_t images[] = {10, 30, 60};
     struct accuracy_matrix matrix = {
@@ -151,9 +147,8 @@ static void domains_by_hand(void **state)
     assert_true(!accuracy_expected(&matrix, 0, 2) && isnan(metric_mean(metric_find("transfer"), &matrix)));
 }
 
-static void missing_accuracies_make_metrics_missing(void **state)
+TEST(missing_accuracies_make_metrics_missing)
 {
-    (void)state;
     const double cells[] = {80, NAN, 90, 60}, one[] = {70};
     struct accuracy_matrix matrix = {.tasks = 2, .accuracy = cells}, single = {.tasks = 1, .accuracy = one};
     assert_true(isnan(metric_mean(metric_find("transfer"), &matrix)));
@@ -165,9 +160,8 @@ static void missing_accuracies_make_metrics_missing(void **state)
 }
 
 /* The views and metrics.c are two writings of one definition. */
-static void views_agree_with_the_functions(void **state)
+TEST(views_agree_with_the_functions)
 {
-    (void)state;
     char *path = sample_path("results.sqlite");
     struct store *store;
     assert_ok(store_open(&store, path, STORE_WRITE, &error));
@@ -199,14 +193,4 @@ static void views_agree_with_the_functions(void **state)
     }
     store_close(store);
     sample_remove(path);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(matrices_of_the_fixture_agree),           cmocka_unit_test(published_columns_agree),
-        cmocka_unit_test(forgetting_and_transfer_by_hand),         cmocka_unit_test(domains_by_hand),
-        cmocka_unit_test(missing_accuracies_make_metrics_missing), cmocka_unit_test(views_agree_with_the_functions),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

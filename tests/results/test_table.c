@@ -1,11 +1,10 @@
 /* Colours, which the program prints on a terminal alone; query/forms.txt has the forms. */
-#include "tests/results/check.h"
+#include "tests/test.h"
 
 #include "results/table.h"
 
-static void colour_marks_titles_and_the_best(void **state)
+TEST(colour_marks_titles_and_the_best)
 {
-    (void)state;
     struct table table = {0};
     struct text text = {0};
     table_add_column(&table, &(struct table_column){.title = "loss", .decimals = 2, .best = BEST_LOWEST});
@@ -15,10 +14,4 @@ static void colour_marks_titles_and_the_best(void **state)
     assert_string_equal(text.data, "\033[1mloss\033[0m\n────\n2.00\n\033[1;32m1.00\033[0m\n");
     text_free(&text);
     table_free(&table);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(colour_marks_titles_and_the_best)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

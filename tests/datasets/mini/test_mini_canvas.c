@@ -1,12 +1,7 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <math.h>
 
 #include "datasets/mini/figure.h"
+#include "tests/test.h"
 
 static const struct colour white = {1, 1, 1};
 
@@ -26,9 +21,8 @@ static float painted_area(const struct canvas *canvas)
     return 4 * sum / (float)(canvas->side * canvas->side);
 }
 
-static void areas_are_those_of_the_shapes(void **state)
+TEST(areas_are_those_of_the_shapes)
 {
-    (void)state;
     struct canvas canvas;
     struct paint paint = paint_solid(white);
     struct frame frame = black_canvas(&canvas, 64);
@@ -45,9 +39,8 @@ static void areas_are_those_of_the_shapes(void **state)
     assert_float_equal(painted_area(&canvas), 1.0198f * 0.2f + 3.14159f * 0.01f, 0.01f);
 }
 
-static void frames_nest_and_turn(void **state)
+TEST(frames_nest_and_turn)
 {
-    (void)state;
     struct canvas canvas;
     struct paint paint = paint_solid(white);
     struct frame frame = black_canvas(&canvas, 64);
@@ -60,9 +53,8 @@ static void frames_nest_and_turn(void **state)
     assert_float_equal(canvas.pixels[20 * 64 + 48].r, 0, 1e-6f);
 }
 
-static void what_lies_outside_is_clipped(void **state)
+TEST(what_lies_outside_is_clipped)
 {
-    (void)state;
     struct canvas canvas;
     struct paint paint = paint_solid(white);
     struct frame frame = black_canvas(&canvas, 64);
@@ -72,9 +64,8 @@ static void what_lies_outside_is_clipped(void **state)
     assert_float_equal(painted_area(&canvas), 2, 1e-4f);
 }
 
-static void joints_of_a_stroke_are_blended_once(void **state)
+TEST(joints_of_a_stroke_are_blended_once)
 {
-    (void)state;
     struct canvas canvas;
     struct paint paint = {.first = white, .opacity = 0.5f};
     struct frame frame = black_canvas(&canvas, 64);
@@ -82,9 +73,8 @@ static void joints_of_a_stroke_are_blended_once(void **state)
     assert_float_equal(canvas.pixels[32 * 64 + 32].r, 0.5f, 1e-5f);
 }
 
-static void effects_do_what_they_say(void **state)
+TEST(effects_do_what_they_say)
 {
-    (void)state;
     struct canvas canvas;
     struct paint paint = {
         .pattern = PATTERN_STRIPES, .first = {0.2f, 0.2f, 0.2f}, .second = {0.8f, 0.8f, 0.8f}, .period = 8};
@@ -101,9 +91,8 @@ static void effects_do_what_they_say(void **state)
     assert_float_equal(sqrt(square / (64 * 64)), 0.05, 0.003);
 }
 
-static void sine_is_a_sine(void **state)
+TEST(sine_is_a_sine)
 {
-    (void)state;
     for (int i = -300; i <= 300; i++) {
         double turns = 0.0137 * i;
         assert_float_equal(turn_sine((float)turns), sin(6.283185307179586 * turns), 0.0013);
@@ -111,9 +100,8 @@ static void sine_is_a_sine(void **state)
     }
 }
 
-static void dice_have_the_promised_moments(void **state)
+TEST(dice_have_the_promised_moments)
 {
-    (void)state;
     struct dice dice = dice_make(5, 6, 7);
     enum { DRAWS = 20000 };
     double mean = 0, square = 0, uniform = 0;
@@ -126,15 +114,4 @@ static void dice_have_the_promised_moments(void **state)
     assert_float_equal(mean, 0, 0.03);
     assert_float_equal(square, 1, 0.03);
     assert_float_equal(uniform, 3, 0.02);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(areas_are_those_of_the_shapes),  cmocka_unit_test(frames_nest_and_turn),
-        cmocka_unit_test(what_lies_outside_is_clipped),   cmocka_unit_test(joints_of_a_stroke_are_blended_once),
-        cmocka_unit_test(effects_do_what_they_say),       cmocka_unit_test(sine_is_a_sine),
-        cmocka_unit_test(dice_have_the_promised_moments),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

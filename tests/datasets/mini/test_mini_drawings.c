@@ -1,13 +1,8 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <stdbool.h>
 #include <stdlib.h>
 
 #include "datasets/mini/suite.h"
+#include "tests/test.h"
 
 static uint64_t checksum(uint64_t sum, const void *data, size_t size) /* FNV-1a */
 {
@@ -17,9 +12,8 @@ static uint64_t checksum(uint64_t sum, const void *data, size_t size) /* FNV-1a 
 }
 static const uint64_t checksum_start = 0xcbf29ce484222325u;
 
-static void suite_drawings_have_known_checksums(void **state)
+TEST(suite_drawings_have_known_checksums)
 {
-    (void)state;
     uint64_t sum = checksum_start;
     for (int k = 0; k < SUITE_DOMAINS; k++)
         for (int i = 0; suite_domains[k].draw != NULL && i < 40; i++) {
@@ -39,9 +33,8 @@ static double difference(const struct domain *domain, const uint8_t *one, const 
     return (double)changed / (double)size;
 }
 
-static void every_class_varies(void **state)
+TEST(every_class_varies)
 {
-    (void)state;
     for (int k = 0; k < SUITE_DOMAINS; k++)
         for (int label = 0; suite_domains[k].draw != NULL && label < suite_domains[k].classes; label++) {
             uint8_t one[SUITE_PIXELS], other[SUITE_PIXELS];
@@ -52,9 +45,8 @@ static void every_class_varies(void **state)
 }
 
 /* The same index has the same background and place for any class, so what differs is the subject. */
-static void classes_of_a_domain_differ(void **state)
+TEST(classes_of_a_domain_differ)
 {
-    (void)state;
     for (int k = 0; k < SUITE_DOMAINS; k++) {
         const struct domain *domain = &suite_domains[k];
         for (int label = 1; domain->draw != NULL && label < domain->classes; label++)
@@ -67,14 +59,4 @@ static void classes_of_a_domain_differ(void **state)
                              domain->class_names[other]);
             }
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(suite_drawings_have_known_checksums),
-        cmocka_unit_test(every_class_varies),
-        cmocka_unit_test(classes_of_a_domain_differ),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

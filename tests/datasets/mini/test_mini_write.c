@@ -1,9 +1,3 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -12,6 +6,7 @@
 #include "datasets/dataset.h"
 #include "datasets/mini/mini.h"
 #include "datasets/mini/suite.h"
+#include "tests/test.h"
 
 struct root {
     char path[64];
@@ -80,7 +75,7 @@ static struct dataset *open_domain(const struct root *root, const struct domain 
     return dataset;
 }
 
-static void every_reader_finds_its_classes_and_sizes(void **state)
+TEST(every_reader_finds_its_classes_and_sizes)
 {
     for (int k = 0; k < SUITE_DOMAINS; k++) {
         const struct domain *domain = &suite_domains[k];
@@ -100,7 +95,7 @@ static void every_reader_finds_its_classes_and_sizes(void **state)
 }
 
 /* CoOp's splits: the same test pictures, and four fifths of the training pictures. */
-static void splits_of_coop_are_written(void **state)
+TEST(splits_of_coop_are_written)
 {
     const struct root *root = *state;
     static const struct option table[] = {
@@ -134,7 +129,7 @@ static void splits_of_coop_are_written(void **state)
 }
 
 /* Of the datasets in the order of their lists, item i is drawing i; JPEG costs a few levels, the pickle none. */
-static void read_pictures_are_the_drawn_ones(void **state)
+TEST(read_pictures_are_the_drawn_ones)
 {
     static const struct {
         const char *name;
@@ -171,7 +166,7 @@ static void read_pictures_are_the_drawn_ones(void **state)
     }
 }
 
-static void splits_by_permutation_are_balanced(void **state)
+TEST(splits_by_permutation_are_balanced)
 {
     static const char *const names[] = {"caltech101", "eurosat", "sun397"};
     for (size_t k = 0; k < 3; k++) {
@@ -188,7 +183,7 @@ static void splits_by_permutation_are_balanced(void **state)
     }
 }
 
-static void digits_are_the_real_ones(void **state)
+TEST(digits_are_the_real_ones)
 {
     struct dataset *dataset = open_domain(*state, &suite_domains[7]);
     static const int counts[10] = {27, 31, 27, 30, 33, 30, 30, 30, 28, 31};
@@ -199,7 +194,7 @@ static void digits_are_the_real_ones(void **state)
     dataset_close(dataset);
 }
 
-static void complete_suite_is_left_alone(void **state)
+TEST(complete_suite_is_left_alone)
 {
     struct root *root = *state;
     struct error error = {0};
@@ -207,7 +202,7 @@ static void complete_suite_is_left_alone(void **state)
     assert_int_equal(root->reports, 0);
 }
 
-static void another_seed_is_refused(void **state)
+TEST(another_seed_is_refused)
 {
     struct root *root = *state;
     struct error error = {0};
@@ -217,9 +212,8 @@ static void another_seed_is_refused(void **state)
     assert_int_equal(root->reports, 0);
 }
 
-static void foreign_data_is_refused(void **state)
+TEST(foreign_data_is_refused)
 {
-    (void)state;
     struct root root = {.path = "/tmp/mtil-mini-XXXXXX"};
     struct error error = {0};
     char path[96];
@@ -234,7 +228,7 @@ static void foreign_data_is_refused(void **state)
 
 /* An interrupted run: no mini.json, mini.unfinished in its place, a picture cut short. One that is stopped leaves it so,
  * the next one mends it. */
-static void interrupted_suite_is_written_again(void **state)
+TEST(interrupted_suite_is_written_again)
 {
     struct root *root = *state;
     struct error error = {0};
@@ -263,7 +257,7 @@ static void interrupted_suite_is_written_again(void **state)
     bytes_free(&after);
 }
 
-static void failure_names_the_file(void **state)
+TEST(failure_names_the_file)
 {
     struct root *root = *state;
     struct error error = {0};
@@ -275,19 +269,4 @@ static void failure_names_the_file(void **state)
     assert_non_null(strstr(error.message, path));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_reader_finds_its_classes_and_sizes),
-        cmocka_unit_test(splits_of_coop_are_written),
-        cmocka_unit_test(read_pictures_are_the_drawn_ones),
-        cmocka_unit_test(splits_by_permutation_are_balanced),
-        cmocka_unit_test(digits_are_the_real_ones),
-        cmocka_unit_test(complete_suite_is_left_alone),
-        cmocka_unit_test(another_seed_is_refused),
-        cmocka_unit_test(foreign_data_is_refused),
-        cmocka_unit_test(interrupted_suite_is_written_again),
-        cmocka_unit_test(failure_names_the_file),
-    };
-    return cmocka_run_group_tests(tests, setup, teardown);
-}
+TEST_GROUP(setup, teardown)

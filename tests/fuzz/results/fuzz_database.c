@@ -130,6 +130,9 @@ static void query_all(struct store *store)
     must(questions_open(&questions, NULL, &error) == OK);
     for (size_t i = 0; i < questions.count; i++) {
         struct table table = {0};
+        if (strcmp(questions.question[i].name, "paper-table") ==
+            0) /* the long one; paper-table-spread has all its rows */
+            continue;
         query_ask(store, &questions, &questions.question[i], &everything, &table, NULL, &error);
         table_free(&table);
     }

@@ -1,14 +1,9 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/text.h"
 #include "harness/commands/command.h"
+#include "tests/test.h"
 
 static const struct option options[] = {
     {.name = "format", .type = OPTION_CHOICE, .choices = "table|csv", .fallback = "table", .help = "what to print"},
@@ -50,9 +45,8 @@ static status parse(const char *words, struct command_line *line, struct error *
     return command_parse(&command_try, count, arguments, line, error);
 }
 
-static void options_and_arguments_come_in_any_order(void **state)
+TEST(options_and_arguments_come_in_any_order)
 {
-    (void)state;
     struct command_line line;
     struct error error;
     assert_int_equal(parse("try a --limit 3 merge.every=50 --dry-run --resume=false -q -- --c", &line, &error), OK);
@@ -68,9 +62,8 @@ static void options_and_arguments_come_in_any_order(void **state)
     command_line_free(&line);
 }
 
-static void help_needs_no_arguments(void **state)
+TEST(help_needs_no_arguments)
 {
-    (void)state;
     struct command_line line;
     struct error error;
     assert_int_equal(parse("try --help", &line, &error), OK);
@@ -78,9 +71,8 @@ static void help_needs_no_arguments(void **state)
     command_line_free(&line);
 }
 
-static void mistakes_are_explained(void **state)
+TEST(mistakes_are_explained)
 {
-    (void)state;
     static const struct {
         const char *words, *message;
     } mistakes[] = {
@@ -107,9 +99,8 @@ static void mistakes_are_explained(void **state)
     }
 }
 
-static void help_shows_options_defaults_and_example(void **state)
+TEST(help_shows_options_defaults_and_example)
 {
-    (void)state;
     static const char *const parts[] = {"Usage: mtil try [OPTION...] WHAT [key=value...]",
                                         "does nothing",
                                         "--format=table|csv",
@@ -161,9 +152,8 @@ static void expect_presentable(const struct command *command)
 }
 
 /* Every command of the program can be found and shows help that is complete. */
-static void every_command_is_presentable(void **state)
+TEST(every_command_is_presentable)
 {
-    (void)state;
     assert_non_null(commands[0]);
     for (size_t i = 0; commands[i] != NULL; i++) {
         expect_presentable(commands[i]);
@@ -172,9 +162,8 @@ static void every_command_is_presentable(void **state)
     }
 }
 
-static void subcommands_are_found_by_their_words(void **state)
+TEST(subcommands_are_found_by_their_words)
 {
-    (void)state;
     const struct command *command;
     struct error error;
     size_t used;
@@ -188,17 +177,4 @@ static void subcommands_are_found_by_their_words(void **state)
     assert_non_null(strstr(error.message, "unknown data subcommand \"mnii\" (did you mean \"mini\"?)"));
     assert_int_equal(find("--data", &command, &used, &error), ERROR_ARGUMENT);
     assert_int_equal(find("", &command, &used, &error), ERROR_ARGUMENT);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(options_and_arguments_come_in_any_order),
-        cmocka_unit_test(help_needs_no_arguments),
-        cmocka_unit_test(mistakes_are_explained),
-        cmocka_unit_test(help_shows_options_defaults_and_example),
-        cmocka_unit_test(every_command_is_presentable),
-        cmocka_unit_test(subcommands_are_found_by_their_words),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,10 +1,4 @@
 /* mtil data check, show and cache, from their command lines to their answers. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,6 +10,7 @@
 #include "datasets/image/image.h"
 #include "harness/commands/command.h"
 #include "tests/datasets/scratch.h"
+#include "tests/test.h"
 
 static struct scratch scratch;
 
@@ -94,9 +89,8 @@ static int tear_down(void **state)
     return 0;
 }
 
-static void other_sizes_alone_are_told_but_fit(void **state)
+TEST_WITH(other_sizes_alone_are_told_but_fit, set_up, tear_down)
 {
-    (void)state;
     struct outcome outcome = run("data check ROOT --format csv", NULL);
     assert_int_equal(outcome.result, OK);
     expect_in(outcome.out, "food,food-101,torchvision,train,1,1,75750,1,1,1,0,0,0,,0,differs");
@@ -109,9 +103,8 @@ static void other_sizes_alone_are_told_but_fit(void **state)
     free_outcome(&outcome);
 }
 
-static void unfit_datasets_fail_with_their_names(void **state)
+TEST_WITH(unfit_datasets_fail_with_their_names, set_up, tear_down)
 {
-    (void)state;
     scratch_write_text(&scratch, "food-101/images/ash/2.jpg", "no image");
     scratch_write_text(&scratch, "dtd/classnames.txt", "x\n");
     struct outcome outcome = run("data check ROOT", NULL);
@@ -127,9 +120,8 @@ static void unfit_datasets_fail_with_their_names(void **state)
     free_outcome(&outcome);
 }
 
-static void problems_are_a_table_of_their_own(void **state)
+TEST_WITH(problems_are_a_table_of_their_own, set_up, tear_down)
 {
-    (void)state;
     json_error_t wrong;
     scratch_write_png(&scratch, "food-101/images/ash/2.jpg", 4, 4, 1);
     struct outcome outcome = run("data check ROOT --problems --json", NULL);
@@ -147,9 +139,8 @@ static void problems_are_a_table_of_their_own(void **state)
     free_outcome(&outcome);
 }
 
-static void clipped_greys_are_counted(void **state)
+TEST_WITH(clipped_greys_are_counted, set_up, tear_down)
 {
-    (void)state;
     struct bytes gray;
     struct error error;
     assert_int_equal(file_read(FIXTURES "/../fuzz/corpus/image/gray16.png", 1 << 20, &gray, &error), OK);
@@ -165,9 +156,8 @@ static void clipped_greys_are_counted(void **state)
     free_outcome(&outcome);
 }
 
-static void class_folders_are_found(void **state)
+TEST_WITH(class_folders_are_found, set_up, tear_down)
 {
-    (void)state;
     for (unsigned i = 0; i < 10; i++) {
         char name[64];
         snprintf(name, sizeof name, "pets/%s/%u.png", i % 2 == 0 ? "cat" : "dog", i);
@@ -195,9 +185,8 @@ static void class_folders_are_found(void **state)
     free_outcome(&outcome);
 }
 
-static void coop_splits_are_checked_where_they_are_asked_for_or_alone(void **state)
+TEST_WITH(coop_splits_are_checked_where_they_are_asked_for_or_alone, set_up, tear_down)
 {
-    (void)state;
     scratch_write_png(&scratch, "dtd/images/ash/1.jpg", 4, 4, 1);
     scratch_write_png(&scratch, "dtd/images/ash/2.jpg", 4, 4, 2);
     scratch_write_text(
@@ -214,9 +203,8 @@ static void coop_splits_are_checked_where_they_are_asked_for_or_alone(void **sta
     free_outcome(&outcome);
 }
 
-static void mistakes_are_explained(void **state)
+TEST_WITH(mistakes_are_explained, set_up, tear_down)
 {
-    (void)state;
     struct outcome outcome = run("data check ROOT --dataset foood", NULL);
     assert_int_equal(outcome.result, ERROR_ARGUMENT);
     expect_in(outcome.error.message, "did you mean \"food\"?");
@@ -231,9 +219,8 @@ static void mistakes_are_explained(void **state)
     free_outcome(&outcome);
 }
 
-static void page_shows_images_with_labels_and_prompts(void **state)
+TEST_WITH(page_shows_images_with_labels_and_prompts, set_up, tear_down)
 {
-    (void)state;
     scratch_write_text(&scratch, "food-101/classnames.txt", "p\xc3\xa2t\xc3\xa9\n");
     char words[512];
     struct image page;
@@ -273,9 +260,8 @@ static void make_cache_file(void)
     dataset_close(dataset);
 }
 
-static void cache_files_are_shown_and_cleared(void **state)
+TEST_WITH(cache_files_are_shown_and_cleared, set_up, tear_down)
 {
-    (void)state;
     make_cache_file();
     scratch_write_text(&scratch, "notes.txt", "mine");
     struct outcome outcome = run("data cache show --format csv --folder ROOT", NULL);
@@ -298,9 +284,8 @@ static void cache_files_are_shown_and_cleared(void **state)
     free_outcome(&outcome);
 }
 
-static void no_cache_folder_is_told(void **state)
+TEST(no_cache_folder_is_told)
 {
-    (void)state;
     char *home = getenv("HOME") != NULL ? strdup(getenv("HOME")) : NULL;
     unsetenv("XDG_CACHE_HOME");
     unsetenv("HOME");
@@ -313,9 +298,8 @@ static void no_cache_folder_is_told(void **state)
     free(home);
 }
 
-static void stopped_commands_have_no_answer(void **state)
+TEST_WITH(stopped_commands_have_no_answer, set_up, tear_down)
 {
-    (void)state;
     char words[512];
     struct stop stop;
     atomic_init(&stop.signal, 2);
@@ -328,22 +312,4 @@ static void stopped_commands_have_no_answer(void **state)
     assert_int_equal(outcome.result, ERROR_STOPPED);
     assert_false(file_exists(scratch_file(&scratch, "none.png")));
     free_outcome(&outcome);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(other_sizes_alone_are_told_but_fit, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(unfit_datasets_fail_with_their_names, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(problems_are_a_table_of_their_own, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(clipped_greys_are_counted, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(class_folders_are_found, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(coop_splits_are_checked_where_they_are_asked_for_or_alone, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(mistakes_are_explained, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(page_shows_images_with_labels_and_prompts, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(cache_files_are_shown_and_cleared, set_up, tear_down),
-        cmocka_unit_test(no_cache_folder_is_told),
-        cmocka_unit_test_setup_teardown(stopped_commands_have_no_answer, set_up, tear_down),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

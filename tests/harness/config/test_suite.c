@@ -1,9 +1,3 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -13,6 +7,7 @@
 #include "harness/config/library.h"
 #include "harness/config/suite.h"
 #include "results/store.h"
+#include "tests/test.h"
 
 /* A suite's owners in small: what each of them declares, with every type and every kind of section. */
 static const struct option top_options[] = {{.name = "title", .type = OPTION_TEXT}, {0}};
@@ -104,9 +99,8 @@ static const char good[] = "title: \"a: b\"\n"
                            "    - 1\n"
                            "    - 2\n";
 
-static void values_come_from_file_parent_and_default(void **state)
+TEST(values_come_from_file_parent_and_default)
 {
-    (void)state;
     struct suite *suite = parse(good);
     assert_string_equal(suite_name(suite), "x");
     assert_string_equal(options_text(suite_options(suite, ""), "title"), "a: b");
@@ -130,9 +124,8 @@ static void values_come_from_file_parent_and_default(void **state)
     suite_destroy(suite);
 }
 
-static void every_value_is_a_setting(void **state)
+TEST(every_value_is_a_setting)
 {
-    (void)state;
     static const char *const expected[][3] = {{"title", "a: b", "text"},
                                               {"data.order", "[dtd, mnist, second]", "list"},
                                               {"training.learning_rate", "0.005", "real"},
@@ -158,9 +151,8 @@ static void every_value_is_a_setting(void **state)
     suite_destroy(suite);
 }
 
-static void text_reads_back_as_itself(void **state)
+TEST(text_reads_back_as_itself)
 {
-    (void)state;
     struct suite *suite = parse(good), *again = parse(suite_text(suite));
     assert_string_equal(suite_text(again), suite_text(suite));
     assert_string_equal(suite_settings_hash(again), suite_settings_hash(suite));
@@ -204,9 +196,8 @@ static const char with_rows[] = "training: {iterations: 7, learning_rate: 0.5}\n
                                 "    tasks.dtd.learning_rate: 0.125\n"
                                 "    data.order: [dtd, mnist]\n";
 
-static void a_row_stands_between_file_and_overrides(void **state)
+TEST(a_row_stands_between_file_and_overrides)
 {
-    (void)state;
     struct suite *suite = parse_with(with_rows, (const char *const[]){"run.row=LwF-VR", "training.iterations=9"}, 2);
     assert_true(options_real(suite_options(suite, "training"), "learning_rate") == 0.25);
     assert_int_equal(options_integer(suite_options(suite, "training"), "iterations"), 9);
@@ -235,9 +226,8 @@ static void a_row_stands_between_file_and_overrides(void **state)
 }
 
 /* Strings that look like something else keep their value on the way through the text. */
-static void strange_strings_survive(void **state)
+TEST(strange_strings_survive)
 {
-    (void)state;
     static const char *const strings[] = {"",
                                           "null",
                                           "~",
@@ -269,9 +259,8 @@ static void strange_strings_survive(void **state)
     }
 }
 
-static void a_byte_order_mark_is_read_over(void **state)
+TEST(a_byte_order_mark_is_read_over)
 {
-    (void)state;
     struct suite *with = parse("\xef\xbb\xbfmerge:\n  every: 7\ndata:\n  shots: 3\n"),
                  *without = parse("merge:\n  every: 7\ndata:\n  shots: 3\n");
     assert_string_equal(suite_text(with), suite_text(without));
@@ -279,9 +268,8 @@ static void a_byte_order_mark_is_read_over(void **state)
     suite_destroy(without);
 }
 
-static void names_of_files_are_names_of_suites(void **state)
+TEST(names_of_files_are_names_of_suites)
 {
-    (void)state;
     static const char *const files[] = {"=1.yaml", "folder/@x.yaml", "a\tb.yaml"};
     for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
         struct suite *suite;
@@ -292,9 +280,8 @@ static void names_of_files_are_names_of_suites(void **state)
     }
 }
 
-static void hash_sees_what_is_computed_and_nothing_else(void **state)
+TEST(hash_sees_what_is_computed_and_nothing_else)
 {
-    (void)state;
     static const struct {
         const char *text;
         bool same;
@@ -319,9 +306,8 @@ static void hash_sees_what_is_computed_and_nothing_else(void **state)
     suite_destroy(suite);
 }
 
-static void overrides_win_in_their_order(void **state)
+TEST(overrides_win_in_their_order)
 {
-    (void)state;
     static const char *const overrides[] = {"merge.every=7",         "merge.every=9", "tasks.second.learning_rate=0.2",
                                             "data.order=second,dtd", "title=[a=b]",   "run.seeds=[4, 5,6]"};
     struct suite *suite = parse_with(good, overrides, sizeof overrides / sizeof *overrides);
@@ -351,9 +337,8 @@ static void expect_fault(const char *text, size_t size, const char *const *overr
         assert_string_equal(error.message, inside);
 }
 
-static void faults_name_place_and_remedy(void **state)
+TEST(faults_name_place_and_remedy)
 {
-    (void)state;
     static const struct fault faults[] = {
         {"", "x.yaml: expected sections", "empty"},
         {"# only a comment\n", "x.yaml: expected sections", NULL},
@@ -413,7 +398,7 @@ static void faults_name_place_and_remedy(void **state)
         expect_fault(faults[i].text, strlen(faults[i].text), NULL, 0, faults[i].message, faults[i].inside);
 }
 
-static void wrong_rows_are_refused(void **state)
+TEST(wrong_rows_are_refused)
 {
     static const struct {
         const char *text, *row, *words[3];
@@ -433,7 +418,6 @@ static void wrong_rows_are_refused(void **state)
         {"rows:\n  \"a,b\": {merge.every: 3}\n", "run.row=a", {"x.yaml:2:3: rows: row \"a,b\"", "commas"}},
         {"rows:\n  a: {merge.every: 3}\n  a: {merge.every: 4}\n", "run.row=a", {"x.yaml:3:3", "repeated"}},
     };
-    (void)state;
     expect_fault(with_rows, strlen(with_rows), (const char *const[]){"run.row=plain", "rows.LwF.merge.every=2"}, 2,
                  "command line: rows: unknown row \"LwF\"", "plain, LwF-VR");
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -448,9 +432,8 @@ static void wrong_rows_are_refused(void **state)
     }
 }
 
-static void wrong_overrides_are_told_apart(void **state)
+TEST(wrong_overrides_are_told_apart)
 {
-    (void)state;
     static const struct fault faults[] = {
         {"merge.every", "command line: expected KEY=VALUE", "\"merge.every\""},
         {"=5", "command line: expected KEY=VALUE", NULL},
@@ -471,9 +454,8 @@ static void wrong_overrides_are_told_apart(void **state)
 }
 
 /* Files made to be expensive end soon, with a message. */
-static void hostile_files_end_soon(void **state)
+TEST(hostile_files_end_soon)
 {
-    (void)state;
     struct text text = {0};
     for (size_t i = 0; i < 100000; i++)
         text_add(&text, "[");
@@ -499,9 +481,8 @@ static void hostile_files_end_soon(void **state)
 
 /* Every prefix of a good file and every flipped byte is read or refused, never worse (run under the sanitizers as
  * well). */
-static void damaged_files_are_read_or_refused(void **state)
+TEST(damaged_files_are_read_or_refused)
 {
-    (void)state;
     struct error error;
     char copy[sizeof good];
     for (size_t i = 0; i < sizeof good; i++) {
@@ -518,9 +499,8 @@ static void damaged_files_are_read_or_refused(void **state)
     }
 }
 
-static void suites_are_found_by_path_and_name(void **state)
+TEST(suites_are_found_by_path_and_name)
 {
-    (void)state;
     struct suite *suite;
     struct error error;
     char path[] = "/tmp/mtil-suite-XXXXXX.yaml";
@@ -551,9 +531,8 @@ static void expect_proposal(const char *folder, const char *name, const char *pr
         fail_msg("%s: %s", path, error.message);
 }
 
-static void misspelt_suites_have_proposals(void **state)
+TEST(misspelt_suites_have_proposals)
 {
-    (void)state;
     char folder[64] = "/tmp/mtil-suites-XXXXXX", path[96];
     assert_non_null(mkdtemp(folder));
     snprintf(path, sizeof path, "%s/own.yaml", folder);
@@ -570,9 +549,8 @@ static void misspelt_suites_have_proposals(void **state)
     rmdir(folder);
 }
 
-static void shipped_suites_have_name_and_summary(void **state)
+TEST(shipped_suites_have_name_and_summary)
 {
-    (void)state;
     if (suite_library_size() == 0)
         skip();
     for (size_t i = 0; i < suite_library_size(); i++) {
@@ -583,28 +561,4 @@ static void shipped_suites_have_name_and_summary(void **state)
         assert_true(*suite.name != 0 && *suite.summary != 0);
         assert_null(strchr(suite.name, '.'));
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(values_come_from_file_parent_and_default),
-        cmocka_unit_test(every_value_is_a_setting),
-        cmocka_unit_test(text_reads_back_as_itself),
-        cmocka_unit_test(a_row_stands_between_file_and_overrides),
-        cmocka_unit_test(wrong_rows_are_refused),
-        cmocka_unit_test(strange_strings_survive),
-        cmocka_unit_test(hash_sees_what_is_computed_and_nothing_else),
-        cmocka_unit_test(overrides_win_in_their_order),
-        cmocka_unit_test(faults_name_place_and_remedy),
-        cmocka_unit_test(wrong_overrides_are_told_apart),
-        cmocka_unit_test(hostile_files_end_soon),
-        cmocka_unit_test(damaged_files_are_read_or_refused),
-        cmocka_unit_test(a_byte_order_mark_is_read_over),
-        cmocka_unit_test(names_of_files_are_names_of_suites),
-        cmocka_unit_test(suites_are_found_by_path_and_name),
-        cmocka_unit_test(misspelt_suites_have_proposals),
-        cmocka_unit_test(shipped_suites_have_name_and_summary),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -52,9 +52,8 @@ static uint16_t nearest_class(const float *image, const float *classes, size_t c
     return (uint16_t)best;
 }
 
-static void zero_shot_is_the_nearest_class(void **state)
+TEST(zero_shot_is_the_nearest_class)
 {
-    (void)state;
     struct small_run run;
     small_run_open(&run, 1, NULL);
     struct run *e = run.experiment;
@@ -86,9 +85,8 @@ static void zero_shot_is_the_nearest_class(void **state)
 
 /* With the data naming the task: trained ones through their router, the others as zero-shot CLIP has it,
  * without encoding an image. */
-static void oracle_computes_only_what_was_trained(void **state)
+TEST(oracle_computes_only_what_was_trained)
 {
-    (void)state;
     struct small_run run;
     struct backend_spy spy = {0};
     small_run_open(&run, 1, (const char *const[]){"training.iterations=20", "training.learning_rate=1e-2", NULL});
@@ -166,9 +164,8 @@ static bool chose(const struct test_set *set, size_t image, size_t expert)
 }
 
 /* Images whose experts changed are encoded again, no other, and every answer is what it would be without memory. */
-static void only_what_can_have_changed_is_computed(void **state)
+TEST(only_what_can_have_changed_is_computed)
 {
-    (void)state;
     struct small_run run;
     small_run_open(&run, 1, (const char *const[]){"training.iterations=20", "training.learning_rate=1e-2", NULL});
     struct evaluator *evaluator = open_evaluator(&run, NULL);
@@ -197,9 +194,8 @@ static void only_what_can_have_changed_is_computed(void **state)
 }
 
 /* The best that each seed of training reaches on its own task is above zero-shot's, with random weights. */
-static void a_trained_router_changes_the_answers(void **state)
+TEST(a_trained_router_changes_the_answers)
 {
-    (void)state;
     struct small_run run;
     small_run_open(&run, 1,
                    (const char *const[]){"training.iterations=60", "training.learning_rate=1e-2", "training.batch=16",
@@ -315,9 +311,8 @@ static void check_class_experts(const char *routing, size_t samples)
     small_run_close(&run);
 }
 
-static void experts_of_classes_are_counted(void **state)
+TEST(experts_of_classes_are_counted)
 {
-    (void)state;
     check_class_experts("adapter.routing=per_sample", 1);
     check_class_experts("run.keep_features=false", 1);
     check_class_experts("adapter.routing=per_token", 1 + 2 * 2);
@@ -363,16 +358,14 @@ static void check_patches(const char *asked, size_t images, const size_t *places
     small_run_close(&run);
 }
 
-static void patches_have_the_experts_that_they_choose(void **state)
+TEST(patches_have_the_experts_that_they_choose)
 {
-    (void)state;
     check_patches("evaluation.patch_images=4", 4, (const size_t[]){0, 2, 4, 6});
     check_patches("evaluation.patch_images=64", 9, (const size_t[]){0, 1, 2, 3, 4, 5, 6, 7, 8});
 }
 
-static void averaged_experts_are_not_counted(void **state)
+TEST(averaged_experts_are_not_counted)
 {
-    (void)state;
     struct small_run run;
     small_run_open(&run, 1,
                    (const char *const[]){"adapter.router=random_uniform", "adapter.top_k=1", "adapter.routers=one",
@@ -398,9 +391,8 @@ static void draw_files(const struct small_run *run)
 }
 
 /* Decoded once or again for every evaluation and every epoch: the same features, predictions and weights. */
-static void the_cache_changes_nothing(void **state)
+TEST(the_cache_changes_nothing)
 {
-    (void)state;
     struct small_run run;
     static const char *const caches[] = {"run.cache=none", "run.cache=memory", "run.cache=disk", "run.cache=disk"};
     enum { CACHES = sizeof caches / sizeof *caches, FILES = SMALL_RUN_TASKS, IMAGES = 6, WIDTH = 64 };
@@ -442,9 +434,8 @@ static void the_cache_changes_nothing(void **state)
 
 /* Full batches are recorded where a backend can, results come a batch later, and the last batch is smaller: the same bits as of
  * all images at once. */
-static void batches_change_nothing(void **state)
+TEST(batches_change_nothing)
 {
-    (void)state;
     enum { TASK = 1, IMAGES = 9, BATCHES = 5, PLAIN = 3, WIDTH = 64, EMBED = 16 };
     static const char *const sizes[] = {"run.evaluation_batch=64", "run.evaluation_batch=2"};
     float means[2][IMAGES * WIDTH], features[2][2][IMAGES * EMBED], *gates[2];
@@ -490,9 +481,8 @@ static void batches_change_nothing(void **state)
 
 /* An autoencoder's errors on the test images are computed once; images above the threshold keep their zero-shot
  * answer. */
-static void errors_are_kept(void **state)
+TEST(errors_are_kept)
 {
-    (void)state;
     struct small_run run;
     struct selector *selector;
     small_run_open(&run, 1, NULL);
@@ -519,9 +509,8 @@ static void errors_are_kept(void **state)
     small_run_close(&run);
 }
 
-static void stops_at_once(void **state)
+TEST(stops_at_once)
 {
-    (void)state;
     struct small_run run;
     struct stop stop = {.signal = 2};
     struct evaluator *evaluator;
@@ -533,22 +522,4 @@ static void stops_at_once(void **state)
     assert_int_equal(evaluator_task(evaluator, 0, 0, &stop, &error), ERROR_STOPPED);
     evaluator_destroy(evaluator);
     small_run_close(&run);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(zero_shot_is_the_nearest_class),
-        cmocka_unit_test(oracle_computes_only_what_was_trained),
-        cmocka_unit_test(only_what_can_have_changed_is_computed),
-        cmocka_unit_test(experts_of_classes_are_counted),
-        cmocka_unit_test(patches_have_the_experts_that_they_choose),
-        cmocka_unit_test(averaged_experts_are_not_counted),
-        cmocka_unit_test(a_trained_router_changes_the_answers),
-        cmocka_unit_test(the_cache_changes_nothing),
-        cmocka_unit_test(batches_change_nothing),
-        cmocka_unit_test(errors_are_kept),
-        cmocka_unit_test(stops_at_once),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

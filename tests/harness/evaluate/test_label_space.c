@@ -75,9 +75,8 @@ static void expect_nearest(const struct small_run *run, const struct test_set *s
     expect_nearest_from(run, set, images, all, 0, classes);
 }
 
-static void labels_follow_one_another(void **state)
+TEST(labels_follow_one_another)
 {
-    (void)state;
     struct small_run run;
     static const int32_t first[SMALL_RUN_TASKS] = {0, 2, 5};
     small_run_open(&run, 1, x_tail);
@@ -93,9 +92,8 @@ static void labels_follow_one_another(void **state)
 }
 
 /* "red" is a class of every task: without adapters all three are equal, and the first is taken. */
-static void repeated_names_are_separate_classes(void **state)
+TEST(repeated_names_are_separate_classes)
 {
-    (void)state;
     struct small_run run;
     float all[CLASSES * 64];
     small_run_open(&run, 1, x_tail);
@@ -112,9 +110,8 @@ static void repeated_names_are_separate_classes(void **state)
     small_run_close(&run);
 }
 
-static void a_router_has_class_features_of_all_tasks(void **state)
+TEST(a_router_has_class_features_of_all_tasks)
 {
-    (void)state;
     static const char *const keeping[] = {"run.keep_features=yes", "run.keep_features=no"};
     for (size_t k = 0; k < 2; k++) {
         struct small_run run;
@@ -140,9 +137,8 @@ static void a_router_has_class_features_of_all_tasks(void **state)
 }
 
 /* All weights are trained: what was computed before a task is not what holds after it. */
-static void weights_that_change_are_asked_again(void **state)
+TEST(weights_that_change_are_asked_again)
 {
-    (void)state;
     struct small_run run;
     float before[CLASSES * 64], after[CLASSES * 64];
     small_run_open(&run, 1,
@@ -166,9 +162,8 @@ static void weights_that_change_are_asked_again(void **state)
 }
 
 /* After each task its classes join, also for images that no adapters answer; before any, all are there. */
-static void classes_of_the_tasks_so_far(void **state)
+TEST(classes_of_the_tasks_so_far)
 {
-    (void)state;
     static const size_t seen[] = {2, 5, CLASSES};
     static const char *const keeping[] = {"run.keep_features=yes", "run.keep_features=no"};
     for (size_t k = 0; k < 2; k++) {
@@ -204,9 +199,8 @@ static void classes_of_the_tasks_so_far(void **state)
 
 /* An image of a task that is trained is compared with the classes of all such tasks, one of a later task with its own. Before any
  * is trained, every image is one of a later task. */
-static void own_classes_of_tasks_yet_to_come(void **state)
+TEST(own_classes_of_tasks_yet_to_come)
 {
-    (void)state;
     static const size_t ends[] = {2, 5, CLASSES};
     static const char *const keeping[] = {"run.keep_features=yes", "run.keep_features=no"};
     for (size_t k = 0; k < 2; k++) {
@@ -241,9 +235,8 @@ static void own_classes_of_tasks_yet_to_come(void **state)
     }
 }
 
-static void a_whole_run(void **state)
+TEST(a_whole_run)
 {
-    (void)state;
     struct small_run run;
     struct store *store;
     struct table table = {0};
@@ -256,18 +249,4 @@ static void a_whole_run(void **state)
     table_free(&table);
     store_close(store);
     small_run_close(&run);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(labels_follow_one_another),
-        cmocka_unit_test(repeated_names_are_separate_classes),
-        cmocka_unit_test(a_router_has_class_features_of_all_tasks),
-        cmocka_unit_test(weights_that_change_are_asked_again),
-        cmocka_unit_test(classes_of_the_tasks_so_far),
-        cmocka_unit_test(own_classes_of_tasks_yet_to_come),
-        cmocka_unit_test(a_whole_run),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

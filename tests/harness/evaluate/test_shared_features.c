@@ -68,9 +68,8 @@ static char *features_file(const struct small_run *run)
     return path;
 }
 
-static void the_second_run_encodes_nothing(void **state)
+TEST(the_second_run_encodes_nothing)
 {
-    (void)state;
     struct small_run run;
     struct values first, second, alone;
     open_run(&run);
@@ -84,9 +83,8 @@ static void the_second_run_encodes_nothing(void **state)
     small_run_close(&run);
 }
 
-static void the_file_is_listed(void **state)
+TEST(the_file_is_listed)
 {
-    (void)state;
     struct small_run run;
     struct values values;
     struct shared_files list;
@@ -119,9 +117,8 @@ static void expect_fresh(struct small_run *run, const struct values *old, bool s
     free(features_file(run)); /* there is one */
 }
 
-static void files_of_a_root_are_removed(void **state)
+TEST(files_of_a_root_are_removed)
 {
-    (void)state;
     struct small_run run;
     struct values values;
     struct shared_files removed;
@@ -146,9 +143,8 @@ static void files_of_a_root_are_removed(void **state)
     small_run_close(&run);
 }
 
-static void other_images_are_computed(void **state)
+TEST(other_images_are_computed)
 {
-    (void)state;
     struct small_run run;
     struct values values;
     open_run(&run);
@@ -183,9 +179,8 @@ static void change_a_weight(const char *path)
 }
 
 /* Other weights have a file of their own. */
-static void other_weights_are_computed(void **state)
+TEST(other_weights_are_computed)
 {
-    (void)state;
     struct small_run run;
     struct values values, others;
     struct shared_files list;
@@ -201,9 +196,8 @@ static void other_weights_are_computed(void **state)
 }
 
 /* Products of another precision have a file of their own. */
-static void another_precision_is_computed(void **state)
+TEST(another_precision_is_computed)
 {
-    (void)state;
     struct small_run run;
     struct values values, rounded;
     struct backend *backend;
@@ -222,9 +216,8 @@ static void another_precision_is_computed(void **state)
     small_run_close(&run);
 }
 
-static void damaged_files_are_written_anew(void **state)
+TEST(damaged_files_are_written_anew)
 {
-    (void)state;
     struct small_run run;
     struct values values;
     struct bytes bytes;
@@ -253,9 +246,8 @@ static void damaged_files_are_written_anew(void **state)
 
 /* No folder can be made where a file is, and no room is left where nothing is allowed: features are computed all the
  * same. */
-static void without_a_place_they_are_computed(void **state)
+TEST(without_a_place_they_are_computed)
 {
-    (void)state;
     struct small_run run;
     struct values first, second;
     open_run(&run);
@@ -266,15 +258,4 @@ static void without_a_place_they_are_computed(void **state)
     assert_true(take(&run, FILES, &second) > 0);
     assert_memory_equal(&first, &second, sizeof first);
     small_run_close(&run);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_second_run_encodes_nothing),    cmocka_unit_test(the_file_is_listed),
-        cmocka_unit_test(files_of_a_root_are_removed),       cmocka_unit_test(other_images_are_computed),
-        cmocka_unit_test(other_weights_are_computed),        cmocka_unit_test(damaged_files_are_written_anew),
-        cmocka_unit_test(without_a_place_they_are_computed), cmocka_unit_test(another_precision_is_computed),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,22 +1,16 @@
 /* Other programs: what they say comes back, and how they end is told. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <string.h>
 
 #include "harness/evaluate/tool.h"
+#include "tests/test.h"
 
 static struct error error;
 
 #define RUN(...) tool_run((const char *[]){__VA_ARGS__, NULL}, &output, &error)
 
-static void output_comes_back(void **state)
+TEST(output_comes_back)
 {
     struct text output = {0};
-    (void)state;
     assert_int_equal(RUN("sh", "-c", "echo one; echo two >&2; cat; printf %s \"$1\"", "sh", "a b'c"), OK);
     assert_string_equal(output.data, "one\ntwo\na b'c");
     text_free(&output);
@@ -25,19 +19,17 @@ static void output_comes_back(void **state)
     text_free(&output);
 }
 
-static void much_output_comes_back(void **state)
+TEST(much_output_comes_back)
 {
     struct text output = {0};
-    (void)state;
     assert_int_equal(RUN("sh", "-c", "head -c 300000 /dev/zero | tr '\\0' x"), OK);
     assert_int_equal(output.size, 300000);
     text_free(&output);
 }
 
-static void failures_are_told(void **state)
+TEST(failures_are_told)
 {
     struct text output = {0};
-    (void)state;
     assert_int_equal(RUN("sh", "-c", "echo first; echo the reason >&2; echo; exit 3"), ERROR_IO);
     assert_string_equal(error.message, "sh: exit status 3: the reason");
     text_free(&output);
@@ -47,14 +39,4 @@ static void failures_are_told(void **state)
     assert_int_equal(RUN("no-such-program-anywhere"), ERROR_IO);
     assert_non_null(strstr(error.message, "no-such-program-anywhere: there is no such program"));
     text_free(&output);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(output_comes_back),
-        cmocka_unit_test(much_output_comes_back),
-        cmocka_unit_test(failures_are_told),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -54,9 +54,8 @@ static void train(struct small_run *run, double losses[ITERATIONS])
 }
 
 /* The head begins at zero, so that at first all classes are equally likely. */
-static void the_loss_falls_from_that_of_a_guess(void **state)
+TEST(the_loss_falls_from_that_of_a_guess)
 {
-    (void)state;
     static const char *const pools[] = {"head.pool=class_token", "head.pool=mean_patches"};
     double losses[2][ITERATIONS];
     struct small_run run;
@@ -98,9 +97,8 @@ static void expect_trained(const char *what, bool tower_changes)
 }
 
 /* A gradient that is not finite is told by its name, whether the tower is trained, too, or not. */
-static void what_overflows_in_the_head_is_told(void **state)
+TEST(what_overflows_in_the_head_is_told)
 {
-    (void)state;
     static const char *const trained[] = {"method.train=weights", "method.train=head"};
     const float bad = INFINITY;
     struct small_run run;
@@ -120,17 +118,15 @@ static void what_overflows_in_the_head_is_told(void **state)
     small_run_close(&run);
 }
 
-static void the_tower_is_trained_with_the_head_or_stays(void **state)
+TEST(the_tower_is_trained_with_the_head_or_stays)
 {
-    (void)state;
     expect_trained("method.train=weights", true);
     expect_trained("method.train=head", false);
 }
 
 /* The tower is that of the CLIP, and what was loaded with it is gone. */
-static void a_tower_comes_from_a_clip(void **state)
+TEST(a_tower_comes_from_a_clip)
 {
-    (void)state;
     static const char name[] = "visual.conv1.weight";
     struct small_run run;
     float *values[2];
@@ -162,9 +158,8 @@ static double score(const float *weights, float bias, const float *features)
     return sum;
 }
 
-static void an_image_gets_the_class_with_the_highest_score(void **state)
+TEST(an_image_gets_the_class_with_the_highest_score)
 {
-    (void)state;
     struct small_run run;
     double losses[ITERATIONS];
     struct evaluator *evaluator;
@@ -201,9 +196,8 @@ static void an_image_gets_the_class_with_the_highest_score(void **state)
 
 /* --- Runs --- */
 
-static void stopping_is_not_seen_in_the_weights(void **state)
+TEST(stopping_is_not_seen_in_the_weights)
 {
-    (void)state;
     static const char *const trained[] = {"method.train=weights", "method.train=head", "method.dropout=0.2"};
     struct small_run run;
     small_run_open(&run, 1, (const char *const[]){SCRATCH, NULL});
@@ -247,9 +241,8 @@ static size_t faults(const struct small_run *run, const char *(*cells)(const cha
 }
 
 /* There is no answer before training, and no file of weights or of a vocabulary was read. */
-static void a_run_has_one_accuracy(void **state)
+TEST(a_run_has_one_accuracy)
 {
-    (void)state;
     struct small_run run;
     small_run_open(&run, 1, (const char *const[]){SCRATCH, NULL});
     small_run_reopen(&run, 1, (const char *const[]){SCRATCH, "method.train=weights", NULL});
@@ -263,9 +256,8 @@ static void a_run_has_one_accuracy(void **state)
 }
 
 /* Of a CLIP's file, the weights and what they do not say identify the run, and the vocabulary does not. */
-static void the_file_of_a_tower_is_an_input(void **state)
+TEST(the_file_of_a_tower_is_an_input)
 {
-    (void)state;
     struct small_run run;
     char *weights;
     small_run_open(&run, 1, NULL);
@@ -282,9 +274,8 @@ static void the_file_of_a_tower_is_an_input(void **state)
 }
 
 /* Every rank has the same head after the same updates, and their shares of the loss add up to that of the batch. */
-static void ranks_train_one_head(void **state)
+TEST(ranks_train_one_head)
 {
-    (void)state;
     if (small_run_gpus() < 2)
         skip();
     struct small_run run;
@@ -304,20 +295,4 @@ static void ranks_train_one_head(void **state)
     free(own);
     free(theirs);
     small_run_close(&run);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_loss_falls_from_that_of_a_guess),
-        cmocka_unit_test(what_overflows_in_the_head_is_told),
-        cmocka_unit_test(the_tower_is_trained_with_the_head_or_stays),
-        cmocka_unit_test(a_tower_comes_from_a_clip),
-        cmocka_unit_test(an_image_gets_the_class_with_the_highest_score),
-        cmocka_unit_test(stopping_is_not_seen_in_the_weights),
-        cmocka_unit_test(a_run_has_one_accuracy),
-        cmocka_unit_test(the_file_of_a_tower_is_an_input),
-        cmocka_unit_test(ranks_train_one_head),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

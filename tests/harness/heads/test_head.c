@@ -94,9 +94,8 @@ static void expect_all(const struct test_set *set, uint16_t class_index)
         assert_int_equal(set->predicted[i], class_index);
 }
 
-static void an_image_gets_the_class_with_the_highest_score(void **state)
+TEST(an_image_gets_the_class_with_the_highest_score)
 {
-    (void)state;
     struct small_run run;
     const struct head *real;
     struct evaluator *evaluator;
@@ -114,9 +113,8 @@ static void an_image_gets_the_class_with_the_highest_score(void **state)
     close_run(&run, real);
 }
 
-static void classes_of_all_tasks_are_joined(void **state)
+TEST(classes_of_all_tasks_are_joined)
 {
-    (void)state;
     struct small_run run;
     const struct head *real;
     struct evaluator *evaluator;
@@ -130,9 +128,8 @@ static void classes_of_all_tasks_are_joined(void **state)
 }
 
 /* Rows that depend on more than the experts of texts are not kept. */
-static void rows_without_texts_are_asked_for_again(void **state)
+TEST(rows_without_texts_are_asked_for_again)
 {
-    (void)state;
     struct small_run run;
     const struct head *real;
     struct evaluator *evaluator;
@@ -163,9 +160,8 @@ static status expect_seven(void *context, const struct step_report *report, stru
 }
 
 /* A loss of the head alone, whose gradient is 0: nothing is learned. */
-static void training_follows_the_gradient_of_the_head(void **state)
+TEST(training_follows_the_gradient_of_the_head)
 {
-    (void)state;
     struct small_run run;
     const struct head *real;
     size_t steps = 0;
@@ -186,15 +182,4 @@ static void training_follows_the_gradient_of_the_head(void **state)
     free(before);
     free(after);
     close_run(&run, real);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(an_image_gets_the_class_with_the_highest_score),
-        cmocka_unit_test(classes_of_all_tasks_are_joined),
-        cmocka_unit_test(rows_without_texts_are_asked_for_again),
-        cmocka_unit_test(training_follows_the_gradient_of_the_head),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

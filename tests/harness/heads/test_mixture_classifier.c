@@ -53,9 +53,8 @@ static bool is_replaced(const struct parameter *p)
 /* --- Training --- */
 
 /* Everything is trained but the MLP that experts stand for, which weight decay does not shrink either. */
-static void an_mlp_that_is_replaced_stays(void **state)
+TEST(an_mlp_that_is_replaced_stays)
 {
-    (void)state;
     struct small_run run;
     open_run(&run, mixtures[1], "training.weight_decay=0.1");
     const struct run *e = run.experiment;
@@ -86,9 +85,8 @@ static void an_mlp_that_is_replaced_stays(void **state)
 }
 
 /* 24 images in batches of 8: in its only epoch the share rate would stay 0. */
-static void experts_that_are_never_averaged_are_refused(void **state)
+TEST(experts_that_are_never_averaged_are_refused)
 {
-    (void)state;
     static const struct {
         const char *word, *more;
         bool refused;
@@ -110,9 +108,8 @@ static void experts_that_are_never_averaged_are_refused(void **state)
 }
 
 /* With share rate (N − 1)/N the average of each expert with the others is the mean of all. */
-static void experts_are_averaged_after_every_step(void **state)
+TEST(experts_are_averaged_after_every_step)
 {
-    (void)state;
     struct small_run run;
     for (int averaged = 0; averaged < 2; averaged++) {
         small_run_open(&run, 1, NULL);
@@ -146,9 +143,8 @@ static bool has_copies(const float *values, const struct parameter *p)
 }
 
 /* EWA and WideNet draw every expert; RMoE's are one MLP and small residuals. */
-static void from_scratch_experts_start_independently(void **state)
+TEST(from_scratch_experts_start_independently)
 {
-    (void)state;
     static const char *const words[] = {NULL, "adapter.start=copies"};
     struct small_run run;
     for (size_t m = 0; m < 2 * MIXTURES; m++) {
@@ -168,9 +164,8 @@ static void from_scratch_experts_start_independently(void **state)
 }
 
 /* A tensor of each of the three groups. */
-static void what_overflows_is_told_by_its_name(void **state)
+TEST(what_overflows_is_told_by_its_name)
 {
-    (void)state;
     static const char *const names[] = {"adaptmlp_list.0.c_fc.weight", "visual.class_embedding", "head.weight"};
     const float bad = INFINITY;
     struct small_run run;
@@ -199,9 +194,8 @@ static void what_overflows_is_told_by_its_name(void **state)
 
 /* --- Answers --- */
 
-static void answers_are_those_of_the_experts(void **state)
+TEST(answers_are_those_of_the_experts)
 {
-    (void)state;
     for (size_t m = 0; m < MIXTURES; m++) {
         struct small_run run;
         open_run(&run, mixtures[m], NULL);
@@ -225,9 +219,8 @@ static void answers_are_those_of_the_experts(void **state)
 }
 
 /* Features that were computed before a step are not kept for after it, though experts may be as they were. */
-static void the_tower_under_experts_is_not_taken_as_unchanged(void **state)
+TEST(the_tower_under_experts_is_not_taken_as_unchanged)
 {
-    (void)state;
     struct small_run run;
     struct evaluator *evaluator;
     float token[WIDTH] = {1, -1, 1}, before[WIDTH];
@@ -253,9 +246,8 @@ static status run_once(struct small_run *run, const char *ffn)
     return whole_run(run, "a.db", NULL);
 }
 
-static void stopping_is_not_seen_in_the_weights(void **state)
+TEST(stopping_is_not_seen_in_the_weights)
 {
-    (void)state;
     struct small_run run;
     small_run_open(&run, 1, NULL);
     for (size_t m = 0; m < MIXTURES; m++)
@@ -264,9 +256,8 @@ static void stopping_is_not_seen_in_the_weights(void **state)
 }
 
 /* The tower under timm's names without the MLP, the head, and the experts under theirs. */
-static void a_file_holds_experts_in_place_of_the_mlp(void **state)
+TEST(a_file_holds_experts_in_place_of_the_mlp)
 {
-    (void)state;
     static const char *const there[] = {"blocks.0.mlp.fc1.weight", "blocks.1.norm2.weight", "head.weight",
                                         "visual.transformer.resblocks.1.adaptmlp_list.3.c_proj.bias",
                                         "visual.transformer.resblocks.1.router_list.0"};
@@ -293,9 +284,8 @@ static const char *trained_cells(const char *method)
     return "trained";
 }
 
-static void results_of_a_mixture_agree(void **state)
+TEST(results_of_a_mixture_agree)
 {
-    (void)state;
     struct small_run run;
     struct store *store;
     struct verification verification = {.cells = trained_cells};
@@ -357,9 +347,8 @@ static float *mean_of_experts(const struct small_run *run, size_t part, size_t *
 
 /* What EWA leaves is a dense model: a ViT under timm's names whose MLPs are the means of the experts. It answers as the experts
  * did together, and fine-tuning starts each expert from the mean. */
-static void averaged_experts_become_a_dense_model(void **state)
+TEST(averaged_experts_become_a_dense_model)
 {
-    (void)state;
     struct small_run run;
     struct safetensors *file;
     float *mean[PARTS];
@@ -399,9 +388,8 @@ static void averaged_experts_become_a_dense_model(void **state)
 }
 
 /* What was trained and saved is where a run that names the file starts: tower, head, experts and routers. */
-static void training_goes_on_from_a_file(void **state)
+TEST(training_goes_on_from_a_file)
 {
-    (void)state;
     struct small_run run;
     struct trained_group group;
     small_run_open(&run, 1, NULL);
@@ -425,9 +413,8 @@ static void training_goes_on_from_a_file(void **state)
 }
 
 /* Embedded positions are interpolated; nothing else depends on the side of an image. */
-static void a_file_is_taken_at_another_resolution(void **state)
+TEST(a_file_is_taken_at_another_resolution)
 {
-    (void)state;
     struct small_run run;
     small_run_open(&run, 1, NULL);
     for (size_t m = 0; m < MIXTURES; m++) {
@@ -457,9 +444,8 @@ static void a_file_is_taken_at_another_resolution(void **state)
 }
 
 /* As timm and Hugging Face name a dense model: each expert is the MLP. A head of other classes starts at zero. */
-static void experts_start_from_a_dense_file(void **state)
+TEST(experts_start_from_a_dense_file)
 {
-    (void)state;
     struct small_run run;
     for (enum vit_names names = VIT_TIMM; names <= VIT_HUGGINGFACE; names++) {
         small_run_open(&run, 1, NULL);
@@ -506,9 +492,8 @@ static void expect_refused(struct small_run *run, const char *path, const char *
     free(weights);
 }
 
-static void a_file_that_does_not_fit_is_refused(void **state)
+TEST(a_file_that_does_not_fit_is_refused)
 {
-    (void)state;
     struct small_run run;
     small_run_open(&run, 1, NULL);
     must(run_once(&run, mixtures[1]));
@@ -528,9 +513,8 @@ static void a_file_that_does_not_fit_is_refused(void **state)
 }
 
 /* Every rank has the same experts after the same updates. */
-static void ranks_train_one_mixture(void **state)
+TEST(ranks_train_one_mixture)
 {
-    (void)state;
     if (small_run_gpus() < 2)
         skip();
     struct small_run run;
@@ -547,27 +531,4 @@ static void ranks_train_one_mixture(void **state)
     free(expected);
     free(found);
     small_run_close(&run);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(an_mlp_that_is_replaced_stays),
-        cmocka_unit_test(experts_that_are_never_averaged_are_refused),
-        cmocka_unit_test(experts_are_averaged_after_every_step),
-        cmocka_unit_test(from_scratch_experts_start_independently),
-        cmocka_unit_test(what_overflows_is_told_by_its_name),
-        cmocka_unit_test(answers_are_those_of_the_experts),
-        cmocka_unit_test(the_tower_under_experts_is_not_taken_as_unchanged),
-        cmocka_unit_test(stopping_is_not_seen_in_the_weights),
-        cmocka_unit_test(a_file_holds_experts_in_place_of_the_mlp),
-        cmocka_unit_test(results_of_a_mixture_agree),
-        cmocka_unit_test(averaged_experts_become_a_dense_model),
-        cmocka_unit_test(training_goes_on_from_a_file),
-        cmocka_unit_test(a_file_is_taken_at_another_resolution),
-        cmocka_unit_test(experts_start_from_a_dense_file),
-        cmocka_unit_test(a_file_that_does_not_fit_is_refused),
-        cmocka_unit_test(ranks_train_one_mixture),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -127,9 +127,8 @@ static void check_answers(const struct small_run *run, const char *path, const u
     classifier_choice_free(&choice);
 }
 
-static void a_file_answers_as_its_run_did(void **state)
+TEST(a_file_answers_as_its_run_did)
 {
-    (void)state;
     uint8_t pixels[IMAGES * SIDE * SIDE * 3];
     struct small_run run;
     small_run_open(&run, 1, NULL);
@@ -152,9 +151,8 @@ static void a_file_answers_as_its_run_did(void **state)
 }
 
 /* A file that was trained for other classes, and one that somebody takes for adapters. */
-static void what_does_not_fit_is_refused(void **state)
+TEST(what_does_not_fit_is_refused)
 {
-    (void)state;
     struct small_run run;
     struct classifier_choice choice;
     struct predictor *predictor;
@@ -175,13 +173,4 @@ static void what_does_not_fit_is_refused(void **state)
     classifier_choice_free(&choice);
     free(path);
     small_run_close(&run);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_file_answers_as_its_run_did),
-        cmocka_unit_test(what_does_not_fit_is_refused),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -34,9 +34,8 @@ static status run_once(struct small_run *run, const char *const *words, const ch
 }
 
 /* One attention, one mixture and one router for all blocks, or for each half of them; norms of their own. */
-static void values_are_those_of_what_is_shared(void **state)
+TEST(values_are_those_of_what_is_shared)
 {
-    (void)state;
     size_t attention = 4 * WIDTH * WIDTH + 4 * WIDTH, mixture = EXPERTS * (2 * WIDTH * HIDDEN + HIDDEN + WIDTH + WIDTH),
            rest =
                BLOCKS * 4 * WIDTH + 3 * 8 * 8 * WIDTH + WIDTH + WIDTH + 5 * WIDTH + 2 * WIDTH + CLASSES * (WIDTH + 1);
@@ -51,9 +50,8 @@ static void values_are_those_of_what_is_shared(void **state)
     small_run_close(&run);
 }
 
-static void stopping_is_not_seen_in_the_weights(void **state)
+TEST(stopping_is_not_seen_in_the_weights)
 {
-    (void)state;
     struct small_run run;
     small_run_open(&run, 1, NULL);
     for (size_t i = 0; i < SHARINGS; i++) {
@@ -79,9 +77,8 @@ static void expect_refused(struct small_run *run, const char *path, const char *
     } /* in a message */
 
 /* The experts once, under the first block's name; what is read computes what was trained. */
-static void a_file_holds_what_is_shared_once(void **state)
+TEST(a_file_holds_what_is_shared_once)
 {
-    (void)state;
     struct small_run run;
     struct safetensors *file;
     small_run_open(&run, 1, NULL);
@@ -151,9 +148,8 @@ static void give_all_blocks_the_first_mlp(struct backend *backend, const struct 
 }
 
 /* Experts are copies of one MLP: of blocks with MLPs that were trained apart they could be that of one alone. */
-static void different_mlps_are_not_shared(void **state)
+TEST(different_mlps_are_not_shared)
 {
-    (void)state;
     struct small_run run;
     small_run_open(&run, 1, NULL);
     assert_int_equal(small_run_try(&run, 1,
@@ -177,15 +173,4 @@ static void different_mlps_are_not_shared(void **state)
     free(weights);
     free(path);
     small_run_close(&run);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(values_are_those_of_what_is_shared),
-        cmocka_unit_test(stopping_is_not_seen_in_the_weights),
-        cmocka_unit_test(a_file_holds_what_is_shared_once),
-        cmocka_unit_test(different_mlps_are_not_shared),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

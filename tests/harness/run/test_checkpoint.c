@@ -40,9 +40,8 @@ static void expect_state(const struct small_run *run, const struct parameters *g
 }
 
 /* Saves, goes on (which changes everything), loads. */
-static void adapters_within_a_task(void **state)
+TEST(adapters_within_a_task)
 {
-    (void)state;
     struct small_run run;
     struct checkpoint_place place = {1, 6, 77}, found_place;
     bool found;
@@ -73,9 +72,8 @@ static void adapters_within_a_task(void **state)
 }
 
 /* With an optimizer that has one moment. */
-static void all_weights(void **state)
+TEST(all_weights)
 {
-    (void)state;
     const char *const overrides[] = {"method.name=continual_ft", "training.optimizer=sgd", NULL},
                       *const one_thread[] = {overrides[0], overrides[1], "run.threads=1", NULL};
     struct small_run run;
@@ -95,9 +93,8 @@ static void all_weights(void **state)
 }
 
 /* Between tasks the autoencoders of the tasks so far are kept, those to come are not. */
-static void the_selector(void **state)
+TEST(the_selector)
 {
-    (void)state;
     struct small_run run;
     struct selector *trained, *restored;
     struct checkpoint_place place = {2, 0, 77}, found_place;
@@ -124,9 +121,8 @@ static void the_selector(void **state)
     small_run_close(&run);
 }
 
-static void no_file_is_a_fresh_start(void **state)
+TEST(no_file_is_a_fresh_start)
 {
-    (void)state;
     struct small_run run;
     struct checkpoint_place place = {9, 9, 9};
     bool found = true;
@@ -145,9 +141,8 @@ static void refused(struct small_run *run, const char *const *words)
     error_tells(words);
 }
 
-static void another_run_is_refused(void **state)
+TEST(another_run_is_refused)
 {
-    (void)state;
     struct small_run run;
     small_run_open(&run, 1, NULL);
     must(checkpoint_save(run.experiment, NULL, small_run_file(&run, "resume"), &(struct checkpoint_place){.task = 1},
@@ -176,9 +171,8 @@ static bool removed_when_finished(struct small_run *run, size_t task, size_t ite
     return removed;
 }
 
-static void only_finished_runs_are_removed(void **state)
+TEST(only_finished_runs_are_removed)
 {
-    (void)state;
     struct small_run run;
     small_run_open(&run, 1, NULL);
     assert_false(removed_when_finished(&run, 2, 3, 1));
@@ -189,9 +183,8 @@ static void only_finished_runs_are_removed(void **state)
 }
 
 /* Behind the last task nothing is left to compute with a state, which is neither written nor read. */
-static void the_last_place_has_no_state(void **state)
+TEST(the_last_place_has_no_state)
 {
-    (void)state;
     struct small_run run;
     struct checkpoint_place place = {SMALL_RUN_TASKS, 0, 77}, found_place;
     bool found;
@@ -227,9 +220,8 @@ static void rewrite(struct small_run *run, const char *task, const char *iterati
     safetensors_close(file);
 }
 
-static void impossible_places_are_refused(void **state)
+TEST(impossible_places_are_refused)
 {
-    (void)state;
     struct small_run run;
     static const char *const places[][2] = {{"4", "0"},  {"3", "1"}, {"1", "7"},   {"-1", "0"},
                                             {"0", "-1"}, {"x", "0"}, {"1", "1e3"}, {"1", ""}};
@@ -250,9 +242,8 @@ static void impossible_places_are_refused(void **state)
     small_run_close(&run);
 }
 
-static void a_cut_file_is_told(void **state)
+TEST(a_cut_file_is_told)
 {
-    (void)state;
     struct small_run run;
     struct bytes bytes;
     struct checkpoint_place place;
@@ -278,9 +269,8 @@ static size_t next_place(size_t at, size_t header)
 }
 
 /* Whatever bit is flipped, and whatever is cut or appended: nothing of the file is used, and it says what to do. */
-static void damaged_files_change_nothing(void **state)
+TEST(damaged_files_change_nothing)
 {
-    (void)state;
     struct small_run run;
     struct bytes bytes;
     size_t n, flips = 0;
@@ -309,9 +299,8 @@ static void damaged_files_change_nothing(void **state)
     small_run_close(&run);
 }
 
-static void edited_places_are_refused(void **state)
+TEST(edited_places_are_refused)
 {
-    (void)state;
     static const char *const edits[][2] = {{"\"iteration\":\"6\"", "\"iteration\":\"5\""},
                                            {"\"task\":\"1\"", "\"task\":\"2\""},
                                            {"\"seed\":\"1\"", "\"seed\":\"2\""},
@@ -346,9 +335,8 @@ static void expect_same_file(const struct small_run *run, const char *name, cons
 }
 
 /* What is written is what was there when it was taken, whatever was trained and for which place since. */
-static void a_snapshot_stays_as_taken(void **state)
+TEST(a_snapshot_stays_as_taken)
 {
-    (void)state;
     struct small_run run;
     struct checkpoint_snapshot *snapshot;
     struct checkpoint_place place = {1, 6, 77};
@@ -365,9 +353,8 @@ static void a_snapshot_stays_as_taken(void **state)
     small_run_close(&run);
 }
 
-static void written_beside_the_training(void **state)
+TEST(written_beside_the_training)
 {
-    (void)state;
     struct small_run run;
     struct checkpoint_writer writer = {0};
     small_run_open(&run, 1, NULL);
@@ -387,9 +374,8 @@ static void written_beside_the_training(void **state)
 }
 
 /* By the next look, the next save, or the end, whichever comes first, and once. */
-static void failures_are_told(void **state)
+TEST(failures_are_told)
 {
-    (void)state;
     struct small_run run;
     struct checkpoint_writer writer = {0};
     const struct checkpoint_place place = {1, 6, 77};
@@ -407,25 +393,4 @@ static void failures_are_told(void **state)
     must(checkpoint_writer_finish(&writer, &error));
     free(path);
     small_run_close(&run);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(adapters_within_a_task),
-        cmocka_unit_test(all_weights),
-        cmocka_unit_test(the_selector),
-        cmocka_unit_test(no_file_is_a_fresh_start),
-        cmocka_unit_test(only_finished_runs_are_removed),
-        cmocka_unit_test(the_last_place_has_no_state),
-        cmocka_unit_test(another_run_is_refused),
-        cmocka_unit_test(impossible_places_are_refused),
-        cmocka_unit_test(a_cut_file_is_told),
-        cmocka_unit_test(damaged_files_change_nothing),
-        cmocka_unit_test(edited_places_are_refused),
-        cmocka_unit_test(a_snapshot_stays_as_taken),
-        cmocka_unit_test(written_beside_the_training),
-        cmocka_unit_test(failures_are_told),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

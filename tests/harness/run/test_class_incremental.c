@@ -114,9 +114,8 @@ static void verify(const struct small_run *run, const char *database)
 #define CELLS "SELECT group_concat(after_task || ':' || task, ' ') FROM (SELECT * FROM evaluations ORDER BY 3, 2)"
 
 /* A row has the tasks so far; Avg and Last are over images, so that the first task, of half the classes, counts double. */
-static void accuracies_are_over_all_classes_seen(void **state)
+TEST(accuracies_are_over_all_classes_seen)
 {
-    (void)state;
     struct small_run run;
     static const char *const overrides[] = {ONE_ROUTER, "data.first=4", "data.parts=2", "data.class_order=5 0 3 4 1 2",
                                             NULL};
@@ -146,9 +145,8 @@ static void accuracies_are_over_all_classes_seen(void **state)
     small_run_close(&run);
 }
 
-static void every_method_runs(void **state)
+TEST(every_method_runs)
 {
-    (void)state;
     struct small_run run;
     small_run_open(&run, 1, NULL);
     scratch_write_png(&run.scratch, "pictures/1.png", 9, 9, 0x30);
@@ -204,9 +202,8 @@ static void stop_and_go_on(struct small_run *run, const char *const *overrides, 
 }
 
 /* After any iteration and at any batch of predictions. */
-static void stops_are_not_seen(void **state)
+TEST(stops_are_not_seen)
 {
-    (void)state;
     static const char *const cases[][4] = {{ONE_ROUTER, NULL}, {"method.name=zero_shot", NULL}};
     struct small_run run;
     small_run_open(&run, 1, NULL);
@@ -224,23 +221,11 @@ static void stops_are_not_seen(void **state)
     small_run_close(&run);
 }
 
-static void several_gpus(void **state)
+TEST(several_gpus)
 {
-    (void)state;
     struct small_run run;
     small_run_open(&run, 1, NULL);
     must(run_once(&run, (const char *const[]){ONE_ROUTER, "run.gpus=2", NULL}, "a.db", NULL));
     expect(&run, "a.db", "SELECT count(*) || ' ' || count(loss) FROM evaluations, steps", "81 81");
     small_run_close(&run);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(accuracies_are_over_all_classes_seen),
-        cmocka_unit_test(every_method_runs),
-        cmocka_unit_test(stops_are_not_seen),
-        cmocka_unit_test(several_gpus),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

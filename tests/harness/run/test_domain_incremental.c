@@ -16,9 +16,8 @@
 
 enum { ALL = 4 /* of the toy drawings */ };
 
-static void one_label_space(void **state)
+TEST(one_label_space)
 {
-    (void)state;
     struct small_run run;
     small_run_open(&run, 1, (const char *const[]){"data.shared_classes=yes", NULL});
     const struct data *data = &run.experiment->data;
@@ -36,9 +35,8 @@ static void one_label_space(void **state)
 }
 
 /* A name of another task is the same class wherever it stands: labels follow names, not positions. */
-static void labels_follow_names(void **state)
+TEST(labels_follow_names)
 {
-    (void)state;
     struct dataset *dataset;
     const char *const classes[] = {"c", "a", "b"};
     const int32_t labels[] = {2, 0};
@@ -164,9 +162,8 @@ static char *rows_of(struct store *store)
 }
 
 /* A run that stops in the middle of training or testing, and goes on. */
-static void stops_are_not_seen(void **state)
+TEST(stops_are_not_seen)
 {
-    (void)state;
     static const char *const settings[] = {"data.shared_classes=yes", "evaluation.label_space=open"};
     struct small_run run;
     struct store *store;
@@ -198,22 +195,19 @@ static void stops_are_not_seen(void **state)
     small_run_close(&run);
 }
 
-static void methods_run_with_shared_classes(void **state)
+TEST(methods_run_with_shared_classes)
 {
-    (void)state;
     methods_run_in("data.shared_classes=yes", "domain_incremental", (const int64_t[]){2 * 3, 3 * 3, 4 * 3});
 }
 
-static void methods_run_in_an_open_label_space(void **state)
+TEST(methods_run_in_an_open_label_space)
 {
-    (void)state;
     methods_run_in("evaluation.label_space=open", "open_domain", NULL);
 }
 
 /* All tasks as one have each class once, with the images of all tasks. */
-static void joint_training_has_a_class_once(void **state)
+TEST(joint_training_has_a_class_once)
 {
-    (void)state;
     struct small_run run;
     small_run_open(&run, 1, (const char *const[]){"data.shared_classes=yes", "method.name=joint", NULL});
     const struct data *data = &run.experiment->data;
@@ -227,9 +221,8 @@ static void joint_training_has_a_class_once(void **state)
     small_run_close(&run);
 }
 
-static void what_does_not_go_with_it(void **state)
+TEST(what_does_not_go_with_it)
 {
-    (void)state;
     struct small_run run;
     small_run_open(&run, 1, NULL);
     assert_int_equal(
@@ -241,18 +234,4 @@ static void what_does_not_go_with_it(void **state)
         ERROR_ARGUMENT);
     error_tells((const char *const[]){"evaluation.label_space: open", NULL});
     small_run_close(&run);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(one_label_space),
-        cmocka_unit_test(labels_follow_names),
-        cmocka_unit_test(methods_run_with_shared_classes),
-        cmocka_unit_test(methods_run_in_an_open_label_space),
-        cmocka_unit_test(joint_training_has_a_class_once),
-        cmocka_unit_test(stops_are_not_seen),
-        cmocka_unit_test(what_does_not_go_with_it),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

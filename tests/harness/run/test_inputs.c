@@ -28,12 +28,11 @@ static void hash_of(const struct small_run *run, bool alone, char hash[DIGEST_SI
     inputs_free(&inputs);
 }
 
-static void a_run_and_a_sweep_agree(void **state)
+TEST(a_run_and_a_sweep_agree)
 {
     const char *const *const all[] = {
         NULL, (const char *const[]){"data.shots=2", NULL}, (const char *const[]){"data.template=one {}", NULL},
         (const char *const[]){"data.order=third", "data.split_by=labels", "data.parts=2", NULL}};
-    (void)state;
     struct small_run run;
     char hash[DIGEST_SIZE], alone[DIGEST_SIZE], seen[4][DIGEST_SIZE];
     small_run_open(&run, 1, NULL);
@@ -52,11 +51,10 @@ static void a_run_and_a_sweep_agree(void **state)
     small_run_close(&run);
 }
 
-static void every_input_has_a_row(void **state)
+TEST(every_input_has_a_row)
 {
     static const char *const kinds[] = {"weights", "configuration", "vocabulary", "prompts",
                                         "train",   "test",          "prompts"};
-    (void)state;
     struct small_run run;
     struct inputs inputs;
     small_run_open(&run, 1, NULL);
@@ -82,9 +80,8 @@ static void every_input_has_a_row(void **state)
 }
 
 /* What a method's options name counts by its contents, wherever it lies. */
-static void a_methods_files_are_inputs(void **state)
+TEST(a_methods_files_are_inputs)
 {
-    (void)state;
     struct small_run run;
     struct inputs inputs;
     char hash[4][DIGEST_SIZE], key[4][DIGEST_SIZE], alone[DIGEST_SIZE];
@@ -130,9 +127,8 @@ static void a_methods_files_are_inputs(void **state)
 }
 
 /* What was read and what is described would be two files. */
-static void a_file_that_was_written_to_in_between_is_told(void **state)
+TEST(a_file_that_was_written_to_in_between_is_told)
 {
-    (void)state;
     struct small_run run;
     struct inputs inputs;
     struct surveyor surveyor;
@@ -147,14 +143,13 @@ static void a_file_that_was_written_to_in_between_is_told(void **state)
     small_run_close(&run);
 }
 
-static void keys_tell_inputs_apart(void **state)
+TEST(keys_tell_inputs_apart)
 {
     static const struct {
         const char *override;
         bool same;
     } others[] = {{"training.batch=4", true},         {"tasks.first.batch=4", true}, {"merge.every=2", true},
                   {"model.weights=elsewhere", false}, {"data.root=.", false},        {"tasks.first.classes=3", false}};
-    (void)state;
     struct small_run run;
     char key[DIGEST_SIZE], other[DIGEST_SIZE];
     small_run_open(&run, 1, NULL);
@@ -168,16 +163,4 @@ static void keys_tell_inputs_apart(void **state)
         suite_destroy(suite);
     }
     small_run_close(&run);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_run_and_a_sweep_agree),
-        cmocka_unit_test(every_input_has_a_row),
-        cmocka_unit_test(a_file_that_was_written_to_in_between_is_told),
-        cmocka_unit_test(a_methods_files_are_inputs),
-        cmocka_unit_test(keys_tell_inputs_apart),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

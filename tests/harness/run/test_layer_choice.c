@@ -120,9 +120,8 @@ static void expect_scores_of_training(const char *const *choices, const char *co
         "adapter.top_k=1", "adapter.bottleneck=64"
 
 /* What a suite chooses, and what is otherwise while blocks are scored. */
-static void scores_follow_the_first_steps(void **state)
+TEST(scores_follow_the_first_steps)
 {
-    (void)state;
     static const struct {
         const char *choices[WORDS / 2], *of_scoring[4];
     } cases[] = {
@@ -288,9 +287,8 @@ static void expect_same_bytes(struct bytes found, const struct bytes *expected)
 }
 
 /* The file that a run leaves is that of a run whose suite names these blocks, also when it was stopped. */
-static void runs_have_the_best_blocks(void **state)
+TEST(runs_have_the_best_blocks)
 {
-    (void)state;
     static const struct kind *const kinds[] = {&sequence_kind, &classifier_kind, &shared_kind};
     for (size_t i = 0; i < (small_run_gpus() < 2 ? 2 : 3); i++) {
         struct small_run run;
@@ -319,9 +317,8 @@ static void runs_have_the_best_blocks(void **state)
     }
 }
 
-static void a_stop_keeps_the_choice(void **state)
+TEST_WITH(a_stop_keeps_the_choice, set_up, NULL)
 {
-    (void)state;
     struct small_run run;
     size_t best[TOWERS];
     small_run_open(&run, 1, NULL);
@@ -343,9 +340,8 @@ static void a_stop_keeps_the_choice(void **state)
 }
 
 /* What a run finds in its folder decides, unless it is of another run, or damaged. */
-static void the_file_decides(void **state)
+TEST_WITH(the_file_decides, set_up, NULL)
 {
-    (void)state;
     struct small_run run;
     size_t best[TOWERS], exchanged[TOWERS];
     small_run_open(&run, 1, NULL);
@@ -368,9 +364,8 @@ static void the_file_decides(void **state)
     small_run_close(&run);
 }
 
-static void nothing_trains_without_a_choice(void **state)
+TEST(nothing_trains_without_a_choice)
 {
-    (void)state;
     struct small_run run;
     struct layer_scores scores;
     small_run_open(&run, 1, (const char *const[]){"adapter.blocks=by_score_1", NULL});
@@ -381,14 +376,4 @@ static void nothing_trains_without_a_choice(void **state)
     assert_int_equal(layer_choice_score(run.experiment, NULL, &scores, &error), ERROR_ARGUMENT);
     error_tells((const char *const[]){"continual_ft", "no adapters", NULL});
     small_run_close(&run);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(scores_follow_the_first_steps),         cmocka_unit_test(runs_have_the_best_blocks),
-        cmocka_unit_test_setup(a_stop_keeps_the_choice, set_up), cmocka_unit_test_setup(the_file_decides, set_up),
-        cmocka_unit_test(nothing_trains_without_a_choice),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,9 +1,3 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +8,7 @@
 #include "harness/commands/command.h"
 #include "harness/run/program.h"
 #include "results/query.h"
+#include "tests/test.h"
 
 /* What the program said and how it ended, started by a shell as a user would. */
 struct outcome {
@@ -91,9 +86,8 @@ static void expect_error(const char *arguments, int exit_status, const char *par
     free_outcome(&outcome);
 }
 
-static void overview_lists_every_command(void **state)
+TEST(overview_lists_every_command)
 {
-    (void)state;
     expect_answer("--version", *program_commit() != 0 ? "mtil " MTIL_VERSION " (" : "mtil " MTIL_VERSION "\n");
     expect_answer("--version", program_commit());
     for (size_t i = 0; commands[i] != NULL; i++) {
@@ -133,9 +127,8 @@ static void expect_help(const struct command *command)
     expect_error(arguments, 2, "unknown option \"no-such-option\"");
 }
 
-static void every_command_has_help_with_an_example(void **state)
+TEST(every_command_has_help_with_an_example)
 {
-    (void)state;
     for (size_t i = 0; commands[i] != NULL; i++) {
         expect_help(commands[i]);
         for (size_t j = 0; commands[i]->subcommands != NULL && commands[i]->subcommands[j] != NULL; j++) {
@@ -148,9 +141,8 @@ static void every_command_has_help_with_an_example(void **state)
     expect_error("help qurey", 2, "did you mean \"query\"?");
 }
 
-static void mistakes_are_usage_errors(void **state)
+TEST(mistakes_are_usage_errors)
 {
-    (void)state;
     expect_error("qurey", 2, "unknown command \"qurey\" (did you mean \"query\"?)");
     expect_error("list", 2, "see mtil list --help");
     expect_error("list suite", 2, "did you mean \"suites\"?");
@@ -161,9 +153,8 @@ static void mistakes_are_usage_errors(void **state)
     expect_error("query matrix x.sqlite --format xml", 2, "expected one of table|csv|json|markdown|latex");
 }
 
-static void lists_come_in_every_format(void **state)
+TEST(lists_come_in_every_format)
 {
-    (void)state;
     expect_answer("list policies", "most_used");
     expect_answer("list policies", "coactivated");
     expect_answer("list policies", "downstream");
@@ -183,9 +174,8 @@ static void lists_come_in_every_format(void **state)
     expect_error("list suites mini", 2, "expected nothing after suites, found \"mini\"");
 }
 
-static void keys_are_listed_with_type_range_and_default(void **state)
+TEST(keys_are_listed_with_type_range_and_default)
 {
-    (void)state;
     expect_answer("list keys training --format csv",
                   "\ntraining.batch,whole number,1 to 65536,64,,images per iteration\r");
     expect_answer("list keys method --format csv", "\"name: ");
@@ -198,9 +188,8 @@ static void keys_are_listed_with_type_range_and_default(void **state)
 }
 
 /* Without data and weights. */
-static void a_dry_run_shows_settings(void **state)
+TEST(a_dry_run_shows_settings)
 {
-    (void)state;
     expect_answer("run mtil --dry-run model.weights=/no/clip.safetensors", "\n  weights: /no/clip.safetensors\n");
     expect_answer(
         "run mini --dry-run model.weights=/no/clip.safetensors data.root=.",
@@ -214,9 +203,8 @@ static void a_dry_run_shows_settings(void **state)
     expect_error("run mini data.root=/no/data", 1, "data.root");
 }
 
-static void keys_have_short_names(void **state)
+TEST(keys_have_short_names)
 {
-    (void)state;
     expect_answer("run mini --dry-run data.root=/no/data seed=7", "\n  seeds: [7]\n");
     expect_answer("run mini --dry-run data.root=/no/data seed=7,8 policy=random every=3", "\n  seeds: [7, 8]\n");
     expect_answer("run mini --dry-run data.root=/no/data policy=random every=3", "\n  policy: random\n  every: 3\n");
@@ -240,9 +228,8 @@ static void keys_have_short_names(void **state)
     expect_error("sweep mini --grid lr=1,2", 2, "unknown key \"lr\" (did you mean \"training.learning_rate\"?)");
 }
 
-static void doctor_knows_its_libraries(void **state)
+TEST(doctor_knows_its_libraries)
 {
-    (void)state;
     expect_answer("doctor", "oneDNN");
     expect_answer("doctor", "OpenBLAS");
     expect_answer("doctor", "  cpu            cpu (");
@@ -262,9 +249,8 @@ static void doctor_knows_its_libraries(void **state)
     expect_error("data mini /dev/null/mini", 1, "/dev/null");
 }
 
-static void files_that_are_no_databases_are_named(void **state)
+TEST(files_that_are_no_databases_are_named)
 {
-    (void)state;
     char path[] = "/tmp/mtil-program-XXXXXX.sqlite", arguments[128];
     int file = mkstemps(path, 7);
     assert_true(file >= 0 && write(file, "this is not a database, and longer than a header of one ........", 64) == 64);
@@ -294,9 +280,8 @@ static void remove_database(const char *path)
     unlink(lock);
 }
 
-static void exports_say_what_they_lack(void **state)
+TEST(exports_say_what_they_lack)
 {
-    (void)state;
     char path[] = "/tmp/mtil-program-XXXXXX.sqlite", arguments[160];
     create_database(path);
     snprintf(arguments, sizeof arguments, "export %s", path);
@@ -307,9 +292,8 @@ static void exports_say_what_they_lack(void **state)
     expect_error("export /no/such/file --csv csv", 1, "/no/such/file");
 }
 
-static void queries_take_database_and_question_in_either_order(void **state)
+TEST(queries_take_database_and_question_in_either_order)
 {
-    (void)state;
     char path[] = "/tmp/mtil-program-XXXXXX.sqlite", arguments[160];
     static const char *const asked[] = {"query %s runs --format csv --quiet", "query runs %s --format csv --quiet",
                                         "query %s 'SELECT 1 AS run' --format csv",
@@ -336,9 +320,8 @@ static void queries_take_database_and_question_in_either_order(void **state)
     expect_error("query /no/such/file runs", 1, "/no/such/file");
 }
 
-static void published_numbers_need_no_database(void **state)
+TEST(published_numbers_need_no_database)
 {
-    (void)state;
     expect_answer("query --published", "MA, published (Park, Tables 2 and 3)");
     expect_answer("query --published --format latex", "\\midrule\nLast & MA, published");
     expect_answer("query --published \"SELECT count(*) AS accuracies FROM published WHERE source = 'ZSCL, Table 3'\" "
@@ -351,9 +334,8 @@ static void published_numbers_need_no_database(void **state)
     remove_database(path);
 }
 
-static void databases_are_joined(void **state)
+TEST(databases_are_joined)
 {
-    (void)state;
     char one[] = "/tmp/mtil-program-XXXXXX.sqlite", other[] = "/tmp/mtil-program-XXXXXX.sqlite", arguments[200];
     create_database(one);
     create_database(other);
@@ -369,9 +351,8 @@ static void databases_are_joined(void **state)
     remove_database(other);
 }
 
-static void full_disk_is_an_error(void **state)
+TEST(full_disk_is_an_error)
 {
-    (void)state;
     if (access("/dev/full", W_OK) != 0)
         skip();
     struct outcome outcome = run("doctor >/dev/full");
@@ -379,25 +360,4 @@ static void full_disk_is_an_error(void **state)
     assert_string_equal(outcome.errors.data,
                         "mtil: error: standard output: could not be written to the end: No space left on device\n");
     free_outcome(&outcome);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(overview_lists_every_command),
-        cmocka_unit_test(every_command_has_help_with_an_example),
-        cmocka_unit_test(mistakes_are_usage_errors),
-        cmocka_unit_test(lists_come_in_every_format),
-        cmocka_unit_test(keys_are_listed_with_type_range_and_default),
-        cmocka_unit_test(a_dry_run_shows_settings),
-        cmocka_unit_test(keys_have_short_names),
-        cmocka_unit_test(doctor_knows_its_libraries),
-        cmocka_unit_test(files_that_are_no_databases_are_named),
-        cmocka_unit_test(exports_say_what_they_lack),
-        cmocka_unit_test(queries_take_database_and_question_in_either_order),
-        cmocka_unit_test(published_numbers_need_no_database),
-        cmocka_unit_test(databases_are_joined),
-        cmocka_unit_test(full_disk_is_an_error),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

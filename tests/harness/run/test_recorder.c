@@ -24,9 +24,8 @@ static struct table ask(struct small_run *run, const char *sql)
     return table;
 }
 
-static void a_full_shot_run(void **state)
+TEST(a_full_shot_run)
 {
-    (void)state;
     struct small_run run;
     small_run_open(&run, 1, NULL);
     struct table table =
@@ -41,9 +40,8 @@ static void a_full_shot_run(void **state)
     small_run_close(&run);
 }
 
-static void a_few_shot_run(void **state)
+TEST(a_few_shot_run)
 {
-    (void)state;
     struct small_run run;
     small_run_open(&run, 1,
                    (const char *const[]){"data.shots=2", "data.order=third,first", "data.order_name=II", NULL});
@@ -60,9 +58,8 @@ static void a_few_shot_run(void **state)
 }
 
 /* The same images under another order, batch and number of threads; others under another seed. */
-static void few_shots_depend_on_the_seed_alone(void **state)
+TEST(few_shots_depend_on_the_seed_alone)
 {
-    (void)state;
     static const char *const first[] = {"data.shots=3", "tasks.second.train=100", NULL},
                              *const other[] = {"data.shots=3",  "tasks.second.train=100", "data.order=second,third",
                                                "run.threads=1", "training.batch=3",       NULL};
@@ -88,14 +85,4 @@ static void few_shots_depend_on_the_seed_alone(void **state)
     }
     assert_true(differ > 0);
     small_run_close(&run);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_full_shot_run),
-        cmocka_unit_test(a_few_shot_run),
-        cmocka_unit_test(few_shots_depend_on_the_seed_alone),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,15 +1,10 @@
 /* Suites that are refused, and what is said: refusals.txt. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "core/text.h"
 #include "harness/run/settings.h"
+#include "tests/test.h"
 
 struct refusal {
     struct text yaml;
@@ -36,9 +31,8 @@ static void check(struct refusal *refusal, const char *message)
     *refusal = (struct refusal){0};
 }
 
-static void every_case_of_the_file_holds(void **state)
+TEST(every_case_of_the_file_holds)
 {
-    (void)state;
     char line[1024];
     size_t count = 0;
     struct refusal refusal = {0};
@@ -57,10 +51,4 @@ static void every_case_of_the_file_holds(void **state)
     }
     fclose(file);
     assert_true(count > 100);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(every_case_of_the_file_holds)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -82,9 +82,8 @@ static void remove_folder_file(const struct small_run *run, const char *name)
     free(path);
 }
 
-static void fills_the_matrix_and_is_then_only_shown(void **state)
+TEST(fills_the_matrix_and_is_then_only_shown)
 {
-    (void)state;
     struct small_run run;
     struct sequence sequence;
     small_run_open(&run, 1, NULL);
@@ -116,9 +115,8 @@ static void expect_number(const struct small_run *run, const char *database, con
 }
 
 /* The digest in the results is that of the file: sha256sum prints the same. */
-static void files_are_recorded_with_their_digest(void **state)
+TEST(files_are_recorded_with_their_digest)
 {
-    (void)state;
     struct small_run run;
     struct sequence sequence;
     char digest[DIGEST_SIZE];
@@ -157,9 +155,8 @@ static void goes_on_from(struct small_run *run, const char *method, size_t stop_
     unlink(small_run_file(run, "stopped.db-shm"));
 }
 
-static void stopping_is_not_seen_in_the_results(void **state)
+TEST(stopping_is_not_seen_in_the_results)
 {
-    (void)state;
     struct small_run run;
     struct sequence sequence;
     small_run_open(&run, 1, NULL);
@@ -179,9 +176,8 @@ static void stopping_is_not_seen_in_the_results(void **state)
 
 /* Stopped in a task's last iteration, the task is not trained again: only its selector, its row and what follows are
  * made. */
-static void a_finished_training_is_kept(void **state)
+TEST(a_finished_training_is_kept)
 {
-    (void)state;
     struct small_run run;
     struct sequence sequence;
     struct stop stop = {0};
@@ -204,9 +200,8 @@ static void stop_after_the_first_task(struct small_run *run, const char *databas
     assert_int_equal(run_once(run, methods[1], database, &spy, &sequence), ERROR_STOPPED);
 }
 
-static void a_resume_file_without_its_rows_is_refused(void **state)
+TEST(a_resume_file_without_its_rows_is_refused)
 {
-    (void)state;
     struct small_run run;
     struct sequence sequence;
     small_run_open(&run, 1, NULL);
@@ -231,9 +226,8 @@ static void execute(const struct small_run *run, const char *database, const cha
 }
 
 /* While it was stopped, by a number that no count contradicts. */
-static void rows_that_somebody_changed_are_refused(void **state)
+TEST(rows_that_somebody_changed_are_refused)
 {
-    (void)state;
     struct small_run run;
     struct sequence sequence;
     small_run_open(&run, 1, NULL);
@@ -264,9 +258,8 @@ static void stop_after(struct small_run *run, size_t updates)
 
 /* Stopped twice within the second task: the older resume file goes on with the newer database, and ends with the same
  * results; the newer one does not with the older database, which lacks the rows in between. */
-static void an_older_database_is_refused_an_older_resume_file_is_fine(void **state)
+TEST(an_older_database_is_refused_an_older_resume_file_is_fine)
 {
-    (void)state;
     struct small_run run;
     struct sequence sequence;
     small_run_open(&run, 1, NULL);
@@ -325,9 +318,8 @@ static status run_disturbed(struct small_run *run, const char *on_nan, const cha
     return result;
 }
 
-static void steps_that_are_skipped_are_counted(void **state)
+TEST(steps_that_are_skipped_are_counted)
 {
-    (void)state;
     struct small_run run;
     small_run_open(&run, 1, NULL);
     must(run_disturbed(&run, "training.on_nan=skip", "skip.db"));
@@ -344,9 +336,8 @@ static void steps_that_are_skipped_are_counted(void **state)
 }
 
 /* Adapters in the last of two blocks alone: counts, merges, freezes and effects carry the model's number. */
-static void rows_have_the_models_numbers_of_blocks(void **state)
+TEST(rows_have_the_models_numbers_of_blocks)
 {
-    (void)state;
     struct small_run run;
     struct sequence sequence;
     small_run_open(&run, 1, NULL);
@@ -363,9 +354,8 @@ static void rows_have_the_models_numbers_of_blocks(void **state)
 }
 
 /* After the last task of all tasks; of tasks that are trained alone after each; and where nothing is kept of images, never. */
-static void classes_have_the_experts_of_their_last_test(void **state)
+TEST(classes_have_the_experts_of_their_last_test)
 {
-    (void)state;
     struct small_run run;
     struct sequence sequence;
     small_run_open(&run, 1, NULL);
@@ -421,9 +411,8 @@ static char *patches_of(const struct small_run *run, const char *database)
 }
 
 /* Of 6, 9 and 12 test images the first and the middle one, with 2 · 2 patches in 2 blocks; also after a stop. */
-static void patches_are_recorded_in_the_last_test(void **state)
+TEST(patches_are_recorded_in_the_last_test)
 {
-    (void)state;
     struct small_run run;
     struct stop stop = {0};
     struct backend_spy count = {0}, off = {0};
@@ -470,9 +459,8 @@ static double first_value(const struct small_run *run, const char *database, con
 }
 
 /* At the first step weights are the same: what the weight changes is the loss. Also with a weight of 0, and by two GPUs. */
-static void steps_have_their_balance_loss(void **state)
+TEST(steps_have_their_balance_loss)
 {
-    (void)state;
     static const char *const runs[][3] = {{"adapter.balance_loss=none"},
                                           {"adapter.balance_loss=cv", "adapter.balance_weight=0"},
                                           {"adapter.balance_loss=cv", "adapter.balance_weight=0.5"},
@@ -500,9 +488,8 @@ static void steps_have_their_balance_loss(void **state)
     small_run_close(&run);
 }
 
-static void a_folder_in_use_is_refused(void **state)
+TEST(a_folder_in_use_is_refused)
 {
-    (void)state;
     struct small_run run;
     struct sequence sequence;
     small_run_open(&run, 1, NULL);
@@ -519,9 +506,8 @@ static void a_folder_in_use_is_refused(void **state)
 }
 
 /* More images than when the run began: rows of both would stand side by side. */
-static void data_that_changed_is_refused(void **state)
+TEST(data_that_changed_is_refused)
 {
-    (void)state;
     struct small_run run;
     struct store *store;
     struct sequence sequence;
@@ -547,9 +533,8 @@ static void data_that_changed_is_refused(void **state)
 }
 
 /* A sweep over threads or devices estimates all its runs with the same rates. */
-static void rates_of_another_machine_are_measured_again(void **state)
+TEST(rates_of_another_machine_are_measured_again)
 {
-    (void)state;
     struct small_run run;
     struct machine_rates rates = {0};
     small_run_open(&run, 1, NULL);
@@ -570,26 +555,4 @@ static void rates_of_another_machine_are_measured_again(void **state)
     must(machine_rates_measure(run.experiment, &rates, &error));
     assert_true(rates.products > 1);
     small_run_close(&run);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(fills_the_matrix_and_is_then_only_shown),
-        cmocka_unit_test(files_are_recorded_with_their_digest),
-        cmocka_unit_test(stopping_is_not_seen_in_the_results),
-        cmocka_unit_test(a_finished_training_is_kept),
-        cmocka_unit_test(a_resume_file_without_its_rows_is_refused),
-        cmocka_unit_test(rows_that_somebody_changed_are_refused),
-        cmocka_unit_test(an_older_database_is_refused_an_older_resume_file_is_fine),
-        cmocka_unit_test(steps_that_are_skipped_are_counted),
-        cmocka_unit_test(rows_have_the_models_numbers_of_blocks),
-        cmocka_unit_test(classes_have_the_experts_of_their_last_test),
-        cmocka_unit_test(patches_are_recorded_in_the_last_test),
-        cmocka_unit_test(steps_have_their_balance_loss),
-        cmocka_unit_test(a_folder_in_use_is_refused),
-        cmocka_unit_test(data_that_changed_is_refused),
-        cmocka_unit_test(rates_of_another_machine_are_measured_again),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,9 +1,3 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,6 +13,7 @@
 #include "harness/selectors/selectors.h"
 #include "models/optimizers/optimizer.h"
 #include "results/store.h"
+#include "tests/test.h"
 
 static struct error error;
 
@@ -36,9 +31,8 @@ static status read_suite(struct suite **suite, struct settings *settings, const 
 
 /* The defaults are those of the published system (adapters/README.md, harness/train/README.md,
  * harness/selectors/README.md). */
-static void defaults(void **state)
+TEST(defaults)
 {
-    (void)state;
     struct suite *suite;
     struct settings s;
     struct task_settings task;
@@ -83,9 +77,8 @@ static void defaults(void **state)
     suite_destroy(suite);
 }
 
-static void tasks_inherit_and_override(void **state)
+TEST(tasks_inherit_and_override)
 {
-    (void)state;
     static const char yaml[] = "data: {order: [dtd, again, mnist], root: here}\n"
                                "training: {iterations: 50, batch: 7, learning_rate: 0.25}\n"
                                "tasks:\n"
@@ -111,9 +104,8 @@ static void tasks_inherit_and_override(void **state)
 }
 
 /* 50,000 images in batches of 128 are 391 iterations, the last of 80 images. */
-static void epochs_become_iterations(void **state)
+TEST(epochs_become_iterations)
 {
-    (void)state;
     static const char yaml[] = "data: {order: [dtd, mnist]}\n"
                                "training: {epochs: 300, warmup_epochs: 30, batch: 128, warmup: 7}\n"
                                "tasks: {mnist: {epochs: 0, iterations: 20, warmup_epochs: 0}}\n";
@@ -132,9 +124,8 @@ static void epochs_become_iterations(void **state)
     suite_destroy(suite);
 }
 
-static void orders_have_names(void **state)
+TEST(orders_have_names)
 {
-    (void)state;
     struct suite *one, *same, *two, *other;
     struct settings s;
     assert_int_equal(read_suite(&one, &s, "data: {order: I}\n", NULL), OK);
@@ -156,9 +147,8 @@ static void orders_have_names(void **state)
         suite_destroy(*suite);
 }
 
-static void a_setting_follows_from_shots(void **state)
+TEST(a_setting_follows_from_shots)
 {
-    (void)state;
     struct suite *suite;
     struct settings s;
     assert_int_equal(read_suite(&suite, &s, "data: {order: [dtd]}\n", NULL), OK);
@@ -182,9 +172,8 @@ static void a_setting_follows_from_shots(void **state)
 #define LINEAR "head: {name: linear}\nmethod: {name: supervised}\ndata: {order: [dtd]}\n"
 #define SCRATCH LINEAR "model: {weights: scratch}\n"
 
-static void heads_go_with_methods_and_models(void **state)
+TEST(heads_go_with_methods_and_models)
 {
-    (void)state;
     struct suite *suite, *same;
     struct settings s;
     assert_int_equal(read_suite(&suite, &s, "data: {order: [dtd]}\n", NULL), OK);
@@ -212,9 +201,8 @@ static void heads_go_with_methods_and_models(void **state)
     suite_destroy(suite);
 }
 
-static void one_dataset_is_cut_into_tasks(void **state)
+TEST(one_dataset_is_cut_into_tasks)
 {
-    (void)state;
     struct suite *suite;
     struct settings s;
     static const char yaml[] = "data: {order: [dtd], split_by: labels, parts: 7, similarity: apart}\n";
@@ -226,9 +214,8 @@ static void one_dataset_is_cut_into_tasks(void **state)
     suite_destroy(suite);
 }
 
-static void one_dataset_is_cut_by_an_order(void **state)
+TEST(one_dataset_is_cut_by_an_order)
 {
-    (void)state;
     struct suite *suite, *again;
     struct settings s;
     static const char yaml[] = "data: {order: [tiny_imagenet], split_by: order, class_order: tinyimagenet, first: 100, "
@@ -248,9 +235,8 @@ static void one_dataset_is_cut_by_an_order(void **state)
     suite_destroy(suite);
 }
 
-static void one_router_and_no_selector(void **state)
+TEST(one_router_and_no_selector)
 {
-    (void)state;
     struct suite *suite;
     struct settings s;
     static const char yaml[] = "adapter: {routers: one}\nselector: {kind: none}\n";
@@ -261,9 +247,8 @@ static void one_router_and_no_selector(void **state)
     suite_destroy(suite);
 }
 
-static void templates_for_all_or_one(void **state)
+TEST(templates_for_all_or_one)
 {
-    (void)state;
     struct suite *suite;
     struct settings s;
     struct task_settings task;
@@ -282,9 +267,8 @@ static void templates_for_all_or_one(void **state)
 }
 
 /* A split for all datasets, and another for one of them. */
-static void a_split_for_all_or_one(void **state)
+TEST(a_split_for_all_or_one)
 {
-    (void)state;
     struct suite *suite;
     struct settings s;
     static const char yaml[] = "data: {order: [dtd, mnist], split: coop}\ntasks: {mnist: {split: torchvision}}\n";
@@ -329,9 +313,8 @@ static size_t check_ranges(const struct suite_section *section, const struct opt
     return checked;
 }
 
-static void every_range_is_kept(void **state)
+TEST(every_range_is_kept)
 {
-    (void)state;
     size_t checked = 0;
     for (const struct suite_section *section = settings_sections; section->name != NULL; section++) {
         checked += check_ranges(section, section->options, section->each_of != NULL);
@@ -343,9 +326,8 @@ static void every_range_is_kept(void **state)
     assert_true(checked > 30);
 }
 
-static void bounds_are_inside(void **state)
+TEST(bounds_are_inside)
 {
-    (void)state;
     assert_int_equal(try_value("adapter", false, "freeze_top_k", 0), OK);
     assert_int_equal(try_value("adapter", false, "experts", 1024), OK);
     assert_int_equal(try_value("adapter", false, "experts", 2), OK);
@@ -355,9 +337,8 @@ static void bounds_are_inside(void **state)
 }
 
 /* On a command line or in a row, epochs are meant in place of the iterations that the file states, and back. */
-static void a_later_place_replaces_iterations(void **state)
+TEST(a_later_place_replaces_iterations)
 {
-    (void)state;
     static const struct {
         const char *text, *overrides[3], *iterations, *epochs;
     } cases[] = {
@@ -382,9 +363,8 @@ static void a_later_place_replaces_iterations(void **state)
 }
 
 /* Keys of a method that was not chosen are unknown; those of the chosen one are read. */
-static void a_method_brings_its_keys(void **state)
+TEST(a_method_brings_its_keys)
 {
-    (void)state;
     struct suite *suite;
     struct settings s;
     assert_int_equal(read_suite(&suite, &s, "method: {name: finetune, train: adapters}\n", NULL), OK);
@@ -398,9 +378,8 @@ static void a_method_brings_its_keys(void **state)
 #define CLASSIFIER(method) "head: {name: linear}\ndata: {order: [dtd]}\nmodel: {weights: scratch}\nmethod: " method "\n"
 
 /* The values of a paper are defaults of other sections: a suite's own words win, and its resolved text says it all. */
-static void a_mixture_brings_values(void **state)
+TEST(a_mixture_brings_values)
 {
-    (void)state;
     struct suite *suite, *again;
     struct settings s;
     assert_int_equal(read_suite(&suite, &s, CLASSIFIER("{name: supervised, ffn: ewa}"), NULL), OK);
@@ -439,9 +418,8 @@ static void a_mixture_brings_values(void **state)
 }
 
 /* Without mixtures nothing of them is in a suite's hash, as before there were any. */
-static void a_dense_classifier_has_no_mixture_in_its_hash(void **state)
+TEST(a_dense_classifier_has_no_mixture_in_its_hash)
 {
-    (void)state;
     struct suite *plain, *dense;
     struct settings s;
     assert_int_equal(read_suite(&plain, &s, CLASSIFIER("{name: supervised}"), NULL), OK);
@@ -458,9 +436,8 @@ static void a_dense_classifier_has_no_mixture_in_its_hash(void **state)
 }
 
 /* Sections that a method does not use say nothing about its runs: they are not in the hash and not in the text. */
-static void sections_belong_to_methods(void **state)
+TEST(sections_belong_to_methods)
 {
-    (void)state;
     static const struct {
         const char *method, *key;
         bool used;
@@ -515,9 +492,8 @@ static bool has_row(const struct suite *suite, const char *key)
 }
 
 /* Nor do keys that the policy, the schedule, the selector or the method does not read: two runs that differ in them are one. */
-static void keys_belong_to_choices(void **state)
+TEST(keys_belong_to_choices)
 {
-    (void)state;
     static const struct {
         const char *text, *key;
         bool used;
@@ -565,9 +541,8 @@ static void keys_belong_to_choices(void **state)
 }
 
 /* A key that a method would ignore is a mistake. */
-static void augmentation_needs_batches(void **state)
+TEST(augmentation_needs_batches)
 {
-    (void)state;
     static const char *const keys[] = {"training.randaugment=2", "training.random_erasing=0.1",
                                        "training.mixup=1",       "training.flip=0.5",
                                        "tasks.dtd.cutmix=1",     "training.autoaugment=cifar10"},
@@ -588,9 +563,8 @@ static void augmentation_needs_batches(void **state)
 }
 
 /* A strength or a colour of what is not done would look as if it were done. */
-static void details_need_what_they_are_of(void **state)
+TEST(details_need_what_they_are_of)
 {
-    (void)state;
     struct suite *suite;
     struct settings s;
     struct task_settings task;
@@ -603,9 +577,8 @@ static void details_need_what_they_are_of(void **state)
     suite_destroy(suite);
 }
 
-static void seeds(void **state)
+TEST(seeds)
 {
-    (void)state;
     struct suite *suite;
     struct settings s;
     uint64_t seed;
@@ -627,9 +600,8 @@ static void seeds(void **state)
 }
 
 /* A task may have an optimizer of its own, and the momentum of all of them. */
-static void tasks_choose_their_optimizer(void **state)
+TEST(tasks_choose_their_optimizer)
 {
-    (void)state;
     struct suite *suite;
     struct settings s;
     struct task_settings task;
@@ -669,9 +641,8 @@ static size_t hash_differs(const char *override)
 }
 
 /* A run that is told apart by threads or folders would not go on after a stop. */
-static void what_does_not_change_numbers_is_not_in_the_hash(void **state)
+TEST(what_does_not_change_numbers_is_not_in_the_hash)
 {
-    (void)state;
     assert_false(hash_differs("run.threads=3"));
     assert_false(hash_differs("run.seeds=4,5"));
     assert_true(suite_key_incidental(settings_sections, "run.row", "ZSCL"));
@@ -752,9 +723,8 @@ static bool has_rows(const char *name)
 }
 
 /* Every suite that ships can be read, and is what its name says. */
-static void shipped_suites(void **state)
+TEST(shipped_suites)
 {
-    (void)state;
     static const struct {
         const char *name, *order, *setting;
         size_t tasks, experts;
@@ -807,9 +777,8 @@ static const char *x_tail_prompt(const char *task)
 
 /* Suites whose rows are compared with published ones of MA's or ZSCL's code name the table of its faults. */
 /* A suite that uses another one has the other's values and rows but for its own. */
-static void a_suite_uses_another(void **state)
+TEST(a_suite_uses_another)
 {
-    (void)state;
     struct suite *suite;
     struct settings s;
     assert_int_equal(read_suite(&suite, &s, "use: mini_cil\ndata: {parts: 2}\ntraining: {batch: 4}\n", NULL), OK);
@@ -844,9 +813,8 @@ static void expect_faults(const char *const faults[][2], size_t n)
     }
 }
 
-static void what_a_suite_cannot_use(void **state)
+TEST(what_a_suite_cannot_use)
 {
-    (void)state;
     static const char *const faults[][2] = {
         {"data: {root: a}\nuse: mini_cill\n", "test.yaml:2: use: unknown suite \"mini_cill\""},
         {"use: [mini]\n", "test.yaml:1:6: expected the name of a suite"},
@@ -857,9 +825,8 @@ static void what_a_suite_cannot_use(void **state)
     expect_faults(faults, sizeof faults / sizeof *faults);
 }
 
-static void what_shots_of_tasks_cannot_be(void **state)
+TEST(what_shots_of_tasks_cannot_be)
 {
-    (void)state;
     static const char *const faults[][2] = {
         {"data: {order: [dtd, mnist], task_shots: [1]}\n", "expected a number for each of 2 tasks, found 1"},
         {"data: {order: [dtd, mnist], task_shots: [1, -1]}\n", "whole numbers from 0, found \"-1\""},
@@ -874,9 +841,8 @@ static void what_shots_of_tasks_cannot_be(void **state)
     suite_destroy(suite);
 }
 
-static void suites_beside_published_rows_name_the_faults(void **state)
+TEST(suites_beside_published_rows_name_the_faults)
 {
-    (void)state;
     size_t found = 0;
     for (size_t i = 0; i < suite_library_size(); i++) {
         struct shipped_suite shipped = suite_library_get(i);
@@ -892,9 +858,8 @@ static void suites_beside_published_rows_name_the_faults(void **state)
 
 /* RAIL's X-TAIL: 16 images per class of CoOp's splits, drawn again where there are fewer, one template, all classes; the
  * names of two datasets are longer than MTIL's. */
-static void x_tail_as_published(void **state)
+TEST(x_tail_as_published)
 {
-    (void)state;
     static const char *const suites[] = {"xtail", "xtail_table", "mini_xtail", "mini_xtail_table"};
     for (size_t i = 0; i < sizeof suites / sizeof *suites; i++) {
         struct suite *suite;
@@ -919,9 +884,8 @@ static void x_tail_as_published(void **state)
 }
 
 /* Row Park, which those of one row run by themselves, chooses routers as MA does; row Park-clip as this program does. */
-static void parks_suites_select_as_published(void **state)
+TEST(parks_suites_select_as_published)
 {
-    (void)state;
     static const struct {
         const char *suite, *order, *setting;
         double threshold;
@@ -958,9 +922,8 @@ static void parks_suites_select_as_published(void **state)
 }
 
 /* A threshold in the unit of one kind's errors is no default of another. */
-static void alexnets_threshold_is_its_default(void **state)
+TEST(alexnets_threshold_is_its_default)
 {
-    (void)state;
     struct suite *suite;
     struct settings s;
     assert_int_equal(read_suite(&suite, &s, "selector: {kind: alexnet, alexnet: a.pth}\n", NULL), OK);
@@ -979,9 +942,8 @@ static void alexnets_threshold_is_its_default(void **state)
 }
 
 /* What the published few-shot runs use. */
-static void few_shot_as_published(void **state)
+TEST(few_shot_as_published)
 {
-    (void)state;
     static const struct {
         const char *task;
         double rate;
@@ -1005,9 +967,8 @@ static void few_shot_as_published(void **state)
 }
 
 /* MA's class-incremental runs, and the baselines of ZSCL's public code beside them. */
-static void class_incremental_as_published(void **state)
+TEST(class_incremental_as_published)
 {
-    (void)state;
     static const struct {
         const char *suite, *order;
         size_t tasks, batch; /* batch: of MA */
@@ -1052,9 +1013,8 @@ static void keep_message(void *context, enum log_level level, const char *messag
 }
 
 /* In one line, for runs that train and whose iterations are known. */
-static void warm_up_beyond_training_is_warned_about(void **state)
+TEST(warm_up_beyond_training_is_warned_about)
 {
-    (void)state;
     static const struct {
         const char *override, *said, *more;
     } cases[] = {
@@ -1080,46 +1040,4 @@ static void warm_up_beyond_training_is_warned_about(void **state)
         text_free(&said);
         suite_destroy(suite);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_later_place_replaces_iterations),
-        cmocka_unit_test(defaults),
-        cmocka_unit_test(tasks_inherit_and_override),
-        cmocka_unit_test(epochs_become_iterations),
-        cmocka_unit_test(orders_have_names),
-        cmocka_unit_test(a_setting_follows_from_shots),
-        cmocka_unit_test(heads_go_with_methods_and_models),
-        cmocka_unit_test(one_dataset_is_cut_into_tasks),
-        cmocka_unit_test(one_dataset_is_cut_by_an_order),
-        cmocka_unit_test(one_router_and_no_selector),
-        cmocka_unit_test(templates_for_all_or_one),
-        cmocka_unit_test(a_split_for_all_or_one),
-        cmocka_unit_test(every_range_is_kept),
-        cmocka_unit_test(bounds_are_inside),
-        cmocka_unit_test(a_method_brings_its_keys),
-        cmocka_unit_test(a_mixture_brings_values),
-        cmocka_unit_test(a_dense_classifier_has_no_mixture_in_its_hash),
-        cmocka_unit_test(sections_belong_to_methods),
-        cmocka_unit_test(keys_belong_to_choices),
-        cmocka_unit_test(shipped_suites),
-        cmocka_unit_test(parks_suites_select_as_published),
-        cmocka_unit_test(alexnets_threshold_is_its_default),
-        cmocka_unit_test(few_shot_as_published),
-        cmocka_unit_test(suites_beside_published_rows_name_the_faults),
-        cmocka_unit_test(a_suite_uses_another),
-        cmocka_unit_test(what_a_suite_cannot_use),
-        cmocka_unit_test(what_shots_of_tasks_cannot_be),
-        cmocka_unit_test(x_tail_as_published),
-        cmocka_unit_test(class_incremental_as_published),
-        cmocka_unit_test(augmentation_needs_batches),
-        cmocka_unit_test(details_need_what_they_are_of),
-        cmocka_unit_test(seeds),
-        cmocka_unit_test(tasks_choose_their_optimizer),
-        cmocka_unit_test(warm_up_beyond_training_is_warned_about),
-        cmocka_unit_test(what_does_not_change_numbers_is_not_in_the_hash),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

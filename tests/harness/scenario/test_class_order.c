@@ -44,9 +44,8 @@ static void expect_built_in(const json_t *orders, const char *name)
     options_destroy(options);
 }
 
-static void built_in_orders(void **state)
+TEST(built_in_orders)
 {
-    (void)state;
     json_error_t reason;
     json_t *orders = json_load_file(FIXTURES "/cil/class_orders.json", 0, &reason);
     assert_non_null(orders);
@@ -56,9 +55,8 @@ static void built_in_orders(void **state)
     json_decref(orders);
 }
 
-static void a_first_task_of_its_own_size(void **state)
+TEST(a_first_task_of_its_own_size)
 {
-    (void)state;
     uint32_t order[8], task_of[8];
     static const uint32_t expected[8] = {2, 0, 1, 0, 2, 1, 1, 2}; /* 3 1; then 2 5 6, 0 4 7 */
     struct options *options = keys("3 1 2 5 6 0 4 7", "2", "2");
@@ -68,9 +66,8 @@ static void a_first_task_of_its_own_size(void **state)
 }
 
 /* Printed by NumPy 2.4: np.random.seed(seed); np.random.permutation(n), and a checksum of it. */
-static void orders_of_numpy(void **state)
+TEST(orders_of_numpy)
 {
-    (void)state;
     static const uint32_t of_twenty[20] = {14, 6, 5, 8, 12, 11, 18, 2, 4, 16, 10, 15, 9, 13, 7, 0, 3, 19, 17, 1};
     static const struct {
         const char *order;
@@ -121,9 +118,8 @@ static void expect_sizes(size_t classes, const char *first, const char *parts, c
     options_destroy(options);
 }
 
-static void parts_that_do_not_divide(void **state)
+TEST(parts_that_do_not_divide)
 {
-    (void)state;
     expect_sizes(100, "0", "3", "0", (const size_t[]){34, 33, 33, 0});
     expect_sizes(101, "50", "5", "0", (const size_t[]){50, 11, 10, 10, 10, 10, 0});
     expect_sizes(100, "0", "4", "30", (const size_t[]){30, 30, 30, 10, 0});
@@ -141,9 +137,8 @@ static void refuse_increment(const char *first, const char *parts, const char *i
     options_destroy(options);
 }
 
-static void increments_that_are_no_parts(void **state)
+TEST(increments_that_are_no_parts)
 {
-    (void)state;
     refuse_increment("0", "3", "3", (const char *const[]){"toy has 10 classes", "of 3 classes are 4", "is 3", NULL});
     refuse_increment("4", "2", "2", (const char *const[]){"first task of 4", "of 2 classes are 3", NULL});
     refuse_increment("0", "4", "10", (const char *const[]){"of 10 classes are 1", NULL});
@@ -158,9 +153,8 @@ static void refuse(const char *order, const char *first, const char *parts, cons
     options_destroy(options);
 }
 
-static void what_is_no_order(void **state)
+TEST(what_is_no_order)
 {
-    (void)state;
     refuse("0 1 2", "0", "2", (const char *const[]){"toy has 4 classes", "names 3", NULL});
     refuse("0 1 2 2", "0", "2", (const char *const[]){"from 0 to 3 once", "\"2\" as number 4", NULL});
     refuse("0 1 2 4", "0", "2", (const char *const[]){"\"4\" as number 4", NULL});
@@ -174,9 +168,8 @@ static void what_is_no_order(void **state)
 }
 
 /* Tasks have the classes in the order that was asked for, with the images of those classes. */
-static void tasks_follow_the_order(void **state)
+TEST(tasks_follow_the_order)
 {
-    (void)state;
     static const size_t expected[3][3] = {{5, 0}, {3, 4}, {1, 2}};
     struct small_run run;
     small_run_open(&run, 1,
@@ -201,9 +194,8 @@ static void tasks_follow_the_order(void **state)
 }
 
 /* Shots are drawn in each task, which still knows how many images there were. */
-static void few_images_of_each_task(void **state)
+TEST(few_images_of_each_task)
 {
-    (void)state;
     struct small_run run;
     small_run_open(&run, 1,
                    (const char *const[]){"data.order=third", "tasks.third.classes=6", "data.split_by=order",
@@ -216,9 +208,8 @@ static void few_images_of_each_task(void **state)
 }
 
 /* Shots of each task in place of one number: all images of the first, and few of the others. */
-static void a_number_of_images_for_each_task(void **state)
+TEST(a_number_of_images_for_each_task)
 {
-    (void)state;
     struct small_run run;
     small_run_open(&run, 1,
                    (const char *const[]){"data.order=third", "tasks.third.classes=6", "data.split_by=order",
@@ -228,20 +219,4 @@ static void a_number_of_images_for_each_task(void **state)
         assert_int_equal(dataset_size(run.experiment->data.tasks[k].dataset, SPLIT_TRAIN), expected[k]);
     assert_string_equal(run.experiment->model.settings.setting, "few_shot");
     small_run_close(&run);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(built_in_orders),
-        cmocka_unit_test(a_first_task_of_its_own_size),
-        cmocka_unit_test(what_is_no_order),
-        cmocka_unit_test(tasks_follow_the_order),
-        cmocka_unit_test(few_images_of_each_task),
-        cmocka_unit_test(a_number_of_images_for_each_task),
-        cmocka_unit_test(orders_of_numpy),
-        cmocka_unit_test(parts_that_do_not_divide),
-        cmocka_unit_test(increments_that_are_no_parts),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -17,9 +17,8 @@ enum { CLASSES = 2 + 3 + 4, IMAGES = 6 * CLASSES, BATCH = 8, SIDE = 16 };
 static const char *const joint[] = {"method.name=joint", "tasks.second.iterations=9", "tasks.second.learning_rate=1",
                                     "training.label_smoothing=0", NULL};
 
-static void images_and_classes_are_those_of_all_tasks(void **state)
+TEST(images_and_classes_are_those_of_all_tasks)
 {
-    (void)state;
     struct small_run run;
     small_run_open(&run, 1, joint);
     const struct data *data = &run.experiment->data;
@@ -134,9 +133,8 @@ static status keep_first(void *context, const struct step_report *report, struct
     return OK;
 }
 
-static void a_batch_is_compared_with_all_classes(void **state)
+TEST(a_batch_is_compared_with_all_classes)
 {
-    (void)state;
     struct small_run run;
     double found = NAN;
     small_run_open(&run, 1, joint);
@@ -161,9 +159,8 @@ static void expect_text(struct store *store, const char *sql, const char *expect
 }
 
 /* Zero-shot, and after the last task: no metrics, which need the rows in between. */
-static void there_is_one_row(void **state)
+TEST(there_is_one_row)
 {
-    (void)state;
     static const char *const trains[] = {"method.train=weights", "method.train=adapters"};
     for (size_t i = 0; i < 2; i++) {
         struct small_run run;
@@ -186,12 +183,4 @@ static void there_is_one_row(void **state)
         store_close(store);
         small_run_close(&run);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(images_and_classes_are_those_of_all_tasks),
-                                       cmocka_unit_test(a_batch_is_compared_with_all_classes),
-                                       cmocka_unit_test(there_is_one_row)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -20,9 +20,8 @@ static void open_cut(struct small_run *run, uint64_t seed, const char *parts, co
 }
 
 /* Every class is in one task, under its name and with its images. */
-static void tasks_share_the_classes(void **state)
+TEST(tasks_share_the_classes)
 {
-    (void)state;
     struct small_run run;
     open_cut(&run, 1, "data.parts=4", "together");
     const struct run *e = run.experiment;
@@ -62,9 +61,8 @@ static double within(uint64_t seed, const char *similarity, uint32_t task_of[COL
     return measured;
 }
 
-static void similarity_is_what_was_asked_for(void **state)
+TEST(similarity_is_what_was_asked_for)
 {
-    (void)state;
     uint32_t first[COLORS], again[COLORS], other[COLORS];
     double together = within(1, "together", first), by_chance = within(1, "random", other),
            apart = within(1, "apart", other);
@@ -73,9 +71,8 @@ static void similarity_is_what_was_asked_for(void **state)
     assert_memory_equal(first, again, sizeof first);
 }
 
-static void what_is_printed(void **state)
+TEST(what_is_printed)
 {
-    (void)state;
     struct small_run run;
     char *text = NULL;
     size_t size;
@@ -100,9 +97,8 @@ static void expect_stored(struct store *store, const char *sql, const char *expe
     table_free(&table);
 }
 
-static void a_run_over_the_parts(void **state)
+TEST(a_run_over_the_parts)
 {
-    (void)state;
     struct small_run run;
     struct store *store;
     struct table table = {0};
@@ -132,15 +128,4 @@ static void a_run_over_the_parts(void **state)
     error_tells((const char *const[]){"task 0", "\"purple\"", "cut in another way", NULL});
     store_close(store);
     small_run_close(&run);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(tasks_share_the_classes),
-        cmocka_unit_test(similarity_is_what_was_asked_for),
-        cmocka_unit_test(what_is_printed),
-        cmocka_unit_test(a_run_over_the_parts),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

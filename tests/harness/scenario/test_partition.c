@@ -1,15 +1,10 @@
 /* Cuts into parts of equal size: what is planted is found, and no exchange of a pair makes it better. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "core/rng.h"
 #include "harness/scenario/partition.h"
+#include "tests/test.h"
 
 /* n items in groups: item i is of group i mod groups; similarities 1000 within a group, 0 between, and noise. */
 static int32_t *planted(size_t n, size_t groups, int32_t noise)
@@ -55,9 +50,8 @@ static void expect_balanced(const uint32_t *part_of, size_t n, size_t parts)
     free(sizes);
 }
 
-static void planted_groups_are_found(void **state)
+TEST(planted_groups_are_found)
 {
-    (void)state;
     int32_t *s = planted(100, 10, 100);
     uint32_t *together = cut(s, 100, 10, PARTITION_TOGETHER, 1), *apart = cut(s, 100, 10, PARTITION_APART, 1);
     for (size_t i = 0; i < 100; i++)
@@ -73,9 +67,8 @@ static void planted_groups_are_found(void **state)
 }
 
 /* The first half has a planted group each, every part of the second half two of each other group. */
-static void mixed_is_half_together_and_half_apart(void **state)
+TEST(mixed_is_half_together_and_half_apart)
 {
-    (void)state;
     enum { N = 100, PARTS = 10, HALF = PARTS / 2 };
     int32_t *s = planted(N, PARTS, 100);
     uint32_t *mixed = cut(s, N, PARTS, PARTITION_MIXED, 1);
@@ -90,9 +83,8 @@ static void mixed_is_half_together_and_half_apart(void **state)
 }
 
 /* Together above random above apart, and neither can be bettered by one exchange. */
-static void goals_are_reached_on_noise(void **state)
+TEST(goals_are_reached_on_noise)
 {
-    (void)state;
     enum { N = 61, PARTS = 7 };
     int32_t *s = planted(N, 1, 5000);
     uint32_t *cuts[3];
@@ -119,9 +111,8 @@ static void goals_are_reached_on_noise(void **state)
     free(s);
 }
 
-static void the_seed_decides(void **state)
+TEST(the_seed_decides)
 {
-    (void)state;
     int32_t *s = planted(40, 1, 5000);
     uint32_t *first = cut(s, 40, 4, PARTITION_RANDOM, 1), *again = cut(s, 40, 4, PARTITION_RANDOM, 1),
              *other = cut(s, 40, 4, PARTITION_RANDOM, 2), *one = cut(s, 40, 4, PARTITION_TOGETHER, 1),
@@ -134,9 +125,8 @@ static void the_seed_decides(void **state)
     free(s);
 }
 
-static void extreme_sizes(void **state)
+TEST(extreme_sizes)
 {
-    (void)state;
     static const size_t sizes[][2] = {{1, 1}, {5, 1}, {5, 5}, {7, 6}, {2, 2}, {9, 2}};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
         for (int goal = PARTITION_TOGETHER; goal <= PARTITION_RANDOM; goal++) {
@@ -146,16 +136,4 @@ static void extreme_sizes(void **state)
             free(part_of);
             free(s);
         }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(planted_groups_are_found),
-        cmocka_unit_test(mixed_is_half_together_and_half_apart),
-        cmocka_unit_test(goals_are_reached_on_noise),
-        cmocka_unit_test(the_seed_decides),
-        cmocka_unit_test(extreme_sizes),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -101,9 +101,8 @@ static double nearest_mean(const struct expected *x, size_t task, double shrinka
 
 /* Class means of each task, one covariance of all tasks so far: errors and thresholds of the first task are others after
  * the second. */
-static void gaussian_is_the_distance_to_the_nearest_class_mean(void **state)
+TEST(gaussian_is_the_distance_to_the_nearest_class_mean)
 {
-    (void)state;
     struct small_run run;
     struct selector *selector;
     static float features[2][(FIT + HELD_OUT) * WIDTH];
@@ -142,9 +141,8 @@ static void gaussian_is_the_distance_to_the_nearest_class_mean(void **state)
     small_run_close(&run);
 }
 
-static void a_covariance_of_too_few_images_is_refused(void **state)
+TEST(a_covariance_of_too_few_images_is_refused)
 {
-    (void)state;
     struct small_run run;
     struct selector *selector;
     static float features[(FIT + HELD_OUT) * WIDTH];
@@ -180,9 +178,8 @@ static double density(const float *features, const double *mean, double covarian
 }
 
 /* The task's own mean and covariance, unlike those of the task before; no threshold unless it is asked for. */
-static void task_gaussian_is_the_density_of_the_task(void **state)
+TEST(task_gaussian_is_the_density_of_the_task)
 {
-    (void)state;
     struct small_run run;
     struct selector *selector;
     static float features[(FIT + HELD_OUT) * WIDTH];
@@ -240,10 +237,9 @@ static void move_adapters(struct small_run *run)
     free(values);
 }
 
-static void text_is_the_cosine_to_the_nearest_class_name(void **state)
+TEST(text_is_the_cosine_to_the_nearest_class_name)
 {
     enum { N = 6 };
-    (void)state;
     struct small_run run;
     struct selector *selector;
     small_run_open(&run, 1, (const char *const[]){"selector.kind=text", "selector.quantile=0", NULL});
@@ -327,17 +323,15 @@ static double last_step(size_t steps, const char *batch, const char *shots)
 }
 
 /* A step is an epoch here: the eleventh is a tenth of the tenth, as Adam's steps are of the size of their rate. */
-static void the_rate_falls_every_ten_epochs(void **state)
+TEST(the_rate_falls_every_ten_epochs)
 {
-    (void)state;
     double ratio = last_step(11, "selector.batch=1000", "data.shots=0");
     assert_true(ratio > 0.05 && ratio < 0.2);
 }
 
 /* As in the public code, an epoch is one of the task's 12 images, three batches, however few are trained on. */
-static void few_images_have_the_epochs_of_all(void **state)
+TEST(few_images_have_the_epochs_of_all)
 {
-    (void)state;
     assert_true(last_step(11, "selector.batch=4", "data.shots=1") > 0.5);
     double ratio = last_step(31, "selector.batch=4", "data.shots=1");
     assert_true(ratio > 0.05 && ratio < 0.2);
@@ -345,9 +339,8 @@ static void few_images_have_the_epochs_of_all(void **state)
 
 /* --- Images of no task --- */
 
-static void unrelated_images_mean_zero_shot(void **state)
+TEST(unrelated_images_mean_zero_shot)
 {
-    (void)state;
     struct decision {
         float errors[4][3];
     } d = {{{0.2f, 0.5f, 0.4f}, {0.3f, 0.1f, 0.5f}, {0}, {0.1f, 0.4f, 0.4f}}};
@@ -364,10 +357,9 @@ static void unrelated_images_mean_zero_shot(void **state)
 }
 
 /* The autoencoder of a folder's images finds them nearer than that of a task does. */
-static void a_folder_of_unrelated_images_competes(void **state)
+TEST(a_folder_of_unrelated_images_competes)
 {
     enum { PICTURES = 8 };
-    (void)state;
     struct small_run run;
     struct selector *selector;
     struct dataset *dataset;
@@ -400,9 +392,8 @@ static void a_folder_of_unrelated_images_competes(void **state)
 
 /* --- AlexNet --- */
 
-static void alexnet_needs_its_weights(void **state)
+TEST(alexnet_needs_its_weights)
 {
-    (void)state;
     struct small_run run;
     struct settings settings;
     small_run_open(&run, 1, NULL);
@@ -497,9 +488,8 @@ static void a_kind_survives(struct small_run *run, const char *const *overrides)
     selector_destroy(restored);
 }
 
-static void every_kind_survives_a_stop_and_is_saved(void **state)
+TEST(every_kind_survives_a_stop_and_is_saved)
 {
-    (void)state;
     struct small_run run;
     char folder[320], weights[320];
     small_run_open(&run, 1, NULL);
@@ -520,21 +510,4 @@ static void every_kind_survives_a_stop_and_is_saved(void **state)
     a_kind_survives(&run, (const char *const[]){"selector.kind=alexnet", weights, "selector.iterations=2",
                                                 "selector.batch=3", "selector.code=2", NULL});
     small_run_close(&run);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(gaussian_is_the_distance_to_the_nearest_class_mean),
-        cmocka_unit_test(a_covariance_of_too_few_images_is_refused),
-        cmocka_unit_test(task_gaussian_is_the_density_of_the_task),
-        cmocka_unit_test(text_is_the_cosine_to_the_nearest_class_name),
-        cmocka_unit_test(the_rate_falls_every_ten_epochs),
-        cmocka_unit_test(few_images_have_the_epochs_of_all),
-        cmocka_unit_test(unrelated_images_mean_zero_shot),
-        cmocka_unit_test(a_folder_of_unrelated_images_competes),
-        cmocka_unit_test(alexnet_needs_its_weights),
-        cmocka_unit_test(every_kind_survives_a_stop_and_is_saved),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,10 +6,9 @@
 #include "harness/train/frozen_features.h"
 #include "tests/harness/small_run.h"
 
-static void every_selector_has_a_formula(void **state)
+TEST(every_selector_has_a_formula)
 {
     const struct selector_kind *kind;
-    (void)state;
     for (size_t i = 0; (kind = selector_kind_at(i)) != NULL; i++)
         if (kind->source == NULL || kind->formula == NULL || *kind->formula == 0 || strchr(kind->formula, '\n') != NULL)
             fail_msg("%s: expected a source, and a formula in one line", kind->name);
@@ -47,9 +46,8 @@ static void expect_routers(const int16_t *found, const int16_t *expected)
 static const float example[3][5] = {
     {0.5f, 0.1f, 0.4f, 0.2f, 0.9f}, {0.2f, 0.3f, 0.4f, 0.9f, 0.9f}, {0.1f, 0.2f, 0.1f, 0.1f, 0.0f}};
 
-static void each_image_takes_its_smallest_error(void **state)
+TEST(each_image_takes_its_smallest_error)
 {
-    (void)state;
     struct decision d = {.thresholds = {0.3f, 0.45f, 1.0f}};
     int16_t routers[5];
     decide(&d, 3, DECIDE_PER_IMAGE, 128, example, routers);
@@ -63,9 +61,8 @@ static void each_image_takes_its_smallest_error(void **state)
     expect_routers(routers, (const int16_t[]){-1, -1, -1, -1, -1});
 }
 
-static void consecutive_images_decide_together(void **state)
+TEST(consecutive_images_decide_together)
 {
-    (void)state;
     struct decision d = {.thresholds = {0.3f, 0.45f, 1.0f}};
     int16_t routers[5];
     /* means of images 0–1: 0.3 and 0.25; of 2–3: 0.3 (not above 0.3) and 0.65; of 4 alone: 0.9 and 0.9 */
@@ -78,9 +75,8 @@ static void consecutive_images_decide_together(void **state)
 }
 
 /* The error behind each decision, whether or not it was within its threshold. */
-static void least_errors_are_those_that_decided(void **state)
+TEST(least_errors_are_those_that_decided)
 {
-    (void)state;
     struct decision d = {.thresholds = {0.3f, 0.45f, 1.0f}};
     const float *rows[3] = {example[0], example[1], example[2]};
     int16_t routers[5];
@@ -114,9 +110,8 @@ static int compare(const void *a, const void *b)
 }
 
 /* The lowest and the highest quantile are losses of training images themselves. */
-static void held_out_images_are_training_images(void **state)
+TEST(held_out_images_are_training_images)
 {
-    (void)state;
     struct small_run run;
     float thresholds[3];
     static const char *const quantiles[] = {"selector.quantile=0", "selector.quantile=0.5", "selector.quantile=1"};
@@ -150,9 +145,8 @@ static void held_out_images_are_training_images(void **state)
     small_run_close(&run);
 }
 
-static void a_fixed_threshold_is_taken_as_it_is(void **state)
+TEST(a_fixed_threshold_is_taken_as_it_is)
 {
-    (void)state;
     struct small_run run;
     small_run_open(&run, 1, (const char *const[]){"selector.threshold=0.0655", NULL});
     struct selector *selector = train(&run, 2);
@@ -176,9 +170,8 @@ static void draw_features(size_t task, size_t first, size_t n, float *features)
 
 enum { FIT = 200, HELD_OUT = 100, NEW = 100 };
 
-static void separable_features_find_their_router(void **state)
+TEST(separable_features_find_their_router)
 {
-    (void)state;
     struct small_run run;
     struct selector *selector;
     static float features[(FIT + HELD_OUT) * 64], errors[3][NEW];
@@ -210,9 +203,8 @@ static void separable_features_find_their_router(void **state)
 }
 
 /* Of 101 held-out losses the 0.99 quantile is the second largest; between two of them it lies on the line. */
-static void threshold_is_the_quantile_of_the_held_out_rows(void **state)
+TEST(threshold_is_the_quantile_of_the_held_out_rows)
 {
-    (void)state;
     struct small_run run;
     struct selector *selector;
     static float features[(FIT + 101) * 64], errors[101];
@@ -243,9 +235,8 @@ static void threshold_is_the_quantile_of_the_held_out_rows(void **state)
 }
 
 /* A task alone or after others, in any order of calls: the same autoencoder, of the same seed. */
-static void depends_on_seed_and_task_alone(void **state)
+TEST(depends_on_seed_and_task_alone)
 {
-    (void)state;
     struct small_run run;
     small_run_open(&run, 1, NULL);
     struct selector *all = train(&run, 3), *one;
@@ -266,9 +257,8 @@ static void depends_on_seed_and_task_alone(void **state)
     small_run_close(&run);
 }
 
-static void stopping_leaves_it_untrained(void **state)
+TEST(stopping_leaves_it_untrained)
 {
-    (void)state;
     struct small_run run;
     struct selector *selector;
     struct stop stop = {.signal = 2};
@@ -278,21 +268,4 @@ static void stopping_leaves_it_untrained(void **state)
     assert_int_equal(selector->trained, 0);
     selector_destroy(selector);
     small_run_close(&run);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_selector_has_a_formula),
-        cmocka_unit_test(each_image_takes_its_smallest_error),
-        cmocka_unit_test(consecutive_images_decide_together),
-        cmocka_unit_test(least_errors_are_those_that_decided),
-        cmocka_unit_test(held_out_images_are_training_images),
-        cmocka_unit_test(a_fixed_threshold_is_taken_as_it_is),
-        cmocka_unit_test(separable_features_find_their_router),
-        cmocka_unit_test(threshold_is_the_quantile_of_the_held_out_rows),
-        cmocka_unit_test(depends_on_seed_and_task_alone),
-        cmocka_unit_test(stopping_leaves_it_untrained),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

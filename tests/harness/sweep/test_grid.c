@@ -1,16 +1,11 @@
 /* Grids of sweeps: short names, lists, ranges, the order of combinations, and what is refused. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "harness/run/settings.h"
 #include "harness/sweep/grid.h"
+#include "tests/test.h"
 
 static struct error error;
 
@@ -33,7 +28,7 @@ static void expect_values(const struct grid_axis *axis, const char *joined)
     assert_string_equal(found, joined);
 }
 
-static void lists_and_ranges(void **state)
+TEST(lists_and_ranges)
 {
     static const struct {
         const char *word, *key, *values;
@@ -49,7 +44,6 @@ static void lists_and_ranges(void **state)
         {"tasks.mnist.learning_rate=1e-3,1e-4", "tasks.mnist.learning_rate", "1e-3|1e-4"},
         {"order_name=a=b", "data.order_name", "a=b"},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct grid grid;
         if (parse(&grid, GRID_EXPAND, (const char *const[]){cases[i].word, NULL}) != OK)
@@ -60,14 +54,13 @@ static void lists_and_ranges(void **state)
     }
 }
 
-static void short_names_are_whole_keys(void **state)
+TEST(short_names_are_whole_keys)
 {
     static const char *const cases[][2] = {
         {"policy", "merge.policy"},    {"every", "merge.every"},     {"seed", "run.seeds"},
         {"seeds", "run.seeds"},        {"method", "method.name"},    {"experts", "adapter.experts"},
         {"selector", "selector.kind"}, {"weights", "model.weights"},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char word[64];
         struct grid grid;
@@ -80,7 +73,7 @@ static void short_names_are_whole_keys(void **state)
 }
 
 /* Every combination once, the last axis fastest; seeds make no combinations wherever they stand. */
-static void combinations(void **state)
+TEST(combinations)
 {
     static const char *const expected[][3] = {
         {"merge.policy=none", "run.seeds=1,2,3", "merge.every=50"},
@@ -91,7 +84,6 @@ static void combinations(void **state)
         {"merge.policy=most_used", "run.seeds=1,2,3", "merge.every=200"},
     };
     struct grid grid;
-    (void)state;
     assert_int_equal(parse(&grid, GRID_EXPAND,
                            (const char *const[]){"policy=none,most_used", "seed=1..3", "every=50,100,200", NULL}),
                      OK);
@@ -111,12 +103,11 @@ static void combinations(void **state)
 }
 
 /* The rows of a suite are the first axis, unless one of the grid chooses among them. */
-static void rows_vary_slowest(void **state)
+TEST(rows_vary_slowest)
 {
     char lwf[] = "LwF", range[] = "1..3", key[] = "run.row", *names[] = {lwf, range};
     const struct suite_rows rows = {.names = names, .count = 2, .key = key};
     struct grid grid;
-    (void)state;
     assert_int_equal(parse(&grid, GRID_EXPAND, (const char *const[]){"every=1,2", "seed=1..3", NULL}), OK);
     assert_int_equal(grid_add_rows(&grid, &rows, &error), OK);
     assert_int_equal(grid.combinations, 4);
@@ -132,27 +123,25 @@ static void rows_vary_slowest(void **state)
     grid_free(&grid);
 }
 
-static void nothing_is_one_combination(void **state)
+TEST(nothing_is_one_combination)
 {
     struct grid grid;
-    (void)state;
     assert_int_equal(parse(&grid, GRID_EXPAND, (const char *const[]){NULL}), OK);
     assert_int_equal(grid.combinations, 1);
     grid_overrides(&grid, 0, NULL);
     grid_free(&grid);
 }
 
-static void literal_values_stay_whole(void **state)
+TEST(literal_values_stay_whole)
 {
     struct grid grid;
-    (void)state;
     assert_int_equal(parse(&grid, GRID_LITERAL, (const char *const[]){"data.root=/a,b/1..2", "seed=1,2", NULL}), OK);
     expect_values(&grid.axes[0], "/a,b/1..2");
     expect_values(&grid.axes[1], "1,2");
     grid_free(&grid);
 }
 
-static void mistakes_are_told(void **state)
+TEST(mistakes_are_told)
 {
     static const struct {
         const char *first, *second, *words[3];
@@ -171,7 +160,6 @@ static void mistakes_are_told(void **state)
         {"iterations=10", NULL, {"training.iterations", "selector.iterations"}},
         {"every=1..9999", "warmup=1..9999", {"at most 10000 combinations"}},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct grid grid;
         assert_int_equal(parse(&grid, GRID_EXPAND, (const char *const[]){cases[i].first, cases[i].second, NULL}),
@@ -180,18 +168,4 @@ static void mistakes_are_told(void **state)
             if (strstr(error.message, cases[i].words[k]) == NULL)
                 fail_msg("%s: expected \"%s\" in: %s", cases[i].first, cases[i].words[k], error.message);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(lists_and_ranges),
-        cmocka_unit_test(short_names_are_whole_keys),
-        cmocka_unit_test(combinations),
-        cmocka_unit_test(rows_vary_slowest),
-        cmocka_unit_test(nothing_is_one_combination),
-        cmocka_unit_test(literal_values_stay_whole),
-        cmocka_unit_test(mistakes_are_told),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

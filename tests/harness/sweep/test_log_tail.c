@@ -1,10 +1,4 @@
 /* What a log ends with, and where it is written. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -12,6 +6,7 @@
 #include "core/file.h"
 #include "harness/sweep/child.h"
 #include "tests/datasets/scratch.h"
+#include "tests/test.h"
 
 static void expect(const struct scratch *scratch, const char *text, off_t begin, const char *error, const char *line)
 {
@@ -23,10 +18,9 @@ static void expect(const struct scratch *scratch, const char *text, off_t begin,
     assert_string_equal(message, line);
 }
 
-static void errors_and_lines(void **state)
+TEST(errors_and_lines)
 {
     struct scratch scratch;
-    (void)state;
     scratch_create(&scratch);
     expect(&scratch, "", 0, "", "");
     expect(&scratch, "\n\n", 0, "", "");
@@ -38,12 +32,11 @@ static void errors_and_lines(void **state)
 }
 
 /* Only the end is read, and no half line is taken for a whole one. */
-static void long_logs(void **state)
+TEST(long_logs)
 {
     enum { SIZE = 50000 };
     struct scratch scratch;
     char *text = malloc(SIZE + 64);
-    (void)state;
     assert_non_null(text);
     memset(text, 'x', SIZE);
     scratch_create(&scratch);
@@ -61,18 +54,16 @@ static void long_logs(void **state)
     free(text);
 }
 
-static void no_log(void **state)
+TEST(no_log)
 {
     char message[LOG_TAIL_MESSAGE];
-    (void)state;
     log_tail_error("/nowhere/at all", 0, message);
     assert_string_equal(message, "");
 }
 
 /* In a folder that others may write to. */
-static void logs_are_not_written_through_links(void **state)
+TEST(logs_are_not_written_through_links)
 {
-    (void)state;
     struct scratch scratch;
     struct child child;
     struct bytes bytes;
@@ -92,13 +83,5 @@ static void logs_are_not_written_through_links(void **state)
 int main(int argc, char **argv)
 {
     (void)argv;
-    if (argc > 1) /* as its own child */
-        return 0;
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(errors_and_lines),
-        cmocka_unit_test(long_logs),
-        cmocka_unit_test(no_log),
-        cmocka_unit_test(logs_are_not_written_through_links),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return argc > 1 ? 0 : test_run(); /* 0 as its own child */
 }

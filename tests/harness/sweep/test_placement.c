@@ -1,12 +1,6 @@
 /* How runs share a machine. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "harness/sweep/placement.h"
+#include "tests/test.h"
 
 #define GB 1e9
 
@@ -19,9 +13,8 @@ static void expect(const struct machine *machine, const struct placement_request
     assert_int_equal(placement_threads(&placement, jobs - 1), last);
 }
 
-static void cores_are_shared_out(void **state)
+TEST(cores_are_shared_out)
 {
-    (void)state;
     expect(&(struct machine){.cores = 8}, &(struct placement_request){.runs = 40}, 8, 1, 1);
     expect(&(struct machine){.cores = 8}, &(struct placement_request){.runs = 3}, 3, 3, 2);
     expect(&(struct machine){.cores = 8}, &(struct placement_request){.runs = 1}, 1, 8, 8);
@@ -29,19 +22,17 @@ static void cores_are_shared_out(void **state)
     expect(&(struct machine){.cores = 8}, &(struct placement_request){.runs = 0}, 1, 8, 8);
 }
 
-static void a_request_is_granted(void **state)
+TEST(a_request_is_granted)
 {
-    (void)state;
     expect(&(struct machine){.cores = 8}, &(struct placement_request){.runs = 40, .jobs = 2}, 2, 4, 4);
     expect(&(struct machine){.cores = 2}, &(struct placement_request){.runs = 40, .jobs = 5}, 5, 1, 1);
     expect(&(struct machine){.cores = 8}, &(struct placement_request){.runs = 40, .threads = 3}, 2, 3, 3);
     expect(&(struct machine){.cores = 2}, &(struct placement_request){.runs = 40, .threads = 3}, 1, 3, 3);
 }
 
-static void memory_is_a_limit(void **state)
+TEST(memory_is_a_limit)
 {
     struct machine machine = {.cores = 16, .memory = 10 * GB};
-    (void)state;
     expect(&machine, &(struct placement_request){.runs = 40, .memory = 2 * GB}, 4, 4, 4);
     expect(&machine, &(struct placement_request){.runs = 40, .memory = 20 * GB}, 1, 16, 16);
     expect(&machine, &(struct placement_request){.runs = 40, .memory = 20 * GB, .jobs = 3}, 3, 6, 5);
@@ -50,11 +41,10 @@ static void memory_is_a_limit(void **state)
 }
 
 /* One run on each GPU, and more in turn where more are asked for. */
-static void gpus_are_shared_out(void **state)
+TEST(gpus_are_shared_out)
 {
     struct machine machine = {.cores = 16, .memory = 100 * GB, .gpus = 2};
     struct placement_request request = {.runs = 40, .memory = 1 * GB};
-    (void)state;
     expect(&machine, &request, 2, 8, 8);
     struct placement placement = placement_choose(&machine, &request);
     assert_int_equal(placement_gpu(&placement, 0), 0);
@@ -82,22 +72,9 @@ static void gpus_are_shared_out(void **state)
     assert_true(placement_speed(&placement) == 4); /* of 16 cores for 5 runs, the first has 4 */
 }
 
-static void this_machine_has_cores_and_memory(void **state)
+TEST(this_machine_has_cores_and_memory)
 {
-    (void)state;
     struct machine machine = machine_look();
     assert_true(machine.cores >= 1);
     assert_true(machine.memory > 1e6);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(cores_are_shared_out),
-        cmocka_unit_test(a_request_is_granted),
-        cmocka_unit_test(memory_is_a_limit),
-        cmocka_unit_test(gpus_are_shared_out),
-        cmocka_unit_test(this_machine_has_cores_and_memory),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

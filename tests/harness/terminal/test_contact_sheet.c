@@ -1,16 +1,11 @@
 /* Letters as dots, lines that break, text of any bytes, and pages of pictures of any shape. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "harness/terminal/contact_sheet.h"
 #include "harness/terminal/lettering.h"
+#include "tests/test.h"
 
 static const struct lettering ink = {1, {255, 255, 255}};
 
@@ -49,9 +44,8 @@ static void expect_same(const char *a, const char *b, int columns, int lines)
     image_free(&two);
 }
 
-static void letters_have_their_shape(void **state)
+TEST(letters_have_their_shape)
 {
-    (void)state;
     static const char *const shape[] = {"#####", "  #  ", "  #  ", "  #  ", "  #  ", "  #  ", "  #  "};
     int drawn;
     struct image image = draw("T", 1, 1, &drawn);
@@ -63,9 +57,8 @@ static void letters_have_their_shape(void **state)
 }
 
 /* No two characters look alike, and only the blank is empty. */
-static void letters_differ(void **state)
+TEST(letters_differ)
 {
-    (void)state;
     static uint8_t seen[96][LETTERING_ADVANCE * LETTERING_LEADING * 3];
     for (int i = 0; i < 95; i++) {
         char text[] = {(char)(' ' + i), 0};
@@ -79,18 +72,16 @@ static void letters_differ(void **state)
     }
 }
 
-static void marks_are_dropped_and_the_rest_is_a_box(void **state)
+TEST(marks_are_dropped_and_the_rest_is_a_box)
 {
-    (void)state;
     expect_same("caf\xc3\xa9 e\xcc\x81 \xef\xbc\xa1", "cafe e A", 12, 1);
     expect_same("\xe6\xbc\xa2", "\xff", 2, 1);
     expect_same("\xe6\xbc\xa2", "\n", 2, 1);
     expect_same("a\xe6\xbc", "a\xff\xff", 4, 1); /* cut inside a character */
 }
 
-static void lines_break_between_words(void **state)
+TEST(lines_break_between_words)
 {
-    (void)state;
     expect_same("a photo of", "a     photo of", 6, 3);
     expect_same("abcdefghij", "abcdef ghij", 6, 2);
     int drawn;
@@ -103,9 +94,8 @@ static void lines_break_between_words(void **state)
     image_free(&image);
 }
 
-static void nothing_outside_is_touched(void **state)
+TEST(nothing_outside_is_touched)
 {
-    (void)state;
     struct image image = black_image(20, 20);
     struct image_box boxes[] = {{-8, -8, 12, 12}, {15, 15, 400, 400}, {3, 3, 0, 0}, {3, 3, 5, 100}};
     for (size_t i = 0; i < 4; i++)
@@ -121,9 +111,8 @@ static void nothing_outside_is_touched(void **state)
     image_free(&image);
 }
 
-static void pages_take_pictures_of_any_shape(void **state)
+TEST(pages_take_pictures_of_any_shape)
 {
-    (void)state;
     static const int sizes[][2] = {{1, 1}, {3000, 2}, {2, 3000}, {32, 32}, {640, 480}};
     struct contact_sheet sheet;
     struct error error;
@@ -138,9 +127,8 @@ static void pages_take_pictures_of_any_shape(void **state)
     contact_sheet_free(&sheet);
 }
 
-static void full_pages_refuse_more(void **state)
+TEST(full_pages_refuse_more)
 {
-    (void)state;
     struct contact_sheet sheet;
     struct error error;
     struct image picture = black_image(4, 4);
@@ -151,18 +139,4 @@ static void full_pages_refuse_more(void **state)
     assert_int_equal(contact_sheet_create(&sheet, 0, &error), ERROR_ARGUMENT);
     assert_int_equal(contact_sheet_create(&sheet, CONTACT_SHEET_MOST + 1, &error), ERROR_ARGUMENT);
     image_free(&picture);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(letters_have_their_shape),
-        cmocka_unit_test(letters_differ),
-        cmocka_unit_test(marks_are_dropped_and_the_rest_is_a_box),
-        cmocka_unit_test(lines_break_between_words),
-        cmocka_unit_test(nothing_outside_is_touched),
-        cmocka_unit_test(pages_take_pictures_of_any_shape),
-        cmocka_unit_test(full_pages_refuse_more),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,9 +1,3 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <math.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -11,6 +5,7 @@
 #include <string.h>
 
 #include "harness/terminal/progress.h"
+#include "tests/test.h"
 
 static double now; /* what the tests' clock shows */
 
@@ -60,9 +55,8 @@ static void train(struct screen *screen, double seconds, uint64_t step, double l
     progress_report(screen->progress, &state);
 }
 
-static void plain_lines_come_now_and_then(void **state)
+TEST(plain_lines_come_now_and_then)
 {
-    (void)state;
     struct screen screen;
     open_screen(&screen, PROGRESS_AUTOMATIC, 0); /* a memory stream is no terminal */
     train(&screen, 0, 0, 0);
@@ -76,9 +70,8 @@ static void plain_lines_come_now_and_then(void **state)
                           "mtil: task 4 of 11  train dtd  100/100  loss 0.500  640 images/s  10 s left\n");
 }
 
-static void rewritten_line_fits_and_is_not_torn(void **state)
+TEST(rewritten_line_fits_and_is_not_torn)
 {
-    (void)state;
     struct screen screen;
     open_screen(&screen, PROGRESS_LINE, 31); /* cut before the loss */
     train(&screen, 0, 0, 0);
@@ -97,9 +90,8 @@ static void rewritten_line_fits_and_is_not_torn(void **state)
 }
 
 /* An estimate that is half done says nothing about the runs that follow. */
-static void what_begins_after_an_end_counts_from_there(void **state)
+TEST(what_begins_after_an_end_counts_from_there)
 {
-    (void)state;
     struct screen screen;
     open_screen(&screen, PROGRESS_PLAIN, 0);
     for (uint64_t step = 0; step < 10; step++, now += 0.4)
@@ -123,9 +115,8 @@ static void what_begins_after_an_end_counts_from_there(void **state)
     free(screen.text);
 }
 
-static void quiet_shows_warnings_alone(void **state)
+TEST(quiet_shows_warnings_alone)
 {
-    (void)state;
     struct screen screen;
     open_screen(&screen, PROGRESS_QUIET, 0);
     struct log log = progress_log(screen.progress, LOG_WARN);
@@ -135,9 +126,8 @@ static void quiet_shows_warnings_alone(void **state)
     close_screen(&screen, "mtil: warning: a warning\n");
 }
 
-static void odd_reports_are_harmless(void **state)
+TEST(odd_reports_are_harmless)
 {
-    (void)state;
     struct screen screen;
     open_screen(&screen, PROGRESS_PLAIN, 0);
     progress_report(NULL, &(struct progress_state){.activity = "train"});
@@ -148,9 +138,8 @@ static void odd_reports_are_harmless(void **state)
     close_screen(&screen, "mtil: write  3\nmtil: train  9/3\n");
 }
 
-static void what_takes_no_time_is_one_line(void **state)
+TEST(what_takes_no_time_is_one_line)
 {
-    (void)state;
     struct screen screen;
     open_screen(&screen, PROGRESS_PLAIN, 0);
     struct progress_state report = {.activity = "write", .subject = "dtd", .steps = 9};
@@ -162,9 +151,8 @@ static void what_takes_no_time_is_one_line(void **state)
 }
 
 /* What was done before a stop does not count; and what is decoded within the run is no end of it. */
-static void going_on_counts_time_from_today(void **state)
+TEST(going_on_counts_time_from_today)
 {
-    (void)state;
     struct screen screen;
     open_screen(&screen, PROGRESS_PLAIN, 0);
     for (uint64_t step = 50; step <= 60; step++)
@@ -193,9 +181,8 @@ static void hear(void *context, const struct progress_news *news)
     assert_string_equal(news->state->subject, "dtd");
 }
 
-static void a_listener_hears_once_a_second_however_quiet(void **state)
+TEST(a_listener_hears_once_a_second_however_quiet)
 {
-    (void)state;
     struct screen screen;
     struct heard heard = {0};
     open_screen(&screen, PROGRESS_QUIET, 0);
@@ -225,9 +212,8 @@ static void *warn_often(void *log)
     return NULL;
 }
 
-static void messages_of_threads_stay_whole(void **state)
+TEST(messages_of_threads_stay_whole)
 {
-    (void)state;
     struct screen screen;
     open_screen(&screen, PROGRESS_PLAIN, 0);
     struct log log = progress_log(screen.progress, LOG_WARN);
@@ -243,20 +229,4 @@ static void messages_of_threads_stay_whole(void **state)
         assert_true(strncmp(line, "mtil: warning: image ", 21) == 0);
     assert_int_equal(lines, 800);
     free(screen.text);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(plain_lines_come_now_and_then),
-        cmocka_unit_test(rewritten_line_fits_and_is_not_torn),
-        cmocka_unit_test(quiet_shows_warnings_alone),
-        cmocka_unit_test(odd_reports_are_harmless),
-        cmocka_unit_test(what_takes_no_time_is_one_line),
-        cmocka_unit_test(going_on_counts_time_from_today),
-        cmocka_unit_test(what_begins_after_an_end_counts_from_there),
-        cmocka_unit_test(messages_of_threads_stay_whole),
-        cmocka_unit_test(a_listener_hears_once_a_second_however_quiet),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

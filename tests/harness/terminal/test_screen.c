@@ -1,10 +1,4 @@
 /* The screen of mtil watch on a terminal of its own, and without one. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <stdlib.h>
@@ -13,6 +7,7 @@
 #include <unistd.h>
 
 #include "harness/terminal/screen.h"
+#include "tests/test.h"
 
 #define LONG 60.0 /* seconds that nobody waits to the end */
 
@@ -24,9 +19,8 @@ static void expect_fit(const char *text, size_t columns, size_t rows, const char
     text_free(&fitted);
 }
 
-static void texts_are_cut_to_the_terminal(void **state)
+TEST(texts_are_cut_to_the_terminal)
 {
-    (void)state;
     expect_fit("", 10, 3, "");
     expect_fit("one\ntwo\n", 10, 3, "one\ntwo");
     expect_fit("abcdef\n\nxyz\n", 4, 9, "abcd\n\nxyz");
@@ -85,9 +79,8 @@ static void expect_restored(const struct terminal *terminal)
     assert_memory_equal(after.c_cc, terminal->before.c_cc, sizeof after.c_cc);
 }
 
-static void q_ends_and_the_terminal_is_restored(void **state)
+TEST(q_ends_and_the_terminal_is_restored)
 {
-    (void)state;
     struct terminal terminal;
     struct screen screen;
     struct termios during;
@@ -109,9 +102,8 @@ static void q_ends_and_the_terminal_is_restored(void **state)
     close_terminal(&terminal);
 }
 
-static void a_stop_ends_it(void **state)
+TEST(a_stop_ends_it)
 {
-    (void)state;
     struct terminal terminal;
     struct screen screen;
     struct stop stop = {0};
@@ -125,9 +117,8 @@ static void a_stop_ends_it(void **state)
     close_terminal(&terminal);
 }
 
-static void elsewhere_lines_come_when_they_change(void **state)
+TEST(elsewhere_lines_come_when_they_change)
 {
-    (void)state;
     char *written = NULL;
     size_t size = 0;
     struct screen screen;
@@ -146,15 +137,4 @@ static void elsewhere_lines_come_when_they_change(void **state)
     free(written);
     fclose(in);
     fclose(out);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(texts_are_cut_to_the_terminal),
-        cmocka_unit_test(q_ends_and_the_terminal_is_restored),
-        cmocka_unit_test(a_stop_ends_it),
-        cmocka_unit_test(elsewhere_lines_come_when_they_change),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

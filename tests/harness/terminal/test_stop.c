@@ -1,19 +1,13 @@
 /* Requests to stop by signals: which there are, what a second one does, and what becomes of who does not listen. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "harness/terminal/stop.h"
+#include "tests/test.h"
 
-static void stop_is_raised_and_asked_for(void **state)
+TEST(stop_is_raised_and_asked_for)
 {
-    (void)state;
     struct stop stop = {0};
     assert_false(stop_requested(NULL));
     assert_false(stop_requested(&stop));
@@ -56,9 +50,8 @@ static void hear_every_signal(struct stop *stop)
     }
 }
 
-static void every_signal_is_heard(void **state)
+TEST(every_signal_is_heard)
 {
-    (void)state;
     expect_exit(outcome_of(hear_every_signal), 0);
 }
 
@@ -72,9 +65,8 @@ static void hear_the_first_of_two(struct stop *stop)
 }
 
 /* `timeout` and closing terminals send theirs twice. */
-static void the_second_one_is_no_more_than_the_first(void **state)
+TEST(the_second_one_is_no_more_than_the_first)
 {
-    (void)state;
     expect_exit(outcome_of(hear_the_first_of_two), SIGTERM);
 }
 
@@ -85,9 +77,8 @@ static void interrupt_twice(struct stop *stop)
     raise(SIGINT);
 }
 
-static void a_second_interrupt_ends_at_once(void **state)
+TEST(a_second_interrupt_ends_at_once)
 {
-    (void)state;
     int ended = outcome_of(interrupt_twice);
     assert_true(WIFSIGNALED(ended));
     assert_int_equal(WTERMSIG(ended), SIGINT);
@@ -102,9 +93,8 @@ static void never_look(struct stop *stop)
         pause();
 }
 
-static void who_does_not_look_is_ended(void **state)
+TEST(who_does_not_look_is_ended)
 {
-    (void)state;
     expect_exit(outcome_of(never_look), 128 + SIGHUP);
 }
 
@@ -121,9 +111,8 @@ static void hold_for_a_while(struct stop *stop)
     _exit(0);
 }
 
-static void who_holds_is_not_ended(void **state)
+TEST(who_holds_is_not_ended)
 {
-    (void)state;
     expect_exit(outcome_of(hold_for_a_while), 128 + SIGINT);
 }
 
@@ -135,22 +124,7 @@ static void ignore_hangups(struct stop *stop)
     _exit(stop_requested(stop));
 }
 
-static void an_ignored_hangup_stays_ignored(void **state)
+TEST(an_ignored_hangup_stays_ignored)
 {
-    (void)state;
     expect_exit(outcome_of(ignore_hangups), 0);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(stop_is_raised_and_asked_for),
-        cmocka_unit_test(every_signal_is_heard),
-        cmocka_unit_test(the_second_one_is_no_more_than_the_first),
-        cmocka_unit_test(a_second_interrupt_ends_at_once),
-        cmocka_unit_test(who_does_not_look_is_ended),
-        cmocka_unit_test(who_holds_is_not_ended),
-        cmocka_unit_test(an_ignored_hangup_stays_ignored),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

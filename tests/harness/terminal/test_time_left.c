@@ -1,13 +1,8 @@
 /* Time left, from clocks that the tests make up; and the runs of a sweep, which it is derived of there. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <math.h>
 
 #include "harness/sweep/tally.h"
+#include "tests/test.h"
 
 /* A run of tasks: `steps` iterations, then an evaluation. Amounts say nothing about how long they take. */
 enum { TRAINING = 1, EVALUATION = 3, TASKS = 4, STEPS = 100 };
@@ -60,18 +55,16 @@ static double worst_after(const struct simulation *s, double share)
     return worst;
 }
 
-static void steady_work_is_foretold(void **state)
+TEST(steady_work_is_foretold)
 {
-    (void)state;
     struct simulation s = {.step = 0.2, .evaluation = 0.2, .pause_at = -1};
     simulate(&s);
     assert_true(worst_after(&s, 0.1) < 1.001);
 }
 
 /* A first iteration of 15 s instead of 0.2, as of a run whose end seemed to be hours away. */
-static void warming_up_does_not_count(void **state)
+TEST(warming_up_does_not_count)
 {
-    (void)state;
     struct simulation s = {.step = 0.2, .evaluation = 0.2, .warm_up = 15, .pause_at = -1};
     simulate(&s);
     assert_true(s.told[0] == TIME_UNKNOWN && s.told[3] == TIME_UNKNOWN);
@@ -80,9 +73,8 @@ static void warming_up_does_not_count(void **state)
     assert_true(worst_after(&s, 0.2) < 1.001);
 }
 
-static void nothing_is_told_too_early(void **state)
+TEST(nothing_is_told_too_early)
 {
-    (void)state;
     struct simulation s = {.step = 0.5, .evaluation = 0.5, .pause_at = -1};
     simulate(&s);
     for (size_t i = 0; i < 6; i++)
@@ -95,9 +87,8 @@ static void nothing_is_told_too_early(void **state)
 }
 
 /* Evaluation turns out 5 times as fast as training by the amounts, or 5 times as slow: known after the first task. */
-static void kinds_have_paces_of_their_own(void **state)
+TEST(kinds_have_paces_of_their_own)
 {
-    (void)state;
     for (size_t i = 0; i < 2; i++) {
         struct simulation s = {.step = 0.2, .evaluation = i == 0 ? 0.04 : 1, .pause_at = -1};
         simulate(&s);
@@ -107,9 +98,8 @@ static void kinds_have_paces_of_their_own(void **state)
 }
 
 /* A pause of a minute, as of a machine that sleeps, is no reason to expect more of them. */
-static void one_pause_is_one_pause(void **state)
+TEST(one_pause_is_one_pause)
 {
-    (void)state;
     struct simulation s = {.step = 0.2, .evaluation = 0.2, .pause_at = 250, .pause = 60};
     simulate(&s);
     for (size_t i = 1; i < s.count; i++)
@@ -118,18 +108,16 @@ static void one_pause_is_one_pause(void **state)
 }
 
 /* A machine that is shared from now on: followed within a minute or so. */
-static void a_new_pace_is_followed(void **state)
+TEST(a_new_pace_is_followed)
 {
-    (void)state;
     struct simulation s = {.step = 0.5, .evaluation = 0.5, .pause_at = -1, .slower_at = 100, .slower = 3};
     simulate(&s);
     double change = (100 * 0.5 + 25) / (s.now - 1000);
     assert_true(worst_after(&s, change + 60 / (s.now - 1000)) < 1.35);
 }
 
-static void kinds_that_were_not_seen_are_not_guessed(void **state)
+TEST(kinds_that_were_not_seen_are_not_guessed)
 {
-    (void)state;
     struct time_left left = {0};
     struct progress_work work = {.total = {10, 11}};
     for (size_t i = 0; i < 10; i++) {
@@ -147,9 +135,8 @@ static void kinds_that_were_not_seen_are_not_guessed(void **state)
 }
 
 /* What was found in a cache does not make the rest fast; other totals are other work. */
-static void leaps_and_other_work(void **state)
+TEST(leaps_and_other_work)
 {
-    (void)state;
     struct time_left left = {0};
     struct progress_work work = {.total = {1000}};
     for (size_t i = 0; i <= 20; i++) {
@@ -171,9 +158,8 @@ static void leaps_and_other_work(void **state)
 
 /* --- Runs of a sweep --- */
 
-static void runs_never_go_back(void **state)
+TEST(runs_never_go_back)
 {
-    (void)state;
     struct tally tally;
     tally_open(&tally, 4);
     tally_expect(&tally, 0, 10, false);
@@ -196,20 +182,4 @@ static void runs_never_go_back(void **state)
     tally_end(&tally, 3);
     assert_true(fabs(work_share(&tally.work) - 1) < 1e-9);
     tally_close(&tally);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(steady_work_is_foretold),
-        cmocka_unit_test(warming_up_does_not_count),
-        cmocka_unit_test(nothing_is_told_too_early),
-        cmocka_unit_test(kinds_have_paces_of_their_own),
-        cmocka_unit_test(one_pause_is_one_pause),
-        cmocka_unit_test(a_new_pace_is_followed),
-        cmocka_unit_test(kinds_that_were_not_seen_are_not_guessed),
-        cmocka_unit_test(leaps_and_other_work),
-        cmocka_unit_test(runs_never_go_back),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,15 +1,10 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "core/file.h"
 #include "harness/train/archive.h"
 #include "tests/datasets/scratch.h"
+#include "tests/test.h"
 
 static struct error error;
 
@@ -66,7 +61,7 @@ static void write_archive(struct fixture *f, const char *path)
     archive_close(archive);
 }
 
-static void round_trip(void **state)
+TEST(round_trip)
 {
     struct fixture *f = *state;
     const char *path = scratch_file(&f->scratch, "a.safetensors");
@@ -90,7 +85,7 @@ static void round_trip(void **state)
     archive_close(archive);
 }
 
-static void what_does_not_fit_is_told(void **state)
+TEST(what_does_not_fit_is_told)
 {
     struct fixture *f = *state;
     const char *path = scratch_file(&f->scratch, "b.safetensors");
@@ -112,7 +107,7 @@ static void what_does_not_fit_is_told(void **state)
     archive_close(archive);
 }
 
-static void no_file_no_archive(void **state)
+TEST(no_file_no_archive)
 {
     struct fixture *f = *state;
     struct archive *archive = (struct archive *)&error;
@@ -125,9 +120,8 @@ static void no_file_no_archive(void **state)
 }
 
 /* A count that no memory holds is an error, not a small allocation. */
-static void impossible_sizes(void **state)
+TEST(impossible_sizes)
 {
-    (void)state;
     struct archive *archive;
     float value = 1;
     archive_create(&archive);
@@ -136,7 +130,7 @@ static void impossible_sizes(void **state)
     archive_close(archive);
 }
 
-static void a_folder_that_is_not_there(void **state)
+TEST(a_folder_that_is_not_there)
 {
     struct fixture *f = *state;
     struct archive *archive;
@@ -147,14 +141,4 @@ static void a_folder_that_is_not_there(void **state)
     archive_close(archive);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(round_trip),
-        cmocka_unit_test(what_does_not_fit_is_told),
-        cmocka_unit_test(no_file_no_archive),
-        cmocka_unit_test(impossible_sizes),
-        cmocka_unit_test(a_folder_that_is_not_there),
-    };
-    return cmocka_run_group_tests(tests, set_up, tear_down);
-}
+TEST_GROUP(set_up, tear_down)

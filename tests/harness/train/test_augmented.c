@@ -129,9 +129,8 @@ static void expect_labels_of_the_loader(const struct small_run *run)
 }
 
 /* The loss is own · CE(labels) + (1 − own) · CE(others). */
-static void the_loss_of_mixed_images(void **state)
+TEST(the_loss_of_mixed_images)
 {
-    (void)state;
     static const char *const kinds[] = {"training.mixup=1", "training.cutmix=1"};
     struct small_run run;
     if (strcmp(test_backend_name(), "cpu") != 0)
@@ -151,9 +150,8 @@ static void the_loss_of_mixed_images(void **state)
     small_run_close(&run);
 }
 
-static void stops_are_not_seen(void **state)
+TEST(stops_are_not_seen)
 {
-    (void)state;
     struct small_run run;
     small_run_open(&run, 1, NULL);
     struct record whole = {0}, parts = {.stop_at = 4};
@@ -168,9 +166,8 @@ static void stops_are_not_seen(void **state)
 }
 
 /* Partners and shares are those of the whole batch. */
-static void ranks_are_not_seen(void **state)
+TEST(ranks_are_not_seen)
 {
-    (void)state;
     if (small_run_gpus() < 2)
         skip();
     struct small_run run;
@@ -189,9 +186,8 @@ static void ranks_are_not_seen(void **state)
 }
 
 /* Methods whose loss is more than the cross-entropy train on augmented images, too. */
-static void every_key_changes_the_loss(void **state)
+TEST(every_key_changes_the_loss)
 {
-    (void)state;
     static const char *const methods[] = {"method.name=moe_adapters", "method.name=lwf", "method.name=replay"},
                              *const keys[] = {"training.randaugment=2", "training.random_erasing=1", "training.mixup=1",
                                               "training.cutmix=1"};
@@ -210,15 +206,4 @@ static void every_key_changes_the_loss(void **state)
         }
     }
     small_run_close(&run);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_loss_of_mixed_images),
-        cmocka_unit_test(stops_are_not_seen),
-        cmocka_unit_test(ranks_are_not_seen),
-        cmocka_unit_test(every_key_changes_the_loss),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -30,9 +30,8 @@ static size_t batch_with(size_t kib)
     return batch;
 }
 
-static void batches_grow_with_the_memory(void **state)
+TEST(batches_grow_with_the_memory)
 {
-    (void)state;
     size_t much = batch_with(4 << 20), less = batch_with(16 << 10), little = batch_with(10 << 10);
     assert_int_equal(much, 512);
     assert_in_range(less, 2, 256);
@@ -40,9 +39,8 @@ static void batches_grow_with_the_memory(void **state)
 }
 
 /* The estimate holds for what is taken: the chosen batch is encoded in the memory that there is. */
-static void a_chosen_batch_fits(void **state)
+TEST(a_chosen_batch_fits)
 {
-    (void)state;
     struct small_run run;
     set_memory(16 << 10);
     small_run_open(&run, 1, (const char *const[]){"run.evaluation_batch=0", NULL});
@@ -74,9 +72,8 @@ static double memory_with(struct small_run *run, const char *experts, const char
 }
 
 /* Two more experts are twice their values and, in bf16, a copy of both weights in each block. */
-static void estimate_counts_copies_of_experts(void **state)
+TEST(estimate_counts_copies_of_experts)
 {
-    (void)state;
     static const char *const precisions[] = {"run.precision=f32", "run.precision=bf16"};
     struct small_run run;
     set_memory(1 << 20);
@@ -121,9 +118,8 @@ static bool can_resume(const struct small_run *run)
 }
 
 /* The second task needs more than there is. With more memory the same run goes on behind the first one. */
-static void too_large_a_step_ends_the_run_and_loses_nothing(void **state)
+TEST(too_large_a_step_ends_the_run_and_loses_nothing)
 {
-    (void)state;
     static const char *const overrides[] = {"training.iterations=1",  "tasks.second.batch=512",
                                             "tasks.second.train=200", "data.order=first,second",
                                             "selector.iterations=10", NULL};
@@ -142,15 +138,4 @@ static void too_large_a_step_ends_the_run_and_loses_nothing(void **state)
     assert_int_equal(tasks, 2);
     assert_false(can_resume(&run));
     small_run_close(&run);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(batches_grow_with_the_memory),
-        cmocka_unit_test(a_chosen_batch_fits),
-        cmocka_unit_test(estimate_counts_copies_of_experts),
-        cmocka_unit_test(too_large_a_step_ends_the_run_and_loses_nothing),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -102,9 +102,8 @@ static size_t answer_of(struct small_run *run, const struct test_set *set, size_
     return best;
 }
 
-static void images_take_the_prefixes_of_the_densest_task(void **state)
+TEST(images_take_the_prefixes_of_the_densest_task)
 {
-    (void)state;
     struct small_run run;
     struct selector *selector;
     struct evaluator *evaluator;
@@ -137,9 +136,8 @@ static void images_take_the_prefixes_of_the_densest_task(void **state)
     small_run_close(&run);
 }
 
-static void every_task_needs_a_router(void **state)
+TEST(every_task_needs_a_router)
 {
-    (void)state;
     struct small_run run;
     small_run_open(&run, 1, NULL);
     assert_int_equal(
@@ -148,13 +146,4 @@ static void every_task_needs_a_router(void **state)
         ERROR_ARGUMENT);
     error_tells((const char *const[]){"selector.kind", "another selector.kind", NULL});
     small_run_close(&run);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(images_take_the_prefixes_of_the_densest_task),
-        cmocka_unit_test(every_task_needs_a_router),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

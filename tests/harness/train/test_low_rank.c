@@ -60,9 +60,8 @@ static float *part_of(const struct small_run *run, size_t entry, enum delta_part
 }
 
 /* The same numbers, but for the order of sums. */
-static void several_gpus_train_together(void **state)
+TEST(several_gpus_train_together)
 {
-    (void)state;
     for (size_t i = 0; method_at(i) != NULL; i++) {
         struct options *options;
         must(options_create(&options, method_at(i)->options, &error));
@@ -109,9 +108,8 @@ static double orthogonality(const struct small_run *run)
 }
 
 /* Training with lambda brings A closer to being orthogonal, and the loss has the term. */
-static void o_lora_parts_the_tasks(void **state)
+TEST(o_lora_parts_the_tasks)
 {
-    (void)state;
     struct small_run run;
     double apart[2], first[2];
     for (int with = 0; with < 2; with++) {
@@ -128,9 +126,8 @@ static void o_lora_parts_the_tasks(void **state)
 }
 
 /* A has orthonormal rows / √3, stays, and sees no more energy of the first task's inputs than is left unprotected. */
-static void inf_lora_designs_a(void **state)
+TEST(inf_lora_designs_a)
 {
-    (void)state;
     struct small_run run;
     struct layer_pass pass;
     open_run(&run, true, "inf_lora", "method.share_first=0.99", 1);
@@ -171,9 +168,8 @@ static void inf_lora_designs_a(void **state)
 }
 
 /* After a task its direction has norm 1, and the model is what was trained. */
-static void sd_lora_parts_direction_and_magnitude(void **state)
+TEST(sd_lora_parts_direction_and_magnitude)
 {
-    (void)state;
     struct small_run run;
     open_run(&run, true, "sd_lora", NULL, 1);
     const struct deltas *d = run.experiment->model.deltas;
@@ -200,9 +196,8 @@ static void sd_lora_parts_direction_and_magnitude(void **state)
 }
 
 /* The gradient of a whole weight is the change of the loss. */
-static void the_pass_gives_the_gradient_of_a_weight(void **state)
+TEST(the_pass_gives_the_gradient_of_a_weight)
 {
-    (void)state;
     struct small_run run;
     struct layer_pass pass;
     open_run(&run, true, "lora", NULL, 1);
@@ -240,16 +235,4 @@ static void the_pass_gives_the_gradient_of_a_weight(void **state)
     free(moved);
     layer_pass_free(&pass);
     small_run_close(&run);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(several_gpus_train_together),
-        cmocka_unit_test(o_lora_parts_the_tasks),
-        cmocka_unit_test(inf_lora_designs_a),
-        cmocka_unit_test(sd_lora_parts_direction_and_magnitude),
-        cmocka_unit_test(the_pass_gives_the_gradient_of_a_weight),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

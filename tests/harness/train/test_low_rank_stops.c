@@ -125,15 +125,13 @@ static void methods_go_on(const char *gpus)
     small_run_close(&run);
 }
 
-static void stops_are_not_seen(void **state)
+TEST(stops_are_not_seen)
 {
-    (void)state;
     methods_go_on("run.gpus=1");
 }
 
-static void ranks_agree(void **state)
+TEST(ranks_agree)
 {
-    (void)state;
     if (small_run_gpus() < 2)
         skip();
     methods_go_on("run.gpus=2");
@@ -162,10 +160,9 @@ static float *features_of(struct small_run *run)
 }
 
 /* Nothing is learned at this rate: what is left is what the method does to the weights. */
-static void starts_change_nothing(void **state)
+TEST(starts_change_nothing)
 {
     static const char *const names[] = {"method.name=keep_lora", "method.name=moram"};
-    (void)state;
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         struct small_run run;
         small_run_open(&run, 1,
@@ -190,9 +187,8 @@ static void starts_change_nothing(void **state)
     }
 }
 
-static void keep_lora_needs_square_matrices(void **state)
+TEST(keep_lora_needs_square_matrices)
 {
-    (void)state;
     struct small_run run;
     small_run_open(&run, 1, (const char *const[]){"method.name=keep_lora", NULL});
     assert_int_equal(
@@ -200,12 +196,4 @@ static void keep_lora_needs_square_matrices(void **state)
         ERROR_ARGUMENT);
     error_tells((const char *const[]){"delta.matrices", "square", "fc", NULL});
     small_run_close(&run);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(stops_are_not_seen), cmocka_unit_test(ranks_agree),
-                                       cmocka_unit_test(starts_change_nothing),
-                                       cmocka_unit_test(keep_lora_needs_square_matrices)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -94,9 +94,8 @@ static void check_effect(const struct run *e, const struct seen *seen, const str
     assert_int_equal(effect->known, at + EFFECT_WINDOW <= ITERATIONS && read <= ITERATIONS ? read : ITERATIONS + 1);
 }
 
-static void effects_are_those_of_counts_and_losses(void **state)
+TEST(effects_are_those_of_counts_and_losses)
 {
-    (void)state;
     static struct seen seen;
     struct small_run run;
     small_run_open(&run, 1, overrides);
@@ -130,9 +129,8 @@ static void stop_after(struct small_run *run, size_t iteration, const char *cons
     assert_int_equal(place.iteration, iteration);
 }
 
-static void a_stop_loses_nothing(void **state)
+TEST(a_stop_loses_nothing)
 {
-    (void)state;
     struct small_run run;
     small_run_open(&run, 1, overrides);
     train(run.experiment, 0, NULL, NULL);
@@ -157,9 +155,8 @@ static void a_stop_loses_nothing(void **state)
 }
 
 /* On or off, also from one session to the next. */
-static void weights_do_not_depend_on_the_analysis(void **state)
+TEST(weights_do_not_depend_on_the_analysis)
 {
-    (void)state;
     static const char *const off[] = {"training.iterations=60", "merge.every=4", "merge.analysis=no", NULL};
     struct small_run run;
     small_run_open(&run, 1, off);
@@ -184,9 +181,8 @@ static void weights_do_not_depend_on_the_analysis(void **state)
 }
 
 /* The losses before the stop are unknown then. */
-static void an_analysis_that_begins_later_knows_no_earlier_losses(void **state)
+TEST(an_analysis_that_begins_later_knows_no_earlier_losses)
 {
-    (void)state;
     static const char *const off[] = {"training.iterations=60", "merge.every=4", "merge.analysis=no", NULL};
     static struct seen seen;
     struct small_run run;
@@ -198,15 +194,4 @@ static void an_analysis_that_begins_later_knows_no_earlier_losses(void **state)
     for (size_t i = 0; i < list->count; i++)
         assert_true(fabs(list->effects[i].loss_before - mean(&seen, 31, list->effects[i].iteration)) < 1e-9);
     small_run_close(&run);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(effects_are_those_of_counts_and_losses),
-        cmocka_unit_test(a_stop_loses_nothing),
-        cmocka_unit_test(weights_do_not_depend_on_the_analysis),
-        cmocka_unit_test(an_analysis_that_begins_later_knows_no_earlier_losses),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -68,13 +68,12 @@ static void trim_plainly(const float *values, size_t n, size_t kept, float *trim
 }
 
 /* Values that differ in all digits, that repeat, and zeros; each share of them. */
-static void trimming_keeps_the_largest(void **state)
+TEST(trimming_keeps_the_largest)
 {
     enum { N = 700 };
     static const double shares[] = {0, 0.001, 0.002, 0.2, 0.5, 0.9, 1};
     float values[N], expected[N], trimmed[N];
     struct rng rng = rng_make(3, RNG_TEST, 0, 0);
-    (void)state;
     for (size_t i = 0; i < N; i++) {
         float drawn = (float)rng_normal(&rng, i);
         values[i] = i % 3 == 0 ? drawn : i % 3 == 1 ? roundf(drawn) / 2 : drawn * 1e-30f;
@@ -171,9 +170,8 @@ static void rule_holds(struct small_run *run, const char *rule, const char *trai
     free(expected);
 }
 
-static void rules_merge_what_tasks_changed(void **state)
+TEST(rules_merge_what_tasks_changed)
 {
-    (void)state;
     struct small_run run;
     small_run_open(&run, 1, (const char *const[]){"method.name=continual_ft", NULL});
     static const char weights[] = "method.train=weights", deltas[] = "method.train=deltas";
@@ -231,9 +229,8 @@ static float *trained_alone(struct small_run *run, size_t task)
     return weights_of(run);
 }
 
-static void models_are_rebuilt(void **state)
+TEST(models_are_rebuilt)
 {
-    (void)state;
     struct small_run run;
     float *changes[SMALL_RUN_TASKS];
     small_run_open(&run, 1, (const char *const[]){"method.name=continual_ft", NULL});
@@ -411,9 +408,8 @@ static void models_answer(struct small_run *run, const char *task, const char *t
     evaluator_destroy(evaluator);
 }
 
-static void given_tasks_have_their_model_and_others_are_voted_on(void **state)
+TEST(given_tasks_have_their_model_and_others_are_voted_on)
 {
-    (void)state;
     struct small_run run;
     small_run_open(&run, 1, (const char *const[]){"method.name=continual_ft", NULL});
     models_answer(&run, "method.task=given", "method.train=deltas");
@@ -424,9 +420,8 @@ static void given_tasks_have_their_model_and_others_are_voted_on(void **state)
 }
 
 /* Then the task would tell part of the answer. */
-static void no_task_is_given_where_all_classes_compete(void **state)
+TEST(no_task_is_given_where_all_classes_compete)
 {
-    (void)state;
     struct small_run run;
     uint8_t votes[2];
     small_run_open(&run, 1, (const char *const[]){"method.name=condu", "evaluation.label_space=all", NULL});
@@ -440,10 +435,9 @@ static void no_task_is_given_where_all_classes_compete(void **state)
 
 /* --- Whole runs --- */
 
-static void stops_change_nothing(void **state)
+TEST(stops_change_nothing)
 {
     static const char *const names[] = {"mag_max", "task_arithmetic", "ties", "condu"};
-    (void)state;
     struct small_run run;
     small_run_open(&run, 1, (const char *const[]){"method.name=continual_ft", NULL});
     const char *gpus = small_run_gpus() < 2 ? "run.gpus=1" : "run.gpus=2";
@@ -457,13 +451,12 @@ static void stops_change_nothing(void **state)
 }
 
 /* Memory does not grow with the tasks, but for the bits of condu. */
-static void estimates_count_what_is_kept(void **state)
+TEST(estimates_count_what_is_kept)
 {
     static const struct {
         const char *name;
         double memory, kept; /* bytes a value */
     } expected[] = {{"mag_max", 12, 4}, {"task_arithmetic", 12, 4}, {"ties", 24, 12}, {"condu", 12.375, 4.375}};
-    (void)state;
     struct small_run run;
     small_run_open(&run, 1, (const char *const[]){"method.name=continual_ft", NULL});
     for (size_t i = 0; i < sizeof expected / sizeof *expected; i++) {
@@ -487,9 +480,8 @@ static void read_opposites(const void *context, size_t task, size_t first, size_
 }
 
 /* A mean of exactly 0 has the sign −1, and nothing is left of a change of 0. */
-static void changes_that_cancel_are_negative(void **state)
+TEST(changes_that_cancel_are_negative)
 {
-    (void)state;
     struct unified u = {0};
     float delta[2];
     must(unified_open(&u, 2, &error));
@@ -500,19 +492,4 @@ static void changes_that_cancel_are_negative(void **state)
     unified_rebuild(&u, 1, 0, 2, delta);
     assert_true(delta[0] == -3 && delta[1] == 0);
     unified_close(&u);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(changes_that_cancel_are_negative),
-        cmocka_unit_test(trimming_keeps_the_largest),
-        cmocka_unit_test(rules_merge_what_tasks_changed),
-        cmocka_unit_test(models_are_rebuilt),
-        cmocka_unit_test(given_tasks_have_their_model_and_others_are_voted_on),
-        cmocka_unit_test(no_task_is_given_where_all_classes_compete),
-        cmocka_unit_test(stops_change_nothing),
-        cmocka_unit_test(estimates_count_what_is_kept),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

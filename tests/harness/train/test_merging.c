@@ -111,9 +111,8 @@ static void check_replicas(struct small_run *run, struct choice *c)
     free_values(&leader);
 }
 
-static void every_combination_survives_a_stop_and_two_devices(void **state)
+TEST(every_combination_survives_a_stop_and_two_devices)
 {
-    (void)state;
     const struct merge_policy *policy;
     const struct merge_combiner *combiner;
     struct small_run run;
@@ -134,9 +133,8 @@ static void every_combination_survives_a_stop_and_two_devices(void **state)
     small_run_close(&run);
 }
 
-static void other_choices_survive_a_stop_and_two_devices(void **state)
+TEST(other_choices_survive_a_stop_and_two_devices)
 {
-    (void)state;
     static const struct {
         const char *policy, *overrides[3];
     } cases[] = {
@@ -169,9 +167,8 @@ static void add_loss(const struct loss_mean *mean, struct run *e, float loss, bo
 }
 
 /* What the plateau schedule looks at: all losses of a window, but those of iterations that were left out; also after a stop. */
-static void the_mean_loss_is_of_all_iterations_that_count(void **state)
+TEST(the_mean_loss_is_of_all_iterations_that_count)
 {
-    (void)state;
     struct small_run run;
     struct loss_mean mean;
     struct archive *archive;
@@ -215,9 +212,8 @@ static void expect_windows(const struct small_run *run, size_t expected, float c
 }
 
 /* The state of schedule and loss is among what is kept, and begins with every task: losses of two tasks are not compared. */
-static void the_schedule_is_kept(void **state)
+TEST(the_schedule_is_kept)
 {
-    (void)state;
     struct small_run run;
     struct stop stop = {.signal = 2};
     small_run_open(&run, 1, (const char *const[]){"merge.schedule=plateau", "merge.every=2", NULL});
@@ -232,9 +228,8 @@ static void the_schedule_is_kept(void **state)
 }
 
 /* The choice is drawn anew for every merge. */
-static void random_merges_differ_from_time_to_time(void **state)
+TEST(random_merges_differ_from_time_to_time)
 {
-    (void)state;
     struct small_run run;
     small_run_open(&run, 1, (const char *const[]){"merge.policy=random", "merge.every=1", "adapter.freeze=none", NULL});
     train(&run, 0, 0, NULL, OK);
@@ -256,9 +251,8 @@ static void random_merges_differ_from_time_to_time(void **state)
 }
 
 /* Weights after a task that the defaults do not give: the choice has an effect in training. */
-static void averaging_changes_what_is_trained(void **state)
+TEST(averaging_changes_what_is_trained)
 {
-    (void)state;
     struct small_run run;
     struct choice c = {0};
     small_run_open(&run, 1, NULL);
@@ -279,9 +273,8 @@ static void averaging_changes_what_is_trained(void **state)
 }
 
 /* What was collected agrees with what else is known. */
-static void collected_counts_add_up(void **state)
+TEST(collected_counts_add_up)
 {
-    (void)state;
     struct small_run run;
     small_run_open(&run, 1, NULL);
     struct run *e = run.experiment;
@@ -323,9 +316,8 @@ static size_t count_merges(const struct run *e)
 }
 
 /* Tasks of 6 iterations, merges or skips of 4 blocks; the last ones come before those that freeze. */
-static void merges_keep_to_the_schedule(void **state)
+TEST(merges_keep_to_the_schedule)
 {
-    (void)state;
     static const struct {
         const char *schedule, *every;
         size_t first_two, all; /* after two iterations, and after the task */
@@ -420,9 +412,8 @@ static void check_pairs(struct run *e, bool next, double (*score)(const struct c
 }
 
 /* The pairs that are merged are those of the statistic that the policy names, as training collected it. */
-static void pairs_are_those_of_the_statistic(void **state)
+TEST(pairs_are_those_of_the_statistic)
 {
-    (void)state;
     static const struct {
         const char *policy;
         bool next;
@@ -440,9 +431,8 @@ static void pairs_are_those_of_the_statistic(void **state)
 }
 
 /* The same numbers under either name, and others without merging, which merge_experts refuses. */
-static void merge_experts_is_moe_adapters_with_merging(void **state)
+TEST(merge_experts_is_moe_adapters_with_merging)
 {
-    (void)state;
     struct small_run run;
     const struct choice unused = {0};
     small_run_open(&run, 1, (const char *const[]){"method.name=merge_experts", NULL});
@@ -466,9 +456,8 @@ static void merge_experts_is_moe_adapters_with_merging(void **state)
 }
 
 /* The last experts would never train, which no number would show. */
-static void groups_are_refused_where_experts_stay_without_samples(void **state)
+TEST(groups_are_refused_where_experts_stay_without_samples)
 {
-    (void)state;
     struct small_run run;
     small_run_open(&run, 1,
                    (const char *const[]){"adapter.router=random_uniform", "adapter.top_k=1", "adapter.routers=one",
@@ -488,22 +477,4 @@ static void groups_are_refused_where_experts_stay_without_samples(void **state)
     e->model.settings.adapter.experts = 2; /* as few as there are classes */
     must(method_open(&e->method, &e->model, &e->data, &error));
     small_run_close(&run);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_combination_survives_a_stop_and_two_devices),
-        cmocka_unit_test(other_choices_survive_a_stop_and_two_devices),
-        cmocka_unit_test(random_merges_differ_from_time_to_time),
-        cmocka_unit_test(averaging_changes_what_is_trained),
-        cmocka_unit_test(the_mean_loss_is_of_all_iterations_that_count),
-        cmocka_unit_test(the_schedule_is_kept),
-        cmocka_unit_test(merges_keep_to_the_schedule),
-        cmocka_unit_test(collected_counts_add_up),
-        cmocka_unit_test(pairs_are_those_of_the_statistic),
-        cmocka_unit_test(merge_experts_is_moe_adapters_with_merging),
-        cmocka_unit_test(groups_are_refused_where_experts_stay_without_samples),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,20 +1,14 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <string.h>
 
 #include "harness/heads/heads.h"
 #include "harness/methods/methods.h"
 #include "harness/train/method.h"
+#include "tests/test.h"
 
 static struct error error;
 
-static void every_method_is_found_by_its_name(void **state)
+TEST(every_method_is_found_by_its_name)
 {
-    (void)state;
     size_t count = 0;
     for (; method_at(count) != NULL; count++) {
         const struct method *method = method_at(count), *found = NULL;
@@ -30,9 +24,8 @@ static void every_method_is_found_by_its_name(void **state)
 }
 
 /* What trains nothing is never stepped, and learns, if at all, when a task ends; whatever is trained starts a task with a fresh optimizer. */
-static void hooks_fit_what_is_trained(void **state)
+TEST(hooks_fit_what_is_trained)
 {
-    (void)state;
     for (size_t i = 0; method_at(i) != NULL; i++) {
         const struct method *method = method_at(i);
         struct options *values;
@@ -57,23 +50,12 @@ static void hooks_fit_what_is_trained(void **state)
     }
 }
 
-static void an_unknown_name_gets_the_nearest(void **state)
+TEST(an_unknown_name_gets_the_nearest)
 {
-    (void)state;
     const struct method *found;
     assert_int_equal(method_find(&found, "continual_tf", &error), ERROR_ARGUMENT);
     assert_non_null(strstr(error.message, "continual_tf"));
     assert_non_null(strstr(error.message, "did you mean \"continual_ft\""));
     assert_non_null(strstr(error.message, "moe_adapters"));
     assert_int_equal(method_find(&found, "", &error), ERROR_ARGUMENT);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_method_is_found_by_its_name),
-        cmocka_unit_test(hooks_fit_what_is_trained),
-        cmocka_unit_test(an_unknown_name_gets_the_nearest),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -209,9 +209,8 @@ static float *values_of(const struct small_run *run)
     return small_run_values(run, group->values, group->values_count);
 }
 
-static void stops_change_nothing(void **context)
+TEST(stops_change_nothing)
 {
-    (void)context;
     struct small_run run;
     open_run(&run, true, 1);
     memset(&calls, 0, sizeof calls);
@@ -240,9 +239,8 @@ static void stops_change_nothing(void **context)
 
 /* 18 images in batches of 8, 8 and 2, of which the third rank has 2, 2 and none; going on with a state that the others
  * have from the leader. */
-static void several_gpus_share_any_loss(void **context)
+TEST(several_gpus_share_any_loss)
 {
-    (void)context;
     if (strcmp(test_backend_name(), "cpu") != 0)
         skip();
     struct small_run run;
@@ -290,9 +288,8 @@ static struct run_matrix stored_matrix(struct small_run *run)
 }
 
 /* Evaluating what a task began with makes the first row the zero-shot one; training goes on from what was trained. */
-static void weights_are_swapped_for_evaluation(void **context)
+TEST(weights_are_swapped_for_evaluation)
 {
-    (void)context;
     struct small_run run;
     struct store *store;
     open_run(&run, true, 1);
@@ -323,9 +320,8 @@ static unsigned groups_image_tower(const struct options *options)
 }
 
 /* The other tower's weights stay, and so does logit_scale; what is trained is counted. */
-static void a_tower_is_trained_alone(void **context)
+TEST(a_tower_is_trained_alone)
 {
-    (void)context;
     struct small_run run;
     struct method method = anchored;
     method.groups = groups_image_tower;
@@ -348,15 +344,4 @@ static void a_tower_is_trained_alone(void **context)
     free(before);
     free(after);
     small_run_close(&run);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(stops_change_nothing),
-        cmocka_unit_test(several_gpus_share_any_loss),
-        cmocka_unit_test(weights_are_swapped_for_evaluation),
-        cmocka_unit_test(a_tower_is_trained_alone),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

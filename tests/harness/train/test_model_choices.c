@@ -127,9 +127,8 @@ static void train_two(struct small_run *run, struct outcome *outcome)
     look_at(run, outcome);
 }
 
-static void stops_change_nothing(void **state)
+TEST(stops_change_nothing)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof choices / sizeof *choices; i += test_every()) {
         struct small_run run;
         struct outcome whole, parts;
@@ -160,9 +159,8 @@ static void stops_change_nothing(void **state)
     }
 }
 
-static void ranks_train_together(void **state)
+TEST(ranks_train_together)
 {
-    (void)state;
     if (small_run_gpus() < 2)
         skip();
     for (size_t i = 1 % test_every(); i < sizeof choices / sizeof *choices; i += test_every()) {
@@ -204,9 +202,8 @@ static void expect_as_computed(struct small_run *run, struct evaluator *evaluato
     }
 }
 
-static void kept_features_are_those_computed(void **state)
+TEST(kept_features_are_those_computed)
 {
-    (void)state;
     for (size_t i = 2 % test_every(); i < sizeof choices / sizeof *choices; i += test_every()) {
         struct small_run run;
         struct evaluator *evaluator;
@@ -222,14 +219,4 @@ static void kept_features_are_those_computed(void **state)
         evaluator_destroy(evaluator);
         small_run_close(&run);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(stops_change_nothing),
-        cmocka_unit_test(ranks_train_together),
-        cmocka_unit_test(kept_features_are_those_computed),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

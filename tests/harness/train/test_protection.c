@@ -114,9 +114,8 @@ static void restart_from(struct small_run *run, const char *const *overrides, co
 
 /* The second task with and without the penalty, from the same weights: the first iteration is the same, since the
  * penalty begins at 0; from there on the loss is larger by it. */
-static void l2_pulls_to_the_start_of_the_task(void **state)
+TEST(l2_pulls_to_the_start_of_the_task)
 {
-    (void)state;
     const double strength = 20;
     struct small_run run;
     struct trace first, held, loose;
@@ -139,9 +138,8 @@ static void l2_pulls_to_the_start_of_the_task(void **state)
     small_run_close(&run);
 }
 
-static void l2_on_two_gpus(void **state)
+TEST(l2_on_two_gpus)
 {
-    (void)state;
     expect_the_same_on_two((const char *const[]){"method.name=l2", "method.l2=20", NULL});
 }
 
@@ -203,9 +201,8 @@ static status watch(struct method_run *run, const struct task *task, size_t iter
     return result;
 }
 
-static void ewc_holds_what_earlier_tasks_depend_on(void **state)
+TEST(ewc_holds_what_earlier_tasks_depend_on)
 {
-    (void)state;
     struct small_run run;
     small_run_open(&run, 1,
                    (const char *const[]){"method.name=ewc", "method.lambda=5000", "method.gamma=0.5",
@@ -240,9 +237,8 @@ static void ewc_holds_what_earlier_tasks_depend_on(void **state)
     small_run_close(&run);
 }
 
-static void ewc_on_two_gpus(void **state)
+TEST(ewc_on_two_gpus)
 {
-    (void)state;
     expect_the_same_on_two((const char *const[]){"method.name=ewc", "method.lambda=5000", NULL});
 }
 
@@ -286,9 +282,8 @@ static void herded(struct small_run *run, size_t task, size_t count, uint32_t *p
     free(means);
 }
 
-static void icarl_keeps_herded_images(void **state)
+TEST(icarl_keeps_herded_images)
 {
-    (void)state;
     struct small_run run;
     int32_t counts[SMALL_RUN_TASKS], items[SMALL_RUN_TASKS][CAPACITY];
     uint32_t picks[SMALL_RUN_TASKS][CAPACITY];
@@ -337,9 +332,8 @@ static status look_at_references(struct method_run *run, const struct task *task
 }
 
 /* The first task is continual_ft's; the others differ from it, because they are distilled. */
-static void icarl_refers_to_the_tasks_before(void **state)
+TEST(icarl_refers_to_the_tasks_before)
 {
-    (void)state;
     struct small_run run;
     struct trace t, plain;
     small_run_open(&run, 1, (const char *const[]){"method.name=continual_ft", NULL});
@@ -370,9 +364,8 @@ static void icarl_refers_to_the_tasks_before(void **state)
     small_run_close(&run);
 }
 
-static void icarl_on_two_gpus(void **state)
+TEST(icarl_on_two_gpus)
 {
-    (void)state;
     expect_the_same_on_two(icarl);
 }
 
@@ -434,9 +427,8 @@ static status expect_a_term(struct method_run *run, const struct task *task, con
     return OK;
 }
 
-static void replay_trains_on_the_tasks_before(void **state)
+TEST(replay_trains_on_the_tasks_before)
 {
-    (void)state;
     struct small_run run;
     struct trace t;
     small_run_open(&run, 1, replay);
@@ -456,9 +448,8 @@ static void replay_trains_on_the_tasks_before(void **state)
 }
 
 /* Images of several tasks in one list: each with its own pixels and label. */
-static void listed_images_are_their_own(void **state)
+TEST(listed_images_are_their_own)
 {
-    (void)state;
     struct small_run run;
     struct dataset *list;
     small_run_open(&run, 1, replay);
@@ -483,25 +474,7 @@ static void listed_images_are_their_own(void **state)
     small_run_close(&run);
 }
 
-static void replay_on_two_gpus(void **state)
+TEST(replay_on_two_gpus)
 {
-    (void)state;
     expect_the_same_on_two(replay);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(l2_pulls_to_the_start_of_the_task),
-        cmocka_unit_test(l2_on_two_gpus),
-        cmocka_unit_test(ewc_holds_what_earlier_tasks_depend_on),
-        cmocka_unit_test(ewc_on_two_gpus),
-        cmocka_unit_test(icarl_keeps_herded_images),
-        cmocka_unit_test(icarl_refers_to_the_tasks_before),
-        cmocka_unit_test(icarl_on_two_gpus),
-        cmocka_unit_test(listed_images_are_their_own),
-        cmocka_unit_test(replay_trains_on_the_tasks_before),
-        cmocka_unit_test(replay_on_two_gpus),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

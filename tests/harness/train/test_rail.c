@@ -140,9 +140,8 @@ static void open_regression(struct regression *r, const struct world *w, enum re
 }
 
 /* Learned in two tasks, with three classes and then five. */
-static void tasks_add_up_to_one_regression(void **state)
+TEST(tasks_add_up_to_one_regression)
 {
-    (void)state;
     struct world w;
     struct threads *pool;
     make_world(&w);
@@ -167,9 +166,8 @@ static void tasks_add_up_to_one_regression(void **state)
 }
 
 /* Columns 1 … 4 of the classes: 1 and 2 are learned. Images whose best class is not keep p. */
-static void learned_classes_alone_are_mixed(void **state)
+TEST(learned_classes_alone_are_mixed)
 {
-    (void)state;
     struct world w;
     struct threads *pool;
     struct regression r;
@@ -216,9 +214,8 @@ static size_t best_of_four(const float *row)
 }
 
 /* Where others' scores are the lowest, learned classes compete alone. */
-static void classes_not_learned_lose(void **state)
+TEST(classes_not_learned_lose)
 {
-    (void)state;
     struct world w;
     struct regressor r = {.fusion = 1, .others = -(double)FLT_MAX};
     double own[TEST * 3];
@@ -269,9 +266,8 @@ static double *learned(const struct small_run *run, size_t *n)
 }
 
 /* Without a stop, with one, and after a task more that the resume file does not know of. */
-static void goes_on_with_the_same_bits(void **state)
+TEST(goes_on_with_the_same_bits)
 {
-    (void)state;
     static const char *const methods[][2] = {{"method.name=rail_primal", "method.hidden=300"},
                                              {"method.name=rail_dual", NULL},
                                              {"method.name=ran_pac", "method.hidden=300"},
@@ -305,9 +301,8 @@ static void goes_on_with_the_same_bits(void **state)
 
 /* Tasks that were not learned keep the answers of zero-shot CLIP, with every method and in both label spaces; a learned task's
  * colours are told apart. */
-static void others_keep_their_answers(void **state)
+TEST(others_keep_their_answers)
 {
-    (void)state;
     static const char *const methods[][2] = {{"method.name=ran_pac", "method.hidden=300"},
                                              {"method.name=simple_cil", NULL},
                                              {"method.name=lada", "method.rate=0.05"}};
@@ -336,9 +331,8 @@ static void others_keep_their_answers(void **state)
 
 /* evaluation.label_space: task. An image of a task that was not learned keeps its zero-shot answer, one of a task that was
  * is compared with the task's own columns. */
-static void a_task_has_its_own_classes(void **state)
+TEST(a_task_has_its_own_classes)
 {
-    (void)state;
     struct small_run run;
     struct evaluator *evaluator;
     small_run_open(&run, 1,
@@ -368,9 +362,8 @@ static void a_task_has_its_own_classes(void **state)
     small_run_close(&run);
 }
 
-static void what_does_not_fit_is_refused_at_once(void **state)
+TEST(what_does_not_fit_is_refused_at_once)
 {
-    (void)state;
     struct small_run run;
     struct suite *suite;
     struct run *experiment;
@@ -398,16 +391,4 @@ static void what_does_not_fit_is_refused_at_once(void **state)
     error_tells((const char *const[]){"method.hidden", "1000000", "GiB", "lower it", NULL});
     suite_destroy(suite);
     small_run_close(&run);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(tasks_add_up_to_one_regression),
-                                       cmocka_unit_test(learned_classes_alone_are_mixed),
-                                       cmocka_unit_test(classes_not_learned_lose),
-                                       cmocka_unit_test(others_keep_their_answers),
-                                       cmocka_unit_test(goes_on_with_the_same_bits),
-                                       cmocka_unit_test(a_task_has_its_own_classes),
-                                       cmocka_unit_test(what_does_not_fit_is_refused_at_once)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -73,9 +73,8 @@ static void batches_follow_from_task_and_iteration(struct small_run *run, struct
     must(reference_images_next(images, &error));
 }
 
-static void images_of_a_folder(void **state)
+TEST(images_of_a_folder)
 {
-    (void)state;
     struct small_run run;
     struct reference_images images;
     open_run(&run, NULL);
@@ -88,9 +87,8 @@ static void images_of_a_folder(void **state)
 }
 
 /* The training images of the task, but not in the order in which they are trained on. */
-static void images_of_the_current_task(void **state)
+TEST(images_of_the_current_task)
 {
-    (void)state;
     struct small_run run;
     struct reference_images images;
     struct loader *loader;
@@ -119,9 +117,8 @@ static void images_of_the_current_task(void **state)
 
 /* --- Texts --- */
 
-static void texts_of_a_file(void **state)
+TEST(texts_of_a_file)
 {
-    (void)state;
     struct small_run run;
     struct reference_texts texts = {0};
     int32_t row[CONTEXT];
@@ -147,10 +144,9 @@ static void texts_of_a_file(void **state)
     small_run_close(&run);
 }
 
-static void random_texts(void **state)
+TEST(random_texts)
 {
     enum { MANY = 3000, WORDS = 10 };
-    (void)state;
     struct small_run run;
     struct reference_texts texts = {0}, again = {0};
     open_run(&run, NULL);
@@ -266,15 +262,13 @@ static void methods_go_on(const char *gpus)
     small_run_close(&run);
 }
 
-static void methods_go_on_after_every_iteration(void **state)
+TEST(methods_go_on_after_every_iteration)
 {
-    (void)state;
     methods_go_on("run.gpus=1");
 }
 
-static void methods_go_on_on_two_gpus(void **state)
+TEST(methods_go_on_on_two_gpus)
 {
-    (void)state;
     if (small_run_gpus() < 2)
         skip();
     methods_go_on("run.gpus=2");
@@ -299,9 +293,8 @@ static void estimate_counts_copies(struct small_run *run, const char *const *gui
 }
 
 /* Pictures that are replaced under a run; and what the estimate counts. */
-static void pictures_are_watched(void **state)
+TEST(pictures_are_watched)
 {
-    (void)state;
     struct small_run run;
     struct image_watch watch;
     open_run(&run, NULL);
@@ -337,9 +330,8 @@ static bool unchanged(const struct method_run *method, const char *name)
 }
 
 /* Files that change after the method has read them, while a run starts. */
-static void what_was_read_is_what_is_digested(void **state)
+TEST(what_was_read_is_what_is_digested)
 {
-    (void)state;
     struct small_run run;
     open_run(&run, NULL);
     draw_pictures(&run);
@@ -372,7 +364,7 @@ static void refused_at_once(const struct small_run *run, const char *const *over
 }
 
 /* Reported before anything is trained, with the key that is meant. */
-static void what_is_missing_is_named(void **state)
+TEST(what_is_missing_is_named)
 {
     static const struct {
         const char *images, *texts, *words;
@@ -380,7 +372,6 @@ static void what_is_missing_is_named(void **state)
                  {"nowhere", NULL, "method.reference_texts: expected"},
                  {"nowhere", "texts.txt", "method.reference_images: there is no folder"},
                  {"pictures", "nowhere.txt", "method.reference_texts: "}};
-    (void)state;
     struct small_run run;
     open_run(&run, NULL);
     draw_pictures(&run);
@@ -400,20 +391,4 @@ static void what_is_missing_is_named(void **state)
     }
     refused_at_once(&run, (const char *const[]){"method.name=lwf_vr", "method.words=100"}, 2, "method.words: at most");
     small_run_close(&run);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(images_of_a_folder),
-        cmocka_unit_test(images_of_the_current_task),
-        cmocka_unit_test(texts_of_a_file),
-        cmocka_unit_test(random_texts),
-        cmocka_unit_test(methods_go_on_after_every_iteration),
-        cmocka_unit_test(methods_go_on_on_two_gpus),
-        cmocka_unit_test(pictures_are_watched),
-        cmocka_unit_test(what_was_read_is_what_is_digested),
-        cmocka_unit_test(what_is_missing_is_named),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -147,28 +147,24 @@ static void expect_the_same(const char *method, const char *optimizer)
     small_run_close(&run);
 }
 
-static void adapters_train_together(void **state)
+TEST(adapters_train_together)
 {
-    (void)state;
     expect_the_same("method.name=moe_adapters", "training.optimizer=adamw");
 }
 
-static void all_weights_train_together(void **state)
+TEST(all_weights_train_together)
 {
-    (void)state;
     expect_the_same("method.name=continual_ft", "training.optimizer=lamb");
 }
 
-static void prefixes_train_together(void **state)
+TEST(prefixes_train_together)
 {
-    (void)state;
     expect_the_same("method.name=diki", "training.optimizer=sgd");
 }
 
 /* Two tasks: what the leader alone did in between reaches the others. */
-static void stopping_and_going_on(void **state)
+TEST(stopping_and_going_on)
 {
-    (void)state;
     if (small_run_gpus() < 2)
         skip();
     struct small_run run;
@@ -208,9 +204,8 @@ static status fail_third(struct backend *backend, const struct patchify *argumen
 }
 
 /* Nobody waits for a rank that is gone; its error is the one reported. */
-static void a_rank_that_fails_is_reported(void **state)
+TEST(a_rank_that_fails_is_reported)
 {
-    (void)state;
     if (small_run_gpus() < 2)
         skip();
     for (size_t rank = 0; rank < 2; rank++) {
@@ -246,9 +241,8 @@ static status disturb(struct backend *backend, const struct all_reduce *argument
 }
 
 /* What is not finite on one is left out by all of them. */
-static void all_ranks_skip_together(void **state)
+TEST(all_ranks_skip_together)
 {
-    (void)state;
     if (small_run_gpus() < 2)
         skip();
     struct small_run run;
@@ -273,14 +267,4 @@ static void all_ranks_skip_together(void **state)
     outcome_free(&other);
     outcome_free(&outcome);
     small_run_close(&run);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(adapters_train_together),       cmocka_unit_test(all_weights_train_together),
-        cmocka_unit_test(prefixes_train_together),       cmocka_unit_test(stopping_and_going_on),
-        cmocka_unit_test(a_rank_that_fails_is_reported), cmocka_unit_test(all_ranks_skip_together),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

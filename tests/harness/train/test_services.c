@@ -126,9 +126,8 @@ static void similarities(struct school *c, const struct tensor *images, double *
         }
 }
 
-static void distillation_is_the_formula(void **state)
+TEST(distillation_is_the_formula)
 {
-    (void)state;
     struct school c;
     double t[SMALL_IMAGES * TEXTS], s[SMALL_IMAGES * TEXTS];
     school_open(&c, 2);
@@ -150,9 +149,8 @@ static void distillation_is_the_formula(void **state)
 }
 
 /* Along the gradient's own direction; the text tower has none. */
-static void distillation_trains_the_image_tower_alone(void **state)
+TEST(distillation_trains_the_image_tower_alone)
 {
-    (void)state;
     struct school c;
     double loss[2], squares = 0;
     school_open(&c, 2);
@@ -183,9 +181,8 @@ static void distillation_trains_the_image_tower_alone(void **state)
     school_close(&c);
 }
 
-static void bits_do_not_depend_on_threads(void **state)
+TEST(bits_do_not_depend_on_threads)
 {
-    (void)state;
     uint64_t bits[3];
     for (size_t threads = 1; threads <= 3; threads++) {
         struct school c;
@@ -200,9 +197,8 @@ static void bits_do_not_depend_on_threads(void **state)
 
 /* --- Teacher --- */
 
-static void teacher_stays_until_it_copies(void **state)
+TEST(teacher_stays_until_it_copies)
 {
-    (void)state;
     struct small s;
     struct teacher teacher = {0};
     struct tensor features, images;
@@ -231,9 +227,8 @@ static void teacher_stays_until_it_copies(void **state)
 }
 
 /* More texts than are encoded at a time have the features that each has alone. */
-static void many_texts_are_each_their_own(void **state)
+TEST(many_texts_are_each_their_own)
 {
-    (void)state;
     enum { MANY = 600, CONTEXT = 6 };
     struct small s;
     struct teacher teacher = {0};
@@ -279,9 +274,8 @@ static void move_to(struct device *d, struct parameters *group, const float *val
     must(d->ops->upload(d->backend, parameters_write_all(group), values, VALUES * sizeof *values, &error));
 }
 
-static void averages(struct device *d, const void *unused)
+DEVICE_TEST(weights_are_averaged)
 {
-    (void)unused;
     struct operand w[3] = {draw(d, VALUES, 1.0f), draw(d, VALUES, 1.0f), draw(d, VALUES, 1.0f)};
     w[1].host[7] = w[2].host[7] = w[0].host[7];
     struct parameters *group = group_of(d, &w[0]);
@@ -310,9 +304,8 @@ static void averages(struct device *d, const void *unused)
     parameters_destroy(group);
 }
 
-static void penalizes(struct device *d, const void *unused)
+DEVICE_TEST(weights_are_held_to_an_anchor)
 {
-    (void)unused;
     struct operand w[2] = {draw(d, VALUES, 1.0f), draw(d, VALUES, 1.0f)}, importance = draw(d, VALUES, 1.0f);
     struct parameters *group = group_of(d, &w[0]);
     struct average start;
@@ -332,27 +325,4 @@ static void penalizes(struct device *d, const void *unused)
     expect_close(d, "loss", loss, expected, 2, 1e-6);
     expect_close(d, "gradient", group->gradients, gradient, VALUES, 1e-6);
     parameters_destroy(group);
-}
-
-static void weights_are_averaged(void **state)
-{
-    (void)state;
-    on_device(averages, NULL);
-}
-
-static void weights_are_held_to_an_anchor(void **state)
-{
-    (void)state;
-    on_device(penalizes, NULL);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(distillation_is_the_formula),   cmocka_unit_test(distillation_trains_the_image_tower_alone),
-        cmocka_unit_test(bits_do_not_depend_on_threads), cmocka_unit_test(teacher_stays_until_it_copies),
-        cmocka_unit_test(many_texts_are_each_their_own), cmocka_unit_test(weights_are_averaged),
-        cmocka_unit_test(weights_are_held_to_an_anchor),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

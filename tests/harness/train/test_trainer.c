@@ -78,9 +78,8 @@ static void loss_falls(const char *method, const char *optimizer, const char *ra
 }
 
 /* Of one image and its prompt there is nothing to tell apart, however many classes the task has. */
-static void the_contrastive_loss_is_over_pairs(void **state)
+TEST(the_contrastive_loss_is_over_pairs)
 {
-    (void)state;
     static const char *const losses[] = {"training.loss=contrastive", "training.loss=cross_entropy"};
     for (size_t i = 0; i < 2; i++) {
         struct small_run run;
@@ -96,17 +95,15 @@ static void the_contrastive_loss_is_over_pairs(void **state)
     loss_falls("method.name=finetune", "training.loss=contrastive", "training.learning_rate=1e-2");
 }
 
-static void the_loss_of_adapters_falls(void **state)
+TEST(the_loss_of_adapters_falls)
 {
-    (void)state;
     loss_falls("method.name=finetune", "training.optimizer=adamw", "training.learning_rate=1e-2");
     loss_falls("method.name=finetune", "training.optimizer=sgd", "training.learning_rate=0.5");
     loss_falls("method.name=finetune", "training.optimizer=lamb", "training.learning_rate=0.1");
 }
 
-static void the_loss_of_all_weights_falls_and_logit_scale_stays(void **state)
+TEST(the_loss_of_all_weights_falls_and_logit_scale_stays)
 {
-    (void)state;
     struct small_run run;
     struct record record = {0};
     float before, after_training;
@@ -122,9 +119,8 @@ static void the_loss_of_all_weights_falls_and_logit_scale_stays(void **state)
     small_run_close(&run);
 }
 
-static void merges_happen_every_m_iterations_from_one(void **state)
+TEST(merges_happen_every_m_iterations_from_one)
 {
-    (void)state;
     struct small_run run;
     struct record record = {0};
     small_run_open(&run, 1, (const char *const[]){"training.iterations=10", NULL}); /* merge.every is 3 */
@@ -138,9 +134,8 @@ static void merges_happen_every_m_iterations_from_one(void **state)
     small_run_close(&run);
 }
 
-static void no_policy_no_merge(void **state)
+TEST(no_policy_no_merge)
 {
-    (void)state;
     struct small_run run;
     struct record record = {0};
     small_run_open(&run, 1, (const char *const[]){"merge.policy=none", NULL});
@@ -165,9 +160,8 @@ static bool expert_moved(const struct small_run *run, enum tower tower, size_t b
     return false;
 }
 
-static void frozen_experts_stay_where_they_are(void **state)
+TEST(frozen_experts_stay_where_they_are)
 {
-    (void)state;
     struct small_run run;
     struct record first = {0}, second = {0};
     size_t moved = 0, frozen_experts = 0;
@@ -201,9 +195,8 @@ static void frozen_experts_stay_where_they_are(void **state)
 }
 
 /* Only the task's own router and noise matrix learn. */
-static void other_routers_stay_zero(void **state)
+TEST(other_routers_stay_zero)
 {
-    (void)state;
     struct small_run run;
     struct record record = {0};
     small_run_open(&run, 1, NULL);
@@ -221,9 +214,8 @@ static void other_routers_stay_zero(void **state)
     small_run_close(&run);
 }
 
-static void learning_rate_and_epochs(void **state)
+TEST(learning_rate_and_epochs)
 {
-    (void)state;
     struct small_run run;
     struct record record = {.every = 4};
     /* the second task has 18 images: batches of 8, 8 and 2 */
@@ -241,9 +233,8 @@ static void learning_rate_and_epochs(void **state)
 }
 
 /* Without adapters' file or clock: two runs of a seed agree bit for bit, another seed does not. */
-static void same_seed_same_bits(void **state)
+TEST(same_seed_same_bits)
 {
-    (void)state;
     struct small_run run;
     float *values[3];
     const uint64_t seeds[] = {1, 1, 2};
@@ -264,9 +255,8 @@ static void same_seed_same_bits(void **state)
     small_run_close(&run);
 }
 
-static void stops_between_two_iterations(void **state)
+TEST(stops_between_two_iterations)
 {
-    (void)state;
     struct small_run run;
     struct stop stop = {0};
     struct record record = {.stop = &stop, .stop_at = 4};
@@ -278,9 +268,8 @@ static void stops_between_two_iterations(void **state)
     small_run_close(&run);
 }
 
-static void a_loss_that_overflows_is_told(void **state)
+TEST(a_loss_that_overflows_is_told)
 {
-    (void)state;
     struct small_run run;
     struct record record = {0};
     small_run_open(&run, 1,
@@ -376,9 +365,8 @@ static void free_state(struct state *s)
 }
 
 /* Weights, moments, step counts and selection counts are as before; the steps after it are like any other. */
-static void a_step_that_is_skipped_changes_nothing(void **state)
+TEST(a_step_that_is_skipped_changes_nothing)
 {
-    (void)state;
     static const char *const optimizers[LOOKS] = {"training.optimizer=adamw", "training.optimizer=sgd",
                                                   "training.optimizer=lamb"};
     struct small_run run;
@@ -398,9 +386,8 @@ static void a_step_that_is_skipped_changes_nothing(void **state)
 }
 
 /* And it says so before anything else is done with it: at once, where that costs nothing. */
-static void a_step_that_is_not_finite_stops_the_training(void **state)
+TEST(a_step_that_is_not_finite_stops_the_training)
 {
-    (void)state;
     static const char *const names[LOOKS] = {"(the loss)", "gradient of visual.transformer.resblocks.",
                                              "gradient of transformer.resblocks."};
     struct small_run run;
@@ -421,9 +408,8 @@ static void a_step_that_is_not_finite_stops_the_training(void **state)
 }
 
 /* The last step's gradients are finite, the weights that it makes are not. */
-static void weights_that_overflow_are_told(void **state)
+TEST(weights_that_overflow_are_told)
 {
-    (void)state;
     struct small_run run;
     const float huge = 3e38f, bad = INFINITY;
     small_run_open(&run, 1, NULL);
@@ -440,9 +426,8 @@ static void weights_that_overflow_are_told(void **state)
 }
 
 /* A run whose optimizers have one moment takes no memory for a second one, and its overflow is told, too. */
-static void one_moment_is_all_that_sgd_has(void **state)
+TEST(one_moment_is_all_that_sgd_has)
 {
-    (void)state;
     const float bad = INFINITY;
     struct small_run run;
     struct record record = {0};
@@ -468,9 +453,8 @@ static void one_moment_is_all_that_sgd_has(void **state)
 }
 
 /* What the keys say is what is computed: with a momentum of 0 sgd's moment is the last gradient. */
-static void the_momentum_is_the_suites(void **state)
+TEST(the_momentum_is_the_suites)
 {
-    (void)state;
     static const char *const momenta[] = {"training.momentum=0", "training.momentum=0.9", "tasks.first.momentum=0"};
     struct small_run run;
     float *values[3];
@@ -488,27 +472,4 @@ static void the_momentum_is_the_suites(void **state)
     for (size_t i = 0; i < 3; i++)
         free(values[i]);
     small_run_close(&run);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_contrastive_loss_is_over_pairs),
-        cmocka_unit_test(the_loss_of_adapters_falls),
-        cmocka_unit_test(the_loss_of_all_weights_falls_and_logit_scale_stays),
-        cmocka_unit_test(merges_happen_every_m_iterations_from_one),
-        cmocka_unit_test(no_policy_no_merge),
-        cmocka_unit_test(frozen_experts_stay_where_they_are),
-        cmocka_unit_test(other_routers_stay_zero),
-        cmocka_unit_test(learning_rate_and_epochs),
-        cmocka_unit_test(same_seed_same_bits),
-        cmocka_unit_test(stops_between_two_iterations),
-        cmocka_unit_test(a_loss_that_overflows_is_told),
-        cmocka_unit_test(a_step_that_is_skipped_changes_nothing),
-        cmocka_unit_test(a_step_that_is_not_finite_stops_the_training),
-        cmocka_unit_test(weights_that_overflow_are_told),
-        cmocka_unit_test(one_moment_is_all_that_sgd_has),
-        cmocka_unit_test(the_momentum_is_the_suites),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -126,29 +126,25 @@ static void expect_same_bits(const char *method, const char *precision, const ch
     small_run_close(&run);
 }
 
-static void adapters_recorded_and_plain(void **state)
+TEST(adapters_recorded_and_plain)
 {
-    (void)state;
     expect_same_bits("method.name=moe_adapters", "run.precision=f32", "training.mixup=0");
 }
 
-static void all_weights_recorded_and_plain(void **state)
+TEST(all_weights_recorded_and_plain)
 {
-    (void)state;
     expect_same_bits("method.name=continual_ft", "run.precision=f32", "training.mixup=0");
 }
 
 /* A batch's shares are read from the device, so a recorded step has those of its own batch. */
-static void mixed_images_recorded_and_plain(void **state)
+TEST(mixed_images_recorded_and_plain)
 {
-    (void)state;
     expect_same_bits("method.name=moe_adapters", "run.precision=f32", "training.mixup=1");
     expect_same_bits("method.name=continual_ft", "run.precision=f32", "training.cutmix=1");
 }
 
-static void bf16_recorded_and_plain(void **state)
+TEST(bf16_recorded_and_plain)
 {
-    (void)state;
     if (strcmp(test_backend_name(), "cpu") == 0)
         skip();
     expect_same_bits("method.name=moe_adapters", "run.precision=bf16", "training.mixup=0");
@@ -159,9 +155,8 @@ static void bf16_recorded_and_plain(void **state)
  * weights are; with merge.analysis three times (losses, and a tower's counts each) for every merge and for all of them when
  * the task ends, and once for each merged block. A backend that computes in the host's memory is looked at after every
  * step. */
-static void downloads_are_few(void **state)
+TEST(downloads_are_few)
 {
-    (void)state;
     static const struct {
         const char *merge_every, *analysis;
         size_t every, expected;
@@ -182,16 +177,4 @@ static void downloads_are_few(void **state)
         assert_int_equal(watch.downloads, cases[i].expected + looks);
     }
     small_run_close(&run);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(adapters_recorded_and_plain),
-        cmocka_unit_test(all_weights_recorded_and_plain),
-        cmocka_unit_test(mixed_images_recorded_and_plain),
-        cmocka_unit_test(bf16_recorded_and_plain),
-        cmocka_unit_test(downloads_are_few),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -110,9 +110,8 @@ static size_t count_cells(const char *text)
     return count;
 }
 
-static void every_method_runs_and_goes_on_after_a_stop(void **state)
+TEST(every_method_runs_and_goes_on_after_a_stop)
 {
-    (void)state;
     struct small_run run;
     small_run_open(&run, 1, NULL);
     make_references(&run);
@@ -134,10 +133,4 @@ static void every_method_runs_and_goes_on_after_a_stop(void **state)
         forget(&run, "whole.db");
     }
     small_run_close(&run);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(every_method_runs_and_goes_on_after_a_stop)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

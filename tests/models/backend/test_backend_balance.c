@@ -120,7 +120,7 @@ static float *ones(struct device *d, size_t n)
     return to_device(d, values, n * sizeof *values);
 }
 
-static void balances(struct device *d, const void *parameters)
+DEVICE_TEST_OF(loss_and_gradients_match, cases)
 {
     const struct balance_case *c = parameters;
     size_t matrices = c->tasks * c->width * c->experts, logits = c->batch * c->experts, n = c->batch * c->width;
@@ -189,17 +189,4 @@ static void balances(struct device *d, const void *parameters)
     expect_slopes(d, "gradient of the routers", &in, in.routers, matrices, back.drouters, 0.7);
     expect_slopes(d, "gradient of the noise matrices", &in, in.noise, matrices, back.dnoise, 0.7);
     expect_slopes(d, "gradient of the input", &in, in.x, n, back.dx, 0.7);
-}
-
-static void loss_and_gradients_match(void **state)
-{
-    (void)state;
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
-        on_device(balances, &cases[i]);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(loss_and_gradients_match)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -30,12 +30,6 @@ static const struct route_case route_cases[] = {
     {MOST_SAMPLES, 1, 9, 6, 2, 2, 4, SOME_WITHOUT_ROUTER}, /* more than a kernel takes at once */
 };
 
-static void on_all_routes(device_body body)
-{
-    for (size_t i = 0; i < sizeof route_cases / sizeof *route_cases; i++)
-        on_device(body, &route_cases[i]);
-}
-
 /* A routing problem on both sides, and the reference's solution on the host. */
 struct problem {
     const struct route_case *c;
@@ -145,7 +139,7 @@ static void expect_dispatch(struct device *d, const struct problem *p)
     expect_integers(d, "choices by slot", got->choice, want->choice, slots);
 }
 
-static void routes(struct device *d, const void *parameters)
+DEVICE_TEST_OF(routing_matches_in_training_and_evaluation, route_cases)
 {
     struct problem p = make_problem(d, parameters);
     const struct route_case *c = p.c;
@@ -187,22 +181,12 @@ static void routes(struct device *d, const void *parameters)
     expect_integers(d, "used now or before", training.used, used, c->experts);
 }
 
-static void routing_matches_in_training_and_evaluation(void **state)
-{
-    (void)state;
-    on_all_routes(routes);
-}
-
 /* With few experts and with many */
-static void on_both_ways(device_body body)
-{
-    static const struct route_case cases[] = {{7, 3, 65, 9, 2, 2, 4, MIXED}, {7, 3, 65, MANY_EXPERTS, 2, 2, 4, MIXED}};
-    for (size_t i = 0; i < 2; i++)
-        on_device(body, &cases[i]);
-}
+static const struct route_case two_route_cases[] = {{7, 3, 65, 9, 2, 2, 4, MIXED},
+                                                    {7, 3, 65, MANY_EXPERTS, 2, 2, 4, MIXED}};
 
 /* The last expert's logits are no numbers: comparisons pass it over, but the gates of the others say so. */
-static void routes_what_is_no_number(struct device *d, const void *parameters)
+DEVICE_TEST_OF(gates_do_not_hide_what_is_no_number, two_route_cases)
 {
     struct route_case c = *(const struct route_case *)parameters;
     c.tasks = 1;
@@ -219,13 +203,7 @@ static void routes_what_is_no_number(struct device *d, const void *parameters)
     }
 }
 
-static void gates_do_not_hide_what_is_no_number(void **state)
-{
-    (void)state;
-    on_both_ways(routes_what_is_no_number);
-}
-
-static void draws_noise(struct device *d, const void *parameters)
+DEVICE_TEST_OF(noise_is_addressed, two_route_cases)
 {
     const struct route_case c = *(const struct route_case *)parameters;
     struct problem p = make_problem(d, &c);
@@ -250,14 +228,8 @@ static void draws_noise(struct device *d, const void *parameters)
     expect_dispatch(d, &p);
 }
 
-static void noise_is_addressed(void **state)
-{
-    (void)state;
-    on_both_ways(draws_noise);
-}
-
 /* In a batch and by itself: a sample goes the same way, to the last bit. */
-static void routes_alone(struct device *d, const void *parameters)
+DEVICE_TEST_OF(a_sample_does_not_depend_on_its_batch, two_route_cases)
 {
     const struct route_case *c = parameters;
     struct problem p = make_problem(d, c);
@@ -280,12 +252,6 @@ static void routes_alone(struct device *d, const void *parameters)
     must(d->ops->route(d->backend, &op, &error));
     expect_floats(d, "logits of a sample alone", op.logits, logits, c->experts);
     expect_floats(d, "gates of a sample alone", p.device.gates, among, c->top_k);
-}
-
-static void a_sample_does_not_depend_on_its_batch(void **state)
-{
-    (void)state;
-    on_both_ways(routes_alone);
 }
 
 /* A routed problem in training, as the operations after it find it. */
@@ -332,7 +298,7 @@ static void reference_route_backward(const struct problem *p, const float *dgate
     }
 }
 
-static void routes_back(struct device *d, const void *parameters)
+DEVICE_TEST_OF(routing_gradients_add_up, route_cases)
 {
     const struct route_case *c = parameters;
     struct route forward;
@@ -372,15 +338,8 @@ static void routes_back(struct device *d, const void *parameters)
                   from_device(d, drouters.device, matrices * sizeof(float)), matrices);
 }
 
-static void routing_gradients_add_up(void **state)
+DEVICE_TEST(pairs_are_counted)
 {
-    (void)state;
-    on_all_routes(routes_back);
-}
-
-static void counts_pairs(struct device *d, const void *unused)
-{
-    (void)unused;
     enum { SAMPLES = 70, EXPERTS = 17, TOP_K = 3 };
     int32_t first[SAMPLES * TOP_K], second[SAMPLES * TOP_K], expected[EXPERTS * EXPERTS];
     struct rng rng = rng_make(3, RNG_TEST, 0, 0);
@@ -409,13 +368,7 @@ static void counts_pairs(struct device *d, const void *unused)
     expect_integers(d, "pair counts", device, expected, EXPERTS * EXPERTS);
 }
 
-static void pairs_are_counted(void **state)
-{
-    (void)state;
-    on_device(counts_pairs, NULL);
-}
-
-static void gathers_and_combines(struct device *d, const void *parameters)
+DEVICE_TEST_OF(samples_go_to_their_experts_and_back, route_cases)
 {
     const struct route_case *c = parameters;
     struct route forward;
@@ -458,17 +411,10 @@ static void gathers_and_combines(struct device *d, const void *parameters)
     expect_close(d, "plain sum of the experts", plain.device, unweighted, n, 2e-6);
 }
 
-static void samples_go_to_their_experts_and_back(void **state)
-{
-    (void)state;
-    on_all_routes(gathers_and_combines);
-}
-
 /* Slots that a grid's second axis would not have room for: everybody goes to one expert and back. */
-static void many_go_and_come(struct device *d, const void *unused)
+DEVICE_TEST(many_samples_go_and_come)
 {
     enum { SAMPLES = 65537, WIDTH = 4, N = SAMPLES * WIDTH };
-    (void)unused;
     int32_t *numbers = arena_take(&d->host, SAMPLES * sizeof *numbers);
     for (int32_t i = 0; i < SAMPLES; i++)
         numbers[i] = i;
@@ -511,13 +457,7 @@ static void many_go_and_come(struct device *d, const void *unused)
     assert_true(kept[N - 1] != x.host[N - 1]);
 }
 
-static void many_samples_go_and_come(void **state)
-{
-    (void)state;
-    on_device(many_go_and_come, NULL);
-}
-
-static void drops(struct device *d, const void *parameters)
+DEVICE_TEST_OF(dropout_is_addressed, route_cases)
 {
     const struct route_case *c = parameters;
     struct route forward;
@@ -550,15 +490,8 @@ static void drops(struct device *d, const void *parameters)
     }
 }
 
-static void dropout_is_addressed(void **state)
+TEST(odd_dropout_is_refused)
 {
-    (void)state;
-    on_all_routes(drops);
-}
-
-static void odd_dropout_is_refused(void **state)
-{
-    (void)state;
     struct device d;
     device_open(&d, 1);
     struct dispatch_dropout op = {.rows_per_sample = 3, .width = 5, .probability = 0.1f};
@@ -646,34 +579,10 @@ static void gates_back_through(struct device *d, const struct route_case *c, enu
     expect_operand(d, "what was before the activation stays", before.device, before.host, units);
 }
 
-static void gates_back(struct device *d, const void *parameters)
+DEVICE_TEST_OF(gate_gradients_spare_the_frozen, route_cases)
 {
     static const enum activation activations[] = {ACTIVATION_RELU, ACTIVATION_GELU, ACTIVATION_QUICK_GELU,
                                                   ACTIVATION_NONE};
     for (size_t i = 0; i < sizeof activations / sizeof *activations; i++)
         gates_back_through(d, parameters, activations[i]);
-}
-
-static void gate_gradients_spare_the_frozen(void **state)
-{
-    (void)state;
-    on_all_routes(gates_back);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(routing_matches_in_training_and_evaluation),
-        cmocka_unit_test(gates_do_not_hide_what_is_no_number),
-        cmocka_unit_test(noise_is_addressed),
-        cmocka_unit_test(a_sample_does_not_depend_on_its_batch),
-        cmocka_unit_test(routing_gradients_add_up),
-        cmocka_unit_test(pairs_are_counted),
-        cmocka_unit_test(samples_go_to_their_experts_and_back),
-        cmocka_unit_test(many_samples_go_and_come),
-        cmocka_unit_test(dropout_is_addressed),
-        cmocka_unit_test(odd_dropout_is_refused),
-        cmocka_unit_test(gate_gradients_spare_the_frozen),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -14,12 +14,6 @@ static const struct image_case image_cases[] = {
     {1, 224, 16, 65},
 };
 
-static void on_all_images(device_body body)
-{
-    for (size_t i = 0; i < sizeof image_cases / sizeof *image_cases; i++)
-        on_device(body, &image_cases[i]);
-}
-
 static size_t patches_of(const struct image_case *c)
 {
     return c->resolution / c->patch * (c->resolution / c->patch);
@@ -37,7 +31,7 @@ static struct pixel pixel_of(const struct image_case *c, size_t row, size_t colu
                           patch % grid * p + column % p};
 }
 
-static void patchifies(struct device *d, const void *parameters)
+DEVICE_TEST_OF(images_become_patches, image_cases)
 {
     const struct image_case *c = parameters;
     size_t r = c->resolution, per_image = patches_of(c), rows = c->batch * per_image, columns = 3 * c->patch * c->patch;
@@ -73,13 +67,7 @@ static void patchifies(struct device *d, const void *parameters)
     expect_close(d, "patches of pixels", from_bytes.device, expected, rows * columns, 1e-6);
 }
 
-static void images_become_patches(void **state)
-{
-    (void)state;
-    on_all_images(patchifies);
-}
-
-static void assembles(struct device *d, const void *parameters)
+DEVICE_TEST_OF(patches_become_tokens_and_back, image_cases)
 {
     const struct image_case *c = parameters;
     size_t w = c->width, per_image = patches_of(c), length = per_image + 1;
@@ -118,12 +106,6 @@ static void assembles(struct device *d, const void *parameters)
     expect_close(d, "gradient of the patches", dpatches.device, edpatches, c->batch * per_image * w, 1e-6);
     expect_close(d, "gradient of the class embedding", dclass.device, edclass, w, 1e-6);
     expect_close(d, "gradient of the positions", dposition.device, edposition, length * w, 1e-6);
-}
-
-static void patches_become_tokens_and_back(void **state)
-{
-    (void)state;
-    on_all_images(assembles);
 }
 
 struct text_case {
@@ -176,20 +158,9 @@ static void embeds(struct device *d, const void *parameters)
     expect_close(d, "gradient of the positions", dposition.device, edposition, c->context * w, 1e-6);
 }
 
-static void tokens_are_embedded_and_back(void **state)
+TEST(tokens_are_embedded_and_back)
 {
-    (void)state;
     on_device(embeds, &(struct text_case){1, 1, 1, 1, 1});
     on_device(embeds, &(struct text_case){7, 5, 9, 65, 3}); /* many repeats of each token */
     on_device(embeds, &(struct text_case){3, 63, 77, 577, 50});
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(images_become_patches),
-        cmocka_unit_test(patches_become_tokens_and_back),
-        cmocka_unit_test(tokens_are_embedded_and_back),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

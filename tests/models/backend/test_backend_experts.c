@@ -35,12 +35,6 @@ static const struct experts_case cases[] = {
     {5, 4, 24, 16, 3, 2, 0, MIXED, ACTIVATION_QUICK_GELU, 0.0f, false, false},
 };
 
-static void on_all_cases(device_body body)
-{
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
-        on_device(body, &cases[i]);
-}
-
 struct problem {
     const struct experts_case *c;
     struct dispatch host, device;
@@ -168,7 +162,7 @@ static struct experts forward_of(struct device *d, const struct problem *p, floa
                             .y = y};
 }
 
-static void goes_forward(struct device *d, const void *parameters)
+DEVICE_TEST_OF(sums_match, cases)
 {
     struct problem p;
     make_problem(d, &p, parameters);
@@ -191,12 +185,6 @@ static void goes_forward(struct device *d, const void *parameters)
     expect_close(d, "sum of the experts in evaluation", plain.device, ungated, p.values, rounded(d, 1e-5));
 }
 
-static void sums_match(void **state)
-{
-    (void)state;
-    on_all_cases(goes_forward);
-}
-
 static struct experts_backward backward_of(struct device *d, const struct problem *p, const struct experts *forward)
 {
     return (struct experts_backward){.stack = p->stack,
@@ -209,7 +197,7 @@ static struct experts_backward backward_of(struct device *d, const struct proble
                                      .frozen = to_device(d, p->frozen, sizeof p->frozen)};
 }
 
-static void goes_backward(struct device *d, const void *parameters)
+DEVICE_TEST_OF(gradients_match_and_spare_the_frozen, cases)
 {
     struct problem p;
     make_problem(d, &p, parameters);
@@ -241,12 +229,6 @@ static void goes_backward(struct device *d, const void *parameters)
     expect_close(d, "gradient of the input", dx.device, dinput, p.values, rounded(d, 1e-5));
 }
 
-static void gradients_match_and_spare_the_frozen(void **state)
-{
-    (void)state;
-    on_all_cases(goes_backward);
-}
-
 /* What an operation says of one sample: y, dx and dgates. */
 struct answers {
     const float *y, *dx, *dgates;
@@ -273,7 +255,7 @@ static struct answers answers_of(struct device *d, const struct problem *p, size
 }
 
 /* By itself a sample has the bits that it has in a batch, in which its random numbers are those after the others'. */
-static void goes_alone(struct device *d, const void *parameters)
+DEVICE_TEST_OF(a_sample_does_not_depend_on_its_batch, cases)
 {
     struct problem p, alone;
     make_problem(d, &p, parameters);
@@ -304,16 +286,9 @@ static void goes_alone(struct device *d, const void *parameters)
     assert_memory_equal(own.dgates, among.dgates, c.top_k * sizeof(float));
 }
 
-static void a_sample_does_not_depend_on_its_batch(void **state)
-{
-    (void)state;
-    on_all_cases(goes_alone);
-}
-
 /* Nor a row on how many its sample has, of which the longest prompt of a batch decides. */
-static void goes_at_all_lengths(struct device *d, const void *unused)
+DEVICE_TEST(a_row_does_not_depend_on_its_samples_length)
 {
-    (void)unused;
     static const struct experts_case longest = {1, 70, 72, 64, 5, 2, 0, MIXED, ACTIVATION_RELU, 0.0f, false, false};
     struct problem p;
     const float *whole = NULL;
@@ -328,12 +303,6 @@ static void goes_at_all_lengths(struct device *d, const void *unused)
         if (rows > 1 || strcmp(d->ops->name, "cpu") != 0)
             expect_floats(d, "rows of a shorter sample", op.y, whole, rows * longest.width);
     }
-}
-
-static void a_row_does_not_depend_on_its_samples_length(void **state)
-{
-    (void)state;
-    on_device(goes_at_all_lengths, NULL);
 }
 
 static const float *sums_with(struct device *d, struct problem *p, float *const parts[PARTS])
@@ -417,22 +386,9 @@ static void goes_through_training(struct device *d, const void *optimizer)
     parameters_destroy(t.group);
 }
 
-static void sums_follow_the_weights(void **state)
+TEST(sums_follow_the_weights)
 {
-    (void)state;
     on_device(goes_through_training, &optimizer_adamw);
     on_device(goes_through_training, &optimizer_sgd);
     on_device(goes_through_training, &optimizer_lamb);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sums_match),
-        cmocka_unit_test(gradients_match_and_spare_the_frozen),
-        cmocka_unit_test(a_sample_does_not_depend_on_its_batch),
-        cmocka_unit_test(a_row_does_not_depend_on_its_samples_length),
-        cmocka_unit_test(sums_follow_the_weights),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

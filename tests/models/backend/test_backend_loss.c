@@ -17,7 +17,7 @@ static const struct loss_case loss_cases[] = {
     {7, 63, 1, 0.2f, true}, {65, 7, 2, 0, true},     {197, 65, 1e4f, 0.1f, false}, /* logits far beyond exp's range */
 };
 
-static void cross_entropies(struct device *d, const void *parameters)
+DEVICE_TEST_OF(cross_entropy_and_its_gradient, loss_cases)
 {
     const struct loss_case *c = parameters;
     size_t n = c->rows * c->classes;
@@ -49,13 +49,6 @@ static void cross_entropies(struct device *d, const void *parameters)
     expect_close(d, "gradient of the logits", dlogits.device, gradient, n, 2e-6);
 }
 
-static void cross_entropy_and_its_gradient(void **state)
-{
-    (void)state;
-    for (size_t i = 0; i < sizeof loss_cases / sizeof *loss_cases; i++)
-        on_device(cross_entropies, &loss_cases[i]);
-}
-
 static double reference_soft(double *gradient, const float *z, const float *t, size_t rows, size_t columns,
                              double temperature, double weight)
 {
@@ -76,7 +69,7 @@ static double reference_soft(double *gradient, const float *z, const float *t, s
     return weight * loss;
 }
 
-static void soft_cross_entropies(struct device *d, const void *parameters)
+DEVICE_TEST_OF(soft_targets_and_their_gradient, loss_cases)
 {
     const struct loss_case *c = parameters;
     size_t n = c->rows * c->classes;
@@ -96,13 +89,6 @@ static void soft_cross_entropies(struct device *d, const void *parameters)
     must(d->ops->soft_cross_entropy(d->backend, &loss, &error));
     expect_close(d, "loss, with and without gradient", losses, (const double[]){expected, expected}, 2, 2e-6);
     expect_close(d, "gradient of the logits", dlogits.device, gradient, n, 2e-6);
-}
-
-static void soft_targets_and_their_gradient(void **state)
-{
-    (void)state;
-    for (size_t i = 0; i < sizeof loss_cases / sizeof *loss_cases; i++)
-        on_device(soft_cross_entropies, &loss_cases[i]);
 }
 
 static void penalties(struct device *d, const void *parameters)
@@ -132,17 +118,15 @@ static void penalties(struct device *d, const void *parameters)
     expect_close(d, "gradient of the penalty", gradients.device, expected, n, 2e-6);
 }
 
-static void penalties_pull_towards_an_anchor(void **state)
+TEST(penalties_pull_towards_an_anchor)
 {
-    (void)state;
     const size_t sizes[] = {1, 63, 4097, 40001};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
         on_device(penalties, &sizes[i]);
 }
 
-static void takes_argmax(struct device *d, const void *unused)
+DEVICE_TEST(highest_logit_wins_and_ties_go_low)
 {
-    (void)unused;
     enum { ROWS = 5, COLUMNS = 65 };
     struct operand logits = draw(d, ROWS * COLUMNS, 1.0f);
     float *z = logits.host;
@@ -159,15 +143,8 @@ static void takes_argmax(struct device *d, const void *unused)
     expect_integers(d, "predictions", best, (const int32_t[ROWS]){64, 33, 0, 7, 5}, ROWS);
 }
 
-static void highest_logit_wins_and_ties_go_low(void **state)
+DEVICE_TEST(rows_with_what_is_no_number_have_no_answer)
 {
-    (void)state;
-    on_device(takes_argmax, NULL);
-}
-
-static void takes_argmax_of_bad_rows(struct device *d, const void *unused)
-{
-    (void)unused;
     enum { ROWS = 5, COLUMNS = 65 };
     static const float bad[ROWS] = {NAN, -NAN, INFINITY, -INFINITY, 3e38f};
     struct operand logits = draw(d, ROWS * COLUMNS, 1.0f);
@@ -177,12 +154,6 @@ static void takes_argmax_of_bad_rows(struct device *d, const void *unused)
     float *device = to_device(d, logits.host, ROWS * COLUMNS * sizeof *device);
     must(d->ops->argmax(d->backend, &(struct argmax){.x = matrix_rows(device, ROWS, COLUMNS), .out = best}, &error));
     expect_integers(d, "predictions", best, (const int32_t[ROWS]){-1, -1, -1, -1, 64}, ROWS);
-}
-
-static void rows_with_what_is_no_number_have_no_answer(void **state)
-{
-    (void)state;
-    on_device(takes_argmax_of_bad_rows, NULL);
 }
 
 static void finds(struct device *d, const void *parameters)
@@ -206,18 +177,16 @@ static void finds(struct device *d, const void *parameters)
     }
 }
 
-static void what_is_not_finite_is_found(void **state)
+TEST(what_is_not_finite_is_found)
 {
-    (void)state;
     const size_t sizes[] = {1, 7, 63, 65, 40001, 700001};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
         on_device(finds, &sizes[i]);
 }
 
 /* Segments of 5, 40000, 1 and 3 values, of which the second and the last are looked at. */
-static void finds_in_segments(struct device *d, const void *unused)
+DEVICE_TEST(only_what_is_updated_is_looked_at)
 {
-    (void)unused;
     enum { SEGMENTS = 4, N = 40009 };
     const uint64_t offsets[SEGMENTS + 1] = {0, 5, 40005, 40006, N};
     const int32_t flag[SEGMENTS] = {2, 0, 1, 3}, flags[SEGMENTS] = {1, 0, 0, 7};
@@ -242,15 +211,8 @@ static void finds_in_segments(struct device *d, const void *unused)
     }
 }
 
-static void only_what_is_updated_is_looked_at(void **state)
+DEVICE_TEST(steps_that_are_held_leave_the_counts_before)
 {
-    (void)state;
-    on_device(finds_in_segments, NULL);
-}
-
-static void holds(struct device *d, const void *unused)
-{
-    (void)unused;
     enum { FIRST = 700, SECOND = 3 };
     int32_t now[FIRST + SECOND], before[FIRST + SECOND];
     for (int32_t i = 0; i < FIRST + SECOND; i++) {
@@ -272,13 +234,7 @@ static void holds(struct device *d, const void *unused)
     expect_integers(d, "guard", guard, (const int32_t[]){1, 2, 41}, 3);
 }
 
-static void steps_that_are_held_leave_the_counts_before(void **state)
-{
-    (void)state;
-    on_device(holds, NULL);
-}
-
-static void squared_errors(struct device *d, const void *parameters)
+DEVICE_TEST_OF(squared_error_and_its_gradient, loss_cases)
 {
     const struct loss_case *c = parameters;
     size_t n = c->rows * c->classes;
@@ -302,13 +258,6 @@ static void squared_errors(struct device *d, const void *parameters)
     op.errors = again.device;
     must(d->ops->squared_error(d->backend, &op, &error));
     expect_close(d, "squared errors without gradient", again.device, means, c->rows, 1e-6);
-}
-
-static void squared_error_and_its_gradient(void **state)
-{
-    (void)state;
-    for (size_t i = 0; i < sizeof loss_cases / sizeof *loss_cases; i++)
-        on_device(squared_errors, &loss_cases[i]);
 }
 
 static void weighted_sums(struct device *d, const void *parameters)
@@ -382,17 +331,15 @@ static void averages(struct device *d, const void *parameters)
     }
 }
 
-static void experts_that_are_free_are_averaged(void **state)
+TEST(experts_that_are_free_are_averaged)
 {
-    (void)state;
     const size_t sizes[] = {1, 511, 513, 4001};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
         on_device(averages, &sizes[i]);
 }
 
-static void weighted_sums_are_exact(void **state)
+TEST(weighted_sums_are_exact)
 {
-    (void)state;
     const size_t sizes[] = {1, 7, 63, 65, 40001};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
         on_device(weighted_sums, &sizes[i]);
@@ -423,17 +370,15 @@ static void multiplies(struct device *d, const void *parameters)
     expect_close(d, "sums while the step is held", sum.device, sums, n, 2e-7);
 }
 
-static void products_are_element_by_element(void **state)
+TEST(products_are_element_by_element)
 {
-    (void)state;
     const size_t sizes[] = {1, 7, 65, 40001};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
         on_device(multiplies, &sizes[i]);
 }
 
-static void copies(struct device *d, const void *unused)
+DEVICE_TEST(memory_is_copied_and_cleared)
 {
-    (void)unused;
     struct operand a = draw(d, 65, 1.0f), b = blank(d, 65);
     must(d->ops->copy(d->backend, b.device, a.device, 64 * sizeof(float), &error));
     memcpy(b.host, a.host, 64 * sizeof(float));
@@ -443,15 +388,8 @@ static void copies(struct device *d, const void *unused)
     expect_floats(d, "zero", b.device, b.host, 65);
 }
 
-static void memory_is_copied_and_cleared(void **state)
+TEST(tables_are_complete_and_names_known)
 {
-    (void)state;
-    on_device(copies, NULL);
-}
-
-static void tables_are_complete_and_names_known(void **state)
-{
-    (void)state;
     struct device d;
     struct backend *none = NULL;
     device_open(&d, 2);
@@ -465,25 +403,4 @@ static void tables_are_complete_and_names_known(void **state)
     assert_non_null(strstr(error.message, "\"tpu\""));
     backend_close(NULL);
     device_close(&d);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(cross_entropy_and_its_gradient),
-        cmocka_unit_test(soft_targets_and_their_gradient),
-        cmocka_unit_test(penalties_pull_towards_an_anchor),
-        cmocka_unit_test(highest_logit_wins_and_ties_go_low),
-        cmocka_unit_test(rows_with_what_is_no_number_have_no_answer),
-        cmocka_unit_test(what_is_not_finite_is_found),
-        cmocka_unit_test(only_what_is_updated_is_looked_at),
-        cmocka_unit_test(steps_that_are_held_leave_the_counts_before),
-        cmocka_unit_test(squared_error_and_its_gradient),
-        cmocka_unit_test(weighted_sums_are_exact),
-        cmocka_unit_test(experts_that_are_free_are_averaged),
-        cmocka_unit_test(products_are_element_by_element),
-        cmocka_unit_test(memory_is_copied_and_cleared),
-        cmocka_unit_test(tables_are_complete_and_names_known),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

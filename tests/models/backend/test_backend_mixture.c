@@ -29,12 +29,6 @@ static const struct mixture_case cases[] = {
     {MOST_SAMPLES, 3, 40, 2, 2, 250, SOME_WITHOUT_ROUTER}, /* more choices than one block sorts */
 };
 
-static void on_all_cases(device_body body)
-{
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
-        on_device(body, &cases[i]);
-}
-
 /* A routing problem on both sides, and the reference's solution on the host. */
 struct problem {
     const struct mixture_case *c;
@@ -168,7 +162,7 @@ static void expect_routed(struct device *d, const struct problem *p, const struc
         expect_floats(d, "weights", op->weights, from_device(d, p->device.gates, choices * sizeof(float)), choices);
 }
 
-static void routes(struct device *d, const void *parameters)
+DEVICE_TEST_OF(routing_matches_in_training_and_evaluation, cases)
 {
     struct problem p = make_problem(d, parameters);
     const struct mixture_case *c = p.c;
@@ -210,15 +204,8 @@ static void routes(struct device *d, const void *parameters)
     expect_integers(d, "used now or before", op.used, used, c->experts);
 }
 
-static void routing_matches_in_training_and_evaluation(void **state)
+DEVICE_TEST(noise_is_addressed)
 {
-    (void)state;
-    on_all_cases(routes);
-}
-
-static void draws_noise(struct device *d, const void *unused)
-{
-    (void)unused;
     static const struct mixture_case c = {9, 5, 7, 2, 2, 0, MIXED};
     struct problem p = make_problem(d, &c);
     struct step_state state = {.seed = 0x123456789abcdef0u, .task = 4, .step = 77};
@@ -234,17 +221,10 @@ static void draws_noise(struct device *d, const void *unused)
     expect_routed(d, &p, &op);
 }
 
-static void noise_is_addressed(void **state)
-{
-    (void)state;
-    on_device(draws_noise, NULL);
-}
-
 /* One router's last expert has logits that are no numbers: the gates of its samples say so, also of choices beyond the
  * limit, and no other sample's. */
-static void routes_what_is_no_number(struct device *d, const void *unused)
+DEVICE_TEST(gates_do_not_hide_what_is_no_number)
 {
-    (void)unused;
     static const struct mixture_case c = {40, 6, 5, 2, 2, 3, MIXED};
     struct problem p = make_problem(d, &c);
     for (size_t i = 0; i < c.width; i++)
@@ -263,16 +243,9 @@ static void routes_what_is_no_number(struct device *d, const void *unused)
     }
 }
 
-static void gates_do_not_hide_what_is_no_number(void **state)
-{
-    (void)state;
-    on_device(routes_what_is_no_number, NULL);
-}
-
 /* Logits so far apart that all probabilities but one are 0 are still in an order. */
-static void chooses_by_logits(struct device *d, const void *unused)
+DEVICE_TEST(choices_follow_the_logits)
 {
-    (void)unused;
     static const struct mixture_case c = {1, 1, 5, 4, 1, 0, MIXED};
     struct problem p = make_problem(d, &c);
     struct route_softmax op = route_of(d, &p, false);
@@ -283,16 +256,9 @@ static void chooses_by_logits(struct device *d, const void *unused)
     expect_close(d, "gates", p.device.gates, (const double[]){1, 0, 0, 0}, 4, 1e-30);
 }
 
-static void choices_follow_the_logits(void **state)
-{
-    (void)state;
-    on_device(chooses_by_logits, NULL);
-}
-
 /* Probabilities that are nearly denormal: the products of their gradients would be, and are left out. */
-static void leaves_tiny_gradients(struct device *d, const void *unused)
+DEVICE_TEST(tiny_gradients_are_left_out)
 {
-    (void)unused;
     static const struct mixture_case c = {1, 1, 5, 1, 1, 0, MIXED};
     struct problem p = make_problem(d, &c);
     struct route_softmax forward = route_of(d, &p, false);
@@ -319,14 +285,8 @@ static void leaves_tiny_gradients(struct device *d, const void *unused)
     assert_true(got[3] == 0 && got[4] == 0);
 }
 
-static void tiny_gradients_are_left_out(void **state)
-{
-    (void)state;
-    on_device(leaves_tiny_gradients, NULL);
-}
-
 /* What was routed goes to the experts and back: choices without a slot are left out of sums and have no gradient. */
-static void goes_and_comes(struct device *d, const void *parameters)
+DEVICE_TEST_OF(choices_beyond_the_limit_have_no_part, cases)
 {
     const struct mixture_case *c = parameters;
     struct problem p = make_problem(d, c);
@@ -381,12 +341,6 @@ static void goes_and_comes(struct device *d, const void *parameters)
                                                                     .dup_bias = room(d, c->experts * c->width * 4)},
                                      &error));
     expect_close(d, "gradient of the gates", got.device, dgates, choices, rounded(d, 1e-5));
-}
-
-static void choices_beyond_the_limit_have_no_part(void **state)
-{
-    (void)state;
-    on_all_cases(goes_and_comes);
 }
 
 /* --- Gradients, of Σ dgates · gates of the kept choices + the balance loss --- */
@@ -467,7 +421,7 @@ static float *ones(struct device *d, size_t n)
     return to_device(d, values, n * sizeof *values);
 }
 
-static void goes_back(struct device *d, const void *parameters)
+DEVICE_TEST_OF(losses_and_gradients_match, gradient_cases)
 {
     const struct gradient_case *g = parameters;
     const struct mixture_case *c = &g->shape;
@@ -517,15 +471,8 @@ static void goes_back(struct device *d, const void *parameters)
     expect_floats(d, "gradient of the lowest block's routers", op.drouters, got, matrices);
 }
 
-static void losses_and_gradients_match(void **state)
-{
-    (void)state;
-    for (size_t i = 0; i < sizeof gradient_cases / sizeof *gradient_cases; i++)
-        on_device(goes_back, &gradient_cases[i]);
-}
-
 /* The sums of many samples, on experts that are more than the threads of a block. */
-static void balances_many(struct device *d, const void *parameters)
+DEVICE_TEST_OF(losses_of_many_samples_match, cases)
 {
     const struct mixture_case *c = parameters;
     struct problem p = make_problem(d, c);
@@ -546,12 +493,6 @@ static void balances_many(struct device *d, const void *parameters)
         expect_close(d, "balance loss", loss,
                      (const double[]){2 * reference_balance(&p, (enum balance_softmax_kind)kind)}, 1, 1e-5);
     }
-}
-
-static void losses_of_many_samples_match(void **state)
-{
-    (void)state;
-    on_all_cases(balances_many);
 }
 
 /* --- Partitions --- */
@@ -638,9 +579,8 @@ static void partitions(struct device *d, const void *parameters)
     expect_slots(d, &got, &want);
 }
 
-static void partitions_are_equal_and_addressed(void **state)
+TEST(partitions_are_equal_and_addressed)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof partition_cases / sizeof *partition_cases; i++)
         on_device(partitions, &partition_cases[i]);
 }
@@ -696,9 +636,8 @@ static struct step make_step(struct device *d, const struct problem *p, struct d
 }
 
 /* The second step is replayed with the first one's operands and the state of its own. */
-static void repeats(struct device *d, const void *unused)
+DEVICE_TEST(recorded_steps_draw_anew)
 {
-    (void)unused;
     static const struct mixture_case c = {70, 8, 5, 2, 2, 25, SOME_WITHOUT_ROUTER};
     struct problem p = make_problem(d, &c);
     struct dispatch parts;
@@ -729,27 +668,4 @@ static void repeats(struct device *d, const void *unused)
     assert_memory_not_equal(gradients[0], gradients[1], matrices * sizeof **gradients);
     assert_true((recording.owner != NULL) == (strcmp(d->ops->name, "cpu") != 0));
     d->ops->recording_destroy(d->backend, &recording);
-}
-
-static void recorded_steps_draw_anew(void **state)
-{
-    (void)state;
-    on_device(repeats, NULL);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(routing_matches_in_training_and_evaluation),
-        cmocka_unit_test(noise_is_addressed),
-        cmocka_unit_test(gates_do_not_hide_what_is_no_number),
-        cmocka_unit_test(choices_follow_the_logits),
-        cmocka_unit_test(tiny_gradients_are_left_out),
-        cmocka_unit_test(choices_beyond_the_limit_have_no_part),
-        cmocka_unit_test(losses_and_gradients_match),
-        cmocka_unit_test(losses_of_many_samples_match),
-        cmocka_unit_test(partitions_are_equal_and_addressed),
-        cmocka_unit_test(recorded_steps_draw_anew),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -112,9 +112,8 @@ static void steps(struct device *d, const void *parameters)
                       p.host + segment_offsets[s], segment_offsets[s + 1] - segment_offsets[s]);
 }
 
-static void segments_whose_flag_is_set_are_stepped(void **state)
+TEST(segments_whose_flag_is_set_are_stepped)
 {
-    (void)state;
     const struct optimizer_case cases[] = {
         {optimizer_adamw.rule, reference_adamw},
         {{&optimizer_adamw, .beta1 = 0.8, .beta2 = 0.99, .epsilon = 1e-6, .weight_decay = 0.1, .l2 = 1e-2},
@@ -160,9 +159,8 @@ static void holds(struct device *d, const void *parameters)
     }
 }
 
-static void a_step_that_is_held_changes_nothing(void **state)
+TEST(a_step_that_is_held_changes_nothing)
 {
-    (void)state;
     on_device(holds, &(bool){false});
     on_device(holds, &(bool){true});
 }
@@ -188,7 +186,7 @@ static const struct public_case {
      {0.4500959959, -0.8642562315, 1.8043443403, -0.1094995635, 0.0974478302, 0.409403002, -0.4612584665}},
 };
 
-static void steps_as_public_code(struct device *d, const void *parameters)
+DEVICE_TEST_OF(public_code_agrees, public_cases)
 {
     const struct public_case *c = parameters;
     const uint64_t offsets[] = {0, 3, 5, PUBLIC_VALUES};
@@ -216,18 +214,10 @@ static void steps_as_public_code(struct device *d, const void *parameters)
     expect_close(d, c->optimizer->name, update.values, c->values, PUBLIC_VALUES, 5e-7);
 }
 
-static void public_code_agrees(void **state)
-{
-    (void)state;
-    for (size_t i = 0; i < sizeof public_cases / sizeof *public_cases; i++)
-        on_device(steps_as_public_code, &public_cases[i]);
-}
-
 /* Values whose squares are beyond the range of a float, 3 and 4 in turn times a scale, and one that is no number and must
  * stay visible. All directions are 1, so the ratio is 5 / √2 scales. */
-static void keeps_its_range(struct device *d, const void *unused)
+DEVICE_TEST(norms_neither_overflow_nor_vanish)
 {
-    (void)unused;
     enum { EACH = 66, N = 2 * EACH + 1 };
     const double scales[] = {1e-30, 1e30};
     float values[N], gradients[N], moments[N] = {0};
@@ -252,21 +242,4 @@ static void keeps_its_range(struct device *d, const void *unused)
     for (size_t i = 0; i + 1 < N; i++)
         assert_true(fabs((double)found[i] / scales[i / EACH] - ((i % 2 == 0 ? 3 : 4) - 0.5 * 5 / sqrt(2))) < 1e-5);
     assert_true(isnan(found[N - 1]));
-}
-
-static void norms_neither_overflow_nor_vanish(void **state)
-{
-    (void)state;
-    on_device(keeps_its_range, NULL);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(segments_whose_flag_is_set_are_stepped),
-        cmocka_unit_test(a_step_that_is_held_changes_nothing),
-        cmocka_unit_test(public_code_agrees),
-        cmocka_unit_test(norms_neither_overflow_nor_vanish),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

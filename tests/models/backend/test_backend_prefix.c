@@ -73,17 +73,15 @@ static void prefixes(struct device *d, const void *parameters)
     expect_floats(d, "gradient that nobody wants", dvalues.device, before, n);
 }
 
-static void prefixes_match_plain_loops(void **state)
+TEST(prefixes_match_plain_loops)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof prefix_cases / sizeof *prefix_cases; i++)
         on_device(prefixes, &prefix_cases[i]);
 }
 
 /* A query that is not finite has no output, whatever it would attend to; its neighbours keep theirs. */
-static void not_finite(struct device *d, const void *unused)
+DEVICE_TEST(nan_is_not_hidden)
 {
-    (void)unused;
     enum { WIDTH = 64, POSITIONS = 3, LENGTH = 2 };
     struct operand qkv = draw_operand(d, POSITIONS * 3 * WIDTH, 1.0f), values = draw(d, 2 * LENGTH * WIDTH, 1.0f),
                    out = draw_operand(d, POSITIONS * WIDTH, 1.0f);
@@ -102,19 +100,4 @@ static void not_finite(struct device *d, const void *unused)
     const float *found = operand_from_device(d, out.device, POSITIONS * WIDTH);
     for (size_t i = 0; i < POSITIONS * WIDTH; i++)
         assert_true(isnan(found[i]) == (i / WIDTH == 1));
-}
-
-static void nan_is_not_hidden(void **state)
-{
-    (void)state;
-    on_device(not_finite, NULL);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(prefixes_match_plain_loops),
-        cmocka_unit_test(nan_is_not_hidden),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -149,17 +149,15 @@ static size_t devices(void)
     return gpus.count < MOST ? gpus.count : MOST;
 }
 
-static void every_rank_gets_the_sum(void **state)
+TEST(every_rank_gets_the_sum)
 {
-    (void)state;
     for (size_t size = 1; size <= devices(); size++)
         expect_sums(size);
 }
 
 /* A rank that waits for one that never comes is freed. */
-static void a_process_group_can_be_aborted(void **state)
+TEST(a_process_group_can_be_aborted)
 {
-    (void)state;
     if (devices() < 2)
         skip();
     struct rank ranks[MOST] = {0};
@@ -173,13 +171,4 @@ static void a_process_group_can_be_aborted(void **state)
     ranks[1].d.ops->process_group_abort(ranks[1].d.backend, &group);
     pthread_join(thread, NULL);
     close_ranks(ranks, &group);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_rank_gets_the_sum),
-        cmocka_unit_test(a_process_group_can_be_aborted),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -80,9 +80,8 @@ static void products(struct device *d, const void *parameters)
     }
 }
 
-static void products_of_all_shapes(void **state)
+TEST(products_of_all_shapes)
 {
-    (void)state;
     for (size_t i = 0; i < PRODUCT_CASES; i++)
         on_device(products, &product_cases[i]);
 }
@@ -142,9 +141,8 @@ static void epilogues(struct device *d, const void *parameters)
         }
 }
 
-static void bias_addend_activation_and_back(void **state)
+TEST(bias_addend_activation_and_back)
 {
-    (void)state;
     on_device(epilogues, &(struct product_case){65, 63, 7});
     on_device(epilogues, &(struct product_case){1, 197, 65});
     on_device(epilogues, &(struct product_case){3, 1100, 577});
@@ -202,9 +200,8 @@ static void rows_alone(struct device *d, const void *parameters)
     }
 }
 
-static void rows_do_not_depend_on_their_batch(void **state)
+TEST(rows_do_not_depend_on_their_batch)
 {
-    (void)state;
     if (strcmp(test_backend_name(), "cpu") != 0)
         skip();
     for (size_t i = 0; i < sizeof batch_cases / sizeof *batch_cases; i++)
@@ -340,23 +337,20 @@ static void slots_of_all_lengths(struct device *d, const void *parameters)
 static const struct grouped_case tile_cases[] = {
     {1, 1, 64, 768, {0}}, {1, 1, 768, 64, {0}}, {1, 2, 64, 512, {0}}, {1, 2, 63, 65, {0}}};
 
-static void rows_do_not_know_their_tiles(void **state)
+TEST(rows_do_not_know_their_tiles)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof tile_cases / sizeof *tile_cases; i++)
         on_device(shared_tiles, &tile_cases[i]);
 }
 
-static void rows_do_not_know_the_length_of_their_sample(void **state)
+TEST(rows_do_not_know_the_length_of_their_sample)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof tile_cases / sizeof *tile_cases; i++)
         on_device(slots_of_all_lengths, &tile_cases[i]);
 }
 
-static void products_by_expert(void **state)
+TEST(products_by_expert)
 {
-    (void)state;
     for (size_t i = 0; i < GROUPED_CASES; i++)
         on_device(grouped_rows, &grouped_cases[i]);
 }
@@ -395,9 +389,8 @@ static void grouped_weights(struct device *d, const void *parameters)
     expect_close(d, "bias gradients by expert", sums.device, expected_sums, c->groups * c->n, 5e-6);
 }
 
-static void weight_gradients_add_up_and_spare_the_frozen(void **state)
+TEST(weight_gradients_add_up_and_spare_the_frozen)
 {
-    (void)state;
     for (size_t i = 0; i < GROUPED_CASES; i++)
         on_device(grouped_weights, &grouped_cases[i]);
 }
@@ -415,9 +408,8 @@ static void column_sums(struct device *d, const void *parameters)
     expect_close(d, "column sums", out.device, expected, c->n, 3e-6);
 }
 
-static void sums_of_columns_add_up(void **state)
+TEST(sums_of_columns_add_up)
 {
-    (void)state;
     for (size_t i = 0; i < PRODUCT_CASES; i++)
         on_device(column_sums, &product_cases[i]);
 }
@@ -496,9 +488,8 @@ static void expect_recorded(struct device *d, const struct linear *linear, struc
     d->ops->recording_destroy(d->backend, &recording);
 }
 
-static void change_frozen_weights(struct device *d, const void *parameters)
+DEVICE_TEST(frozen_weights_are_read_as_they_are)
 {
-    (void)parameters;
     struct operand first = draw_weights(d, OUT * IN), second = draw_weights(d, OUT * IN),
                    third = draw_weights(d, OUT * IN);
     struct parameters *group;
@@ -521,26 +512,4 @@ static void change_frozen_weights(struct device *d, const void *parameters)
     must(d->ops->upload(d->backend, second.device, first.host, OUT * IN * sizeof(float), &error));
     expect_both_ways(d, &loose, first.host);
     parameters_destroy(group);
-}
-
-static void frozen_weights_are_read_as_they_are(void **state)
-{
-    (void)state;
-    on_device(change_frozen_weights, NULL);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(products_of_all_shapes),
-        cmocka_unit_test(bias_addend_activation_and_back),
-        cmocka_unit_test(rows_do_not_depend_on_their_batch),
-        cmocka_unit_test(products_by_expert),
-        cmocka_unit_test(rows_do_not_know_their_tiles),
-        cmocka_unit_test(rows_do_not_know_the_length_of_their_sample),
-        cmocka_unit_test(weight_gradients_add_up_and_spare_the_frozen),
-        cmocka_unit_test(sums_of_columns_add_up),
-        cmocka_unit_test(frozen_weights_are_read_as_they_are),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -106,14 +106,13 @@ static void layer_norms(struct device *d, const void *parameters)
     norm_gradients(d, c, &forward, host);
 }
 
-static void layer_norm_and_back(void **state)
+TEST(layer_norm_and_back)
 {
-    (void)state;
     on_all_shapes(layer_norms);
     on_device(layer_norms, &(struct rows_case){8200, 64, 1, 0.5f}); /* more than stays in the caches */
 }
 
-static void activates(struct device *d, const void *parameters)
+DEVICE_TEST_OF(activation_and_back, rows_cases)
 {
     const struct rows_case *c = parameters;
     size_t n = c->rows * c->columns;
@@ -140,12 +139,6 @@ static void activates(struct device *d, const void *parameters)
         must(d->ops->activate(d->backend, &forward, &error));
         expect_floats(d, "activation in place", x.device, from_device(d, y.device, n * sizeof(float)), n);
     }
-}
-
-static void activation_and_back(void **state)
-{
-    (void)state;
-    on_all_shapes(activates);
 }
 
 static void gathers(struct device *d, const void *parameters)
@@ -179,9 +172,8 @@ static void gathers(struct device *d, const void *parameters)
     expect_close(d, "scattered rows", sum.device, added, c->rows * c->columns, 1e-6);
 }
 
-static void rows_are_gathered_and_scattered(void **state)
+TEST(rows_are_gathered_and_scattered)
 {
-    (void)state;
     on_all_shapes(gathers);
 }
 
@@ -219,17 +211,15 @@ static void own_positions(struct device *d, const void *unused)
                     ROWS);
 }
 
-static void rows_are_numbered(void **state)
+TEST(rows_are_numbered)
 {
-    (void)state;
     on_all_shapes(numbers);
     on_device(own_positions, NULL);
 }
 
 /* Values whose squares no float can hold: norms would be infinite, and rows of zeros come out. */
-static void overflows(struct device *d, const void *unused)
+DEVICE_TEST(overflows_are_not_hidden)
 {
-    (void)unused;
     enum { COLUMNS = 65 };
     float huge[COLUMNS], ones[COLUMNS];
     for (size_t j = 0; j < COLUMNS; j++) {
@@ -256,12 +246,6 @@ static void overflows(struct device *d, const void *unused)
     for (size_t j = 0; j < COLUMNS; j++)
         assert_true(isnan(normed[j]) && isnan(unit[j]));
     assert_true(isnan(active[0]) && isnan(active[1]) && active[2] == 0 && isinf(active[3]));
-}
-
-static void overflows_are_not_hidden(void **state)
-{
-    (void)state;
-    on_device(overflows, NULL);
 }
 
 static void normalizes(struct device *d, const void *parameters)
@@ -313,9 +297,8 @@ static void zero_row_stays_zero(struct device *d, const void *unused)
     expect_floats(d, "its gradient", dx.device, dx.host, 7);
 }
 
-static void rows_are_normalised(void **state)
+TEST(rows_are_normalised)
 {
-    (void)state;
     on_all_shapes(normalizes);
     on_device(zero_row_stays_zero, NULL);
 }
@@ -393,9 +376,8 @@ static void sparse_softmax_of_nan(struct device *d, const void *unused)
         assert_true(isnan(found[i]) == (i < 4));
 }
 
-static void softmax_over_the_largest(void **state)
+TEST(softmax_over_the_largest)
 {
-    (void)state;
     on_device(sparse_softmaxes, NULL);
     on_device(sparse_softmax_of_nan, NULL);
 }
@@ -461,9 +443,8 @@ static void means_of_lengths(struct device *d, const void *parameters)
     expect_close(d, "its gradient", dx.device, slope, n, 1e-6);
 }
 
-static void positions_are_averaged(void **state)
+TEST(positions_are_averaged)
 {
-    (void)state;
     on_all_shapes(means);
     on_all_shapes(means_of_lengths);
 }
@@ -570,17 +551,15 @@ static void attends(struct device *d, const void *parameters)
     expect_close_operand(d, "attention's gradient", done.dqkv, gradient, 3 * n, tolerance);
 }
 
-static void attention_and_back(void **state)
+TEST(attention_and_back)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof attention_cases / sizeof *attention_cases; i++)
         on_device(attends, &attention_cases[i]);
 }
 
 /* Around the sizes at which kernels change: strips of 16, chunks of 32, 80, 176 and 208 keys. */
-static void attention_of_all_lengths(void **state)
+TEST(attention_of_all_lengths)
 {
-    (void)state;
     static const size_t lengths[] = {2, 15, 16, 17, 31, 32, 33, 48, 77, 80, 81, 113, 129, 160, 177, 193, 208, 209, 210};
     static const size_t columns[] = {64, 96, 128};
     for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++)
@@ -590,9 +569,8 @@ static void attention_of_all_lengths(void **state)
 
 /* A causal position has the same bits however many follow it: what comes after a prompt, and how long the batch's longest
  * one is, must not matter. */
-static void attends_to_what_is_before(struct device *d, const void *unused)
+DEVICE_TEST(attention_does_not_know_what_follows)
 {
-    (void)unused;
     enum { LONGEST = 230, WIDTH = 128 };
     struct operand qkv = draw_operand(d, LONGEST * 3 * WIDTH, 1.0f);
     const float *whole = NULL;
@@ -612,12 +590,6 @@ static void attends_to_what_is_before(struct device *d, const void *unused)
             whole = operand_from_device(d, out.device, positions * WIDTH);
         expect_operand(d, "attention of a shorter prompt", out.device, whole, positions * WIDTH);
     }
-}
-
-static void attention_does_not_know_what_follows(void **state)
-{
-    (void)state;
-    on_device(attends_to_what_is_before, NULL);
 }
 
 /* A value of one head that is not finite, at one position of the last sample: of its query, key, value or dout. */
@@ -745,9 +717,8 @@ static void attends_to_strange(struct device *d, const void *parameters)
             }
 }
 
-static void attention_does_not_know_what_it_does_not_see(void **state)
+TEST(attention_does_not_know_what_it_does_not_see)
 {
-    (void)state;
     static const struct attention_case cases[] = {
         {1, 2, 128, 2, true, 1, 0},   {2, 39, 128, 2, true, 1, 0},  {1, 77, 128, 2, true, 1, 0},
         {1, 230, 160, 2, true, 1, 0}, {2, 33, 128, 2, true, 1, 1},  {1, 77, 128, 2, true, 1, 2},
@@ -783,9 +754,8 @@ static void attends_without_weight(struct device *d, const void *parameters)
     expect_close_operand(d, "its gradient", operand_to_device(d, found, 3 * n), gradient, 3 * n, 5e-6);
 }
 
-static void attention_gives_minus_infinity_no_weight(void **state)
+TEST(attention_gives_minus_infinity_no_weight)
 {
-    (void)state;
     static const struct attention_case cases[] = {
         {1, 2, 128, 2, true, 1, 0}, {2, 39, 128, 2, true, 1, 0},   {1, 77, 128, 2, false, 1, 0},
         {1, 3, 128, 2, true, 1, 0}, {1, 197, 128, 2, false, 1, 0}, {1, 230, 160, 2, true, 1, 0},
@@ -814,23 +784,15 @@ static void attend_overflowing(struct device *d, size_t positions, size_t column
 }
 
 /* All of it first: what that leaves in a worker's rooms must not come into fewer rows. */
-static void attends_overflow(struct device *d, const void *unused)
+DEVICE_TEST(attention_does_not_hide_overflows)
 {
-    (void)unused;
     attend_overflowing(d, 31, 128);
     attend_overflowing(d, 17, 64);
     attend_overflowing(d, 37, 64);
 }
 
-static void attention_does_not_hide_overflows(void **state)
+DEVICE_TEST(dropout_is_addressed)
 {
-    (void)state;
-    on_device(attends_overflow, NULL);
-}
-
-static void drops(struct device *d, const void *parameters)
-{
-    (void)parameters;
     enum { ROWS = 7, COLUMNS = 1036, N = ROWS * COLUMNS }; /* more columns than one piece */
     struct step_state state = {.seed = 0xfedcba9876543210u, .task = 9, .step = 123456};
     struct rng rng = rng_make(state.seed, RNG_TOWER_DROPOUT, state.task, state.step);
@@ -854,32 +816,4 @@ static void drops(struct device *d, const void *parameters)
         op.base = 2;
         assert_int_equal(d->ops->dropout(d->backend, &op, &error), ERROR_ARGUMENT);
     }
-}
-
-static void dropout_is_addressed(void **state)
-{
-    (void)state;
-    on_device(drops, NULL);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(dropout_is_addressed),
-        cmocka_unit_test(layer_norm_and_back),
-        cmocka_unit_test(activation_and_back),
-        cmocka_unit_test(rows_are_gathered_and_scattered),
-        cmocka_unit_test(rows_are_numbered),
-        cmocka_unit_test(rows_are_normalised),
-        cmocka_unit_test(softmax_over_the_largest),
-        cmocka_unit_test(positions_are_averaged),
-        cmocka_unit_test(attention_and_back),
-        cmocka_unit_test(attention_of_all_lengths),
-        cmocka_unit_test(attention_does_not_know_what_follows),
-        cmocka_unit_test(overflows_are_not_hidden),
-        cmocka_unit_test(attention_gives_minus_infinity_no_weight),
-        cmocka_unit_test(attention_does_not_hide_overflows),
-        cmocka_unit_test(attention_does_not_know_what_it_does_not_see),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

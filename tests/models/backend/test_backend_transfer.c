@@ -7,10 +7,9 @@
 enum { VALUES = 65 };
 
 /* Host memory may change as soon as an upload has returned, however many follow. */
-static void uploads_in_a_row(struct device *d, const void *unused)
+DEVICE_TEST(uploads_in_a_row)
 {
     enum { UPLOADS = 300 };
-    (void)unused;
     int32_t *device = room(d, UPLOADS * sizeof *device), expected[UPLOADS], value;
     for (int32_t i = 0; i < UPLOADS; i++) {
         value = 3 * i + 1;
@@ -22,10 +21,9 @@ static void uploads_in_a_row(struct device *d, const void *unused)
 }
 
 /* Entries of different sizes, always one ahead of the one in use, summed up on the device. */
-static void entries_in_a_row(struct device *d, const void *unused)
+DEVICE_TEST(entries_in_a_row)
 {
     enum { ENTRIES = 9 };
-    (void)unused;
     struct staging_queue queue;
     double expected[VALUES] = {0}, last[VALUES] = {0};
     float *sum = room(d, VALUES * sizeof *sum), *own = room(d, VALUES * sizeof *own);
@@ -56,9 +54,8 @@ static void entries_in_a_row(struct device *d, const void *unused)
     d->ops->staging_close(d->backend, &(struct staging_queue){0});
 }
 
-static void two_loads_may_be_on_their_way(struct device *d, const void *unused)
+DEVICE_TEST(two_loads_may_be_on_their_way)
 {
-    (void)unused;
     struct staging_queue queue;
     int32_t *own = room(d, 2 * sizeof *own);
     const int32_t expected[2] = {7, 8};
@@ -81,10 +78,9 @@ static void two_loads_may_be_on_their_way(struct device *d, const void *unused)
 
 /* An entry has the values of the time when it was copied, though the device goes on changing them, and is read while the next
  * one is on its way. */
-static void results_come_later(struct device *d, const void *unused)
+DEVICE_TEST(results_come_later)
 {
     enum { ENTRIES = 7 };
-    (void)unused;
     struct fetch_queue queue;
     float *y = room(d, VALUES * sizeof *y), value = 1;
     struct weighted_sum twice = {.count = 1, .n = VALUES, .inputs = {y}, .weights = {2}, .out = y};
@@ -167,10 +163,9 @@ static void expect_same_sums(struct device *d, const struct sums found[2], const
 }
 
 /* Side by side, recorded and replayed: the bits of one after the other, also for what follows both. */
-static void branches_give_the_same_bits(struct device *d, const void *unused)
+DEVICE_TEST(branches_give_the_same_bits)
 {
     enum { LAUNCHES = 7 };
-    (void)unused;
     struct sums branches[2], plain[2];
     struct recording recording = {0};
     take_sums(d, branches);
@@ -193,9 +188,8 @@ static void branches_give_the_same_bits(struct device *d, const void *unused)
 }
 
 /* Either body; the streams are together again afterwards. */
-static void a_branch_that_fails_is_told(struct device *d, const void *unused)
+DEVICE_TEST(a_branch_that_fails_is_told)
 {
-    (void)unused;
     for (int failing = 0; failing < 2; failing++) {
         struct sums branches[2], plain[2];
         struct recording recording = {0};
@@ -281,18 +275,16 @@ static void expect_same_as_plain(struct device *d, struct repeated *r, size_t ti
     d->ops->recording_destroy(d->backend, &recording);
 }
 
-static void replayed_with_other_values(struct device *d, const void *unused)
+DEVICE_TEST(replayed_with_other_values)
 {
-    (void)unused;
     struct repeated r = repeated_on(d);
     expect_same_as_plain(d, &r, 5, true);
     if (strcmp(d->ops->name, "cpu") != 0)
         assert_int_equal(r.runs, 5 + 1); /* each plain one, and what was recorded */
 }
 
-static void what_cannot_be_recorded_runs_plainly(struct device *d, const void *unused)
+DEVICE_TEST(what_cannot_be_recorded_runs_plainly)
 {
-    (void)unused;
     struct repeated r = repeated_on(d);
     r.downloads = true;
     expect_same_as_plain(d, &r, 2, false);
@@ -315,45 +307,12 @@ static status always_fails(void *context, struct error *failure)
     return error_set(failure, ERROR_ARGUMENT, "failure %zu", *runs);
 }
 
-static void a_body_that_fails_is_told(struct device *d, const void *unused)
+DEVICE_TEST(a_body_that_fails_is_told)
 {
-    (void)unused;
     struct recording recording = {0};
     size_t runs = 0;
     assert_int_equal(d->ops->record(d->backend, &recording, always_fails, &runs, &error), ERROR_ARGUMENT);
     assert_null(recording.owner);
     struct repeated r = repeated_on(d);
     expect_same_as_plain(d, &r, 2, true);
-}
-
-#define TEST(body)                                                                                                     \
-    static void test_##body(void **state)                                                                              \
-    {                                                                                                                  \
-        (void)state;                                                                                                   \
-        on_device(body, NULL);                                                                                         \
-    }
-TEST(uploads_in_a_row)
-TEST(entries_in_a_row)
-TEST(two_loads_may_be_on_their_way)
-TEST(results_come_later)
-TEST(branches_give_the_same_bits)
-TEST(a_branch_that_fails_is_told)
-TEST(replayed_with_other_values)
-TEST(what_cannot_be_recorded_runs_plainly)
-TEST(a_body_that_fails_is_told)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_uploads_in_a_row),
-        cmocka_unit_test(test_entries_in_a_row),
-        cmocka_unit_test(test_two_loads_may_be_on_their_way),
-        cmocka_unit_test(test_results_come_later),
-        cmocka_unit_test(test_branches_give_the_same_bits),
-        cmocka_unit_test(test_a_branch_that_fails_is_told),
-        cmocka_unit_test(test_replayed_with_other_values),
-        cmocka_unit_test(test_what_cannot_be_recorded_runs_plainly),
-        cmocka_unit_test(test_a_body_that_fails_is_told),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

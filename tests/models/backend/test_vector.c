@@ -1,11 +1,5 @@
 /* The inner loops of the CPU backend, on every instruction set that this machine has: against libm, over odd
  * lengths. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <math.h>
 #include <string.h>
 
@@ -13,6 +7,7 @@
 #include "models/cpu/bf16.h"
 #include "models/cpu/vector.h"
 #include "tests/models/backend/reference.h"
+#include "tests/test.h"
 
 enum { LONGEST = 577 };
 static const size_t lengths[] = {1, 7, 31, 32, 33, 63, 65, 197, 577};
@@ -253,52 +248,44 @@ static void what_is_not_finite(const struct vector_kernels *vector)
     assert_true(isnan(y[0]) && isnan(y[1]));
 }
 
-static void what_is_not_finite_stays_so(void **state)
+TEST(what_is_not_finite_stays_so)
 {
-    (void)state;
     on_every_set(what_is_not_finite);
 }
 
-static void exponential_is_accurate(void **state)
+TEST(exponential_is_accurate)
 {
-    (void)state;
     on_every_set(exponential);
 }
 
-static void activations_are_accurate(void **state)
+TEST(activations_are_accurate)
 {
-    (void)state;
     on_every_set(activations);
     on_every_set(error_function);
 }
 
-static void reductions_are_accurate(void **state)
+TEST(reductions_are_accurate)
 {
-    (void)state;
     on_every_set(reductions);
 }
 
-static void maps_are_exact(void **state)
+TEST(maps_are_exact)
 {
-    (void)state;
     on_every_set(maps);
 }
 
-static void softmax_and_back(void **state)
+TEST(softmax_and_back)
 {
-    (void)state;
     on_every_set(softmaxes);
 }
 
-static void dropout_draws_philox(void **state)
+TEST(dropout_draws_philox)
 {
-    (void)state;
     on_every_set(dropouts);
 }
 
-static void routing_noise_is_accurate(void **state)
+TEST(routing_noise_is_accurate)
 {
-    (void)state;
     on_every_set(normal_numbers);
     on_every_set(noise_of_a_deviation);
 }
@@ -349,9 +336,8 @@ static void multiply_bf16(const struct bf16_kernels *bf16, size_t m, size_t n, s
         }
 }
 
-static void bf16_products_of_all_shapes(void **state)
+TEST(bf16_products_of_all_shapes)
 {
-    (void)state;
     static const size_t rows[] = {1, 2, 8, 15, 16, 17, 31, 33, 48}, depths[] = {0, 32, 512, 544};
     const struct bf16_kernels *bf16;
     for (size_t set = 0; (bf16 = bf16_kernels_at(set)) != NULL; set++)
@@ -364,9 +350,8 @@ static void bf16_products_of_all_shapes(void **state)
 
 /* To the nearest, a tie to the even one; an infinity and a NaN stay; nothing is written past the end, nor by what goes
  * past the caches. */
-static void bf16_is_rounded_to_the_nearest(void **state)
+TEST(bf16_is_rounded_to_the_nearest)
 {
-    (void)state;
     static const struct {
         uint32_t bits;
         uint16_t rounded;
@@ -437,9 +422,8 @@ static void bf16_attention_row(const struct bf16_kernels *bf16, size_t n, float 
         assert_true(e[i] == 0 && p[i] == 0 && dx[i] == 0);
 }
 
-static void bf16_attention_rows(void **state)
+TEST(bf16_attention_rows)
 {
-    (void)state;
     const struct bf16_kernels *bf16;
     for (size_t set = 0; (bf16 = bf16_kernels_at(set)) != NULL; set++)
         for (size_t i = 0; i < LENGTHS; i++) {
@@ -451,9 +435,8 @@ static void bf16_attention_rows(void **state)
         }
 }
 
-static void bf16_quick_gelu(void **state)
+TEST(bf16_quick_gelu)
 {
-    (void)state;
     static const float far[] = {-1e30f, 1e30f, -1e20f, INFINITY, NAN, 0, 90, -90};
     enum { FAR = sizeof far / sizeof *far };
     const struct bf16_kernels *bf16;
@@ -480,23 +463,4 @@ static void bf16_quick_gelu(void **state)
             }
             assert_true(y[n] == 7 && dx[n] == 7);
         }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(exponential_is_accurate),
-        cmocka_unit_test(activations_are_accurate),
-        cmocka_unit_test(reductions_are_accurate),
-        cmocka_unit_test(maps_are_exact),
-        cmocka_unit_test(softmax_and_back),
-        cmocka_unit_test(dropout_draws_philox),
-        cmocka_unit_test(routing_noise_is_accurate),
-        cmocka_unit_test(what_is_not_finite_stays_so),
-        cmocka_unit_test(bf16_products_of_all_shapes),
-        cmocka_unit_test(bf16_is_rounded_to_the_nearest),
-        cmocka_unit_test(bf16_attention_rows),
-        cmocka_unit_test(bf16_quick_gelu),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -76,9 +76,8 @@ static double one_side(const double logits[PAIRS][PAIRS], size_t i, bool column)
 }
 
 /* CLIP's target is the pair itself: the same in sum, as pairs of one label share their text. */
-static void loss_as_plain_loops(struct device *d, const void *unused)
+DEVICE_TEST(contrast)
 {
-    (void)unused;
     struct contrast c;
     struct tensor dimage, dtext;
     double logits[PAIRS][PAIRS], expected = 0;
@@ -103,9 +102,8 @@ static float loss_of(void *context)
     return compute(context, &dimage, &dtext);
 }
 
-static void gradients_as_differences(struct device *d, const void *unused)
+DEVICE_TEST(contrast_backward)
 {
-    (void)unused;
     struct contrast c;
     struct tensor gradients[2];
     open_contrast(&c, d);
@@ -117,22 +115,4 @@ static void gradients_as_differences(struct device *d, const void *unused)
     check_gradient(d, "images", c.images.device, gradients[0].data, PAIRS * WIDTH, loss_of, &c);
     check_gradient(d, "texts", c.texts.device, gradients[1].data, CLASSES * WIDTH, loss_of, &c);
     d->ops->arena_destroy(d->backend, &c.step);
-}
-
-static void contrast(void **state)
-{
-    (void)state;
-    on_device(loss_as_plain_loops, NULL);
-}
-
-static void contrast_backward(void **state)
-{
-    (void)state;
-    on_device(gradients_as_differences, NULL);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(contrast), cmocka_unit_test(contrast_backward)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

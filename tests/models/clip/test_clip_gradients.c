@@ -24,22 +24,19 @@ static void check_all(enum activation activation)
     small_close(&s);
 }
 
-static void gradients_match_differences(void **state)
+TEST(gradients_match_differences)
 {
-    (void)state;
     check_all(ACTIVATION_QUICK_GELU);
 }
 
-static void gradients_match_with_gelu(void **state)
+TEST(gradients_match_with_gelu)
 {
-    (void)state;
     check_all(ACTIVATION_GELU);
 }
 
 /* Also through attention pooling and the tower of texts without a mask. */
-static void gradients_match_in_siglip(void **state)
+TEST(gradients_match_in_siglip)
 {
-    (void)state;
     struct small s;
     small_open_siglip(&s, 2, PARAMETERS_TRAINED);
     assert_non_null(parameters_find(s.clip->parameters, "visual.attn_pool.probe"));
@@ -48,9 +45,8 @@ static void gradients_match_in_siglip(void **state)
     small_close(&s);
 }
 
-static void siglips_bits_depend_on_neither_threads_nor_batch(void **state)
+TEST(siglips_bits_depend_on_neither_threads_nor_batch)
 {
-    (void)state;
     uint64_t bits[2];
     for (size_t threads = 1; threads <= 2; threads++) {
         struct small s;
@@ -69,9 +65,8 @@ static void siglips_bits_depend_on_neither_threads_nor_batch(void **state)
     }
 }
 
-static void gradients_add_up(void **state)
+TEST(gradients_add_up)
 {
-    (void)state;
     struct small s;
     small_open(&s, 2, PARAMETERS_TRAINED, ACTIVATION_QUICK_GELU);
     const struct parameters *group = s.clip->parameters;
@@ -85,9 +80,8 @@ static void gradients_add_up(void **state)
     small_close(&s);
 }
 
-static void bits_do_not_depend_on_threads(void **state)
+TEST(bits_do_not_depend_on_threads)
 {
-    (void)state;
     uint64_t bits[3];
     for (size_t threads = 1; threads <= 3; threads++) {
         struct small s;
@@ -101,17 +95,4 @@ static void bits_do_not_depend_on_threads(void **state)
         small_close(&s);
         assert_true(bits[threads - 1] == bits[0]);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(gradients_match_differences),
-        cmocka_unit_test(gradients_match_with_gelu),
-        cmocka_unit_test(gradients_match_in_siglip),
-        cmocka_unit_test(siglips_bits_depend_on_neither_threads_nor_batch),
-        cmocka_unit_test(gradients_add_up),
-        cmocka_unit_test(bits_do_not_depend_on_threads),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -124,9 +124,8 @@ static void block_like_plain_loops(struct device *d, const void *parameters)
     close_model(&m);
 }
 
-static void blocks_have_the_heads_they_are_told(void **state)
+TEST(blocks_have_the_heads_they_are_told)
 {
-    (void)state;
     static const size_t heads[] = {80, 88, 104};
     for (size_t i = 0; i < sizeof heads / sizeof *heads; i++)
         on_device(block_like_plain_loops, &heads[i]);
@@ -148,9 +147,8 @@ static void save_other(struct model *m, struct clip_dimensions dimensions, enum 
     clip_destroy(other);
 }
 
-static void saved_weights_say_what_they_are(void **state)
+TEST(saved_weights_say_what_they_are)
 {
-    (void)state;
     struct scratch scratch;
     struct device d;
     struct model m;
@@ -183,9 +181,8 @@ static void saved_weights_say_what_they_are(void **state)
     scratch_remove(&scratch);
 }
 
-static void heads_must_divide_the_width(void **state)
+TEST(heads_must_divide_the_width)
 {
-    (void)state;
     struct device d;
     struct clip *clip;
     struct clip_dimensions dimensions = dimensions_of(80);
@@ -197,14 +194,4 @@ static void heads_must_divide_the_width(void **state)
         assert_non_null(strstr(error.message, "160 in the text tower"));
     }
     device_close(&d);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(blocks_have_the_heads_they_are_told),
-        cmocka_unit_test(saved_weights_say_what_they_are),
-        cmocka_unit_test(heads_must_divide_the_width),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

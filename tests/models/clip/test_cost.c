@@ -18,9 +18,8 @@ static const struct clip_dimensions vit_b_16 = {.embed = 512,
                                                 .text_heads = 8,
                                                 .text_blocks = 12};
 
-static void weights_are_those_of_a_model(void **state)
+TEST(weights_are_those_of_a_model)
 {
-    (void)state;
     struct small s;
     small_open(&s, 1, PARAMETERS_FROZEN, ACTIVATION_QUICK_GELU);
     assert_int_equal(cost_weights(&small_dimensions), parameters_size(s.clip->parameters));
@@ -28,9 +27,8 @@ static void weights_are_those_of_a_model(void **state)
 }
 
 /* As published: 149.6 million. */
-static void weights_of_vit_b_16(void **state)
+TEST(weights_of_vit_b_16)
 {
-    (void)state;
     assert_int_equal(cost_weights(&vit_b_16), 149620737);
 }
 
@@ -45,17 +43,15 @@ static void near(double found, double expected, double share)
 
 /* 17.6 GMACs an image (Dosovitskiy et al. 2021, with the products of the attention), and the step of the project's
  * aim. */
-static void operations_of_vit_b_16(void **state)
+TEST(operations_of_vit_b_16)
 {
-    (void)state;
     near(cost_images(&vit_b_16, 1), 2 * 17.6e9, 0.01);
     near(cost_adapter_step(&vit_b_16, 16, 100, 14, LORA(&vit_b_16, 2, 64)), 1.39e12, 0.04);
 }
 
 /* 2 · rows · in · out for every product of a block, written out for the small model. */
-static void operations_by_hand(void **state)
+TEST(operations_by_hand)
 {
-    (void)state;
     const struct clip_dimensions *n = &small_dimensions;
     double products = 0, rows = 10, d = 64; /* 9 patches and the class token */
     for (int block = 0; block < 2; block++) {
@@ -70,9 +66,8 @@ static void operations_by_hand(void **state)
 }
 
 /* As timm counts vit_tiny_patch16_224: 1.26 GMACs, its head left out. */
-static void operations_of_a_vit(void **state)
+TEST(operations_of_a_vit)
 {
-    (void)state;
     const struct clip_dimensions tiny = {
         .resolution = 224, .patch = 16, .image_width = 192, .image_hidden = 768, .image_heads = 3, .image_blocks = 12};
     double forward = cost_images(&tiny, 1);
@@ -80,9 +75,8 @@ static void operations_of_a_vit(void **state)
     near(cost_adapter_step(&tiny, 1, 0, 0, LORA(&tiny, 0, 0)), forward * (1 + 11.0 / 12), 1e-12);
 }
 
-static void bytes_of_a_step_grow_with_it(void **state)
+TEST(bytes_of_a_step_grow_with_it)
 {
-    (void)state;
     size_t bytes = cost_step_bytes(&vit_b_16, 16, 100, 14, LORA(&vit_b_16, 2, 64), PRECISION_F32);
     assert_true(bytes > 4u * 12 * 16 * 197 * 9 * 768);
     assert_int_equal(cost_step_bytes(&vit_b_16, 32, 200, 14, LORA(&vit_b_16, 2, 64), PRECISION_F32), 2 * bytes);
@@ -91,9 +85,8 @@ static void bytes_of_a_step_grow_with_it(void **state)
 }
 
 /* What struct block_saved has of 2 blocks, 10 rows of an image and 5 of a text. */
-static void bytes_of_a_step_by_hand(void **state)
+TEST(bytes_of_a_step_by_hand)
 {
-    (void)state;
     const struct cost_experts none = {0};
     size_t norms = 4 * 2 * 2, image = 10 * (4 * 2 * 64 + norms + 4 * 1), text = 5 * (4 * 2 * 128 + norms + 4 * 2),
            image_operands = 10 * (4 * 64 + 256), text_operands = 5 * (4 * 128 + 512);
@@ -105,9 +98,8 @@ static void bytes_of_a_step_by_hand(void **state)
 
 /* ViT-B/16 has 85 and 38 million weights in its blocks' products; gradients go through all blocks but the first one. The
  * patches are multiplied by 768 × 768 weights, features by 768 × 512 and 512 × 512. */
-static void bytes_in_bf16(void **state)
+TEST(bytes_in_bf16)
 {
-    (void)state;
     const struct cost_experts *lora = LORA(&vit_b_16, 2, 64);
     size_t image = 12 * 12 * 768 * 768, text = 12 * 12 * 512 * 512, patches = 768 * 768, features = 768 * 512;
     assert_int_equal(cost_packed_bytes(&vit_b_16, TOWER_IMAGE, NULL), 2 * (patches + image + features));
@@ -126,9 +118,8 @@ static void bytes_in_bf16(void **state)
 }
 
 /* As many hidden units in the place of the MLP are no more products forward, and one more backward: the weights'. */
-static void experts_in_the_place_of_the_mlp(void **state)
+TEST(experts_in_the_place_of_the_mlp)
 {
-    (void)state;
     const struct clip_dimensions *n = &small_dimensions;
     const struct cost_experts none = {.blocks = {2, 2}},
                               one = {.top_k = 1, .hidden = {256, 512}, .blocks = {2, 2}, .replace_mlp = true},
@@ -142,9 +133,8 @@ static void experts_in_the_place_of_the_mlp(void **state)
 }
 
 /* Blocks without experts are as in the dense model, and below the first ones nothing goes back. */
-static void experts_in_some_blocks(void **state)
+TEST(experts_in_some_blocks)
 {
-    (void)state;
     const struct clip_dimensions *n = &small_dimensions;
     const struct cost_experts all = {.top_k = 2, .hidden = {256, 512}, .blocks = {2, 2}, .replace_mlp = true},
                               last = {.top_k = 2,
@@ -163,28 +153,9 @@ static void experts_in_some_blocks(void **state)
 }
 
 /* Between twelve and twenty times the residual stream; test_device_memory.c measures it. */
-static void bytes_of_an_evaluation(void **state)
+TEST(bytes_of_an_evaluation)
 {
-    (void)state;
     size_t bytes = cost_evaluation_bytes(&vit_b_16, 64, LORA(&vit_b_16, 2, 64));
     assert_int_equal(cost_evaluation_bytes(&vit_b_16, 128, LORA(&vit_b_16, 2, 64)), 2 * bytes);
     assert_true(bytes > 4u * 64 * 197 * 12 * 768 && bytes < 4u * 64 * 197 * 20 * 768);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(weights_are_those_of_a_model),
-        cmocka_unit_test(weights_of_vit_b_16),
-        cmocka_unit_test(operations_of_vit_b_16),
-        cmocka_unit_test(operations_by_hand),
-        cmocka_unit_test(operations_of_a_vit),
-        cmocka_unit_test(bytes_of_a_step_grow_with_it),
-        cmocka_unit_test(bytes_of_a_step_by_hand),
-        cmocka_unit_test(experts_in_the_place_of_the_mlp),
-        cmocka_unit_test(experts_in_some_blocks),
-        cmocka_unit_test(bytes_of_an_evaluation),
-        cmocka_unit_test(bytes_in_bf16),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -122,9 +122,8 @@ static void check_tokens(struct small *s, struct learned l[TOWERS])
     }
 }
 
-static void gradients_in_frozen_towers(void **state)
+TEST(gradients_in_frozen_towers)
 {
-    (void)state;
     struct small s;
     struct learned l[TOWERS];
     for (enum pool pool = POOL_CLASS_TOKEN; pool <= POOL_MEAN_PATCHES; pool++) {
@@ -136,9 +135,8 @@ static void gradients_in_frozen_towers(void **state)
 }
 
 /* The towers' own gradients are right, too: positions are those where words stand. */
-static void gradients_with_trained_towers(void **state)
+TEST(gradients_with_trained_towers)
 {
-    (void)state;
     static const char *const names[] = {"positional_embedding",        "token_embedding.weight",
                                         "visual.positional_embedding", "visual.class_embedding",
                                         "visual.conv1.weight",         "visual.ln_pre.weight"};
@@ -172,9 +170,8 @@ static void step(struct small *s, struct learned *l, float rate)
     must(s->d.ops->zero(s->d.backend, group->gradients, n * sizeof(float), &error));
 }
 
-static void loss_falls(void **state)
+TEST(loss_falls)
 {
-    (void)state;
     for (int alone = 0; alone < TOWERS; alone++) {
         struct small s;
         struct learned l[TOWERS];
@@ -207,9 +204,8 @@ static const float *encode(struct small *s, const int32_t *tokens, size_t count,
 }
 
 /* Words 4 and 5 as learned tokens are the prompt in which they are words. */
-static void words_stand_where_they_are_said_to(void **state)
+TEST(words_stand_where_they_are_said_to)
 {
-    (void)state;
     static const int32_t whole[] = {9, 4, 5, 7, 1, 10, 9, 4, 5, 3, 10, 0},
                          rest[] = {9, 7, 1, 10, 0, 0, 9, 3, 10, 0, 0, 0};
     struct small s;
@@ -227,9 +223,8 @@ static void words_stand_where_they_are_said_to(void **state)
     small_close(&s);
 }
 
-static void prompts_need_room(void **state)
+TEST(prompts_need_room)
 {
-    (void)state;
     static const int32_t tokens[] = {9, 1, 2, 10, 0, 0};
     struct small s;
     struct texts texts;
@@ -245,9 +240,8 @@ static void prompts_need_room(void **state)
     small_close(&s);
 }
 
-static void bits_do_not_depend_on_threads(void **state)
+TEST(bits_do_not_depend_on_threads)
 {
-    (void)state;
     uint64_t first = 0;
     for (size_t threads = 1; threads <= 3; threads++) {
         struct small s;
@@ -260,17 +254,4 @@ static void bits_do_not_depend_on_threads(void **state)
         assert_true(s.d.bits == first);
         close_both(&s, l);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(gradients_in_frozen_towers),
-        cmocka_unit_test(gradients_with_trained_towers),
-        cmocka_unit_test(loss_falls),
-        cmocka_unit_test(words_stand_where_they_are_said_to),
-        cmocka_unit_test(prompts_need_room),
-        cmocka_unit_test(bits_do_not_depend_on_threads),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

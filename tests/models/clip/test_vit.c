@@ -124,9 +124,8 @@ static void check_form(const struct vit_settings *settings)
 }
 
 /* What is dropped follows from the step, so a forward pass again drops the same. */
-static void gradients_with_dropout_match_differences(void **state)
+TEST(gradients_with_dropout_match_differences)
 {
-    (void)state;
     struct vit_settings form = plain;
     check_form_with(&form, 0.3f);
     form.pool = POOL_MEAN_PATCHES;
@@ -136,9 +135,8 @@ static void gradients_with_dropout_match_differences(void **state)
 }
 
 /* The same at the same step, something else at another one. */
-static void dropout_depends_on_the_step(void **state)
+TEST(dropout_depends_on_the_step)
 {
-    (void)state;
     struct model m;
     float without, first, again;
     open_model(&m, 2, &plain);
@@ -154,9 +152,8 @@ static void dropout_depends_on_the_step(void **state)
 }
 
 /* Of a share of the batch as of the whole: what is dropped goes by the number of the image in the batch. */
-static void shares_of_a_batch_drop_the_same(void **state)
+TEST(shares_of_a_batch_drop_the_same)
 {
-    (void)state;
     struct model m;
     struct tensor features;
     float *values[2];
@@ -177,9 +174,8 @@ static void shares_of_a_batch_drop_the_same(void **state)
     close_model(&m);
 }
 
-static void gradients_match_differences(void **state)
+TEST(gradients_match_differences)
 {
-    (void)state;
     struct vit_settings form = plain;
     check_form(&form);
     form.pool = POOL_MEAN_PATCHES;
@@ -189,9 +185,8 @@ static void gradients_match_differences(void **state)
     check_form(&form);
 }
 
-static void gradients_of_shared_weights_match_differences(void **state)
+TEST(gradients_of_shared_weights_match_differences)
 {
-    (void)state;
     struct vit_settings form = plain;
     form.blocks = 4;
     form.share_groups = 1;
@@ -202,9 +197,8 @@ static void gradients_of_shared_weights_match_differences(void **state)
     check_form(&form);
 }
 
-static void bits_do_not_depend_on_threads(void **state)
+TEST(bits_do_not_depend_on_threads)
 {
-    (void)state;
     struct vit_settings form = plain;
     uint64_t bits[3];
     form.pool = POOL_MEAN_PATCHES;
@@ -221,9 +215,8 @@ static void bits_do_not_depend_on_threads(void **state)
 }
 
 /* The mean over rows 1 … of the last block's output after the final norm, in plain loops. */
-static void features_are_the_mean_of_the_patches(void **state)
+TEST(features_are_the_mean_of_the_patches)
 {
-    (void)state;
     enum { POSITIONS = 10, WIDTH = 64 };
     struct vit_settings form = plain;
     struct model m;
@@ -249,9 +242,8 @@ static void features_are_the_mean_of_the_patches(void **state)
 }
 
 /* The loss is linear in the shares: that of both labels, each by its part. */
-static void mixed_images_have_the_losses_of_both(void **state)
+TEST(mixed_images_have_the_losses_of_both)
 {
-    (void)state;
     struct model m;
     static const float all[IMAGES] = {1, 1, 1}, some[IMAGES] = {0.25f, 0.25f, 0.25f};
     open_model(&m, 1, &plain);
@@ -322,9 +314,8 @@ static void expect_sums_of_gradients(struct model *all, struct model *shared, si
         }
 }
 
-static void blocks_that_share_are_blocks_with_equal_weights(void **state)
+TEST(blocks_that_share_are_blocks_with_equal_weights)
 {
-    (void)state;
     struct vit_settings form = plain;
     form.blocks = 4;
     struct model all, shared;
@@ -366,9 +357,8 @@ static size_t weights_of(const struct vit_settings *settings, size_t classes)
 }
 
 /* As timm counts vit_tiny_patch16_224. */
-static void weights_of_vit_tiny(void **state)
+TEST(weights_of_vit_tiny)
 {
-    (void)state;
     const struct vit_settings tiny = {.resolution = 224,
                                       .patch = 16,
                                       .width = 192,
@@ -389,9 +379,8 @@ static size_t widenet_weights(const struct vit_settings *s, size_t classes)
            embeddings + 2 * d + (d + 1) * classes;
 }
 
-static void weights_of_widenet(void **state)
+TEST(weights_of_widenet)
 {
-    (void)state;
     struct vit_settings form = plain;
     form.blocks = 12;
     for (form.share_groups = 1; form.share_groups <= 4; form.share_groups++)
@@ -431,9 +420,8 @@ static void encode(struct small *s, struct clip *model, bool whole, struct tower
     must(clip_encode_images(model, &encoding, &batch, pass, features, &error));
 }
 
-static void image_tower_of_clip_has_its_features(void **state)
+TEST(image_tower_of_clip_has_its_features)
 {
-    (void)state;
     struct small s;
     struct clip *tokens, *means;
     struct tower_pass pass;
@@ -462,9 +450,8 @@ static void image_tower_of_clip_has_its_features(void **state)
 }
 
 /* The 4 x 4 numbers from 1 on at twice the side: ONNX's example of a cubic resize, which is PyTorch's bicubic. */
-static void positions_are_interpolated(void **state)
+TEST(positions_are_interpolated)
 {
-    (void)state;
     static const float expected[2][8] = {
         {0.47265625f, 0.76953125f, 1.24609375f, 1.875f, 2.28125f, 2.91015625f, 3.38671875f, 3.68359375f},
         {1.66015625f, 1.95703125f, 2.43359375f, 3.0625f, 3.46875f, 4.09765625f, 4.57421875f, 4.87109375f}};
@@ -482,9 +469,8 @@ static void positions_are_interpolated(void **state)
     }
 }
 
-static void image_tower_of_another_form_is_refused(void **state)
+TEST(image_tower_of_another_form_is_refused)
 {
-    (void)state;
     struct small s;
     struct clip *vit;
     small_open(&s, 1, PARAMETERS_FROZEN, ACTIVATION_QUICK_GELU);
@@ -514,9 +500,8 @@ static double deviation_of(struct device *d, const struct parameters *group, con
     return sqrt(squares / (double)p->size);
 }
 
-static void weights_start_as_timm_does(void **state)
+TEST(weights_start_as_timm_does)
 {
-    (void)state;
     static const struct {
         const char *name;
         double deviation, most;
@@ -553,9 +538,8 @@ static void weights_start_as_timm_does(void **state)
 }
 
 /* Who trains a struct clip sets all its flags. */
-static void flags_are_those_of_a_clip(void **state)
+TEST(flags_are_those_of_a_clip)
 {
-    (void)state;
     struct model m;
     open_model(&m, 1, &plain);
     assert_int_equal(m.vit->parameters->flags_count, CLIP_FLAGS);
@@ -570,9 +554,8 @@ static void refused(struct device *d, struct vit_settings settings, const char *
         fail_msg("'%s' is not in: %s", word, error.message);
 }
 
-static void sizes_that_do_not_fit_are_refused(void **state)
+TEST(sizes_that_do_not_fit_are_refused)
 {
-    (void)state;
     struct device d;
     struct vit_settings s = plain;
     device_open(&d, 1);
@@ -594,28 +577,4 @@ static void sizes_that_do_not_fit_are_refused(void **state)
     s.share_norms = true;
     refused(&d, s, "no groups");
     device_close(&d);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(gradients_match_differences),
-        cmocka_unit_test(gradients_with_dropout_match_differences),
-        cmocka_unit_test(dropout_depends_on_the_step),
-        cmocka_unit_test(shares_of_a_batch_drop_the_same),
-        cmocka_unit_test(gradients_of_shared_weights_match_differences),
-        cmocka_unit_test(bits_do_not_depend_on_threads),
-        cmocka_unit_test(features_are_the_mean_of_the_patches),
-        cmocka_unit_test(mixed_images_have_the_losses_of_both),
-        cmocka_unit_test(blocks_that_share_are_blocks_with_equal_weights),
-        cmocka_unit_test(weights_of_vit_tiny),
-        cmocka_unit_test(weights_of_widenet),
-        cmocka_unit_test(image_tower_of_clip_has_its_features),
-        cmocka_unit_test(positions_are_interpolated),
-        cmocka_unit_test(image_tower_of_another_form_is_refused),
-        cmocka_unit_test(weights_start_as_timm_does),
-        cmocka_unit_test(flags_are_those_of_a_clip),
-        cmocka_unit_test(sizes_that_do_not_fit_are_refused),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

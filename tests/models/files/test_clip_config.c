@@ -1,11 +1,5 @@
 /* What is known of heads and activation: from metadata, from configurations beside the weights, from the caller, or not at
  * all. Of the weights only the header is looked at, so that the published sizes cost nothing here. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +8,7 @@
 #include "core/text.h"
 #include "models/files/clip_config.h"
 #include "tests/datasets/scratch.h"
+#include "tests/test.h"
 
 static const struct clip_dimensions vit_b_16 = {512, 224, 16, 768, 3072, 0, 12, 77, 49408, 512, 2048, 0, 12, 0},
                                     vit_h_14 = {1024, 224, 14, 1280, 5120, 0, 32, 77, 49408, 1024, 4096, 0, 24, 0},
@@ -135,9 +130,8 @@ static struct clip_stated say(size_t image_heads, size_t text_heads, enum activa
 
 /* ---- tests ---- */
 
-static void nothing_is_guessed(void **state)
+TEST(nothing_is_guessed)
 {
-    (void)state;
     struct clip_stated nothing = say(0, 0, ACTIVATION_NONE), heads = say(16, 16, ACTIVATION_NONE),
                        both = say(16, 16, ACTIVATION_GELU);
     write_weights(&vit_h_14, "", false);
@@ -150,9 +144,8 @@ static void nothing_is_guessed(void **state)
     REFUSED(&odd, "divides", "1280", "17", "model.heads");
 }
 
-static void open_clip_says_it(void **state)
+TEST(open_clip_says_it)
 {
-    (void)state;
     write_weights(&vit_h_14, "", false);
     beside("open_clip_config.json", open_clip_h);
     expect(NULL, 16, 16, ACTIVATION_GELU);
@@ -168,9 +161,8 @@ static void open_clip_says_it(void **state)
     forget("open_clip_config.json");
 }
 
-static void transformers_says_it(void **state)
+TEST(transformers_says_it)
 {
-    (void)state;
     write_weights(&vit_h_14, "", false);
     beside("config.json", transformers_h);
     expect(NULL, 16, 16, ACTIVATION_GELU);
@@ -183,9 +175,8 @@ static void transformers_says_it(void **state)
     forget("config.json");
 }
 
-static void the_namesake_comes_first(void **state)
+TEST(the_namesake_comes_first)
 {
-    (void)state;
     write_weights(&vit_h_14, "", false);
     beside("weights.json", open_clip_h);
     beside("open_clip_config.json", open_clip_g);
@@ -202,9 +193,8 @@ static void the_namesake_comes_first(void **state)
     forget("config.json");
 }
 
-static void metadata_says_it(void **state)
+TEST(metadata_says_it)
 {
-    (void)state;
     write_weights(&vit_g_14, "\"image_heads\":\"16\",\"text_heads\":\"16\",\"activation\":\"gelu\"", false);
     expect(NULL, 16, 16, ACTIVATION_GELU);
     write_weights(&vit_g_14, "\"image_heads\":\"many\"", false);
@@ -216,9 +206,8 @@ static void metadata_says_it(void **state)
 }
 
 /* LAION's ViT-B/16 has OpenAI's shapes and GELU: shapes say heads alone. */
-static void published_models_are_known(void **state)
+TEST(published_models_are_known)
 {
-    (void)state;
     struct clip_dimensions longer = vit_b_16;
     struct clip_stated gelu = say(0, 0, ACTIVATION_GELU);
     write_weights(&vit_b_16, "", true);
@@ -231,9 +220,8 @@ static void published_models_are_known(void **state)
     REFUSED(&gelu, "heads is unknown");
 }
 
-static void contradictions_are_named(void **state)
+TEST(contradictions_are_named)
 {
-    (void)state;
     struct clip_stated heads = say(20, 16, ACTIVATION_NONE), activation = say(0, 0, ACTIVATION_QUICK_GELU);
     write_weights(&vit_h_14, "", false);
     beside("open_clip_config.json", open_clip_h);
@@ -244,9 +232,8 @@ static void contradictions_are_named(void **state)
     forget("open_clip_config.json");
 }
 
-static void other_models_are_refused(void **state)
+TEST(other_models_are_refused)
 {
-    (void)state;
     static const struct {
         const char *text, *word;
     } cases[] = {
@@ -274,9 +261,8 @@ static void other_models_are_refused(void **state)
 }
 
 /* LAION's ViT-L/14 and others; CLIP's own where nothing says it. */
-static void images_are_normalised_as_is_stated(void **state)
+TEST(images_are_normalised_as_is_stated)
 {
-    (void)state;
     static const char half[] =
         "{\"embed_dim\": 512, \"vision_cfg\": {}, \"text_cfg\": {}, \"preprocess_cfg\": {\"mean\": [0.5, "
         "0.5, 0.5], \"std\": [0.5, 0.5, 0.5]}}";
@@ -293,21 +279,18 @@ static void images_are_normalised_as_is_stated(void **state)
     forget("open_clip_config.json");
 }
 
-int main(void)
+static int set_up(void **state)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(nothing_is_guessed),
-        cmocka_unit_test(open_clip_says_it),
-        cmocka_unit_test(transformers_says_it),
-        cmocka_unit_test(the_namesake_comes_first),
-        cmocka_unit_test(metadata_says_it),
-        cmocka_unit_test(published_models_are_known),
-        cmocka_unit_test(contradictions_are_named),
-        cmocka_unit_test(other_models_are_refused),
-        cmocka_unit_test(images_are_normalised_as_is_stated),
-    };
+    (void)state;
     scratch_create(&scratch);
-    int failed = cmocka_run_group_tests(tests, NULL, NULL);
-    scratch_remove(&scratch);
-    return failed;
+    return 0;
 }
+
+static int tear_down(void **state)
+{
+    (void)state;
+    scratch_remove(&scratch);
+    return 0;
+}
+
+TEST_GROUP(set_up, tear_down)

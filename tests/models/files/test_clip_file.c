@@ -1,11 +1,5 @@
 /* The model fixture is read under OpenAI's names, rewritten under Hugging Face's, and must come back unchanged; then it
  * is damaged in every way that a published file can be. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,6 +10,7 @@
 #include "core/rng.h"
 #include "models/clip.h"
 #include "models/files/safetensors.h"
+#include "tests/test.h"
 
 enum { MOST_TENSORS = 256 };
 
@@ -189,7 +184,7 @@ static void assert_refused(const struct fixture *fixture, const struct set *set,
             fail_msg("'%s' is not in: %s", words[i], error.message);
 }
 
-static void dimensions_follow_from_shapes(void **state)
+TEST(dimensions_follow_from_shapes)
 {
     const struct clip_dimensions *d = clip_file_dimensions(require(state)->original);
     const struct clip_dimensions expected = {.embed = 48,
@@ -206,7 +201,7 @@ static void dimensions_follow_from_shapes(void **state)
     assert_memory_equal(d, &expected, sizeof expected);
 }
 
-static void values_are_those_of_the_file(void **state)
+TEST(values_are_those_of_the_file)
 {
     struct fixture *fixture = require(state);
     struct safetensors *file;
@@ -221,7 +216,7 @@ static void values_are_those_of_the_file(void **state)
     safetensors_close(file);
 }
 
-static void both_namings_give_the_same_model(void **state)
+TEST(both_namings_give_the_same_model)
 {
     struct fixture *fixture = require(state);
     write_set(fixture, &fixture->openai);
@@ -283,7 +278,7 @@ static void encode(const char *path, struct features *features)
     backend_close(backend);
 }
 
-static void both_namings_encode_to_the_same_bits(void **state)
+TEST(both_namings_encode_to_the_same_bits)
 {
     struct fixture *fixture = require(state);
     struct features openai, huggingface;
@@ -297,7 +292,7 @@ static void both_namings_encode_to_the_same_bits(void **state)
     assert_memory_not_equal(openai.prompts, openai.prompts + EMBED, EMBED * sizeof(float));
 }
 
-static void wrappers_and_harmless_extras_are_seen_through(void **state)
+TEST(wrappers_and_harmless_extras_are_seen_through)
 {
     struct fixture *fixture = require(state);
     struct set set = {0};
@@ -314,7 +309,7 @@ static void wrappers_and_harmless_extras_are_seen_through(void **state)
     set_free(&set);
 }
 
-static void half_precision_is_widened(void **state)
+TEST(half_precision_is_widened)
 {
     struct fixture *fixture = require(state);
     struct set set = fixture->openai;
@@ -360,7 +355,7 @@ static void not_finite(struct fixture *fixture, const struct set *set, const cha
     clip_file_close(file);
 }
 
-static void numbers_that_are_none_are_refused(void **state)
+TEST(numbers_that_are_none_are_refused)
 {
     struct fixture *fixture = require(state);
     struct set set = fixture->openai;
@@ -376,7 +371,7 @@ static void numbers_that_are_none_are_refused(void **state)
     not_finite(fixture, &set, "transformer.resblocks.1.attn.in_proj_bias", key->name, "-inf");
 }
 
-static void wrong_tensors_are_named(void **state)
+TEST(wrong_tensors_are_named)
 {
     struct fixture *fixture = require(state);
     static const char *const query = "text_model.encoder.layers.1.self_attn.q_proj.weight";
@@ -411,7 +406,7 @@ static void wrong_tensors_are_named(void **state)
     assert_refused(fixture, &set, "transformer.resblocks.1.ln_2.weight", "F32", "I32");
 }
 
-static void impossible_models_are_refused(void **state)
+TEST(impossible_models_are_refused)
 {
     struct fixture *fixture = require(state);
     struct set set = {.count = 1, .tensors = {fixture->openai.tensors[0]}};
@@ -427,7 +422,7 @@ static void impossible_models_are_refused(void **state)
 }
 
 /* The most telling name decides, whatever else is there. */
-static void other_models_are_named(void **state)
+TEST(other_models_are_named)
 {
     struct fixture *fixture = require(state);
     static const char *const others[][2] = {{"text_decoder.ln_final.weight", "CoCa"},
@@ -446,7 +441,7 @@ static void other_models_are_named(void **state)
     }
 }
 
-static void unknown_names_and_shapes_are_refused_on_reading(void **state)
+TEST(unknown_names_and_shapes_are_refused_on_reading)
 {
     struct fixture *fixture = require(state);
     struct error error;
@@ -458,20 +453,4 @@ static void unknown_names_and_shapes_are_refused_on_reading(void **state)
     assert_non_null(strstr(error.message, "[63], found [64]"));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(dimensions_follow_from_shapes),
-        cmocka_unit_test(values_are_those_of_the_file),
-        cmocka_unit_test(both_namings_give_the_same_model),
-        cmocka_unit_test(both_namings_encode_to_the_same_bits),
-        cmocka_unit_test(wrappers_and_harmless_extras_are_seen_through),
-        cmocka_unit_test(half_precision_is_widened),
-        cmocka_unit_test(numbers_that_are_none_are_refused),
-        cmocka_unit_test(wrong_tensors_are_named),
-        cmocka_unit_test(impossible_models_are_refused),
-        cmocka_unit_test(other_models_are_named),
-        cmocka_unit_test(unknown_names_and_shapes_are_refused_on_reading),
-    };
-    return cmocka_run_group_tests(tests, set_up, tear_down);
-}
+TEST_GROUP(set_up, tear_down)

@@ -1,10 +1,4 @@
 /* Files go out and come back; every way a file can lie about itself is refused with a message that says where. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <glob.h>
 #include <math.h>
 #include <signal.h>
@@ -17,6 +11,7 @@
 
 #include "core/file.h"
 #include "models/files/safetensors.h"
+#include "tests/test.h"
 
 static char path[64];
 
@@ -65,9 +60,8 @@ static void assert_words(const char *message, const char *first, const char *sec
             fail_msg("'%s' is not in: %s", words[i], message);
 }
 
-static void what_is_written_is_read(void **state)
+TEST_WITH(what_is_written_is_read, NULL, tear_down)
 {
-    (void)state;
     static const float rows[2][3] = {{1, 2, 3}, {4, 5, 6}};
     static const int64_t number = -7;
     static const uint8_t odd[3] = {1, 2, 3};
@@ -100,9 +94,8 @@ static void what_is_written_is_read(void **state)
     safetensors_close(file);
 }
 
-static void data_starts_at_a_multiple_of_64(void **state)
+TEST_WITH(data_starts_at_a_multiple_of_64, NULL, tear_down)
 {
-    (void)state;
     char name[80] = "";
     for (size_t length = 1; length < 70; length++) {
         struct safetensor tensor = {.name = memset(name, 'n', length), .type = SAFETENSOR_U8, .data = "x"};
@@ -120,9 +113,8 @@ static void data_starts_at_a_multiple_of_64(void **state)
     }
 }
 
-static void data_in_awkward_places_is_aligned(void **state)
+TEST(data_in_awkward_places_is_aligned)
 {
-    (void)state;
     static const char header[] = "{\"a\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1]},"
                                  "\"b\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[1,9]},"
                                  "\"c\":{\"dtype\":\"I64\",\"shape\":[1],\"data_offsets\":[9,17]}}";
@@ -148,9 +140,8 @@ static void data_in_awkward_places_is_aligned(void **state)
 
 #define ENTRY(type, shape, offsets) "{\"dtype\":\"" type "\",\"shape\":" shape ",\"data_offsets\":" offsets "}"
 
-static void lying_headers_are_refused(void **state)
+TEST(lying_headers_are_refused)
 {
-    (void)state;
     static const struct {
         const char *header;
         size_t data;
@@ -192,9 +183,8 @@ static void lying_headers_are_refused(void **state)
     }
 }
 
-static void impossible_header_lengths_are_refused(void **state)
+TEST(impossible_header_lengths_are_refused)
 {
-    (void)state;
     static const uint64_t lengths[] = {3, 100, 100000001, UINT64_MAX};
     uint8_t bytes[10] = {0};
     struct safetensors *file;
@@ -211,9 +201,8 @@ static void impossible_header_lengths_are_refused(void **state)
 }
 
 /* Whatever byte of a file changes or is missing, the reader says yes or no and stays within the file. */
-static void every_damaged_byte_is_survived(void **state)
+TEST(every_damaged_byte_is_survived)
 {
-    (void)state;
     size_t size;
     uint8_t *bytes =
         make_file("{\"w\":" ENTRY("F32", "[2]", "[0,8]") ",\"x\":" ENTRY("U8", "[1]", "[8,9]") "}", 9, &size);
@@ -252,9 +241,8 @@ static void assert_same_text(const char *found, const char *expected)
 }
 
 /* A file that was written here proves itself: the one flip that can go unnoticed is in the name of the digest. */
-static void every_flipped_bit_of_a_written_file_is_refused_or_harmless(void **state)
+TEST_WITH(every_flipped_bit_of_a_written_file_is_refused_or_harmless, set_up, tear_down)
 {
-    (void)state;
     struct bytes bytes;
     struct safetensors *file;
     struct error error;
@@ -279,9 +267,8 @@ static void every_flipped_bit_of_a_written_file_is_refused_or_harmless(void **st
 }
 
 /* Changes that keep the header well-formed: another position, tensors exchanged, a digest of another file. */
-static void edited_files_are_refused(void **state)
+TEST_WITH(edited_files_are_refused, set_up, tear_down)
 {
-    (void)state;
     static const char *const edits[][2] = {{"\"iteration\":\"41\"", "\"iteration\":\"14\""},
                                            {"\"task\":\"3\"", "\"task\":\"4\""},
                                            {"\"w\":", "\"x\":"},
@@ -307,9 +294,8 @@ static void edited_files_are_refused(void **state)
 }
 
 /* Who rewrites a file with the same contents in another order has the same file. */
-static void the_order_of_entries_is_no_part_of_the_digest(void **state)
+TEST_WITH(the_order_of_entries_is_no_part_of_the_digest, set_up, tear_down)
 {
-    (void)state;
     static const float w[2] = {1, 2}, v[2] = {3, 4};
     const struct safetensor tensors[] = {{.name = "v", .type = SAFETENSOR_F32, .rank = 1, .shape = {2}, .data = v},
                                          {.name = "w", .type = SAFETENSOR_F32, .rank = 1, .shape = {2}, .data = w}};
@@ -327,9 +313,8 @@ static void the_order_of_entries_is_no_part_of_the_digest(void **state)
     safetensors_close(file);
 }
 
-static void expectations_name_both_shapes(void **state)
+TEST(expectations_name_both_shapes)
 {
-    (void)state;
     struct safetensors *file;
     struct error error;
     uint8_t *bytes;
@@ -345,9 +330,8 @@ static void expectations_name_both_shapes(void **state)
     free(bytes);
 }
 
-static void numbers_widen_to_floats(void **state)
+TEST(numbers_widen_to_floats)
 {
-    (void)state;
     static const uint16_t half[] = {0x0000, 0x8001, 0x03ff, 0x0400, 0x3c00, 0xc248, 0x7bff, 0x7c00, 0x7e00};
     static const float expected[] = {0, -0x1p-24F, 0x3ffp-24F, 0x1p-14F, 1, -3.140625F, 65504, INFINITY, NAN};
     static const uint16_t brain[] = {0x3f80, 0xc049};
@@ -370,9 +354,8 @@ static void numbers_widen_to_floats(void **state)
     assert_non_null(strstr(error.message, "found I64"));
 }
 
-static void impossible_requests_write_nothing(void **state)
+TEST(impossible_requests_write_nothing)
 {
-    (void)state;
     const struct safetensor fine = {.name = "w", .type = SAFETENSOR_U8, .rank = 1, .shape = {1}, .data = "x"};
     struct safetensor twice[] = {fine, fine}, reserved = fine, garbled = fine, huge = fine;
     struct error error;
@@ -392,9 +375,8 @@ static void impossible_requests_write_nothing(void **state)
 }
 
 /* As on a full disk: the file may not grow. */
-static void a_full_disk_leaves_nothing_behind(void **state)
+TEST(a_full_disk_leaves_nothing_behind)
 {
-    (void)state;
     static char data[1 << 16];
     const struct safetensor tensor = {
         .name = "w", .type = SAFETENSOR_U8, .rank = 1, .shape = {sizeof data}, .data = data};
@@ -415,22 +397,4 @@ static void a_full_disk_leaves_nothing_behind(void **state)
     globfree(&left);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_teardown(what_is_written_is_read, tear_down),
-        cmocka_unit_test_teardown(data_starts_at_a_multiple_of_64, tear_down),
-        cmocka_unit_test(data_in_awkward_places_is_aligned),
-        cmocka_unit_test(lying_headers_are_refused),
-        cmocka_unit_test(impossible_header_lengths_are_refused),
-        cmocka_unit_test(every_damaged_byte_is_survived),
-        cmocka_unit_test_setup_teardown(every_flipped_bit_of_a_written_file_is_refused_or_harmless, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(edited_files_are_refused, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(the_order_of_entries_is_no_part_of_the_digest, set_up, tear_down),
-        cmocka_unit_test(expectations_name_both_shapes),
-        cmocka_unit_test(numbers_widen_to_floats),
-        cmocka_unit_test(impossible_requests_write_nothing),
-        cmocka_unit_test(a_full_disk_leaves_nothing_behind),
-    };
-    return cmocka_run_group_tests(tests, set_up, NULL);
-}
+TEST_GROUP(set_up, NULL)

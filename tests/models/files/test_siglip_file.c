@@ -89,9 +89,8 @@ static void expect_same(struct files *f, const struct clip *read)
     assert_true(read->activation == ACTIVATION_GELU_TANH && read->dimensions.pool_hidden == 96);
 }
 
-static void every_naming_is_read(void **state)
+TEST(every_naming_is_read)
 {
-    (void)state;
     const struct clip_stated stated = {.config = {.image_heads = 1, .text_heads = 2}, .heads_by = "the test"};
     for (enum clip_naming naming = CLIP_OPENAI; naming < CLIP_NAMINGS; naming++) {
         struct files f;
@@ -106,9 +105,8 @@ static void every_naming_is_read(void **state)
 }
 
 /* Names as they stand in published files, not as the table derives them. */
-static void others_find_their_names(void **state)
+TEST(others_find_their_names)
 {
-    (void)state;
     static const struct {
         enum clip_naming naming;
         const char *name;
@@ -137,9 +135,8 @@ static void others_find_their_names(void **state)
     }
 }
 
-static void what_is_saved_is_read(void **state)
+TEST(what_is_saved_is_read)
 {
-    (void)state;
     struct files f;
     struct clip *clip;
     open_files(&f);
@@ -151,9 +148,8 @@ static void what_is_saved_is_read(void **state)
     close_files(&f);
 }
 
-static void heads_of_other_widths_are_not_guessed(void **state)
+TEST(heads_of_other_widths_are_not_guessed)
 {
-    (void)state;
     struct files f;
     struct clip *clip;
     open_files(&f);
@@ -165,9 +161,8 @@ static void heads_of_other_widths_are_not_guessed(void **state)
 }
 
 /* A ViT has a class token or the patches' mean, so it cannot take a SigLIP's tower. */
-static void a_vit_refuses_its_tower(void **state)
+TEST(a_vit_refuses_its_tower)
 {
-    (void)state;
     struct files f;
     struct clip *vit;
     open_files(&f);
@@ -178,14 +173,4 @@ static void a_vit_refuses_its_tower(void **state)
     assert_non_null(strstr(error.message, "SigLIP"));
     clip_destroy(vit);
     close_files(&f);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_naming_is_read),    cmocka_unit_test(others_find_their_names),
-        cmocka_unit_test(what_is_saved_is_read),   cmocka_unit_test(heads_of_other_widths_are_not_guessed),
-        cmocka_unit_test(a_vit_refuses_its_tower),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,12 +1,8 @@
 /* PyTorch's files: what torch.save and torch.jit.save wrote (tests/fixtures/torch), and what is refused. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "tests/test.h"
 #include <zip.h>
 
 #include "core/file.h"
@@ -71,9 +67,8 @@ static void expect_tensor(const struct safetensors *file, const struct expected 
         assert_true(values[i] == (e->values != NULL ? e->values[i] : 0.5f * (float)i));
 }
 
-static void test_plain(void **state)
+TEST(test_plain)
 {
-    (void)state;
     static const float scalar[] = {1.5f}, transposed[] = {0, 1, 2, 0.5f, 1.5f, 2.5f},
                        rows[] = {1.5f, 2, 2.5f, 3, 3.5f, 4}, column[] = {0.5f, 2, 3.5f, 5};
     static const struct expected tensors[] = {{"f32", SAFETENSOR_F32, 2, {2, 3}, NULL},
@@ -98,18 +93,16 @@ static void test_plain(void **state)
 }
 
 /* Under "model", a parameter, beside values that are no tensors. */
-static void test_parameter(void **state)
+TEST(test_parameter)
 {
-    (void)state;
     struct safetensors *file = open_fixture("model.bin");
     assert_int_equal(safetensors_count(file), 1);
     expect_tensor(file, &(struct expected){"weight", SAFETENSOR_F32, 2, {2, 3}, NULL});
     safetensors_close(file);
 }
 
-static void test_script(void **state)
+TEST(test_script)
 {
-    (void)state;
     static const float resolution[] = {224};
     struct safetensors *file = open_fixture("script.pt");
     assert_int_equal(safetensors_count(file), 3);
@@ -119,9 +112,8 @@ static void test_script(void **state)
     safetensors_close(file);
 }
 
-static void test_header(void **state)
+TEST(test_header)
 {
-    (void)state;
     struct safetensors *file;
     struct error error;
     assert_int_equal(weights_file_open_header(&file, FIXTURES "/torch/plain.pth", &error), OK);
@@ -134,9 +126,8 @@ static void test_header(void **state)
 /* ---- what is written ---- */
 
 /* As it was read, and the metadata with it. */
-static void test_written(void **state)
+TEST(test_written)
 {
-    (void)state;
     static const struct safetensors_metadata metadata[] = {{"heads", "16"}, {"empty", ""}};
     struct safetensors *from = open_fixture("plain.pth"), *file;
     struct error error = {.message = ""};
@@ -164,9 +155,8 @@ static void test_written(void **state)
     safetensors_close(from);
 }
 
-static void test_not_written(void **state)
+TEST(test_not_written)
 {
-    (void)state;
     static const uint16_t data[2] = {0};
     const struct safetensor tensor = {.name = "a", .type = SAFETENSOR_U16, .rank = 1, .shape = {2}, .data = data};
     struct error error;
@@ -192,13 +182,12 @@ static void expect_refused(const char *path, const char *words)
     assert_non_null(strstr(error.message, path));
 }
 
-static void test_forms_refused(void **state)
+TEST(test_forms_refused)
 {
     static const float one = 1;
     const struct safetensor tensor = {.name = "a\xff", .type = SAFETENSOR_F32, .rank = 1, .shape = {1}, .data = &one};
     struct error error;
     char path[512];
-    (void)state;
     snprintf(path, sizeof path, "%s", scratch_file(&scratch, "name.pth"));
     assert_int_equal(torch_write(path, &tensor, 1, NULL, 0, &error), OK);
     expect_refused(path, "its name is not valid UTF-8");
@@ -250,9 +239,8 @@ static void write_archive(const struct archive *a, const char *path)
     assert_int_equal(zip_close(zip), 0);
 }
 
-static void test_archives_refused(void **state)
+TEST(test_archives_refused)
 {
-    (void)state;
     static const struct archive archives[] = {
         {"'x/data/0' is missing", "x/data.pkl", NULL, "little", NULL, 0, 0},
         {"found 20 bytes", "x/data.pkl", "x/data/0", "little", NULL, ZIP_CM_STORE, 20},
@@ -282,9 +270,8 @@ static void write_replaced(const char *path, const char *more, const char *found
     bytes_free(&bytes);
 }
 
-static void test_damaged_archives(void **state)
+TEST(test_damaged_archives)
 {
-    (void)state;
     char path[512];
     struct bytes bytes;
     struct error error;
@@ -314,9 +301,8 @@ static void expect_pickle_refused(const char *pickle, size_t size, const char *w
         fail_msg("expected \"%s\", found: %s", words, error.message);
 }
 
-static void test_tensors_refused(void **state)
+TEST(test_tensors_refused)
 {
-    (void)state;
     static const char outside[] = "lies outside its storage";
     EXPECT_PICKLE_REFUSED(PICKLE(TENSOR("K\x05", "K\x00", "K\x02K\x03\x86", "K\x03K\x01\x86")), outside);
     EXPECT_PICKLE_REFUSED(PICKLE(TENSOR("K\x06", "K\x01", "K\x02K\x03\x86", "K\x03K\x01\x86")), outside);
@@ -355,19 +341,4 @@ static void test_tensors_refused(void **state)
                           "expected tensors, found none");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_plain),
-        cmocka_unit_test(test_parameter),
-        cmocka_unit_test(test_script),
-        cmocka_unit_test(test_header),
-        cmocka_unit_test(test_written),
-        cmocka_unit_test(test_not_written),
-        cmocka_unit_test(test_forms_refused),
-        cmocka_unit_test(test_archives_refused),
-        cmocka_unit_test(test_damaged_archives),
-        cmocka_unit_test(test_tensors_refused),
-    };
-    return cmocka_run_group_tests(tests, set_up, tear_down);
-}
+TEST_GROUP(set_up, tear_down)

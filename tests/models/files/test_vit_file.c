@@ -88,9 +88,8 @@ static void through_a_file(const struct vit_settings *settings, enum vit_names n
     close_files(&f);
 }
 
-static void what_is_written_is_read(void **state)
+TEST(what_is_written_is_read)
 {
-    (void)state;
     struct vit_settings form = plain;
     through_a_file(&form, VIT_TIMM);
     through_a_file(&form, VIT_HUGGINGFACE);
@@ -132,9 +131,8 @@ static const char qkv[] = "visual.transformer.resblocks.1.attn.in_proj_weight",
                   qkv_bias[] = "visual.transformer.resblocks.1.attn.in_proj_bias",
                   hidden[] = "visual.transformer.resblocks.0.mlp.c_fc.weight";
 
-static void timm_finds_its_names(void **state)
+TEST(timm_finds_its_names)
 {
-    (void)state;
     static const struct expected_tensor expected[] = {
         {"cls_token", 3, {1, 1, 16}, "visual.class_embedding", 0},
         {"pos_embed", 3, {1, 5, 16}, "visual.positional_embedding", 0},
@@ -152,9 +150,8 @@ static void timm_finds_its_names(void **state)
     close_files(&f);
 }
 
-static void hugging_face_finds_its_names(void **state)
+TEST(hugging_face_finds_its_names)
 {
-    (void)state;
     static const struct expected_tensor expected[] = {
         {"vit.embeddings.cls_token", 3, {1, 1, 16}, "visual.class_embedding", 0},
         {"vit.embeddings.position_embeddings", 3, {1, 5, 16}, "visual.positional_embedding", 0},
@@ -209,9 +206,8 @@ static void rewrite(struct files *f, const struct change *change, const struct s
 static const struct vit_stated stated = {.heads = 2, .activation = ACTIVATION_GELU, .by = "model.heads"};
 static const float zeros[16 * 16] = {0};
 
-static void bare_models_of_hugging_face_are_read(void **state)
+TEST(bare_models_of_hugging_face_are_read)
 {
-    (void)state;
     const struct safetensor pooler = {
         .name = "pooler.dense.weight", .type = SAFETENSOR_F32, .rank = 2, .shape = {16, 16}, .data = zeros};
     struct files f;
@@ -246,9 +242,8 @@ static void refused_after(const struct change *change, const char *const *words)
     close_files(&f);
 }
 
-static void damaged_files_are_refused(void **state)
+TEST(damaged_files_are_refused)
 {
-    (void)state;
     const struct safetensor unknown = {
         .name = "fc_norm.weight", .type = SAFETENSOR_F32, .rank = 1, .shape = {16}, .data = zeros};
     const struct safetensor narrow = {
@@ -263,9 +258,8 @@ static void damaged_files_are_refused(void **state)
                   (const char *const[]){"'blocks.1.norm2.weight'", "expected shape [16], found [8]", NULL});
 }
 
-static void what_is_not_stated_is_not_guessed(void **state)
+TEST(what_is_not_stated_is_not_guessed)
 {
-    (void)state;
     struct files f;
     open_files(&f, &plain);
     must(vit_save(f.vit, NULL, VIT_TIMM, f.path, &error));
@@ -290,9 +284,8 @@ static void what_is_not_stated_is_not_guessed(void **state)
     close_files(&f);
 }
 
-static void copies_of_shared_weights_must_be_equal(void **state)
+TEST(copies_of_shared_weights_must_be_equal)
 {
-    (void)state;
     const struct safetensors_metadata metadata = {"share_groups", "1"};
     struct files f;
     struct vit_settings form = plain;
@@ -309,9 +302,8 @@ static void copies_of_shared_weights_must_be_equal(void **state)
 }
 
 /* MLPs that are set apart are not written, and are only missed where no experts stand for them. */
-static void experts_stand_for_an_mlp(void **state)
+TEST(experts_stand_for_an_mlp)
 {
-    (void)state;
     static const float expert[24 * 16] = {0};
     const struct safetensor first = {.name = "visual.transformer.resblocks.1.adaptmlp_list.0.c_fc.weight",
                                      .type = SAFETENSOR_F32,
@@ -350,9 +342,8 @@ static void experts_stand_for_an_mlp(void **state)
 }
 
 /* A file without our metadata is of another program; what it does not state stays with what is written of it. */
-static void norms_and_pixels_are_those_of_their_program(void **state)
+TEST(norms_and_pixels_are_those_of_their_program)
 {
-    (void)state;
     static const struct {
         enum vit_names names;
         bool ln_pre;
@@ -393,9 +384,8 @@ static void norms_and_pixels_are_those_of_their_program(void **state)
     }
 }
 
-static void what_no_file_can_hold_is_not_written(void **state)
+TEST(what_no_file_can_hold_is_not_written)
 {
-    (void)state;
     struct files f;
     struct vit_settings form = plain;
     form.ln_pre = true;
@@ -408,21 +398,4 @@ static void what_no_file_can_hold_is_not_written(void **state)
     assert_non_null(strstr(error.message, "'head.bias' is not finite"));
     assert_null(fopen(f.path, "rb"));
     close_files(&f);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_written_is_read),
-        cmocka_unit_test(timm_finds_its_names),
-        cmocka_unit_test(hugging_face_finds_its_names),
-        cmocka_unit_test(bare_models_of_hugging_face_are_read),
-        cmocka_unit_test(damaged_files_are_refused),
-        cmocka_unit_test(what_is_not_stated_is_not_guessed),
-        cmocka_unit_test(copies_of_shared_weights_must_be_equal),
-        cmocka_unit_test(experts_stand_for_an_mlp),
-        cmocka_unit_test(norms_and_pixels_are_those_of_their_program),
-        cmocka_unit_test(what_no_file_can_hold_is_not_written),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,15 +1,11 @@
 /* Weights in several files: opened as one, and refused where index and files disagree. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "core/file.h"
 #include "models/files/weights_file.h"
 #include "tests/datasets/scratch.h"
+#include "tests/test.h"
 
 #define INDEX "model.safetensors.index.json"
 
@@ -47,9 +43,8 @@ static int tear_down(void **state)
     return 0;
 }
 
-static void shards_are_one_file(void **state)
+TEST(shards_are_one_file)
 {
-    (void)state;
     struct safetensors *file;
     struct error error;
     scratch_write_text(&scratch, INDEX,
@@ -69,9 +64,8 @@ static void shards_are_one_file(void **state)
     safetensors_close(file);
 }
 
-static void disagreements_are_refused(void **state)
+TEST(disagreements_are_refused)
 {
-    (void)state;
     static const char *const cases[][2] = {
         {"{\"weight_map\": {\"a\": \"one\", \"c\": \"two\"}}", "has tensor 'b'"},
         {"{\"weight_map\": {\"a\": \"two\", \"b\": \"one\"}}", "has tensor 'a'"},
@@ -95,11 +89,4 @@ static void disagreements_are_refused(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(shards_are_one_file),
-        cmocka_unit_test(disagreements_are_refused),
-    };
-    return cmocka_run_group_tests(tests, set_up, tear_down);
-}
+TEST_GROUP(set_up, tear_down)

@@ -1,5 +1,5 @@
 /* Runs as files of other programs. */
-#include "tests/results/check.h"
+#include "tests/test.h"
 
 #include <glob.h>
 #include <signal.h>
@@ -69,7 +69,7 @@ static size_t count_lines(const struct fixture *f, const char *name)
     return lines;
 }
 
-static void tables_have_the_rows_of_the_chosen_runs(void **state)
+TEST_WITH(tables_have_the_rows_of_the_chosen_runs, create, destroy)
 {
     struct fixture *f = *state;
     assert_ok(export_csv(f->store, &(struct query_filter){0}, f->folder, &f->counts, &error));
@@ -86,7 +86,7 @@ static void tables_have_the_rows_of_the_chosen_runs(void **state)
 }
 
 /* As on a full disk: no file may have more than a few bytes, which suffices for the first ones. */
-static void all_files_or_none(void **state)
+TEST_WITH(all_files_or_none, create, destroy)
 {
     struct fixture *f = *state;
     struct error failure;
@@ -105,7 +105,7 @@ static void all_files_or_none(void **state)
     assert_int_equal(count_lines(f, "expert_events.csv"), events);
 }
 
-static void what_cannot_be_is_refused(void **state)
+TEST_WITH(what_cannot_be_is_refused, create, destroy)
 {
     struct fixture *f = *state;
     char *blocked = path_format("%s/files", f->path);
@@ -113,14 +113,4 @@ static void what_cannot_be_is_refused(void **state)
     assert_fails(export_csv(f->store, &none, f->folder, &f->counts, &error), ERROR_ARGUMENT, "no run");
     assert_fails(export_csv(f->store, &all, blocked, &f->counts, &error), ERROR_IO, f->path);
     free(blocked);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(tables_have_the_rows_of_the_chosen_runs, create, destroy),
-        cmocka_unit_test_setup_teardown(all_files_or_none, create, destroy),
-        cmocka_unit_test_setup_teardown(what_cannot_be_is_refused, create, destroy),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
 /* Accuracies of classes and confusions, of two tasks whose few answers are written down here. */
-#include "tests/results/check.h"
+#include "tests/test.h"
 
 #include <stdlib.h>
 
@@ -127,7 +127,7 @@ static void expect(const struct fixture *f, const char *query, struct query_filt
     table_free(&table);
 }
 
-static void accuracies_of_classes(void **state)
+TEST_WITH(accuracies_of_classes, create, destroy)
 {
     const struct fixture *f = *state;
     /* zero-shot, after the own task, after the last */
@@ -144,7 +144,7 @@ static void accuracies_of_classes(void **state)
     expect(f, "classes", (struct query_filter){.run = f->old}, "");
 }
 
-static void confusion_of_tasks(void **state)
+TEST_WITH(confusion_of_tasks, create, destroy)
 {
     const struct fixture *f = *state;
     expect(f, "confusion", (struct query_filter){.run = f->joint},
@@ -153,7 +153,7 @@ static void confusion_of_tasks(void **state)
     expect(f, "confusion", (struct query_filter){.run = f->apart}, ""); /* an image is never taken for another task's */
 }
 
-static void confusion_of_classes(void **state)
+TEST_WITH(confusion_of_classes, create, destroy)
 {
     const struct fixture *f = *state;
     expect(f, "confusion", (struct query_filter){.run = f->joint, .dataset = "pets"},
@@ -172,7 +172,7 @@ static void confusion_of_classes(void **state)
 }
 
 /* Avg and Last. */
-static void means_of_classes_seen(void **state)
+TEST_WITH(means_of_classes_seen, create, destroy)
 {
     const struct fixture *f = *state;
     struct table table = {0};
@@ -195,7 +195,7 @@ static size_t faults(const struct fixture *f, const char *what)
     return found;
 }
 
-static void other_labels_are_noticed(void **state)
+TEST_WITH(other_labels_are_noticed, create, destroy)
 {
     const struct fixture *f = *state;
     static const uint16_t others[IMAGES] = {1, 0, 0, 0, 1, 1}, none[IMAGES] = {0, 0, 0, 0, 1, 2};
@@ -220,16 +220,4 @@ static void other_labels_are_noticed(void **state)
     assert_fails(query_named(f->store, "classes", &(struct query_filter){.run = f->joint}, &table, &error),
                  ERROR_FORMAT, "do not fit");
     table_free(&table);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(accuracies_of_classes, create, destroy),
-        cmocka_unit_test_setup_teardown(confusion_of_tasks, create, destroy),
-        cmocka_unit_test_setup_teardown(confusion_of_classes, create, destroy),
-        cmocka_unit_test_setup_teardown(means_of_classes_seen, create, destroy),
-        cmocka_unit_test_setup_teardown(other_labels_are_noticed, create, destroy),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

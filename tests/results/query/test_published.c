@@ -1,5 +1,5 @@
 /* The published numbers are those of the fixture; published.txt has what else can be checked. */
-#include "tests/results/check.h"
+#include "tests/test.h"
 
 #include <jansson.h>
 #include <stdlib.h>
@@ -21,9 +21,8 @@
 #define COLUMNS                                                                                                        \
     COMPARE("columns", "column", "published_matrix", "task = json_extract(item.value, '$.j') AND after_task = cell.key")
 
-static void they_are_the_fixtures(void **state)
+TEST(they_are_the_fixtures)
 {
-    (void)state;
     json_t *metrics = json_load_file(FIXTURES "/model/base/metrics.json", 0, NULL);
     if (metrics == NULL)
         skip();
@@ -48,10 +47,4 @@ static void they_are_the_fixtures(void **state)
     store_close(store);
     free(printed);
     json_decref(metrics);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(they_are_the_fixtures)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

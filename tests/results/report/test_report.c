@@ -1,5 +1,5 @@
 /* A report's folder: there completely or not at all, and nobody else's; figures for papers; sections of one's own. */
-#include "tests/results/check.h"
+#include "tests/test.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -78,9 +78,8 @@ static status write_report(const char *place, const char *folder, struct report_
 }
 
 /* Only a report is replaced, and nothing is left beside it. */
-static void what_is_no_report_is_left_alone(void **state)
+TEST(what_is_no_report_is_left_alone)
 {
-    (void)state;
     static const struct {
         struct file files[3];
         const char *folder, *refused; /* NULL: written */
@@ -124,9 +123,8 @@ static bool stop_at_once(void *context)
     return true;
 }
 
-static void what_cannot_be_written_leaves_the_old_report(void **state)
+TEST(what_cannot_be_written_leaves_the_old_report)
 {
-    (void)state;
     char *marker = sample_path("marker"), *place = path_parent(marker);
     struct stat before, after;
     assert_ok(write_report(place, "report", (struct report_request){.filter = {.suite = "mini"}}, &error));
@@ -151,9 +149,8 @@ static void what_cannot_be_written_leaves_the_old_report(void **state)
     "SELECT 'blocks' AS what, label AS series, colour, block AS x, count(*) AS y FROM drawn "                          \
     "JOIN expert_events USING (run) GROUP BY number, block ORDER BY number, block\n"
 
-static void a_section_is_a_file(void **state)
+TEST(a_section_is_a_file)
 {
-    (void)state;
     static const struct {
         const char *column, *draw, *expected; /* on the page, or why not */
         status result;
@@ -189,9 +186,8 @@ static void a_section_is_a_file(void **state)
 
 /* Every figure in two widths as SVG, its data and its caption; names that mean harm do none. A single task has
  * no Transfer to be compared; where there is nothing to report on, nothing is drawn. */
-static void every_figure_is_drawn(void **state)
+TEST(every_figure_is_drawn)
 {
-    (void)state;
     static const char *const by[] = {"policy"};
     static const struct {
         struct query_filter filter;
@@ -226,13 +222,4 @@ static void every_figure_is_drawn(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_no_report_is_left_alone),
-        cmocka_unit_test(what_cannot_be_written_leaves_the_old_report),
-        cmocka_unit_test(a_section_is_a_file),
-        cmocka_unit_test(every_figure_is_drawn),
-    };
-    return cmocka_run_group_tests(tests, create, destroy);
-}
+TEST_GROUP(create, destroy)

@@ -1,5 +1,5 @@
 /* What a page says, read as text. */
-#include "tests/results/check.h"
+#include "tests/test.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -214,9 +214,8 @@ static int count_of(const char *text, const char *end, const char *part)
     return count;
 }
 
-static void pages_say_what_is_there(void **state)
+TEST(pages_say_what_is_there)
 {
-    (void)state;
     for (const struct saying *saying = sayings; saying < sayings + sizeof sayings / sizeof *sayings; saying++) {
         const char *page = pages[saying->page], *begin = strstr(page, saying->within),
                    *end = *saying->within != 0 && begin != NULL ? strstr(begin, "</figure>") : page + strlen(page);
@@ -226,9 +225,8 @@ static void pages_say_what_is_there(void **state)
     }
 }
 
-static void every_section_is_there_and_linked(void **state)
+TEST(every_section_is_there_and_linked)
 {
-    (void)state;
     static const char *const ids[] = {"leaderboard",     "comparison", "tasks",          "matrix",  "forgetting",
                                       "frozen",          "experts",    "classes",        "patches", "events",
                                       "merges",          "router",     "class-accuracy", "loss",    "costs",
@@ -245,9 +243,8 @@ static void every_section_is_there_and_linked(void **state)
 
 /* --- Texts and numbers --- */
 
-static void nothing_of_a_text_is_markup(void **state)
+TEST(nothing_of_a_text_is_markup)
 {
-    (void)state;
     static const char *const texts[][2] = {
         {"plain · text", "plain · text"},
         {"<b a=\"1\" c='2'>&amp;", "&lt;b a=&quot;1&quot; c=&#39;2&#39;&gt;&amp;amp;"},
@@ -263,9 +260,8 @@ static void nothing_of_a_text_is_markup(void **state)
     }
 }
 
-static void numbers_are_for_people(void **state)
+TEST(numbers_are_for_people)
 {
-    (void)state;
     static const struct {
         double value;
         int decimals;
@@ -279,13 +275,4 @@ static void numbers_are_for_people(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(pages_say_what_is_there),
-        cmocka_unit_test(every_section_is_there_and_linked),
-        cmocka_unit_test(nothing_of_a_text_is_markup),
-        cmocka_unit_test(numbers_are_for_people),
-    };
-    return cmocka_run_group_tests(tests, create, destroy);
-}
+TEST_GROUP(create, destroy)

@@ -1,6 +1,6 @@
 /* The functions of SQL against functions.txt, which says where its numbers come from, and the power of what is planned.
  * More samples: replay_stats. */
-#include "tests/results/check.h"
+#include "tests/test.h"
 
 #include <math.h>
 #include <sqlite3.h>
@@ -34,9 +34,8 @@ static void check_line(sqlite3 *connection, const char *line)
     sqlite3_finalize(statement);
 }
 
-static void every_line_of_the_file_holds(void **state)
+TEST(every_line_of_the_file_holds)
 {
-    (void)state;
     sqlite3 *connection;
     char line[1024];
     FILE *file = fopen(FUNCTIONS, "r");
@@ -78,9 +77,8 @@ static double simulated_power(const struct permutation_plan *plan, size_t n, uin
 }
 
 /* With the planned seeds the power is 80% or, since it rises in steps, more; with one seed less it is not. */
-static void planned_seeds_have_the_power(void **state)
+TEST(planned_seeds_have_the_power)
 {
-    (void)state;
     static const struct {
         struct permutation_plan plan;
         uint32_t samples;
@@ -104,11 +102,4 @@ static void planned_seeds_have_the_power(void **state)
         if (power < 0.77 || (n > cases[i].least && simulated_power(plan, n - 1, cases[i].samples) > 0.83))
             fail_msg("expected the fewest seeds for 80%% power within 3 points, found %zu for %.1f%%", n, 100 * power);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(every_line_of_the_file_holds),
-                                       cmocka_unit_test(planned_seeds_have_the_power)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,7 +4,7 @@
 
 #include "results/store/run_rows.h"
 #include "results/store/store_internal.h"
-#include "tests/results/check.h"
+#include "tests/test.h"
 
 /* In the tables that training fills, which in a sample have rows. Made-up times are the same, too. */
 static inline void assert_same_run(struct store *one, int64_t first, struct store *other, int64_t second)

@@ -1,5 +1,5 @@
 /* Databases become one: every run once, with all its rows, or nothing at all. */
-#include "tests/results/check.h"
+#include "tests/test.h"
 
 #include <signal.h>
 #include <sqlite3.h>
@@ -117,9 +117,8 @@ static void assert_whole(void)
     assert_int_equal(number(out, "SELECT count(*) FROM pragma_foreign_key_check"), 0);
 }
 
-static void every_run_is_there_once_with_all_its_rows(void **state)
+TEST_WITH(every_run_is_there_once_with_all_its_rows, create, destroy)
 {
-    (void)state;
     assert_ok(join(&error));
     char *log = path_format("%s-wal", out);
     assert_false(file_exists(log)); /* the file is all there is */
@@ -140,12 +139,11 @@ static void every_run_is_there_once_with_all_its_rows(void **state)
 }
 
 /* Seed 9, stopped in its second task, in the first; whole in the second. */
-static void a_fuller_run_replaces_its_beginning(void **state)
+TEST_WITH(a_fuller_run_replaces_its_beginning, create, destroy)
 {
     struct store *store;
     struct run_start start;
     struct run_description description = sample_description(9);
-    (void)state;
     assert_ok(store_open(&store, first, STORE_WRITE, &error));
     assert_ok(store_run_start(store, &description, &start, &error));
     assert_ok(sample_write(store, start.run, 9, -1, 0, 1, 11, &error));
@@ -161,12 +159,11 @@ static void a_fuller_run_replaces_its_beginning(void **state)
     assert_same(second, out, 9);
 }
 
-static void a_run_that_is_being_written_is_not_replaced(void **state)
+TEST_WITH(a_run_that_is_being_written_is_not_replaced, create, destroy)
 {
     struct store *store;
     struct run_start start;
     struct run_description description = sample_description(3);
-    (void)state;
     assert_ok(store_open(&store, first, STORE_WRITE, &error));
     assert_ok(store_run_start(store, &description, &start, &error));
     assert_fails(join_one(first, second, &error), ERROR_BUSY, "seed 3) is being written");
@@ -186,9 +183,8 @@ static void keep_warning(void *context, enum log_level level, const char *messag
     snprintf(warning, sizeof warning, "%s", message);
 }
 
-static void runs_that_disagree_are_named_and_nothing_is_written(void **state)
+TEST_WITH(runs_that_disagree_are_named_and_nothing_is_written, create, destroy)
 {
-    (void)state;
     execute(second, "UPDATE steps SET loss = 0.125 WHERE run = 1 AND task = 1 AND iteration = 7");
     assert_fails(join(&error), ERROR_FORMAT, "1 run disagrees between the files");
     assert_fails(join(&error), ERROR_FORMAT, "suite sample, seed 2 (configuration ");
@@ -212,9 +208,8 @@ static void runs_that_disagree_are_named_and_nothing_is_written(void **state)
     assert_fails(join_one(first, second, &error), ERROR_FORMAT, "per_image (task 1, after_task 0) is only in ");
 }
 
-static void inputs_that_are_no_databases_leave_nothing(void **state)
+TEST_WITH(inputs_that_are_no_databases_leave_nothing, create, destroy)
 {
-    (void)state;
     assert_fails(join_one(first, first, &error), ERROR_ARGUMENT, "is the output and an input as well");
     assert_int_equal(truncate(second, 8192), 0);
     assert_fails(join(&error), ERROR_FORMAT, second);
@@ -227,9 +222,8 @@ static void inputs_that_are_no_databases_leave_nothing(void **state)
 }
 
 /* Whatever the instant, there is a whole file or none. */
-static void a_kill_leaves_a_whole_file_or_none(void **state)
+TEST_WITH(a_kill_leaves_a_whole_file_or_none, create, destroy)
 {
-    (void)state;
     fflush(NULL);
     for (long trial = 0; trial < 8; trial++) {
         pid_t child = fork();
@@ -244,16 +238,4 @@ static void a_kill_leaves_a_whole_file_or_none(void **state)
             assert_int_equal(unlink(out), 0);
         }
     }
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, create, destroy)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(every_run_is_there_once_with_all_its_rows),   TEST(a_fuller_run_replaces_its_beginning),
-        TEST(a_run_that_is_being_written_is_not_replaced), TEST(runs_that_disagree_are_named_and_nothing_is_written),
-        TEST(inputs_that_are_no_databases_leave_nothing),  TEST(a_kill_leaves_a_whole_file_or_none),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

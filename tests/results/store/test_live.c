@@ -1,5 +1,5 @@
 /* What is shown of runs that are going on: what they report beside the database, and the questions that read it. */
-#include "tests/results/check.h"
+#include "tests/test.h"
 
 #include <stdlib.h>
 #include <unistd.h>
@@ -54,9 +54,8 @@ static void close_stores(struct stores *s)
     sample_remove(s->path);
 }
 
-static void a_report_is_read_until_the_run_ends(void **state)
+TEST(a_report_is_read_until_the_run_ends)
 {
-    (void)state;
     struct live live;
     struct stores s = open_stores();
     assert_true(live_has_process(s.reader, s.run) && !live_has_process(s.reader, s.run + 1));
@@ -77,9 +76,8 @@ static void a_report_is_read_until_the_run_ends(void **state)
 }
 
 /* As far as it is committed: here 13 steps of task 2. Tasks of all runs are columns. */
-static void without_a_report_the_database_answers(void **state)
+TEST(without_a_report_the_database_answers)
 {
-    (void)state;
     struct run_description description = sample_description(2);
     struct run_start start;
     struct sample_task cars = {.name = "cars", .classes = 2, .training_images = 8, .test_images = 8};
@@ -94,13 +92,4 @@ static void without_a_report_the_database_answers(void **state)
            "run,after,aircraft,digits,textures_&_more,flowers,cars,mean\n1,digits,26,52.5,73.5,48,,50\n"
            "2,zero-shot,,,,,25,\n");
     close_stores(&s);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_report_is_read_until_the_run_ends),
-        cmocka_unit_test(without_a_report_the_database_answers),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

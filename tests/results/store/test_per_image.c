@@ -1,14 +1,13 @@
-#include "tests/results/check.h"
+#include "tests/test.h"
 
 #include "results/store/per_image.h"
 
-static void predictions_come_back_and_other_sizes_are_refused(void **state)
+TEST(predictions_come_back_and_other_sizes_are_refused)
 {
     enum { IMAGES = 11 };
     uint8_t right[IMAGES];
     uint16_t predicted[IMAGES];
     int16_t router[IMAGES];
-    (void)state;
     for (int i = 0; i < IMAGES; i++) {
         right[i] = i % 3 == 0;
         predicted[i] = (uint16_t)(65535 - 1000 * i);
@@ -33,10 +32,4 @@ static void predictions_come_back_and_other_sizes_are_refused(void **state)
         assert_fails(per_image_unpack(&again, PER_IMAGE_BITS, cases[i].images, packed.data, cases[i].size, &error),
                      ERROR_FORMAT, cases[i].words);
     bytes_free(&packed);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(predictions_come_back_and_other_sizes_are_refused)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
 /* Runs and their rows: found, locked, written, read back, rewound; the schema; and what lies beside the file. */
-#include "tests/results/check.h"
+#include "tests/test.h"
 
 #include <math.h>
 #include <sqlite3.h>
@@ -69,7 +69,7 @@ static int64_t find(struct store *store, int64_t seed, enum run_status *past)
     return found;
 }
 
-static void a_run_is_found_again_by_suite_and_seed(void **state)
+TEST_WITH(a_run_is_found_again_by_suite_and_seed, create, destroy)
 {
     struct store *store = *state;
     enum run_status past = RUN_FAILED;
@@ -87,7 +87,7 @@ static void a_run_is_found_again_by_suite_and_seed(void **state)
     assert_true(find(store, 4, &past) == finished && past == RUN_FINISHED); /* it stays finished */
 }
 
-static void a_run_has_one_writer(void **state)
+TEST_WITH(a_run_has_one_writer, create, destroy)
 {
     struct store *store = *state, *rival = open_store(STORE_WRITE);
     struct run_description description = sample_description(7);
@@ -101,7 +101,7 @@ static void a_run_has_one_writer(void **state)
 
 /* --- Rows --- */
 
-static void what_a_run_wrote_is_read_back(void **state)
+TEST_WITH(what_a_run_wrote_is_read_back, create, destroy)
 {
     struct store *store = *state;
     int64_t run = sample_finished_run(store, 3);
@@ -129,7 +129,7 @@ static void what_a_run_wrote_is_read_back(void **state)
     assert_int_equal(ask(store, "SELECT count(*) FROM settings WHERE typeof(value) = type"), 3);
 }
 
-static void what_is_missing_is_none(void **state)
+TEST_WITH(what_is_missing_is_none, create, destroy)
 {
     struct store *store = *state;
     struct run_start start = start_run(store, 1);
@@ -148,7 +148,7 @@ static void what_is_missing_is_none(void **state)
 }
 
 /* Names and values may change as soon as the call has returned. */
-static void rows_that_wait_are_copies(void **state)
+TEST_WITH(rows_that_wait_are_copies, create, destroy)
 {
     struct store *store = *state;
     int64_t run = sample_finished_run(store, 1);
@@ -164,7 +164,7 @@ static void rows_that_wait_are_copies(void **state)
     assert_int_equal(ask(store, "SELECT sum(steps) FROM skipped_steps"), 7);
 }
 
-static void wrong_rows_are_refused(void **state)
+TEST_WITH(wrong_rows_are_refused, create, destroy)
 {
     struct store *store = *state;
     int64_t run = sample_finished_run(store, 1);
@@ -198,7 +198,7 @@ static void wrong_rows_are_refused(void **state)
 }
 
 /* A run that collects its rows for hours keeps nobody from writing. */
-static void collecting_runs_do_not_wait_for_each_other(void **state)
+TEST_WITH(collecting_runs_do_not_wait_for_each_other, create, destroy)
 {
     struct store *store = *state, *rival = open_store(STORE_WRITE);
     struct run_start start = start_run(store, 1), rival_start;
@@ -235,7 +235,7 @@ static int64_t write_stopped_and_resume(struct store *store, int64_t seed, const
     return start.run;
 }
 
-static void a_resumed_run_has_the_rows_of_an_uninterrupted_one(void **state)
+TEST_WITH(a_resumed_run_has_the_rows_of_an_uninterrupted_one, create, destroy)
 {
     static const struct stop stops[] = {
         {0, 7, -1, 0},                /* before any checkpoint */
@@ -271,7 +271,7 @@ static void count_rows(struct store *store, int64_t rows[STORE_TABLES])
 }
 
 /* After the first task a rewind removes what came after it, all in all everything, and an erased run has nothing. */
-static void every_table_of_the_schema_is_rewound_and_erased(void **state)
+TEST_WITH(every_table_of_the_schema_is_rewound_and_erased, create, destroy)
 {
     struct store *store = *state;
     int64_t run = sample_finished_run(store, 1), digests[3], before[STORE_TABLES], left[STORE_TABLES];
@@ -299,7 +299,7 @@ static void every_table_of_the_schema_is_rewound_and_erased(void **state)
 
 /* --- The schema --- */
 
-static void a_new_file_is_a_results_database(void **state)
+TEST_WITH(a_new_file_is_a_results_database, create, destroy)
 {
     assert_int_equal(ask(*state, "PRAGMA application_id"), 0x4d54494c);
     assert_int_equal(ask(*state, "PRAGMA user_version"), 1);
@@ -308,7 +308,7 @@ static void a_new_file_is_a_results_database(void **state)
                      0);
 }
 
-static void other_databases_are_refused_and_left_alone(void **state)
+TEST_WITH(other_databases_are_refused_and_left_alone, create, destroy)
 {
     static const struct {
         const char *sql, *words;
@@ -333,7 +333,7 @@ static void other_databases_are_refused_and_left_alone(void **state)
 }
 
 /* Whoever opens for writing brings its views; whoever reads gets its own without touching the file. */
-static void stale_views_are_replaced(void **state)
+TEST_WITH(stale_views_are_replaced, create, destroy)
 {
     sample_finished_run(*state, 1);
     store_close(*state);
@@ -379,7 +379,7 @@ static char *copy_of(const char *format)
 }
 
 /* Another process, as a sweep that looks on, has the database open meanwhile. */
-static void a_copy_of_the_file_alone_has_the_rows(void **state)
+TEST_WITH(a_copy_of_the_file_alone_has_the_rows, create, destroy)
 {
     struct store *reader = open_store(STORE_READ);
     sample_finished_run(*state, 1);
@@ -392,7 +392,7 @@ static void a_copy_of_the_file_alone_has_the_rows(void **state)
 }
 
 /* A log without rows is left where somebody may still write to it, and one with rows where its writer was killed. */
-static void a_reader_leaves_no_log_but_one_with_rows(void **state)
+TEST_WITH(a_reader_leaves_no_log_but_one_with_rows, create, destroy)
 {
     store_close(*state);
     struct store *reader = open_store(STORE_READ);
@@ -409,25 +409,4 @@ static void a_reader_leaves_no_log_but_one_with_rows(void **state)
     expect_run(copy);
     assert_true(size > 0 && size_of(copy, "-wal") == size);
     sample_remove(copy);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(a_run_is_found_again_by_suite_and_seed, create, destroy),
-        cmocka_unit_test_setup_teardown(a_run_has_one_writer, create, destroy),
-        cmocka_unit_test_setup_teardown(what_a_run_wrote_is_read_back, create, destroy),
-        cmocka_unit_test_setup_teardown(what_is_missing_is_none, create, destroy),
-        cmocka_unit_test_setup_teardown(rows_that_wait_are_copies, create, destroy),
-        cmocka_unit_test_setup_teardown(wrong_rows_are_refused, create, destroy),
-        cmocka_unit_test_setup_teardown(collecting_runs_do_not_wait_for_each_other, create, destroy),
-        cmocka_unit_test_setup_teardown(a_resumed_run_has_the_rows_of_an_uninterrupted_one, create, destroy),
-        cmocka_unit_test_setup_teardown(every_table_of_the_schema_is_rewound_and_erased, create, destroy),
-        cmocka_unit_test_setup_teardown(a_new_file_is_a_results_database, create, destroy),
-        cmocka_unit_test_setup_teardown(other_databases_are_refused_and_left_alone, create, destroy),
-        cmocka_unit_test_setup_teardown(stale_views_are_replaced, create, destroy),
-        cmocka_unit_test_setup_teardown(a_copy_of_the_file_alone_has_the_rows, create, destroy),
-        cmocka_unit_test_setup_teardown(a_reader_leaves_no_log_but_one_with_rows, create, destroy),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,6 @@
 /* Damaged files, rivals, media that are full or read-only, files and rows that are taken away under a run: one message each,
  * nothing unnoticed, and a database that is still whole. */
-#include "tests/results/check.h"
+#include "tests/test.h"
 
 #include <ctype.h>
 #include <fcntl.h>
@@ -76,7 +76,7 @@ static void shell(const char *path, const char *command)
 
 /* --- Damaged files --- */
 
-static void files_that_are_no_databases_are_refused(void **state)
+TEST_WITH(files_that_are_no_databases_are_refused, create, destroy)
 {
     struct store *store;
     char *folder = path_parent(*state), *missing = path_format("%s.missing", (char *)*state);
@@ -95,7 +95,7 @@ static void files_that_are_no_databases_are_refused(void **state)
 }
 
 /* Root may read everything, so it reads as another user here. */
-static void a_file_that_may_not_be_read_is_refused(void **state)
+TEST_WITH(a_file_that_may_not_be_read_is_refused, create, destroy)
 {
     struct store *store;
     char *folder = path_parent(*state);
@@ -138,7 +138,7 @@ static status open_and_ask(const char *path, struct error *error)
 }
 
 /* No damage to any page may do more than fail; most of it is found. */
-static void damaged_pages_are_found(void **state)
+TEST_WITH(damaged_pages_are_found, create, destroy)
 {
     struct bytes good;
     struct rng rng = rng_make(3, RNG_TEST, 0, 0);
@@ -165,7 +165,7 @@ static void damaged_pages_are_found(void **state)
 }
 
 /* The file says that it is ours, and is not; wrong values in tables that look right may pass, but do no harm. */
-static void foreign_tables_under_our_name_only_fail(void **state)
+TEST_WITH(foreign_tables_under_our_name_only_fail, create, destroy)
 {
     static const struct {
         const char *script;
@@ -196,7 +196,7 @@ static void foreign_tables_under_our_name_only_fail(void **state)
 
 /* --- Rivals --- */
 
-static void waiting_for_a_rival_ends(void **state)
+TEST_WITH(waiting_for_a_rival_ends, create, destroy)
 {
     struct store *store;
     struct database *rival;
@@ -259,7 +259,7 @@ static const struct {
 };
 
 /* Between the last commit and the end, and before a commit, which does not read anew what it has in memory. */
-static void what_is_lost_fails_the_commit_and_the_end(void **state)
+TEST_WITH(what_is_lost_fails_the_commit_and_the_end, create_six, destroy)
 {
     shell(*state, "mkdir kept && cp results.db kept");
     for (size_t i = 1; i < 2 * (sizeof losses / sizeof *losses); i++) {
@@ -280,7 +280,7 @@ static void what_is_lost_fails_the_commit_and_the_end(void **state)
 }
 
 /* Other programs may write other rows, make the file smaller and empty the log. */
-static void an_undisturbed_run_ends(void **state)
+TEST_WITH(an_undisturbed_run_ends, create_six, destroy)
 {
     int64_t run;
     struct store *store = begin_run(*state, &run);
@@ -433,28 +433,12 @@ static void read_read_only(char *path)
     MUST(fails(store_open(&store, copy, STORE_READ, &problem), "a.db-wal beside it holds rows"));
 }
 
-static void a_medium_that_fills_up_and_is_emptied(void **state)
+TEST_WITH(a_medium_that_fills_up_and_is_emptied, create_path, destroy)
 {
     on_medium(fill_and_empty, *state);
 }
 
-static void a_medium_that_is_mounted_read_only(void **state)
+TEST_WITH(a_medium_that_is_mounted_read_only, create_path, destroy)
 {
     on_medium(read_read_only, *state);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(files_that_are_no_databases_are_refused, create, destroy),
-        cmocka_unit_test_setup_teardown(a_file_that_may_not_be_read_is_refused, create, destroy),
-        cmocka_unit_test_setup_teardown(damaged_pages_are_found, create, destroy),
-        cmocka_unit_test_setup_teardown(foreign_tables_under_our_name_only_fail, create, destroy),
-        cmocka_unit_test_setup_teardown(waiting_for_a_rival_ends, create, destroy),
-        cmocka_unit_test_setup_teardown(what_is_lost_fails_the_commit_and_the_end, create_six, destroy),
-        cmocka_unit_test_setup_teardown(an_undisturbed_run_ends, create_six, destroy),
-        cmocka_unit_test_setup_teardown(a_medium_that_fills_up_and_is_emptied, create_path, destroy),
-        cmocka_unit_test_setup_teardown(a_medium_that_is_mounted_read_only, create_path, destroy),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

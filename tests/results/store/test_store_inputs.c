@@ -1,5 +1,5 @@
 /* Inputs and sessions of runs, and what becomes of a run whose inputs changed. */
-#include "tests/results/check.h"
+#include "tests/test.h"
 
 #include <stdlib.h>
 
@@ -57,7 +57,7 @@ static int64_t stopped_run(struct store *store, int64_t task, int64_t iteration)
     return start.run;
 }
 
-static void a_run_goes_on_with_other_inputs(void **state)
+TEST_WITH(a_run_goes_on_with_other_inputs, create, destroy)
 {
     struct store *store = *state, *other;
     struct run_description run = description(1);
@@ -81,7 +81,7 @@ static void a_run_goes_on_with_other_inputs(void **state)
     assert_int_equal(number(store, "SELECT training_images + unreadable_images FROM tasks WHERE task = 3"), 79);
 }
 
-static void a_run_that_begins_anew_loses_its_rows(void **state)
+TEST_WITH(a_run_that_begins_anew_loses_its_rows, create, destroy)
 {
     struct store *store = *state;
     struct run_description run = description(1);
@@ -100,15 +100,4 @@ static void a_run_that_begins_anew_loses_its_rows(void **state)
         snprintf(sql, sizeof sql, "SELECT count(*) FROM %s", store_tables[i].name);
         assert_int_equal(number(store, sql), 0);
     }
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, create, destroy)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(a_run_goes_on_with_other_inputs),
-        TEST(a_run_that_begins_anew_loses_its_rows),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

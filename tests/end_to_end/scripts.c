@@ -1,0 +1,383 @@
+/* Runs the cases of a script, each in a workshop of its own; scripts/README.md has the language.
+ *
+ *     scripts FILE
+ */
+#include <math.h>
+#include <signal.h>
+#include <sqlite3.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#include "core/file.h"
+#include "tests/end_to_end/rows.h"
+
+static char *lines[2000]; /* of the script, ended by NULL */
+
+static bool begins(const char *line, const char *word)
+{
+    return line != NULL && strncmp(line, word, strlen(word)) == 0;
+}
+
+/* The part before a mark, which is cut there, and what follows it. */
+static char *behind(char *text, const char *mark)
+{
+    char *found = strstr(text, mark);
+    if (found == NULL)
+        return NULL;
+    *found = 0;
+    return found + strlen(mark);
+}
+
+/* --- Commands --- */
+
+/* The text has the words: " words"; or has them not, "! words", or so many times, "=3 words". */
+static void expect_words(const char *command, const char *text, const char *expected)
+{
+    const char *words = strchr(expected, ' ');
+    if (words == NULL)
+        fail_msg("%s: expected words in \"%s\"", command, expected);
+    size_t found = words_count(text, words + 1);
+    if (*expected == ' ' ? found == 0 : found != strtoul(expected + 1, NULL, 10))
+        fail_msg("%s: expected \"%s\", found:\n%s", command, expected, text);
+}
+
+/* The status of a shell's $?, which line[1] may expect, and what the lines behind that expect of its output. */
+static size_t expect_outcome(const char *command, struct outcome outcome, char **line)
+{
+    size_t used = 1;
+    int expected = begins(line[used], "? ") ? atoi(line[used++] + 2) : 0,
+        found = outcome.signal > 0 ? 128 + outcome.signal : outcome.exit_status;
+    if (found != expected)
+        fail_msg("%s: expected exit status %d, found %d: %s%s", command, expected, found, outcome.out.data,
+                 outcome.errors.data);
+    for (; begins(line[used], ">") || begins(line[used], "2>"); used++)
+        if (*line[used] == '>')
+            expect_words(command, outcome.out.data, line[used] + 1);
+        else
+            expect_words(command, outcome.errors.data, line[used] + 2);
+    outcome_free(&outcome);
+    return used;
+}
+
+static size_t run_command(const struct workshop *w, char **line)
+{
+    return expect_outcome(line[0] + 2, workshop_runs(w, line[0] + 2), line);
+}
+
+static struct outcome run_refused(const struct workshop *w, const char *line, const char *command)
+{
+    return begins(line, "!nobody") ? program_run(w, &(struct launch){.arguments = command + 5, .unprivileged = true})
+                                   : workshop_runs(w, command);
+}
+
+/* One error, which is the last line, has all the words, and leaves nothing half written. */
+static size_t refuse_command(const struct workshop *w, char **line)
+{
+    char *command = behind(line[0], " "), *words = behind(command, " => ");
+    int expected = atoi(line[0] + 1);
+    struct outcome outcome = run_refused(w, line[0], command);
+    const char *error = strstr(outcome.errors.data, "mtil: error: ");
+    if (outcome.exit_status <= 0 || (expected > 0 && outcome.exit_status != expected) || error == NULL ||
+        words_count(outcome.errors.data, "error:") != 1 || strchr(error, '\n') == NULL || strchr(error, '\n')[1] != 0)
+        fail_msg("%s: expected one error, and in the last line, found exit status %d: %s", command, outcome.exit_status,
+                 outcome.errors.data);
+    assert_string_equal(outcome.out.data, "");
+    assert_int_equal(workshop_leftovers(w), 0);
+    for (char *next; words != NULL; words = next) {
+        next = behind(words, " | ");
+        if (strstr(error, words) == NULL)
+            fail_msg("%s: expected \"%s\" in: %s", command, words, error);
+    }
+    outcome_free(&outcome);
+    return 1;
+}
+
+/* --- A process beside them --- */
+
+static struct process beside;
+
+static size_t start_process(const struct workshop *w, char **line)
+{
+    char number[16];
+    program_start(&beside, w, &(struct launch){.arguments = line[0] + strlen("& mtil ")});
+    snprintf(number, sizeof number, "%d", (int)beside.id);
+    setenv("BESIDE", number, 1);
+    return 1;
+}
+
+static size_t await_file(const struct workshop *w, char **line)
+{
+    free(program_wait_for_file(&beside, w, line[0] + 6));
+    return 1;
+}
+
+static size_t await_words(const struct workshop *w, char **line)
+{
+    (void)w;
+    program_wait_for_words(&beside, line[0] + 5);
+    return 1;
+}
+
+static size_t send_signal(const struct workshop *w, char **line)
+{
+    static const struct {
+        const char *name;
+        int number;
+    } signals[] = {{"CONT", SIGCONT}, {"HUP", SIGHUP},   {"INT", SIGINT},
+                   {"KILL", SIGKILL}, {"STOP", SIGSTOP}, {"TERM", SIGTERM}};
+    (void)w;
+    for (size_t i = 0; i < sizeof signals / sizeof *signals; i++)
+        if (strcmp(line[0] + 5, signals[i].name) == 0)
+            assert_int_equal(kill(beside.id, signals[i].number), 0);
+    return 1;
+}
+
+/* "ends 10": within ten seconds. */
+static size_t end_process(const struct workshop *w, char **line)
+{
+    siginfo_t ended = {0};
+    (void)w;
+    for (long i = 200 * strtol(line[0] + 4, NULL, 10); i > 0 && ended.si_pid == 0; i--) {
+        assert_int_equal(waitid(P_PID, (id_t)beside.id, &ended, WEXITED | WNOHANG | WNOWAIT), 0);
+        nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL);
+    }
+    if (line[0][4] != 0 && ended.si_pid == 0)
+        kill(beside.id, SIGKILL);
+    return expect_outcome("the process beside", program_wait(&beside), line);
+}
+
+/* --- Databases --- */
+
+static size_t query_database(const struct workshop *w, char **line)
+{
+    struct text rows = {0};
+    size_t used = 1;
+    char *sql = behind(line[0] + 4, " ");
+    text_add(&rows, "%s", "");
+    for (; begins(line[used], "| "); used++)
+        text_add(&rows, "%s\n", line[used] + 2);
+    rows_expect(w, line[0] + 4, sql, rows.data);
+    text_free(&rows);
+    return used;
+}
+
+static void edit(const struct workshop *w, const char *name, const char *sql)
+{
+    sqlite3 *database;
+    char *path = workshop_path(w, name);
+    assert_int_equal(sqlite3_open(path, &database), SQLITE_OK);
+    sqlite3_exec(database, "PRAGMA ignore_check_constraints = ON", NULL, NULL, NULL);
+    if (sqlite3_exec(database, sql, NULL, NULL, NULL) != SQLITE_OK)
+        fail_msg("%s: %s", sql, sqlite3_errmsg(database));
+    assert_int_equal(sqlite3_close(database), SQLITE_OK);
+    free(path);
+}
+
+static size_t edit_database(const struct workshop *w, char **line)
+{
+    char *sql = behind(line[0] + 5, " ");
+    edit(w, line[0] + 5, sql);
+    return 1;
+}
+
+/* Some line of mtil verify's names what and where, and a run that was edited: not the first. */
+static bool names_fault(char *found, const char *what, const char *where)
+{
+    for (char *line = strtok(found, "\n"); line != NULL; line = strtok(NULL, "\n")) {
+        size_t run = strcspn(line, ","), size = strlen(what);
+        if (begins(line + run + 1, what) && line[run + 1 + size] == ',' && strstr(line + run, where) != NULL &&
+            line[0] != '1')
+            return true;
+    }
+    return false;
+}
+
+static size_t find_fault(const struct workshop *w, char **line)
+{
+    char *sql = line[0] + 6, *what = behind(sql, " => "), *where = behind(what, " | ");
+    assert_int_equal(workshop_shell(w, "cp results.db copy.db"), 0);
+    edit(w, "copy.db", sql);
+    struct outcome outcome = workshop_runs(w, "mtil verify copy.db --format csv");
+    if (outcome.exit_status != 1 || !names_fault(outcome.out.data, what, where))
+        fail_msg("%s: expected %s, %s, found exit status %d: %s", sql, what, where, outcome.exit_status,
+                 outcome.errors.data);
+    outcome_free(&outcome);
+    return 1;
+}
+
+static sqlite3 *rival;
+
+/* As another program that writes. */
+static size_t lock_database(const struct workshop *w, char **line)
+{
+    assert_int_equal(sqlite3_open(scratch_file(&w->scratch, line[0] + 5), &rival), SQLITE_OK);
+    sqlite3_busy_timeout(rival, 60000);
+    assert_int_equal(sqlite3_exec(rival, "BEGIN IMMEDIATE", NULL, NULL, NULL), SQLITE_OK);
+    return 1;
+}
+
+static size_t unlock_database(const struct workshop *w, char **line)
+{
+    (void)w;
+    (void)line;
+    assert_int_equal(sqlite3_exec(rival, "ROLLBACK", NULL, NULL, NULL), SQLITE_OK);
+    assert_int_equal(sqlite3_close(rival), SQLITE_OK);
+    return 1;
+}
+
+/* Two databases have the same rows: every digit, but for clocks, machines and paths. */
+static size_t compare_databases(const struct workshop *w, char **line)
+{
+    struct text rows[2] = {{0}, {0}};
+    char *other = behind(line[0] + 5, " "), *paths[2] = {workshop_path(w, line[0] + 5), workshop_path(w, other)};
+    for (int i = 0; i < 2; i++) {
+        rows_read(paths[i], &rows[i]);
+        free(paths[i]);
+    }
+    assert_string_equal(rows[0].data, rows[1].data);
+    text_free(&rows[0]);
+    text_free(&rows[1]);
+    return 1;
+}
+
+/* What was computed is the same, in whatever order runs came to the databases. */
+static size_t compare_computed(const struct workshop *w, char **line)
+{
+    char *other = behind(line[0] + 6, " ");
+    rows_expect_alike(w, line[0] + 6, other);
+    return 1;
+}
+
+/* --- Files --- */
+
+static size_t own_data(const struct workshop *w, char **line)
+{
+    workshop_own_data(w, line[0] + 4);
+    return 1;
+}
+
+static size_t corrupt_file(const struct workshop *w, char **line)
+{
+    char *name = behind(line[0] + 8, " ");
+    workshop_put_corrupted(w, line[0] + 8, name);
+    return 1;
+}
+
+/* What tensor FILE NAME CHANGE does. */
+static struct {
+    const char *name, *change;
+} wanted;
+
+static bool change_tensor(struct safetensor *tensor)
+{
+    static float values[1 << 16];
+    bool huge = strcmp(wanted.change, "huge") == 0;
+    if (strcmp(wanted.change, "dropped") == 0)
+        return strstr(tensor->name, wanted.name) == NULL;
+    if (strcmp(tensor->name, wanted.name) != 0)
+        return true;
+    assert_true(safetensor_elements(tensor) <= sizeof values / sizeof *values);
+    for (size_t i = 0; i < sizeof values / sizeof *values; i++) /* finite in the file, but not what is computed */
+        values[i] = huge ? ((i * 2654435761u & 0x10000) != 0 ? 1e38f : -1e38f) : i == 77 ? NAN : 1000;
+    if (begins(wanted.change, "name="))
+        tensor->name = wanted.change + 5;
+    else if (strcmp(wanted.change, "halved") == 0)
+        tensor->shape[0] /= 2;
+    else if (strcmp(wanted.change, "I32") == 0)
+        tensor->type = SAFETENSOR_I32;
+    else
+        tensor->data = (const uint8_t *)values;
+    return true;
+}
+
+static size_t rewrite_tensor(const struct workshop *w, char **line)
+{
+    char *file = line[0] + 7, *name = behind(file, " "), *change = behind(name, " ");
+    wanted.name = name;
+    wanted.change = change;
+    workshop_rewrite(w, file, file, change_tensor);
+    return 1;
+}
+
+static size_t write_other_weights(const struct workshop *w, char **line)
+{
+    workshop_write_other_weights(w, line[0] + 6);
+    return 1;
+}
+
+static size_t write_silent_weights(const struct workshop *w, char **line)
+{
+    workshop_drop_metadata(w, "clip.safetensors", line[0] + 7);
+    return 1;
+}
+
+/* --- Cases --- */
+
+static const struct {
+    const char *word;
+    size_t (*run)(const struct workshop *w, char **line); /* how many lines it took */
+} directives[] = {{"$ ", run_command},
+                  {"& mtil ", start_process},
+                  {"await ", await_file},
+                  {"says ", await_words},
+                  {"send ", send_signal},
+                  {"ends", end_process},
+                  {"!", refuse_command},
+                  {"sql ", query_database},
+                  {"edit ", edit_database},
+                  {"fault ", find_fault},
+                  {"same ", compare_databases},
+                  {"alike ", compare_computed},
+                  {"own ", own_data},
+                  {"corrupt ", corrupt_file},
+                  {"tensor ", rewrite_tensor},
+                  {"lock ", lock_database},
+                  {"unlock", unlock_database},
+                  {"other ", write_other_weights},
+                  {"silent ", write_silent_weights}};
+
+static size_t run_line(const struct workshop *w, char **line)
+{
+    for (size_t i = 0; i < sizeof directives / sizeof *directives; i++)
+        if (begins(line[0], directives[i].word))
+            return directives[i].run(w, line);
+    fail_msg("not a line of a script: %s", line[0]);
+    return 1;
+}
+
+static void a_case_holds(void **state)
+{
+    struct workshop workshop;
+    workshop_open(&workshop);
+    char **line = *state;
+    while (*line != NULL && **line == '#')
+        line++;
+    for (; *line != NULL && !begins(*line, "# ");)
+        line += **line == 0 || **line == '#' ? 1 : run_line(&workshop, line);
+    workshop_close(&workshop);
+}
+
+int main(int argc, char **argv)
+{
+    struct bytes bytes;
+    struct error error = {0};
+    size_t count = 0;
+    setenv("SCRIPTS", SCRIPTS, 1);
+    if (argc != 2 || file_read(argv[1], FILE_LIMIT, &bytes, &error) != OK) {
+        fprintf(stderr, "scripts FILE: %s\n", error.message);
+        return 1;
+    }
+    for (char *line = (char *)bytes.data, *next; line != NULL && count + 1 < sizeof lines / sizeof *lines;
+         line = next) {
+        next = behind(line, "\n");
+        lines[count++] = line;
+        if (begins(line, "# ") && (count == 1 || *lines[count - 2] != '#'))
+            test_list((int)count, (struct CMUnitTest){line + 2, a_case_holds, NULL, NULL, &lines[count - 1]});
+    }
+    int failed = test_run();
+    bytes_free(&bytes);
+    return failed;
+}

@@ -1,0 +1,39 @@
+/* The main of a test program. */
+#include "tests/test.h"
+
+#include <assert.h>
+
+static struct {
+    struct CMUnitTest tests[400];
+    int lines[400];
+    size_t count;
+    CMFixtureFunction set_up, tear_down;
+} listed;
+
+void test_list(int line, struct CMUnitTest test)
+{
+    size_t at = listed.count++;
+    assert(at < sizeof listed.lines / sizeof *listed.lines);
+    for (; at > 0 && listed.lines[at - 1] > line; at--) {
+        listed.tests[at] = listed.tests[at - 1];
+        listed.lines[at] = listed.lines[at - 1];
+    }
+    listed.tests[at] = test;
+    listed.lines[at] = line;
+}
+
+void test_group(CMFixtureFunction set_up, CMFixtureFunction tear_down)
+{
+    listed.set_up = set_up;
+    listed.tear_down = tear_down;
+}
+
+int test_run(void)
+{
+    return _cmocka_run_group_tests("tests", listed.tests, listed.count, listed.set_up, listed.tear_down);
+}
+
+__attribute__((weak)) int main(void)
+{
+    return test_run();
+}
