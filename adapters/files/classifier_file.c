@@ -12,7 +12,7 @@ static status write_file(const struct vit_content *content, const struct adapter
                          const struct adapter_metadata_entries *metadata, const char *path, struct error *error)
 {
     struct safetensors_metadata entries[VIT_METADATA + ADAPTER_METADATA_KEYS];
-    struct adapter_extra extra = {.tensors = content->tensors,
+    struct group_extra extra = {.tensors = content->tensors,
                                   .tensor_count = content->tensor_count,
                                   .metadata = entries,
                                   .metadata_count = VIT_METADATA + metadata->count};

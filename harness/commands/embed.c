@@ -96,10 +96,10 @@ static status embed_images(struct work *work, size_t first, size_t count, float 
 
 static status embed_texts(struct work *work, size_t first, size_t count, float *features, struct error *error)
 {
-    size_t context = work->encoder->clip->dimensions.context;
+    size_t context = work->encoder->model.clip->dimensions.context;
     for (size_t i = 0; i < count; i++) {
         size_t found, line = first + i + 1;
-        if (tokenizer_encode(work->encoder->tokenizer, work->inputs->names[first + i], work->tokens + i * context,
+        if (tokenizer_encode(work->encoder->model.tokenizer, work->inputs->names[first + i], work->tokens + i * context,
                              context, &found, error) != OK)
             return error_context(error, "%s:%zu", work->inputs->path, line);
         if (found > context)
@@ -173,12 +173,12 @@ static status write_features(const struct work *work, struct error *error)
 
 static status allocate(struct work *work, struct error *error)
 {
-    size_t r = work->encoder->clip->dimensions.resolution, context = work->encoder->clip->dimensions.context;
+    size_t r = work->encoder->model.clip->dimensions.resolution, context = work->encoder->model.clip->dimensions.context;
     if (work->inputs->images) {
         work->decoding = xcalloc(1, sizeof *work->decoding);
         *work->decoding = (struct decoding){.inputs = work->inputs,
                                             .resolution = r,
-                                            .squash = clip_squashes(&work->encoder->clip->dimensions),
+                                            .squash = clip_squashes(&work->encoder->model.clip->dimensions),
                                             .pixels = xmalloc(array_size(BATCH, r * r * 3))};
     } else {
         work->tokens = xmalloc(array_size(BATCH, context * sizeof *work->tokens));
@@ -261,7 +261,7 @@ static status embed_with(const struct command_call *call, const struct adapter_c
     TRY(embed_inputs_open(&inputs, options_text(call->options, "images"), options_text(call->options, "texts"), error));
     status result = encoder_open(&encoder, &settings, error);
     if (result == OK) {
-        log_info(call->log, "computing on %s", encoder.backend->description);
+        log_info(call->log, "computing on %s", encoder.model.backend->description);
         result = embed(call, &inputs, &encoder, error);
         encoder_close(&encoder);
     }

@@ -2,7 +2,7 @@
 
 bool groups_beside_towers(unsigned groups)
 {
-    return groups & (GROUP_ADAPTERS | GROUP_DELTAS) && !(groups & GROUPS_TOWERS);
+    return groups & (GROUP_ADAPTERS | GROUP_DELTAS | GROUP_PREFIXES) && !(groups & GROUPS_TOWERS);
 }
 
 unsigned groups_none(const struct options *options)

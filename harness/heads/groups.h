@@ -6,7 +6,7 @@
 
 /* Bits of a set. Adapters: experts and routers of both towers. Towers: their weights; logit_scale belongs to neither
  * and is never trained. Head: its own weights, if any (heads/head.h). Deltas: low-rank updates of the towers' matrices
- * (adapters/deltas.h). Prefixes: keys and values beside frozen towers (adapters/prefixes.h), in no file but the resume file.
+ * (adapters/deltas.h). Prefixes: keys and values beside frozen towers (adapters/prefixes.h).
  * Adapters, deltas and prefixes are trained alone; experts that replace MLPs may be trained with the rest of the tower. */
 enum parameter_group {
     GROUP_ADAPTERS = 1,

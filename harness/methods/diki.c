@@ -48,12 +48,6 @@ static status open_diki(struct method_run *run, struct error *error)
     return prefixes_initialize(model->prefixes, model->seed, error);
 }
 
-static void close_diki(struct method_run *run)
-{
-    prefixes_destroy(run->model->prefixes);
-    run->model->prefixes = NULL;
-}
-
 static status begin_task(struct method_run *run, const struct task *task, bool resumed, struct error *error)
 {
     return resumed ? OK : prefixes_begin_task(run->model->prefixes, task->index, error);
@@ -69,5 +63,4 @@ const struct method method_diki = {
     .sections = {"selector"},
     .groups = groups,
     .open = open_diki,
-    .close = close_diki,
     .begin_task = begin_task};

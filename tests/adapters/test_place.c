@@ -39,7 +39,7 @@ static void rules_choose_blocks(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct adapter_place place = place_of(cases[i].rule, cases[i].towers);
         const char *const expected[TOWERS] = {cases[i].image, cases[i].text};
-        must(adapter_place_check(&place, &vit_l_14, &error));
+        must(adapter_place_check("adapter", &place, &vit_l_14, &error));
         for (int t = 0; t < TOWERS; t++) {
             size_t count = 0;
             for (size_t block = 0; block < strlen(expected[t]); block++) {
@@ -96,7 +96,7 @@ static void what_no_model_has_is_refused(void **state)
     }
     for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
         struct adapter_place place = place_of(places[i].blocks, places[i].towers);
-        assert_int_equal(adapter_place_check(&place, &vit_l_14, &error), ERROR_ARGUMENT);
+        assert_int_equal(adapter_place_check("adapter", &place, &vit_l_14, &error), ERROR_ARGUMENT);
         for (size_t w = 0; w < 2; w++)
             if (strstr(error.message, places[i].words[w]) == NULL)
                 fail_msg("'%s' is not in: %s", places[i].words[w], error.message);

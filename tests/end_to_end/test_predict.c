@@ -13,6 +13,7 @@
 
 #define MODEL "--weights clip.safetensors --vocabulary vocabulary.txt --quiet "
 #define LEARN "training.iterations=25 training.learning_rate=5e-2 "
+#define PREFIXES "method.name=diki method.prefix_blocks=1 selector.kind=task_gaussian "
 
 static void check(status result, const struct error *error)
 {
@@ -191,6 +192,18 @@ static void with_the_router_that_the_data_name(void **state)
     workshop_close(&workshop);
 }
 
+/* Class prompts have the mean weight of the images that take the same prefixes. */
+static void with_prefixes(void **state)
+{
+    struct workshop workshop;
+    (void)state;
+    workshop_open(&workshop);
+    make_run(&workshop, PREFIXES "evaluation.label_space=all");
+    for (size_t task = 0; task < TASKS; task++)
+        assert_true(compare_with_run(&workshop, task, "--labels all @images.txt", true) > 0);
+    workshop_close(&workshop);
+}
+
 /* --- What is named --- */
 
 static void folders_are_walked_in_the_order_of_bytes(void **state)
@@ -340,7 +353,8 @@ int main(void)
         cmocka_unit_test(mistakes_are_told),
     };
     const struct CMUnitTest apart[] = {cmocka_unit_test(with_all_labels_and_decisions_per_batch),
-                                       cmocka_unit_test(with_the_router_that_the_data_name)};
+                                       cmocka_unit_test(with_the_router_that_the_data_name),
+                                       cmocka_unit_test(with_prefixes)};
     int failed = cmocka_run_group_tests_name("predict", tests, open_with_run, close_workshop);
     return failed + cmocka_run_group_tests_name("predict, other runs", apart, NULL, NULL);
 }
