@@ -26,12 +26,6 @@ enum {
 /* Whether what is trained stands beside frozen towers, and so in files by itself. */
 bool groups_beside_towers(unsigned groups);
 
-/* For methods that always train the same groups. */
-unsigned groups_none(const struct options *options);
-unsigned groups_adapters(const struct options *options);
-unsigned groups_towers(const struct options *options);
-unsigned groups_deltas(const struct options *options);
-
 /* For methods whose groups the suite chooses: their keys, and the groups of method.train. */
 extern const struct option groups_options[];
 unsigned groups_chosen(const struct options *options);

@@ -28,12 +28,6 @@ static const struct option options[] = {
      .help = "blocks of each tower that have them, from the first on; more than there are: all"},
     {0}};
 
-static unsigned groups(const struct options *ignored)
-{
-    (void)ignored;
-    return GROUP_PREFIXES;
-}
-
 static status open_diki(struct method_run *run, struct error *error)
 {
     struct model *model = run->model;
@@ -61,6 +55,6 @@ const struct method method_diki = {
                "tests, 1 in training; loss = cross-entropy",
     .options = options,
     .sections = {"selector"},
-    .groups = groups,
+    .trains = GROUP_PREFIXES,
     .open = open_diki,
     .begin_task = begin_task};

@@ -435,7 +435,7 @@ bool settings_warn(const struct suite *suite, const struct log *log)
     struct task_settings task, found;
     size_t count = 0;
     if (settings_read(&settings, suite, &ignored) != OK ||
-        settings.method->groups(settings.method_options) == GROUPS_NONE)
+        method_groups(settings.method, settings.method_options) == GROUPS_NONE)
         return false;
     for (size_t k = 0; k < options_list_size(order, "order"); k++) {
         task = task_settings_of(suite, options_list_item(order, "order", k));

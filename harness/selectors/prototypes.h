@@ -45,4 +45,10 @@ struct kept_rows {
 status prototypes_keep_rows(const struct kept_rows *rows, const struct serializer *serializer, size_t trained,
                             struct error *error);
 
+/* For selectors by Gaussians. A covariance, matrix [n, n] = L Lᵀ, becomes L in its lower triangle; false: it is not positive definite. */
+bool gaussian_factorise(double *matrix, size_t n);
+
+/* L⁻¹ of a lower triangle, row by row: L⁻¹ (x − mean) has unit covariance. inverse and out: [n, n] */
+void gaussian_invert(const double *lower, size_t n, double *inverse, float *out);
+
 #endif

@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "core/alloc.h"
-#include "harness/selectors/gaussian.h"
 #include "harness/selectors/prototypes.h"
 
 #define RIDGE 1e-7
@@ -20,12 +19,6 @@ struct state {
     size_t *counts; /* [tasks] width + 2, or 0 */
     float **rows;
 };
-
-static size_t most(const struct selector_settings *settings)
-{
-    (void)settings;
-    return SIZE_MAX;
-}
 
 static status open_tasks(struct selector *selector, enum parameters_mode mode, struct error *error)
 {
@@ -176,7 +169,6 @@ const struct selector_kind selector_task_gaussian = {
     .route = ROUTE_BY_ERRORS,
     .features = FEATURES_IMAGE,
     .threshold = "1e9",
-    .most = most,
     .open = open_tasks,
     .close = close_tasks,
     .fit = fit,

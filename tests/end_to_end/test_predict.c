@@ -199,7 +199,7 @@ static void with_prefixes(void **state)
     (void)state;
     workshop_open(&workshop);
     make_run(&workshop, PREFIXES "evaluation.label_space=all");
-    for (size_t task = 0; task < TASKS; task++)
+    for (size_t task = 1; task < TASKS; task++) /* MNIST's images are no files */
         assert_true(compare_with_run(&workshop, task, "--labels all @images.txt", true) > 0);
     workshop_close(&workshop);
 }

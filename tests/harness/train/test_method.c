@@ -37,7 +37,7 @@ static void hooks_fit_what_is_trained(void **state)
         const struct method *method = method_at(i);
         struct options *values;
         assert_int_equal(options_create(&values, method->options, &error), OK);
-        unsigned groups = method->groups(values);
+        unsigned groups = method_groups(method, values);
         if (groups == GROUPS_NONE)
             assert_true(method->begin_task == NULL && method->after_step == NULL &&
                         (method->end_task == NULL) == (method->scores == NULL));
