@@ -224,8 +224,8 @@ status adapter_place_check(const char *section, const struct adapter_place *plac
     for (int t = 0; t < TOWERS; t++) {
         size_t blocks = blocks_of(dimensions, (enum tower)t);
         if (blocks > BLOCKS_MOST)
-            return error_set(error, ERROR_ARGUMENT, "%s: the %s tower has %zu blocks, expected at most %d",
-                             section, tower_names[t], blocks, BLOCKS_MOST);
+            return error_set(error, ERROR_ARGUMENT, "%s: the %s tower has %zu blocks, expected at most %d", section,
+                             tower_names[t], blocks, BLOCKS_MOST);
         if (is_adapted(place, (enum tower)t) && blocks > most)
             most = blocks;
     }

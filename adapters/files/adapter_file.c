@@ -37,7 +37,8 @@ void adapters_tensor_at(const struct adapters *adapters, size_t index, struct gr
     const struct adapter_settings *s = &adapters->settings;
     const char *const *parts = expert_kind_of(s)->parts;
     size_t per_block = tensors_per_block(adapters), block = index / per_block, k = index % per_block,
-           images = adapters->towers[TOWER_IMAGE].blocks, each = routing_tensors(s), experts = EXPERT_PARTS * s->experts;
+           images = adapters->towers[TOWER_IMAGE].blocks, each = routing_tensors(s),
+           experts = EXPERT_PARTS * s->experts;
     const struct adapter_tower *tower = &adapters->towers[block < images ? TOWER_IMAGE : TOWER_TEXT];
     const struct expert_bank *bank = &tower->banks[block < images ? block : block - images];
     const struct expert_stack *shared = &bank->shared;

@@ -13,9 +13,9 @@ static status write_file(const struct vit_content *content, const struct adapter
 {
     struct safetensors_metadata entries[VIT_METADATA + ADAPTER_METADATA_KEYS];
     struct group_extra extra = {.tensors = content->tensors,
-                                  .tensor_count = content->tensor_count,
-                                  .metadata = entries,
-                                  .metadata_count = VIT_METADATA + metadata->count};
+                                .tensor_count = content->tensor_count,
+                                .metadata = entries,
+                                .metadata_count = VIT_METADATA + metadata->count};
     memcpy(entries, content->metadata, sizeof content->metadata);
     memcpy(entries + VIT_METADATA, metadata->list, metadata->count * sizeof *metadata->list);
     if (adapters != NULL)

@@ -43,8 +43,8 @@ struct work {
     const struct embed_inputs *inputs;
     struct encoder *encoder;
     struct image_reader reader; /* of images */
-    int32_t *tokens;           /* [BATCH, context], of texts */
-    float *features;           /* [inputs, width] */
+    int32_t *tokens;            /* [BATCH, context], of texts */
+    float *features;            /* [inputs, width] */
 };
 
 static status embed_images(struct work *work, size_t first, size_t count, float *features, struct error *error)

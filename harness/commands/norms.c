@@ -12,8 +12,8 @@ static const struct option options[] = {OUTPUT_FORMAT_OPTION, {0}};
 enum { PARTS = 2, BLOCKS_MOST = 64 };
 
 /* Of the image tower, as CLIP, timm, open_clip with timm's, and Hugging Face's ViT, CLIP and SigLIP call them. */
-static const char *const names[] = {"visual.transformer.resblocks.%zu.ln_2.%s",  "blocks.%zu.norm2.%s",
-                                    "visual.trunk.blocks.%zu.norm2.%s",          "vit.encoder.layer.%zu.layernorm_after.%s",
+static const char *const names[] = {"visual.transformer.resblocks.%zu.ln_2.%s", "blocks.%zu.norm2.%s",
+                                    "visual.trunk.blocks.%zu.norm2.%s", "vit.encoder.layer.%zu.layernorm_after.%s",
                                     "vision_model.encoder.layers.%zu.layer_norm2.%s"};
 enum { NAMES = sizeof names / sizeof *names };
 

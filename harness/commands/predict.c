@@ -212,9 +212,9 @@ static status see_all(struct work *work, struct error *error)
         TRY(image_reader_next(&work->reader, error));
         if (work->reader.count > 0)
             TRY(predictor_see(work->predictor, work->reader.pixels, work->reader.count, error));
-        progress_report(work->call->progress, &(struct progress_state){.activity = "look",
-                                                                       .step = work->reader.read,
-                                                                       .images = work->reader.read});
+        progress_report(
+            work->call->progress,
+            &(struct progress_state){.activity = "look", .step = work->reader.read, .images = work->reader.read});
     } while (work->reader.count > 0);
     close_reader(work);
     return OK;

@@ -31,9 +31,7 @@ static status open_parts(struct encoder *encoder, const struct encoder_settings 
     TRY(model_open(model, error));
     if (settings->vocabulary != NULL)
         TRY(model_open_tokenizer(model, error));
-    return settings->adapters != NULL
-               ? saved_adapters_load(settings->adapters, model, &encoder->router, 1, error)
-               : OK;
+    return settings->adapters != NULL ? saved_adapters_load(settings->adapters, model, &encoder->router, 1, error) : OK;
 }
 
 status encoder_open(struct encoder *encoder, const struct encoder_settings *settings, struct error *error)

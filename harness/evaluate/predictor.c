@@ -21,7 +21,7 @@ struct predictor {
     struct seen {
         double weight;
         size_t images;
-    } *seen;                   /* [routers]: the sum of the weights of the images that take it */
+    } * seen;                  /* [routers]: the sum of the weights of the images that take it */
     struct tensor *candidates; /* [routers + 1] class features, none first; data NULL: not computed yet */
 };
 

@@ -183,8 +183,8 @@ static status protect(struct method_run *run, const struct task *task, const str
 }
 
 /* Both sets of the task's rows of a matrix. */
-static status start_matrix(struct deltas *d, const struct delta_entry *e, const struct subspace *space, const double *gradient,
-                    size_t task, struct error *error)
+static status start_matrix(struct deltas *d, const struct delta_entry *e, const struct subspace *space,
+                           const double *gradient, size_t task, struct error *error)
 {
     size_t rank = d->settings.rank, n = array_size(rank, e->out);
     float *a = xmalloc(array_size(rank, e->in * sizeof *a)), *b = xmalloc(array_size(n, sizeof *b));

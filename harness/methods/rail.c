@@ -24,19 +24,19 @@
  * 15,000 hidden features and 1,100 classes take 0.9 GiB for ΦᵀΦ, 0.1 for ΦᵀY, and as much again while the task's equations
  * are solved; a resume file has the former two. */
 static const struct option primal_options[] = {{.name = "hidden",
-                                         .type = OPTION_INTEGER,
-                                         .minimum = 1,
-                                         .maximum = 1e6,
-                                         .fallback = "15000",
-                                         .help = "number of random features"},
-                                        {.name = "ridge",
-                                         .type = OPTION_REAL,
-                                         .minimum = 1e-12,
-                                         .maximum = 1e12,
-                                         .fallback = "0.1",
-                                         .help = "ridge of the regression"},
-                                        RAIL_FUSION,
-                                        {0}};
+                                                .type = OPTION_INTEGER,
+                                                .minimum = 1,
+                                                .maximum = 1e6,
+                                                .fallback = "15000",
+                                                .help = "number of random features"},
+                                               {.name = "ridge",
+                                                .type = OPTION_REAL,
+                                                .minimum = 1e-12,
+                                                .maximum = 1e12,
+                                                .fallback = "0.1",
+                                                .help = "ridge of the regression"},
+                                               RAIL_FUSION,
+                                               {0}};
 
 static status open_primal(struct method_run *run, struct error *error)
 {
@@ -60,19 +60,19 @@ const struct method method_rail_primal = {
  * 17,600 of X-TAIL (16 for each of 1,100 classes) take 1.3 GiB, the 400,000 of full-shot MTIL would take 600. A resume
  * file has the features alone. */
 static const struct option dual_options[] = {{.name = "dual_ridge",
-                                         .type = OPTION_REAL,
-                                         .minimum = 1e-12,
-                                         .maximum = 1e12,
-                                         .fallback = "0.001",
-                                         .help = "ridge of the regression"},
-                                        {.name = "gamma",
-                                         .type = OPTION_REAL,
-                                         .minimum = 1e-6,
-                                         .maximum = 1e6,
-                                         .fallback = "0.1",
-                                         .help = "gamma of the kernel exp(-gamma * squared distance)"},
-                                        RAIL_FUSION,
-                                        {0}};
+                                              .type = OPTION_REAL,
+                                              .minimum = 1e-12,
+                                              .maximum = 1e12,
+                                              .fallback = "0.001",
+                                              .help = "ridge of the regression"},
+                                             {.name = "gamma",
+                                              .type = OPTION_REAL,
+                                              .minimum = 1e-6,
+                                              .maximum = 1e6,
+                                              .fallback = "0.1",
+                                              .help = "gamma of the kernel exp(-gamma * squared distance)"},
+                                             RAIL_FUSION,
+                                             {0}};
 
 static status open_dual(struct method_run *run, struct error *error)
 {

@@ -25,8 +25,8 @@ static const struct option options[] = {{.name = "hidden",
 
 static status open(struct method_run *run, struct error *error)
 {
-    *(struct regression *)run->state = (struct regression){
-        .form = REGRESSION_PRIMAL, .validated = true, .fusion = 1, .others = -(double)FLT_MAX};
+    *(struct regression *)run->state =
+        (struct regression){.form = REGRESSION_PRIMAL, .validated = true, .fusion = 1, .others = -(double)FLT_MAX};
     return regression_open(run, (size_t)options_integer(run->options, "hidden"), error);
 }
 

@@ -72,8 +72,9 @@ status run_open_recorded(struct run **result, const struct settings *settings, c
                          struct task *tasks, size_t task_count, struct error *error)
 {
     struct run *run = xcalloc(1, sizeof *run);
-    *run = (struct run){.model = {.settings = *settings, .groups = method_groups(settings->method, settings->method_options)},
-                        .data = {.tasks = tasks, .task_count = task_count, .recorded = recorded}};
+    *run = (struct run){
+        .model = {.settings = *settings, .groups = method_groups(settings->method, settings->method_options)},
+        .data = {.tasks = tasks, .task_count = task_count, .recorded = recorded}};
     status opened = model_open(&run->model, error);
     NEXT(opened, method_open(&run->method, &run->model, &run->data, error));
     NEXT(opened, replicas_open(&run->method, error));

@@ -367,11 +367,12 @@ static status check_routers(const struct settings *s, const struct suite *suite,
     if (!method_uses(s->method, s->method_options, "selector") || one == (s->selector.kind->route == ROUTE_ONE))
         return OK;
     if (!routers)
-        return error_set(error, ERROR_ARGUMENT,
-                         "suite: selector.kind: none, but with method.name: %s every task has something of its own, and "
-                         "somebody has to choose the task of a test image; set another selector.kind, as "
-                         "selector.kind=task_gaussian",
-                         s->method->name);
+        return error_set(
+            error, ERROR_ARGUMENT,
+            "suite: selector.kind: none, but with method.name: %s every task has something of its own, and "
+            "somebody has to choose the task of a test image; set another selector.kind, as "
+            "selector.kind=task_gaussian",
+            s->method->name);
     return error_set(error, ERROR_ARGUMENT,
                      one ? "suite: adapter.routers: one leaves the selector nothing to choose; set selector.kind=none"
                          : "suite: selector.kind: none, but with adapter.routers: per_task somebody has to choose the "

@@ -48,10 +48,8 @@ static status fit(struct selector *selector, const struct task *task, const stru
 
 static status keep(struct selector *selector, const struct serializer *serializer, size_t trained, struct error *error)
 {
-    struct prototypes *p = selector->state;
-    return prototypes_keep_rows(
-        &(struct kept_rows){.name = "prototypes", .width = p->width, .counts = p->counts, .rows = p->points},
-        serializer, trained, error);
+    const struct kept_rows rows = prototypes_rows(selector->state);
+    return prototypes_keep_rows(&rows, serializer, trained, error);
 }
 
 const struct selector_kind selector_text = {.name = "text",

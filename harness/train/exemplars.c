@@ -181,7 +181,7 @@ static void add_picks(struct exemplars *exemplars, const float *features, size_t
 }
 
 status exemplars_learn(struct exemplars *exemplars, const struct method_run *run, const struct task *task,
-                   struct error *error)
+                       struct error *error)
 {
     struct frozen_rows rows;
     status result = frozen_rows_read(&rows, run, task, error);

@@ -101,6 +101,9 @@ static void what_no_model_has_is_refused(void **state)
             if (strstr(error.message, places[i].words[w]) == NULL)
                 fail_msg("'%s' is not in: %s", places[i].words[w], error.message);
     }
+    const struct adapter_place place = place_of("first_13", ADAPT_TEXT);
+    assert_int_equal(adapter_place_check("delta", &place, &vit_l_14, &error), ERROR_ARGUMENT);
+    assert_non_null(strstr(error.message, "delta.blocks is first_13 with delta.towers text"));
 }
 
 /* Every tensor there is, along its gradient: also where no block below is trained. */

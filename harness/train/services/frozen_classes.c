@@ -19,7 +19,8 @@ size_t frozen_classes_images(const struct data *data)
     return images;
 }
 
-status frozen_rows_read(struct frozen_rows *rows, const struct method_run *run, const struct task *task, struct error *error)
+status frozen_rows_read(struct frozen_rows *rows, const struct method_run *run, const struct task *task,
+                        struct error *error)
 {
     struct model *model = run->model;
     const struct clip_dimensions *d = &model->clip->dimensions;

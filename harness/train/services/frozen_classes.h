@@ -16,7 +16,8 @@ struct frozen_rows {
     float *features;                 /* [n, width], in the evaluation transform, not normalised */
     int32_t *labels;                 /* [n] */
 };
-status frozen_rows_read(struct frozen_rows *rows, const struct method_run *run, const struct task *task, struct error *error);
+status frozen_rows_read(struct frozen_rows *rows, const struct method_run *run, const struct task *task,
+                        struct error *error);
 void frozen_rows_shuffle(struct frozen_rows *rows, struct rng rng);
 void frozen_rows_free(struct frozen_rows *rows); /* after a failure, too */
 

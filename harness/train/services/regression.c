@@ -361,8 +361,8 @@ static status mix(const struct regression *r, struct adapted *a, size_t first, s
     return OK;
 }
 
-status regression_fuse(const struct regression *r, size_t first, const float *features, size_t n,
-                           size_t columns, float *scores, bool *adapted, struct error *error)
+status regression_fuse(const struct regression *r, size_t first, const float *features, size_t n, size_t columns,
+                       float *scores, bool *adapted, struct error *error)
 {
     size_t known = r->classes > first ? r->classes - first : 0;
     known = known < columns ? known : columns;
@@ -445,8 +445,7 @@ struct regression_cost regression_cost(const struct regression *r, size_t rows, 
 
 static struct regression_cost cost_of(const struct method_run *run)
 {
-    return regression_cost(run->state, frozen_classes_images(run->data), run->data->class_count,
-                           run->data->task_count);
+    return regression_cost(run->state, frozen_classes_images(run->data), run->data->class_count, run->data->task_count);
 }
 
 static status check_memory(const struct method_run *run, struct error *error)
@@ -489,10 +488,10 @@ void regression_hook_close(struct method_run *run)
 void regression_hook_cost(const struct method_run *run, struct method_cost *cost)
 {
     struct regression_cost own = cost_of(run);
-    *cost = (struct method_cost){.operations = own.operations + cost_images(&run->model->clip->dimensions,
-                                                                                   frozen_classes_images(run->data)),
-                                 .memory = own.most,
-                                 .kept = own.kept};
+    *cost = (struct method_cost){
+        .operations = own.operations + cost_images(&run->model->clip->dimensions, frozen_classes_images(run->data)),
+        .memory = own.most,
+        .kept = own.kept};
 }
 
 status regression_hook_end_task(struct method_run *run, const struct task *task, struct error *error)
@@ -510,7 +509,7 @@ status regression_hook_end_task(struct method_run *run, const struct task *task,
 }
 
 status regression_hook_scores(struct method_run *run, const struct task *task, const float *features, size_t n,
-                        size_t classes, float *scores, struct error *error)
+                              size_t classes, float *scores, struct error *error)
 {
     return regression_fuse(run->state, frozen_classes_column(run, task), features, n, classes, scores, NULL, error);
 }

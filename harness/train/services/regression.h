@@ -34,7 +34,8 @@ struct regression {
     size_t width;
     double ridge, gamma;
     bool validated; /* primal: as in RanPAC (above), the ridge by regression_solve_validated */
-    double fusion, others; /* the own scores' share in the sum with CLIP's; the own score of a class that is not learned */
+    double fusion,
+        others; /* the own scores' share in the sum with CLIP's; the own score of a class that is not learned */
     struct threads *pool;
     size_t classes;         /* so far */
     size_t basis;           /* M: random directions, rows so far, or the width */
@@ -78,8 +79,8 @@ struct regression_cost regression_cost(const struct regression *regression, size
  * With p = softmax(scores) they become, where the best class of p is learned (adapted [n], unless NULL, receives whether it
  * is), (1 − fusion) p + fusion · own, elsewhere p: so the answer for an image that CLIP takes for a class not learned is
  * CLIP's. */
-status regression_fuse(const struct regression *regression, size_t first, const float *features, size_t n, size_t classes,
-                       float *scores, bool *adapted, struct error *error);
+status regression_fuse(const struct regression *regression, size_t first, const float *features, size_t n,
+                       size_t classes, float *scores, bool *adapted, struct error *error);
 
 /* For methods whose state is a regression. open: with form, ridge and what else the form has set; hidden: random directions of the
  * primal form. Refuses sizes that do not fit into the machine's memory. */
@@ -92,8 +93,7 @@ void regression_hook_cost(const struct method_run *run, struct method_cost *cost
 status regression_hook_keep(struct method_run *run, const struct serializer *serializer, struct error *error);
 
 #define REGRESSION_HOOKS                                                                                               \
-    .state_size = sizeof(struct regression), .close = regression_hook_close,                    \
-    .end_task = regression_hook_end_task, .scores = regression_hook_scores, .cost = regression_hook_cost,              \
-    .keep = regression_hook_keep
+    .state_size = sizeof(struct regression), .close = regression_hook_close, .end_task = regression_hook_end_task,     \
+    .scores = regression_hook_scores, .cost = regression_hook_cost, .keep = regression_hook_keep
 
 #endif
