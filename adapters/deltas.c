@@ -177,8 +177,7 @@ static status create(struct deltas *d, struct arena *arena, enum parameters_mode
     d->list = xcalloc(most, sizeof *d->list);
     d->each = xcalloc(most, sizeof *d->each);
     parameters_create(&d->parameters, d->clip->backend);
-    if (adapter_place_check(&d->settings.place, &d->clip->dimensions, error) != OK)
-        return error_context(error, "suite: delta.blocks and delta.towers, which are meant here");
+    TRY(adapter_place_check("delta", &d->settings.place, &d->clip->dimensions, error));
     TRY(clip_digest(d->clip, d->model, error));
     for (int t = 0; t < TOWERS; t++)
         for (size_t b = 0; b < d->clip->towers[t].count; b++)

@@ -313,40 +313,45 @@ static status settle_start(struct adapter_settings *s, bool drawn, struct error 
                      (double)s->init_noise);
 }
 
+void adapter_settings_stated(struct adapter_settings *s, const struct options *o)
+{
+    s->top_k = whole(o, "top_k");
+    s->scale = (float)options_real(o, "scale");
+    s->input = (enum expert_input)options_choice(o, "expert_input");
+    s->aligned_output = (enum alignment)options_choice(o, "aligned_output");
+    s->gate_input = (enum gate_input)options_choice(o, "gate_input");
+    s->routing = (enum routing_unit)options_choice(o, "routing");
+    s->shared_expert = options_boolean(o, "shared_expert");
+    s->place.towers = (enum adapted_towers)options_choice(o, "towers");
+    s->place.banks = whole(o, "share_across_blocks");
+    s->place.decisions = whole(o, "share_routing");
+}
+
 status adapter_settings_of(struct adapter_settings *s, const struct options *o, size_t tasks, bool drawn,
                            struct error *error)
 {
     *s = (struct adapter_settings){.experts = whole(o, "experts"),
-                                   .top_k = whole(o, "top_k"),
                                    .tasks = options_choice(o, "routers") == 0 ? tasks : 1,
                                    .bottleneck = whole(o, "bottleneck"),
-                                   .scale = (float)options_real(o, "scale"),
                                    .dropout = (float)options_real(o, "dropout"),
-                                   .noise_epsilon = (float)options_real(o, "noise_epsilon"),
-                                   .input = (enum expert_input)options_choice(o, "expert_input")};
+                                   .noise_epsilon = (float)options_real(o, "noise_epsilon")};
+    adapter_settings_stated(s, o);
     TRY(expert_kind_find(&s->kind, options_text(o, "kind"), error));
     TRY(refuse_keys("kind", s->kind->name, s->kind->refused, o, error));
     TRY(router_kind_find(&s->router, options_text(o, "router"), error));
     TRY(refuse_keys("router", s->router->name, s->router->refused, o, error));
     s->router_noise = (float)options_real(o, "router_noise");
     s->capacity = options_real(o, "capacity");
-    s->aligned_output = (enum alignment)options_choice(o, "aligned_output");
     s->start = (enum expert_start)options_choice(o, "start");
     s->init_noise = (float)options_real(o, "init_noise");
     s->absolute_noise = options_choice(o, "noise_unit") == 1;
     TRY(settle_start(s, drawn, error));
-    s->gate_input = (enum gate_input)options_choice(o, "gate_input");
-    s->routing = (enum routing_unit)options_choice(o, "routing");
-    s->shared_expert = options_boolean(o, "shared_expert");
     s->balance = (enum balance_kind)options_choice(o, "balance_loss");
     s->balance_weight = (float)options_real(o, "balance_weight");
-    s->place.towers = (enum adapted_towers)options_choice(o, "towers");
     TRY(read_blocks(&s->place.blocks, o, error));
     s->score_steps = whole(o, "score_steps");
     s->score_noise = (float)options_real(o, "score_noise");
     TRY(check_scores(s, o, error));
-    s->place.banks = whole(o, "share_across_blocks");
-    s->place.decisions = whole(o, "share_routing");
     if (adapter_place_check_sharing(&s->place, error) != OK)
         return error_context(error, "suite");
     if (s->top_k > s->experts)

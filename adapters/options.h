@@ -13,6 +13,9 @@ extern const struct option adapter_options[], merge_options[], combine_options[]
 status adapter_settings_of(struct adapter_settings *settings, const struct options *adapter, size_t tasks, bool drawn,
                            struct error *error);
 
+/* Of these, without checks, those that a file of adapters states under the same key, but blocks and router. */
+void adapter_settings_stated(struct adapter_settings *settings, const struct options *adapter);
+
 /* Options are borrowed. */
 status merge_plan_of(struct merge_plan *plan, const struct options *merge, const struct options *combine,
                      struct error *error);

@@ -107,16 +107,6 @@ const char *adapted_towers_name(enum adapted_towers towers)
     return adapted_names[towers];
 }
 
-bool adapted_towers_find(enum adapted_towers *towers, const char *name)
-{
-    for (size_t i = 0; i < sizeof adapted_names / sizeof *adapted_names; i++)
-        if (strcmp(adapted_names[i], name) == 0) {
-            *towers = (enum adapted_towers)i;
-            return true;
-        }
-    return false;
-}
-
 static size_t blocks_of(const struct clip_dimensions *dimensions, enum tower tower)
 {
     return tower == TOWER_IMAGE ? dimensions->image_blocks : dimensions->text_blocks;
@@ -196,12 +186,13 @@ static bool is_missing(const struct adapter_place *place, enum tower tower, size
     return false;
 }
 
-static status refuse(const struct adapter_place *place, const char *reason, size_t blocks, struct error *error)
+static status refuse(const char *section, const struct adapter_place *place, const char *reason, size_t blocks,
+                     struct error *error)
 {
     struct text words = {0};
     block_choice_write(&place->blocks, &words);
-    error_set(error, ERROR_ARGUMENT, "adapter.blocks is %s with adapter.towers %s, but %s %zu blocks, counted from 0",
-              words.data != NULL ? words.data : "?", adapted_towers_name(place->towers), reason, blocks);
+    error_set(error, ERROR_ARGUMENT, "%s.blocks is %s with %s.towers %s, but %s %zu blocks, counted from 0", section,
+              words.data != NULL ? words.data : "?", section, adapted_towers_name(place->towers), reason, blocks);
     text_free(&words);
     return ERROR_ARGUMENT;
 }
@@ -226,29 +217,29 @@ static status check_runs(const char *key, size_t runs, const char *tower, size_t
     return OK;
 }
 
-status adapter_place_check(const struct adapter_place *place, const struct clip_dimensions *dimensions,
-                           struct error *error)
+status adapter_place_check(const char *section, const struct adapter_place *place,
+                           const struct clip_dimensions *dimensions, struct error *error)
 {
     size_t most = 0;
     for (int t = 0; t < TOWERS; t++) {
         size_t blocks = blocks_of(dimensions, (enum tower)t);
         if (blocks > BLOCKS_MOST)
-            return error_set(error, ERROR_ARGUMENT, "adapter: the %s tower has %zu blocks, expected at most %d",
+            return error_set(error, ERROR_ARGUMENT, "%s: the %s tower has %zu blocks, expected at most %d", section,
                              tower_names[t], blocks, BLOCKS_MOST);
         if (is_adapted(place, (enum tower)t) && blocks > most)
             most = blocks;
     }
     if (blocks_named(&place->blocks) > most)
-        return refuse(place, "no adapted tower of this model has more than", most, error);
+        return refuse(section, place, "no adapted tower of this model has more than", most, error);
     for (int t = 0; t < TOWERS; t++)
         if (is_missing(place, (enum tower)t, blocks_of(dimensions, (enum tower)t)))
-            return refuse(place,
+            return refuse(section, place,
                           t == TOWER_IMAGE ? "the image tower can have adapters in only"
                                            : "the text tower can have adapters in only",
                           is_adapted(place, (enum tower)t) ? blocks_of(dimensions, (enum tower)t) : 0, error);
     for (int t = 0; t < TOWERS; t++)
         if (is_adapted(place, (enum tower)t) && adapter_place_count(place, dimensions, (enum tower)t) == 0)
-            return refuse(place,
+            return refuse(section, place,
                           t == TOWER_IMAGE ? "that selects none of the image tower's"
                                            : "that selects none of the text tower's",
                           blocks_of(dimensions, (enum tower)t), error);

@@ -2,7 +2,7 @@
  *
  *     struct adapter_place place = {0};                                     // all blocks of both towers
  *     TRY(block_choice_read(&place.blocks, words, count, error));           // "last_4", or "0", "3", "5"
- *     TRY(adapter_place_check(&place, &dimensions, error));
+ *     TRY(adapter_place_check("adapter", &place, &dimensions, error));
  *     if (adapter_place_has(&place, &dimensions, TOWER_IMAGE, 3)) …
  */
 #ifndef MTIL_ADAPTERS_PLACE_H
@@ -45,7 +45,6 @@ status block_choice_parse(struct block_choice *choice, const char *text, struct 
 void block_choice_write(const struct block_choice *choice, struct text *text); /* the words, separated by ", " */
 
 const char *adapted_towers_name(enum adapted_towers towers);
-bool adapted_towers_find(enum adapted_towers *towers, const char *name);
 
 /* With BLOCKS_BY_SCORE, before there are scores: the last n, so that counts and costs are right. */
 bool adapter_place_has(const struct adapter_place *place, const struct clip_dimensions *dimensions, enum tower tower,
@@ -64,7 +63,7 @@ status adapter_place_check_sharing(const struct adapter_place *place, struct err
 
 /* The same check, and whether a model of these dimensions has every block that is named, adapters in each of the adapted
  * towers, and runs of equal length. */
-status adapter_place_check(const struct adapter_place *place, const struct clip_dimensions *dimensions,
-                           struct error *error);
+status adapter_place_check(const char *section, const struct adapter_place *place,
+                           const struct clip_dimensions *dimensions, struct error *error);
 
 #endif

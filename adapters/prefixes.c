@@ -66,8 +66,7 @@ static status declare(struct prefixes *p, enum tower tower, size_t width, struct
     for (size_t b = 0; s->length[tower] > 0 && b < s->blocks[tower]; b++) {
         struct prefix_layer *layer = &p->towers[tower].layers[b];
         *layer = (struct prefix_layer){.prefixes = p, .tower = tower, .block = b};
-        snprintf(name, sizeof name, "%stransformer.resblocks.%zu.attn.prefix_pool",
-                 tower == TOWER_IMAGE ? "visual." : "", b);
+        snprintf(name, sizeof name, PREFIX_NAME, tower == TOWER_IMAGE ? "visual." : "", b);
         TRY(parameters_add(p->parameters, name, 4, (size_t[]){s->tasks, 2, s->length[tower], width}, s->tasks, 0,
                            &layer->index, error));
         p->towers[tower].hooks[b] =

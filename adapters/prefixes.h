@@ -15,6 +15,8 @@
 #include "models/clip.h"
 #include "models/files/clip_file.h"
 
+#define PREFIX_NAME "%stransformer.resblocks.%zu.attn.prefix_pool" /* "visual." or nothing, and the block */
+
 struct prefix_settings {
     size_t tasks, length[TOWERS], blocks[TOWERS]; /* length: keys of a task; blocks: the first ones, 0: none */
 };

@@ -174,7 +174,7 @@ status adapters_create(struct adapters **result, struct backend *backend, struct
                        enum parameters_mode mode, struct error *error)
 {
     TRY(check_settings(settings, error));
-    TRY(adapter_place_check(&settings->place, dimensions, error));
+    TRY(adapter_place_check("adapter", &settings->place, dimensions, error));
     struct adapters *adapters = xcalloc(1, sizeof *adapters);
     adapters->backend = backend;
     adapters->settings = *settings;

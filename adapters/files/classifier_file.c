@@ -12,10 +12,10 @@ static status write_file(const struct vit_content *content, const struct adapter
                          const struct adapter_metadata_entries *metadata, const char *path, struct error *error)
 {
     struct safetensors_metadata entries[VIT_METADATA + ADAPTER_METADATA_KEYS];
-    struct adapter_extra extra = {.tensors = content->tensors,
-                                  .tensor_count = content->tensor_count,
-                                  .metadata = entries,
-                                  .metadata_count = VIT_METADATA + metadata->count};
+    struct group_extra extra = {.tensors = content->tensors,
+                                .tensor_count = content->tensor_count,
+                                .metadata = entries,
+                                .metadata_count = VIT_METADATA + metadata->count};
     memcpy(entries, content->metadata, sizeof content->metadata);
     memcpy(entries + VIT_METADATA, metadata->list, metadata->count * sizeof *metadata->list);
     if (adapters != NULL)

@@ -1,7 +1,7 @@
 /* Low-rank deltas in a safetensors file: "visual.transformer.resblocks.3.query.delta_a.0" [rank, in] and "….delta_b.0" [rank, out]
  * of task 0, magnitudes where there are any ("….delta_magnitude.0" [1]), text without "visual.".
  *
- *     TRY(deltas_save(deltas, tasks, metadata, count, "adapters.safetensors", error));
+ *     TRY(deltas_save(deltas, &extra, "adapters.safetensors", error));
  *     if (delta_file_is(file))
  *         TRY(deltas_open(&deltas, clip, &arena, file, error));            // computes with the bits of the run that saved it
  */
@@ -9,14 +9,10 @@
 #define MTIL_ADAPTERS_FILES_DELTA_FILE_H
 
 #include "adapters/deltas.h"
-#include "models/files/safetensors.h"
+#include "adapters/files/group_file.h"
 
-enum { DELTA_EXTRA_KEYS = 8 };
-
-/* The tasks up to the one in use, with further metadata, at most DELTA_EXTRA_KEYS. A value that is not finite is an error, and
- * nothing is written. */
-status deltas_save(const struct deltas *deltas, const struct safetensors_metadata *metadata, size_t count,
-                   const char *path, struct error *error);
+/* The tasks up to the one in use. A value that is not finite is an error, and nothing is written. */
+status deltas_save(const struct deltas *deltas, const struct group_extra *extra, const char *path, struct error *error);
 
 bool delta_file_is(const struct safetensors *file);
 

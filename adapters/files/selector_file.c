@@ -76,35 +76,12 @@ void selector_tensors_free(struct selector_tensors *tensors)
 
 /* --- Reading --- */
 
-static status find_thresholds(const struct safetensors *file, const struct safetensor **found, struct error *error)
-{
-    const struct safetensor *tensor = safetensors_find(file, thresholds_name);
-    size_t coders = tensor != NULL && tensor->rank == 1 ? tensor->shape[0] : 0;
-    TRY(safetensors_expect(file, thresholds_name, SAFETENSOR_F32, 1, &coders, found, error));
-    const float *values = (*found)->data;
-    for (size_t k = 0; k < coders; k++)
-        if (isnan(values[k]))
-            return error_set(error, ERROR_FORMAT, "%s: tensor %s: expected numbers, found NaN at %zu",
-                             safetensors_path(file), thresholds_name, k);
-    return OK;
-}
-
-static status check_finite(const struct safetensors *file, const struct safetensor *tensor, struct error *error)
-{
-    const float *values = tensor->data;
-    for (size_t i = 0; i < safetensor_elements(tensor); i++)
-        if (!isfinite(values[i]))
-            return error_set(error, ERROR_FORMAT, "%s: tensor %s: expected finite numbers, found %f at %zu",
-                             safetensors_path(file), tensor->name, (double)values[i], i);
-    return OK;
-}
-
 status selector_file_array(const struct safetensors *file, const char *name, int rank, const size_t *shape,
                            const float **values, struct error *error)
 {
     const struct safetensor *found;
     TRY(safetensors_expect(file, name, SAFETENSOR_F32, rank, shape, &found, error));
-    TRY(check_finite(file, found, error));
+    TRY(safetensors_expect_finite(file, name, found->data, safetensor_elements(found), error));
     *values = found->data;
     return OK;
 }
@@ -112,10 +89,14 @@ status selector_file_array(const struct safetensors *file, const char *name, int
 status selector_file_thresholds(const struct safetensors *file, const float **thresholds, size_t *trained,
                                 struct error *error)
 {
-    const struct safetensor *found;
-    TRY(find_thresholds(file, &found, error));
-    *trained = found->shape[0];
+    const struct safetensor *found = safetensors_find(file, thresholds_name);
+    *trained = found != NULL && found->rank == 1 ? found->shape[0] : 0;
+    TRY(safetensors_expect(file, thresholds_name, SAFETENSOR_F32, 1, trained, &found, error));
     *thresholds = found->data;
+    for (size_t k = 0; k < *trained; k++)
+        if (isnan((*thresholds)[k]))
+            return error_set(error, ERROR_FORMAT, "%s: tensor %s: expected numbers, found NaN at %zu",
+                             safetensors_path(file), thresholds_name, k);
     return OK;
 }
 

@@ -83,7 +83,7 @@ status strings_check_texts(const struct strings *strings, const char *path, cons
     enum { LONGEST = 1 << 15 }; /* bytes */
     for (size_t i = 0; i < strings->count; i++) {
         const char *line = strings->items[i], *invalid = text_find_invalid(line);
-        if (*line == 0)
+        if (line[strspn(line, " \t")] == 0)
             return error_set(error, ERROR_FORMAT, "%s:%zu: expected a %s, found an empty line", path, i + 1, what);
         if (invalid != NULL)
             return error_set(error, ERROR_FORMAT,

@@ -5,11 +5,10 @@
 
 #include "core/alloc.h"
 #include "core/file.h"
-#include "core/threads.h"
-#include "datasets/image/image.h"
 #include "harness/commands/command.h"
 #include "harness/commands/inputs/adapter_choice.h"
 #include "harness/commands/inputs/embed_inputs.h"
+#include "harness/commands/inputs/image_reader.h"
 #include "harness/heads/model_choice.h"
 #include "harness/heads/weights.h"
 #include "models/backend_options.h"
@@ -39,67 +38,41 @@ static const struct option options[] = {
 
 /* --- Batches --- */
 
-/* With a small model decoding takes most of the time, so all threads decode. */
-struct decoding {
-    const struct embed_inputs *inputs;
-    size_t first, resolution;
-    bool squash;
-    uint8_t *pixels;
-    struct error errors[BATCH];
-};
-
-static status decode_image(const char *path, const struct decoding *d, uint8_t *pixels, struct error *error)
-{
-    struct image image;
-    TRY(image_decode_file(&image, path, error));
-    status result = (d->squash ? image_squash : image_evaluation_crop)(&image, (int)d->resolution, pixels, error);
-    image_free(&image);
-    return result == OK ? OK : error_context(error, "%s", path);
-}
-
-static void decode_job(void *context, size_t job, size_t worker)
-{
-    (void)worker;
-    struct decoding *d = context;
-    struct error *error = &d->errors[job];
-    char *path = path_format("%s/%s", d->inputs->path, d->inputs->names[d->first + job]);
-    error->code = OK;
-    decode_image(path, d, d->pixels + job * d->resolution * d->resolution * 3, error);
-    free(path);
-}
-
 struct work {
     const struct command_call *call;
     const struct embed_inputs *inputs;
     struct encoder *encoder;
-    struct threads *threads;
-    struct decoding *decoding; /* of images */
-    int32_t *tokens;           /* [BATCH, context], of texts */
-    float *features;           /* [inputs, width] */
+    struct image_reader reader; /* of images */
+    int32_t *tokens;            /* [BATCH, context], of texts */
+    float *features;            /* [inputs, width] */
 };
 
 static status embed_images(struct work *work, size_t first, size_t count, float *features, struct error *error)
 {
-    struct decoding *d = work->decoding;
-    d->first = first;
-    threads_run(work->threads, count, decode_job, d);
+    struct image_reader *reader = &work->reader;
+    for (size_t i = 0; i < count; i++) {
+        free(reader->slots[i].path);
+        reader->slots[i].path = path_format("%s/%s", work->inputs->path, work->inputs->names[first + i]);
+    }
+    image_reader_decode(reader, count);
+    if (stop_requested(work->call->stop))
+        return error_set(error, ERROR_STOPPED, "stopped after %zu of %zu; nothing was written", first,
+                         work->inputs->count);
     for (size_t i = 0; i < count; i++)
-        if (d->errors[i].code != OK) {
-            *error = d->errors[i];
+        if (reader->slots[i].error.code != OK) {
+            *error = reader->slots[i].error;
             return error->code;
         }
-    status result = encoder_images(work->encoder, d->pixels, count, features, error);
-    return result != ERROR_FORMAT
-               ? result
-               : error_context(error, "%s/%s", work->inputs->path, work->inputs->names[first + work->encoder->refused]);
+    status result = encoder_images(work->encoder, reader->pixels, count, features, error);
+    return result != ERROR_FORMAT ? result : error_context(error, "%s", reader->slots[work->encoder->refused].path);
 }
 
 static status embed_texts(struct work *work, size_t first, size_t count, float *features, struct error *error)
 {
-    size_t context = work->encoder->clip->dimensions.context;
+    size_t context = work->encoder->model.clip->dimensions.context;
     for (size_t i = 0; i < count; i++) {
         size_t found, line = first + i + 1;
-        if (tokenizer_encode(work->encoder->tokenizer, work->inputs->names[first + i], work->tokens + i * context,
+        if (tokenizer_encode(work->encoder->model.tokenizer, work->inputs->names[first + i], work->tokens + i * context,
                              context, &found, error) != OK)
             return error_context(error, "%s:%zu", work->inputs->path, line);
         if (found > context)
@@ -173,29 +146,20 @@ static status write_features(const struct work *work, struct error *error)
 
 static status allocate(struct work *work, struct error *error)
 {
-    size_t r = work->encoder->clip->dimensions.resolution, context = work->encoder->clip->dimensions.context;
-    if (work->inputs->images) {
-        work->decoding = xcalloc(1, sizeof *work->decoding);
-        *work->decoding = (struct decoding){.inputs = work->inputs,
-                                            .resolution = r,
-                                            .squash = clip_squashes(&work->encoder->clip->dimensions),
-                                            .pixels = xmalloc(array_size(BATCH, r * r * 3))};
-    } else {
-        work->tokens = xmalloc(array_size(BATCH, context * sizeof *work->tokens));
-    }
+    const struct clip_dimensions *d = &work->encoder->model.clip->dimensions;
     work->features =
         malloc(array_size(array_size(work->inputs->count, encoder_width(work->encoder)), sizeof *work->features));
     if (work->features == NULL)
         return error_set(error, ERROR_MEMORY, "embed: no memory for %zu features", work->inputs->count);
-    return threads_create(&work->threads, (size_t)options_integer(work->call->options, "threads"), error);
+    if (work->inputs->images)
+        return image_reader_open(&work->reader, work->call, NULL, d->resolution, clip_squashes(d), BATCH, error);
+    work->tokens = xmalloc(array_size(BATCH, d->context * sizeof *work->tokens));
+    return OK;
 }
 
 static void release(struct work *work)
 {
-    threads_destroy(work->threads);
-    if (work->decoding != NULL)
-        free(work->decoding->pixels);
-    free(work->decoding);
+    image_reader_close(&work->reader);
     free(work->tokens);
     free(work->features);
 }
@@ -261,7 +225,7 @@ static status embed_with(const struct command_call *call, const struct adapter_c
     TRY(embed_inputs_open(&inputs, options_text(call->options, "images"), options_text(call->options, "texts"), error));
     status result = encoder_open(&encoder, &settings, error);
     if (result == OK) {
-        log_info(call->log, "computing on %s", encoder.backend->description);
+        log_info(call->log, "computing on %s", encoder.model.backend->description);
         result = embed(call, &inputs, &encoder, error);
         encoder_close(&encoder);
     }

@@ -91,8 +91,7 @@ static status open_adapters(struct evaluation *v, struct error *error)
     struct run *run = v->run;
     const struct saved_adapters *saved = &v->choice.saved;
     TRY(choose_routers(v, error));
-    TRY(saved_adapters_load(saved, run->model.clip, &run->model.memory, v->routers, run->data.task_count,
-                            &run->model.adapters, error));
+    TRY(saved_adapters_load(saved, &run->model, v->routers, run->data.task_count, error));
     if (v->choice.router != ROUTER_AUTO)
         return OK;
     TRY(selector_open(&v->selector, &run->model, &run->data, saved->file, &saved->metadata, error));
@@ -105,9 +104,8 @@ static status open_weights(struct evaluation *v, struct error *error)
 {
     struct model *model = &v->run->model;
     char *path = v->weights != NULL ? weights_path(v->weights) : NULL;
-    status result = path != NULL
-                        ? clip_reload(model->clip, path, error)
-                        : saved_deltas_load(&v->choice.saved, model->clip, &model->memory, &model->deltas, error);
+    status result = path != NULL ? clip_reload(model->clip, path, error)
+                                 : saved_adapters_load(&v->choice.saved, model, NULL, 0, error);
     free(path);
     return result == OK ? evaluator_refresh(v->evaluator, error) : result;
 }

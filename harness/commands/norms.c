@@ -11,9 +11,10 @@ static const struct option options[] = {OUTPUT_FORMAT_OPTION, {0}};
 
 enum { PARTS = 2, BLOCKS_MOST = 64 };
 
-/* Of the image tower, as CLIP, timm and Hugging Face's ViT call them. */
+/* Of the image tower, as CLIP, timm, open_clip with timm's, and Hugging Face's ViT, CLIP and SigLIP call them. */
 static const char *const names[] = {"visual.transformer.resblocks.%zu.ln_2.%s", "blocks.%zu.norm2.%s",
-                                    "vit.encoder.layer.%zu.layernorm_after.%s"};
+                                    "visual.trunk.blocks.%zu.norm2.%s", "vit.encoder.layer.%zu.layernorm_after.%s",
+                                    "vision_model.encoder.layers.%zu.layer_norm2.%s"};
 enum { NAMES = sizeof names / sizeof *names };
 
 /* The same vector of every block. */
@@ -140,7 +141,7 @@ const struct command command_norms = {
         "of its\n"
         "biases, from those of all other blocks, as in Equation 9 of WideNet (Xue et al. 2022); `all` is the mean "
         "of the\n"
-        "blocks. Files are those of a run, of CLIP, timm or Hugging Face's ViT.\n",
+        "blocks. Files are those of a run, of CLIP and SigLIP, timm or Hugging Face.\n",
     .example = "  mtil norms widenet.safetensors dense.safetensors\n",
     .options = options,
     .least = 1,

@@ -186,6 +186,40 @@ static void add_rows(const struct work *work, struct table *table, size_t i)
 
 /* --- Work --- */
 
+static status open_reader(struct work *work, const struct command_call *call, struct error *error)
+{
+    TRY(image_paths_open(&work->paths, call->arguments, call->argument_count, options_text(call->options, "list"),
+                         call->stop, error));
+    return image_reader_open(&work->reader, call, work->paths, predictor_resolution(work->predictor),
+                             predictor_squashes(work->predictor), predictor_batch(work->predictor), error);
+}
+
+static void close_reader(struct work *work)
+{
+    image_reader_close(&work->reader);
+    image_paths_close(work->paths);
+    work->reader = (struct image_reader){0};
+    work->paths = NULL;
+}
+
+/* Images that cannot be read are reported when all are answered. */
+static status see_all(struct work *work, struct error *error)
+{
+    struct command_call quiet = *work->call;
+    quiet.log = NULL;
+    TRY(open_reader(work, &quiet, error));
+    do {
+        TRY(image_reader_next(&work->reader, error));
+        if (work->reader.count > 0)
+            TRY(predictor_see(work->predictor, work->reader.pixels, work->reader.count, error));
+        progress_report(
+            work->call->progress,
+            &(struct progress_state){.activity = "look", .step = work->reader.read, .images = work->reader.read});
+    } while (work->reader.count > 0);
+    close_reader(work);
+    return OK;
+}
+
 static status answer_all(struct work *work, struct error *error)
 {
     struct image_reader *reader = &work->reader;
@@ -219,8 +253,7 @@ static status allocate(struct work *work, struct error *error)
         work->answers[i].ranks = work->ranks + i * work->top;
     TRY(output_stream_open(&work->output, work->call, error));
     add_columns(work, &work->output.table);
-    return image_reader_open(&work->reader, work->call, work->paths, predictor_resolution(work->predictor),
-                             predictor_squashes(work->predictor), batch, error);
+    return open_reader(work, work->call, error);
 }
 
 static void fill_settings(struct predictor_settings *settings, const struct work *work)
@@ -265,6 +298,7 @@ static status predict(struct work *work, struct error *error)
                          "command line: predict: expected image files, folders or lists, found none; see mtil predict "
                          "--help");
     TRY(image_paths_open(&work->paths, call->arguments, call->argument_count, list, call->stop, error));
+    close_reader(work); /* errors in arguments come first */
     TRY(adapter_choice_read(&work->choice, call->options, ROUTER_WORDS_AUTO, error));
     TRY(read_classifier(work, error));
     TRY(find_classes(work, error));
@@ -272,6 +306,8 @@ static status predict(struct work *work, struct error *error)
     fill_settings(&settings, work);
     TRY(predictor_open(&work->predictor, &settings, call->log, error));
     log_info(call->log, "computing on %s", predictor_device(work->predictor));
+    if (predictor_sees_first(work->predictor))
+        TRY(see_all(work, error));
     TRY(allocate(work, error));
     return answer_all(work, error);
 }
@@ -280,12 +316,11 @@ static status run(const struct command_call *call, struct error *error)
 {
     struct work work = {.call = call, .top = (size_t)options_integer(call->options, "top")};
     status result = predict(&work, error);
-    image_reader_close(&work.reader);
+    close_reader(&work);
     output_stream_close(&work.output);
     free(work.ranks);
     free(work.answers);
     predictor_close(work.predictor);
-    image_paths_close(work.paths);
     adapter_metadata_free(&work.given);
     classifier_choice_free(&work.classifier);
     adapter_choice_free(&work.choice);

@@ -25,7 +25,8 @@ static const char *cells_of(const char *name)
         return "diagonal";
     if (method != NULL && method->joint)
         return "last";
-    return method != NULL && method->options == NULL && method->groups(NULL) == GROUPS_NONE ? "zero-shot" : "all";
+    return method != NULL && method->options == NULL && method_groups(method, NULL) == GROUPS_NONE ? "zero-shot"
+                                                                                                   : "all";
 }
 
 /* The examples that people see of each kind of fault. */

@@ -12,8 +12,6 @@
 #define MTIL_HARNESS_EVALUATE_ENCODER_H
 
 #include "harness/selectors/saved_adapters.h"
-#include "models/clip.h"
-#include "models/tokenizer.h"
 
 struct encoder_settings {
     const char *weights;                   /* a safetensors file, or "mini" */
@@ -25,14 +23,9 @@ struct encoder_settings {
 };
 
 struct encoder {
-    struct backend *backend;
-    struct arena model, step;
-    struct clip *clip;
-    struct tokenizer *tokenizer; /* NULL: images only */
-    struct adapters *adapters;   /* NULL: off */
-    struct deltas *deltas;       /* likewise */
-    int router;
-    size_t refused; /* the row that is not finite, after ERROR_FORMAT */
+    struct model model; /* its tokenizer NULL: images only */
+    int router;         /* ROUTER_NONE: adapters off */
+    size_t refused;     /* the row that is not finite, after ERROR_FORMAT */
 };
 
 /* After a failure there is nothing to close. Strings are borrowed during the call. */
@@ -48,5 +41,14 @@ status encoder_images(struct encoder *encoder, const uint8_t *pixels, size_t cou
                       struct error *error);
 status encoder_tokens(struct encoder *encoder, const int32_t *tokens, size_t count, float *features,
                       struct error *error);
+
+/* The listed images (NULL: 0 … n − 1) of pixels, u8 [n, R, R, 3] in the step's arena. */
+status upload_pixels(struct model *model, const uint8_t *pixels, const uint32_t *items, size_t n, struct tensor *images,
+                     struct error *error);
+
+/* output [n, width], in the step's arena, which is reset: the features of such images through a router of the model
+ * (ROUTER_NONE: none), with weights [n] of what prefixes add (NULL: 1). */
+status encode_pixels(struct model *model, const uint8_t *pixels, const uint32_t *items, size_t n, int router,
+                     const float *weights, struct tensor *output, struct error *error);
 
 #endif

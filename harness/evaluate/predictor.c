@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "core/alloc.h"
+#include "harness/evaluate/encoder.h"
 #include "harness/evaluate/label_space.h"
-#include "harness/heads/routing.h"
 #include "harness/heads/tasks.h"
 #include "harness/selectors/selectors.h"
 
@@ -18,6 +18,10 @@ struct predictor {
     struct feature_cache *cache; /* caches nothing */
     struct label_space labels;
     size_t routers;
+    struct seen {
+        double weight;
+        size_t images;
+    } * seen;                  /* [routers]: the sum of the weights of the images that take it */
     struct tensor *candidates; /* [routers + 1] class features, none first; data NULL: not computed yet */
 };
 
@@ -27,14 +31,12 @@ static status open_adapters(struct predictor *p, struct error *error)
 {
     const struct saved_adapters *saved = p->settings.adapters;
     if (saved == NULL) { /* a classifier's file has its own */
-        p->routers = p->model.adapters != NULL ? p->model.adapters->settings.tasks : 0;
+        p->routers = model_routers(&p->model);
         p->settings.router = p->routers > 0 ? 0 : ROUTER_NONE;
         return OK;
     }
-    if (saved->deltas)
-        return saved_deltas_load(saved, p->model.clip, &p->model.memory, &p->model.deltas, error);
-    TRY(saved_adapters_load(saved, p->model.clip, &p->model.memory, &p->settings.router, 1, &p->model.adapters, error));
-    p->routers = p->model.adapters->settings.tasks;
+    TRY(saved_adapters_load(saved, &p->model, &p->settings.router, 1, error));
+    p->routers = model_routers(&p->model);
     return p->settings.selects ? selector_open(&p->selector, &p->model, &p->data, saved->file, &saved->metadata, error)
                                : OK;
 }
@@ -51,6 +53,7 @@ static status open_parts(struct predictor *p, const struct log *log, struct erro
     p->cache = feature_cache_create(&p->model, &p->data);
     p->labels.cache = p->cache;
     p->candidates = xcalloc(p->routers + 1, sizeof *p->candidates);
+    p->seen = xcalloc(p->routers + 1, sizeof *p->seen);
     return OK;
 }
 
@@ -74,6 +77,7 @@ void predictor_close(struct predictor *p)
     if (p == NULL)
         return;
     free(p->candidates);
+    free(p->seen);
     label_space_free(&p->labels);
     feature_cache_destroy(p->cache);
     selector_destroy(p->selector);
@@ -93,6 +97,11 @@ bool predictor_squashes(const struct predictor *p)
     return clip_squashes(&p->model.clip->dimensions);
 }
 
+bool predictor_sees_first(const struct predictor *p)
+{
+    return p->model.prefixes != NULL && p->selector != NULL && p->selector->kind->weight != NULL;
+}
+
 size_t predictor_batch(const struct predictor *p)
 {
     size_t batch = p->model.evaluation_batch, together = p->selector != NULL ? selector_together(p->selector) : 1;
@@ -110,6 +119,7 @@ const char *predictor_device(const struct predictor *p)
 struct features {
     float *frozen, *means; /* [n, embed], [n, image_width] of the zero-shot tower; means: for the selector only */
     float *routed;         /* [n, embed] through one router, of the images that take it */
+    float *weights;        /* [n] of what prefixes add to these */
     int16_t *router;
     uint32_t *items; /* the images that take one router */
     float **errors;  /* [trained][n] */
@@ -122,53 +132,22 @@ static status stopped(const struct predictor *p, struct error *error)
                                             : OK;
 }
 
-/* The listed images (NULL: 0 … n − 1) in the step's arena. */
-static status upload_images(struct model *model, const uint8_t *pixels, const uint32_t *items, size_t n,
-                            struct tensor *images, struct error *error)
-{
-    size_t r = model->clip->dimensions.resolution, bytes = r * r * 3;
-    TRY(tensor_take(images, &model->step_memory, TENSOR_U8, "images", 4, (size_t[]){n, r, r, 3}, error));
-    for (size_t i = 0; i < n; i++)
-        TRY(model->backend->ops->upload(model->backend, (uint8_t *)images->data + i * bytes,
-                                        pixels + (items != NULL ? items[i] : i) * bytes, bytes, error));
-    return OK;
-}
-
 /* Computes frozen features as harness/train/frozen_features.c does for a run. */
 static status encode_frozen(struct predictor *p, const uint8_t *pixels, size_t n, float *frozen, float *means,
                             struct error *error)
 {
     struct model *model = &p->model;
     struct encoding encoding = {.arena = &model->step_memory, .whole = means != NULL};
-    struct tensor batch = {0};
     struct tower_pass pass;
-    struct tensor output, mean;
+    struct tensor images, output, mean;
     arena_reset(&model->step_memory);
-    TRY(upload_images(model, pixels, NULL, n, &batch, error));
-    TRY(clip_encode_images(model->clip, &encoding, &batch, &pass, &output, error));
+    TRY(upload_pixels(model, pixels, NULL, n, &images, error));
+    TRY(clip_encode_images(model->clip, &encoding, &images, &pass, &output, error));
     TRY(model->backend->ops->download(model->backend, frozen, output.data, tensor_bytes(&output), error));
     if (means == NULL)
         return OK;
     TRY(clip_mean_patches(model->clip, &model->step_memory, &pass, &mean, error));
     return model->backend->ops->download(model->backend, means, mean.data, tensor_bytes(&mean), error);
-}
-
-static status encode_routed(struct predictor *p, const uint8_t *pixels, const uint32_t *items, size_t n, int router,
-                            float *features, struct error *error)
-{
-    struct model *model = &p->model;
-    struct routing routing;
-    struct encoding encoding;
-    struct tensor batch = {0};
-    struct tower_pass pass;
-    struct tensor output;
-    arena_reset(&model->step_memory);
-    TRY(upload_images(model, pixels, items, n, &batch, error));
-    TRY(routing_begin(&routing, model, TOWER_IMAGE, n, router, &encoding, error));
-    status result = clip_encode_images(model->clip, &encoding, &batch, &pass, &output, error);
-    routing_end(&routing);
-    TRY(result);
-    return model->backend->ops->download(model->backend, features, output.data, tensor_bytes(&output), error);
 }
 
 /* --- Routers --- */
@@ -222,6 +201,8 @@ static status take_candidates(struct predictor *p, int router, struct tensor **c
     *classes = &p->candidates[router + 1];
     if ((*classes)->data != NULL)
         return OK;
+    if (router >= 0 && p->seen[router].images > 0)
+        p->model.prefixes->text_weight = (float)(p->seen[router].weight / (double)p->seen[router].images);
     struct tensor features;
     if (all_labels(p, router))
         TRY(label_space_all(&p->labels, router, &p->model.memory, &features, error));
@@ -301,6 +282,23 @@ static size_t list_items(const struct features *f, size_t n, int router)
     return count;
 }
 
+static float weight_of(const struct predictor *p, const struct features *f, size_t item)
+{
+    return p->selector->kind->weight(p->selector, f->errors[f->router[item]][item]);
+}
+
+/* routed [n, embed] of the listed images */
+static status encode_routed(struct predictor *p, const uint8_t *pixels, const uint32_t *items, size_t n, int router,
+                            struct features *f, struct error *error)
+{
+    bool weighed = predictor_sees_first(p);
+    struct tensor output;
+    for (size_t i = 0; weighed && i < n; i++)
+        f->weights[i] = weight_of(p, f, items[i]);
+    TRY(encode_pixels(&p->model, pixels, items, n, router, weighed ? f->weights : NULL, &output, error));
+    return p->model.backend->ops->download(p->model.backend, f->routed, output.data, tensor_bytes(&output), error);
+}
+
 static status answer_routed(struct predictor *p, const uint8_t *pixels, size_t n, int router, struct features *f,
                             struct answer *answers, struct error *error)
 {
@@ -314,7 +312,7 @@ static status answer_routed(struct predictor *p, const uint8_t *pixels, size_t n
         count = all - first < batch ? all - first : batch;
         TRY(stopped(p, error));
         if (router >= 0)
-            TRY(encode_routed(p, pixels, items, count, router, f->routed, error));
+            TRY(encode_routed(p, pixels, items, count, router, f, error));
         for (size_t i = 0; router < 0 && i < count; i++)
             memcpy(f->routed + i * embed, f->frozen + items[i] * embed, embed * sizeof *f->routed);
         TRY(compare(p, router, classes, f->routed, items, count, answers, error));
@@ -329,12 +327,13 @@ static status take_features(struct features *f, const struct predictor *p, size_
     *f = (struct features){.frozen = malloc(array_size(n, embed * sizeof *f->frozen)),
                            .means = malloc(array_size(n, d->image_width * sizeof *f->means)),
                            .routed = malloc(array_size(n, embed * sizeof *f->routed)),
+                           .weights = malloc(array_size(n, sizeof *f->weights)),
                            .router = malloc(array_size(n, sizeof *f->router)),
                            .items = malloc(array_size(n, sizeof *f->items)),
                            .errors = calloc(coders + 1, sizeof *f->errors),
                            .least = malloc(array_size(n, sizeof *f->least))};
-    bool allocated = f->frozen != NULL && f->means != NULL && f->routed != NULL && f->router != NULL &&
-                     f->items != NULL && f->errors != NULL && f->least != NULL;
+    bool allocated = f->frozen != NULL && f->means != NULL && f->routed != NULL && f->weights != NULL &&
+                     f->router != NULL && f->items != NULL && f->errors != NULL && f->least != NULL;
     for (size_t k = 0; allocated && k < coders; k++)
         allocated = (f->errors[k] = malloc(array_size(n, sizeof **f->errors))) != NULL;
     return allocated ? OK : error_set(error, ERROR_MEMORY, "prediction: no memory for %zu images", n);
@@ -348,9 +347,24 @@ static void free_features(struct features *f, const struct predictor *p)
     free(f->frozen);
     free(f->means);
     free(f->routed);
+    free(f->weights);
     free(f->router);
     free(f->items);
     free(f->least);
+}
+
+status predictor_see(struct predictor *p, const uint8_t *pixels, size_t n, struct error *error)
+{
+    struct features f;
+    status result = take_features(&f, p, n, error);
+    NEXT(result, choose_routers(p, pixels, n, &f, error));
+    for (size_t i = 0; result == OK && i < n; i++)
+        if (f.router[i] >= 0) {
+            p->seen[f.router[i]].weight += (double)weight_of(p, &f, i);
+            p->seen[f.router[i]].images++;
+        }
+    free_features(&f, p);
+    return result;
 }
 
 status predictor_answer(struct predictor *p, const uint8_t *pixels, size_t n, struct answer *answers,

@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "adapters/files/adapter_file.h"
 #include "core/alloc.h"
 #include "core/array.h"
 #include "core/text.h"
@@ -90,7 +89,6 @@ static size_t last_trained(const struct adapter_metadata *metadata)
  * into it, so that the caches of features see which values changed. */
 static status load_adapters(const struct trials *t, size_t task, bool *found, struct error *error)
 {
-    struct model *model = t->model;
     *found = false;
     for (size_t i = 0; i < t->source->count && !*found; i++) {
         const struct trial_adapters *adapters = &t->source->adapters[i];
@@ -99,11 +97,7 @@ static status load_adapters(const struct trials *t, size_t task, bool *found, st
             continue;
         TRY(open_file(&saved, adapters, error));
         *found = last_trained(&saved.metadata) == task;
-        status result = OK;
-        if (*found && model->adapters == NULL)
-            result = saved_adapters_load(&saved, model->clip, &model->memory, NULL, 0, &model->adapters, error);
-        else if (*found)
-            result = adapters_load(model->adapters, saved.file, "", ADAPTER_COMPLETE, error);
+        status result = *found ? saved_adapters_load(&saved, t->model, NULL, 0, error) : OK;
         saved_adapters_close(&saved);
         TRY(result);
     }
@@ -252,7 +246,9 @@ status trials_run(const struct trials *t, const struct selector_settings *settin
     evaluator_destroy(trial.evaluator);
     selector_destroy(trial.selector);
     adapters_destroy(model->adapters);
+    prefixes_destroy(model->prefixes);
     model->adapters = NULL;
+    model->prefixes = NULL;
     arena_release(&model->memory, mark);
     return result;
 }

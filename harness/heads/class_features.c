@@ -101,3 +101,15 @@ status class_features(struct model *model, const struct task *task, int router, 
     TRY(model_finite(model, features->data, tensor_elements(features), &finite, error));
     return finite ? OK : not_finite(model, task, router, features, error);
 }
+
+status class_features_host(struct model *model, const struct task *task, float **values, struct error *error)
+{
+    struct arena_mark mark = arena_mark(&model->task_memory);
+    struct tensor features;
+    TRY(class_features(model, task, -1, &model->task_memory, NULL, &features, error));
+    *values = xmalloc(tensor_bytes(&features));
+    status result =
+        model->backend->ops->download(model->backend, *values, features.data, tensor_bytes(&features), error);
+    arena_release(&model->task_memory, mark);
+    return result;
+}

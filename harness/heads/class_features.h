@@ -16,4 +16,7 @@ size_t class_prompts(const struct task *task); /* classes · templates */
 status class_features(struct model *model, const struct task *task, int router, struct arena *arena, int32_t *chosen,
                       struct tensor *features, struct error *error);
 
+/* The same on the host, without adapters: values [classes, embed], which the caller frees. */
+status class_features_host(struct model *model, const struct task *task, float **values, struct error *error);
+
 #endif

@@ -2,31 +2,7 @@
 
 bool groups_beside_towers(unsigned groups)
 {
-    return groups & (GROUP_ADAPTERS | GROUP_DELTAS) && !(groups & GROUPS_TOWERS);
-}
-
-unsigned groups_none(const struct options *options)
-{
-    (void)options;
-    return GROUPS_NONE;
-}
-
-unsigned groups_adapters(const struct options *options)
-{
-    (void)options;
-    return GROUP_ADAPTERS;
-}
-
-unsigned groups_towers(const struct options *options)
-{
-    (void)options;
-    return GROUPS_TOWERS;
-}
-
-unsigned groups_deltas(const struct options *options)
-{
-    (void)options;
-    return GROUP_DELTAS;
+    return groups & (GROUP_ADAPTERS | GROUP_DELTAS | GROUP_PREFIXES) && !(groups & GROUPS_TOWERS);
 }
 
 const struct option groups_options[] = {{.name = "train",

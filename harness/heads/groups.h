@@ -6,7 +6,7 @@
 
 /* Bits of a set. Adapters: experts and routers of both towers. Towers: their weights; logit_scale belongs to neither
  * and is never trained. Head: its own weights, if any (heads/head.h). Deltas: low-rank updates of the towers' matrices
- * (adapters/deltas.h). Prefixes: keys and values beside frozen towers (adapters/prefixes.h), in no file but the resume file.
+ * (adapters/deltas.h). Prefixes: keys and values beside frozen towers (adapters/prefixes.h).
  * Adapters, deltas and prefixes are trained alone; experts that replace MLPs may be trained with the rest of the tower. */
 enum parameter_group {
     GROUP_ADAPTERS = 1,
@@ -25,12 +25,6 @@ enum {
 
 /* Whether what is trained stands beside frozen towers, and so in files by itself. */
 bool groups_beside_towers(unsigned groups);
-
-/* For methods that always train the same groups. */
-unsigned groups_none(const struct options *options);
-unsigned groups_adapters(const struct options *options);
-unsigned groups_towers(const struct options *options);
-unsigned groups_deltas(const struct options *options);
 
 /* For methods whose groups the suite chooses: their keys, and the groups of method.train. */
 extern const struct option groups_options[];

@@ -88,7 +88,7 @@ static status check_pool(const struct model *model, const struct vit_file *file,
 static status take_blocks(struct model *model, const struct vit_file *file, struct error *error)
 {
     struct block_choice *blocks = &model->settings.adapter.place.blocks;
-    struct adapter_settings found = {.top_k = 1};
+    struct adapter_settings found = {0};
     struct safetensors *opened;
     if (!file->experts || !(model->groups & GROUP_ADAPTERS) || blocks->rule != BLOCKS_BY_SCORE)
         return OK;
@@ -159,7 +159,7 @@ static status load_from(struct model *model, const struct vit_file *file, const 
                         struct error *error)
 {
     const struct adapter_settings *s = &model->settings.adapter;
-    struct adapter_settings found = {.top_k = 1};
+    struct adapter_settings found = {0};
     TRY(adapter_file_settings(opened, "", &found, error));
     if (found.experts != s->experts)
         return error_set(error, ERROR_ARGUMENT,
@@ -171,7 +171,7 @@ static status load_from(struct model *model, const struct vit_file *file, const 
                          "suite's is %zu",
                          model->settings.weights, found.place.banks, s->place.banks);
     TRY(check_blocks(model, file, &found.place, error));
-    return adapters_load(model->adapters, opened, "", ADAPTER_ROUTERS_OPTIONAL, error);
+    return adapters_load(model->adapters, opened, "", GROUP_ROUTERS_OPTIONAL, error);
 }
 
 status image_tower_load_experts(struct model *model, struct error *error)

@@ -82,6 +82,7 @@ void model_close(struct model *model)
     if (model->head != NULL && model->head->close != NULL)
         model->head->close(model);
     adapters_destroy(model->adapters);
+    prefixes_destroy(model->prefixes);
     deltas_destroy(model->deltas);
     clip_destroy(model->clip);
     if (model->backend != NULL) {

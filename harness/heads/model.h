@@ -44,7 +44,7 @@ struct model {
     void *head_state;          /* the head's own; NULL: none */
     struct adapters *adapters; /* NULL unless the method trains them or the caller opened some */
     struct deltas *deltas;     /* likewise */
-    struct prefixes *prefixes; /* the method's; NULL: it has none */
+    struct prefixes *prefixes; /* likewise */
     struct tokenizer *tokenizer;
     float dropout;                                   /* of the image tower in training; the method sets it */
     struct file_stamp weights_read, vocabulary_read; /* of the files when they were read */

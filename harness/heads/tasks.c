@@ -205,19 +205,6 @@ static status open_part(const struct opening *o, size_t k, size_t *classes, stru
     return open_classes(o->model, task, error);
 }
 
-/* The text features of the classes [classes, embed], on the host; the caller frees. */
-static status read_classes(struct model *model, const struct task *whole, float **features, struct error *error)
-{
-    struct arena_mark mark = arena_mark(&model->task_memory);
-    struct tensor classes;
-    TRY(class_features(model, whole, -1, &model->task_memory, NULL, &classes, error));
-    *features = xmalloc(tensor_bytes(&classes));
-    status result =
-        model->backend->ops->download(model->backend, *features, classes.data, tensor_bytes(&classes), error);
-    arena_release(&model->task_memory, mark);
-    return result;
-}
-
 static status cut(const struct opening *o, struct error *error)
 {
     const struct options *options = suite_options(o->suite, "data");
@@ -225,7 +212,7 @@ static status cut(const struct opening *o, struct error *error)
     struct data *data = o->data;
     float *features = NULL;
     TRY(label_split_check(&data->whole, s->task_count, error));
-    status result = read_classes(o->model, &data->whole, &features, error);
+    status result = class_features_host(o->model, &data->whole, &features, error);
     NEXT(result, label_split_create(&data->cut, &s->split, s->task_count, options, &data->whole, features,
                                     o->model->clip->dimensions.embed, error));
     free(features);

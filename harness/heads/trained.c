@@ -2,55 +2,26 @@
 
 static struct parameters *of_adapters(const struct model *model, enum tower tower)
 {
-    return adapters_in_tower(model->adapters, tower) ? model->adapters->towers[tower].parameters : NULL;
+    return model->groups & GROUP_ADAPTERS && adapters_in_tower(model->adapters, tower)
+               ? model->adapters->towers[tower].parameters
+               : NULL;
 }
 
-static struct parameters *of_image_adapters(const struct model *model)
-{
-    return of_adapters(model, TOWER_IMAGE);
-}
-
-static struct parameters *of_text_adapters(const struct model *model)
-{
-    return of_adapters(model, TOWER_TEXT);
-}
-
-static struct parameters *of_towers(const struct model *model)
-{
-    return model->clip->parameters; /* of both towers; its flags distinguish them */
-}
-
-static struct parameters *of_deltas(const struct model *model)
-{
-    return model->deltas->parameters;
-}
-
-static struct parameters *of_prefixes(const struct model *model)
-{
-    return model->prefixes->parameters;
-}
-
-static struct parameters *of_head(const struct model *model)
-{
-    return model->head->parameters(model);
-}
-
-static const struct {
-    unsigned groups; /* a set of enum parameter_group, one of which suffices */
-    const char *name;
-    struct parameters *(*parameters)(const struct model *model); /* NULL: this model has none */
-} table[] = {{GROUP_ADAPTERS, "image", of_image_adapters}, {GROUP_ADAPTERS, "text", of_text_adapters},
-             {GROUPS_TOWERS, "clip", of_towers},           {GROUP_DELTAS, "deltas", of_deltas},
-             {GROUP_PREFIXES, "prefixes", of_prefixes},    {GROUP_HEAD, "head", of_head}};
-
+/* Those of both towers are one group, whose flags distinguish them. */
 bool trained_group_at(const struct model *model, size_t index, struct trained_group *group)
 {
-    for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
-        *group =
-            (struct trained_group){table[i].name, model->groups & table[i].groups ? table[i].parameters(model) : NULL};
-        if (group->parameters != NULL && index-- == 0)
+    const struct trained_group all[] = {
+        {"image", of_adapters(model, TOWER_IMAGE)},
+        {"text", of_adapters(model, TOWER_TEXT)},
+        {"clip", model->groups & GROUPS_TOWERS ? model->clip->parameters : NULL},
+        {"deltas", model->groups & GROUP_DELTAS ? model->deltas->parameters : NULL},
+        {"prefixes", model->groups & GROUP_PREFIXES ? model->prefixes->parameters : NULL},
+        {"head", model->groups & GROUP_HEAD ? model->head->parameters(model) : NULL}};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        if (all[i].parameters != NULL && index-- == 0) {
+            *group = all[i];
             return true;
-    }
+        }
     return false;
 }
 
@@ -60,15 +31,9 @@ static bool is_trained(const struct model *model, const struct parameters *group
            (flag == CLIP_FLAG_TEXT && model->groups & GROUP_TEXT_TOWER);
 }
 
-/* Adapters are trained in the towers that have them. */
-static bool adapters_are_trained(const struct model *model, enum tower tower)
-{
-    return model->groups & GROUP_ADAPTERS && adapters_in_tower(model->adapters, tower);
-}
-
 static bool tower_is_trained(const struct model *model, enum tower tower)
 {
-    return adapters_are_trained(model, tower) ||
+    return of_adapters(model, tower) != NULL ||
            (model->groups & GROUP_DELTAS && deltas_in_tower(model->deltas, tower)) ||
            (model->groups & GROUP_PREFIXES && prefixes_hooks(model->prefixes, tower) != NULL) ||
            model->groups & (tower == TOWER_IMAGE ? GROUP_IMAGE_TOWER : GROUP_TEXT_TOWER);
@@ -82,7 +47,7 @@ void trained_encoding(struct model *model, enum tower tower, const int32_t *rout
                                   .dropout = tower == TOWER_IMAGE ? model->dropout : 0};
     if (model->groups & GROUP_PREFIXES)
         encoding->attention = prefixes_hooks(model->prefixes, tower);
-    if (adapters_are_trained(model, tower))
+    if (of_adapters(model, tower) != NULL)
         encoding->hooks = adapters_hooks(model->adapters, tower);
     if (encoding->attention != NULL || encoding->hooks != NULL)
         encoding->router = routers;

@@ -18,7 +18,7 @@
 
 #include "core/alloc.h"
 #include "harness/heads/class_features.h"
-#include "harness/train/frozen_features.h"
+#include "harness/train/services/frozen_classes.h"
 #include "harness/train/services/unified.h"
 #include "models/clip/cost.h"
 
@@ -94,22 +94,17 @@ static void add_normalised(float *to, const float *row, size_t width, double wei
 
 static status add_images(struct method_run *run, const struct task *task, float *sums, struct error *error)
 {
-    struct model *model = run->model;
-    const struct clip_dimensions *d = &model->clip->dimensions;
-    size_t n = dataset_size(task->dataset, SPLIT_TRAIN),
-           *counts = xcalloc(dataset_classes(task->dataset) + 1, sizeof *counts);
-    float *features = xmalloc(array_size(n, d->embed * sizeof *features)),
-          *means = xmalloc(array_size(n, d->image_width * sizeof *means));
-    status result =
-        frozen_features(model, run->data, task->dataset, SPLIT_TRAIN, NULL, n, means, features, model->stop, error);
-    for (size_t i = 0; result == OK && i < n; i++)
-        counts[dataset_label(task->dataset, SPLIT_TRAIN, i)]++;
-    for (size_t i = 0; result == OK && i < n; i++) {
-        size_t class = (size_t)dataset_label(task->dataset, SPLIT_TRAIN, i);
-        add_normalised(sums + class * d->embed, features + i * d->embed, d->embed, 1.0 / (double)counts[class]);
+    struct frozen_rows rows;
+    size_t *counts = xcalloc(dataset_classes(task->dataset) + 1, sizeof *counts);
+    status result = frozen_rows_read(&rows, run, task, error);
+    for (size_t i = 0; result == OK && i < rows.n; i++)
+        counts[(size_t)rows.labels[i] - rows.first]++;
+    for (size_t i = 0; result == OK && i < rows.n; i++) {
+        size_t class = (size_t)rows.labels[i] - rows.first;
+        add_normalised(sums + class * rows.width, rows.features + i * rows.width, rows.width,
+                       1.0 / (double)counts[class]);
     }
-    free(means);
-    free(features);
+    frozen_rows_free(&rows);
     free(counts);
     return result;
 }
@@ -126,21 +121,15 @@ static size_t classes_of(const struct data *data, size_t tasks)
 /* The model has its initial weights. */
 static status learn_prototypes(struct method_run *run, const struct task *task, struct error *error)
 {
-    struct model *model = run->model;
-    size_t embed = model->clip->dimensions.embed, classes = dataset_classes(task->dataset);
+    size_t embed = run->model->clip->dimensions.embed, classes = dataset_classes(task->dataset);
     const struct condu *s = run->state;
-    float *prototypes = s->prototypes + classes_of(run->data, task->index) * embed,
-          *sums = xmalloc(array_size(classes, embed * sizeof *sums));
-    struct arena_mark mark = arena_mark(run->task_memory);
-    struct tensor names;
-    status result = class_features(model, task, -1, run->task_memory, NULL, &names, error);
-    NEXT(result, model->backend->ops->download(model->backend, sums, names.data, tensor_bytes(&names), error));
+    float *prototypes = s->prototypes + classes_of(run->data, task->index) * embed, *sums = NULL;
+    status result = class_features_host(run->model, task, &sums, error);
     NEXT(result, add_images(run, task, sums, error));
     memset(prototypes, 0, classes * embed * sizeof *prototypes);
     for (size_t c = 0; result == OK && c < classes; c++)
         add_normalised(prototypes + c * embed, sums + c * embed, embed, 1);
     free(sums);
-    arena_release(run->task_memory, mark);
     return result;
 }
 

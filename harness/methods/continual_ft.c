@@ -12,5 +12,5 @@ static status begin_task(struct method_run *run, const struct task *task, bool r
 const struct method method_continual_ft = {.name = "continual_ft",
                                            .source = "ZSCL, ICCV 2023",
                                            .formula = "loss = cross-entropy of task t; θ_t is trained from θ_{t−1}",
-                                           .groups = groups_towers,
+                                           .trains = GROUPS_TOWERS,
                                            .begin_task = begin_task};

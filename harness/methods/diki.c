@@ -28,12 +28,6 @@ static const struct option options[] = {
      .help = "blocks of each tower that have them, from the first on; more than there are: all"},
     {0}};
 
-static unsigned groups(const struct options *ignored)
-{
-    (void)ignored;
-    return GROUP_PREFIXES;
-}
-
 static status open_diki(struct method_run *run, struct error *error)
 {
     struct model *model = run->model;
@@ -46,12 +40,6 @@ static status open_diki(struct method_run *run, struct error *error)
     TRY(prefixes_create(&model->prefixes, model->backend, run->memory, &model->clip->dimensions, &settings,
                         model->settings.one_moment ? PARAMETERS_TRAINED_ONE_MOMENT : PARAMETERS_TRAINED, error));
     return prefixes_initialize(model->prefixes, model->seed, error);
-}
-
-static void close_diki(struct method_run *run)
-{
-    prefixes_destroy(run->model->prefixes);
-    run->model->prefixes = NULL;
 }
 
 static status begin_task(struct method_run *run, const struct task *task, bool resumed, struct error *error)
@@ -67,7 +55,6 @@ const struct method method_diki = {
                "tests, 1 in training; loss = cross-entropy",
     .options = options,
     .sections = {"selector"},
-    .groups = groups,
+    .trains = GROUP_PREFIXES,
     .open = open_diki,
-    .close = close_diki,
     .begin_task = begin_task};

@@ -58,4 +58,7 @@ status guided_after_step(struct method_run *run, const struct task *task, size_t
 status guided_end_task(struct method_run *run, const struct task *task, struct error *error);
 status guided_keep(struct method_run *run, const struct serializer *serializer, struct error *error);
 
+/* Those that all of these methods have. */
+#define GUIDED_HOOKS .loss_repeats = true, .trains = GROUPS_TOWERS, .cost = guided_cost, .after_step = guided_after_step
+
 #endif

@@ -16,7 +16,7 @@
 #include "core/array.h"
 #include "harness/heads/trained.h"
 #include "harness/methods/guided.h"
-#include "harness/train/services/herding.h"
+#include "harness/train/exemplars.h"
 #include "harness/train/trainer.h"
 
 static const struct option options[] = {GUIDED_OPTIONS,
@@ -85,7 +85,7 @@ static status loss(struct method_run *run, const struct task *task, const struct
 static status end_task(struct method_run *run, const struct task *task, struct error *error)
 {
     struct state *s = run->state;
-    TRY(herding_add(&s->exemplars, run, task, error));
+    TRY(exemplars_learn(&s->exemplars, run, task, error));
     return guided_end_task(run, task, error);
 }
 
@@ -102,14 +102,11 @@ const struct method method_icarl = {.name = "icarl",
                                         "as lwf, with exemplars of earlier tasks in place of the task's images, chosen "
                                         "by herding: each brings their mean feature closest to the task's",
                                     .options = options,
-                                    .loss_repeats = true,
                                     .state_size = sizeof(struct state),
-                                    .groups = groups_towers,
                                     .open = open_teacher,
                                     .close = close_teacher,
-                                    .cost = guided_cost,
                                     .begin_task = begin_task,
                                     .loss = loss,
-                                    .after_step = guided_after_step,
                                     .end_task = end_task,
-                                    .keep = keep};
+                                    .keep = keep,
+                                    GUIDED_HOOKS};

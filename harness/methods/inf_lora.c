@@ -11,15 +11,12 @@
  * that ends a task is made when the next one begins, on all ranks. The paper has an image tower alone; in a text tower the inputs
  * of padding count, too. */
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "core/alloc.h"
 #include "core/svd.h"
-#include "harness/heads/trained.h"
 #include "harness/methods/methods.h"
 #include "harness/train/services/layer_pass.h"
-#include "harness/train/services/subspace.h"
 
 static const struct option options[] = {
     {.name = "share_first",
@@ -42,50 +39,36 @@ static const struct option options[] = {
      .help = "training batches of a pass over a task's images; 0: as many as they fill"},
     {0}};
 
-struct state {
-    size_t layers;
-    struct subspace *spaces; /* [layers], in the order of struct layer_pass */
-};
-
+/* A space per layer, in the order of struct layer_pass. */
 static status open_state(struct method_run *run, struct error *error)
 {
-    struct state *s = run->state;
+    struct designed *s = run->state;
     const struct deltas *d = run->model->deltas;
     (void)error;
     s->spaces = xcalloc(d->count, sizeof *s->spaces);
     for (size_t i = 0; i < d->count; i++)
         if (i == 0 || d->list[i].linear != d->list[i - 1].linear)
-            s->spaces[s->layers++].n = d->list[i].in;
+            s->spaces[s->count++].n = d->list[i].in;
     return OK;
 }
 
-static void close_state(struct method_run *run)
+static size_t batches(const struct method_run *run, const struct task *task)
 {
-    struct state *s = run->state;
-    for (size_t i = 0; i < s->layers; i++)
-        subspace_free(&s->spaces[i]);
-    free(s->spaces);
+    (void)task;
+    return (size_t)options_integer(run->options, "pass_batches");
 }
 
-static status pass_of(struct layer_pass *pass, struct method_run *run, const struct task *task, struct error *error)
+static status protect(struct method_run *run, const struct task *task, const struct layer_pass *pass,
+                      struct error *error)
 {
-    return layer_pass_run(pass, run, task, LAYER_COVARIANCE, (size_t)options_integer(run->options, "pass_batches"),
-                          error);
-}
-
-static status protect(struct method_run *run, const struct task *task, struct error *error)
-{
-    struct state *s = run->state;
+    struct designed *s = run->state;
+    if (task == NULL)
+        return OK;
     double first = options_real(run->options, "share_first"), last = options_real(run->options, "share_last"),
            share = first + (last - first) * (double)task->index / (double)run->data->task_count;
-    struct layer_pass pass;
-    status result = OK;
-    TRY(deltas_begin_task(run->model->deltas, task->index, task->index, 0, error));
-    TRY(pass_of(&pass, run, task, error));
-    for (size_t i = 0; result == OK && i < pass.count; i++)
-        result = subspace_extend(&s->spaces[i], pass.list[i].values, s->spaces[i].n, s->spaces[i].n, share, error);
-    layer_pass_free(&pass);
-    return result;
+    for (size_t i = 0; i < pass->count; i++)
+        TRY(subspace_extend(&s->spaces[i], pass->list[i].values, s->spaces[i].n, s->spaces[i].n, share, error));
+    return OK;
 }
 
 /* A of every matrix of a layer, from its covariance, which is overwritten. */
@@ -111,35 +94,28 @@ static status design(struct deltas *d, const struct subspace *space, const struc
     return result;
 }
 
+static status start(struct method_run *run, const struct task *task, const struct layer_pass *pass, struct error *error)
+{
+    const struct designed *s = run->state;
+    for (size_t i = 0; i < pass->count; i++)
+        TRY(design(run->model->deltas, &s->spaces[i], &pass->list[i], task->index, error));
+    return OK;
+}
+
 static status begin_task(struct method_run *run, const struct task *task, bool resumed, struct error *error)
 {
-    struct state *s = run->state;
-    struct deltas *d = run->model->deltas;
-    struct layer_pass pass;
-    status result = OK;
-    if (resumed)
-        return deltas_begin_task(d, task->index, task->index, DELTA_B, error);
-    if (task->index > 0)
-        TRY(protect(run, &run->data->tasks[task->index - 1], error));
-    TRY(deltas_begin_task(d, task->index, task->index, 0, error));
-    TRY(pass_of(&pass, run, task, error));
-    for (size_t i = 0; result == OK && i < pass.count; i++)
-        result = design(d, &s->spaces[i], &pass.list[i], task->index, error);
-    layer_pass_free(&pass);
-    NEXT(result, deltas_begin_task(d, task->index, task->index, DELTA_B, error));
-    NEXT(result, trained_groups_reset(run->model, error));
-    return result;
+    static const struct design rule = {.sets = 1,
+                                       .inputs = LAYER_COVARIANCE,
+                                       .starts = LAYER_COVARIANCE,
+                                       .batches = batches,
+                                       .protect = protect,
+                                       .start = start};
+    return designed_begin_task(run, task, resumed, &rule, error);
 }
 
 static status keep(struct method_run *run, const struct serializer *serializer, struct error *error)
 {
-    struct state *s = run->state;
-    for (size_t i = 0; i < s->layers; i++) {
-        char name[64];
-        snprintf(name, sizeof name, "inf_lora.%zu", i);
-        TRY(subspace_keep(&s->spaces[i], s->spaces[i].n, name, serializer, error));
-    }
-    return OK;
+    return designed_keep(run, "inf_lora", serializer, error);
 }
 
 const struct method method_inf_lora = {
@@ -149,9 +125,9 @@ const struct method method_inf_lora = {
         "W + scale · Σ_{i≤t} B_i A_i, of which task t trains B_t; A_t: the first singular vectors of the covariance "
         "of the layer's inputs outside the space of earlier tasks' inputs, / √3; loss = cross-entropy",
     .options = options,
-    .state_size = sizeof(struct state),
-    .groups = groups_deltas,
+    .state_size = sizeof(struct designed),
+    .trains = GROUP_DELTAS,
     .open = open_state,
-    .close = close_state,
+    .close = designed_close,
     .begin_task = begin_task,
     .keep = keep};

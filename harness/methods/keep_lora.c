@@ -18,12 +18,10 @@
 #include "harness/methods/keep_lora.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "core/alloc.h"
 #include "core/svd.h"
-#include "harness/heads/trained.h"
 #include "harness/methods/methods.h"
 #include "harness/train/services/layer_pass.h"
 
@@ -106,10 +104,6 @@ status keep_lora_inputs(double *products, size_t n, struct error *error)
 
 /* --- State --- */
 
-struct state {
-    struct subspace *spaces; /* [deltas' count] */
-};
-
 static status check(const struct settings *settings, struct error *error)
 {
     const unsigned mlp = 1U << DELTA_FC | 1U << DELTA_PROJ;
@@ -121,41 +115,27 @@ static status check(const struct settings *settings, struct error *error)
 
 static status open_state(struct method_run *run, struct error *error)
 {
-    struct state *s = run->state;
+    struct designed *s = run->state;
     const struct deltas *d = run->model->deltas;
     (void)error;
-    s->spaces = xcalloc(d->count, sizeof *s->spaces);
+    *s = (struct designed){.count = d->count, .spaces = xcalloc(d->count, sizeof *s->spaces)};
     for (size_t i = 0; i < d->count; i++)
         s->spaces[i].n = d->list[i].in;
     return OK;
 }
 
-static void close_state(struct method_run *run)
-{
-    struct state *s = run->state;
-    for (size_t i = 0; s->spaces != NULL && i < run->model->deltas->count; i++)
-        subspace_free(&s->spaces[i]);
-    free(s->spaces);
-}
-
 static status keep(struct method_run *run, const struct serializer *serializer, struct error *error)
 {
-    struct state *s = run->state;
-    for (size_t i = 0; i < run->model->deltas->count; i++) {
-        char name[64];
-        snprintf(name, sizeof name, "keep_lora.%zu", i);
-        TRY(subspace_keep(&s->spaces[i], s->spaces[i].n, name, serializer, error));
-    }
-    return OK;
+    return designed_keep(run, "keep_lora", serializer, error);
 }
 
 /* --- Tasks --- */
 
-static status pass_of(struct layer_pass *pass, struct method_run *run, const struct task *task,
-                      enum layer_sum_kind kind, struct error *error)
+static size_t batches(const struct method_run *run, const struct task *task)
 {
     size_t full = dataset_size(task->dataset, SPLIT_TRAIN) / task->settings.batch;
-    return layer_pass_run(pass, run, task, kind, full > 0 ? full : 1, error);
+    (void)run;
+    return full > 0 ? full : 1;
 }
 
 static double *sum_of(const struct layer_pass *pass, const struct delta_entry *e)
@@ -166,29 +146,9 @@ static double *sum_of(const struct layer_pass *pass, const struct delta_entry *e
     return NULL;
 }
 
-/* The inputs of the task before, of which the model is still that. */
-static status protect_inputs(struct method_run *run, const struct task *task, struct error *error)
-{
-    struct state *s = run->state;
-    const struct deltas *d = run->model->deltas;
-    double share = options_real(run->options, "feature_share");
-    struct layer_pass pass;
-    status result = OK;
-    TRY(deltas_begin_task(run->model->deltas, 2 * task->index + 1, 2 * task->index + 1, 0, error));
-    TRY(pass_of(&pass, run, task, LAYER_INPUTS, error));
-    for (size_t i = 0; result == OK && i < pass.count; i++)
-        result = keep_lora_inputs(pass.list[i].values, pass.list[i].columns, error);
-    for (size_t i = 0; result == OK && i < d->count; i++) {
-        const struct delta_entry *e = &d->list[i];
-        result = subspace_extend(&s->spaces[i], sum_of(&pass, e), e->in, e->in, share, error);
-    }
-    layer_pass_free(&pass);
-    return result;
-}
-
 static status protect_weights(struct method_run *run, struct error *error)
 {
-    struct state *s = run->state;
+    struct designed *s = run->state;
     const struct deltas *d = run->model->deltas;
     status result = OK;
     for (size_t i = 0; result == OK && i < d->count; i++) {
@@ -207,9 +167,24 @@ static status protect_weights(struct method_run *run, struct error *error)
     return result;
 }
 
+static status protect(struct method_run *run, const struct task *task, const struct layer_pass *pass,
+                      struct error *error)
+{
+    struct designed *s = run->state;
+    const struct deltas *d = run->model->deltas;
+    if (task == NULL)
+        return protect_weights(run, error);
+    for (size_t i = 0; i < pass->count; i++)
+        TRY(keep_lora_inputs(pass->list[i].values, pass->list[i].columns, error));
+    for (size_t i = 0; i < d->count; i++)
+        TRY(subspace_extend(&s->spaces[i], sum_of(pass, &d->list[i]), d->list[i].in, d->list[i].in,
+                            options_real(run->options, "feature_share"), error));
+    return OK;
+}
+
 /* Both sets of the task's rows of a matrix. */
-static status start(struct deltas *d, const struct delta_entry *e, const struct subspace *space, const double *gradient,
-                    size_t task, struct error *error)
+static status start_matrix(struct deltas *d, const struct delta_entry *e, const struct subspace *space,
+                           const double *gradient, size_t task, struct error *error)
 {
     size_t rank = d->settings.rank, n = array_size(rank, e->out);
     float *a = xmalloc(array_size(rank, e->in * sizeof *a)), *b = xmalloc(array_size(n, sizeof *b));
@@ -225,25 +200,25 @@ static status start(struct deltas *d, const struct delta_entry *e, const struct 
     return result;
 }
 
-/* The first call of deltas_begin_task leaves the model as it was: B of the task's rows is still 0. */
+/* The model is as it was: B of the task's rows is still 0. */
+static status start(struct method_run *run, const struct task *task, const struct layer_pass *pass, struct error *error)
+{
+    const struct designed *s = run->state;
+    struct deltas *d = run->model->deltas;
+    for (size_t i = 0; i < d->count; i++)
+        TRY(start_matrix(d, &d->list[i], &s->spaces[i], sum_of(pass, &d->list[i]), task->index, error));
+    return OK;
+}
+
 static status begin_task(struct method_run *run, const struct task *task, bool resumed, struct error *error)
 {
-    struct state *s = run->state;
-    struct deltas *d = run->model->deltas;
-    struct layer_pass pass;
-    size_t own = 2 * task->index;
-    status result = OK;
-    if (resumed)
-        return deltas_begin_task(d, own + 1, own + 1, DELTA_B, error);
-    TRY(task->index > 0 ? protect_inputs(run, &run->data->tasks[task->index - 1], error) : protect_weights(run, error));
-    TRY(deltas_begin_task(d, own, own, 0, error));
-    TRY(pass_of(&pass, run, task, LAYER_GRADIENT, error));
-    for (size_t i = 0; result == OK && i < d->count; i++)
-        result = start(d, &d->list[i], &s->spaces[i], sum_of(&pass, &d->list[i]), task->index, error);
-    layer_pass_free(&pass);
-    NEXT(result, deltas_begin_task(d, own + 1, own + 1, DELTA_B, error));
-    NEXT(result, trained_groups_reset(run->model, error));
-    return result;
+    static const struct design rule = {.sets = 2,
+                                       .inputs = LAYER_INPUTS,
+                                       .starts = LAYER_GRADIENT,
+                                       .batches = batches,
+                                       .protect = protect,
+                                       .start = start};
+    return designed_begin_task(run, task, resumed, &rule, error);
 }
 
 const struct method method_keep_lora = {
@@ -254,10 +229,10 @@ const struct method method_keep_lora = {
                "weight_share_text and of each task's inputs up to feature_share; loss = cross-entropy",
     .options = options,
     .two_deltas = true,
-    .state_size = sizeof(struct state),
-    .groups = groups_deltas,
+    .state_size = sizeof(struct designed),
+    .trains = GROUP_DELTAS,
     .check = check,
     .open = open_state,
-    .close = close_state,
+    .close = designed_close,
     .begin_task = begin_task,
     .keep = keep};

@@ -139,21 +139,17 @@ struct lesson {
 /* 100 times the texts of all classes so far. */
 static status read_texts(struct method_run *run, const struct task *last, double *texts, struct error *error)
 {
-    struct model *model = run->model;
-    for (size_t k = 0; k <= last->index; k++) {
-        struct arena_mark mark = arena_mark(&model->task_memory);
-        struct tensor features;
-        TRY(class_features(model, &run->data->tasks[k], -1, &model->task_memory, NULL, &features, error));
-        float *values = xmalloc(tensor_bytes(&features));
-        status result =
-            model->backend->ops->download(model->backend, values, features.data, tensor_bytes(&features), error);
-        for (size_t i = 0; result == OK && i < tensor_elements(&features); i++)
+    status result = OK;
+    for (size_t k = 0; result == OK && k <= last->index; k++) {
+        const struct task *task = &run->data->tasks[k];
+        size_t n = dataset_classes(task->dataset) * run->model->clip->dimensions.embed;
+        float *values = NULL;
+        result = class_features_host(run->model, task, &values, error);
+        for (size_t i = 0; result == OK && i < n; i++)
             *texts++ = (double)EVALUATION_SCALE * (double)values[i];
         free(values);
-        TRY(result);
-        arena_release(&model->task_memory, mark);
     }
-    return OK;
+    return result;
 }
 
 /* Features of a class, unit vectors or as they are: rows [n, width]. */
@@ -350,7 +346,6 @@ const struct method method_lada = {.name = "lada",
                                               "text names a learned class, else by text",
                                    .options = options,
                                    .state_size = sizeof(struct label_memory),
-                                   .groups = groups_none,
                                    .check = check,
                                    .open = open,
                                    .close = close,

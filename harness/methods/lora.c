@@ -16,5 +16,5 @@ const struct method method_lora = {
     .formula = "W + scale · B A with B A of rank `rank`, in the matrices of `delta`; loss = cross-entropy of task t; A "
                "and B are trained from those of task t − 1",
     .one_delta = true,
-    .groups = groups_deltas,
+    .trains = GROUP_DELTAS,
     .begin_task = begin_task};

@@ -21,14 +21,11 @@ const struct method method_lwf = {
         "loss = cross-entropy + image_weight · D(t, s) + text_weight · D(tᵀ, sᵀ); t: similarities of the task's images "
         "and prompts in the model before it; D(t, s) = T² · cross-entropy(softmax(t / T), softmax(s / T))",
     .options = options,
-    .loss_repeats = true,
     .state_size = sizeof(struct guided),
-    .groups = groups_towers,
     .open = guided_open_following,
     .close = guided_close,
-    .cost = guided_cost,
     .begin_task = begin_task,
     .loss = guided_loss,
-    .after_step = guided_after_step,
     .end_task = guided_end_task,
-    .keep = guided_keep};
+    .keep = guided_keep,
+    GUIDED_HOOKS};

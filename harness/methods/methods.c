@@ -23,13 +23,13 @@ static bool is_optional(const char *section)
 bool method_uses(const struct method *method, const struct options *options, const char *section)
 {
     if (strcmp(section, "training") == 0)
-        return method->groups(options) != GROUPS_NONE;
+        return method_groups(method, options) != GROUPS_NONE;
     if (strcmp(section, "adapter") == 0)
-        return (method->groups(options) & GROUP_ADAPTERS) != 0;
+        return (method_groups(method, options) & GROUP_ADAPTERS) != 0;
     if (strcmp(section, "delta") == 0)
-        return (method->groups(options) & GROUP_DELTAS) != 0;
+        return (method_groups(method, options) & GROUP_DELTAS) != 0;
     if ((strcmp(section, "merge") == 0 || strcmp(section, "combine") == 0) &&
-        (method->groups(options) & GROUP_ADAPTERS) == 0)
+        (method_groups(method, options) & GROUP_ADAPTERS) == 0)
         return false;
     for (size_t k = 0; k < METHOD_SECTIONS && method->sections[k] != NULL; k++)
         if (strcmp(method->sections[k], section) == 0)

@@ -19,7 +19,7 @@ static status open_merging(struct method_run *run, struct error *error)
     "x ← x + MLP(ln_2 x) + Σ_k g_k ε_k(x), g = softmax of the top_k largest of x₀R_t + n ⊙ (softplus(x₀N_t) + " \
     "noise_epsilon), n = 0 in tests; loss = training.loss"
 #define HOOKS                                                                                                          \
-    .sections = {"merge", "combine", "selector"}, .state_size = sizeof(struct merging), .groups = groups_adapters,     \
+    .sections = {"merge", "combine", "selector"}, .state_size = sizeof(struct merging), .trains = GROUP_ADAPTERS,      \
     .close = merging_close, .begin_task = merging_begin_task, .after_step = merging_after_step,                        \
     .end_task = merging_end_task, .keep = merging_keep
 

@@ -54,6 +54,6 @@ const struct method method_moram = {
         "largest of n = (a · x) / ‖a · x‖, 0 in evaluation where n is below threshold; task t trains its own rows",
     .options = options,
     .gate = &gate_rank_one,
-    .groups = groups_deltas,
+    .trains = GROUP_DELTAS,
     .open = open_gate,
     .begin_task = begin_task};

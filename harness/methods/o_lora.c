@@ -81,6 +81,6 @@ const struct method method_o_lora = {
         "W + scale · Σ_{i≤t} B_i A_i, of which task t trains B_t A_t; loss = cross-entropy + lambda · Σ_{i<t} Σ |A_t "
         "A_iᵀ|",
     .options = options,
-    .groups = groups_deltas,
+    .trains = GROUP_DELTAS,
     .begin_task = begin_task,
     .before_update = before_update};

@@ -12,7 +12,8 @@
  */
 #include <float.h>
 
-#include "harness/methods/regressor.h"
+#include "harness/methods/methods.h"
+#include "harness/train/services/regression.h"
 
 static const struct option options[] = {{.name = "hidden",
                                          .type = OPTION_INTEGER,
@@ -24,9 +25,9 @@ static const struct option options[] = {{.name = "hidden",
 
 static status open(struct method_run *run, struct error *error)
 {
-    *(struct regressor *)run->state = (struct regressor){
-        .regression = {.form = REGRESSION_PRIMAL, .validated = true}, .fusion = 1, .others = -(double)FLT_MAX};
-    return regressor_open(run, (size_t)options_integer(run->options, "hidden"), error);
+    *(struct regression *)run->state =
+        (struct regression){.form = REGRESSION_PRIMAL, .validated = true, .fusion = 1, .others = -(double)FLT_MAX};
+    return regression_open(run, (size_t)options_integer(run->options, "hidden"), error);
 }
 
 const struct method method_ran_pac = {
@@ -35,11 +36,5 @@ const struct method method_ran_pac = {
     .formula = "Φ = relu(x · randomᵀ), W = (ΦᵀΦ + λ · I)⁻¹ ΦᵀY, λ by a fifth of the task's images; scores = Φ W where "
                "zero-shot p names a learned class, else p",
     .options = options,
-    .state_size = sizeof(struct regressor),
-    .groups = groups_none,
     .open = open,
-    .close = regressor_close,
-    .end_task = regressor_end_task,
-    .scores = regressor_scores,
-    .cost = regressor_cost,
-    .keep = regressor_keep};
+    REGRESSION_HOOKS};

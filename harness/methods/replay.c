@@ -14,7 +14,7 @@
 #include "harness/heads/trained.h"
 #include "harness/methods/methods.h"
 #include "harness/train/batches.h"
-#include "harness/train/services/herding.h"
+#include "harness/train/exemplars.h"
 #include "harness/train/trainer.h"
 
 static const struct option options[] = {{.name = "exemplars",
@@ -163,7 +163,7 @@ static status end_task(struct method_run *run, const struct task *task, struct e
 {
     struct state *s = run->state;
     forget_batches(s);
-    TRY(herding_add(&s->exemplars, run, task, error));
+    TRY(exemplars_learn(&s->exemplars, run, task, error));
     s->done = 0;
     return OK;
 }
@@ -181,7 +181,7 @@ const struct method method_replay = {
     .formula = "loss = cross-entropy + cross-entropy of exemplars of one earlier task, each in turn, with its prompts",
     .options = options,
     .state_size = sizeof(struct state),
-    .groups = groups_towers,
+    .trains = GROUPS_TOWERS,
     .open = open_memory,
     .close = close_memory,
     .begin_task = begin_task,

@@ -73,6 +73,6 @@ const struct method method_sd_lora = {
         "cross-entropy",
     .options = options,
     .gate = &gate_magnitude,
-    .groups = groups_deltas,
+    .trains = GROUP_DELTAS,
     .begin_task = begin_task,
     .end_task = end_task};

@@ -9,24 +9,19 @@
  */
 #include <float.h>
 
-#include "harness/methods/regressor.h"
+#include "harness/methods/methods.h"
+#include "harness/train/services/regression.h"
 
 static status open(struct method_run *run, struct error *error)
 {
-    *(struct regressor *)run->state =
-        (struct regressor){.regression = {.form = REGRESSION_MEANS}, .fusion = 1, .others = -(double)FLT_MAX};
-    return regressor_open(run, 0, error);
+    *(struct regression *)run->state =
+        (struct regression){.form = REGRESSION_MEANS, .fusion = 1, .others = -(double)FLT_MAX};
+    return regression_open(run, 0, error);
 }
 
 const struct method method_simple_cil = {
     .name = "simple_cil",
     .source = "Zhou et al., IJCV 2024",
     .formula = "scores = cosine of x and the mean of a class's x where zero-shot p names a learned class, else p",
-    .state_size = sizeof(struct regressor),
-    .groups = groups_none,
     .open = open,
-    .close = regressor_close,
-    .end_task = regressor_end_task,
-    .scores = regressor_scores,
-    .cost = regressor_cost,
-    .keep = regressor_keep};
+    REGRESSION_HOOKS};

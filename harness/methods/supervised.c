@@ -168,29 +168,14 @@ static status check(const struct settings *s, struct error *error)
 static status open_model(struct method_run *run, struct error *error)
 {
     run->model->dropout = (float)options_real(run->options, "dropout");
-    return has_mixtures(run->options) ? merging_open(run, error) : OK;
+    return merging_open(run, error);
 }
 
 static status begin_task(struct method_run *run, const struct task *task, bool resumed, struct error *error)
 {
     if (!resumed)
         TRY(trained_groups_reset(run->model, error));
-    return has_mixtures(run->options) ? merging_begin_task(run, task, resumed, error) : OK;
-}
-
-static status after_step(struct method_run *run, const struct task *task, size_t iteration, struct error *error)
-{
-    return has_mixtures(run->options) ? merging_after_step(run, task, iteration, error) : OK;
-}
-
-static status end_task(struct method_run *run, const struct task *task, struct error *error)
-{
-    return has_mixtures(run->options) ? merging_end_task(run, task, error) : OK;
-}
-
-static status keep(struct method_run *run, const struct serializer *serializer, struct error *error)
-{
-    return has_mixtures(run->options) ? merging_keep(run, serializer, error) : OK;
+    return merging_begin_task(run, task, resumed, error);
 }
 
 const struct method method_supervised = {.name = "supervised",
@@ -205,6 +190,6 @@ const struct method method_supervised = {.name = "supervised",
                                          .open = open_model,
                                          .close = merging_close,
                                          .begin_task = begin_task,
-                                         .after_step = after_step,
-                                         .end_task = end_task,
-                                         .keep = keep};
+                                         .after_step = merging_after_step,
+                                         .end_task = merging_end_task,
+                                         .keep = merging_keep};

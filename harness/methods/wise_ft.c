@@ -30,7 +30,7 @@ const struct method method_wise_ft = {
     .formula = "θ_t ← alpha · θ_t + (1 − alpha) · θ_{t−1} after training task t from θ_{t−1}; loss = cross-entropy",
     .options = options,
     .state_size = sizeof(struct average),
-    .groups = groups_towers,
+    .trains = GROUPS_TOWERS,
     .open = start_open,
     .begin_task = start_begin_task,
     .end_task = end_task,

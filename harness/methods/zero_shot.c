@@ -3,4 +3,4 @@
 #include "harness/methods/methods.h"
 
 const struct method method_zero_shot = {
-    .name = "zero_shot", .source = "Radford et al. 2021 (CLIP)", .formula = "θ = θ_0", .groups = groups_none};
+    .name = "zero_shot", .source = "Radford et al. 2021 (CLIP)", .formula = "θ = θ_0"};

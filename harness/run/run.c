@@ -28,7 +28,7 @@ static status open_parts(struct run *run, bool frozen, struct error *error)
     struct settings *s = &model->settings;
     memcpy(run->identity, suite_settings_hash(run->suite), sizeof run->identity);
     TRY(settings_read(s, run->suite, error));
-    model->groups = frozen ? GROUPS_NONE : s->method->groups(s->method_options);
+    model->groups = frozen ? GROUPS_NONE : method_groups(s->method, s->method_options);
     TRY(tasks_look(run->suite, error));
     TRY(model_open(model, error));
     if (settings_select(s))
@@ -72,8 +72,9 @@ status run_open_recorded(struct run **result, const struct settings *settings, c
                          struct task *tasks, size_t task_count, struct error *error)
 {
     struct run *run = xcalloc(1, sizeof *run);
-    *run = (struct run){.model = {.settings = *settings, .groups = settings->method->groups(settings->method_options)},
-                        .data = {.tasks = tasks, .task_count = task_count, .recorded = recorded}};
+    *run = (struct run){
+        .model = {.settings = *settings, .groups = method_groups(settings->method, settings->method_options)},
+        .data = {.tasks = tasks, .task_count = task_count, .recorded = recorded}};
     status opened = model_open(&run->model, error);
     NEXT(opened, method_open(&run->method, &run->model, &run->data, error));
     NEXT(opened, replicas_open(&run->method, error));

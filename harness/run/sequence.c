@@ -278,7 +278,7 @@ static status train_selector(struct session *s, size_t task, struct error *error
 static status save_weights(struct session *s, size_t task, struct error *error)
 {
     enum checkpoints keep = s->run->model.settings.checkpoints;
-    if (keep == CHECKPOINTS_NONE || s->run->model.groups == GROUPS_NONE || s->run->model.groups & GROUP_PREFIXES)
+    if (keep == CHECKPOINTS_NONE || s->run->model.groups == GROUPS_NONE)
         return OK;
     bool adapters = groups_beside_towers(s->run->model.groups);
     double start = clock_seconds();

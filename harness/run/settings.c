@@ -362,10 +362,17 @@ static status check_head(const struct settings *s, struct error *error)
 /* One router leaves nothing to select; several cannot do without. */
 static status check_routers(const struct settings *s, const struct suite *suite, struct error *error)
 {
-    bool one = method_uses(s->method, s->method_options, "adapter") &&
-               strcmp(options_text(suite_options(suite, "adapter"), "routers"), "one") == 0;
+    bool routers = method_uses(s->method, s->method_options, "adapter"),
+         one = routers && strcmp(options_text(suite_options(suite, "adapter"), "routers"), "one") == 0;
     if (!method_uses(s->method, s->method_options, "selector") || one == (s->selector.kind->route == ROUTE_ONE))
         return OK;
+    if (!routers)
+        return error_set(
+            error, ERROR_ARGUMENT,
+            "suite: selector.kind: none, but with method.name: %s every task has something of its own, and "
+            "somebody has to choose the task of a test image; set another selector.kind, as "
+            "selector.kind=task_gaussian",
+            s->method->name);
     return error_set(error, ERROR_ARGUMENT,
                      one ? "suite: adapter.routers: one leaves the selector nothing to choose; set selector.kind=none"
                          : "suite: selector.kind: none, but with adapter.routers: per_task somebody has to choose the "
@@ -429,7 +436,7 @@ bool settings_warn(const struct suite *suite, const struct log *log)
     struct task_settings task, found;
     size_t count = 0;
     if (settings_read(&settings, suite, &ignored) != OK ||
-        settings.method->groups(settings.method_options) == GROUPS_NONE)
+        method_groups(settings.method, settings.method_options) == GROUPS_NONE)
         return false;
     for (size_t k = 0; k < options_list_size(order, "order"); k++) {
         task = task_settings_of(suite, options_list_item(order, "order", k));

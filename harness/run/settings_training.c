@@ -25,7 +25,7 @@ static status refuse_augmentation(const struct settings *s, const char *section,
 static status check_training(const struct settings *s, const struct suite *suite, struct error *error)
 {
     const struct options *data = suite_options(suite, "data");
-    bool trains = s->method->groups(s->method_options) != GROUPS_NONE;
+    bool trains = method_groups(s->method, s->method_options) != GROUPS_NONE;
     if (!trains)
         TRY(refuse_augmentation(s, "training", suite_options(suite, "training"), error));
     for (size_t k = 0; k < options_list_size(data, "order"); k++) {

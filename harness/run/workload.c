@@ -51,7 +51,7 @@ double workload_selector(const struct run *run, const struct task *task)
     const struct clip_dimensions *n = &run->model.clip->dimensions;
     if (!settings_select(&run->model.settings) || kind->route != ROUTE_BY_ERRORS || task->dataset == NULL)
         return 0;
-    size_t all = dataset_size(task->dataset, SPLIT_TRAIN), held_out = all / 10, most = kind->most(s),
+    size_t all = dataset_size(task->dataset, SPLIT_TRAIN), held_out = all / 10, most = selector_most(s),
            used = all - held_out < most ? all - held_out : most;
     double rows = kind->before != NULL ? (double)(s->iterations * s->batch) : 0,
            step = 3 * 2 * 2.0 * (double)(n->image_width * s->code); /* an autoencoder's, per row */

@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "core/alloc.h"
-#include "harness/selectors/gaussian.h"
 #include "harness/selectors/prototypes.h"
 
 enum { HELD_OUT = 256 /* images of a task that set its threshold, at most */ };
@@ -22,12 +21,6 @@ struct state {
 };
 
 /* --- State --- */
-
-static size_t most(const struct selector_settings *settings)
-{
-    (void)settings;
-    return SIZE_MAX;
-}
 
 static status open_gaussian(struct selector *selector, enum parameters_mode mode, struct error *error)
 {
@@ -262,7 +255,6 @@ const struct selector_kind selector_gaussian = {
     .features = FEATURES_IMAGE,
     .shared = true,
     .reads = "shrinkage",
-    .most = most,
     .open = open_gaussian,
     .close = close_gaussian,
     .fit = fit,

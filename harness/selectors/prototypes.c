@@ -137,6 +137,11 @@ status prototypes_errors(struct selector *selector, size_t k, const struct selec
 
 /* --- Files --- */
 
+struct kept_rows prototypes_rows(const struct prototypes *p)
+{
+    return (struct kept_rows){.name = "prototypes", .width = p->width, .counts = p->counts, .rows = p->points};
+}
+
 static void write_array(struct selector_tensors *tensors, const char *name, int rank, const size_t *shape,
                         const float *values)
 {
@@ -144,15 +149,21 @@ static void write_array(struct selector_tensors *tensors, const char *name, int 
     memcpy(copy, values, shape[0] * (rank > 1 ? shape[1] : 1) * sizeof *copy);
 }
 
+void prototypes_write_rows(const struct kept_rows *kept, size_t trained, struct selector_tensors *tensors)
+{
+    for (size_t k = 0; k < trained; k++) {
+        char name[64];
+        snprintf(name, sizeof name, "selector.%zu.%s", k, kept->name);
+        write_array(tensors, name, 2, (size_t[]){kept->counts[k], kept->width}, kept->rows[k]);
+    }
+}
+
 status prototypes_write(const struct selector *selector, struct selector_tensors *tensors, struct error *error)
 {
     (void)error;
     const struct prototypes *p = selector->state;
-    for (size_t k = 0; k < selector->trained; k++) {
-        char name[48];
-        snprintf(name, sizeof name, "selector.%zu.prototypes", k);
-        write_array(tensors, name, 2, (size_t[]){p->counts[k], p->width}, p->points[k]);
-    }
+    const struct kept_rows rows = prototypes_rows(p);
+    prototypes_write_rows(&rows, selector->trained, tensors);
     if (!p->whitens)
         return OK;
     write_array(tensors, "selector.mean", 1, &p->width, p->mean);
@@ -160,28 +171,33 @@ status prototypes_write(const struct selector *selector, struct selector_tensors
     return OK;
 }
 
-static status read_points(struct prototypes *p, size_t k, const struct safetensors *file, struct error *error)
+status prototypes_read_rows(const struct kept_rows *kept, size_t tasks, size_t expected, const struct safetensors *file,
+                            struct error *error)
 {
-    char name[48];
-    const float *values;
-    snprintf(name, sizeof name, "selector.%zu.prototypes", k);
-    const struct safetensor *found = safetensors_find(file, name);
-    size_t count = found != NULL && found->rank == 2 ? found->shape[0] : 1;
-    if (count == 0)
-        return error_set(error, ERROR_FORMAT, "%s: tensor %s: expected at least one prototype, found none",
-                         safetensors_path(file), name);
-    TRY(selector_file_array(file, name, 2, (size_t[]){count, p->width}, &values, error));
-    prototypes_take(p, k, count);
-    memcpy(p->points[k], values, count * p->width * sizeof *values);
+    for (size_t k = 0; k < tasks; k++) {
+        char name[64];
+        const float *values;
+        snprintf(name, sizeof name, "selector.%zu.%s", k, kept->name);
+        const struct safetensor *found = safetensors_find(file, name);
+        size_t own = found != NULL && found->rank == 2 ? found->shape[0] : 1, count = expected > 0 ? expected : own;
+        if (count == 0)
+            return error_set(error, ERROR_FORMAT, "%s: tensor %s: expected at least one prototype, found none",
+                             safetensors_path(file), name);
+        TRY(selector_file_array(file, name, 2, (size_t[]){count, kept->width}, &values, error));
+        free(kept->rows[k]);
+        kept->counts[k] = count;
+        kept->rows[k] = xmalloc(array_size(count, kept->width * sizeof *values));
+        memcpy(kept->rows[k], values, count * kept->width * sizeof *values);
+    }
     return OK;
 }
 
 status prototypes_read(struct selector *selector, const struct safetensors *file, struct error *error)
 {
     struct prototypes *p = selector->state;
+    const struct kept_rows rows = prototypes_rows(p);
     const float *values;
-    for (size_t k = 0; k < selector->tasks; k++)
-        TRY(read_points(p, k, file, error));
+    TRY(prototypes_read_rows(&rows, selector->tasks, 0, file, error));
     if (!p->whitens)
         return OK;
     TRY(selector_file_array(file, "selector.mean", 1, &p->width, &values, error));

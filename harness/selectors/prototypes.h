@@ -45,4 +45,17 @@ struct kept_rows {
 status prototypes_keep_rows(const struct kept_rows *rows, const struct serializer *serializer, size_t trained,
                             struct error *error);
 
+/* The same in a file of adapters, without the counts. expected: rows of each task; 0: as many as there are, at least one. */
+void prototypes_write_rows(const struct kept_rows *rows, size_t trained, struct selector_tensors *tensors);
+status prototypes_read_rows(const struct kept_rows *rows, size_t tasks, size_t expected, const struct safetensors *file,
+                            struct error *error);
+
+struct kept_rows prototypes_rows(const struct prototypes *prototypes); /* their points */
+
+/* For selectors by Gaussians. A covariance, matrix [n, n] = L Lᵀ, becomes L in its lower triangle; false: it is not positive definite. */
+bool gaussian_factorise(double *matrix, size_t n);
+
+/* L⁻¹ of a lower triangle, row by row: L⁻¹ (x − mean) has unit covariance. inverse and out: [n, n] */
+void gaussian_invert(const double *lower, size_t n, double *inverse, float *out);
+
 #endif

@@ -5,6 +5,7 @@
 
 #include "adapters/files/adapter_file.h"
 #include "adapters/files/delta_file.h"
+#include "adapters/files/prefix_file.h"
 #include "core/alloc.h"
 #include "harness/selectors/selectors.h"
 #include "harness/train/method.h"
@@ -17,7 +18,7 @@ static void describe(struct adapter_metadata *metadata, const struct model *mode
                      const struct selector *selector, size_t task)
 {
     adapter_metadata_create(metadata, data->task_count);
-    metadata->one_router = model->adapters == NULL || model->adapters->settings.tasks < data->task_count;
+    metadata->one_router = model_routers(model) < data->task_count;
     for (size_t k = 0; k < data->task_count; k++)
         task_describe(&metadata->tasks[k], &data->tasks[k], model->settings.method->alone ? k == task : k <= task);
     if (selector != NULL) {
@@ -45,15 +46,10 @@ static status write_described(const struct model *model, const struct selector *
     struct selector_tensors tensors = {0};
     TRY(adapter_metadata_entries(&entries, metadata, error));
     status result = add_selector(&tensors, selector, error);
-    if (model->deltas != NULL)
-        result = deltas_save(model->deltas, entries.list, entries.count, path, error);
-    else
-        NEXT(result, adapters_save(model->adapters,
-                                   &(struct adapter_extra){.tensors = tensors.list,
-                                                           .tensor_count = tensors.count,
-                                                           .metadata = entries.list,
-                                                           .metadata_count = entries.count},
-                                   path, error));
+    const struct group_extra extra = {tensors.list, tensors.count, entries.list, entries.count};
+    NEXT(result, model->deltas != NULL     ? deltas_save(model->deltas, &extra, path, error)
+                 : model->prefixes != NULL ? prefixes_save(model->prefixes, &extra, path, error)
+                                           : adapters_save(model->adapters, &extra, path, error));
     selector_tensors_free(&tensors);
     adapter_metadata_entries_free(&entries);
     return result;
@@ -124,39 +120,49 @@ static status check_model(const struct saved_adapters *saved, const struct clip 
 
 /* The requested routers, and those of all tasks that the file was trained for, because a selector may choose any of
  * them. */
-static status open_with_routers(const struct saved_adapters *saved, struct clip *clip, struct arena *arena,
-                                const int *routers, size_t count, struct adapters **adapters, struct error *error)
+static status open_with_routers(const struct saved_adapters *saved, struct model *model, const int *routers,
+                                size_t count, struct error *error)
 {
     const struct adapter_metadata *metadata = &saved->metadata;
     int *all = xmalloc(array_size(count + metadata->task_count + 1, sizeof *all));
     memcpy(all, routers, count * sizeof *routers);
     for (size_t k = 0; k < metadata->task_count; k++)
         all[count + k] = metadata->tasks[k].trained ? adapter_metadata_router(metadata, k) : ROUTER_NONE;
-    status result = adapters_open(adapters, clip->backend, arena, &clip->dimensions, saved->file, all,
-                                  count + metadata->task_count, error);
+    status result = adapters_open(&model->adapters, model->backend, &model->memory, &model->clip->dimensions,
+                                  saved->file, all, count + metadata->task_count, error);
     free(all);
     return result;
 }
 
-status saved_adapters_load(const struct saved_adapters *saved, struct clip *clip, struct arena *arena,
-                           const int *routers, size_t count, struct adapters **adapters, struct error *error)
+/* Prefixes have none but those of their tasks. */
+static status check_routers(const struct saved_adapters *saved, const struct model *model, const int *routers,
+                            size_t count, struct error *error)
 {
-    TRY(check_model(saved, clip, error));
-    TRY(open_with_routers(saved, clip, arena, routers, count, adapters, error));
-    size_t found = (*adapters)->settings.tasks;
-    if (saved->metadata.one_router || saved->metadata.task_count <= found)
-        return OK;
-    adapters_destroy(*adapters);
-    *adapters = NULL;
-    return error_set(error, ERROR_FORMAT, "%s: names %zu tasks, but has %zu routers", safetensors_path(saved->file),
-                     saved->metadata.task_count, found);
+    size_t found = model_routers(model);
+    for (size_t i = 0; i < count; i++)
+        if (routers[i] >= (int)found)
+            return error_set(error, ERROR_ARGUMENT, "%s: has no router %d; its routers are 0 to %zu",
+                             safetensors_path(saved->file), routers[i], found - 1);
+    return saved->metadata.one_router || saved->metadata.task_count <= found
+               ? OK
+               : error_set(error, ERROR_FORMAT, "%s: names %zu tasks, but has %zu routers",
+                           safetensors_path(saved->file), saved->metadata.task_count, found);
 }
 
-status saved_deltas_load(const struct saved_adapters *saved, struct clip *clip, struct arena *arena,
-                         struct deltas **deltas, struct error *error)
+status saved_adapters_load(const struct saved_adapters *saved, struct model *model, const int *routers, size_t count,
+                           struct error *error)
 {
-    TRY(check_model(saved, clip, error));
-    return deltas_open(deltas, clip, arena, saved->file, error);
+    if (model->adapters != NULL)
+        return adapters_load(model->adapters, saved->file, "", GROUP_COMPLETE, error);
+    if (model->prefixes == NULL)
+        TRY(check_model(saved, model->clip, error));
+    if (saved->deltas)
+        return deltas_open(&model->deltas, model->clip, &model->memory, saved->file, error);
+    if (prefix_file_is(saved->file))
+        TRY(prefixes_open(&model->prefixes, model->clip, &model->memory, saved->file, error));
+    else
+        TRY(open_with_routers(saved, model, routers, count, error));
+    return check_routers(saved, model, routers, count, error);
 }
 
 status saved_adapters_list(const struct saved_adapters *saved, struct text *list, struct error *error)

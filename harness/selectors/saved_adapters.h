@@ -1,10 +1,10 @@
-/* The adapters file of a run: experts and routers, the tasks they were trained for, and the selector; or low-rank deltas.
+/* The adapters file of a run: experts and routers, prefixes or low-rank deltas, the tasks they were trained for, and the selector.
  *
  *     TRY(saved_adapters_write(model, data, selector, task, path, error));        // after the task
  *
  *     struct saved_adapters saved;
  *     TRY(saved_adapters_open(&saved, path, error));
- *     TRY(saved_adapters_load(&saved, clip, &arena, routers, count, &adapters, error));
+ *     TRY(saved_adapters_load(&saved, model, routers, count, error));
  *     if (saved.metadata.selector != NULL)
  *         TRY(selector_open(&selector, model, data, saved.file, &saved.metadata, error));
  *     saved_adapters_close(&saved);
@@ -31,14 +31,11 @@ void saved_adapters_close(struct saved_adapters *saved); /* zeros are allowed */
 
 #define ROUTER_NONE (-1)
 
-/* Of a file of deltas, instead of saved_adapters_load: once zero-shot answers are no longer needed. */
-status saved_deltas_load(const struct saved_adapters *saved, struct clip *clip, struct arena *arena,
-                         struct deltas **deltas, struct error *error);
-
-/* adapters_open with the `count` requested routers (ROUTER_NONE: none) and those of all trained tasks. If the file
- * names the CLIP that they were trained on, clip must be that one. */
-status saved_adapters_load(const struct saved_adapters *saved, struct clip *clip, struct arena *arena,
-                           const int *routers, size_t count, struct adapters **adapters, struct error *error);
+/* Into the model, whose they are then: the adapters with the `count` requested routers (ROUTER_NONE: none) and those of all trained
+ * tasks, the prefixes, or the deltas, which replace the zero-shot model. Adapters or prefixes that the model has already get the file's
+ * values. If the file names the CLIP that they were trained on, the model's must be that one. */
+status saved_adapters_load(const struct saved_adapters *saved, struct model *model, const int *routers, size_t count,
+                           struct error *error);
 
 /* The routers in the file, for messages: "mnist, eurosat" or "0, 1, 2". */
 status saved_adapters_list(const struct saved_adapters *saved, struct text *list, struct error *error);

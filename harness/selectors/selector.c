@@ -151,10 +151,15 @@ struct selector_items {
     size_t used, held_out;
 };
 
+size_t selector_most(const struct selector_settings *settings)
+{
+    return settings->kind->most != NULL ? settings->kind->most(settings) : SIZE_MAX;
+}
+
 static void choose_items(const struct selector *selector, const struct task *task, struct selector_items *chosen)
 {
     size_t n = dataset_size(task->dataset, SPLIT_TRAIN), held_out = n / 10 > 0 ? n / 10 : 1,
-           most = selector->kind->most(&selector->settings);
+           most = selector_most(&selector->settings);
     chosen->items = xmalloc(array_size(n, sizeof *chosen->items));
     struct rng rng = rng_make(selector->model->seed, RNG_SELECTOR, (uint32_t)task->index, 15);
     rng_permutation(&rng, n, chosen->items);

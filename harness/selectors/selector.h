@@ -54,6 +54,9 @@ status selector_open(struct selector **selector, struct model *model, const stru
                      const struct safetensors *file, const struct adapter_metadata *metadata, struct error *error);
 void selector_destroy(struct selector *selector); /* NULL is allowed */
 
+/* Training images of a task that it learns from, at most. */
+size_t selector_most(const struct selector_settings *settings);
+
 /* Learns the task from nine tenths of its training images and sets its threshold by the rest. */
 status selector_train(struct selector *selector, const struct task *task, const struct stop *stop, struct error *error);
 

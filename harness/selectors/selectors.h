@@ -21,7 +21,7 @@ enum selector_route {
 /* Frozen features that it reads. */
 enum selector_features { FEATURES_NONE, FEATURES_PATCHES, FEATURES_IMAGE, FEATURES_PIXELS };
 
-/* A kind of selector. With ROUTE_BY_ERRORS all functions but before are there, otherwise none. */
+/* A kind of selector. With ROUTE_BY_ERRORS all functions are there unless NULL is explained, otherwise none. */
 struct selector_kind {
     const char *name, *source; /* source: where it is published, or what it is */
     const char *formula;       /* of an image's error, or of the router, in one line */
@@ -31,7 +31,7 @@ struct selector_kind {
     const char *threshold; /* the default of selector.threshold; NULL: 0, the quantile */
     const char *reads;     /* "code|batch": its own keys of section selector; NULL: none */
 
-    /* Training images of a task that it learns from, at most; the held-out tenth is not among them. */
+    /* Training images of a task that it learns from, at most; the held-out tenth is not among them. NULL: all. */
     size_t (*most)(const struct selector_settings *settings);
 
     /* State of selector->tasks tasks. close: also after a failure of open. */

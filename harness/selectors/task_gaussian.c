@@ -3,12 +3,10 @@
  * (lloongx/DIKI). The densest task always wins there: by default there is no threshold.
  */
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/alloc.h"
-#include "harness/selectors/gaussian.h"
 #include "harness/selectors/prototypes.h"
 
 #define RIDGE 1e-7
@@ -20,12 +18,6 @@ struct state {
     size_t *counts; /* [tasks] width + 2, or 0 */
     float **rows;
 };
-
-static size_t most(const struct selector_settings *settings)
-{
-    (void)settings;
-    return SIZE_MAX;
-}
 
 static status open_tasks(struct selector *selector, enum parameters_mode mode, struct error *error)
 {
@@ -132,41 +124,30 @@ static float weight(const struct selector *selector, float error)
     return 1 / (1 + expf(error / (float)selector->model->clip->dimensions.embed + 1));
 }
 
-static status keep(struct selector *selector, const struct serializer *serializer, size_t trained, struct error *error)
+static struct kept_rows rows_of(const struct selector *selector)
 {
     struct state *s = selector->state;
-    return prototypes_keep_rows(
-        &(struct kept_rows){.name = "gaussian", .width = s->prototypes.width, .counts = s->counts, .rows = s->rows},
-        serializer, trained, error);
+    return (struct kept_rows){.name = "gaussian", .width = s->prototypes.width, .counts = s->counts, .rows = s->rows};
+}
+
+static status keep(struct selector *selector, const struct serializer *serializer, size_t trained, struct error *error)
+{
+    const struct kept_rows rows = rows_of(selector);
+    return prototypes_keep_rows(&rows, serializer, trained, error);
 }
 
 static status write_tasks(const struct selector *selector, struct selector_tensors *tensors, struct error *error)
 {
-    const struct state *s = selector->state;
-    size_t width = s->prototypes.width;
+    const struct kept_rows rows = rows_of(selector);
     (void)error;
-    for (size_t k = 0; k < selector->trained; k++) {
-        char name[48];
-        snprintf(name, sizeof name, "selector.%zu.gaussian", k);
-        float *copy = selector_tensors_add(tensors, name, 2, (size_t[]){width + 2, width});
-        memcpy(copy, s->rows[k], (width + 2) * width * sizeof *copy);
-    }
+    prototypes_write_rows(&rows, selector->trained, tensors);
     return OK;
 }
 
 static status read_tasks(struct selector *selector, const struct safetensors *file, struct error *error)
 {
-    struct state *s = selector->state;
-    size_t width = s->prototypes.width, bytes = (width + 2) * width * sizeof(float);
-    for (size_t k = 0; k < selector->tasks; k++) {
-        char name[48];
-        const float *values;
-        snprintf(name, sizeof name, "selector.%zu.gaussian", k);
-        TRY(selector_file_array(file, name, 2, (size_t[]){width + 2, width}, &values, error));
-        s->rows[k] = xmalloc(bytes);
-        memcpy(s->rows[k], values, bytes);
-    }
-    return OK;
+    const struct kept_rows rows = rows_of(selector);
+    return prototypes_read_rows(&rows, selector->tasks, rows.width + 2, file, error);
 }
 
 const struct selector_kind selector_task_gaussian = {
@@ -176,7 +157,6 @@ const struct selector_kind selector_task_gaussian = {
     .route = ROUTE_BY_ERRORS,
     .features = FEATURES_IMAGE,
     .threshold = "1e9",
-    .most = most,
     .open = open_tasks,
     .close = close_tasks,
     .fit = fit,

@@ -2,6 +2,7 @@
  * nearest one. Nothing is trained; the held-out images set the threshold.
  */
 #include <stdlib.h>
+#include <string.h>
 
 #include "core/alloc.h"
 #include "harness/heads/class_features.h"
@@ -33,16 +34,13 @@ static void close_text(struct selector *selector)
 static status fit(struct selector *selector, const struct task *task, const struct selector_images *images, size_t used,
                   struct error *error)
 {
-    struct model *model = selector->model;
     struct prototypes *p = selector->state;
-    struct arena_mark mark = arena_mark(&model->task_memory);
     struct selector_images held_out = *images;
-    struct tensor features;
-    TRY(class_features(model, task, -1, &model->task_memory, NULL, &features, error));
-    prototypes_take(p, task->index, features.shape[0]);
-    TRY(model->backend->ops->download(model->backend, p->points[task->index], features.data, tensor_bytes(&features),
-                                      error));
-    arena_release(&model->task_memory, mark);
+    float *features = NULL;
+    TRY(class_features_host(selector->model, task, &features, error));
+    prototypes_take(p, task->index, dataset_classes(task->dataset));
+    memcpy(p->points[task->index], features, p->counts[task->index] * p->width * sizeof *features);
+    free(features);
     held_out.n -= used;
     held_out.features = images->features + used * p->width;
     return selector_set_threshold(selector, task->index, &held_out, error);
@@ -50,10 +48,8 @@ static status fit(struct selector *selector, const struct task *task, const stru
 
 static status keep(struct selector *selector, const struct serializer *serializer, size_t trained, struct error *error)
 {
-    struct prototypes *p = selector->state;
-    return prototypes_keep_rows(
-        &(struct kept_rows){.name = "prototypes", .width = p->width, .counts = p->counts, .rows = p->points},
-        serializer, trained, error);
+    const struct kept_rows rows = prototypes_rows(selector->state);
+    return prototypes_keep_rows(&rows, serializer, trained, error);
 }
 
 const struct selector_kind selector_text = {.name = "text",

@@ -9,6 +9,7 @@
 #include "core/alloc.h"
 #include "core/arena.h"
 #include "core/array.h"
+#include "harness/train/services/frozen_classes.h"
 
 size_t exemplars_share(const struct exemplars *exemplars)
 {
@@ -168,4 +169,24 @@ void exemplars_free(struct exemplars *e)
         free(e->of_task[t].items);
     free(e->of_task);
     *e = (struct exemplars){.capacity = e->capacity};
+}
+
+static void add_picks(struct exemplars *exemplars, const float *features, size_t n, size_t width)
+{
+    size_t share = exemplars_share(exemplars), count = share < n ? share : n;
+    uint32_t *picks = xmalloc(array_size(count + 1, sizeof *picks));
+    exemplars_herd(features, n, width, count, picks, NULL);
+    exemplars_add(exemplars, picks, count);
+    free(picks);
+}
+
+status exemplars_learn(struct exemplars *exemplars, const struct method_run *run, const struct task *task,
+                       struct error *error)
+{
+    struct frozen_rows rows;
+    status result = frozen_rows_read(&rows, run, task, error);
+    if (result == OK)
+        add_picks(exemplars, rows.features, rows.n, rows.width);
+    frozen_rows_free(&rows);
+    return result;
 }

@@ -9,11 +9,7 @@
 #ifndef MTIL_HARNESS_TRAIN_EXEMPLARS_H
 #define MTIL_HARNESS_TRAIN_EXEMPLARS_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include "harness/train/serializer.h"
+#include "harness/train/method.h"
 
 struct exemplars {
     size_t capacity; /* images of all tasks together */
@@ -42,5 +38,10 @@ void exemplars_at(const struct exemplars *exemplars, size_t i, size_t *task, uin
 /* For a method's keep. */
 status exemplars_keep(struct exemplars *exemplars, const struct serializer *serializer, struct error *error);
 void exemplars_free(struct exemplars *exemplars); /* keeps capacity */
+
+/* Chooses the exemplars of a task that ended by herding with the current model, on all training images of the task in the evaluation
+ * transform. */
+status exemplars_learn(struct exemplars *exemplars, const struct method_run *run, const struct task *task,
+                       struct error *error);
 
 #endif

@@ -8,7 +8,7 @@
 struct frozen {
     struct model *model;
     const struct loader_settings *images;
-    float *means, *features; /* [n, width] and, unless NULL, [n, embed] */
+    float *means, *features; /* [n, width] and [n, embed], each unless NULL */
 };
 
 static status encode(void *context, const struct batch *batch, struct image_results *results, struct error *error)
@@ -39,7 +39,8 @@ static status keep(void *context, size_t first, size_t count, const void *result
                                     .width = width,
                                     .features = means};
     TRY(guard_images(&images, error));
-    memcpy(frozen->means + first * width, means, count * width * sizeof *means);
+    if (frozen->means != NULL)
+        memcpy(frozen->means + first * width, means, count * width * sizeof *means);
     if (frozen->features == NULL)
         return OK;
     images.width = embed;

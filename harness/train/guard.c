@@ -114,11 +114,11 @@ static status is_finite(const struct parameters *group, enum part part, size_t o
 static void say(const struct model *model, const struct parameters *group, enum part part, const struct parameter *p,
                 size_t offset, char *name, size_t capacity)
 {
-    struct adapter_tensor t;
+    struct group_tensor t;
     snprintf(name, capacity, "%s of %s", part_names[part], p->name);
     for (size_t i = 0; model->adapters != NULL && i < adapters_tensor_count(model->adapters); i++) {
         adapters_tensor_at(model->adapters, i, &t);
-        if (model->adapters->towers[t.tower].parameters == group && t.offset == offset)
+        if (t.group == group && t.offset == offset)
             snprintf(name, capacity, "%s of %s", part_names[part], t.name);
     }
 }

@@ -73,3 +73,8 @@ void method_close(struct method_run *run)
     free(run->effects.effects);
     *run = (struct method_run){0};
 }
+
+unsigned method_groups(const struct method *method, const struct options *options)
+{
+    return method->groups != NULL ? method->groups(options) : method->trains;
+}

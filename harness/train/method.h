@@ -56,7 +56,7 @@ struct method_cost {
     size_t teachers;     /* frozen models beside the run's, which only encode */
 };
 
-/* Hooks that are NULL do nothing (loss: classification_loss of trainer.h). groups is needed. */
+/* Hooks that are NULL do nothing (loss: classification_loss of trainer.h; groups: trains). */
 struct method {
     const char *name, *source;    /* source: where it is published */
     const char *formula;          /* its definition in one line, with its keys by name */
@@ -74,7 +74,8 @@ struct method {
     /* loss runs the same operations for every batch of one size and nothing on the host, so that it can be recorded */
     bool loss_repeats;
     size_t state_size;
-    unsigned (*groups)(const struct options *options);                     /* set of enum parameter_group */
+    unsigned trains;                                   /* what it always trains: set of enum parameter_group */
+    unsigned (*groups)(const struct options *options); /* what it trains with these options */
     status (*check)(const struct settings *settings, struct error *error); /* refuses suites that make no sense */
     status (*open)(struct method_run *run, struct error *error);
     void (*close)(struct method_run *run); /* also after an open that failed */
@@ -113,6 +114,9 @@ struct method {
  * guard.h. After a failure, method_close; before the model. */
 status method_open(struct method_run *run, struct model *model, struct data *data, struct error *error);
 void method_close(struct method_run *run); /* opened or not */
+
+/* Set of enum parameter_group that it trains with these options, of its table. */
+unsigned method_groups(const struct method *method, const struct options *options);
 
 /* Whether the file (in the state that was digested) or the folder that an option names is unchanged since the method
  * read it. */

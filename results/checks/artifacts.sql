@@ -14,7 +14,6 @@ UNION ALL
 SELECT 'files', run, 'rows', iif("run.checkpoints" = 'all', 'files of every task', 'a file'), count(kind)
 FROM facts JOIN runs USING (run) LEFT JOIN (SELECT * FROM artifacts WHERE kind IN ('adapters', 'weights')) USING (run)
 WHERE status = 'finished' AND trained AND "run.checkpoints" <> 'none'
-  AND runs.method <> 'diki' -- no file of its prefixes is written
 GROUP BY run
 HAVING count(kind) < iif("run.checkpoints" = 'all' AND NOT joint, runs.tasks, 1)
 UNION ALL -- as they are now

@@ -97,7 +97,7 @@ TEST(adapters_come_back_as_they_were)
     must(adapters_save(adapters, NULL, path, &error));
     struct safetensors *file = open_file(path);
     fill(&s, adapters, 9);
-    must(adapters_load(adapters, file, "", ADAPTER_COMPLETE, &error));
+    must(adapters_load(adapters, file, "", GROUP_COMPLETE, &error));
     for (int t = 0; t < TOWERS; t++)
         expect_values(&s, adapters, (enum tower)t, expected[t]);
     safetensors_close(file);
@@ -163,7 +163,7 @@ TEST(names_and_shapes_are_public)
     small_adapters_close(&s, adapters);
 }
 
-static status load(struct adapters *adapters, const char *prefix, enum adapter_missing missing)
+static status load(struct adapters *adapters, const char *prefix, enum group_missing missing)
 {
     struct safetensors *file = open_file(path);
     status result = adapters_load(adapters, file, prefix, missing, &error);
@@ -191,15 +191,15 @@ TEST(missing_tensors_follow_the_mode)
     must(adapters_save(adapters, NULL, path, &error));
     rewrite("_list.0", "adapter.", NULL, 0); /* expert 0, router 0, noise 0 of every block */
 
-    assert_int_equal(load(adapters, "adapter.", ADAPTER_COMPLETE), ERROR_FORMAT);
+    assert_int_equal(load(adapters, "adapter.", GROUP_COMPLETE), ERROR_FORMAT);
     assert_non_null(
         strstr(error.message, "adapter.visual.transformer.resblocks.0.adaptmlp_list.0.down_proj.weight is missing"));
     assert_non_null(strstr(error.message, path));
-    assert_int_equal(load(adapters, "adapter.", ADAPTER_ROUTERS_OPTIONAL), ERROR_FORMAT);
-    assert_int_equal(load(adapters, "", ADAPTER_COMPLETE), ERROR_FORMAT); /* under another prefix there is nothing */
+    assert_int_equal(load(adapters, "adapter.", GROUP_ROUTERS_OPTIONAL), ERROR_FORMAT);
+    assert_int_equal(load(adapters, "", GROUP_COMPLETE), ERROR_FORMAT); /* under another prefix there is nothing */
 
     fill(&s, adapters, 9);
-    must(load(adapters, "adapter.", ADAPTER_ZERO_LEFT_OUT));
+    must(load(adapters, "adapter.", GROUP_ZERO_LEFT_OUT));
     expect_slice(&s, adapters, bank->up_weight, 0, NULL, 0);
     expect_slice(&s, adapters, bank->routers, 0, NULL, 0);
     expect_slice(&s, adapters, bank->routers, 1, saved, 0);
@@ -216,10 +216,10 @@ TEST(absent_routers_stay_as_they_were)
     must(adapters_save(adapters, NULL, path, &error));
     rewrite("router_list.1", "", NULL, 0);
     fill(&s, adapters, 9);
-    assert_int_equal(load(adapters, "", ADAPTER_COMPLETE), ERROR_FORMAT);
+    assert_int_equal(load(adapters, "", GROUP_COMPLETE), ERROR_FORMAT);
     assert_non_null(strstr(error.message, "router_list.1 is missing"));
     fill(&s, adapters, 9);
-    must(load(adapters, "", ADAPTER_ROUTERS_OPTIONAL));
+    must(load(adapters, "", GROUP_ROUTERS_OPTIONAL));
     expect_slice(&s, adapters, bank->routers, 1, NULL, 9);
     expect_slice(&s, adapters, bank->routers, 2, saved, 0);
     expect_slice(&s, adapters, bank->noise, 1, saved, 0);
@@ -234,7 +234,7 @@ TEST(other_sizes_are_refused)
     must(adapters_save(adapters, NULL, path, &error));
     wider.bottleneck = 12;
     must(adapters_create(&other, s.d.backend, &s.d.memory, &small_dimensions, &wider, PARAMETERS_FROZEN, &error));
-    assert_int_equal(load(other, "", ADAPTER_ZERO_LEFT_OUT), ERROR_FORMAT);
+    assert_int_equal(load(other, "", GROUP_ZERO_LEFT_OUT), ERROR_FORMAT);
     assert_non_null(strstr(error.message, "adaptmlp_list.0.down_proj.weight"));
     assert_non_null(strstr(error.message, "[12, 64]"));
     assert_non_null(strstr(error.message, "[8, 64]"));
@@ -266,13 +266,12 @@ TEST(settings_follow_from_the_file)
     assert_true(read.scale == written.scale);
     assert_int_equal(read.input, EXPERT_INPUT_POST_LN);
 
-    /* a file of PyTorch's has no metadata: what shapes do not show stays; some routers may be left out */
-    read = (struct adapter_settings){.top_k = 7, .scale = 3};
+    /* a file of PyTorch's has no metadata: what shapes do not show is as by default; some routers may be left out */
     rewrite("router_list.0", "", NULL, 0);
     must(read_settings(path, "", &read));
     assert_int_equal(read.tasks, SMALL_TASKS);
-    assert_int_equal(read.top_k, 7);
-    assert_true(read.scale == 3);
+    assert_int_equal(read.top_k, 2);
+    assert_true(read.scale == 0.1f);
     small_adapters_close(&s, adapters);
 
     must(read_settings(FIXTURES "/model/base/forward.safetensors", "adapter.", &read));

@@ -257,7 +257,9 @@ TEST(a_file_gives_the_bits_of_the_run)
     must(deltas_begin_task(deltas, 2, 1, DELTA_A | DELTA_B, &error));
     double *expected = features(&s, &n), *kept = malloc(n * sizeof *kept);
     memcpy(kept, expected, n * sizeof *kept);
-    must(deltas_save(deltas, (const struct safetensors_metadata[]){{"model", "small"}}, 1, path, &error));
+    const struct group_extra extra = {.metadata = &(struct safetensors_metadata){"model", "small"},
+                                      .metadata_count = 1};
+    must(deltas_save(deltas, &extra, path, &error));
     close_deltas(&s, deltas);
     struct safetensors *file;
     must(safetensors_open(&file, path, &error));

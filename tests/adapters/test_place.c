@@ -38,7 +38,7 @@ TEST(rules_choose_blocks)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct adapter_place place = place_of(cases[i].rule, cases[i].towers);
         const char *const expected[TOWERS] = {cases[i].image, cases[i].text};
-        must(adapter_place_check(&place, &vit_l_14, &error));
+        must(adapter_place_check("adapter", &place, &vit_l_14, &error));
         for (int t = 0; t < TOWERS; t++) {
             size_t count = 0;
             for (size_t block = 0; block < strlen(expected[t]); block++) {
@@ -93,11 +93,14 @@ TEST(what_no_model_has_is_refused)
     }
     for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
         struct adapter_place place = place_of(places[i].blocks, places[i].towers);
-        assert_int_equal(adapter_place_check(&place, &vit_l_14, &error), ERROR_ARGUMENT);
+        assert_int_equal(adapter_place_check("adapter", &place, &vit_l_14, &error), ERROR_ARGUMENT);
         for (size_t w = 0; w < 2; w++)
             if (strstr(error.message, places[i].words[w]) == NULL)
                 fail_msg("'%s' is not in: %s", places[i].words[w], error.message);
     }
+    const struct adapter_place place = place_of("first_13", ADAPT_TEXT);
+    assert_int_equal(adapter_place_check("delta", &place, &vit_l_14, &error), ERROR_ARGUMENT);
+    assert_non_null(strstr(error.message, "delta.blocks is first_13 with delta.towers text"));
 }
 
 /* Every tensor there is, along its gradient: also where no block below is trained. */

@@ -1,12 +1,12 @@
 /* Prefixes of keys and values: against DIKI's public block (record_prefixes.py made the file), their gradients by differences, a
  * prefix per sample, and a loss that falls while they learn. */
-#include "adapters/prefixes.h"
-#include "models/files/safetensors.h"
+#include "adapters/files/prefix_file.h"
 #include "tests/models/small.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* --- The public block --- */
 
@@ -245,5 +245,68 @@ TEST(towers_need_the_blocks)
         ERROR_ARGUMENT);
     assert_string_equal(error.message, "prefixes of 2 keys in 3 blocks: expected at most 64 keys, and a tower of this "
                                        "model has 2 blocks");
+    small_close(&s);
+}
+
+/* The file without the tensor. */
+static void spoil(const char *path, const char *tensor)
+{
+    struct safetensors *file;
+    must(safetensors_open(&file, path, &error));
+    size_t count = 0;
+    struct safetensor *list = calloc(safetensors_count(file), sizeof *list);
+    for (size_t i = 0; i < safetensors_count(file); i++) {
+        list[count] = *safetensors_at(file, i);
+        count += strcmp(list[count].name, tensor) != 0;
+    }
+    must(safetensors_write(path, list, count, NULL, 0, &error));
+    free(list);
+    safetensors_close(file);
+}
+
+static status open_file(struct small *s, const char *path, struct prefixes **prefixes)
+{
+    struct safetensors *file;
+    must(safetensors_open(&file, path, &error));
+    assert_true(prefix_file_is(file));
+    status result = prefixes_open(prefixes, s->clip, &s->d.memory, file, &error);
+    safetensors_close(file);
+    return result;
+}
+
+TEST(a_file_has_the_values_of_all_tasks)
+{
+    static const char *const wrong[] = {"visual.transformer.resblocks.1.attn.prefix_pool.0",
+                                        "transformer.resblocks.0.attn.prefix_pool.1"};
+    struct small s;
+    struct prefixes *opened = NULL;
+    char path[64];
+    snprintf(path, sizeof path, "test_prefixes-%ld.safetensors", (long)getpid());
+    small_open(&s, 2, PARAMETERS_FROZEN, ACTIVATION_QUICK_GELU);
+    struct prefixes *prefixes = add_prefixes(&s, task, task);
+    struct parameters *group = prefixes->parameters;
+    disturb(&s, prefixes);
+    must(prefixes_save(prefixes, NULL, path, &error));
+    must(open_file(&s, path, &opened));
+    size_t bytes = group->values_count * sizeof(float);
+    assert_int_equal(opened->parameters->values_count, group->values_count);
+    assert_memory_equal(&opened->settings, &prefixes->settings, sizeof opened->settings);
+    assert_memory_equal(from_device(&s.d, opened->parameters->values, bytes), from_device(&s.d, group->values, bytes),
+                        bytes);
+    disturb(&s, prefixes);
+    must(prefixes_save(prefixes, NULL, path, &error));
+    must(open_file(&s, path, &opened)); /* into those that are there */
+    assert_memory_equal(from_device(&s.d, opened->parameters->values, bytes), from_device(&s.d, group->values, bytes),
+                        bytes);
+    for (size_t i = 0; i < 2; i++) {
+        must(prefixes_save(prefixes, NULL, path, &error));
+        spoil(path, wrong[i]);
+        assert_int_equal(open_file(&s, path, &opened), ERROR_FORMAT);
+        assert_non_null(strstr(error.message, wrong[i]));
+        assert_non_null(strstr(error.message, path));
+    }
+    unlink(path);
+    prefixes_destroy(opened);
+    prefixes_destroy(prefixes);
     small_close(&s);
 }

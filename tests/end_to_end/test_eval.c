@@ -88,6 +88,7 @@ TEST(the_saved_selector_gives_the_last_row)
         "",
         "selector.decision=per_batch selector.decision_batch=5 ",
         "evaluation.label_space=all ",
+        "method.name=diki method.prefix_blocks=1 selector.kind=task_gaussian ",
     };
     for (size_t i = 0; i < sizeof settings / sizeof *settings; i++) {
         struct workshop workshop;

@@ -13,6 +13,7 @@
 
 #define MODEL "--weights clip.safetensors --vocabulary vocabulary.txt --quiet "
 #define LEARN "training.iterations=25 training.learning_rate=5e-2 "
+#define PREFIXES "method.name=diki method.prefix_blocks=1 selector.kind=task_gaussian "
 
 static void check(status result, const struct error *error)
 {
@@ -186,6 +187,17 @@ TEST(with_the_router_that_the_data_name)
     make_run(&workshop, "selector.kind=oracle");
     assert_true(compare_with_run(&workshop, 1, "--router eurosat @images.txt", false) > 0);
     assert_true(compare_with_run(&workshop, 2, "--router 2 @images.txt", false) > 0);
+    workshop_close(&workshop);
+}
+
+/* Class prompts have the mean weight of the images that take the same prefixes. */
+TEST(with_prefixes)
+{
+    struct workshop workshop;
+    workshop_open(&workshop);
+    make_run(&workshop, PREFIXES "evaluation.label_space=all");
+    for (size_t task = 1; task < TASKS; task++) /* MNIST's images are no files */
+        assert_true(compare_with_run(&workshop, task, "--labels all @images.txt", true) > 0);
     workshop_close(&workshop);
 }
 

@@ -72,14 +72,14 @@ static void draw_adapters(struct adapters *adapters)
 {
     struct error error;
     for (size_t i = 0; i < adapters_tensor_count(adapters); i++) {
-        struct adapter_tensor tensor;
+        struct group_tensor tensor;
         struct rng rng = rng_make(5, RNG_INIT, 1, (uint32_t)i);
         adapters_tensor_at(adapters, i, &tensor);
         float *values = malloc(tensor.size * sizeof *values);
         assert_non_null(values);
         for (size_t k = 0; k < tensor.size; k++)
             values[k] = 0.5f * rng_normal(&rng, k);
-        check(adapters_tensor_upload(adapters, &tensor, values, &error), &error);
+        check(group_tensor_upload(&tensor, values, &error), &error);
         free(values);
     }
 }

@@ -96,7 +96,7 @@ status replay_forward(struct fixture *f, struct error *error)
     TRY(fixture_tensors(f, "forward.safetensors", &file, error));
     status result = find_inputs(file, &inputs, error);
     if (result == OK)
-        result = adapters_load(f->adapters, file, "adapter.", ADAPTER_COMPLETE, error);
+        result = adapters_load(f->adapters, file, "adapter.", GROUP_COMPLETE, error);
     for (int task = -1; result == OK && task < 2; task++) {
         char prefix[32];
         snprintf(prefix, sizeof prefix, task < 0 ? "zeroshot." : "eval.t%d.", task);
@@ -115,9 +115,9 @@ static bool listed(const json_t *names, const char *name)
 }
 
 /* Does the tensor take part? Its segment's flag says so. */
-static status takes_part(const struct fixture *f, const struct adapter_tensor *t, bool *part, struct error *error)
+static status takes_part(const struct fixture *f, const struct group_tensor *t, bool *part, struct error *error)
 {
-    const struct parameters *group = f->adapters->towers[t->tower].parameters;
+    const struct parameters *group = t->group;
     for (size_t i = 0; i < group->count; i++) {
         const struct parameter *p = &group->list[i];
         if (t->offset < p->offset || t->offset >= p->offset + p->size)
@@ -131,7 +131,7 @@ static status takes_part(const struct fixture *f, const struct adapter_tensor *t
     return error_set(error, ERROR_ARGUMENT, "%s belongs to no parameter", t->name);
 }
 
-static status compare_gradient(struct fixture *f, const struct safetensors *file, const struct adapter_tensor *t,
+static status compare_gradient(struct fixture *f, const struct safetensors *file, const struct group_tensor *t,
                                struct error *error)
 {
     bool part;
@@ -146,7 +146,7 @@ static status compare_gradient(struct fixture *f, const struct safetensors *file
     if (expected == NULL)
         return OK;
     float *values = malloc(array_size(t->size, sizeof *values));
-    const float *gradients = f->adapters->towers[t->tower].parameters->gradients + t->offset;
+    const float *gradients = t->group->gradients + t->offset;
     status result = f->backend->ops->download(f->backend, values, gradients, t->size * sizeof *values, error);
     const float *want = expected->data;
     double largest = 0;
@@ -213,7 +213,7 @@ static status gradient_step(struct fixture *f, const struct safetensors *file, c
     for (int t = 0; t < TOWERS; t++)
         TRY(clip_encode_backward(f->clip, &pass.encoding[t], &pass.passes[t], &dfeatures[t], error));
     for (size_t i = 0; i < adapters_tensor_count(f->adapters); i++) {
-        struct adapter_tensor t;
+        struct group_tensor t;
         adapters_tensor_at(f->adapters, i, &t);
         TRY(compare_gradient(f, file, &t, error));
     }
@@ -229,7 +229,7 @@ status replay_gradients(struct fixture *f, struct error *error)
     if (result == OK) {
         result = find_inputs(forward, &inputs, error);
         if (result == OK)
-            result = adapters_load(f->adapters, forward, "adapter.", ADAPTER_COMPLETE, error);
+            result = adapters_load(f->adapters, forward, "adapter.", GROUP_COMPLETE, error);
         if (result == OK)
             result = gradient_step(f, file, &inputs, error);
         safetensors_close(file);

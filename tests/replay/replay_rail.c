@@ -6,7 +6,7 @@
 
 #include "core/file.h"
 #include "harness/heads/class_features.h"
-#include "harness/methods/regressor.h"
+#include "harness/train/services/regression.h"
 #include "models/files/safetensors.h"
 #include "tests/replay/replay_methods.h"
 
@@ -113,8 +113,9 @@ static status compare_fused(struct recorded_rail *r, const struct regression *g,
     if (scores == NULL || is == NULL)
         return error_set(error, ERROR_MEMORY, "no memory");
     memcpy(scores, r->logits, r->test * r->all * sizeof *scores);
-    const struct regressor fused_by = {.regression = *g, .fusion = number(r->f->config, "fusion")};
-    status result = regressor_fuse(&fused_by, 0, test->data, r->test, r->all, scores, is, error);
+    struct regression fused_by = *g;
+    fused_by.fusion = number(r->f->config, "fusion");
+    status result = regression_fuse(&fused_by, 0, test->data, r->test, r->all, scores, is, error);
     snprintf(quantity, sizeof quantity, "%s fused", form);
     snprintf(tolerance, sizeof tolerance, "scores_%s", form);
     if (result == OK)
@@ -210,12 +211,12 @@ static status replay_zero_shot(struct recorded_rail *r, struct error *error)
 {
     const struct safetensor *expected = safetensors_find(r->expect, "zero_shot"),
                             *test = safetensors_find(r->data, "test");
-    const struct regressor nothing = {.regression = {.width = r->dims, .pool = r->pool}, .fusion = 0.8};
+    const struct regression nothing = {.width = r->dims, .pool = r->pool, .fusion = 0.8};
     float *p = malloc(r->test * r->all * sizeof *p);
     if (p == NULL)
         return error_set(error, ERROR_MEMORY, "no memory");
     memcpy(p, r->logits, r->test * r->all * sizeof *p);
-    status result = regressor_fuse(&nothing, 0, test->data, r->test, r->all, p, NULL, error);
+    status result = regression_fuse(&nothing, 0, test->data, r->test, r->all, p, NULL, error);
     if (result == OK)
         report_values(r->f->report, "zero_shot", p, expected->data, r->test * r->all,
                       number(r->f->tolerances, "zero_shot"));

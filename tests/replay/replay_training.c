@@ -203,11 +203,11 @@ static status compare_parameters(struct trajectory *r, struct error *error)
     double squares = 0;
     size_t compared = 0;
     for (size_t i = 0; i < adapters_tensor_count(f->adapters); i++) {
-        struct adapter_tensor t;
+        struct group_tensor t;
         char name[192];
         adapters_tensor_at(f->adapters, i, &t);
         float *values = malloc(array_size(t.size, sizeof *values));
-        TRY(adapters_tensor_download(f->adapters, &t, values, error));
+        TRY(group_tensor_download(&t, values, error));
         snprintf(name, sizeof name, "adapter.%s", t.name);
         const struct safetensor *whole = safetensors_find(r->expect, name);
         snprintf(name, sizeof name, "digest.%s", t.name);
@@ -265,7 +265,7 @@ static status start(struct trajectory *r, struct error *error)
     if (r->events == NULL)
         return error_set(error, ERROR_FORMAT, "%s/trajectory/events.json:%d: %s", r->f->folder, where.line, where.text);
     TRY(fixture_tensors(r->f, "trajectory/init.safetensors", &init, error));
-    status result = adapters_load(r->f->adapters, init, "adapter.", ADAPTER_ZERO_LEFT_OUT, error);
+    status result = adapters_load(r->f->adapters, init, "adapter.", GROUP_ZERO_LEFT_OUT, error);
     safetensors_close(init);
     return result;
 }

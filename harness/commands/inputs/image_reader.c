@@ -50,6 +50,11 @@ static void decode_job(void *context, size_t job, size_t worker)
     image_free(&image);
 }
 
+void image_reader_decode(struct image_reader *reader, size_t count)
+{
+    threads_run(reader->threads, count, decode_job, reader);
+}
+
 static void report_failure(struct image_reader *reader, const struct error *error)
 {
     log_warn(reader->call->log, "%s", error->message);
@@ -105,7 +110,7 @@ status image_reader_next(struct image_reader *reader, struct error *error)
             TRY(next_path(reader, &reader->slots[reader->count + count], &found, error));
             count += found;
         }
-        threads_run(reader->threads, count, decode_job, reader);
+        image_reader_decode(reader, count);
         if (stop_requested(reader->call->stop))
             return error_set(error, ERROR_STOPPED, "stopped after %zu images", reader->read);
         move_up(reader, count);

@@ -37,6 +37,9 @@ struct image_reader {
 status image_reader_open(struct image_reader *reader, const struct command_call *call, struct image_paths *paths,
                          size_t resolution, bool squash, size_t batch, struct error *error);
 status image_reader_next(struct image_reader *reader, struct error *error);
+
+/* Without paths (NULL): decodes the images of the first `count` slots, whose paths the caller has set and whose errors it reads. */
+void image_reader_decode(struct image_reader *reader, size_t count);
 void image_reader_close(struct image_reader *reader);
 
 #endif

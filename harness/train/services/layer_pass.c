@@ -1,8 +1,10 @@
 #include "harness/train/services/layer_pass.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "core/alloc.h"
+#include "harness/heads/trained.h"
 #include "harness/train/batches.h"
 #include "harness/train/trainer.h"
 
@@ -158,4 +160,55 @@ void layer_pass_free(struct layer_pass *pass)
         free(pass->list[i].values);
     free(pass->list);
     *pass = (struct layer_pass){0};
+}
+
+/* --- Designed deltas --- */
+
+void designed_close(struct method_run *run)
+{
+    struct designed *s = run->state;
+    for (size_t i = 0; i < s->count; i++)
+        subspace_free(&s->spaces[i]);
+    free(s->spaces);
+}
+
+/* Uses the rows, trains none of them, and hands a pass over the task to `take`. */
+static status pass_to(status (*take)(struct method_run *run, const struct task *task, const struct layer_pass *pass,
+                                     struct error *error),
+                      struct method_run *run, const struct task *task, size_t rows, enum layer_sum_kind kind,
+                      size_t batches, struct error *error)
+{
+    struct layer_pass pass;
+    TRY(deltas_begin_task(run->model->deltas, rows, rows, 0, error));
+    TRY(layer_pass_run(&pass, run, task, kind, batches, error));
+    status result = take(run, task, &pass, error);
+    layer_pass_free(&pass);
+    return result;
+}
+
+status designed_begin_task(struct method_run *run, const struct task *task, bool resumed, const struct design *design,
+                           struct error *error)
+{
+    size_t first = design->sets * task->index, own = first + design->sets - 1;
+    if (!resumed && task->index > 0) {
+        const struct task *before = &run->data->tasks[task->index - 1];
+        TRY(pass_to(design->protect, run, before, first - 1, design->inputs, design->batches(run, before), error));
+    } else if (!resumed) {
+        TRY(design->protect(run, NULL, NULL, error));
+    }
+    if (!resumed)
+        TRY(pass_to(design->start, run, task, first, design->starts, design->batches(run, task), error));
+    TRY(deltas_begin_task(run->model->deltas, own, own, DELTA_B, error));
+    return resumed ? OK : trained_groups_reset(run->model, error);
+}
+
+status designed_keep(struct method_run *run, const char *name, const struct serializer *serializer, struct error *error)
+{
+    struct designed *s = run->state;
+    for (size_t i = 0; i < s->count; i++) {
+        char numbered[64];
+        snprintf(numbered, sizeof numbered, "%s.%zu", name, i);
+        TRY(subspace_keep(&s->spaces[i], s->spaces[i].n, numbered, serializer, error));
+    }
+    return OK;
 }

@@ -12,6 +12,7 @@
 #define MTIL_HARNESS_TRAIN_SERVICES_LAYER_PASS_H
 
 #include "harness/train/method.h"
+#include "harness/train/services/subspace.h"
 
 /* Covariance [in, in]: Σ x xᵀ over the inputs of a batch, not centred; of texts, padding included. Gradient [out, in] of a batch's
  * loss. Both are means over the batches. Inputs: F Fᵀ [in, in] of F [in, inputs of a batch], the sum over the batches, position by
@@ -39,5 +40,33 @@ struct layer_pass {
 status layer_pass_run(struct layer_pass *pass, struct method_run *run, const struct task *task,
                       enum layer_sum_kind kind, size_t batches, struct error *error);
 void layer_pass_free(struct layer_pass *pass);
+
+/* For methods that fix A of a task's deltas by a pass over its batches, outside spaces that earlier tasks use, and train B. Their state is
+ * a struct designed. */
+struct designed {
+    size_t count;
+    struct subspace *spaces; /* [count], whose sizes the method's open sets */
+};
+
+struct design {
+    size_t sets;                        /* of rows of a task; the last one is trained */
+    enum layer_sum_kind inputs, starts; /* what the passes after and before a task sum */
+    size_t (*batches)(const struct method_run *run, const struct task *task); /* of a pass; 0: see layer_pass_run */
+
+    /* Extends the spaces by the pass over a task that has been trained; pass and task NULL: before the first one. */
+    status (*protect)(struct method_run *run, const struct task *task, const struct layer_pass *pass,
+                      struct error *error);
+    /* Writes the task's rows. */
+    status (*start)(struct method_run *run, const struct task *task, const struct layer_pass *pass,
+                    struct error *error);
+};
+
+void designed_close(struct method_run *run);
+
+/* The pass over the task before is made here, where all ranks do their shares. Values of a pass may be overwritten. */
+status designed_begin_task(struct method_run *run, const struct task *task, bool resumed, const struct design *design,
+                           struct error *error);
+status designed_keep(struct method_run *run, const char *name, const struct serializer *serializer,
+                     struct error *error);
 
 #endif

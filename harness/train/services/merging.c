@@ -87,6 +87,8 @@ status merging_open(struct method_run *run, struct error *error)
     struct model *model = run->model;
     struct merging *state = run->state;
     const struct merge_plan *plan = &model->settings.merge;
+    if (model->adapters == NULL)
+        return OK;
     TRY(check_skipping(run, error));
     TRY(check_partitions(run, error));
     TRY(check_tasks(run, error));
@@ -114,7 +116,7 @@ status merging_begin_task(struct method_run *run, const struct task *task, bool 
     struct model *model = run->model;
     struct merging *state = run->state;
     const struct merge_plan *plan = &model->settings.merge;
-    if (!resumed) {
+    if (!resumed && model->adapters != NULL) {
         TRY(adapters_begin_task(model->adapters, task->index, error));
         state->schedule = (struct schedule_state){0};
         merge_effects_begin_task(state->effects);
@@ -162,6 +164,8 @@ status merging_after_step(struct method_run *run, const struct task *task, size_
     const struct merge_plan *plan = &model->settings.merge;
     const struct merge_call call = make_call(run, task, iteration);
     bool due;
+    if (model->adapters == NULL)
+        return OK;
     TRY(merge_effects_step(((struct merging *)run->state)->effects, model, iteration, error));
     if (plan->policy->after_step != NULL)
         return plan->policy->after_step(model->adapters, &call, error);
@@ -174,6 +178,8 @@ status merging_end_task(struct method_run *run, const struct task *task, struct 
     struct model *model = run->model;
     const struct merge_call call = make_call(run, task, 0);
     size_t iterations = task->settings.iterations;
+    if (model->adapters == NULL)
+        return OK;
     TRY(merge(run, &call, iterations, error));
     TRY(merge_effects_end_task(((struct merging *)run->state)->effects, run, iterations, error));
     return adapters_freeze(model->adapters, &model->settings.freeze, call.rng, &run->changes, error);
@@ -184,6 +190,8 @@ status merging_keep(struct method_run *run, const struct serializer *serializer,
     enum { DOUBLES = sizeof(struct schedule_state) / sizeof(double) };
     const struct merge_plan *plan = &run->model->settings.merge;
     struct merging *state = run->state;
+    if (run->model->adapters == NULL)
+        return OK;
     if (plan->schedule->needs_loss) {
         TRY(serializer_host(serializer, "schedule.state", SAFETENSOR_F64, DOUBLES, &state->schedule, error));
         TRY(loss_mean_keep(&state->loss, "schedule.loss", serializer, error));

@@ -1,5 +1,5 @@
 /* Hooks that merge experts during training by the suite's merge policy and freeze them after a task, for a method whose
- * state is a struct merging. moe_adapters.c uses them unchanged.
+ * state is a struct merging. moe_adapters.c uses them unchanged. A model without adapters is left alone.
  */
 #ifndef MTIL_HARNESS_TRAIN_SERVICES_MERGING_H
 #define MTIL_HARNESS_TRAIN_SERVICES_MERGING_H

@@ -37,14 +37,10 @@ static status encode_lines(struct reference_texts *texts, const struct model *mo
                            const char *path, struct error *error)
 {
     size_t context = model->clip->dimensions.context, tokens, cut = 0;
-    if (lines->count == 0)
-        return error_set(error, ERROR_FORMAT, "%s: expected one sentence per line, found an empty file", path);
+    TRY(strings_check_texts(lines, path, "sentence", error));
     create(texts, model, lines->count);
     for (size_t i = 0; i < lines->count; i++) {
         const char *line = lines->items[i];
-        if (line[strspn(line, " \t")] == 0)
-            return error_set(error, ERROR_FORMAT, "%s:%zu: expected a sentence, found an empty line; remove it", path,
-                             i + 1);
         if (tokenizer_encode(model->tokenizer, line, texts->tokens + i * context, context, &tokens, error) != OK)
             return error_context(error, "%s:%zu", path, i + 1);
         cut += tokens > context;

@@ -3,10 +3,12 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "core/alloc.h"
 #include "core/arena.h"
-#include "core/rng.h"
+#include "harness/train/services/frozen_classes.h"
+#include "models/clip/cost.h"
 
 enum { ROWS = 256 /* at a time */, RIDGES = 17, LEAST_RIDGE = -8 /* powers of 10 to choose from */ };
 
@@ -322,6 +324,67 @@ void regression_free(struct regression *r)
     r->classes = r->basis = 0;
 }
 
+/* --- Beside zero-shot CLIP --- */
+
+/* Returns the best column, the first of equal ones. */
+static size_t softmax(float *row, size_t n)
+{
+    size_t best = 0;
+    double sum = 0;
+    for (size_t c = 1; c < n; c++)
+        best = row[c] > row[best] ? c : best;
+    double highest = (double)row[best];
+    for (size_t c = 0; c < n; c++)
+        sum += exp((double)row[c] - highest);
+    for (size_t c = 0; c < n; c++)
+        row[c] = (float)(exp((double)row[c] - highest) / sum);
+    return best;
+}
+
+struct adapted {
+    size_t count, *items;
+    float *features;
+    double *scores; /* [count, classes learned] */
+};
+
+/* known: the number of columns that are learned */
+static status mix(const struct regression *r, struct adapted *a, size_t first, size_t known, size_t columns,
+                  float *scores, struct error *error)
+{
+    TRY(regression_scores(r, a->features, a->count, a->scores, error));
+    for (size_t i = 0; i < a->count; i++) {
+        float *row = scores + a->items[i] * columns;
+        const double *own = a->scores + i * r->classes + first;
+        for (size_t c = 0; c < columns; c++)
+            row[c] = (float)((1 - r->fusion) * (double)row[c] + r->fusion * (c < known ? own[c] : r->others));
+    }
+    return OK;
+}
+
+status regression_fuse(const struct regression *r, size_t first, const float *features, size_t n, size_t columns,
+                       float *scores, bool *adapted, struct error *error)
+{
+    size_t known = r->classes > first ? r->classes - first : 0;
+    known = known < columns ? known : columns;
+    struct adapted a = {.items = xmalloc(array_size(n, sizeof *a.items)),
+                        .features = xmalloc(array_size(n, r->width * sizeof *a.features)),
+                        .scores = xmalloc(array_size(n, (r->classes + 1) * sizeof *a.scores))};
+    for (size_t i = 0; i < n; i++) {
+        bool is = softmax(scores + i * columns, columns) < known;
+        if (adapted != NULL)
+            adapted[i] = is;
+        if (!is)
+            continue;
+        memcpy(a.features + a.count * r->width, features + i * r->width, r->width * sizeof *a.features);
+        a.items[a.count++] = i;
+    }
+    status result = mix(r, &a, first, known, columns, scores, error);
+    free(a.items);
+    free(a.features);
+    free(a.scores);
+    return result;
+}
+
 /* --- State --- */
 
 static status keep_sums(struct regression *r, const struct serializer *serializer, size_t classes, struct error *error)
@@ -376,4 +439,82 @@ struct regression_cost regression_cost(const struct regression *r, size_t rows, 
         .most = kept + (r->validated ? 2 : 1) * matrix + 8 * basis * (c + ROWS) + (primal ? 8 * basis * d : 0),
         .operations = cubes / 3 + 2 * squares * c +
                       (primal ? n * (pairs * (r->validated ? 1.8 : 1) + 2 * basis * d) : squares * d)};
+}
+
+/* --- Hooks --- */
+
+static struct regression_cost cost_of(const struct method_run *run)
+{
+    return regression_cost(run->state, frozen_classes_images(run->data), run->data->class_count, run->data->task_count);
+}
+
+static status check_memory(const struct method_run *run, struct error *error)
+{
+    const struct regression *r = run->state;
+    double gigabyte = 1 << 30, needed = cost_of(run).most,
+           machine = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
+    if (needed < machine)
+        return OK;
+    if (r->form == REGRESSION_PRIMAL)
+        return error_set(error, ERROR_MEMORY,
+                         "method.hidden: %zu random features and %zu classes take %.1f GiB of memory, but this machine "
+                         "has %.1f; lower it",
+                         r->basis, run->data->class_count, needed / gigabyte, machine / gigabyte);
+    return error_set(error, ERROR_MEMORY,
+                     "method.name: the memory of rail_dual grows with the square of the number of training images: "
+                     "%.1f GiB for %zu, but this machine has %.1f; use fewer images (data.shots), or rail_primal, "
+                     "whose memory does not depend on their number",
+                     needed / gigabyte, frozen_classes_images(run->data), machine / gigabyte);
+}
+
+status regression_open(struct method_run *run, size_t hidden, struct error *error)
+{
+    const struct model *model = run->model;
+    struct regression *r = run->state;
+    r->width = model->clip->dimensions.embed;
+    r->basis = r->form == REGRESSION_MEANS ? r->width : hidden;
+    TRY(check_memory(run, error));
+    TRY(threads_create(&r->pool, model->settings.threads, error));
+    return r->form == REGRESSION_PRIMAL ? regression_draw(r, hidden, model->seed, error) : OK;
+}
+
+void regression_hook_close(struct method_run *run)
+{
+    struct regression *r = run->state;
+    regression_free(r);
+    threads_destroy(r->pool);
+}
+
+void regression_hook_cost(const struct method_run *run, struct method_cost *cost)
+{
+    struct regression_cost own = cost_of(run);
+    *cost = (struct method_cost){
+        .operations = own.operations + cost_images(&run->model->clip->dimensions, frozen_classes_images(run->data)),
+        .memory = own.most,
+        .kept = own.kept};
+}
+
+status regression_hook_end_task(struct method_run *run, const struct task *task, struct error *error)
+{
+    struct regression *r = run->state;
+    struct frozen_rows rows;
+    status result = frozen_rows_read(&rows, run, task, error);
+    if (result == OK && r->validated)
+        frozen_rows_shuffle(&rows, rng_make(run->model->seed, RNG_HELD_OUT, (uint32_t)task->index, 0));
+    NEXT(result, regression_add(r, rows.features, rows.labels, rows.n, rows.classes, error));
+    NEXT(result, r->validated ? regression_solve_validated(r, rows.features, rows.labels, rows.n, rows.first, error)
+                              : regression_solve(r, error));
+    frozen_rows_free(&rows);
+    return result;
+}
+
+status regression_hook_scores(struct method_run *run, const struct task *task, const float *features, size_t n,
+                              size_t classes, float *scores, struct error *error)
+{
+    return regression_fuse(run->state, frozen_classes_column(run, task), features, n, classes, scores, NULL, error);
+}
+
+status regression_hook_keep(struct method_run *run, const struct serializer *serializer, struct error *error)
+{
+    return regression_keep(run->state, serializer, error);
 }

@@ -25,7 +25,7 @@
 #define MTIL_HARNESS_TRAIN_SERVICES_REGRESSION_H
 
 #include "core/linear.h"
-#include "harness/train/serializer.h"
+#include "harness/train/method.h"
 
 enum regression_form { REGRESSION_PRIMAL, REGRESSION_DUAL, REGRESSION_MEANS };
 
@@ -34,6 +34,8 @@ struct regression {
     size_t width;
     double ridge, gamma;
     bool validated; /* primal: as in RanPAC (above), the ridge by regression_solve_validated */
+    double fusion,
+        others; /* the own scores' share in the sum with CLIP's; the own score of a class that is not learned */
     struct threads *pool;
     size_t classes;         /* so far */
     size_t basis;           /* M: random directions, rows so far, or the width */
@@ -72,5 +74,26 @@ struct regression_cost {
     double most, kept, operations;
 };
 struct regression_cost regression_cost(const struct regression *regression, size_t rows, size_t classes, size_t tasks);
+
+/* Columns are the classes first, first + 1, … of all; features [n, width]. On entry scores [n, columns] are those of CLIP's texts.
+ * With p = softmax(scores) they become, where the best class of p is learned (adapted [n], unless NULL, receives whether it
+ * is), (1 − fusion) p + fusion · own, elsewhere p: so the answer for an image that CLIP takes for a class not learned is
+ * CLIP's. */
+status regression_fuse(const struct regression *regression, size_t first, const float *features, size_t n,
+                       size_t classes, float *scores, bool *adapted, struct error *error);
+
+/* For methods whose state is a regression. open: with form, ridge and what else the form has set; hidden: random directions of the
+ * primal form. Refuses sizes that do not fit into the machine's memory. */
+status regression_open(struct method_run *run, size_t hidden, struct error *error);
+void regression_hook_close(struct method_run *run);
+status regression_hook_end_task(struct method_run *run, const struct task *task, struct error *error);
+status regression_hook_scores(struct method_run *run, const struct task *task, const float *features, size_t n,
+                              size_t classes, float *scores, struct error *error);
+void regression_hook_cost(const struct method_run *run, struct method_cost *cost);
+status regression_hook_keep(struct method_run *run, const struct serializer *serializer, struct error *error);
+
+#define REGRESSION_HOOKS                                                                                               \
+    .state_size = sizeof(struct regression), .close = regression_hook_close, .end_task = regression_hook_end_task,     \
+    .scores = regression_hook_scores, .cost = regression_hook_cost, .keep = regression_hook_keep
 
 #endif

@@ -28,10 +28,12 @@ file() {
 file timm.safetensors blocks.0.norm2.weight blocks.1.norm2.weight blocks.0.norm2.bias blocks.1.norm2.bias
 own=visual.transformer.resblocks
 file clip.safetensors $own.0.ln_2.weight $own.1.ln_2.weight $own.0.ln_2.bias $own.1.ln_2.bias
+face=vision_model.encoder.layers
+file face.safetensors $face.0.layer_norm2.weight $face.1.layer_norm2.weight $face.0.layer_norm2.bias $face.1.layer_norm2.bias
 file other.safetensors a b c d
 
 # (|1 − 4| + |1 − 8| + |2 − 4| + |2 − 8|) / (2 elements · 2 elements · 2 blocks)
-for weights in timm clip; do
+for weights in timm clip face; do
     answer=$("$mtil" norms $weights.safetensors --format csv)
     expect "$answer" "$weights.safetensors,0,2.25,0"
     expect "$answer" "$weights.safetensors,all,2.25,0"

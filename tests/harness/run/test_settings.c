@@ -368,10 +368,10 @@ TEST(a_method_brings_its_keys)
     struct suite *suite;
     struct settings s;
     assert_int_equal(read_suite(&suite, &s, "method: {name: finetune, train: adapters}\n", NULL), OK);
-    assert_int_equal(s.method->groups(s.method_options), GROUP_ADAPTERS);
+    assert_int_equal(method_groups(s.method, s.method_options), GROUP_ADAPTERS);
     suite_destroy(suite);
     assert_int_equal(read_suite(&suite, &s, "method: {name: finetune}\n", NULL), OK);
-    assert_int_equal(s.method->groups(s.method_options), GROUPS_TOWERS);
+    assert_int_equal(method_groups(s.method, s.method_options), GROUPS_TOWERS);
     suite_destroy(suite);
 }
 
@@ -383,7 +383,7 @@ TEST(a_mixture_brings_values)
     struct suite *suite, *again;
     struct settings s;
     assert_int_equal(read_suite(&suite, &s, CLASSIFIER("{name: supervised, ffn: ewa}"), NULL), OK);
-    assert_int_equal(s.method->groups(s.method_options), GROUP_ADAPTERS | GROUP_IMAGE_TOWER | GROUP_HEAD);
+    assert_int_equal(method_groups(s.method, s.method_options), GROUP_ADAPTERS | GROUP_IMAGE_TOWER | GROUP_HEAD);
     assert_string_equal(s.adapter.kind->name, "ffn");
     assert_string_equal(s.adapter.router->name, "random_uniform");
     assert_int_equal(s.adapter.experts, 4);
@@ -427,7 +427,7 @@ TEST(a_dense_classifier_has_no_mixture_in_its_hash)
                                 CLASSIFIER("{name: supervised, ffn: dense, dropout: 0}") "adapter: {experts: 7}\n",
                                 NULL),
                      OK);
-    assert_int_equal(s.method->groups(s.method_options), GROUP_IMAGE_TOWER | GROUP_HEAD);
+    assert_int_equal(method_groups(s.method, s.method_options), GROUP_IMAGE_TOWER | GROUP_HEAD);
     assert_string_equal(suite_settings_hash(plain), suite_settings_hash(dense));
     assert_null(strstr(suite_text(dense), "adapter:"));
     assert_null(strstr(suite_text(dense), "merge:"));

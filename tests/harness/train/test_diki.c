@@ -144,6 +144,7 @@ TEST(every_task_needs_a_router)
         small_run_try(&run, 1,
                       (const char *const[]){"method.name=diki", "selector.kind=none", "adapter.routers=one", NULL}),
         ERROR_ARGUMENT);
-    error_tells((const char *const[]){"selector.kind", "another selector.kind", NULL});
+    error_tells((const char *const[]){"selector.kind", "method.name: diki", "another selector.kind", NULL});
+    assert_null(strstr(error.message, "adapter.routers"));
     small_run_close(&run);
 }

@@ -65,7 +65,7 @@ TEST(several_gpus_train_together)
     for (size_t i = 0; method_at(i) != NULL; i++) {
         struct options *options;
         must(options_create(&options, method_at(i)->options, &error));
-        bool deltas = method_at(i)->groups(options) == GROUP_DELTAS;
+        bool deltas = method_groups(method_at(i), options) == GROUP_DELTAS;
         options_destroy(options);
         if (!deltas)
             continue;

@@ -60,7 +60,7 @@ static bool trains_deltas(const struct method *method)
 {
     struct options *options;
     must(options_create(&options, method->options, &error));
-    bool does = method->groups(options) & GROUP_DELTAS;
+    bool does = method_groups(method, options) & GROUP_DELTAS;
     options_destroy(options);
     return does;
 }

@@ -17,7 +17,6 @@ TEST(every_method_is_found_by_its_name)
         assert_true(method->source != NULL && method->source[0] != 0);
         if (method->formula == NULL || method->formula[0] == 0 || strchr(method->formula, '\n') != NULL)
             fail_msg("%s: expected a formula in one line", method->name);
-        assert_non_null(method->groups);
     }
     assert_true(count >= 4);
     assert_null(method_at(count));
@@ -30,7 +29,7 @@ TEST(hooks_fit_what_is_trained)
         const struct method *method = method_at(i);
         struct options *values;
         assert_int_equal(options_create(&values, method->options, &error), OK);
-        unsigned groups = method->groups(values);
+        unsigned groups = method_groups(method, values);
         if (groups == GROUPS_NONE)
             assert_true(method->begin_task == NULL && method->after_step == NULL &&
                         (method->end_task == NULL) == (method->scores == NULL));

@@ -8,11 +8,12 @@
 #include "core/rng.h"
 #include "harness/evaluate/evaluator.h"
 #include "harness/heads/class_features.h"
-#include "harness/methods/regressor.h"
+#include "harness/methods/methods.h"
 #include "harness/run/checkpoint.h"
 #include "harness/run/estimate.h"
 #include "harness/run/run.h"
 #include "harness/train/services/label_memory.h"
+#include "harness/train/services/regression.h"
 #include "harness/train/trainer.h"
 #include "tests/harness/small_run.h"
 
@@ -183,8 +184,8 @@ TEST(learned_classes_alone_are_mixed)
     direct_scores(&w, REGRESSION_PRIMAL, ROWS / 2, 3, own);
     draw(logits, TEST * 4, 7);
     memcpy(mixed, logits, sizeof mixed);
-    must(regressor_fuse(&(struct regressor){.regression = r, .fusion = 0.8}, 1, w.test, TEST, 4, mixed, adapted,
-                        &error));
+    r.fusion = 0.8;
+    must(regression_fuse(&r, 1, w.test, TEST, 4, mixed, adapted, &error));
     for (size_t i = 0; i < TEST; i++) {
         double sum = 0;
         size_t best = 0;
@@ -217,27 +218,30 @@ static size_t best_of_four(const float *row)
 TEST(classes_not_learned_lose)
 {
     struct world w;
-    struct regressor r = {.fusion = 1, .others = -(double)FLT_MAX};
+    struct regression r;
+    struct threads *pool;
     double own[TEST * 3];
     float logits[TEST * 4], scores[TEST * 4];
     bool adapted[TEST];
     make_world(&w);
-    must(threads_create(&r.pool, 1, &error));
-    open_regression(&r.regression, &w, REGRESSION_PRIMAL, r.pool);
-    must(regression_add(&r.regression, w.x, w.labels, ROWS / 2, 3, &error));
-    must(regression_solve(&r.regression, &error));
+    must(threads_create(&pool, 1, &error));
+    open_regression(&r, &w, REGRESSION_PRIMAL, pool);
+    r.fusion = 1;
+    r.others = -(double)FLT_MAX;
+    must(regression_add(&r, w.x, w.labels, ROWS / 2, 3, &error));
+    must(regression_solve(&r, &error));
     direct_scores(&w, REGRESSION_PRIMAL, ROWS / 2, 3, own);
     draw(logits, TEST * 4, 7);
     memcpy(scores, logits, sizeof scores);
-    must(regressor_fuse(&r, 1, w.test, TEST, 4, scores, adapted, &error));
+    must(regression_fuse(&r, 1, w.test, TEST, 4, scores, adapted, &error));
     for (size_t i = 0; i < TEST; i++) {
         assert_true(adapted[i] || best_of_four(scores + i * 4) == best_of_four(logits + i * 4));
         for (size_t c = 0; adapted[i] && c < 4; c++)
             assert_true(c < 2 ? fabs((double)scores[i * 4 + c] - own[i * 3 + 1 + c]) < 1e-6
                               : scores[i * 4 + c] == -FLT_MAX);
     }
-    regression_free(&r.regression);
-    threads_destroy(r.pool);
+    regression_free(&r);
+    threads_destroy(pool);
 }
 
 static void train(struct small_run *run, size_t task)
@@ -248,7 +252,7 @@ static void train(struct small_run *run, size_t task)
 
 static const struct regression *regression_of(const struct small_run *run)
 {
-    return &((const struct regressor *)run->experiment->method.state)->regression;
+    return run->experiment->method.state;
 }
 
 /* What a method has learned, in numbers. */

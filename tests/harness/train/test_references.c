@@ -139,7 +139,7 @@ TEST(texts_of_a_file)
     scratch_write_text(&run.scratch, "texts.txt", "");
     assert_int_equal(reference_texts_read(&texts, &run.experiment->method, small_run_file(&run, "texts.txt"), &error),
                      ERROR_FORMAT);
-    error_tells((const char *const[]){"texts.txt", "empty file", NULL});
+    error_tells((const char *const[]){"texts.txt", "expected a sentence per line", NULL});
     reference_texts_free(&texts);
     small_run_close(&run);
 }
