@@ -1,5 +1,6 @@
 #include "models/backend_options.h"
 
+#include <assert.h>
 #include <stddef.h>
 #include <string.h>
 
@@ -130,6 +131,43 @@ const char *precision_name(enum precision precision)
 enum tensor_type backend_operand_type(const struct backend *backend)
 {
     return backend->precision == PRECISION_BF16 ? TENSOR_BF16 : TENSOR_F32;
+}
+
+static status add_term(struct backend *backend, const struct gemm_term *term, bool sets, struct matrix out,
+                       struct error *error)
+{
+    out = matrix_columns(out, term->first, term->b.columns);
+    return backend->ops->gemm(
+        backend,
+        &(struct gemm){
+            .a = term->a, .b = term->b, .scale = term->scale, .addend = sets ? (struct matrix){0} : out, .out = out},
+        error);
+}
+
+/* Ahead of an activation, the only term comes first, and is added to like an addend. */
+status backend_gemm_with_terms(struct backend *backend, const struct gemm *g, struct error *error)
+{
+    struct gemm product = *g;
+    bool ahead = g->activation != ACTIVATION_NONE && !g->backward;
+    assert(!ahead || (g->terms_count == 1 && g->terms->b.columns == g->out.columns && g->addend.data == NULL));
+    product.terms_count = 0;
+    if (ahead) {
+        TRY(add_term(backend, g->terms, true, g->out, error));
+        product.addend = g->out;
+    } else if (g->backward) {
+        product.backward = false;
+        product.activation = ACTIVATION_NONE;
+        product.before = (struct matrix){0};
+    }
+    TRY(backend->ops->gemm(backend, &product, error));
+    for (size_t i = 0; !ahead && i < g->terms_count; i++)
+        TRY(add_term(backend, &g->terms[i], false, g->out, error));
+    return g->backward ? backend->ops->activate_backward(
+                             backend,
+                             &(struct activate_backward){
+                                 .activation = g->activation, .x = g->before, .dy = g->out, .dx = g->out},
+                             error)
+                       : OK;
 }
 
 void backend_close(struct backend *backend)

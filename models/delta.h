@@ -27,19 +27,19 @@ struct delta {
     float *a, *b;
     float *da, *db;                /* gradients of the last `trained` rows; NULL: this half is not trained */
     size_t rows, trained;          /* rows 0: none is in use */
-    size_t first, out;             /* rows of the layer's weight, columns of its output */
+    size_t in, first, out;         /* rows [first, first + out) of the layer's weight, columns of its output */
     float scale;                   /* not 0 */
     bool trains;                   /* halves or gate: a gradient is wanted */
     const struct delta_gate *gate; /* NULL: none */
     void *state;                   /* the gate's */
 };
 
-/* Adds to y [N, all outputs of the layer], or sets its columns: sets. Scratch memory is taken from the arena. */
+/* The term of the layer's product that is the delta's, of x [N, in], in memory of the arena. */
 status delta_forward(const struct delta *delta, struct backend *backend, struct arena *arena, bool training,
-                     struct matrix x, struct matrix y, bool sets, struct error *error);
+                     struct matrix x, struct gemm_term *term, struct error *error);
 
-/* Adds to dx [N, in], unless it has no data, and to the halves' gradients. dy is that of all outputs. */
+/* Adds to the halves' gradients; the term is that of the product which is dx [N, in]. dy is that of all outputs. */
 status delta_backward(const struct delta *delta, struct backend *backend, struct arena *arena, struct matrix x,
-                      struct matrix dy, struct matrix dx, struct error *error);
+                      struct matrix dy, struct gemm_term *term, struct error *error);
 
 #endif

@@ -160,6 +160,7 @@ void cpu_finish_tile(const struct cpu *cpu, const struct gemm *gemm, bool added,
 status cpu_gemm_f32(struct cpu *cpu, const struct gemm *gemm, struct error *error);
 
 /* In bf16 precision, where the product is not exact (gemm_bf16.c). */
+bool cpu_adds_terms(const struct gemm *g); /* whether cpu_gemm_bf16 can */
 status cpu_gemm_bf16(struct cpu *cpu, const struct gemm *gemm, struct error *error);
 status cpu_grouped_gemm_bf16(struct cpu *cpu, const struct grouped_gemm *gemm, struct error *error);
 status cpu_attention_bf16(struct cpu *cpu, const struct attention *operation, struct error *error);

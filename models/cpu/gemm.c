@@ -183,7 +183,10 @@ static void multiply_tile(void *context, size_t job, size_t worker)
 status cpu_gemm(struct backend *backend, const struct gemm *operation, struct error *error)
 {
     struct cpu *cpu = cpu_of(backend);
-    if (cpu->bf16 != NULL && !operation->exact)
+    bool bf16 = cpu->bf16 != NULL && !operation->exact;
+    if (operation->terms_count > 0 && !(bf16 && cpu_adds_terms(operation)))
+        return backend_gemm_with_terms(backend, operation, error);
+    if (bf16)
         return cpu_gemm_bf16(cpu, operation, error);
     /* oneDNN is faster for small operands */
     if (cpu->vector->multiply != NULL && !operation->transpose_a &&
