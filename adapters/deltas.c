@@ -136,7 +136,6 @@ static status add_block(struct deltas *d, enum tower tower, size_t block, struct
             continue;
         size_t out = m <= DELTA_VALUE ? linear->out / 3 : linear->out;
         d->each[d->count] = (struct delta){
-            .in = linear->in,
             .first = m <= DELTA_VALUE ? (size_t)m * out : 0,
             .out = out,
             .scale = d->settings.scale,

@@ -7,44 +7,23 @@
 #include "models/cpu/cpu.h"
 #include "models/cuda/cuda_backend.h"
 
-#define OPERATION(name)                                                                                                \
-    {                                                                                                                  \
-#name, offsetof(struct backend_ops, name)                                                                      \
-    }
-#define LISTED(name) OPERATION(name),
+#define LISTED(name) {#name, offsetof(struct backend_ops, name)},
 
 static const struct {
     const char *name;
     size_t offset;
 } operations[] = {
-    BACKEND_OPERATIONS(LISTED) OPERATION(arena_create),
-    OPERATION(arena_destroy),
-    OPERATION(memory_left),
-    OPERATION(upload),
-    OPERATION(download),
-    OPERATION(zero),
-    OPERATION(copy),
-    OPERATION(staging_open),
-    OPERATION(staging_acquire),
-    OPERATION(staging_send),
-    OPERATION(staging_receive),
-    OPERATION(staging_release),
-    OPERATION(staging_close),
-    OPERATION(fetch_open),
-    OPERATION(fetch_copy),
-    OPERATION(fetch_send),
-    OPERATION(fetch_take),
-    OPERATION(fetch_close),
-    OPERATION(branches),
-    OPERATION(record),
-    OPERATION(replay),
-    OPERATION(recording_destroy),
-    OPERATION(bind),
-    OPERATION(process_group_create),
-    OPERATION(all_reduce),
-    OPERATION(process_group_abort),
-    OPERATION(process_group_destroy),
-    OPERATION(close),
+    /* clang-format off */
+    BACKEND_OPERATIONS(LISTED)
+    LISTED(arena_create) LISTED(arena_destroy) LISTED(memory_left)
+    LISTED(upload) LISTED(download) LISTED(zero) LISTED(copy)
+    LISTED(staging_open) LISTED(staging_acquire) LISTED(staging_send)
+    LISTED(staging_receive) LISTED(staging_release) LISTED(staging_close)
+    LISTED(fetch_open) LISTED(fetch_copy) LISTED(fetch_send) LISTED(fetch_take) LISTED(fetch_close)
+    LISTED(branches) LISTED(record) LISTED(replay) LISTED(recording_destroy)
+    LISTED(bind) LISTED(process_group_create) LISTED(all_reduce) LISTED(process_group_abort)
+    LISTED(process_group_destroy) LISTED(close)
+    /* clang-format on */
 };
 
 /* A new operation has to be listed above too. */

@@ -27,7 +27,7 @@ struct delta {
     float *a, *b;
     float *da, *db;                /* gradients of the last `trained` rows; NULL: this half is not trained */
     size_t rows, trained;          /* rows 0: none is in use */
-    size_t in, first, out;         /* rows [first, first + out) of the layer's weight, columns of its output */
+    size_t first, out;             /* rows of the layer's weight, columns of its output */
     float scale;                   /* not 0 */
     bool trains;                   /* halves or gate: a gradient is wanted */
     const struct delta_gate *gate; /* NULL: none */
@@ -40,6 +40,6 @@ status delta_forward(const struct delta *delta, struct backend *backend, struct 
 
 /* Adds to the halves' gradients; the term is that of the product which is dx [N, in]. dy is that of all outputs. */
 status delta_backward(const struct delta *delta, struct backend *backend, struct arena *arena, struct matrix x,
-                      struct matrix dy, struct gemm_term *term, struct error *error);
+                      struct matrix dy, size_t in, struct gemm_term *term, struct error *error);
 
 #endif

@@ -34,7 +34,7 @@ status linear_backward(struct backend *backend, const struct linear *linear, con
     size_t count = 0;
     for (size_t i = 0; i < linear->delta_count; i++)
         if (linear->deltas[i].rows > 0)
-            TRY(delta_backward(&linear->deltas[i], backend, o->arena, o->x, o->dy, &terms[count++], error));
+            TRY(delta_backward(&linear->deltas[i], backend, o->arena, o->x, o->dy, linear->in, &terms[count++], error));
     if (o->dx.data == NULL)
         return OK;
     return backend->ops->gemm(backend,

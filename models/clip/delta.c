@@ -48,7 +48,7 @@ static status add_gradient(const struct delta *d, struct backend *backend, struc
 }
 
 status delta_backward(const struct delta *d, struct backend *backend, struct arena *arena, struct matrix x,
-                      struct matrix dy, struct gemm_term *term, struct error *error)
+                      struct matrix dy, size_t in, struct gemm_term *term, struct error *error)
 {
     struct matrix p = {0}, q = {0}, dq, dp, dout = matrix_columns(dy, d->first, d->out);
     if (d->trains)
@@ -65,6 +65,6 @@ status delta_backward(const struct delta *d, struct backend *backend, struct are
         TRY(take(&dp, arena, dy.rows, d->rows, error));
         TRY(d->gate->backward(d, backend, arena, p, dq, dp, error));
     }
-    *term = (struct gemm_term){.a = dp, .b = matrix_rows(d->a, d->rows, d->in), .scale = 1};
+    *term = (struct gemm_term){.a = dp, .b = matrix_rows(d->a, d->rows, in), .scale = 1};
     return add_gradient(d, backend, dp, x, 1, d->da, error);
 }

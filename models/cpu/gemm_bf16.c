@@ -7,16 +7,6 @@
 
 enum { TILE_ROWS = 128, TILE_COLUMNS = 512, PACK_ROWS = 64 };
 
-static size_t smaller(size_t a, size_t b)
-{
-    return a < b ? a : b;
-}
-
-static size_t divide_up(size_t a, size_t b)
-{
-    return (a + b - 1) / b;
-}
-
 static status take(struct cpu *cpu, size_t count, size_t size, void *memory, struct error *error)
 {
     return cpu_scratch(cpu, array_size(count, size), memory, error);
@@ -169,7 +159,7 @@ static void add_terms(const struct gemm_run *run, const struct tile *tile, float
 {
     for (size_t i = 0; i < run->gemm->terms_count; i++) {
         const struct factors *f = &run->terms[i];
-        size_t from = run->gemm->terms[i].first, first = from > tile->column ? from : tile->column,
+        size_t from = run->gemm->terms[i].first, first = larger(from, tile->column),
                last = smaller(from + run->gemm->terms[i].b.columns, tile->column + tile->columns);
         if (first < last)
             run->cpu->bf16->multiply(&(struct bf16_product){.m = tile->rows,

@@ -167,8 +167,7 @@ static status make_layer(struct recorded_moram *r, struct error *error)
     TRY(tensor_take(&r->da, &r->arena, TENSOR_F32, "dA", 2, (size_t[]){r->rank, in}, error));
     TRY(tensor_take(&r->db, &r->arena, TENSOR_F32, "dB", 2, (size_t[]){r->rank, out}, error));
     r->entry.deltas = &r->deltas;
-    r->delta = (struct delta){.in = r->linear.in,
-                              .a = r->a.data,
+    r->delta = (struct delta){.a = r->a.data,
                               .b = r->b.data,
                               .da = r->da.data,
                               .db = r->db.data,
