@@ -121,10 +121,7 @@ static status find(const struct safetensors *file, const char *layer, const char
     snprintf(name, sizeof name, "%s.%s", layer, part);
     TRY(safetensors_expect(file, name, SAFETENSOR_F32, rank, shape, &found, error));
     *values = found->data;
-    size_t n = safetensor_elements(found), at = not_finite_at(*values, n);
-    return at == n ? OK
-                   : error_set(error, ERROR_FORMAT, "%s: tensor %s: expected finite numbers, found %f at %zu",
-                               safetensors_path(file), name, (double)(*values)[at], at);
+    return safetensors_expect_finite(file, name, *values, safetensor_elements(found), error);
 }
 
 /* Loads the weights with the channels last, like the columns. */

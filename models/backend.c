@@ -1,49 +1,29 @@
 #include "models/backend_options.h"
 
+#include <assert.h>
 #include <stddef.h>
 #include <string.h>
 
 #include "models/cpu/cpu.h"
 #include "models/cuda/cuda_backend.h"
 
-#define OPERATION(name)                                                                                                \
-    {                                                                                                                  \
-#name, offsetof(struct backend_ops, name)                                                                      \
-    }
-#define LISTED(name) OPERATION(name),
+#define LISTED(name) {#name, offsetof(struct backend_ops, name)},
 
 static const struct {
     const char *name;
     size_t offset;
 } operations[] = {
-    BACKEND_OPERATIONS(LISTED) OPERATION(arena_create),
-    OPERATION(arena_destroy),
-    OPERATION(memory_left),
-    OPERATION(upload),
-    OPERATION(download),
-    OPERATION(zero),
-    OPERATION(copy),
-    OPERATION(staging_open),
-    OPERATION(staging_acquire),
-    OPERATION(staging_send),
-    OPERATION(staging_receive),
-    OPERATION(staging_release),
-    OPERATION(staging_close),
-    OPERATION(fetch_open),
-    OPERATION(fetch_copy),
-    OPERATION(fetch_send),
-    OPERATION(fetch_take),
-    OPERATION(fetch_close),
-    OPERATION(branches),
-    OPERATION(record),
-    OPERATION(replay),
-    OPERATION(recording_destroy),
-    OPERATION(bind),
-    OPERATION(process_group_create),
-    OPERATION(all_reduce),
-    OPERATION(process_group_abort),
-    OPERATION(process_group_destroy),
-    OPERATION(close),
+    /* clang-format off */
+    BACKEND_OPERATIONS(LISTED)
+    LISTED(arena_create) LISTED(arena_destroy) LISTED(memory_left)
+    LISTED(upload) LISTED(download) LISTED(zero) LISTED(copy)
+    LISTED(staging_open) LISTED(staging_acquire) LISTED(staging_send)
+    LISTED(staging_receive) LISTED(staging_release) LISTED(staging_close)
+    LISTED(fetch_open) LISTED(fetch_copy) LISTED(fetch_send) LISTED(fetch_take) LISTED(fetch_close)
+    LISTED(branches) LISTED(record) LISTED(replay) LISTED(recording_destroy)
+    LISTED(bind) LISTED(process_group_create) LISTED(all_reduce) LISTED(process_group_abort)
+    LISTED(process_group_destroy) LISTED(close)
+    /* clang-format on */
 };
 
 /* A new operation has to be listed above too. */
@@ -130,6 +110,43 @@ const char *precision_name(enum precision precision)
 enum tensor_type backend_operand_type(const struct backend *backend)
 {
     return backend->precision == PRECISION_BF16 ? TENSOR_BF16 : TENSOR_F32;
+}
+
+static status add_term(struct backend *backend, const struct gemm_term *term, bool sets, struct matrix out,
+                       struct error *error)
+{
+    out = matrix_columns(out, term->first, term->b.columns);
+    return backend->ops->gemm(
+        backend,
+        &(struct gemm){
+            .a = term->a, .b = term->b, .scale = term->scale, .addend = sets ? (struct matrix){0} : out, .out = out},
+        error);
+}
+
+/* Ahead of an activation, the only term comes first, and is added to like an addend. */
+status backend_gemm_with_terms(struct backend *backend, const struct gemm *g, struct error *error)
+{
+    struct gemm product = *g;
+    bool ahead = g->activation != ACTIVATION_NONE && !g->backward;
+    assert(!ahead || (g->terms_count == 1 && g->terms->b.columns == g->out.columns && g->addend.data == NULL));
+    product.terms_count = 0;
+    if (ahead) {
+        TRY(add_term(backend, g->terms, true, g->out, error));
+        product.addend = g->out;
+    } else if (g->backward) {
+        product.backward = false;
+        product.activation = ACTIVATION_NONE;
+        product.before = (struct matrix){0};
+    }
+    TRY(backend->ops->gemm(backend, &product, error));
+    for (size_t i = 0; !ahead && i < g->terms_count; i++)
+        TRY(add_term(backend, &g->terms[i], false, g->out, error));
+    return g->backward ? backend->ops->activate_backward(
+                             backend,
+                             &(struct activate_backward){
+                                 .activation = g->activation, .x = g->before, .dy = g->out, .dx = g->out},
+                             error)
+                       : OK;
 }
 
 void backend_close(struct backend *backend)

@@ -36,7 +36,8 @@ struct step_state {
 /* out = act(scale · op(a) op(b) + bias + addend), or with `before` and backward = true: out = (scale · op(a) op(b)) ⊙
  * act'(before), the product that ends a backward pass through an activation. accumulate adds to out instead of setting
  * it (no bias, addend or activation then). In bf16 precision a and b of either type are rounded to bf16 and summed in
- * f32, unless the product is exact; addend has out's type, bias is f32. */
+ * f32, unless the product is exact; addend has out's type, bias is f32. With terms, which go with neither scale nor
+ * accumulate nor, in front of an activation, with an addend, their products count as part of op(a) op(b). */
 struct gemm {
     struct matrix a, b, out;
     bool transpose_a, transpose_b, accumulate, backward;
@@ -48,6 +49,14 @@ struct gemm {
     struct matrix addend; /* like out; data NULL: none; may be out itself */
     enum activation activation;
     struct matrix before; /* forward: receives the value before the activation unless NULL; backward: holds it */
+    const struct gemm_term *terms; /* [terms_count] */
+    size_t terms_count;
+};
+/* scale · a b, for columns [first, first + columns of b) of a product: one of low rank. */
+struct gemm_term {
+    struct matrix a, b;
+    size_t first;
+    float scale;
 };
 
 /* One product per expert over that expert's rows. Group e holds slots offsets[e] … offsets[e+1]−1 of rows_per_slot rows
@@ -580,6 +589,9 @@ struct gpus {
 
 /* ERROR_DEVICE with the reason where there are none; gpus->count is 0 then. */
 status backend_gpus(struct gpus *gpus, struct error *error);
+
+/* A product with terms as a composition of products without, for backends that have no better way. */
+status backend_gemm_with_terms(struct backend *backend, const struct gemm *product, struct error *error);
 
 /* The check of backend_open: fails with the name of the first operation that the table lacks. */
 status backend_check(const struct backend *backend, struct error *error);

@@ -79,11 +79,13 @@ struct attention_hook {
                        struct error *error);
 };
 
+enum { LINEAR_DELTAS = 3 };
+
 struct linear {
     struct weight weight, bias; /* [out, in], [out] */
     size_t out, in;
     bool exact;                 /* products in f32 whatever the precision */
-    const struct delta *deltas; /* [delta_count] low-rank updates, borrowed; of disjoint outputs */
+    const struct delta *deltas; /* [delta_count ≤ LINEAR_DELTAS] low-rank updates, borrowed; of disjoint outputs */
     size_t delta_count;
     struct linear_tap *tap; /* NULL: none */
 };
@@ -119,12 +121,16 @@ struct linear_forward {
 };
 status linear_forward(struct backend *backend, const struct linear *linear, const struct linear_forward *operands,
                       struct error *error);
-/* dx = dy W */
-status linear_backward_input(struct backend *backend, const struct linear *linear, struct matrix dy, struct matrix dx,
-                             struct error *error);
-/* The same with the shares of the deltas, whose gradients it adds to. x: the layer's input, where linear_reads_input. */
-status linear_backward_deltas(struct backend *backend, struct arena *arena, const struct linear *linear,
-                              struct matrix x, struct matrix dy, struct matrix dx, struct error *error);
+/* dx = dy W with the shares of the deltas, whose gradients it adds to; with `before`, dx ⊙ act'(before), back through an
+ * activation in front of the layer. */
+struct linear_backward {
+    struct matrix x; /* the layer's input, where linear_reads_input */
+    struct matrix dy, dx /* no data: not wanted */, before;
+    enum activation activation;
+    struct arena *arena; /* scratch memory of a layer with deltas */
+};
+status linear_backward(struct backend *backend, const struct linear *linear, const struct linear_backward *operands,
+                       struct error *error);
 bool linear_reads_input(const struct linear *linear); /* a gradient is wanted that needs its input */
 /* The weight's and bias's gradients, where they are trained: dW += dyᵀ x, db += Σ dy. */
 status linear_backward_weights(struct backend *backend, const struct linear *linear, struct matrix x, struct matrix dy,

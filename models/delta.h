@@ -34,12 +34,12 @@ struct delta {
     void *state;                   /* the gate's */
 };
 
-/* Adds to y [N, all outputs of the layer], or sets its columns: sets. Scratch memory is taken from the arena. */
+/* The term of the layer's product that is the delta's, of x [N, in], in memory of the arena. */
 status delta_forward(const struct delta *delta, struct backend *backend, struct arena *arena, bool training,
-                     struct matrix x, struct matrix y, bool sets, struct error *error);
+                     struct matrix x, struct gemm_term *term, struct error *error);
 
-/* Adds to dx [N, in], unless it has no data, and to the halves' gradients. dy is that of all outputs. */
+/* Adds to the halves' gradients; the term is that of the product which is dx [N, in]. dy is that of all outputs. */
 status delta_backward(const struct delta *delta, struct backend *backend, struct arena *arena, struct matrix x,
-                      struct matrix dy, struct matrix dx, struct error *error);
+                      struct matrix dy, size_t in, struct gemm_term *term, struct error *error);
 
 #endif

@@ -93,5 +93,6 @@ status linear_head_backward(const struct linear_head *head, struct arena *arena,
     if (dfeatures == NULL)
         return OK;
     TRY(tensor_take(dfeatures, arena, TENSOR_F32, "gradient of the features", 2, pass->features.shape, error));
-    return linear_backward_input(head->backend, &head->linear, dlogits, matrix_of(dfeatures), error);
+    return linear_backward(head->backend, &head->linear,
+                           &(struct linear_backward){.dy = dlogits, .dx = matrix_of(dfeatures)}, error);
 }

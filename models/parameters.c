@@ -75,15 +75,17 @@ status parameters_add(struct parameters *group, const char *name, int rank, cons
     return OK;
 }
 
-static status take(struct parameters *group, struct arena *arena, size_t bytes, void **memory, struct error *error)
+/* pointer: to the one that receives the memory */
+static status take(struct parameters *group, struct arena *arena, size_t bytes, void *pointer, struct error *error)
 {
-    *memory = arena_take(arena, bytes);
-    if (*memory == NULL)
+    void *memory = arena_take(arena, bytes);
+    if (memory == NULL)
         return error_set(error, ERROR_MEMORY,
                          "memory: %zu parameters need %zu MiB more, but only %zu of %zu MiB are left for the %s",
                          group->values_count, bytes >> 20, (arena->limit - arena->used) >> 20, arena->limit >> 20,
                          arena->name);
-    return group->backend->ops->zero(group->backend, *memory, bytes, error);
+    memcpy(pointer, &memory, sizeof memory);
+    return group->backend->ops->zero(group->backend, memory, bytes, error);
 }
 
 static status upload_segments(struct parameters *group, struct error *error)
@@ -111,31 +113,20 @@ status parameters_allocate(struct parameters *group, struct arena *arena, enum p
                            struct error *error)
 {
     size_t bytes = array_size(group->values_count, sizeof(float));
-    void *memory;
-    TRY(take(group, arena, bytes, &memory, error));
-    group->values = memory;
+    TRY(take(group, arena, bytes, &group->values, error));
     group->version = 1;
     forget(group);
     if (mode == PARAMETERS_FROZEN)
         return OK;
-    TRY(take(group, arena, bytes, &memory, error));
-    group->gradients = memory;
-    TRY(take(group, arena, bytes, &memory, error));
-    group->first_moment = memory;
-    if (mode != PARAMETERS_TRAINED_ONE_MOMENT) {
-        TRY(take(group, arena, bytes, &memory, error));
-        group->second_moment = memory;
-    }
-    TRY(take(group, arena, (group->segments + 1) * sizeof(uint64_t), &memory, error));
-    group->offsets = memory;
-    TRY(take(group, arena, group->segments * sizeof(int32_t), &memory, error));
-    group->flag = memory;
-    TRY(take(group, arena, group->segments * sizeof(int32_t), &memory, error));
-    group->steps = memory;
-    TRY(take(group, arena, group->segments * sizeof(int32_t), &memory, error));
-    group->changes = memory;
-    TRY(take(group, arena, group->flags_count * sizeof(int32_t), &memory, error));
-    group->flags = memory;
+    TRY(take(group, arena, bytes, &group->gradients, error));
+    TRY(take(group, arena, bytes, &group->first_moment, error));
+    if (mode != PARAMETERS_TRAINED_ONE_MOMENT)
+        TRY(take(group, arena, bytes, &group->second_moment, error));
+    TRY(take(group, arena, (group->segments + 1) * sizeof(uint64_t), &group->offsets, error));
+    TRY(take(group, arena, group->segments * sizeof(int32_t), &group->flag, error));
+    TRY(take(group, arena, group->segments * sizeof(int32_t), &group->steps, error));
+    TRY(take(group, arena, group->segments * sizeof(int32_t), &group->changes, error));
+    TRY(take(group, arena, group->flags_count * sizeof(int32_t), &group->flags, error));
     return upload_segments(group, error);
 }
 

@@ -24,10 +24,7 @@ struct tokenizer;
  * for SigLIP a SentencePiece model, whose name ends in .model. */
 status tokenizer_open(struct tokenizer **tokenizer, const char *path, struct error *error);
 
-/* The same for OpenAI's format in memory; name stands for the path in messages, nothing is borrowed. */
-status tokenizer_open_memory(struct tokenizer **tokenizer, const char *name, const void *bytes, size_t size,
-                             struct error *error);
-/* The same for a SentencePiece model. */
+/* A SentencePiece model in memory; name stands for the path in messages, nothing is borrowed. */
 status tokenizer_open_model(struct tokenizer **tokenizer, const char *name, const void *bytes, size_t size,
                             struct error *error);
 void tokenizer_close(struct tokenizer *tokenizer); /* NULL is allowed */

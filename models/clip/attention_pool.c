@@ -194,7 +194,8 @@ static status mlp_backward(const struct pooling *p, const struct pool_saved *s, 
         p->error));
     TRY(linear_backward_weights(backend, &block->c_proj, matrix_of(&active), dy, p->error));
     TRY(linear_backward_weights(backend, &block->c_fc, matrix_of(&s->a_normal), matrix_of(&dhidden), p->error));
-    TRY(linear_backward_input(backend, &block->c_fc, matrix_of(&dhidden), matrix_of(&dnormal), p->error));
+    TRY(linear_backward(backend, &block->c_fc,
+                        &(struct linear_backward){.dy = matrix_of(&dhidden), .dx = matrix_of(&dnormal)}, p->error));
     return norm_backward(p, &block->ln_2,
                          (struct layer_norm_backward){.x = matrix_of(&s->a),
                                                       .dy = matrix_of(&dnormal),
@@ -212,7 +213,8 @@ static status attend_backward(const struct pooling *p, const struct pool_saved *
     struct tensor dattended;
     TRY(take(p, &dattended, s->attended.type, "gradient of the attention", 1, p->width));
     TRY(linear_backward_weights(backend, &block->out_proj, matrix_of(&s->attended), matrix_of(da), p->error));
-    TRY(linear_backward_input(backend, &block->out_proj, matrix_of(da), matrix_of(&dattended), p->error));
+    TRY(linear_backward(backend, &block->out_proj,
+                        &(struct linear_backward){.dy = matrix_of(da), .dx = matrix_of(&dattended)}, p->error));
     return backend->ops->attention_backward(backend,
                                             &(struct attention_backward){.batch = p->batch,
                                                                          .positions = p->positions,
@@ -240,11 +242,13 @@ static status project_backward(const struct pooling *p, const struct pool_saved 
     TRY(linear_backward_weights(backend, &rest, matrix_of(&s->normal), rest_of(p, dqkv), p->error));
     if (p->clip->probe.gradient != NULL) {
         TRY(take(p, &dprobes, TENSOR_F32, "gradient of the queries", 1, p->width));
-        TRY(linear_backward_input(backend, &query, queries_of(p, dqkv), matrix_of(&dprobes), p->error));
+        TRY(linear_backward(backend, &query,
+                            &(struct linear_backward){.dy = queries_of(p, dqkv), .dx = matrix_of(&dprobes)}, p->error));
         TRY(backend->ops->column_sum(
             backend, &(struct column_sum){.x = matrix_of(&dprobes), .out = p->clip->probe.gradient}, p->error));
     }
-    return linear_backward_input(backend, &rest, rest_of(p, dqkv), matrix_of(dnormal), p->error);
+    return linear_backward(backend, &rest, &(struct linear_backward){.dy = rest_of(p, dqkv), .dx = matrix_of(dnormal)},
+                           p->error);
 }
 
 status attention_pool_backward(struct clip *clip, const struct encoding *encoding, const struct tower_pass *pass,

@@ -1,54 +1,54 @@
 #include "models/block.h"
 
-#include <assert.h>
-
 status linear_forward(struct backend *backend, const struct linear *linear, const struct linear_forward *o,
                       struct error *error)
 {
-    /* ahead of an activation the only delta comes first, and is added to like an addend */
-    bool ahead = linear->delta_count > 0 && linear->deltas->rows > 0 && o->activation != ACTIVATION_NONE;
-    assert(!ahead || (linear->delta_count == 1 && linear->deltas->out == linear->out && o->addend.data == NULL));
+    struct gemm_term terms[LINEAR_DELTAS];
+    size_t count = 0;
     if (linear->tap != NULL)
         TRY(linear->tap->see(linear->tap, backend, o->x, error));
-    if (ahead)
-        TRY(delta_forward(linear->deltas, backend, o->arena, o->training, o->x, o->y, true, error));
-    TRY(backend->ops->gemm(backend,
-                           &(struct gemm){.a = o->x,
-                                          .b = matrix_rows(linear->weight.value, linear->out, linear->in),
-                                          .transpose_b = true,
-                                          .bias = linear->bias.value,
-                                          .addend = ahead ? o->y : o->addend,
-                                          .activation = o->activation,
-                                          .before = o->before,
-                                          .exact = linear->exact,
-                                          .frozen_b = linear->weight.frozen,
-                                          .frozen_bias = linear->bias.frozen,
-                                          .out = o->y},
-                           error));
-    for (size_t i = 0; !ahead && i < linear->delta_count; i++)
-        TRY(delta_forward(&linear->deltas[i], backend, o->arena, o->training, o->x, o->y, false, error));
-    return OK;
-}
-
-status linear_backward_input(struct backend *backend, const struct linear *linear, struct matrix dy, struct matrix dx,
-                             struct error *error)
-{
+    for (size_t i = 0; i < linear->delta_count; i++)
+        if (linear->deltas[i].rows > 0)
+            TRY(delta_forward(&linear->deltas[i], backend, o->arena, o->training, o->x, &terms[count++], error));
     return backend->ops->gemm(backend,
-                              &(struct gemm){.a = dy,
+                              &(struct gemm){.a = o->x,
                                              .b = matrix_rows(linear->weight.value, linear->out, linear->in),
+                                             .transpose_b = true,
+                                             .bias = linear->bias.value,
+                                             .addend = o->addend,
+                                             .activation = o->activation,
+                                             .before = o->before,
                                              .exact = linear->exact,
                                              .frozen_b = linear->weight.frozen,
-                                             .out = dx},
+                                             .frozen_bias = linear->bias.frozen,
+                                             .out = o->y,
+                                             .terms = terms,
+                                             .terms_count = count},
                               error);
 }
 
-status linear_backward_deltas(struct backend *backend, struct arena *arena, const struct linear *linear,
-                              struct matrix x, struct matrix dy, struct matrix dx, struct error *error)
+status linear_backward(struct backend *backend, const struct linear *linear, const struct linear_backward *o,
+                       struct error *error)
 {
-    TRY(linear_backward_input(backend, linear, dy, dx, error));
+    struct gemm_term terms[LINEAR_DELTAS];
+    size_t count = 0;
     for (size_t i = 0; i < linear->delta_count; i++)
-        TRY(delta_backward(&linear->deltas[i], backend, arena, x, dy, dx, error));
-    return OK;
+        if (linear->deltas[i].rows > 0)
+            TRY(delta_backward(&linear->deltas[i], backend, o->arena, o->x, o->dy, linear->in, &terms[count++], error));
+    if (o->dx.data == NULL)
+        return OK;
+    return backend->ops->gemm(backend,
+                              &(struct gemm){.a = o->dy,
+                                             .b = matrix_rows(linear->weight.value, linear->out, linear->in),
+                                             .activation = o->activation,
+                                             .before = o->before,
+                                             .backward = o->before.data != NULL,
+                                             .exact = linear->exact,
+                                             .frozen_b = linear->weight.frozen,
+                                             .out = o->dx,
+                                             .terms = terms,
+                                             .terms_count = count},
+                              error);
 }
 
 bool linear_reads_input(const struct linear *linear)
@@ -340,23 +340,11 @@ static status mlp_backward(const struct block_context *context, const struct blo
         TRY(block_drop(context, DROPOUT_HIDDEN, &other, NULL, &other, error));
         TRY(linear_backward_weights(backend, &block->c_proj, x, dy, error));
     }
-    if (block->c_proj.delta_count == 0) {
-        TRY(backend->ops->gemm(
-            backend,
-            &(struct gemm){.a = dy,
-                           .b = matrix_rows(block->c_proj.weight.value, block->c_proj.out, block->c_proj.in),
-                           .out = dh,
-                           .activation = block->activation,
-                           .before = hidden,
-                           .frozen_b = block->c_proj.weight.frozen,
-                           .backward = true},
-            error));
-    } else {
-        TRY(linear_backward_deltas(backend, context->arena, &block->c_proj, x, dy, dh, error));
-        TRY(backend->ops->activate_backward(
-            backend, &(struct activate_backward){.activation = block->activation, .x = hidden, .dy = dh, .dx = dh},
-            error));
-    }
+    TRY(linear_backward(
+        backend, &block->c_proj,
+        &(struct linear_backward){
+            .x = x, .dy = dy, .dx = dh, .before = hidden, .activation = block->activation, .arena = context->arena},
+        error));
     TRY(block_drop(context, DROPOUT_HIDDEN, &dhidden, NULL, &dhidden, error));
     if (linear_reads_input(&block->c_fc)) {
         TRY(take_operand_like(&other, context, &saved->x_mid, block->width, "layer norm again", error));
@@ -364,7 +352,8 @@ static status mlp_backward(const struct block_context *context, const struct blo
         TRY(normalised(backend, &block->ln_2, matrix_of(&saved->x_mid), NULL, x, error));
         TRY(linear_backward_weights(backend, &block->c_fc, x, dh, error));
     }
-    return linear_backward_deltas(backend, context->arena, &block->c_fc, x, dh, dln2, error);
+    return linear_backward(backend, &block->c_fc,
+                           &(struct linear_backward){.x = x, .dy = dh, .dx = dln2, .arena = context->arena}, error);
 }
 
 /* dmid, the gradient between the halves, as an operand of products: itself in f32. */
@@ -377,10 +366,10 @@ static status take_operand_of(struct tensor *operand, const struct block_context
     return take_operand_like(operand, context, dmid, dmid->shape[2], "gradient between the halves", error);
 }
 
-/* dx = the attention's gradient through ln_1 + dmid, from dmid at the rows that were wanted */
+/* dx = the attention's gradient through ln_1 + dmid, from dmid at the rows that were wanted; see below in block_backward */
 static status attention_half_backward(const struct block_context *context, const struct block *block,
                                       const struct block_saved *saved, const struct tensor *dmid,
-                                      const struct tensor *operand, struct tensor *dx, struct error *error)
+                                      const struct tensor *operand, struct tensor *dx, bool below, struct error *error)
 {
     struct backend *backend = context->backend;
     const struct attention_hook *hook = context->attention;
@@ -392,8 +381,12 @@ static status attention_half_backward(const struct block_context *context, const
     if (linear_reads_input(&block->out_proj))
         TRY(whole_attention(context, block, saved, &whole, error));
     TRY(linear_backward_weights(backend, &block->out_proj, matrix_of(&whole), matrix_of(&dout), error));
-    TRY(linear_backward_deltas(backend, context->arena, &block->out_proj, matrix_of(&whole),
-                               matrix_of(drops(context) ? &dout : operand), matrix_of(&dattended), error));
+    TRY(linear_backward(backend, &block->out_proj,
+                        &(struct linear_backward){.x = matrix_of(&whole),
+                                                  .dy = matrix_of(drops(context) ? &dout : operand),
+                                                  .dx = matrix_of(&dattended),
+                                                  .arena = context->arena},
+                        error));
     dnormal = dattended;
     if (context->rows != NULL) {
         TRY(take_operand_like(&dnormal, context, &saved->x, block->width, "gradient of ln_1", error));
@@ -422,8 +415,15 @@ static status attention_half_backward(const struct block_context *context, const
         TRY(normalised(backend, &block->ln_1, matrix_of(&saved->x), NULL, x, error));
         TRY(linear_backward_weights(backend, &block->in_proj, x, matrix_of(&dqkv), error));
     }
-    TRY(linear_backward_deltas(backend, context->arena, &block->in_proj, x, matrix_of(&dqkv), matrix_of(&dnormal),
-                               error));
+    bool wanted = below || block->ln_1.gain.gradient != NULL;
+    TRY(linear_backward(backend, &block->in_proj,
+                        &(struct linear_backward){.x = x,
+                                                  .dy = matrix_of(&dqkv),
+                                                  .dx = wanted ? matrix_of(&dnormal) : (struct matrix){0},
+                                                  .arena = context->arena},
+                        error));
+    if (!wanted)
+        return OK;
     return normalised_backward(backend, &block->ln_1,
                                (struct layer_norm_backward){.x = matrix_of(&saved->x),
                                                             .dy = matrix_of(&dnormal),
@@ -478,7 +478,7 @@ status block_backward(const struct block_context *context, const struct block *b
                                                                                                    : (struct matrix){0},
                                                              .statistics = saved->ln_2},
                                 error));
-        TRY(attention_half_backward(context, block, saved, dmid, &operand, dx, error));
+        TRY(attention_half_backward(context, block, saved, dmid, &operand, dx, below, error));
     }
     arena_release(context->arena, mark);
     return OK;

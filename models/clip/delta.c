@@ -24,19 +24,11 @@ static status between(const struct delta *d, struct backend *backend, struct are
 }
 
 status delta_forward(const struct delta *d, struct backend *backend, struct arena *arena, bool training,
-                     struct matrix x, struct matrix y, bool sets, struct error *error)
+                     struct matrix x, struct gemm_term *term, struct error *error)
 {
-    struct matrix p, q, out = matrix_columns(y, d->first, d->out);
-    if (d->rows == 0)
-        return OK;
-    TRY(between(d, backend, arena, training, x, &p, &q, error));
-    return backend->ops->gemm(backend,
-                              &(struct gemm){.a = q,
-                                             .b = matrix_rows(d->b, d->rows, d->out),
-                                             .scale = d->scale,
-                                             .addend = sets ? (struct matrix){0} : out,
-                                             .out = out},
-                              error);
+    struct matrix p;
+    *term = (struct gemm_term){.b = matrix_rows(d->b, d->rows, d->out), .first = d->first, .scale = d->scale};
+    return between(d, backend, arena, training, x, &p, &term->a, error);
 }
 
 /* gradient [trained, columns of right] += scale · leftᵀ right over the trained rows */
@@ -56,11 +48,9 @@ static status add_gradient(const struct delta *d, struct backend *backend, struc
 }
 
 status delta_backward(const struct delta *d, struct backend *backend, struct arena *arena, struct matrix x,
-                      struct matrix dy, struct matrix dx, struct error *error)
+                      struct matrix dy, size_t in, struct gemm_term *term, struct error *error)
 {
     struct matrix p = {0}, q = {0}, dq, dp, dout = matrix_columns(dy, d->first, d->out);
-    if (d->rows == 0)
-        return OK;
     if (d->trains)
         TRY(between(d, backend, arena, true, x, &p, &q, error));
     TRY(take(&dq, arena, dy.rows, d->rows, error));
@@ -75,9 +65,6 @@ status delta_backward(const struct delta *d, struct backend *backend, struct are
         TRY(take(&dp, arena, dy.rows, d->rows, error));
         TRY(d->gate->backward(d, backend, arena, p, dq, dp, error));
     }
-    TRY(add_gradient(d, backend, dp, x, 1, d->da, error));
-    if (dx.data == NULL)
-        return OK;
-    return backend->ops->gemm(
-        backend, &(struct gemm){.a = dp, .b = matrix_rows(d->a, d->rows, dx.columns), .addend = dx, .out = dx}, error);
+    *term = (struct gemm_term){.a = dp, .b = matrix_rows(d->a, d->rows, in), .scale = 1};
+    return add_gradient(d, backend, dp, x, 1, d->da, error);
 }

@@ -211,9 +211,8 @@ static status run_heads(struct attention_run *run, size_t batch, size_t matrices
     run->scale = 1.0f / sqrtf((float)run->columns);
     run->workspace_values = f32_workspace(run->cpu, run->positions, run->columns);
     run->scratch_values = run->workspace_values + (matrices * run->positions * run->positions + 15) / 16 * 16;
-    void *memory;
-    TRY(cpu_scratch(run->cpu, threads_count(run->cpu->threads) * run->scratch_values * sizeof(float), &memory, error));
-    run->scratch = memory;
+    TRY(cpu_scratch(run->cpu, threads_count(run->cpu->threads) * run->scratch_values * sizeof(float), &run->scratch,
+                    error));
     threads_run(run->cpu->threads, batch * run->heads, job, run);
     arena_release(&run->cpu->scratch, mark);
     return products_finish(run->cpu, error);

@@ -34,16 +34,6 @@ struct workspace {
     uint32_t *p_right, *dscores_right; /* [depth, side] of all rows */
 };
 
-static size_t larger(size_t a, size_t b)
-{
-    return a > b ? a : b;
-}
-
-static size_t smaller(size_t a, size_t b)
-{
-    return a < b ? a : b;
-}
-
 static void *lay_next(uint8_t *workspaces, size_t *at, size_t count, size_t size)
 {
     void *workspace = workspaces != NULL ? workspaces + *at : NULL;
@@ -278,9 +268,7 @@ static status run_heads(struct attention_run *run, size_t batch, threads_job job
     run->columns_depth = bf16_padded(run->columns, BF16_DEPTH);
     struct workspace unused;
     run->workspace_bytes = lay_out(run, backward, NULL, &unused);
-    void *memory;
-    TRY(cpu_scratch(run->cpu, threads_count(run->cpu->threads) * run->workspace_bytes, &memory, error));
-    run->workspaces = memory;
+    TRY(cpu_scratch(run->cpu, threads_count(run->cpu->threads) * run->workspace_bytes, &run->workspaces, error));
     threads_run(run->cpu->threads, batch * run->heads, job, run);
     arena_release(&run->cpu->scratch, mark);
     return OK;

@@ -6,12 +6,13 @@
 #include "models/cpu/cpu.h"
 #include "models/cpu/instructions.h"
 
-status cpu_scratch(struct cpu *cpu, size_t bytes, void **memory, struct error *error)
+status cpu_scratch(struct cpu *cpu, size_t bytes, void *pointer, struct error *error)
 {
-    *memory = arena_take(&cpu->scratch, bytes);
-    if (*memory == NULL)
+    void *memory = arena_take(&cpu->scratch, bytes);
+    if (memory == NULL)
         return error_set(error, ERROR_MEMORY, "memory: an operation needs %zu MiB of scratch; lower the batch size",
                          bytes >> 20);
+    memcpy(pointer, &memory, sizeof memory);
     return OK;
 }
 
@@ -70,9 +71,8 @@ static void copy_pieces(struct cpu *cpu, const void *operation, size_t first, si
 static status copy(struct backend *backend, void *to, const void *from, size_t bytes, struct error *error)
 {
     (void)error;
-    cpu_run_rows(cpu_of(backend), (bytes + COPIED_AT_ONCE - 1) / COPIED_AT_ONCE, COPIED_AT_ONCE / sizeof(float),
-                 copy_pieces, &(struct copying){to, from, bytes});
-    return OK;
+    return cpu_run_rows(cpu_of(backend), (bytes + COPIED_AT_ONCE - 1) / COPIED_AT_ONCE, COPIED_AT_ONCE / sizeof(float),
+                        copy_pieces, &(struct copying){to, from, bytes});
 }
 
 static void close_cpu(struct backend *backend)

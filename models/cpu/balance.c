@@ -90,13 +90,9 @@ status cpu_balance(struct backend *backend, const struct balance *o, struct erro
     struct arena_mark mark = arena_mark(&cpu->scratch);
     struct balance_run run = {.o = o};
     size_t samples = o->dispatch->samples, experts = o->dispatch->experts;
-    void *memory;
-    TRY(cpu_scratch(cpu, samples * sizeof *run.next, &memory, error));
-    run.next = memory;
-    TRY(cpu_scratch(cpu, samples * experts * sizeof *run.probability, &memory, error));
-    run.probability = memory;
-    TRY(cpu_scratch(cpu, 2 * experts * sizeof *run.importance, &memory, error));
-    run.importance = memory;
+    TRY(cpu_scratch(cpu, samples * sizeof *run.next, &run.next, error));
+    TRY(cpu_scratch(cpu, samples * experts * sizeof *run.probability, &run.probability, error));
+    TRY(cpu_scratch(cpu, 2 * experts * sizeof *run.importance, &run.importance, error));
     run.load = run.importance + experts;
     cpu_run_rows(cpu, samples, 32 * experts, find_probabilities, &run);
     add_up(&run);

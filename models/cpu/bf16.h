@@ -47,16 +47,8 @@ struct bf16_kernels {
                              uint16_t *dx);
 };
 
-/* Functions of AVX-512 BF16 (bf16_avx512.c), which the AMX kernels use, too. */
-void bf16_round_avx512(size_t n, const float *x, uint16_t *y);
-void bf16_stream_rounded_avx512(size_t n, const float *x, uint16_t *y);
-void bf16_stream_avx512(size_t n, const float *x, float *y);
-void bf16_fence_avx512(void);
-void bf16_quick_gelu_avx512(size_t n, const float *x, float *y);
-void bf16_quick_gelu_backward_avx512(size_t n, const float *x, const float *dy, float *dx);
-float bf16_softmax_avx512(size_t n, size_t padded, float scale, float *x, uint16_t *p);
-void bf16_softmax_backward_avx512(size_t n, size_t padded, float scale, float inverse, const float *e, const float *dp,
-                                  uint16_t *dx);
+/* On AMX, whose other kernels are those of AVX-512 BF16 (bf16_avx512.c). */
+void bf16_multiply_amx(const struct bf16_product *product);
 
 /* The kernels that this machine can run, best first; the last one is plain C, for tests on machines without the units. NULL
  * past it. */

@@ -3,8 +3,6 @@
 
 #include "models/cpu/bf16.h"
 
-extern const struct bf16_kernels bf16_kernels_amx;
-
 enum { SIDE = BF16_SIDE, DEPTH = BF16_DEPTH, CHUNK = 512 /* depths whose strips stay in the first-level cache */ };
 
 struct tile_configuration {
@@ -73,7 +71,7 @@ static inline __attribute__((always_inline)) void run_step(const struct step *s,
         _tile_stored(3, s->c[1] + SIDE, ldc);
 }
 
-static void multiply(const struct bf16_product *p)
+void bf16_multiply_amx(const struct bf16_product *p)
 {
     uint16_t tail[SIDE * CHUNK]; /* the last rows, where they are no whole tile */
     size_t partial = p->m % SIDE, whole = p->m - partial, tiles = (p->m + SIDE - 1) / SIDE, strip = p->k / 2 * SIDE;
@@ -111,14 +109,3 @@ static void multiply(const struct bf16_product *p)
     }
     _tile_release();
 }
-
-const struct bf16_kernels bf16_kernels_amx = {.name = "amx",
-                                              .multiply = multiply,
-                                              .round = bf16_round_avx512,
-                                              .stream_rounded = bf16_stream_rounded_avx512,
-                                              .stream = bf16_stream_avx512,
-                                              .fence = bf16_fence_avx512,
-                                              .quick_gelu = bf16_quick_gelu_avx512,
-                                              .quick_gelu_backward = bf16_quick_gelu_backward_avx512,
-                                              .softmax = bf16_softmax_avx512,
-                                              .softmax_backward = bf16_softmax_backward_avx512};

@@ -5,7 +5,7 @@
 
 #include "models/cpu/bf16.h"
 
-extern const struct bf16_kernels bf16_kernels_avx512bf16;
+extern const struct bf16_kernels bf16_kernels_avx512bf16, bf16_kernels_amx;
 
 enum { SIDE = BF16_SIDE, ROWS = 8 };
 #define LOG2_E 1.44269504088896341f
@@ -67,7 +67,7 @@ static inline void store_rounded(uint16_t *y, __m512 low, __m512 high)
     _mm512_storeu_si512(y, (__m512i)_mm512_cvtne2ps_pbh(high, low));
 }
 
-void bf16_round_avx512(size_t n, const float *x, uint16_t *y)
+static void round_values(size_t n, const float *x, uint16_t *y)
 {
     size_t i = 0;
     for (; i + 2 * SIDE <= n; i += 2 * SIDE)
@@ -84,10 +84,10 @@ static bool is_whole_lines(const void *y, size_t bytes)
     return ((uintptr_t)y | bytes) % LINE == 0;
 }
 
-void bf16_stream_rounded_avx512(size_t n, const float *x, uint16_t *y)
+static void stream_rounded(size_t n, const float *x, uint16_t *y)
 {
     if (!is_whole_lines(y, n * sizeof *y)) {
-        bf16_round_avx512(n, x, y);
+        round_values(n, x, y);
         return;
     }
     for (size_t i = 0; i < n; i += 2 * SIDE)
@@ -95,7 +95,7 @@ void bf16_stream_rounded_avx512(size_t n, const float *x, uint16_t *y)
                             (__m512i)_mm512_cvtne2ps_pbh(_mm512_loadu_ps(x + i + SIDE), _mm512_loadu_ps(x + i)));
 }
 
-void bf16_stream_avx512(size_t n, const float *x, float *y)
+static void stream(size_t n, const float *x, float *y)
 {
     if (!is_whole_lines(y, n * sizeof *y)) {
         memcpy(y, x, n * sizeof *y);
@@ -105,7 +105,7 @@ void bf16_stream_avx512(size_t n, const float *x, float *y)
         _mm512_stream_ps(y + i, _mm512_loadu_ps(x + i));
 }
 
-void bf16_fence_avx512(void)
+static void fence(void)
 {
     _mm_sfence();
 }
@@ -132,7 +132,7 @@ static inline __m512 gelu_gate(__m512 x)
     return _mm512_mul_ps(guess, _mm512_fnmadd_ps(d, guess, _mm512_set1_ps(2.0f))); /* one of Newton's steps */
 }
 
-void bf16_quick_gelu_avx512(size_t n, const float *x, float *y)
+static void quick_gelu(size_t n, const float *x, float *y)
 {
     for (size_t i = 0; i < n; i += SIDE) {
         __mmask16 some = below(n, i);
@@ -141,7 +141,7 @@ void bf16_quick_gelu_avx512(size_t n, const float *x, float *y)
     }
 }
 
-void bf16_quick_gelu_backward_avx512(size_t n, const float *x, const float *dy, float *dx)
+static void quick_gelu_backward(size_t n, const float *x, const float *dy, float *dx)
 {
     for (size_t i = 0; i < n; i += SIDE) {
         __mmask16 some = below(n, i);
@@ -152,7 +152,7 @@ void bf16_quick_gelu_backward_avx512(size_t n, const float *x, const float *dy, 
     }
 }
 
-float bf16_softmax_avx512(size_t n, size_t padded, float scale, float *x, uint16_t *p)
+static float softmax(size_t n, size_t padded, float scale, float *x, uint16_t *p)
 {
     enum { NAN_OR_INFINITE = 0x89, MINUS_INFINITE = 0x10 };
     __m512 highest = _mm512_set1_ps(-INFINITY), sum = _mm512_setzero_ps();
@@ -188,8 +188,8 @@ static inline __m512 score_gradient(size_t n, size_t i, __m512 factor, __m512 me
     return _mm512_maskz_mul_ps(some, _mm512_mul_ps(factor, _mm512_maskz_loadu_ps(some, e + i)), difference);
 }
 
-void bf16_softmax_backward_avx512(size_t n, size_t padded, float scale, float inverse, const float *e, const float *dp,
-                                  uint16_t *dx)
+static void softmax_backward(size_t n, size_t padded, float scale, float inverse, const float *e, const float *dp,
+                             uint16_t *dx)
 {
     __m512 sum = _mm512_setzero_ps();
     for (size_t i = 0; i < n; i += SIDE) {
@@ -202,13 +202,11 @@ void bf16_softmax_backward_avx512(size_t n, size_t padded, float scale, float in
                       score_gradient(n, i + SIDE, factor, mean, e, dp));
 }
 
-const struct bf16_kernels bf16_kernels_avx512bf16 = {.name = "avx512bf16",
-                                                     .multiply = multiply,
-                                                     .round = bf16_round_avx512,
-                                                     .stream_rounded = bf16_stream_rounded_avx512,
-                                                     .stream = bf16_stream_avx512,
-                                                     .fence = bf16_fence_avx512,
-                                                     .quick_gelu = bf16_quick_gelu_avx512,
-                                                     .quick_gelu_backward = bf16_quick_gelu_backward_avx512,
-                                                     .softmax = bf16_softmax_avx512,
-                                                     .softmax_backward = bf16_softmax_backward_avx512};
+#define KERNELS(unit, product)                                                                                         \
+    {                                                                                                                  \
+        .name = unit, .multiply = product, .round = round_values, .stream_rounded = stream_rounded, .stream = stream,  \
+        .fence = fence, .quick_gelu = quick_gelu, .quick_gelu_backward = quick_gelu_backward, .softmax = softmax,      \
+        .softmax_backward = softmax_backward                                                                           \
+    }
+const struct bf16_kernels bf16_kernels_avx512bf16 = KERNELS("avx512bf16", multiply);
+const struct bf16_kernels bf16_kernels_amx = KERNELS("amx", bf16_multiply_amx);

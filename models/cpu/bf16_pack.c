@@ -5,11 +5,6 @@
 
 enum { SIDE = BF16_SIDE, DEPTH = BF16_DEPTH, CHUNK = 512 /* values of a row at a time */ };
 
-static size_t smaller(size_t a, size_t b)
-{
-    return a < b ? a : b;
-}
-
 /* count values of a row as bf16, and zeros up to `padded` */
 static void read_row(const struct cpu *cpu, struct matrix m, size_t row, size_t column, size_t count, size_t padded,
                      uint16_t *to)

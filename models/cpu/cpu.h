@@ -98,13 +98,28 @@ void cpu_copy_row(const struct cpu *cpu, struct matrix from, size_t row, struct 
 /* to += scale · from */
 void cpu_add_row(const struct cpu *cpu, float scale, struct matrix from, size_t row, struct matrix to, size_t at);
 
-/* Shares out rows in chunks large enough to be worth a thread. body must write only the values of rows [first, last);
- * writes past the caches are fenced. */
-typedef void (*rows_body)(struct cpu *cpu, const void *operation, size_t first, size_t last);
-void cpu_run_rows(struct cpu *cpu, size_t rows, size_t values_per_row, rows_body body, const void *operation);
+static inline size_t smaller(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
 
-/* Scratch memory of one operation, or an error. */
-status cpu_scratch(struct cpu *cpu, size_t bytes, void **memory, struct error *error);
+static inline size_t larger(size_t a, size_t b)
+{
+    return a > b ? a : b;
+}
+
+static inline size_t divide_up(size_t a, size_t b)
+{
+    return (a + b - 1) / b;
+}
+
+/* Shares out rows in chunks large enough to be worth a thread. body must write only the values of rows [first, last);
+ * writes past the caches are fenced. Returns OK. */
+typedef void (*rows_body)(struct cpu *cpu, const void *operation, size_t first, size_t last);
+status cpu_run_rows(struct cpu *cpu, size_t rows, size_t values_per_row, rows_body body, const void *operation);
+
+/* Scratch memory of one operation, or an error. pointer: to the pointer that receives it, of any type. */
+status cpu_scratch(struct cpu *cpu, size_t bytes, void *pointer, struct error *error);
 
 /* One single-threaded product of a tile; row-major, op(a) [m, k], op(b) [k, n]. The only place that calls oneDNN. */
 struct product {
@@ -160,6 +175,7 @@ void cpu_finish_tile(const struct cpu *cpu, const struct gemm *gemm, bool added,
 status cpu_gemm_f32(struct cpu *cpu, const struct gemm *gemm, struct error *error);
 
 /* In bf16 precision, where the product is not exact (gemm_bf16.c). */
+bool cpu_adds_terms(const struct gemm *g); /* whether cpu_gemm_bf16 can */
 status cpu_gemm_bf16(struct cpu *cpu, const struct gemm *gemm, struct error *error);
 status cpu_grouped_gemm_bf16(struct cpu *cpu, const struct grouped_gemm *gemm, struct error *error);
 status cpu_attention_bf16(struct cpu *cpu, const struct attention *operation, struct error *error);

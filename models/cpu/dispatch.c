@@ -279,9 +279,7 @@ status cpu_route_backward(struct backend *backend, const struct route_backward *
     struct arena_mark mark = arena_mark(&cpu->scratch);
     struct route_backward_run run = {.o = o};
     size_t choices = o->batch * o->top_k;
-    void *memory;
-    TRY(cpu_scratch(cpu, 2 * choices * sizeof(float), &memory, error));
-    run.dz = memory;
+    TRY(cpu_scratch(cpu, 2 * choices * sizeof(float), &run.dz, error));
     run.du = run.dz + choices;
     chosen_gradients(&run);
     cpu_run_rows(cpu, o->width, 8 * choices, route_backward_width, &run);
@@ -315,8 +313,7 @@ static void gather_slots(struct cpu *cpu, const void *operation, size_t first, s
 status cpu_dispatch_gather(struct backend *backend, const struct dispatch_gather *o, struct error *error)
 {
     (void)error;
-    cpu_run_rows(cpu_of(backend), slots_of(o->dispatch), o->rows_per_sample * o->width, gather_slots, o);
-    return OK;
+    return cpu_run_rows(cpu_of(backend), slots_of(o->dispatch), o->rows_per_sample * o->width, gather_slots, o);
 }
 
 static void combine_samples(struct cpu *cpu, const void *operation, size_t first, size_t last)
@@ -336,8 +333,7 @@ static void combine_samples(struct cpu *cpu, const void *operation, size_t first
 status cpu_dispatch_combine(struct backend *backend, const struct dispatch_combine *o, struct error *error)
 {
     (void)error;
-    cpu_run_rows(cpu_of(backend), o->dispatch->samples, o->rows_per_sample * o->width, combine_samples, o);
-    return OK;
+    return cpu_run_rows(cpu_of(backend), o->dispatch->samples, o->rows_per_sample * o->width, combine_samples, o);
 }
 
 static void drop_slots(struct cpu *cpu, const void *operation, size_t first, size_t last)
@@ -451,9 +447,7 @@ status cpu_expert_gate_backward(struct backend *backend, const struct expert_gat
     struct arena_mark mark = arena_mark(&cpu->scratch);
     struct gate_run run = {.o = o};
     size_t slots = slots_of(o->dispatch);
-    void *memory;
-    TRY(cpu_scratch(cpu, slots * o->width * sizeof(float), &memory, error));
-    run.sums = memory;
+    TRY(cpu_scratch(cpu, slots * o->width * sizeof(float), &run.sums, error));
     memset(o->dgates, 0, o->dispatch->samples * o->dispatch->top_k * sizeof *o->dgates);
     cpu_run_rows(cpu, slots, o->rows_per_sample * (o->width + 3 * o->hidden), gate_slots, &run);
     cpu_run_rows(cpu, o->dispatch->experts, slots * o->width / (o->dispatch->experts + 1) + 1, gate_bias, &run);

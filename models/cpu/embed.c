@@ -41,8 +41,7 @@ static void patchify_rows(struct cpu *cpu, const void *operation, size_t first, 
 status cpu_patchify(struct backend *backend, const struct patchify *o, struct error *error)
 {
     (void)error;
-    cpu_run_rows(cpu_of(backend), o->images->shape[0] * o->per_image, 3 * o->patch * o->patch, patchify_rows, o);
-    return OK;
+    return cpu_run_rows(cpu_of(backend), o->images->shape[0] * o->per_image, 3 * o->patch * o->patch, patchify_rows, o);
 }
 
 static void assemble_rows(struct cpu *cpu, const void *operation, size_t first, size_t last)
@@ -59,8 +58,7 @@ static void assemble_rows(struct cpu *cpu, const void *operation, size_t first, 
 status cpu_assemble_tokens(struct backend *backend, const struct assemble_tokens *o, struct error *error)
 {
     (void)error;
-    cpu_run_rows(cpu_of(backend), o->batch * (o->per_image + 1), o->width, assemble_rows, o);
-    return OK;
+    return cpu_run_rows(cpu_of(backend), o->batch * (o->per_image + 1), o->width, assemble_rows, o);
 }
 
 enum { COLUMN_CHUNK = 32 }; /* sums over samples are shared out by columns, so that their order never changes */
@@ -85,9 +83,8 @@ status cpu_assemble_tokens_backward(struct backend *backend, const struct assemb
                                     struct error *error)
 {
     (void)error;
-    cpu_run_rows(cpu_of(backend), (o->width + COLUMN_CHUNK - 1) / COLUMN_CHUNK,
-                 o->batch * (o->per_image + 1) * COLUMN_CHUNK, assemble_backward_columns, o);
-    return OK;
+    return cpu_run_rows(cpu_of(backend), (o->width + COLUMN_CHUNK - 1) / COLUMN_CHUNK,
+                        o->batch * (o->per_image + 1) * COLUMN_CHUNK, assemble_backward_columns, o);
 }
 
 static void embed_rows(struct cpu *cpu, const void *operation, size_t first, size_t last)
@@ -103,8 +100,7 @@ static void embed_rows(struct cpu *cpu, const void *operation, size_t first, siz
 status cpu_embed_tokens(struct backend *backend, const struct embed_tokens *o, struct error *error)
 {
     (void)error;
-    cpu_run_rows(cpu_of(backend), o->batch * o->positions, o->width, embed_rows, o);
-    return OK;
+    return cpu_run_rows(cpu_of(backend), o->batch * o->positions, o->width, embed_rows, o);
 }
 
 static void embed_backward_columns(struct cpu *cpu, const void *operation, size_t first, size_t last)
@@ -122,7 +118,6 @@ static void embed_backward_columns(struct cpu *cpu, const void *operation, size_
 status cpu_embed_tokens_backward(struct backend *backend, const struct embed_tokens_backward *o, struct error *error)
 {
     (void)error;
-    cpu_run_rows(cpu_of(backend), (o->width + COLUMN_CHUNK - 1) / COLUMN_CHUNK, o->batch * o->positions * COLUMN_CHUNK,
-                 embed_backward_columns, o);
-    return OK;
+    return cpu_run_rows(cpu_of(backend), (o->width + COLUMN_CHUNK - 1) / COLUMN_CHUNK,
+                        o->batch * o->positions * COLUMN_CHUNK, embed_backward_columns, o);
 }

@@ -5,11 +5,6 @@
 
 enum { SIDE = 16, ROWS = F32_ROWS, STRIP = F32_STRIP };
 
-static size_t smaller(size_t a, size_t b)
-{
-    return a < b ? a : b;
-}
-
 void f32_pack_left(struct matrix a, size_t first, size_t count, float *panels)
 {
     size_t panel = ROWS * f32_row_values(a.columns);

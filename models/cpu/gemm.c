@@ -3,11 +3,6 @@
 
 #include "models/cpu/cpu.h"
 
-static size_t divide_up(size_t a, size_t b)
-{
-    return (a + b - 1) / b;
-}
-
 /* Operands up to this size count as small: they are transposed where that helps (see transpose_operand). */
 enum { SMALL_OPERAND = 1 << 19 };
 
@@ -158,11 +153,6 @@ static void multiply_padded(const struct gemm_run *run, const struct tile *t)
         memcpy(row_of(out, t->row + i), row_of(padded, i), t->columns * sizeof(float));
 }
 
-static size_t smaller(size_t a, size_t b)
-{
-    return a < b ? a : b;
-}
-
 static void multiply_tile(void *context, size_t job, size_t worker)
 {
     (void)worker;
@@ -183,7 +173,10 @@ static void multiply_tile(void *context, size_t job, size_t worker)
 status cpu_gemm(struct backend *backend, const struct gemm *operation, struct error *error)
 {
     struct cpu *cpu = cpu_of(backend);
-    if (cpu->bf16 != NULL && !operation->exact)
+    bool bf16 = cpu->bf16 != NULL && !operation->exact;
+    if (operation->terms_count > 0 && !(bf16 && cpu_adds_terms(operation)))
+        return backend_gemm_with_terms(backend, operation, error);
+    if (bf16)
         return cpu_gemm_bf16(cpu, operation, error);
     /* oneDNN is faster for small operands */
     if (cpu->vector->multiply != NULL && !operation->transpose_a &&
@@ -347,13 +340,10 @@ status cpu_grouped_gemm(struct backend *backend, const struct grouped_gemm *g, s
         return cpu_grouped_gemm_bf16(cpu, g, error);
     struct arena_mark mark = arena_mark(&cpu->scratch);
     struct grouped_run run = {.cpu = cpu, .gemm = g, .count = list_tiles(g, NULL)};
-    void *memory;
-    TRY(cpu_scratch(cpu, run.count * sizeof *run.tiles, &memory, error));
-    run.tiles = memory;
+    TRY(cpu_scratch(cpu, run.count * sizeof *run.tiles, &run.tiles, error));
     list_tiles(g, run.tiles);
     if (shares_tiles(g)) {
-        TRY(cpu_scratch(cpu, threads_count(cpu->threads) * padded_values(g) * sizeof(float), &memory, error));
-        run.padded = memory;
+        TRY(cpu_scratch(cpu, threads_count(cpu->threads) * padded_values(g) * sizeof(float), &run.padded, error));
     }
     threads_run(cpu->threads, run.count, g->kind == GROUPED_ROWS ? multiply_group_rows : multiply_group_weights, &run);
     arena_release(&cpu->scratch, mark);

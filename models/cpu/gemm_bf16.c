@@ -7,16 +7,6 @@
 
 enum { TILE_ROWS = 128, TILE_COLUMNS = 512, PACK_ROWS = 64 };
 
-static size_t smaller(size_t a, size_t b)
-{
-    return a < b ? a : b;
-}
-
-static size_t divide_up(size_t a, size_t b)
-{
-    return (a + b - 1) / b;
-}
-
 static status take(struct cpu *cpu, size_t count, size_t size, void *memory, struct error *error)
 {
     return cpu_scratch(cpu, array_size(count, size), memory, error);
@@ -122,14 +112,67 @@ static void finish_row(const struct cpu *cpu, const struct gemm *g, size_t row, 
     write_row(cpu, g->out, row, column, n, c);
 }
 
+struct factors {
+    struct left left;
+    const uint32_t *right;
+    size_t depth;
+};
+
 struct gemm_run {
     struct cpu *cpu;
     const struct gemm *gemm;
     struct left left;
     const uint32_t *right;
+    struct factors *terms;
     size_t depth, rows, row_tiles; /* rows of a tile */
     float *workspaces;             /* one tile's sums for each worker */
 };
+
+/* Whether all terms begin and end with strips. */
+bool cpu_adds_terms(const struct gemm *g)
+{
+    for (size_t i = 0; i < g->terms_count; i++)
+        if ((g->terms[i].first | g->terms[i].b.columns) % BF16_SIDE != 0)
+            return false;
+    return true;
+}
+
+/* The smaller factor, which B of a delta is, is scaled ahead of rounding. */
+static status prepare_terms(struct gemm_run *run, struct error *error)
+{
+    const struct gemm *g = run->gemm;
+    TRY(take(run->cpu, g->terms_count, sizeof *run->terms, &run->terms, error));
+    for (size_t i = 0; i < g->terms_count; i++) {
+        const struct gemm_term *t = &g->terms[i];
+        struct matrix b = matrix_rows(NULL, t->b.rows, t->b.columns);
+        TRY(take(run->cpu, b.rows * b.columns, sizeof(float), &b.data, error));
+        for (size_t r = 0; r < b.rows; r++)
+            run->cpu->vector->scale(b.columns, t->scale, row_of(t->b, r), row_of(b, r));
+        run->terms[i].depth = bf16_padded(b.rows, BF16_DEPTH);
+        TRY(prepare_left(run->cpu, t->a, false, &run->terms[i].left, error));
+        TRY(prepare_right(run->cpu, &(struct gemm){.b = b, .out = b}, &run->terms[i].right, error));
+    }
+    return OK;
+}
+
+static void add_terms(const struct gemm_run *run, const struct tile *tile, float *c)
+{
+    for (size_t i = 0; i < run->gemm->terms_count; i++) {
+        const struct factors *f = &run->terms[i];
+        size_t from = run->gemm->terms[i].first, first = larger(from, tile->column),
+               last = smaller(from + run->gemm->terms[i].b.columns, tile->column + tile->columns);
+        if (first < last)
+            run->cpu->bf16->multiply(&(struct bf16_product){.m = tile->rows,
+                                                            .n = last - first,
+                                                            .k = f->depth,
+                                                            .a = f->left.data + tile->row * f->left.stride,
+                                                            .lda = f->left.stride,
+                                                            .b = f->right + (first - from) * (f->depth / 2),
+                                                            .c = c + (first - tile->column),
+                                                            .ldc = TILE_COLUMNS,
+                                                            .accumulate = true});
+    }
+}
 
 static void multiply_tile(void *context, size_t job, size_t worker)
 {
@@ -146,6 +189,7 @@ static void multiply_tile(void *context, size_t job, size_t worker)
                                                     .b = run->right + column * (run->depth / 2),
                                                     .c = c,
                                                     .ldc = TILE_COLUMNS});
+    add_terms(run, &(struct tile){row, column, rows, columns}, c);
     for (size_t i = 0; i < rows; i++)
         finish_row(run->cpu, g, row + i, column, columns, c + i * TILE_COLUMNS);
     run->cpu->bf16->fence();
@@ -178,6 +222,8 @@ status cpu_gemm_bf16(struct cpu *cpu, const struct gemm *g, struct error *error)
     assert(g->out.columns == (g->transpose_b ? g->b.rows : g->b.columns));
     TRY(prepare_left(cpu, g->a, g->transpose_a, &run.left, error));
     TRY(prepare_right(cpu, g, &run.right, error));
+    if (g->terms_count > 0)
+        TRY(prepare_terms(&run, error));
     TRY(take_workspaces(cpu, &run.workspaces, error));
     threads_run(cpu->threads, run.row_tiles * divide_up(g->out.columns, TILE_COLUMNS), multiply_tile, &run);
     arena_release(&cpu->scratch, mark);

@@ -4,16 +4,6 @@
 
 enum { TILE_ROWS = 112, LOWEST = 2 * F32_ROWS, TILE_COLUMNS = 512, PACK_STRIPS = 4 };
 
-static size_t smaller(size_t a, size_t b)
-{
-    return a < b ? a : b;
-}
-
-static size_t divide_up(size_t a, size_t b)
-{
-    return (a + b - 1) / b;
-}
-
 struct gemm_run {
     struct cpu *cpu;
     const struct gemm *gemm;
@@ -78,10 +68,9 @@ status cpu_gemm_f32(struct cpu *cpu, const struct gemm *g, struct error *error)
                            .depth = g->a.columns,
                            .rows = rows_of_tiles(cpu, g->out, g->a.columns)};
     run.row_tiles = divide_up(g->out.rows, run.rows);
-    TRY(cpu_scratch(cpu, array_size(bf16_padded(columns, F32_STRIP) * run.depth, sizeof(float)), (void **)&run.strips,
-                    error));
+    TRY(cpu_scratch(cpu, array_size(bf16_padded(columns, F32_STRIP) * run.depth, sizeof(float)), &run.strips, error));
     TRY(cpu_scratch(cpu, array_size(threads_count(cpu->threads) * values_of_workspace(&run), sizeof(float)),
-                    (void **)&run.workspaces, error));
+                    &run.workspaces, error));
     cpu_run_rows(cpu, divide_up(columns, PACK_STRIPS * F32_STRIP), PACK_STRIPS * F32_STRIP * run.depth, pack_strips,
                  &run);
     threads_run(cpu->threads, run.row_tiles * divide_up(columns, TILE_COLUMNS), multiply_tile, &run);

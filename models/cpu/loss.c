@@ -46,9 +46,7 @@ status cpu_cross_entropy(struct backend *backend, const struct cross_entropy *o,
     struct cpu *cpu = cpu_of(backend);
     struct arena_mark mark = arena_mark(&cpu->scratch);
     struct cross_entropy_run run = {.o = o};
-    void *memory;
-    TRY(cpu_scratch(cpu, o->logits.rows * sizeof *run.losses, &memory, error));
-    run.losses = memory;
+    TRY(cpu_scratch(cpu, o->logits.rows * sizeof *run.losses, &run.losses, error));
     cpu_run_rows(cpu, o->logits.rows, 8 * o->logits.columns, cross_entropy_rows, &run);
     add_loss(o->logits.rows, run.losses, (double)o->logits.rows, o->weight, o->loss);
     arena_release(&cpu->scratch, mark);
@@ -88,11 +86,8 @@ status cpu_soft_cross_entropy(struct backend *backend, const struct soft_cross_e
     struct cpu *cpu = cpu_of(backend);
     struct arena_mark mark = arena_mark(&cpu->scratch);
     struct soft_run run = {.o = o};
-    void *memory;
-    TRY(cpu_scratch(cpu, o->logits.rows * sizeof *run.losses, &memory, error));
-    run.losses = memory;
-    TRY(cpu_scratch(cpu, 2 * o->logits.rows * o->logits.columns * sizeof *run.scratch, &memory, error));
-    run.scratch = memory;
+    TRY(cpu_scratch(cpu, o->logits.rows * sizeof *run.losses, &run.losses, error));
+    TRY(cpu_scratch(cpu, 2 * o->logits.rows * o->logits.columns * sizeof *run.scratch, &run.scratch, error));
     cpu_run_rows(cpu, o->logits.rows, 32 * o->logits.columns, soft_cross_entropy_rows, &run);
     add_loss(o->logits.rows, run.losses, (double)o->logits.rows, o->weight, o->loss);
     arena_release(&cpu->scratch, mark);
@@ -129,9 +124,7 @@ status cpu_penalty(struct backend *backend, const struct penalty *o, struct erro
     struct arena_mark mark = arena_mark(&cpu->scratch);
     struct penalty_run run = {.o = o};
     size_t chunks = (o->n + PENALTY_CHUNK - 1) / PENALTY_CHUNK;
-    void *memory;
-    TRY(cpu_scratch(cpu, chunks * sizeof *run.sums, &memory, error));
-    run.sums = memory;
+    TRY(cpu_scratch(cpu, chunks * sizeof *run.sums, &run.sums, error));
     cpu_run_rows(cpu, chunks, PENALTY_CHUNK, penalty_chunks, &run);
     add_loss(chunks, run.sums, 1, o->strength, o->loss);
     arena_release(&cpu->scratch, mark);
@@ -154,8 +147,7 @@ static void argmax_rows(struct cpu *cpu, const void *operation, size_t first, si
 status cpu_argmax(struct backend *backend, const struct argmax *o, struct error *error)
 {
     (void)error;
-    cpu_run_rows(cpu_of(backend), o->x.rows, o->x.columns, argmax_rows, o);
-    return OK;
+    return cpu_run_rows(cpu_of(backend), o->x.rows, o->x.columns, argmax_rows, o);
 }
 
 static void squared_error_rows(struct cpu *cpu, const void *operation, size_t first, size_t last)
@@ -178,6 +170,5 @@ static void squared_error_rows(struct cpu *cpu, const void *operation, size_t fi
 status cpu_squared_error(struct backend *backend, const struct squared_error *o, struct error *error)
 {
     (void)error;
-    cpu_run_rows(cpu_of(backend), o->x.rows, o->x.columns, squared_error_rows, o);
-    return OK;
+    return cpu_run_rows(cpu_of(backend), o->x.rows, o->x.columns, squared_error_rows, o);
 }

@@ -55,10 +55,8 @@ static size_t list_pieces(const struct segments *l, struct piece *pieces)
 static status take_pieces(struct cpu *cpu, const struct segments *list, struct piece **pieces, size_t *count,
                           struct error *error)
 {
-    void *memory;
     *count = list_pieces(list, NULL);
-    TRY(cpu_scratch(cpu, *count * sizeof **pieces, &memory, error));
-    *pieces = memory;
+    TRY(cpu_scratch(cpu, *count * sizeof **pieces, pieces, error));
     list_pieces(list, *pieces);
     return OK;
 }
@@ -236,12 +234,9 @@ status cpu_lamb(struct backend *backend, const struct lamb *o, struct error *err
     struct cpu *cpu = cpu_of(backend);
     struct arena_mark mark = arena_mark(&cpu->scratch);
     struct update_run run = {.cpu = cpu, .operation = o, .update = &o->update};
-    void *squares, *scales;
-    TRY(cpu_scratch(cpu, o->update.segments * sizeof *run.scales, &scales, error));
+    TRY(cpu_scratch(cpu, o->update.segments * sizeof *run.scales, &run.scales, error));
     TRY(begin_update(&run, error));
-    TRY(cpu_scratch(cpu, run.count * sizeof *run.squares, &squares, error));
-    run.squares = squares;
-    run.scales = scales;
+    TRY(cpu_scratch(cpu, run.count * sizeof *run.squares, &run.squares, error));
     threads_run(cpu->threads, run.count, find_direction, &run);
     find_scales(&run);
     threads_run(cpu->threads, run.count, step_lamb, &run);
@@ -264,8 +259,7 @@ static void sum_weighted(struct cpu *cpu, const void *operation, size_t first, s
 status cpu_weighted_sum(struct backend *backend, const struct weighted_sum *o, struct error *error)
 {
     (void)error;
-    cpu_run_rows(cpu_of(backend), o->n, o->count, sum_weighted, o);
-    return OK;
+    return cpu_run_rows(cpu_of(backend), o->n, o->count, sum_weighted, o);
 }
 
 /* In pieces whose sums stay in the cache. */
@@ -300,8 +294,7 @@ static void average_values(struct cpu *cpu, const void *operation, size_t first,
 status cpu_average_experts(struct backend *backend, const struct average_experts *o, struct error *error)
 {
     (void)error;
-    cpu_run_rows(cpu_of(backend), o->n, 4 * o->experts, average_values, o);
-    return OK;
+    return cpu_run_rows(cpu_of(backend), o->n, 4 * o->experts, average_values, o);
 }
 
 static void multiply_values(struct cpu *cpu, const void *operation, size_t first, size_t last)

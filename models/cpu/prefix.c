@@ -110,8 +110,8 @@ status cpu_prefix_attention(struct backend *backend, const struct prefix_attenti
 {
     (void)error;
     check(&o->prefix);
-    cpu_run_rows(cpu_of(backend), o->prefix.batch * queries_of(&o->prefix), cost_of_query(&o->prefix), attend_rows, o);
-    return OK;
+    return cpu_run_rows(cpu_of(backend), o->prefix.batch * queries_of(&o->prefix), cost_of_query(&o->prefix),
+                        attend_rows, o);
 }
 
 /* With [queries, heads, n] each: the weights of the values, and the gradients of the scores before their scale. */
@@ -171,10 +171,8 @@ status cpu_prefix_attention_backward(struct backend *backend, const struct prefi
     size_t queries = prefix->batch * queries_of(prefix), n = queries * prefix->heads * prefix->length;
     struct arena_mark mark = arena_mark(&cpu->scratch);
     struct slopes slopes = {.o = o};
-    void *memory;
     check(prefix);
-    TRY(cpu_scratch(cpu, 2 * n * sizeof(float), &memory, error));
-    slopes.weights = memory;
+    TRY(cpu_scratch(cpu, 2 * n * sizeof(float), &slopes.weights, error));
     slopes.scores = slopes.weights + n;
     cpu_run_rows(cpu, queries, 2 * cost_of_query(prefix), slope_rows, &slopes);
     if (o->dvalues != NULL)

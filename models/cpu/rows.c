@@ -25,12 +25,13 @@ static void run_chunk(void *context, size_t job, size_t worker)
         run->cpu->bf16->fence();
 }
 
-void cpu_run_rows(struct cpu *cpu, size_t rows, size_t values_per_row, rows_body body, const void *operation)
+status cpu_run_rows(struct cpu *cpu, size_t rows, size_t values_per_row, rows_body body, const void *operation)
 {
     enum { WORTHWHILE = 1 << 15 }; /* values, some ten microseconds */
     size_t chunk = values_per_row < WORTHWHILE ? WORTHWHILE / (values_per_row > 0 ? values_per_row : 1) : 1;
     struct rows_run run = {cpu, body, operation, rows, chunk};
-    threads_run(cpu->threads, (rows + chunk - 1) / chunk, run_chunk, &run);
+    threads_run(cpu->threads, divide_up(rows, chunk), run_chunk, &run);
+    return OK;
 }
 
 enum { NORM_COLUMNS = 8192 }; /* of bf16: a row is kept in floats on a thread's stack */
@@ -62,8 +63,7 @@ status cpu_layer_norm(struct backend *backend, const struct layer_norm *o, struc
 {
     assert(o->x.type == TENSOR_F32);
     TRY(check_norm(o->y, error));
-    cpu_run_rows(cpu_of(backend), o->x.rows, o->x.columns, layer_norm_rows, o);
-    return OK;
+    return cpu_run_rows(cpu_of(backend), o->x.rows, o->x.columns, layer_norm_rows, o);
 }
 
 static void layer_norm_backward_rows(struct cpu *cpu, const void *operation, size_t first, size_t last)
@@ -128,8 +128,7 @@ static void activate_rows(struct cpu *cpu, const void *operation, size_t first, 
 status cpu_activate(struct backend *backend, const struct activate *o, struct error *error)
 {
     (void)error;
-    cpu_run_rows(cpu_of(backend), o->x.rows, o->x.columns, activate_rows, o);
-    return OK;
+    return cpu_run_rows(cpu_of(backend), o->x.rows, o->x.columns, activate_rows, o);
 }
 
 static void activate_backward_rows(struct cpu *cpu, const void *operation, size_t first, size_t last)
@@ -150,8 +149,7 @@ static void activate_backward_rows(struct cpu *cpu, const void *operation, size_
 status cpu_activate_backward(struct backend *backend, const struct activate_backward *o, struct error *error)
 {
     (void)error;
-    cpu_run_rows(cpu_of(backend), o->x.rows, o->x.columns, activate_backward_rows, o);
-    return OK;
+    return cpu_run_rows(cpu_of(backend), o->x.rows, o->x.columns, activate_backward_rows, o);
 }
 
 static size_t end_of(size_t positions, const int32_t *lengths, size_t b)
@@ -235,8 +233,7 @@ status cpu_dropout(struct backend *backend, const struct dropout *o, struct erro
     if (o->x.columns % 4 != 0 || o->base % 4 != 0)
         return error_set(error, ERROR_ARGUMENT, "dropout: expected a multiple of 4 values in a row, found %zu",
                          o->x.columns);
-    cpu_run_rows(cpu_of(backend), o->x.rows, 16 * o->x.columns, drop_rows, o);
-    return OK;
+    return cpu_run_rows(cpu_of(backend), o->x.rows, 16 * o->x.columns, drop_rows, o);
 }
 
 static void gather_some(struct cpu *cpu, const void *operation, size_t first, size_t last)
@@ -249,8 +246,7 @@ static void gather_some(struct cpu *cpu, const void *operation, size_t first, si
 status cpu_gather_rows(struct backend *backend, const struct gather_rows *o, struct error *error)
 {
     (void)error;
-    cpu_run_rows(cpu_of(backend), o->out.rows, o->out.columns, gather_some, o);
-    return OK;
+    return cpu_run_rows(cpu_of(backend), o->out.rows, o->out.columns, gather_some, o);
 }
 
 static void scatter_some(struct cpu *cpu, const void *operation, size_t first, size_t last)
@@ -263,8 +259,7 @@ static void scatter_some(struct cpu *cpu, const void *operation, size_t first, s
 status cpu_scatter_rows(struct backend *backend, const struct scatter_rows *o, struct error *error)
 {
     (void)error;
-    cpu_run_rows(cpu_of(backend), o->x.rows, o->x.columns, scatter_some, o);
-    return OK;
+    return cpu_run_rows(cpu_of(backend), o->x.rows, o->x.columns, scatter_some, o);
 }
 
 static void sum_columns(struct cpu *cpu, const void *operation, size_t first, size_t last)
@@ -283,8 +278,7 @@ static void sum_columns(struct cpu *cpu, const void *operation, size_t first, si
 status cpu_column_sum(struct backend *backend, const struct column_sum *o, struct error *error)
 {
     (void)error;
-    cpu_run_rows(cpu_of(backend), (o->x.columns + 63) / 64, o->x.rows * 64, sum_columns, o);
-    return OK;
+    return cpu_run_rows(cpu_of(backend), (o->x.columns + 63) / 64, o->x.rows * 64, sum_columns, o);
 }
 
 static void normalize_rows(struct cpu *cpu, const void *operation, size_t first, size_t last)
@@ -303,8 +297,7 @@ static void normalize_rows(struct cpu *cpu, const void *operation, size_t first,
 status cpu_normalize(struct backend *backend, const struct normalize *o, struct error *error)
 {
     (void)error;
-    cpu_run_rows(cpu_of(backend), o->x.rows, o->x.columns, normalize_rows, o);
-    return OK;
+    return cpu_run_rows(cpu_of(backend), o->x.rows, o->x.columns, normalize_rows, o);
 }
 
 static void normalize_backward_rows(struct cpu *cpu, const void *operation, size_t first, size_t last)
@@ -323,8 +316,7 @@ static void normalize_backward_rows(struct cpu *cpu, const void *operation, size
 status cpu_normalize_backward(struct backend *backend, const struct normalize_backward *o, struct error *error)
 {
     (void)error;
-    cpu_run_rows(cpu_of(backend), o->y.rows, o->y.columns, normalize_backward_rows, o);
-    return OK;
+    return cpu_run_rows(cpu_of(backend), o->y.rows, o->y.columns, normalize_backward_rows, o);
 }
 
 /* y = x where it is among the top_k largest, of equal ones the first, or NaN; −∞ elsewhere. top_k is below n. */
@@ -367,8 +359,7 @@ static void sparse_softmax_rows(struct cpu *cpu, const void *operation, size_t f
 status cpu_sparse_softmax(struct backend *backend, const struct sparse_softmax *o, struct error *error)
 {
     (void)error;
-    cpu_run_rows(cpu_of(backend), o->x.rows, o->x.columns, sparse_softmax_rows, o);
-    return OK;
+    return cpu_run_rows(cpu_of(backend), o->x.rows, o->x.columns, sparse_softmax_rows, o);
 }
 
 static void sparse_softmax_backward_rows(struct cpu *cpu, const void *operation, size_t first, size_t last)
@@ -383,8 +374,7 @@ status cpu_sparse_softmax_backward(struct backend *backend, const struct sparse_
                                    struct error *error)
 {
     (void)error;
-    cpu_run_rows(cpu_of(backend), o->y.rows, o->y.columns, sparse_softmax_backward_rows, o);
-    return OK;
+    return cpu_run_rows(cpu_of(backend), o->y.rows, o->y.columns, sparse_softmax_backward_rows, o);
 }
 
 static void mean_of_positions(struct cpu *cpu, const void *operation, size_t first, size_t last)
@@ -404,8 +394,7 @@ static void mean_of_positions(struct cpu *cpu, const void *operation, size_t fir
 status cpu_mean_positions(struct backend *backend, const struct mean_positions *o, struct error *error)
 {
     (void)error;
-    cpu_run_rows(cpu_of(backend), o->batch, o->positions * o->width, mean_of_positions, o);
-    return OK;
+    return cpu_run_rows(cpu_of(backend), o->batch, o->positions * o->width, mean_of_positions, o);
 }
 
 static void spread_means(struct cpu *cpu, const void *operation, size_t first, size_t last)
@@ -424,6 +413,5 @@ status cpu_mean_positions_backward(struct backend *backend, const struct mean_po
                                    struct error *error)
 {
     (void)error;
-    cpu_run_rows(cpu_of(backend), o->batch, o->positions * o->width, spread_means, o);
-    return OK;
+    return cpu_run_rows(cpu_of(backend), o->batch, o->positions * o->width, spread_means, o);
 }

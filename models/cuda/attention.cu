@@ -513,9 +513,7 @@ status cuda_attention(struct backend *backend, const struct attention *o, struct
 static status gradients_of_f32(struct cuda *cuda, const struct heads *heads, size_t batch, struct error *error)
 {
     struct heads h = *heads;
-    void *memory;
-    TRY(cuda_scratch(cuda, batch * h.count * h.queries * sizeof(float), &memory, error));
-    h.delta = (float *)memory;
+    TRY(cuda_scratch(cuda, batch * h.count * h.queries * sizeof(float), &h.delta, error));
     IN_ROOM(h.columns, gradients_in, cuda, &h, batch);
     return OK;
 }

@@ -333,15 +333,12 @@ template <int ROOM> static status gradients_in(struct cuda *cuda, struct heads h
 {
     unsigned int strips = blocks_for(h.positions, STRIP), pieces = blocks_for(strips, most_warps(ROOM));
     struct division d = {1, blocks_for(strips, pieces), (unsigned int)all, 0, NULL};
-    void *memory;
     d.bytes = (unsigned int)(2 * sizeof(struct queries<ROOM>) +
                              d.strips * STRIP * (sizeof(struct head_row<ROOM>) + sizeof(struct slopes)));
     d.heads = heads_a_block(d.strips, d.bytes);
-    TRY(cuda_scratch(cuda, all * h.queries * sizeof(float), &memory, error));
-    h.delta = (float *)memory;
+    TRY(cuda_scratch(cuda, all * h.queries * sizeof(float), &h.delta, error));
     if (pieces > 1) {
-        TRY(cuda_scratch(cuda, all * blocks_for(h.queries, CHUNK) * CHUNK * ROOM * sizeof(float), &memory, error));
-        d.partial = (float *)memory;
+        TRY(cuda_scratch(cuda, all * blocks_for(h.queries, CHUNK) * CHUNK * ROOM * sizeof(float), &d.partial, error));
     }
     CUDA_LAUNCH_LARGE(cuda, gradients<ROOM>, blocks_for(all, d.heads), d.heads * d.strips * WARP, d.heads * d.bytes, h,
                       d);

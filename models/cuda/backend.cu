@@ -1,5 +1,6 @@
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "models/cuda/cuda.h"
 
@@ -21,14 +22,15 @@ status cuda_finish(struct cuda *cuda, const char *operation, struct error *error
     return result == cudaSuccess ? OK : cuda_failed(result, operation, error);
 }
 
-status cuda_scratch(struct cuda *cuda, size_t bytes, void **memory, struct error *error)
+status cuda_scratch(struct cuda *cuda, size_t bytes, void *pointer, struct error *error)
 {
-    *memory = arena_take(&cuda->scratch, bytes);
-    if (*memory == NULL)
+    void *memory = arena_take(&cuda->scratch, bytes);
+    if (memory == NULL)
         return error_set(error, ERROR_MEMORY,
                          "cuda: an operation needs %zu MiB of scratch memory beside the %zu MiB it has, and the device "
                          "has %zu MiB left; lower training.batch, run.evaluation_batch or adapter.experts",
                          bytes >> 20, cuda->scratch.used >> 20, cuda->scratch.left >> 20);
+    memcpy(pointer, &memory, sizeof memory);
     return OK;
 }
 

@@ -113,15 +113,11 @@ status cuda_balance(struct backend *backend, const struct balance *o, struct err
     struct balance_values v = {d->samples,       d->experts, d->top_k,   d->chosen,     d->gates,
                                o->noise_logits,  o->drawn,   o->epsilon, o->weight,     o->logits,
                                o->dnoise_logits, o->dgates,  o->loss,    o->unweighted, o->share};
-    void *memory;
     if (d->samples == 0)
         return OK;
-    TRY(cuda_scratch(cuda, d->samples * sizeof *v.next, &memory, error));
-    v.next = (int32_t *)memory;
-    TRY(cuda_scratch(cuda, d->samples * d->experts * sizeof *v.probability, &memory, error));
-    v.probability = (float *)memory;
-    TRY(cuda_scratch(cuda, 2 * d->experts * sizeof *v.importance, &memory, error));
-    v.importance = (double *)memory;
+    TRY(cuda_scratch(cuda, d->samples * sizeof *v.next, &v.next, error));
+    TRY(cuda_scratch(cuda, d->samples * d->experts * sizeof *v.probability, &v.probability, error));
+    TRY(cuda_scratch(cuda, 2 * d->experts * sizeof *v.importance, &v.importance, error));
     v.load = v.importance + d->experts;
     CUDA_LAUNCH(cuda, find_probabilities, (unsigned int)d->samples, BLOCK, 0, v);
     CUDA_LAUNCH(cuda, add_experts, blocks_for(d->experts, BLOCK), BLOCK, 0, v);

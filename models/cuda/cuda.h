@@ -96,7 +96,7 @@ static inline struct typed_rows typed_rows_of(struct matrix m)
     return {m.data, m.type, m.rows, m.columns, m.stride};
 }
 
-status cuda_scratch(struct cuda *cuda, size_t bytes, void **memory, struct error *error);
+status cuda_scratch(struct cuda *cuda, size_t bytes, void *pointer, struct error *error);
 status cuda_finish(struct cuda *cuda, const char *operation, struct error *error);
 status cuda_failed(cudaError_t result, const char *what, struct error *error); /* an error that says what and why */
 

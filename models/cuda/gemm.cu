@@ -101,6 +101,8 @@ status cuda_gemm(struct backend *backend, const struct gemm *o, struct error *er
     struct cuda *cuda = cuda_of(backend);
     if (o->out.rows * o->out.columns == 0)
         return OK;
+    if (o->terms_count > 0)
+        return backend_gemm_with_terms(backend, o, error);
     struct arena_mark mark = arena_mark(&cuda->scratch);
     bool forward_before = o->before.data != NULL && !o->backward;
     struct cuda_product product = {};

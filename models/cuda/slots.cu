@@ -233,9 +233,7 @@ static status sort_by_many_blocks(struct cuda *cuda, const struct slots *d, stru
     c.runs = blocks_for(d->samples * d->top_k, RUN);
     unsigned int blocks = blocks_for(c.runs, warps), threads = (unsigned int)warps * WARP;
     size_t counts = warps * d->experts * sizeof(int32_t), totals = d->experts * sizeof(int32_t);
-    void *memory;
-    TRY(cuda_scratch(cuda, c.runs * d->experts * sizeof(int32_t), &memory, error));
-    c.starts = (int32_t *)memory;
+    TRY(cuda_scratch(cuda, c.runs * d->experts * sizeof(int32_t), &c.starts, error));
     if (c.limited) {
         struct counting first = before_limit(&c);
         CUDA_LAUNCH(cuda, count_runs, blocks, threads, counts, *d, first);

@@ -1,6 +1,5 @@
 #include "models/files/clip_file.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -392,15 +391,6 @@ status clip_file_open_header(struct clip_file **file, const char *path, struct e
     return open_tensors(file, tensors, error);
 }
 
-status clip_file_open_memory(struct clip_file **file, const char *name, const void *bytes, size_t size,
-                             struct error *error)
-{
-    struct safetensors *tensors;
-    *file = NULL;
-    TRY(safetensors_open_memory(&tensors, name, bytes, size, error));
-    return open_tensors(file, tensors, error);
-}
-
 void clip_file_close(struct clip_file *file)
 {
     if (file == NULL)
@@ -462,14 +452,11 @@ static status read_source(const struct source *source, float *values, struct err
 static status check_finite(const struct clip_file *file, const struct source *source, const float *values,
                            struct error *error)
 {
-    for (size_t part = 0; part < source->tensor.parts; part++)
-        for (size_t i = 0; i < safetensor_elements(source->parts[part]); i++, values++)
-            if (!isfinite(*values))
-                return error_set(
-                    error, ERROR_FORMAT,
-                    "%s: tensor '%s': expected finite numbers, found %g; the file is damaged or comes from "
-                    "a training that diverged",
-                    path_of(file), source->parts[part]->name, (double)*values);
+    for (size_t part = 0; part < source->tensor.parts; part++) {
+        size_t n = safetensor_elements(source->parts[part]);
+        TRY(safetensors_expect_finite(file->file, source->parts[part]->name, values, n, error));
+        values += n;
+    }
     return OK;
 }
 

@@ -24,9 +24,6 @@ status clip_file_open(struct clip_file **file, const char *path, struct error *e
 /* Opens the file for its dimensions and metadata alone: no tensor can be read. */
 status clip_file_open_header(struct clip_file **file, const char *path, struct error *error);
 
-/* The same for bytes in memory, borrowed until clip_file_close; name stands for the path in messages. */
-status clip_file_open_memory(struct clip_file **file, const char *name, const void *bytes, size_t size,
-                             struct error *error);
 void clip_file_close(struct clip_file *file); /* NULL is allowed */
 
 const struct clip_dimensions *clip_file_dimensions(const struct clip_file *file); /* without heads: 0 */

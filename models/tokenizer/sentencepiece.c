@@ -7,7 +7,6 @@
 #include "core/arena.h"
 #include "core/digest.h"
 #include "core/text.h"
-#include "models/tokenizer/sentencepiece_model.h"
 
 struct sentencepiece {
     struct piece_model model;
@@ -96,24 +95,9 @@ void sentencepiece_close(struct sentencepiece *pieces)
     free(pieces);
 }
 
-size_t sentencepiece_count(const struct sentencepiece *pieces)
+const struct piece_model *sentencepiece_model(const struct sentencepiece *pieces)
 {
-    return pieces->model.count;
-}
-
-bool sentencepiece_is_unigram(const struct sentencepiece *pieces)
-{
-    return pieces->model.unigram;
-}
-
-int32_t sentencepiece_end(const struct sentencepiece *pieces)
-{
-    return pieces->model.end;
-}
-
-int32_t sentencepiece_pad(const struct sentencepiece *pieces)
-{
-    return pieces->model.pad;
+    return &pieces->model;
 }
 
 /* ---- normalisation ---- */
@@ -211,20 +195,6 @@ static void normalise(const struct sentencepiece *s, const char *text, size_t si
         out->size -= SPACE;
 }
 
-/* ---- ids ---- */
-
-struct row {
-    int32_t *ids;
-    size_t most, count;
-};
-
-static void put(struct row *row, int32_t id)
-{
-    if (row->count < row->most)
-        row->ids[row->count] = id;
-    row->count++;
-}
-
 /* ---- unigram ---- */
 
 /* The best path that ends at a place in the text. */
@@ -278,7 +248,7 @@ static void find_paths(const struct sentencepiece *s, const struct text *text, s
 }
 
 /* The pieces of the best path, from the last to the first; neighbours that are unknown become one. */
-static void encode_unigram(const struct sentencepiece *s, const struct text *text, struct row *row)
+static void encode_unigram(const struct sentencepiece *s, const struct text *text, struct token_row *row)
 {
     struct path *paths = xmalloc(array_size(text->size + 1, sizeof *paths));
     for (size_t i = 0; i <= text->size; i++)
@@ -289,91 +259,48 @@ static void encode_unigram(const struct sentencepiece *s, const struct text *tex
         ends[count++] = at;
     for (size_t i = count; i-- > 0;)
         if (paths[ends[i]].id != s->model.unknown || i + 1 == count || paths[ends[i + 1]].id != s->model.unknown)
-            put(row, paths[ends[i]].id);
+            token_row_add(row, paths[ends[i]].id);
     free(ends);
     free(paths);
 }
 
 /* ---- byte-pair encoding ---- */
 
-/* A piece of the text so far, in a list; next and previous: SIZE_MAX at the ends. */
+/* A piece of the text so far. */
 struct symbol {
     const char *text;
-    size_t size, previous, next; /* size 0: it was merged into another */
-    bool fixed;                  /* the maker's */
+    size_t size;
+    bool fixed;   /* the maker's */
+    int32_t with; /* the piece that it and its right neighbour make; −1: none */
 };
 
-struct merge {
-    float score;
-    size_t left, right, size; /* size: of both together when it was found */
-};
-
-struct merging {
-    const struct sentencepiece *s;
-    struct symbol *symbols;
-    struct merge *heap; /* the best first; at most two a symbol, in all its life */
-    size_t count;
-};
-
-static bool is_better(const struct merge *a, const struct merge *b)
+static void find_merge(const struct sentencepiece *s, struct symbol *symbols, size_t at, size_t count)
 {
-    return a->score > b->score || (a->score == b->score && a->left < b->left);
+    bool can = at + 1 < count && !symbols[at].fixed && !symbols[at + 1].fixed;
+    symbols[at].with = can ? find_piece(s, symbols[at].text, symbols[at].size + symbols[at + 1].size) : -1;
 }
 
-static void swap(struct merge *a, struct merge *b)
+/* The first of the best merges; count: there is none. */
+static size_t best_merge(const struct sentencepiece *s, const struct symbol *symbols, size_t count)
 {
-    struct merge other = *a;
-    *a = *b;
-    *b = other;
-}
-
-static void push(struct merging *m, struct merge merge)
-{
-    size_t at = m->count++;
-    m->heap[at] = merge;
-    for (; at > 0 && is_better(&m->heap[at], &m->heap[(at - 1) / 2]); at = (at - 1) / 2)
-        swap(&m->heap[at], &m->heap[(at - 1) / 2]);
-}
-
-static struct merge pop(struct merging *m)
-{
-    struct merge best = m->heap[0];
-    m->heap[0] = m->heap[--m->count];
-    for (size_t at = 0, child = 1; child < m->count; at = child, child = 2 * at + 1) {
-        if (child + 1 < m->count && is_better(&m->heap[child + 1], &m->heap[child]))
-            child++;
-        if (!is_better(&m->heap[child], &m->heap[at]))
-            break;
-        swap(&m->heap[child], &m->heap[at]);
-    }
+    size_t best = count;
+    for (size_t i = 0; i < count; i++)
+        if (symbols[i].with >= 0 &&
+            (best == count || s->model.pieces[symbols[i].with].score > s->model.pieces[symbols[best].with].score))
+            best = i;
     return best;
 }
 
-static void consider(struct merging *m, size_t left, size_t right)
+static size_t merge_all(const struct sentencepiece *s, struct symbol *symbols, size_t count)
 {
-    if (left == SIZE_MAX || right == SIZE_MAX || m->symbols[left].fixed || m->symbols[right].fixed)
-        return;
-    size_t size = m->symbols[left].size + m->symbols[right].size;
-    int32_t id = find_piece(m->s, m->symbols[left].text, size);
-    if (id >= 0)
-        push(m, (struct merge){m->s->model.pieces[id].score, left, right, size});
-}
-
-static void merge_all(struct merging *m)
-{
-    while (m->count > 0) {
-        struct merge best = pop(m);
-        struct symbol *left = &m->symbols[best.left], *right = &m->symbols[best.right];
-        if (left->size == 0 || right->size == 0 || left->size + right->size != best.size)
-            continue;
-        left->size = best.size;
-        left->next = right->next;
-        right->size = 0;
-        if (left->next != SIZE_MAX)
-            m->symbols[left->next].previous = best.left;
-        consider(m, left->previous, best.left);
-        consider(m, best.left, left->next);
+    for (size_t at; (at = best_merge(s, symbols, count)) < count;) {
+        symbols[at].size += symbols[at + 1].size;
+        memmove(&symbols[at + 1], &symbols[at + 2], (--count - at - 1) * sizeof *symbols);
+        find_merge(s, symbols, at, count);
+        if (at > 0)
+            find_merge(s, symbols, at - 1, count);
     }
+    return count;
 }
 
 static size_t split(const struct sentencepiece *s, const struct text *text, struct symbol *symbols)
@@ -383,47 +310,35 @@ static size_t split(const struct sentencepiece *s, const struct text *text, stru
         size_t user = user_piece(s, text->data + at, text->size - at);
         symbols[count] = (struct symbol){.text = text->data + at,
                                          .size = user > 0 ? user : character_size(text->data + at, text->size - at),
-                                         .previous = count > 0 ? count - 1 : SIZE_MAX,
-                                         .next = count + 1,
                                          .fixed = user > 0};
     }
-    if (count > 0)
-        symbols[count - 1].next = SIZE_MAX;
+    for (size_t i = 0; i < count; i++)
+        find_merge(s, symbols, i, count);
     return count;
 }
 
-static void encode_pairs(const struct sentencepiece *s, const struct text *text, struct row *row)
+static void encode_pairs(const struct sentencepiece *s, const struct text *text, struct token_row *row)
 {
-    struct merging m = {.s = s,
-                        .symbols = xmalloc(array_size(text->size + 1, sizeof *m.symbols)),
-                        .heap = xmalloc(array_size(text->size + 1, 3 * sizeof *m.heap))};
-    size_t count = split(s, text, m.symbols);
+    struct symbol *symbols = xmalloc(array_size(text->size, sizeof *symbols));
+    size_t count = merge_all(s, symbols, split(s, text, symbols));
     bool after_unknown = false;
-    for (size_t i = 1; i < count; i++)
-        consider(&m, i - 1, i);
-    merge_all(&m);
     for (size_t i = 0; i < count; i++) {
-        const struct symbol *symbol = &m.symbols[i];
-        if (symbol->size == 0)
-            continue;
+        const struct symbol *symbol = &symbols[i];
         int32_t id = find_piece(s, symbol->text, symbol->size);
         for (size_t k = 0; id < 0 && s->model.byte_fallback && k < symbol->size; k++)
-            put(row, s->model.bytes_of[(uint8_t)symbol->text[k]]);
+            token_row_add(row, s->model.bytes_of[(uint8_t)symbol->text[k]]);
         if (id >= 0 || (!s->model.byte_fallback && !after_unknown))
-            put(row, id >= 0 ? id : s->model.unknown);
+            token_row_add(row, id >= 0 ? id : s->model.unknown);
         after_unknown = id < 0;
     }
-    free(m.symbols);
-    free(m.heap);
+    free(symbols);
 }
 
-size_t sentencepiece_encode(const struct sentencepiece *s, const char *text, size_t size, int32_t *ids, size_t most)
+void sentencepiece_encode(const struct sentencepiece *s, const char *text, size_t size, struct token_row *row)
 {
-    struct row row = {.ids = ids, .most = most};
     struct text normal = {0};
     normalise(s, text, size, &normal);
     if (normal.size > 0)
-        (s->model.unigram ? encode_unigram : encode_pairs)(s, &normal, &row);
+        (s->model.unigram ? encode_unigram : encode_pairs)(s, &normal, row);
     text_free(&normal);
-    return row.count;
 }

@@ -2,8 +2,9 @@
  *
  *     struct sentencepiece *pieces;
  *     TRY(sentencepiece_open_memory(&pieces, "spiece.model", bytes, size, error));
- *     int32_t row[64];
- *     size_t count = sentencepiece_encode(pieces, "a photo of a cat", 16, row, 64);   // of the whole text
+ *     int32_t ids[64];
+ *     struct token_row row = {.ids = ids, .most = 64};
+ *     sentencepiece_encode(pieces, "a photo of a cat", 16, &row);   // row.count: of the whole text
  *     sentencepiece_close(pieces);
  *
  * A model is a protocol buffer (sentencepiece_model.proto): pieces with scores, and how texts are normalised. Two kinds are read:
@@ -14,26 +15,31 @@
 #ifndef MTIL_MODELS_TOKENIZER_SENTENCEPIECE_H
 #define MTIL_MODELS_TOKENIZER_SENTENCEPIECE_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include "core/status.h"
+#include "models/tokenizer/sentencepiece_model.h"
 
 struct sentencepiece;
+
+/* A row that is being filled; count goes on when it is full. */
+struct token_row {
+    int32_t *ids;
+    size_t most, count;
+};
+
+static inline void token_row_add(struct token_row *row, int32_t id)
+{
+    if (row->count < row->most)
+        row->ids[row->count] = id;
+    row->count++;
+}
 
 /* name stands for the path in messages; the bytes are copied. */
 status sentencepiece_open_memory(struct sentencepiece **pieces, const char *name, const void *bytes, size_t size,
                                  struct error *error);
 void sentencepiece_close(struct sentencepiece *pieces); /* NULL is allowed */
 
-size_t sentencepiece_count(const struct sentencepiece *pieces); /* ids are below this */
-bool sentencepiece_is_unigram(const struct sentencepiece *pieces);
-int32_t sentencepiece_end(const struct sentencepiece *pieces); /* </s> */
-int32_t sentencepiece_pad(const struct sentencepiece *pieces); /* <pad> */
+const struct piece_model *sentencepiece_model(const struct sentencepiece *pieces); /* borrowed */
 
-/* Writes the first ids [most] of size bytes of UTF-8 to row and returns the number of all. Neither start nor end is added. */
-size_t sentencepiece_encode(const struct sentencepiece *pieces, const char *text, size_t size, int32_t *row,
-                            size_t most);
+/* Adds the ids of size bytes of UTF-8. Neither start nor end is added. */
+void sentencepiece_encode(const struct sentencepiece *pieces, const char *text, size_t size, struct token_row *row);
 
 #endif

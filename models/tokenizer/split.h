@@ -27,12 +27,12 @@ struct split {
     void *match; /* PCRE2's */
 };
 
-enum piece_kind { PIECE_PLAIN, PIECE_START, PIECE_END }; /* the last two: the literal words for the special tokens */
+enum split_kind { PIECE_PLAIN, PIECE_START, PIECE_END }; /* the last two: the literal words for the special tokens */
 
 struct piece {
     const char *text; /* borrowed from the text */
     size_t size;      /* at least 1 */
-    enum piece_kind kind;
+    enum split_kind kind;
 };
 
 status splitter_create(struct splitter *splitter, struct error *error);

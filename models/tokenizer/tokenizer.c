@@ -28,27 +28,7 @@ struct word {
     size_t count;
 };
 
-/* The row that is being filled; count goes on when the row is full. */
-struct output {
-    int32_t *row;
-    size_t context, count;
-};
-
 /* ---- opening ---- */
-
-static status create(struct tokenizer **tokenizer, struct vocabulary vocabulary, struct error *error)
-{
-    struct tokenizer *made = xcalloc(1, sizeof *made);
-    status result = splitter_create(&made->splitter, error);
-    if (result != OK) {
-        vocabulary_free(&vocabulary);
-        free(made);
-        return result;
-    }
-    made->vocabulary = vocabulary;
-    *tokenizer = made;
-    return OK;
-}
 
 status tokenizer_open_model(struct tokenizer **tokenizer, const char *name, const void *bytes, size_t size,
                             struct error *error)
@@ -70,7 +50,6 @@ static bool is_model(const char *path)
 
 status tokenizer_open(struct tokenizer **tokenizer, const char *path, struct error *error)
 {
-    struct vocabulary vocabulary;
     struct bytes bytes;
     *tokenizer = NULL;
     if (is_model(path)) {
@@ -79,17 +58,14 @@ status tokenizer_open(struct tokenizer **tokenizer, const char *path, struct err
         bytes_free(&bytes);
         return result;
     }
-    TRY(vocabulary_load(&vocabulary, path, error));
-    return create(tokenizer, vocabulary, error);
-}
-
-status tokenizer_open_memory(struct tokenizer **tokenizer, const char *name, const void *bytes, size_t size,
-                             struct error *error)
-{
-    struct vocabulary vocabulary;
-    *tokenizer = NULL;
-    TRY(vocabulary_load_memory(&vocabulary, name, bytes, size, error));
-    return create(tokenizer, vocabulary, error);
+    struct tokenizer *made = xcalloc(1, sizeof *made);
+    status result = vocabulary_load(&made->vocabulary, path, error);
+    NEXT(result, splitter_create(&made->splitter, error));
+    if (result == OK)
+        *tokenizer = made;
+    else
+        tokenizer_close(made);
+    return result;
 }
 
 void tokenizer_close(struct tokenizer *tokenizer)
@@ -104,7 +80,7 @@ void tokenizer_close(struct tokenizer *tokenizer)
 
 size_t tokenizer_vocabulary(const struct tokenizer *tokenizer)
 {
-    return tokenizer->pieces != NULL ? sentencepiece_count(tokenizer->pieces) : tokenizer->vocabulary.size;
+    return tokenizer->pieces != NULL ? sentencepiece_model(tokenizer->pieces)->count : tokenizer->vocabulary.size;
 }
 
 int32_t tokenizer_start(const struct tokenizer *tokenizer)
@@ -114,15 +90,15 @@ int32_t tokenizer_start(const struct tokenizer *tokenizer)
 
 int32_t tokenizer_end(const struct tokenizer *tokenizer)
 {
-    return tokenizer->pieces != NULL ? sentencepiece_end(tokenizer->pieces) : tokenizer->vocabulary.end;
+    return tokenizer->pieces != NULL ? sentencepiece_model(tokenizer->pieces)->end : tokenizer->vocabulary.end;
 }
 
 int32_t tokenizer_pad(const struct tokenizer *tokenizer)
 {
     if (tokenizer->pieces == NULL)
         return 0;
-    return sentencepiece_is_unigram(tokenizer->pieces) ? sentencepiece_end(tokenizer->pieces)
-                                                       : sentencepiece_pad(tokenizer->pieces);
+    const struct piece_model *model = sentencepiece_model(tokenizer->pieces);
+    return model->unigram ? model->end : model->pad;
 }
 
 /* ---- merging one piece ---- */
@@ -176,29 +152,22 @@ static void apply_merge(struct word *word, const struct vocabulary *vocabulary, 
 
 /* ---- a whole text ---- */
 
-static void put(struct output *output, int32_t id)
-{
-    if (output->count < output->context)
-        output->row[output->count] = id;
-    output->count++;
-}
-
-static void put_piece(struct output *output, const struct vocabulary *vocabulary, struct word *word,
+static void put_piece(struct token_row *row, const struct vocabulary *vocabulary, struct word *word,
                       const struct piece *piece)
 {
     uint64_t merge;
     if (piece->kind != PIECE_PLAIN) {
-        put(output, piece->kind == PIECE_START ? vocabulary->start : vocabulary->end);
+        token_row_add(row, piece->kind == PIECE_START ? vocabulary->start : vocabulary->end);
         return;
     }
     start_word(word, vocabulary, piece);
     while ((merge = best_merge(word)) != no_merge)
         apply_merge(word, vocabulary, merge);
     for (size_t i = 0; i < word->count; i++)
-        put(output, vocabulary->ids[word->symbols[i]]);
+        token_row_add(row, vocabulary->ids[word->symbols[i]]);
 }
 
-static status put_text(struct output *output, const struct tokenizer *tokenizer, const struct text *clean,
+static status put_text(struct token_row *row, const struct tokenizer *tokenizer, const struct text *clean,
                        struct error *error)
 {
     struct split split;
@@ -208,19 +177,10 @@ static status put_text(struct output *output, const struct tokenizer *tokenizer,
     uint64_t *scratch = xmalloc((clean->size + 1) * (sizeof *word.merges + sizeof *word.symbols));
     word = (struct word){.merges = scratch, .symbols = (uint32_t *)(scratch + clean->size + 1)};
     while (split_next(&split, &piece))
-        put_piece(output, &tokenizer->vocabulary, &word, &piece);
+        put_piece(row, &tokenizer->vocabulary, &word, &piece);
     free(scratch);
     split_end(&split);
     return OK;
-}
-
-static void finish_row(struct output *output, const struct vocabulary *vocabulary)
-{
-    put(output, vocabulary->end);
-    if (output->count > output->context)
-        output->row[output->context - 1] = vocabulary->end;
-    for (size_t i = output->count; i < output->context; i++)
-        output->row[i] = 0;
 }
 
 /* big_vision's canonicalize_text for SigLIP's unigrams: "_" becomes a space, other ASCII punctuation goes. SigLIP 2, whose tokenizer
@@ -237,38 +197,36 @@ static void canonicalise(struct text *clean)
     clean->size = kept > 0 && clean->data[kept - 1] == ' ' ? kept - 1 : kept;
 }
 
-static size_t encode_model(const struct tokenizer *tokenizer, struct text *clean, int32_t *row, size_t context)
+static status put_clean(struct token_row *row, const struct tokenizer *tokenizer, struct text *clean,
+                        struct error *error)
 {
-    if (sentencepiece_is_unigram(tokenizer->pieces))
+    if (tokenizer->pieces == NULL) {
+        token_row_add(row, tokenizer->vocabulary.start);
+        return put_text(row, tokenizer, clean, error);
+    }
+    if (sentencepiece_model(tokenizer->pieces)->unigram)
         canonicalise(clean);
-    size_t count = sentencepiece_encode(tokenizer->pieces, clean->data, clean->size, row, context - 1),
-           written = count < context ? count : context - 1;
-    row[written++] = sentencepiece_end(tokenizer->pieces);
-    for (; written < context; written++)
-        row[written] = tokenizer_pad(tokenizer);
-    return count + 1;
+    sentencepiece_encode(tokenizer->pieces, clean->data, clean->size, row);
+    return OK;
 }
 
 status tokenizer_encode(const struct tokenizer *tokenizer, const char *text, int32_t *row, size_t context,
                         size_t *tokens, struct error *error)
 {
-    struct output output = {.row = row, .context = context};
+    struct token_row output = {.ids = row, .most = context};
     struct text clean = {0};
     if (context < 2)
         return error_set(error, ERROR_ARGUMENT, "a row of %zu tokens is too short for the start and end tokens",
                          context);
     status result = tokenizer_clean(&clean, text, error);
-    if (result == OK && tokenizer->pieces != NULL) {
-        *tokens = encode_model(tokenizer, &clean, row, context);
-        text_free(&clean);
-        return OK;
-    }
-    put(&output, tokenizer->vocabulary.start);
-    NEXT(result, put_text(&output, tokenizer, &clean, error));
+    NEXT(result, put_clean(&output, tokenizer, &clean, error));
     text_free(&clean);
-    if (result != OK)
-        return result;
-    finish_row(&output, &tokenizer->vocabulary);
+    TRY(result);
+    token_row_add(&output, tokenizer_end(tokenizer));
+    if (output.count > context)
+        row[context - 1] = tokenizer_end(tokenizer);
+    for (size_t i = output.count; i < context; i++)
+        row[i] = tokenizer_pad(tokenizer);
     *tokens = output.count;
     return OK;
 }

@@ -260,8 +260,8 @@ static status unpack(struct bytes *text, const char *name, const void *bytes, si
     return OK;
 }
 
-status vocabulary_load_memory(struct vocabulary *vocabulary, const char *name, const void *bytes, size_t size,
-                              struct error *error)
+static status load_packed(struct vocabulary *vocabulary, const char *name, const void *bytes, size_t size,
+                          struct error *error)
 {
     struct bytes text;
     status result = unpack(&text, name, bytes, size, error);
@@ -397,7 +397,7 @@ status vocabulary_load(struct vocabulary *vocabulary, const char *path, struct e
     }
     struct bytes bytes;
     TRY(file_read(path, text_limit, &bytes, error));
-    status result = vocabulary_load_memory(vocabulary, path, bytes.data, bytes.size, error);
+    status result = load_packed(vocabulary, path, bytes.data, bytes.size, error);
     bytes_free(&bytes);
     return result;
 }

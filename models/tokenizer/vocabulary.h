@@ -35,9 +35,6 @@ struct vocabulary {
 /* path as in tokenizer_open; on failure nothing is left to free. */
 status vocabulary_load(struct vocabulary *vocabulary, const char *path, struct error *error);
 
-/* OpenAI's format in memory, gzipped or not; name is for messages. */
-status vocabulary_load_memory(struct vocabulary *vocabulary, const char *name, const void *bytes, size_t size,
-                              struct error *error);
 void vocabulary_free(struct vocabulary *vocabulary);
 
 /* A byte's name in files: printable bytes as themselves, the others as U+0100 and following; and the byte's id. */

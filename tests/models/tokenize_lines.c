@@ -44,8 +44,11 @@ static status print_pieces(const char *path, struct error *error)
     struct bytes bytes;
     TRY(file_read(path, FILE_LIMIT, &bytes, error));
     status result = sentencepiece_open_memory(&pieces, path, bytes.data, bytes.size, error);
-    while (result == OK && fgets(line, sizeof line, stdin) != NULL)
-        print_row(ids, sentencepiece_encode(pieces, line, strcspn(line, "\n"), ids, MOST));
+    while (result == OK && fgets(line, sizeof line, stdin) != NULL) {
+        struct token_row row = {.ids = ids, .most = MOST};
+        sentencepiece_encode(pieces, line, strcspn(line, "\n"), &row);
+        print_row(ids, row.count);
+    }
     sentencepiece_close(pieces);
     bytes_free(&bytes);
     return result;

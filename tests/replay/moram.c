@@ -122,7 +122,8 @@ static status backward(struct recorded_moram *r, size_t task, struct matrix x, s
     TRY(tensor_take(&dx, &r->arena, TENSOR_F32, "dx", 2, (size_t[]){x.rows, x.columns}, error));
     TRY(r->backend->ops->zero(r->backend, r->da.data, tensor_bytes(&r->da), error));
     TRY(r->backend->ops->zero(r->backend, r->db.data, tensor_bytes(&r->db), error));
-    TRY(linear_backward_deltas(r->backend, &r->arena, &r->linear, x, dy, matrix_of(&dx), error));
+    TRY(linear_backward(r->backend, &r->linear,
+                        &(struct linear_backward){.x = x, .dy = dy, .dx = matrix_of(&dx), .arena = &r->arena}, error));
     TRY(compare_device(r, task, "dx", matrix_of(&dx), true, error));
     return compare_experts(r, task, error);
 }

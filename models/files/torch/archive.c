@@ -132,22 +132,6 @@ static status open_zip(struct torch_archive *archive, zip_source_t *source, zip_
     return look_around(archive, error);
 }
 
-static void create(struct torch_archive **archive, const char *path, uint64_t size)
-{
-    *archive = xcalloc(1, sizeof **archive);
-    (*archive)->path = xstrdup(path);
-    (*archive)->size = size;
-}
-
-static status finish(struct torch_archive **archive, status result)
-{
-    if (result != OK) {
-        torch_archive_close(*archive);
-        *archive = NULL;
-    }
-    return result;
-}
-
 status torch_archive_open(struct torch_archive **archive, const char *path, struct error *error)
 {
     uint64_t size;
@@ -155,22 +139,17 @@ status torch_archive_open(struct torch_archive **archive, const char *path, stru
     *archive = NULL;
     TRY(file_check_kind(path, error));
     TRY(file_size(path, &size, error));
-    create(archive, path, size);
+    struct torch_archive *opened = xcalloc(1, sizeof *opened);
+    opened->path = xstrdup(path);
+    opened->size = size;
     zip_error_init(&problem);
-    status result = open_zip(*archive, zip_source_file_create(path, 0, -1, &problem), &problem, error);
+    status result = open_zip(opened, zip_source_file_create(path, 0, -1, &problem), &problem, error);
     zip_error_fini(&problem);
-    return finish(archive, result);
-}
-
-status torch_archive_open_memory(struct torch_archive **archive, const char *name, const void *bytes, size_t size,
-                                 struct error *error)
-{
-    zip_error_t problem;
-    create(archive, name, size);
-    zip_error_init(&problem);
-    status result = open_zip(*archive, zip_source_buffer_create(bytes, size, 0, &problem), &problem, error);
-    zip_error_fini(&problem);
-    return finish(archive, result);
+    if (result == OK)
+        *archive = opened;
+    else
+        torch_archive_close(opened);
+    return result;
 }
 
 void torch_archive_close(struct torch_archive *archive)

@@ -16,9 +16,6 @@ struct torch_archive;
 
 status torch_archive_open(struct torch_archive **archive, const char *path, struct error *error);
 
-/* The same for bytes in memory, borrowed until torch_archive_close; name stands for the path in messages. */
-status torch_archive_open_memory(struct torch_archive **archive, const char *name, const void *bytes, size_t size,
-                                 struct error *error);
 void torch_archive_close(struct torch_archive *archive); /* NULL is allowed */
 
 const char *torch_archive_path(const struct torch_archive *archive);

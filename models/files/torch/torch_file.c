@@ -146,38 +146,24 @@ static status build(struct safetensors **file, struct torch_archive *archive, st
     return result;
 }
 
-/* Takes ownership of archive. */
-static status open_archive(struct safetensors **file, struct torch_archive *archive, bool data, struct error *error)
+static status open_archive(struct safetensors **file, const char *path, bool data, struct error *error)
 {
-    struct content *content = xcalloc(1, sizeof *content);
-    status result = build(file, archive, content, data, error);
+    struct torch_archive *archive;
+    *file = NULL;
+    TRY(torch_archive_open(&archive, path, error));
+    status result = build(file, archive, xcalloc(1, sizeof(struct content)), data, error);
     torch_archive_close(archive);
     return result;
 }
 
 status torch_file_open(struct safetensors **file, const char *path, struct error *error)
 {
-    struct torch_archive *archive;
-    *file = NULL;
-    TRY(torch_archive_open(&archive, path, error));
-    return open_archive(file, archive, true, error);
+    return open_archive(file, path, true, error);
 }
 
 status torch_file_open_header(struct safetensors **file, const char *path, struct error *error)
 {
-    struct torch_archive *archive;
-    *file = NULL;
-    TRY(torch_archive_open(&archive, path, error));
-    return open_archive(file, archive, false, error);
-}
-
-status torch_file_open_memory(struct safetensors **file, const char *name, const void *bytes, size_t size,
-                              struct error *error)
-{
-    struct torch_archive *archive;
-    *file = NULL;
-    TRY(torch_archive_open_memory(&archive, name, bytes, size, error));
-    return open_archive(file, archive, true, error);
+    return open_archive(file, path, false, error);
 }
 
 bool torch_file_is_one(const void *beginning, size_t size)

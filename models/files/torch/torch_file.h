@@ -23,8 +23,4 @@ status torch_file_refuse_old(const char *path, const void *beginning, size_t siz
 status torch_file_open(struct safetensors **file, const char *path, struct error *error);
 status torch_file_open_header(struct safetensors **file, const char *path, struct error *error); /* data is NULL */
 
-/* The same for bytes in memory, borrowed until safetensors_close; name stands for the path in messages. */
-status torch_file_open_memory(struct safetensors **file, const char *name, const void *bytes, size_t size,
-                              struct error *error);
-
 #endif

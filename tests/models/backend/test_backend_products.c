@@ -148,6 +148,55 @@ TEST(bias_addend_activation_and_back)
     on_device(epilogues, &(struct product_case){3, 1100, 577});
 }
 
+/* The products of terms come before the bias and the activation. Terms of whole strips, two of them over the same columns and
+ * across tiles, and terms of any columns. */
+static void terms_of_low_rank(struct device *d, const void *parameters)
+{
+    enum { ROWS = 197, DEPTH = 65, COLUMNS = 1100, RANK = 12 };
+    static const size_t firsts[][3] = {{0, 496, 480}, {0, 497, 3}}, widths[][3] = {{480, 64, 608}, {480, 100, 7}};
+    size_t kind = *(const size_t *)parameters, n = ROWS * COLUMNS;
+    struct slice a = draw_slice(d, ROWS, DEPTH), b = draw_weight_slice(d, COLUMNS, DEPTH), left, right;
+    struct operand bias = draw(d, COLUMNS, 2.0f), before = draw_operand(d, n, 1.0f), out = blank_operand(d, n);
+    double *expected = doubles(d, NULL, n), *product = doubles(d, NULL, n), *active = doubles(d, NULL, n);
+    struct gemm_term terms[3];
+    reference_product(expected, a.host, false, b.host, true);
+    for (size_t t = 0; t < 3; t++) {
+        size_t first = firsts[kind][t], width = widths[kind][t];
+        left = draw_weight_slice(d, ROWS, RANK);
+        right = draw_weight_slice(d, RANK, width);
+        terms[t] = (struct gemm_term){left.device, right.device, first, t == 1 ? -2.5f : 1.0f};
+        reference_product(product, left.host, false, right.host, false);
+        for (size_t i = 0; i < ROWS * width; i++)
+            expected[i / width * COLUMNS + first + i % width] += (double)terms[t].scale * product[i];
+    }
+    for (size_t i = 0; i < n; i++)
+        active[i] = expected[i] * reference_slope(ACTIVATION_GELU, (double)before.host[i]);
+    struct gemm gemm = {.a = a.device,
+                        .b = b.device,
+                        .transpose_b = true,
+                        .bias = bias.device,
+                        .out = operand_rows(d, out.device, ROWS, COLUMNS),
+                        .terms = terms,
+                        .terms_count = 3};
+    must(d->ops->gemm(d->backend, &gemm, &error));
+    for (size_t i = 0; i < n; i++)
+        expected[i] += (double)bias.host[i % COLUMNS];
+    expect_close_operand(d, "product with terms", out.device, expected, n, 3e-6);
+
+    gemm.bias = NULL;
+    gemm.backward = true;
+    gemm.activation = ACTIVATION_GELU;
+    gemm.before = operand_rows(d, before.device, ROWS, COLUMNS);
+    must(d->ops->gemm(d->backend, &gemm, &error));
+    expect_close_operand(d, "product with terms through an activation", out.device, active, n, 3e-6);
+}
+
+TEST(products_with_terms)
+{
+    for (size_t kind = 0; kind < 2; kind++)
+        on_device(terms_of_low_rank, &kind);
+}
+
 /* A row's bits must not depend on how many rows came with it, nor which. The CPU alone promises it: a GPU's library picks its
  * algorithm by the size of the product. */
 enum { BATCH = 450 };
@@ -443,8 +492,10 @@ static void expect_both_ways(struct device *d, const struct linear *linear, cons
             &error));
         reference_product(expected, matrix_rows(x.host, ROWS, IN), false, w, true);
         expect_close(d, "forward", y.device, expected, ROWS * OUT, 3e-6);
-        must(linear_backward_input(d->backend, linear, operand_rows(d, dy.device, ROWS, OUT),
-                                   matrix_rows(dx.device, ROWS, IN), &error));
+        must(linear_backward(d->backend, linear,
+                             &(struct linear_backward){.dy = operand_rows(d, dy.device, ROWS, OUT),
+                                                       .dx = matrix_rows(dx.device, ROWS, IN)},
+                             &error));
         reference_product(expected, matrix_rows(dy.host, ROWS, OUT), false, w, false);
         expect_close(d, "backward", dx.device, expected, ROWS * IN, 3e-6);
     }
