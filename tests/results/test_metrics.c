@@ -4,7 +4,6 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "results/metrics.h"
 #include "results/query.h"
 #include "results/store.h"
 #include "tests/results/matrix.h"
@@ -164,8 +163,8 @@ static void missing_accuracies_make_metrics_missing(void **state)
     assert_true(metric_mean(metric_find("last"), &single) == 70);
 }
 
-/* The views and metrics.c are two writings of one definition. */
-static void views_agree_with_the_functions(void **state)
+/* The files of results/metrics/ and reference.h are two writings of one definition. */
+static void views_agree_with_the_reference(void **state)
 {
     (void)state;
     char *path = sample_path("results.sqlite");
@@ -206,7 +205,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(matrices_of_the_fixture_agree),           cmocka_unit_test(published_columns_agree),
         cmocka_unit_test(forgetting_and_transfer_by_hand),         cmocka_unit_test(domains_by_hand),
-        cmocka_unit_test(missing_accuracies_make_metrics_missing), cmocka_unit_test(views_agree_with_the_functions),
+        cmocka_unit_test(missing_accuracies_make_metrics_missing), cmocka_unit_test(views_agree_with_the_reference),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
