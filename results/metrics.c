@@ -61,7 +61,8 @@ static struct metric read_metric(const struct embedded_file *file)
 static int compare_places(const void *a, const void *b)
 {
     const struct metric *x = a, *y = b;
-    return atoi(x->word[PLACE]) - atoi(y->word[PLACE]);
+    double one = strtod(x->word[PLACE], NULL), other = strtod(y->word[PLACE], NULL);
+    return (one > other) - (one < other);
 }
 
 static void load(void)
