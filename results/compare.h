@@ -51,7 +51,7 @@ struct comparison_request {
     const char *const *by; /* policy, method, selector, setting, order, model, suite, row, or suite keys: merge.every */
     size_t by_count;       /* several keys: a group is a combination of their values */
     const char *const *metrics; /* names of metrics.h */
-    size_t metric_count;
+    size_t metric_count;        /* 0: Transfer, Average and Last, and others with their tag */
     /* Name of the group that the others are compared with. "all": every pair. NULL: a usual baseline, none or
      * zero-shot, that every context has, else every pair. */
     const char *baseline;

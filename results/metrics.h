@@ -1,56 +1,36 @@
-/* The metrics of continual learning: pure functions of a matrix of accuracies.
+/* The metrics of continual learning: each is one file of results/metrics/, which views, questions, comparisons and pages are
+ * made of.
  *
- *     struct accuracy_matrix matrix = {.tasks = 11, .accuracy = rows, .zero_shot = row};
- *     const struct metric *transfer = metric_find("transfer");
- *     double of_task_3 = metric_of_task(transfer, &matrix, 3);
- *     double transfer_mean = metric_mean(transfer, &matrix);
+ *     -- title: Forgetting
+ *     -- place: 40             among the others
+ *     -- formula: greatest a(i, j) from i = j on, less a(T, j)      in words; a(i, j): accuracy on task j of T after task i
+ *     -- source: Chaudhry et al. (ECCV 2018)                        none: it is defined here
+ *     -- best: lowest          or highest; none: neither end stands out
+ *     -- low: 0                percent that it cannot leave
+ *     -- high: 100
+ *     -- skips: 1              tasks at an end for which it is not defined
+ *     -- images: 1             where classes accumulate it is of the accuracies over all images so far, no mean over tasks
+ *     -- tags: board|paper     where it is shown beside the lists of all: main (with its spread, and compared unless others are
+ *                              asked for), board (a mean on leaderboards), paper (a block of the papers' table)
+ *     max(accuracy) FILTER (WHERE after_task >= task) - …           an aggregate of SQL over a task's column of the matrix
  *
- * Metrics have the unit of the accuracies. A missing accuracy is NAN, and so is every metric that depends on it.
+ * Its rows have `task` and `tasks`, `after_task` (from 0; -1: zero-shot CLIP) and `accuracy` in percent; null is not defined. The
+ * metric of a run is the mean over its tasks.
+ *
+ *     metrics_expand(&sql, "SELECT run\n-- each board: , avg({name}) AS \"{title}\"\nFROM metrics\n", NULL);
+ *
+ * A line "-- each TAG: TEXT" stands for TEXT once for each metric with the tag (none: all; other: all that lack main; asked: those
+ * of the call), with what the head says in place of {title} and so on, {name} of the file and {sql} of its aggregate.
  */
 #ifndef MTIL_RESULTS_METRICS_H
 #define MTIL_RESULTS_METRICS_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "core/text.h"
 
-struct accuracy_matrix {
-    size_t tasks;            /* T */
-    const double *accuracy;  /* [T, T]: row i after training task i, column j on task j */
-    const double *zero_shot; /* [T], zero-shot CLIP's; NULL: unknown */
-    /* Test images of each task [T] in class-incremental learning, else NULL. There classes accumulate, row i has only
-     * the columns j ≤ i, and means over tasks are accuracies over all images. */
-    const int64_t *images;
-    bool later; /* with images: row i has all columns, as in domain-incremental learning, and its mean those of j ≤ i */
-};
+/* Appends the script, its lines "-- each" expanded; asked: names, as "last|gain", or NULL. */
+void metrics_expand(struct text *sql, const char *script, const char *asked);
 
-/* Whether the matrix of a whole run has this cell. */
-bool accuracy_expected(const struct accuracy_matrix *matrix, size_t after_task, size_t task);
-
-/* Mean of a row; after_task −1: zero-shot. NAN when a cell is missing. In class-incremental learning, the accuracy over
- * all classes seen. */
-double accuracy_mean(const struct accuracy_matrix *matrix, int64_t after_task);
-
-struct metric {
-    const char *name, *title;     /* "backward_transfer", "Backward transfer" */
-    const char *formula;          /* of task j of T, with a(i, j) the accuracy on j after task i */
-    const char *source;           /* where it is defined; "": here */
-    size_t skip_first, skip_last; /* tasks at either end for which it is not defined */
-    double (*of_task)(const struct accuracy_matrix *matrix, size_t task);
-    double (*of_images)(
-        const struct accuracy_matrix *matrix); /* mean in class-incremental learning; NULL: over tasks */
-    bool lower_is_better;
-};
-
-/* All metrics: transfer, average, last, forgetting, backward_transfer, forward_transfer, gain (of last over zero-shot),
- * zero_shot; METRICS.md has the formulas. */
-const struct metric *metric_list(size_t *count);
-const struct metric *metric_find(const char *name); /* NULL: no such metric */
-
-/* NAN where the metric is not defined. */
-double metric_of_task(const struct metric *metric, const struct accuracy_matrix *matrix, size_t task);
-
-/* Mean over the tasks for which the metric is defined; NAN when there are none. */
-double metric_mean(const struct metric *metric, const struct accuracy_matrix *matrix);
+/* "highest", "lowest" or "": which end is the better one; NULL: there is no such metric. */
+const char *metric_best(const char *name);
 
 #endif

@@ -76,7 +76,7 @@ SELECT question, metric, dataset, scope, count(DISTINCT context) AS contexts, su
        iif(count(*) = 1, max(p), NULL) AS p, iif(count(*) = 1, max(p_wilcoxon), NULL) AS p_wilcoxon,
        iif(count(*) = 1, max(r), NULL) AS r
 FROM (SELECT *, pow(weight * sd, 2) AS part
-      FROM (SELECT *, 0 AS scope FROM cell UNION ALL SELECT *, context FROM cell WHERE question IN (SELECT question FROM several)))
+      FROM (SELECT *, CAST(0 AS INTEGER) AS scope FROM cell UNION ALL SELECT *, context FROM cell WHERE question IN (SELECT question FROM several)))
 GROUP BY question, metric, dataset, scope;
 
 CREATE UNIQUE INDEX temp.summed_of ON summed (question, metric, dataset, scope);
@@ -208,9 +208,9 @@ GROUP BY tested.of_datasets;
 -- low and high stay where the difference can be: `reach` is that of two values with the question's weights.
 CREATE TEMP TABLE pair AS
 SELECT tested.rowid AS place, question, metric, dataset, tested.tier AS tier, of_p.family AS family, contexts, seeds, runs, difference,
-       sd, max(-reach * (100 - floor), difference - half) AS low, min(reach * (100 - floor), difference + half) AS high,
-       iif(margin > 0, max(-reach * (100 - floor), difference - half_90), NULL) AS low90,
-       iif(margin > 0, min(reach * (100 - floor), difference + half_90), NULL) AS high90, tasks_low, tasks_high, above, below,
+       sd, max(-reach * (ceiling - floor), difference - half) AS low, min(reach * (ceiling - floor), difference + half) AS high,
+       iif(margin > 0, max(-reach * (ceiling - floor), difference - half_90), NULL) AS low90,
+       iif(margin > 0, min(reach * (ceiling - floor), difference + half_90), NULL) AS high90, tasks_low, tasks_high, above, below,
        median, effect, tested.p AS p, drawn, max(least_p(bits), iif(drawn, 1e-5, 0)) AS least, p_seeds,
        max(of_p.holm, iif(tested.tier, gate.p, 0)) AS p_holm, of_seeds.holm AS seeds_holm, p_equal, of_equal.holm AS equal_holm,
        p_wilcoxon, p_t, r, CAST(least_seeds(1, max(contexts, 1), unpaired) AS INTEGER) AS seeds_alone,

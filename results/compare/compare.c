@@ -19,9 +19,13 @@ EMBEDDED_FILES(compare_stages);
 static status run_stage(const struct compare *c, const char *name, struct error *error)
 {
     const struct embedded_file *file = compare_stages;
+    struct text sql = {0};
     while (strcmp(file->name, name) != 0)
         file++;
-    return database_execute(c->store->database, (const char *)file->data, error);
+    metrics_expand(&sql, (const char *)file->data, c->metrics.data);
+    status result = database_execute(c->store->database, sql.data, error);
+    text_free(&sql);
+    return result;
 }
 
 /* --- What is asked --- */
@@ -53,7 +57,7 @@ static status check_once(const char *what, const char *const *words, size_t coun
 /* What is primary is asked for; effects of factors are of two, over seeds that all groups have. */
 static status check_design(const struct comparison_request *request, struct error *error)
 {
-    bool asked = request->primary == NULL;
+    bool asked = request->primary == NULL || request->metric_count == 0;
     for (size_t i = 0; i < request->metric_count; i++)
         asked |= request->primary != NULL && strcmp(request->primary, request->metrics[i]) == 0;
     if (!asked)
@@ -75,22 +79,12 @@ static status check_design(const struct comparison_request *request, struct erro
 
 static status check_request(struct store *store, const struct comparison_request *request, struct error *error)
 {
-    if (request->by_count == 0 || request->metric_count == 0)
-        return error_set(error, ERROR_ARGUMENT, "compare: expected something to compare by and a metric, found none");
+    if (request->by_count == 0)
+        return error_set(error, ERROR_ARGUMENT, "compare: expected something to compare by, found none");
     TRY(check_once("by", request->by, request->by_count, error));
     TRY(check_once("metric", request->metrics, request->metric_count, error));
-    size_t count;
-    const struct metric *metrics = metric_list(&count);
-    const char **names = xcalloc(count, sizeof *names);
-    for (size_t i = 0; i < count; i++)
-        names[i] = metrics[i].name;
-    status result = OK;
-    for (size_t i = 0; i < request->metric_count && result == OK; i++)
-        if (!metric_find(request->metrics[i]))
-            result = error_unknown_word(error, "compare", "metric", request->metrics[i], names, count);
-    free(names);
-    NEXT(result, check_design(request, error));
-    return result == OK ? query_check_filter(store, &request->filter, error) : result;
+    TRY(check_design(request, error));
+    return query_check_filter(store, &request->filter, error);
 }
 
 /* `request`, which SQL reads, what to compare by, and the groups asked for. */
@@ -203,30 +197,47 @@ static status check_baseline(const struct compare *c, struct error *error)
                       error);
 }
 
-/* --- All of it --- */
-
-/* Removes the connection's temporary tables: an earlier comparison's. */
-static status forget(struct store *store, struct error *error)
+/* Fills `metric`, in the order asked for. */
+static status note_metrics(struct compare *c, struct error *error)
 {
-    struct table table = {0};
-    status result = query_sql(store,
-                              "SELECT coalesce(group_concat('DROP ' || type || ' temp.' || name, ';'), '') "
-                              "FROM temp.sqlite_master WHERE name LIKE 'answer\\_%' ESCAPE '\\' OR name IN ('request', "
-                              "'only_group', 'note', 'compared', 'configuration', 'told', 'dimension', "
-                              "'named_by', 'apart', 'dataset', 'measured', 'observed', 'metric', 'words', 'looked', "
-                              "'bounds', 'imaged', 'discordance', 'shown', 'left_out', 'varied', 'context', 'sample', "
-                              "'level', 'has', 'planned', 'two', 'question', 'term', 'lowest', 'crossed', 'uncrossed', "
-                              "'met', 'difference', 'cell', 'summed', 'student', 'detail', 'stratified', 'directions', "
-                              "'relabelled', 'over_tasks', 'several', 'detailed', 'tested', 'corrected', 'gate', "
-                              "'pair', 'both', 'both_seed', "
-                              "'lacking')",
-                              &table, error);
-    NEXT(result, database_execute(store->database, table_cell_at(&table, 0, 0)->text, error));
-    table_free(&table);
+    const struct comparison_request *r = c->request;
+    struct database *database = c->store->database;
+    struct table names = {0};
+#define INSERT(place, where)                                                                                           \
+    "INSERT INTO metric SELECT " place ", name, title, best = 'lowest', low, high FROM metric_list WHERE " where
+    if (r->metric_count == 0)
+        TRY(database_execute(
+            database, INSERT("row_number() OVER (ORDER BY place) - 1", "tags LIKE '%main%' ORDER BY place"), error));
+    for (size_t i = 0; i < r->metric_count; i++) {
+        TRY(check_word(c, ": unknown metric", r->metrics[i], "SELECT name FROM metric_list ORDER BY place", NULL,
+                       error));
+        TRY(database_run(database, INSERT("?1", "name = ?2"),
+                         VALUES(value_integer((int64_t)i), value_text(r->metrics[i])), error));
+    }
+    status result = query_sql(c->store, "SELECT group_concat(name, '|') FROM metric", &names, error);
+    if (result == OK)
+        text_add(&c->metrics, "%s", table_cell_at(&names, 0, 0)->text);
+    table_free(&names);
     return result;
 }
 
-static status work(const struct compare *c, struct error *error)
+/* --- All of it --- */
+
+/* Removes the connection's temporary tables that an earlier comparison made. */
+static status forget(struct store *store, struct error *error)
+{
+    struct table drops = {0};
+    TRY(database_execute(store->database, "CREATE TEMP TABLE IF NOT EXISTS made (name TEXT)", error));
+    status result = query_sql(store,
+                              "SELECT coalesce(group_concat('DROP ' || type || ' temp.' || name, ';'), '') "
+                              "FROM temp.sqlite_master JOIN made USING (name) WHERE type IN ('table', 'view')",
+                              &drops, error);
+    NEXT(result, database_execute(store->database, table_cell_at(&drops, 0, 0)->text, error));
+    table_free(&drops);
+    return result;
+}
+
+static status work(struct compare *c, struct error *error)
 {
     struct text by = {0};
     int64_t configurations, contexts;
@@ -234,16 +245,19 @@ static status work(const struct compare *c, struct error *error)
         text_add(&by, "%s%s", i ? ", " : "", c->request->by[i]);
     c->result->by = by.data;
     TRY(forget(c->store, error));
+    TRY(database_execute(c->store->database, "DELETE FROM made; INSERT INTO made SELECT name FROM temp.sqlite_master",
+                         error));
     TRY(query_choose(c->store, &c->request->filter, error));
     TRY(run_stage(c, "request.sql", error));
     TRY(note_request(c, error));
+    TRY(note_metrics(c, error));
     TRY(check_chosen(c, error));
     TRY(run_stage(c, "runs.sql", error));
     TRY(contents_read(c->store, "SELECT configuration, run FROM configuration", error));
     TRY(list_words(c, error));
     TRY(run_stage(c, "settings.sql", error));
     TRY(check_by(c, error));
-    TRY(compare_measure(c, error));
+    TRY(run_stage(c, "measure.sql", error));
     TRY(check_asked(c, error));
     TRY(run_stage(c, "contexts.sql", error));
     TRY(database_integer(c->store->database, "SELECT count(*) FROM configuration", &configurations, error));
@@ -260,7 +274,10 @@ static status work(const struct compare *c, struct error *error)
         TRY(run_stage(c, "images-answer.sql", error));
     }
     TRY(run_stage(c, "parts.sql", error));
-    TRY(database_execute(c->store->database, "INSERT INTO shown SELECT grp, context, context, name FROM configuration",
+    TRY(database_execute(c->store->database,
+                         "INSERT INTO shown SELECT grp, context, context, name FROM configuration; "
+                         "CREATE TEMP TABLE before AS SELECT name FROM made; DELETE FROM made; INSERT INTO made "
+                         "SELECT name FROM temp.sqlite_master WHERE name NOT IN (SELECT name FROM before)",
                          error));
     TRY(database_integer(c->store->database, "SELECT max(context) FROM shown", &contexts, error));
     c->result->contexts = (size_t)contexts;
@@ -279,6 +296,7 @@ status compare_runs(struct store *store, const struct comparison_request *reques
     status result = work(&c, error);
     database_execute(store->database,
                      result == OK ? "RELEASE comparison" : "ROLLBACK TO comparison; RELEASE comparison", NULL);
+    text_free(&c.metrics);
     if (result != OK)
         comparison_free(comparison);
     return result;

@@ -1,8 +1,7 @@
 /* Shared by the files of a comparison; other folders include compare.h alone.
  *
- * Temporary tables lead from `chosen` to the answer, by the SQL files in the order of compare.c. settings.c tells what
- * runs were told, measure.c computes their metrics, images.c looks at images, words.c puts results into words, table.c
- * shows parts.
+ * Temporary tables lead from `chosen` to the answer, by the SQL files in the order of compare.c. images.c
+ * looks at images, words.c puts results into words, table.c shows parts.
  */
 #ifndef MTIL_RESULTS_COMPARE_INTERNAL_H
 #define MTIL_RESULTS_COMPARE_INTERNAL_H
@@ -17,10 +16,8 @@ struct compare {
     struct store *store;
     const struct comparison_request *request;
     struct comparison *result;
+    struct text metrics; /* "transfer|last" */
 };
-
-/* Fills `measured` with the metrics of runs whose matrix is complete. */
-status compare_measure(const struct compare *c, struct error *error);
 
 /* Fills `words`, `images` and `discordance`. */
 status compare_say(const struct compare *c, struct error *error);

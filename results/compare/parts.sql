@@ -10,7 +10,7 @@ ORDER BY number;
 
 CREATE TEMP VIEW answer_groups AS
 SELECT iif((SELECT max(number) FROM shown) > 1, number, NULL) AS context, shown.name AS other, metric.name AS metric, iif(datasets, coalesce(dataset.name, 'mean'), NULL) AS dataset,
-       n AS seeds, mean, sd, max(floor, mean - half) AS low, min(100.0, mean + half) AS high,
+       n AS seeds, mean, sd, max(floor, mean - half) AS low, min(ceiling, mean + half) AS high,
        number || ' ' || sample.metric || ' ' || sample.dataset AS block
 FROM sample
 JOIN shown USING (grp)

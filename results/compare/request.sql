@@ -2,3 +2,4 @@ CREATE TEMP TABLE request (status TEXT, only_dataset TEXT, detect REAL, draw_see
                            margin REAL, unpaired INTEGER, main TEXT, factors INTEGER, feasible INTEGER);
 CREATE TEMP TABLE only_group (name TEXT);
 CREATE TEMP TABLE note (place INTEGER PRIMARY KEY, note TEXT);
+CREATE TEMP TABLE metric (place INTEGER PRIMARY KEY, name TEXT, title TEXT, lower INTEGER, floor REAL, ceiling REAL);

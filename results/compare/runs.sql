@@ -9,7 +9,7 @@ DELETE FROM chosen WHERE status <> (SELECT status FROM request);
 
 CREATE TEMP TABLE compared AS
 SELECT run, seed, tasks, selection <> 'none' AS routed, (setting = 'class_incremental') + 2 * (setting = 'domain_incremental') AS accumulates,
-       method = 'zero_shot' AND setting NOT IN ('open_domain', 'domain_incremental') AS untrained, CAST(dense_rank() OVER (ORDER BY suite_hash) AS INTEGER) AS configuration,
+       method = 'zero_shot' AND setting NOT IN ('open_domain', 'class_incremental', 'domain_incremental') AS untrained, CAST(dense_rank() OVER (ORDER BY suite_hash) AS INTEGER) AS configuration,
        false AS complete
 FROM chosen
 ORDER BY suite_hash, seed;
@@ -52,9 +52,6 @@ CREATE TEMP TABLE measured (configuration INTEGER, metric INTEGER, dataset INTEG
 CREATE TEMP VIEW observed AS
 SELECT context, seed, grp, metric, dataset, value FROM configuration JOIN measured USING (configuration);
 
--- floor: percent, where the metric cannot be below 0; the others are differences of accuracies.
-CREATE TEMP TABLE metric (place INTEGER PRIMARY KEY, name TEXT, title TEXT, lower INTEGER,
-                          floor REAL AS (iif(name IN ('backward_transfer', 'forward_transfer', 'gain'), -100.0, 0.0)));
 CREATE TEMP TABLE words (place INTEGER PRIMARY KEY, words TEXT);
 
 -- Of single images: what images.c finds, by seed and by task, and what follows.

@@ -1,8 +1,9 @@
 -- title: the runs that a filter chooses
 WITH
 -- include: wanted
-SELECT *
-FROM runs
+SELECT run, suite, suite_hash, settings_hash, setting, method, policy, selector, selection, task_order, model, backend, "precision",
+       program_version, seed, tasks, trainable_parameters, status, message, started, finished, host, process, folder
+FROM runs -- without the suite's text, which is long
 WHERE run = coalesce(:run, run) AND (:runs IS NULL OR run IN (SELECT value FROM json_each('[' || :runs || ']')))
       AND (:seed IS NULL OR seed IN (SELECT value FROM json_each('[' || :seed || ']')))
       AND suite = coalesce(:suite, suite) AND setting = coalesce(:setting, setting) AND method = coalesce(:method, method)

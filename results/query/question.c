@@ -9,6 +9,7 @@
 #include "core/embedded.h"
 #include "core/file.h"
 #include "core/text.h"
+#include "results/metrics.h"
 
 EMBEDDED_FILES(question_files);
 EMBEDDED_FILES(page_questions);
@@ -25,20 +26,15 @@ bool question_is_file(const char *word)
 
 const struct table_column *question_usual_column(const char *title)
 {
-    static const struct {
-        const char *titles;
-        struct table_column about;
-    } usual[] = {
-        {"transfer|average|last|backward_transfer|forward_transfer|gain", {.decimals = 1, .best = BEST_HIGHEST}},
-        {"forgetting", {.decimals = 1, .best = BEST_LOWEST}},
-        {"zero_shot|right_router|unseen_zero_shot|share|seconds|images_per_second", {.decimals = 1}},
-        {"seconds_per_iteration", {.decimals = 3}},
-    };
-    static const struct table_column other = {.decimals = DECIMALS_ALL};
-    for (size_t i = 0; i < sizeof usual / sizeof *usual; i++)
-        if (text_has_word(usual[i].titles, title))
-            return &usual[i].about;
-    return &other;
+    static const struct table_column highest = {.decimals = 1, .best = BEST_HIGHEST},
+                                     lowest = {.decimals = 1, .best = BEST_LOWEST}, one = {.decimals = 1},
+                                     three = {.decimals = 3}, other = {.decimals = DECIMALS_ALL};
+    const char *best = metric_best(title);
+    if (best != NULL)
+        return *best == 0 ? &one : *best == 'h' ? &highest : &lowest;
+    return text_has_word("right_router|unseen_zero_shot|share|seconds|images_per_second", title) ? &one
+           : text_has_word("seconds_per_iteration", title)                                       ? &three
+                                                                                                 : &other;
 }
 
 bool question_says(const struct question *question, const char *column)
@@ -191,7 +187,7 @@ static status include(struct reader *reader, const char *name, struct error *err
     if (part->name == NULL)
         return error_set(error, ERROR_ARGUMENT, "%s: there is no part \"%.*s\" to include", reader->where, (int)size,
                          name);
-    text_add_bytes(&reader->sql, (const char *)part->data, part->size);
+    metrics_expand(&reader->sql, (const char *)part->data, NULL);
     return OK;
 }
 
@@ -231,13 +227,17 @@ status question_parse(struct question *question, const char *name, const char *w
 {
     *question = (struct question){.name = xstrdup(name)};
     struct reader reader = {.question = question, .where = where, .line = 1, .statement = &question->answer};
+    struct text whole = {0};
     status result = OK;
-    for (size_t length; *text != 0 && result == OK; text += length + (text[length] == '\n'), reader.line++) {
-        length = strcspn(text, "\n");
-        char *line = xstrndup(text, length);
+    metrics_expand(&whole, text, NULL);
+    text_add(&whole, "%s", "");
+    for (char *line = whole.data, *next; *line != 0 && result == OK; line = next, reader.line++) {
+        next = line + strcspn(line, "\n");
+        if (*next != 0)
+            *next++ = 0;
         result = read_line(&reader, line, error);
-        free(line);
     }
+    text_free(&whole);
     end_statement(&reader, NULL);
     text_free(&reader.sql);
     if (question->title == NULL)

@@ -14,7 +14,7 @@
  *     -- expect: no rows                  every row is a fault (results/checks/)
  *     SELECT … FROM chosen …
  *
- * A line `-- include: NAME`, anywhere, stands for the file results/questions/parts/NAME.sql. Files of results/sections/ are
+ * A line `-- each: TEXT` stands for one per metric (results/metrics.h). A line `-- include: NAME`, anywhere, stands for the file results/questions/parts/NAME.sql. Files of results/sections/ are
  * questions that the page of a report shows; they have more lines in their heads (results/report/README.md).
  *
  * Behind the answer other statements may follow, each behind a line of its own:
@@ -23,7 +23,7 @@
  *     -- refuse:     a message, which is an error, or no row
  *     -- note:       a text that is shown with the answer, or no row
  *
- * `chosen` has the rows of `runs` that the filter chooses, `asked` (place, key) the settings of --by. Parameters: the texts of
+ * `chosen` has the rows of `runs` that the filter chooses (but their suite_text), `asked` (place, key) the settings of --by. Parameters: the texts of
  * the filter by name, such as :dataset (null unless given), :baseline, and :published (0, 1). All functions of METRICS.md are
  * there, and tables of published numbers (results/published/).
  */

@@ -3,8 +3,8 @@
 -- column: name of-dataset
 WITH
 -- include: measured
-SELECT run, row, suite, method, policy, seed, name, transfer, average, last, forgetting, backward_transfer, forward_transfer,
-       gain, zero_shot
+SELECT run, row, suite, method, policy, seed, name
+-- each: , {name}
 FROM chosen
 JOIN measured USING (run)
 JOIN names USING (run)

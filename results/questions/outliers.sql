@@ -5,10 +5,12 @@
 
 -- Grubbs' test: each run against the others of its configuration (Student's t of the deleted residual), p times the seeds.
 WITH valued AS (
-    SELECT run, suite_hash, title AS metric, CASE title WHEN 'Transfer' THEN transfer WHEN 'Average' THEN average ELSE last END AS value
+    SELECT run, suite_hash, title AS metric, CASE title
+-- each main: WHEN '{title}' THEN {name}
+           END AS value
     FROM chosen
     JOIN metrics USING (run)
-    JOIN (SELECT 'Transfer' AS title UNION ALL SELECT 'Average' UNION ALL SELECT 'Last')
+    JOIN metric_list ON tags LIKE '%main%'
     WHERE status = 'finished'
 ), spread AS (
     SELECT suite_hash, metric, count(value) AS seeds, mean(value) AS mean, sd(value) AS sd

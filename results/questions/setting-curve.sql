@@ -2,7 +2,7 @@
 -- empty: no finished run with metrics has a number there
 -- column: series once
 -- column: configuration hidden
--- column: "transfer ±","average ±","last ±" right 1
+-- each main: -- column: "{name} ±" right 1
 -- block: series
 -- wide: key value
 
@@ -27,8 +27,8 @@ WITH configurations AS (
           ORDER BY suite_hash, others.key)
     GROUP BY suite_hash
 )
-SELECT series, suite_hash AS configuration, axis.key AS key, value, count(*) AS runs, mean(transfer) AS transfer, plus_minus(avg(transfer), half_width(transfer), 0, 100) AS "transfer ±",
-       mean(average) AS average, plus_minus(avg(average), half_width(average), 0, 100) AS "average ±", mean(last) AS last, plus_minus(avg(last), half_width(last), 0, 100) AS "last ±"
+SELECT series, suite_hash AS configuration, axis.key AS key, value, count(*) AS runs
+-- each main: , mean({name}) AS {name}, plus_minus(avg({name}), half_width({name}), {low}, {high}) AS "{name} ±"
 FROM axis
 JOIN settings USING (key)
 JOIN chosen USING (run)

@@ -62,26 +62,16 @@ status report_stopped(const struct report *report, struct error *error)
 
 static status run_script(struct report *report, enum script script, struct error *error)
 {
-    return database_execute(report->store->database, (const char *)report_scripts[script].data, error);
-}
-
-static status load_metric_names(struct database *database, struct error *error)
-{
-    size_t count;
-    const struct metric *metrics = metric_list(&count);
-    for (const struct metric *metric = metrics; metric < metrics + count; metric++)
-        TRY(database_run(database, "INSERT INTO temp.metric_names VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
-                         VALUES(value_integer(metric - metrics), value_text(metric->name), value_text(metric->title),
-                                value_text(metric->formula), value_text(metric->source),
-                                value_text(metric->lower_is_better ? "lowest" : "highest")),
-                         error));
-    return OK;
+    struct text sql = {0};
+    metrics_expand(&sql, (const char *)report_scripts[script].data, NULL);
+    status result = database_execute(report->store->database, sql.data, error);
+    text_free(&sql);
+    return result;
 }
 
 /* The comparison of mtil compare. */
 static status compare(struct report *report, struct error *error)
 {
-    static const char *const metrics[] = {"transfer", "average", "last"};
     const struct report_request *request = report->request;
     int64_t complete;
     TRY(database_integer(report->store->database,
@@ -89,11 +79,8 @@ static status compare(struct report *report, struct error *error)
                          error));
     if (request->by_count == 0 || !complete)
         return OK;
-    report->compared = (struct comparison_request){.filter = request->filter,
-                                                   .by = request->by,
-                                                   .by_count = request->by_count,
-                                                   .metrics = metrics,
-                                                   .metric_count = sizeof metrics / sizeof *metrics};
+    report->compared =
+        (struct comparison_request){.filter = request->filter, .by = request->by, .by_count = request->by_count};
     return compare_runs(report->store, &report->compared, &report->comparison, error);
 }
 
@@ -105,7 +92,6 @@ status report_load(struct report *report, struct error *error)
     TRY(database_integer(database, "SELECT count(*) FROM page_members", &report->runs, error));
     TRY(database_integer(database, "SELECT count(DISTINCT hash) FROM page_members", &report->configurations, error));
     TRY(database_integer(database, "SELECT min(max(board), 4) FROM page_configurations", &report->boards, error));
-    TRY(load_metric_names(database, error));
     TRY(compare(report, error));
     return database_execute(database, "SAVEPOINT board", error);
 }

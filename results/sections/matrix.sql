@@ -15,9 +15,11 @@ WITH sets AS ( -- of a configuration all its runs (turn -1), and some by themsel
     UNION ALL
     SELECT number, turn, drawn.run FROM drawn JOIN configurations USING (number) WHERE used > 1 AND turn < 5
 ), measured AS ( -- task null: of the run
-    SELECT run, task, transfer, average, last FROM task_metrics
+    SELECT * FROM task_metrics
     UNION ALL
-    SELECT run, NULL, transfer, average, last FROM members
+    SELECT run, NULL
+-- each: , {name}
+    FROM members
 ), lines AS ( -- of the table; place: after this task, from 1000 on a metric; task null: the mean over tasks
     SELECT number, turn, after_task AS place, task, avg(accuracy) AS value
     FROM sets
@@ -26,22 +28,24 @@ WITH sets AS ( -- of a configuration all its runs (turn -1), and some by themsel
     UNION ALL
     SELECT number, turn, after_task, NULL, avg(accuracy) FROM sets JOIN mean_accuracy USING (run) GROUP BY number, turn, after_task
     UNION ALL
-    SELECT number, turn, 1000 + place, task, avg(CASE place WHEN 0 THEN transfer WHEN 1 THEN average ELSE last END) AS value
+    SELECT number, turn, 1000 + place, task, avg(CASE name
+-- each main: WHEN '{name}' THEN {name}
+           END) AS value
     FROM sets
     JOIN measured USING (run)
-    JOIN metric_names ON place <= 2
+    JOIN metric_list ON tags LIKE '%main%'
     GROUP BY number, turn, place, task
     HAVING value IS NOT NULL
 )
 SELECT label || ', ' || CASE WHEN turn >= 0 THEN 'seed ' || seed ELSE iif(configurations.used > 1, 'mean of ', '') || seeds END AS choice,
        'matrix-' || number || iif(turn >= 0, '-seed-' || seed, '') AS name, label,
        CASE WHEN turn >= 0 THEN 'run ' || members.run ELSE iif(configurations.used > 1, 'mean over ', 'of ') || seeds END AS of,
-       coalesce(board.name, metric_names.title, 'zero-shot') AS after, coalesce(tested.name, 'mean') AS "column", value,
+       coalesce(board.name, metric_list.title, 'zero-shot') AS after, coalesce(tested.name, 'mean') AS "column", value,
        lines.place = lines.task AS framed, turn >= 0 OR lines.place >= 1000 OR lines.task IS NULL AS extra
 FROM lines
 JOIN configurations USING (number)
 LEFT JOIN members USING (number, turn)
 LEFT JOIN board ON board.task = lines.place
-LEFT JOIN metric_names ON metric_names.place = lines.place - 1000
+LEFT JOIN metric_list ON metric_list.place = lines.place - 1000
 LEFT JOIN board AS tested ON tested.task = lines.task
 ORDER BY number, turn, lines.place, lines.task IS NULL, lines.task

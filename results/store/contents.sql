@@ -1,7 +1,7 @@
 -- The settings of the runs of `valued` (place, run), and the contents of their inputs as settings among them: run_values. A
 -- content is called by its path in the suite, with the beginning of its digest if another content has that path already.
 DROP TABLE IF EXISTS temp.run_values;
-CREATE TEMP TABLE run_values (place INTEGER, key TEXT, value TEXT, content INTEGER, PRIMARY KEY (key, place)) WITHOUT ROWID;
+CREATE TEMP TABLE run_values (place INTEGER, key TEXT, value TEXT, content INTEGER, PRIMARY KEY (place, key)) WITHOUT ROWID;
 INSERT INTO run_values
 SELECT place, key, iif(typeof(value) = 'real', shortest(value), value), 0
 FROM valued

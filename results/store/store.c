@@ -8,6 +8,7 @@
 #include "core/digest.h"
 #include "core/embedded.h"
 #include "core/stop.h"
+#include "results/metrics.h"
 #include "results/store/store_internal.h"
 
 #define SCHEMA_APPLICATION 0x4d54494c    /* SQLite's application_id: "MTIL" */
@@ -69,9 +70,9 @@ static status create_tables(struct database *database, struct error *error)
 }
 
 /* With drops the views of the file are replaced, else they are hidden on this connection. */
-static void write_views(struct text *script, bool drops)
+static void write_views(struct text *script, const char *at, bool drops)
 {
-    const char *at = (const char *)schema_files[1].data, *next;
+    const char *next;
     for (; (next = strstr(at, VIEW_START)); at = next + strlen(VIEW_START)) {
         const char *name = next + strlen(VIEW_START);
         text_add(script, "%.*s\n", (int)(next - at), at);
@@ -87,17 +88,18 @@ static status use_views(struct database *database, bool replace, struct error *e
 {
     char digest[DIGEST_SIZE];
     int64_t same;
-    struct text script = {0};
-    digest_text((const char *)schema_files[1].data, digest);
-    TRY(database_ask(database, "SELECT value = ?1 FROM properties WHERE name = 'views'", VALUES(value_text(digest)),
-                     &same, error));
-    if (same)
-        return OK;
-    write_views(&script, replace);
+    struct text script = {0}, views = {0};
+    metrics_expand(&views, (const char *)schema_files[1].data, NULL);
+    digest_text(views.data, digest);
+    status result = database_ask(database, "SELECT value = ?1 FROM properties WHERE name = 'views'",
+                                 VALUES(value_text(digest)), &same, error);
+    write_views(&script, views.data, replace);
     if (replace)
         text_add(&script, ";\nINSERT OR REPLACE INTO properties VALUES ('views', '%s')", digest);
-    status result = database_execute(database, script.data, error);
+    if (result == OK && !same)
+        result = database_execute(database, script.data, error);
     text_free(&script);
+    text_free(&views);
     return result;
 }
 

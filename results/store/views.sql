@@ -1,6 +1,6 @@
 -- Derived values. A program with another text of this file replaces these views when it opens a database for writing,
 -- and hides them behind its own when it opens one for reading. Each view is one statement, which begins with CREATE
--- VIEW at the start of a line. results/README.md says what a row of each is, results/metrics.c what the metrics are.
+-- VIEW at the start of a line. results/README.md says what a row of each is, results/metrics.h what "-- each" is.
 
 -- What every table and figure calls a run; given: its suite says so.
 CREATE VIEW names AS
@@ -24,41 +24,30 @@ WHERE NOT weighted OR after_task NOT BETWEEN 0 AND task - 1
 GROUP BY run, after_task
 HAVING count(*) = iif(weighted AND after_task >= 0, after_task + 1, tasks);
 
+CREATE VIEW metric_list AS
+SELECT 0 AS place, '' AS name, '' AS title, '' AS formula, '' AS source, '' AS best, 0.0 AS low, 0.0 AS high, '' AS tags WHERE false
+-- each: UNION ALL SELECT {place}, '{name}', '{title}', '{formula}', '{source}', '{best}', {low}, {high}, '{tags}'
+;
+
 CREATE VIEW task_metrics AS
-SELECT run, task,
-       avg(accuracy) FILTER (WHERE after_task BETWEEN 0 AND task - 1) AS transfer,
-       avg(accuracy) FILTER (WHERE after_task >= 0) AS average,
-       max(accuracy) FILTER (WHERE after_task = tasks - 1) AS last,
-       iif(task < tasks - 1, max(accuracy) FILTER (WHERE after_task >= task)
-                             - max(accuracy) FILTER (WHERE after_task = tasks - 1), NULL) AS forgetting,
-       iif(task < tasks - 1, max(accuracy) FILTER (WHERE after_task = tasks - 1)
-                             - max(accuracy) FILTER (WHERE after_task = task), NULL) AS backward_transfer,
-       iif(task > 0 AND NOT accumulates, max(accuracy) FILTER (WHERE after_task = task - 1)
-                                         - max(accuracy) FILTER (WHERE after_task = -1), NULL) AS forward_transfer,
-       max(accuracy) FILTER (WHERE after_task = tasks - 1) - max(accuracy) FILTER (WHERE after_task = -1) AS gain,
-       max(accuracy) FILTER (WHERE after_task = -1) AS zero_shot
+SELECT run, task
+-- each: , {sql} AS {name}
 FROM (SELECT run, tasks, setting = 'class_incremental' AS accumulates FROM runs)
 JOIN (SELECT run, task, after_task, 100.0 * correct / images AS accuracy FROM evaluations) USING (run)
 GROUP BY run, task
-HAVING count(*) FILTER (WHERE after_task BETWEEN 0 AND tasks - 1) = iif(accumulates, tasks - task, tasks);
+HAVING count(*) FILTER (WHERE after_task >= 0 AND after_task < tasks) = iif(accumulates, tasks - task, tasks);
 
 -- In class- and domain-incremental runs average is Avg, the mean over the rows of the accuracy over all images so far.
 CREATE VIEW metrics AS
-SELECT task_metrics.run AS run, avg(transfer) AS transfer, coalesce(max(seen.average), avg(task_metrics.average)) AS average,
-       coalesce(max(seen.last), avg(task_metrics.last)) AS last, avg(forgetting) AS forgetting,
-       avg(backward_transfer) AS backward_transfer,
-       CASE WHEN count(forward_transfer) = count(*) - 1 THEN avg(forward_transfer) END AS forward_transfer,
-       CASE WHEN count(gain) = count(*) THEN coalesce(max(seen.last - seen.zero_shot), avg(gain)) END AS gain,
-       CASE WHEN count(task_metrics.zero_shot) = count(*)
-            THEN coalesce(max(seen.zero_shot), avg(task_metrics.zero_shot)) END AS zero_shot
+SELECT task_metrics.run AS run
+-- each: , CASE WHEN count(task_metrics.{name}) = count(*) - {skips} THEN coalesce(max(seen.{name}), avg(task_metrics.{name})) END AS {name}
 FROM task_metrics
-LEFT JOIN (SELECT run, avg(accuracy) FILTER (WHERE after_task >= 0) AS average,
-                  max(accuracy) FILTER (WHERE after_task = tasks - 1) AS last,
-                  max(accuracy) FILTER (WHERE after_task = -1) AS zero_shot
-           FROM (SELECT run, tasks, after_task, 100.0 * sum(correct) / sum(images) AS accuracy
+LEFT JOIN (SELECT run
+-- each: , iif({images}, {sql}, NULL) AS {name}
+           FROM (SELECT run, tasks, NULL AS task, after_task, 100.0 * sum(correct) / sum(images) AS accuracy
                  FROM (SELECT run, tasks FROM runs WHERE setting IN ('class_incremental', 'domain_incremental'))
                  CROSS JOIN evaluations USING (run)
-                 WHERE after_task NOT BETWEEN 0 AND task - 1
+                 WHERE after_task NOT BETWEEN 0 AND evaluations.task - 1
                  GROUP BY run, after_task)
            GROUP BY run) AS seen ON seen.run = task_metrics.run
 GROUP BY task_metrics.run
@@ -67,16 +56,9 @@ HAVING count(*) = (SELECT tasks FROM runs WHERE runs.run = task_metrics.run);
 CREATE VIEW leaderboard AS
 SELECT max(suite) AS suite, suite_hash, max(setting) AS setting, max(method) AS method, max(policy) AS policy,
        max(selector) AS selector, max(selection) AS selection, max(task_order) AS task_order, max(model) AS model,
-       count(*) AS runs,
-       avg(transfer) AS transfer,
-       (avg(transfer * transfer) - avg(transfer) * avg(transfer)) * count(*) / nullif(count(*) - 1, 0)
-           AS transfer_variance,
-       avg(average) AS average,
-       (avg(average * average) - avg(average) * avg(average)) * count(*) / nullif(count(*) - 1, 0)
-           AS average_variance,
-       avg(last) AS last,
-       (avg(last * last) - avg(last) * avg(last)) * count(*) / nullif(count(*) - 1, 0) AS last_variance,
-       avg(forgetting) AS forgetting, avg(backward_transfer) AS backward_transfer, avg(gain) AS gain
+       count(*) AS runs
+-- each main: , avg({name}) AS {name}, (avg({name} * {name}) - avg({name}) * avg({name})) * count(*) / nullif(count(*) - 1, 0) AS {name}_variance
+-- each other: , avg({name}) AS {name}
 FROM runs
 JOIN metrics USING (run)
 WHERE status = 'finished'

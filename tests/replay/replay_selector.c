@@ -6,7 +6,6 @@
 
 #include "adapters/experts/autoencoder.h"
 #include "core/file.h"
-#include "results/metrics.h"
 #include "tests/replay/fixture.h"
 
 enum { MOST_CODERS = 16 };

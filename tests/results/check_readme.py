@@ -32,13 +32,24 @@ def queries_of(readme):
     return [block.strip() for block in re.split(r"\n\s*\n", blocks) if block.strip()]
 
 
+def check_metrics(page, database):
+    """The page of metrics has a line for each."""
+    lines = re.findall(r"^\| (\S[^|]*) \| `(\w+)` \|.*\| *(higher|lower|) *\|$", page, re.MULTILINE)
+    better = {"highest": "higher", "lowest": "lower", "": ""}
+    metrics = database.execute("SELECT title, name, best FROM metric_list ORDER BY place").fetchall()
+    expected = [(title, name, better[best]) for title, name, best in metrics]
+    assert lines == expected, f"METRICS.md: expected {expected}, found {lines}"
+
+
 def check_schema(readme, database):
     """Every table and view has its line, which names its columns; no line is of something that is not there."""
     lines = dict(re.findall(r"^\| `(\w+)` \| (.*)$", section(readme, "Schema"), re.MULTILINE))
     names = [name for name, in database.execute("SELECT name FROM sqlite_schema WHERE type IN ('table', 'view')")]
     assert sorted(lines) == sorted(names), f"documented: {sorted(lines)}; there: {sorted(names)}"
+    metrics = [name for name, in database.execute("SELECT name FROM metric_list")]
     for name in names:
         words = re.findall(r"`(\w+)`", lines[name]) + ["run", "task"]
+        words += metrics if name in ("task_metrics", "metrics", "leaderboard") else []
         for also in re.findall(r"the same|columns of `(\w+)`", lines[name]):
             of = also or {"metrics": "task_metrics", "per_image": "evaluations"}[name]
             words += re.findall(r"`(\w+)`", lines[of])
@@ -146,6 +157,7 @@ def main():
         queries = queries_of(readme)
         assert len(queries) == QUERIES, f"expected {QUERIES} queries, found {len(queries)}"
         check_schema(readme, database)
+        check_metrics((pathlib.Path(sys.argv[1]).parent / "METRICS.md").read_text(), database)
         check_queries(queries, path, database, mtil)
         os.chdir(folder)
         check_python(readme, mtil)

@@ -1,12 +1,12 @@
-/* The accuracy matrix of a run as metrics.c takes it: in percent, NAN where there is no evaluation. */
+/* The accuracy matrix of a run as reference.h takes it: in percent, NAN where there is no evaluation. */
 #ifndef MTIL_TESTS_RESULTS_MATRIX_H
 #define MTIL_TESTS_RESULTS_MATRIX_H
 
 #include <math.h>
 
 #include "core/alloc.h"
-#include "results/metrics.h"
 #include "results/store.h"
+#include "tests/results/reference.h"
 
 struct run_matrix {
     struct accuracy_matrix matrix;

@@ -1,9 +1,11 @@
 measured AS ( -- the metrics of each run or, with a dataset, of its task
-    SELECT run, NULL AS name, transfer, average, last, forgetting, backward_transfer, forward_transfer, gain, zero_shot
+    SELECT run, NULL AS name
+-- each: , {name}
     FROM metrics
     WHERE :dataset IS NULL
     UNION ALL
-    SELECT run, name, transfer, average, last, forgetting, backward_transfer, forward_transfer, gain, zero_shot
+    SELECT run, name
+-- each: , {name}
     FROM task_metrics
     JOIN tasks USING (run, task)
     WHERE :dataset IS NOT NULL AND name = :dataset -- the first half spares the work without one

@@ -7,8 +7,8 @@ WHERE board = (SELECT board FROM page)
 ORDER BY number;
 
 CREATE TEMP TABLE members AS
-SELECT page_members.run AS run, number, turn, seed, status, page_members.finished AS finished, page_members.used AS used,
-       transfer, average, last, forgetting, backward_transfer, forward_transfer, gain, zero_shot
+SELECT page_members.run AS run, number, turn, seed, status, page_members.finished AS finished, page_members.used AS used
+-- each: , {name}
 FROM configurations
 JOIN page_members USING (hash)
 ORDER BY number, turn;

@@ -3,8 +3,8 @@
 CREATE TEMP TABLE page_members AS
 SELECT chosen.run AS run, suite_hash AS hash, seed, status, status = 'finished' AS finished,
        status = 'finished' OR NOT max(status = 'finished') OVER (PARTITION BY suite_hash) AS used,
-       row_number() OVER (PARTITION BY suite_hash ORDER BY status <> 'finished', seed, chosen.run) - 1 AS turn,
-       transfer, average, last, forgetting, backward_transfer, forward_transfer, gain, zero_shot
+       row_number() OVER (PARTITION BY suite_hash ORDER BY status <> 'finished', seed, chosen.run) - 1 AS turn
+-- each: , {name}
 FROM chosen
 LEFT JOIN metrics USING (run);
 
@@ -32,7 +32,5 @@ SELECT board, row_number() OVER (PARTITION BY board ORDER BY rank DESC, hash) AS
 FROM counted
 JOIN learnt USING (run)
 JOIN boards USING (names);
-
-CREATE TEMP TABLE metric_names (place INTEGER PRIMARY KEY, metric, title, formula, source, best);
 
 CREATE TEMP TABLE page (board, dataset, best, compared);
