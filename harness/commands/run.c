@@ -13,7 +13,7 @@
 #include "harness/commands/output.h"
 #include "harness/config/keys.h"
 #include "harness/heads/trained.h"
-#include "harness/run/estimate.h"
+#include "harness/run/rates.h"
 #include "harness/run/run.h"
 #include "harness/run/sequence.h"
 #include "harness/scenario/label_split.h"
@@ -171,10 +171,9 @@ static status dry_run(const struct command_call *call, const struct suite *suite
     }
     if (opened != OK)
         return error_set(error, opened, "%s", missing.message);
-    struct estimate estimate;
-    struct machine_rates rates = {0};
-    status result = estimate_run(run, &estimate, error);
-    NEXT(result, machine_rates_measure(run, &rates, error));
+    const struct estimate estimate = workload_estimate(run);
+    struct rates rates = {0};
+    status result = rates_measure(&rates, run, error);
     if (result == OK) {
         fputs(suite_text(suite), call->out);
         fputs("\n", call->out);
@@ -182,7 +181,7 @@ static status dry_run(const struct command_call *call, const struct suite *suite
             label_split_print(run->data.cut, run->data.whole.dataset, call->out);
         show_tasks(run, call->out);
         fprintf(call->out, "# %zu trained parameters\n", trained_values(&run->model));
-        estimate_print(&estimate, &rates, settings_seeds(suite), call->out);
+        rates_print(&rates, &estimate, settings_seeds(suite), call->out);
     }
     run_close(run);
     return result;

@@ -6,7 +6,7 @@
 
 #include "core/file.h"
 #include "harness/evaluate/evaluator.h"
-#include "harness/run/estimate.h"
+#include "harness/run/workload.h"
 #include "harness/run/run_folder.h"
 #include "harness/run/sequence.h"
 #include "models/clip/cost.h"
@@ -68,7 +68,7 @@ static double memory_with(struct small_run *run, const char *experts, const char
 {
     struct estimate estimate;
     small_run_reopen(run, 1, (const char *const[]){experts, precision, NULL});
-    must(estimate_run(run->experiment, &estimate, &error));
+    estimate = workload_estimate(run->experiment);
     *used = (double)run->experiment->model.memory.used;
     return estimate.memory;
 }
