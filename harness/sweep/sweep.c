@@ -473,6 +473,14 @@ size_t sweep_work(const struct sweep *sweep)
     return sweep_count(sweep, SWEEP_MISSING) + sweep_count(sweep, SWEEP_UNFINISHED);
 }
 
+status sweep_make_folder(const struct sweep *sweep, const char *name, struct error *error)
+{
+    char *path = path_format("%s/%s", sweep->folder, name);
+    status result = directory_create(path, error);
+    free(path);
+    return result;
+}
+
 /* --- The command of a run --- */
 
 static size_t count_texts(const char *const *texts)

@@ -7,7 +7,7 @@
 #include <cmocka.h>
 #include <string.h>
 
-#include "harness/evaluate/tool.h"
+#include "harness/sweep/tool.h"
 
 static struct error error;
 

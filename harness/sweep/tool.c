@@ -1,4 +1,4 @@
-#include "harness/evaluate/tool.h"
+#include "harness/sweep/tool.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -6,6 +6,8 @@
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include "harness/sweep/log_tail.h"
 
 static status spawn(pid_t *id, const char *const *arguments, int output, struct error *error)
 {
@@ -33,28 +35,14 @@ static void read_all(int descriptor, struct text *output)
             text_add_bytes(output, part, (size_t)got);
 }
 
-/* The last line that is not empty. */
-static const char *last_line(const char *text, int *length)
-{
-    const char *last = "";
-    *length = 0;
-    for (; *text != 0; text += strcspn(text, "\n"), text += *text != 0)
-        if (*text != '\n') {
-            last = text;
-            *length = (int)strcspn(text, "\n");
-        }
-    return last;
-}
-
 static status judge(const char *program, int ended, const struct text *output, struct error *error)
 {
-    int length;
     if (WIFEXITED(ended) && WEXITSTATUS(ended) == 0)
         return OK;
-    const char *line = last_line(output->data, &length);
-    if (WIFSIGNALED(ended))
-        return error_set(error, ERROR_IO, "%s: ended by signal %d: %.*s", program, WTERMSIG(ended), length, line);
-    return error_set(error, ERROR_IO, "%s: exit status %d: %.*s", program, WEXITSTATUS(ended), length, line);
+    const char *found = log_tail_find(output->data, ""), *line = found != NULL ? found : "";
+    bool killed = WIFSIGNALED(ended);
+    return error_set(error, ERROR_IO, "%s: %s %d: %.*s", program, killed ? "ended by signal" : "exit status",
+                     killed ? WTERMSIG(ended) : WEXITSTATUS(ended), (int)strcspn(line, "\n"), line);
 }
 
 status tool_run(const char *const *arguments, struct text *output, struct error *error)
