@@ -338,6 +338,18 @@ status suite_parse(struct suite **result, const char *text, size_t size, const c
     return outcome;
 }
 
+status suite_parse_stored(struct suite **suite, const char *text, const char *name,
+                          const struct suite_section *sections, const char *const *overrides, size_t override_count,
+                          bool *same, struct error *error)
+{
+    struct suite *stored = NULL;
+    TRY(suite_parse(suite, text, strlen(text), name, sections, overrides, override_count, error));
+    status result = suite_parse(&stored, text, strlen(text), name, sections, NULL, 0, error);
+    *same = result == OK && strcmp(stored->hash, (*suite)->hash) == 0;
+    suite_destroy(stored);
+    return result;
+}
+
 /* Without .yaml or .yml. */
 static size_t stem_length(const char *name)
 {

@@ -12,7 +12,7 @@
 
 #include "core/clock.h"
 #include "core/file.h"
-#include "harness/run/checkpoint_writer.h"
+#include "harness/run/checkpoint.h"
 #include "harness/run/image_watch.h"
 #include "harness/run/layer_choice.h"
 #include "harness/run/run_folder.h"
