@@ -1,6 +1,7 @@
 /* mtil completion: a script that completes words in bash, and the words, from the tables that print --help. */
 #include <string.h>
 
+#include "core/embedded.h"
 #include "datasets/fetch/fetch.h"
 #include "harness/commands/command.h"
 #include "harness/config/library.h"
@@ -123,27 +124,7 @@ static bool add_next(struct text *out, const char *before, const char *const *wo
 
 /* --- The command --- */
 
-static const char script[] =
-    "# bash completion for mtil, made by `mtil completion bash`; the program says what can follow\n"
-    "_mtil()\n{\n"
-    "    local current=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]} files words\n"
-    "    # = is a word of its own: --format=csv, merge.policy=none\n"
-    "    if [[ $current == = ]]; then\n"
-    "        current=\n"
-    "    elif [[ $before == = ]]; then\n"
-    "        before=${COMP_WORDS[COMP_CWORD-2]}\n"
-    "    elif [[ $before != --* ]]; then\n"
-    "        before=\n"
-    "    fi\n"
-    "    read -r files words < <(\"${COMP_WORDS[0]}\" completion bash -- \"$before\" "
-    "\"${COMP_WORDS[@]:1:COMP_CWORD-1}\" 2>/dev/null)\n"
-    "    COMPREPLY=($(compgen -W \"$words\" -- \"$current\"))\n"
-    "    # not what lies beside a database: NAME-wal, NAME-shm, NAME-lock\n"
-    "    [[ $files == yes ]] && COMPREPLY+=($(compgen -f -X '*-[wsl][aho][lmc]*' -- \"$current\"))\n"
-    "    [[ ${#COMPREPLY[@]} -eq 1 && ${COMPREPLY[0]} == *= ]] && compopt -o nospace 2>/dev/null\n"
-    "    return 0\n"
-    "}\n"
-    "complete -o filenames -F _mtil mtil\n";
+EMBEDDED_FILES(embedded_completion);
 
 static status run(const struct command_call *call, struct error *error)
 {
@@ -151,7 +132,7 @@ static status run(const struct command_call *call, struct error *error)
     if (strcmp(call->arguments[0], shells[0]) != 0)
         return error_unknown_word(error, "command line", "shell", call->arguments[0], shells, 1);
     if (call->argument_count == 1) {
-        fputs(script, call->out);
+        fputs((const char *)embedded_completion->data, call->out);
         return OK;
     }
     struct text words = {0};

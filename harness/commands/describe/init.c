@@ -1,19 +1,11 @@
 /* mtil init: a suite to start from. */
 #include <string.h>
 
+#include "core/embedded.h"
 #include "core/file.h"
 #include "harness/commands/command.h"
 
-static const char own_images[] =
-    "# Two tasks of my own images: my/scenes and my/fields have a folder of images for each class\n"
-    "model: {weights: mini, vocabulary: mini} # the small CLIP that ships\n"
-    "data: {root: my, order: [scenes, fields]}\n"
-    "tasks:\n"
-    "  scenes: {reader: folder} # in my/scenes\n"
-    "  fields: {reader: folder}\n"
-    "adapter: {experts: 16}\n"
-    "merge: {policy: most_used, every: 10}\n"
-    "training: {iterations: 20, batch: 32, learning_rate: 1e-2, warmup: 5}\n";
+EMBEDDED_FILES(embedded_init);
 
 static status check_path(const char *path, struct error *error)
 {
@@ -30,7 +22,7 @@ static status run(const struct command_call *call, struct error *error)
 {
     const char *path = call->argument_count > 0 ? call->arguments[0] : "suite.yaml";
     TRY(check_path(path, error));
-    TRY(file_write(path, own_images, sizeof own_images - 1, error));
+    TRY(file_write(path, embedded_init->data, embedded_init->size, error));
     log_info(call->log, "%s is written; mtil run %s --dry-run shows what it comes to", path, path);
     return OK;
 }
