@@ -71,8 +71,8 @@ static status read_suite(struct rerun *r, struct error *error)
         words[i] = call->arguments[i + 2];
     for (size_t i = 0; i < sizeof own / sizeof *own; i++)
         words[count++] = own[i];
-    status result = suite_parse_stored(&r->suite, r->run.suite_text, r->run.suite, settings_sections, words, count,
-                                       &same, error);
+    status result =
+        suite_parse_stored(&r->suite, r->run.suite_text, r->run.suite, settings_sections, words, count, &same, error);
     if (result == OK && !same)
         result = error_set(
             error, ERROR_ARGUMENT,

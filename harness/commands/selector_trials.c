@@ -13,7 +13,7 @@
 #include "harness/run/inputs.h"
 #include "harness/run/run.h"
 #include "harness/run/settings.h"
-#include "harness/run/tasks_survey.h"
+#include "harness/run/surveyor.h"
 #include "harness/selectors/selectors.h"
 #include "harness/terminal/cache_progress.h"
 #include "results/query.h"

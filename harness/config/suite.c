@@ -24,7 +24,8 @@ static const struct assignment *last_assignment(const struct suite_source *sourc
 {
     for (size_t i = source->count; i-- > 0;) {
         const struct assignment *assignment = &source->assignments[i];
-        if (assignment->section == part->section && suite_same(assignment->entry, part->entry) && suite_same(assignment->key, key))
+        if (assignment->section == part->section && suite_same(assignment->entry, part->entry) &&
+            suite_same(assignment->key, key))
             return assignment;
     }
     return NULL;
@@ -137,7 +138,8 @@ static status assign(const struct suite_source *source, struct part *part, struc
 {
     for (size_t i = 0; i < source->count; i++) {
         const struct assignment *assignment = &source->assignments[i];
-        if (assignment->section != part->section || !suite_same(assignment->entry, part->entry) || assignment->key == NULL)
+        if (assignment->section != part->section || !suite_same(assignment->entry, part->entry) ||
+            assignment->key == NULL)
             continue;
         char where[512];
         suite_source_where(source, assignment, where, sizeof where);
@@ -197,7 +199,8 @@ static bool ever_listed(const struct suite_source *source, const struct suite_se
         return true;
     for (size_t i = 0; i < source->count; i++) {
         const struct assignment *assignment = &source->assignments[i];
-        if (assignment->entry == NULL && suite_same(assignment->key, suite_key_in(assignment->section, section->each_of)) &&
+        if (assignment->entry == NULL &&
+            suite_same(assignment->key, suite_key_in(assignment->section, section->each_of)) &&
             assignment->key != NULL && has_word(assignment->value, entry))
             return true;
     }

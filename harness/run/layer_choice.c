@@ -121,8 +121,8 @@ static status pass_scores(const struct serializer *p, struct layer_scores *score
 {
     for (int t = 0; t < TOWERS; t++)
         if (scores->blocks[t] > 0)
-            TRY(serializer_host(p, tower_names[t], SAFETENSOR_F64, scores->tasks * scores->blocks[t],
-                                scores->values[t], error));
+            TRY(serializer_host(p, tower_names[t], SAFETENSOR_F64, scores->tasks * scores->blocks[t], scores->values[t],
+                                error));
     return OK;
 }
 

@@ -306,29 +306,18 @@ static status identify_all(struct sweep *sweep, const struct sweep_request *requ
 
 /* --- Equal configurations --- */
 
-static int compare_hashes(const void *a, const void *b)
-{
-    const struct sweep_configuration *const *x = a, *const *y = b;
-    return strcmp((*x)->hash, (*y)->hash);
-}
-
 /* The results do not distinguish two configurations with the same hash. */
 static status check_distinct(const struct sweep *sweep, struct error *error)
 {
-    size_t count = sweep->configuration_count;
-    const struct sweep_configuration **sorted = xcalloc(count, sizeof *sorted);
-    for (size_t i = 0; i < count; i++)
-        sorted[i] = &sweep->configurations[i];
-    qsort(sorted, count, sizeof *sorted, compare_hashes);
-    status result = OK;
-    for (size_t i = 1; result == OK && i < count; i++)
-        if (strcmp(sorted[i - 1]->hash, sorted[i]->hash) == 0)
-            result = error_set(error, ERROR_ARGUMENT,
-                               "command line: \"%s\" and \"%s\" compute the same; expected axes that change what is "
-                               "computed, each value once",
-                               sorted[i - 1]->label, sorted[i]->label);
-    free(sorted);
-    return result;
+    const struct sweep_configuration *all = sweep->configurations;
+    for (size_t i = 1; i < sweep->configuration_count; i++)
+        for (size_t k = 0; k < i; k++)
+            if (strcmp(all[k].hash, all[i].hash) == 0)
+                return error_set(error, ERROR_ARGUMENT,
+                                 "command line: \"%s\" and \"%s\" compute the same; expected axes that change what "
+                                 "is computed, each value once",
+                                 all[k].label, all[i].label);
+    return OK;
 }
 
 /* --- The sweep --- */

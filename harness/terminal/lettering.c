@@ -6,7 +6,16 @@
 
 #include "core/embedded.h"
 
-enum { FIRST = ' ', LAST = '~', BOX = LAST + 1, BAND = 16, WIDTH = 5, HEIGHT = 9, LINE = BAND * (WIDTH + 1), LONGEST = 1024 };
+enum {
+    FIRST = ' ',
+    LAST = '~',
+    BOX = LAST + 1,
+    BAND = 16,
+    WIDTH = 5,
+    HEIGHT = 9,
+    LINE = BAND * (WIDTH + 1),
+    LONGEST = 1024
+};
 
 /* font.txt: bands of sixteen characters, HEIGHT lines each, a blank between neighbours; the last one is the box. */
 EMBEDDED_FILES(embedded_font);

@@ -67,8 +67,7 @@ double cost_adapter_step(const struct clip_dimensions *n, size_t images, size_t 
     double image = cost_images(n, images), text = cost_texts(n, texts, positions);
     double backward =
         image * above_first(n->image_blocks, e, TOWER_IMAGE) + text * above_first(n->text_blocks, e, TOWER_TEXT);
-    return image + text + backward +
-           units(n, TOWER_IMAGE, (double)(images * clip_image_positions(n)), e, 3.0, 2.0) +
+    return image + text + backward + units(n, TOWER_IMAGE, (double)(images * clip_image_positions(n)), e, 3.0, 2.0) +
            units(n, TOWER_TEXT, (double)(texts * positions), e, 3.0, 2.0);
 }
 

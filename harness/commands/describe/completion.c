@@ -93,8 +93,8 @@ static bool add_values(struct text *out, const struct option *option, const char
         option = options_find(s->options, name + size + 1);
     if (option != NULL && option->type == OPTION_CHOICE)
         add_choices(out, option->choices, strlen(option->choices));
-    bool chooses = option != NULL && option->type != OPTION_CHOICE && s->choice != NULL &&
-                   strcmp(s->chooser, option->name) == 0;
+    bool chooses =
+        option != NULL && option->type != OPTION_CHOICE && s->choice != NULL && strcmp(s->chooser, option->name) == 0;
     for (size_t i = 0; chooses && s->choice(i) != NULL; i++)
         text_add(out, "%s ", s->choice(i));
     return !chooses && (option == NULL || option->type != OPTION_CHOICE);

@@ -196,7 +196,8 @@ status image_paths_next(struct image_paths *paths, const char **path, struct err
     size_t last = paths->count + (paths->list_name != NULL);
     bool found = false;
     *path = NULL;
-    while (!found && !stop_requested(paths->stop) && (paths->walk != NULL || paths->list != NULL || paths->next < last)) {
+    while (!found && !stop_requested(paths->stop) &&
+           (paths->walk != NULL || paths->list != NULL || paths->next < last)) {
         if (paths->walk != NULL)
             TRY(walk(paths, &found, error));
         else if (paths->list != NULL)

@@ -10,7 +10,6 @@
 #include "adapters/files/adapter_file.h"
 #include "core/file.h"
 #include "harness/run/run.h"
-#include "harness/run/run_folder.h"
 #include "harness/run/sequence.h"
 #include "harness/train/archive.h"
 #include "harness/train/services/merging.h"

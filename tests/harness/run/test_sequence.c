@@ -9,7 +9,7 @@
 #include "core/digest.h"
 #include "core/file.h"
 #include "harness/run/rates.h"
-#include "harness/run/run_folder.h"
+#include "harness/run/run.h"
 #include "harness/run/sequence.h"
 #include "results/store/database.h"
 #include "tests/harness/small_run.h"
