@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "datasets/loader.h"
-#include "harness/run/workload.h"
 #include "harness/run/sequence.h"
+#include "harness/run/workload.h"
 #include "harness/scenario/joint.h"
 #include "harness/train/trainer.h"
 #include "models/clip.h"

@@ -6,9 +6,9 @@
 
 #include "core/file.h"
 #include "harness/evaluate/evaluator.h"
-#include "harness/run/workload.h"
 #include "harness/run/run.h"
 #include "harness/run/sequence.h"
+#include "harness/run/workload.h"
 #include "models/clip/cost.h"
 #include "tests/harness/small_run.h"
 #include "tests/results/matrix.h"

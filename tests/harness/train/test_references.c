@@ -5,9 +5,9 @@
 
 #include "core/file.h"
 #include "harness/run/checkpoint.h"
-#include "harness/run/workload.h"
 #include "harness/run/image_watch.h"
 #include "harness/run/run.h"
+#include "harness/run/workload.h"
 #include "harness/train/batches.h"
 #include "harness/train/method.h"
 #include "harness/train/services/reference_images.h"
