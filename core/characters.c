@@ -57,6 +57,19 @@ bool text_is_visible(const char *string)
     return true;
 }
 
+void text_add_word(struct text *text, const char *word)
+{
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789@%+=:,./_-";
+    if (*word != 0 && word[strspn(word, plain)] == 0) {
+        text_add(text, "%s", word);
+        return;
+    }
+    text_add(text, "'");
+    for (; *word != 0; word++)
+        text_add(text, *word == '\'' ? "'\\''" : "%c", *word);
+    text_add(text, "'");
+}
+
 void text_add_replaced(struct text *text, const char *string, const char *const *list)
 {
     while (*string != 0) {

@@ -19,6 +19,9 @@ bool text_is_visible(const char *string);
 /* The first byte that is not UTF-8; NULL: there is none. */
 const char *text_find_invalid(const char *string);
 
+/* Appends a word as a shell reads it: plain where it can be, else in quotes. */
+void text_add_word(struct text *text, const char *word);
+
 /* Appends string with, for each character or word of the list {"<", "&lt;", "&", "&amp;", NULL}, what follows it there. */
 void text_add_replaced(struct text *text, const char *string, const char *const *list);
 

@@ -8,6 +8,7 @@
 #include "core/text.h"
 #include "core/threads.h"
 #include "datasets/dataset.h"
+#include "harness/commands/inputs/dataset_choice.h"
 #include "harness/commands/output.h"
 #include "harness/run/program.h"
 #include "models/backend.h"
@@ -145,21 +146,17 @@ static void print_dataset(const struct command_call *call, const struct dataset_
 }
 
 /* What the reader "folder" makes of a folder of class folders. */
-static void print_folder(const struct command_call *call, const struct dataset_reader *reader, const char *root,
-                         const char *path)
+static void print_folder(const struct command_call *call, const char *root, const char *path)
 {
-    struct options *with = NULL;
-    struct dataset *dataset = NULL;
+    struct dataset *dataset;
     struct error error;
     char value[128];
-    status result = options_create(&with, reader->options, &error);
-    NEXT(result, options_set(with, "path", path, NULL, &error));
-    NEXT(result, dataset_open(&dataset, reader->name, root, with, call->log, &error));
+    struct dataset_choice choice = {.name = "folder", .root = root, .path = path};
+    status result = dataset_choice_open(&choice, call->log, &dataset, &error);
     if (result == OK)
         describe(dataset, value, sizeof value);
     print_row(call, path, result == OK ? value : error.message);
     dataset_close(dataset);
-    options_destroy(with);
 }
 
 /* A folder of such folders, as the sessions of CORe50 and the domains of DomainNet are. */
@@ -182,14 +179,11 @@ static void print_domains(const struct command_call *call, const char *root, con
 static void print_folders(const struct command_call *call, const char *root)
 {
     struct directory found, others;
-    const struct dataset_reader *reader;
-    struct error error;
-    if (dataset_reader_find(&reader, "folder", &error) != OK ||
-        dataset_find_folders(root, &found, &others, &error) != OK)
+    if (dataset_find_folders(root, &found, &others, NULL) != OK)
         return;
     fputs("folders of images there, for reader: folder\n", call->out);
     for (size_t i = 0; i < found.count; i++)
-        print_folder(call, reader, root, found.names[i]);
+        print_folder(call, root, found.names[i]);
     for (size_t i = 0; i < others.count; i++)
         print_domains(call, root, others.names[i]);
     directory_free(&found);

@@ -13,7 +13,7 @@
 #include "harness/heads/heads.h"
 #include "harness/heads/weights.h"
 #include "harness/run/run.h"
-#include "harness/run/tasks_survey.h"
+#include "harness/run/surveyor.h"
 #include "harness/terminal/cache_progress.h"
 #include "models/backend_options.h"
 

@@ -55,9 +55,7 @@ static status score(const struct command_call *call, const struct suite *suite, 
 {
     struct run *run;
     struct layer_scores scores = {0};
-    uint64_t seed;
-    TRY(settings_seed(suite, 0, &seed, error));
-    TRY(run_open(&run, suite, seed, call->log, error));
+    TRY(run_open(&run, suite, settings_seed(suite, 0), call->log, error));
     run->model.stop = call->stop;
     status result = layer_choice_score(run, call->progress, &scores, error);
     progress_end(call->progress);
@@ -80,7 +78,6 @@ static status run(const struct command_call *call, struct error *error)
     memcpy(all, words.list, words.count * sizeof *all);
     memcpy(all + words.count, own, sizeof own);
     status result = suite_load(&suite, call->arguments[0], settings_sections, all, OWN + words.count, error);
-    NEXT(result, settings_check_seeds(suite, error));
     NEXT(result, score(call, suite, error));
     suite_destroy(suite);
     free(all);

@@ -63,7 +63,7 @@ static status read_suite(struct rerun *r, struct error *error)
 {
     const struct command_call *call = r->call;
     size_t given = call->argument_count - 2, count = given;
-    struct suite *stored = NULL;
+    bool same;
     const char **words = xmalloc((given + 3) * sizeof *words);
     char *own[] = {path_format("run.folder=%s/runs", r->folder), path_format("run.database=%s", r->database),
                    path_format("run.checkpoints=none")};
@@ -71,15 +71,13 @@ static status read_suite(struct rerun *r, struct error *error)
         words[i] = call->arguments[i + 2];
     for (size_t i = 0; i < sizeof own / sizeof *own; i++)
         words[count++] = own[i];
-    const char *text = r->run.suite_text;
-    status result = suite_parse(&r->suite, text, strlen(text), r->run.suite, settings_sections, words, count, error);
-    NEXT(result, suite_parse(&stored, text, strlen(text), r->run.suite, settings_sections, NULL, 0, error));
-    if (result == OK && strcmp(suite_settings_hash(stored), suite_settings_hash(r->suite)) != 0)
+    status result =
+        suite_parse_stored(&r->suite, r->run.suite_text, r->run.suite, settings_sections, words, count, &same, error);
+    if (result == OK && !same)
         result = error_set(
             error, ERROR_ARGUMENT,
             "command line: rerun: expected settings that do not change what is computed, such as run.threads=2, "
             "found others");
-    suite_destroy(stored);
     for (size_t i = 0; i < sizeof own / sizeof *own; i++)
         free(own[i]);
     free(words);

@@ -13,7 +13,7 @@
 #include "harness/commands/output.h"
 #include "harness/config/keys.h"
 #include "harness/heads/trained.h"
-#include "harness/run/estimate.h"
+#include "harness/run/rates.h"
 #include "harness/run/run.h"
 #include "harness/run/sequence.h"
 #include "harness/scenario/label_split.h"
@@ -115,14 +115,11 @@ static status run_seed(const struct command_call *call, const struct suite *suit
 static status run_seeds(const struct command_call *call, const struct suite *suite, struct error *error)
 {
     struct store *store = NULL;
-    uint64_t seed;
     status result = OK;
     if (file_exists(options_text(suite_options(suite, "run"), "database")))
         result = open_store(call, suite, &store, error);
-    for (size_t i = 0; result == OK && i < settings_seeds(suite); i++) {
-        result = settings_seed(suite, i, &seed, error);
-        NEXT(result, run_seed(call, suite, &store, seed, error));
-    }
+    for (size_t i = 0; result == OK && i < settings_seeds(suite); i++)
+        result = run_seed(call, suite, &store, settings_seed(suite, i), error);
     store_close(store);
     return result;
 }
@@ -159,22 +156,14 @@ static void show_tasks(const struct run *run, FILE *out)
 static status dry_run(const struct command_call *call, const struct suite *suite, struct error *error)
 {
     struct run *run;
-    struct settings settings;
-    struct error missing;
-    uint64_t seed;
-    TRY(settings_seed(suite, 0, &seed, error));
-    TRY(settings_read(&settings, suite, error));
-    status opened = run_open(&run, suite, seed, call->log, &missing);
-    if (opened == ERROR_IO) {
-        show_settings_alone(call, suite, &missing);
-        return OK;
-    }
+    status opened = run_open(&run, suite, settings_seed(suite, 0), call->log, error);
+    if (opened == ERROR_IO)
+        show_settings_alone(call, suite, error);
     if (opened != OK)
-        return error_set(error, opened, "%s", missing.message);
-    struct estimate estimate;
-    struct machine_rates rates = {0};
-    status result = estimate_run(run, &estimate, error);
-    NEXT(result, machine_rates_measure(run, &rates, error));
+        return opened == ERROR_IO ? OK : opened;
+    const struct estimate estimate = workload_estimate(run);
+    struct rates rates = {0};
+    status result = rates_measure(&rates, run, error);
     if (result == OK) {
         fputs(suite_text(suite), call->out);
         fputs("\n", call->out);
@@ -182,7 +171,7 @@ static status dry_run(const struct command_call *call, const struct suite *suite
             label_split_print(run->data.cut, run->data.whole.dataset, call->out);
         show_tasks(run, call->out);
         fprintf(call->out, "# %zu trained parameters\n", trained_values(&run->model));
-        estimate_print(&estimate, &rates, settings_seeds(suite), call->out);
+        rates_print(&rates, &estimate, settings_seeds(suite), call->out);
     }
     run_close(run);
     return result;
@@ -206,9 +195,10 @@ status run_suite(const struct command_call *call, const char *const *words, size
 {
     struct suite *suite;
     TRY(suite_load(&suite, call->arguments[0], settings_sections, words, count, error));
-    status result = settings_check_seeds(suite, error);
+    struct settings settings;
+    status result = settings_read(&settings, suite, error);
     if (result == OK)
-        settings_warn(suite, call->log);
+        settings_warn(&settings, suite, call->log);
     for (size_t i = 0; i < count; i++)
         NEXT(result, note_unread(call, suite, words[i], error));
     if (result == OK)

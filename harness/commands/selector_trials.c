@@ -13,7 +13,7 @@
 #include "harness/run/inputs.h"
 #include "harness/run/run.h"
 #include "harness/run/settings.h"
-#include "harness/run/tasks_survey.h"
+#include "harness/run/surveyor.h"
 #include "harness/selectors/selectors.h"
 #include "harness/terminal/cache_progress.h"
 #include "results/query.h"
@@ -48,13 +48,10 @@ static size_t pick(const struct command_trials *c, bool selectors, const char **
 /* The run's suite; the words may say where things are, not what is computed. */
 static status read_suite(struct command_trials *c, const char **words, struct error *error)
 {
-    const char *text = c->source.run.suite_text;
-    struct suite *stored = NULL;
+    const struct run_row *run = &c->source.run;
     size_t count = pick(c, false, words);
-    TRY(suite_parse(&c->suite, text, strlen(text), c->source.run.suite, settings_sections, words, count, error));
-    TRY(suite_parse(&stored, text, strlen(text), c->source.run.suite, settings_sections, NULL, 0, error));
-    bool same = strcmp(suite_settings_hash(stored), suite_settings_hash(c->suite)) == 0;
-    suite_destroy(stored);
+    bool same;
+    TRY(suite_parse_stored(&c->suite, run->suite_text, run->suite, settings_sections, words, count, &same, error));
     return same ? OK
                 : error_set(error, ERROR_ARGUMENT,
                             "command line: eval: expected selector.KEY=value, or settings that do not change what is "

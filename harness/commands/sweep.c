@@ -310,9 +310,12 @@ static status warn(const struct command_call *call, const struct sweep *sweep, s
     bool warned = false;
     for (size_t i = 0; !warned && i < sweep->configuration_count; i++) {
         struct suite *suite;
+        struct settings settings;
         TRY(sweep_suite(sweep, i, &suite, error));
-        warned = settings_warn(suite, call->log);
+        status read = settings_read(&settings, suite, error);
+        warned = read == OK && settings_warn(&settings, suite, call->log);
         suite_destroy(suite);
+        TRY(read);
     }
     return OK;
 }

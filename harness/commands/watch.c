@@ -34,13 +34,13 @@ static status add_answer(struct store *store, const char *question, const char *
     return result;
 }
 
-static status look(struct store *store, bool whole_screen, struct text *text, struct error *error)
+static status look(struct store *store, struct text *text, struct error *error)
 {
     text_clear(text);
     text_add_visible(text, store_path(store));
     text_add(text, ": ");
     TRY(add_answer(store, "counts", NULL, text, error));
-    text_add(text, "%s\n", whole_screen ? "    (q ends)" : "");
+    text_add(text, "\n");
     TRY(add_answer(store, "progress", "running", text, error));
     TRY(add_answer(store, "reached", "running", text, error));
     return OK;
@@ -49,7 +49,7 @@ static status look(struct store *store, bool whole_screen, struct text *text, st
 static status print_once(const struct command_call *call, struct store *store, struct error *error)
 {
     struct text text = {0};
-    status result = look(store, false, &text, error);
+    status result = look(store, &text, error);
     if (result == OK)
         fputs(text.data, call->out);
     text_free(&text);
@@ -59,12 +59,11 @@ static status print_once(const struct command_call *call, struct store *store, s
 static status keep_looking(const struct command_call *call, struct store *store, struct error *error)
 {
     struct text text = {0};
-    struct screen screen;
+    struct screen screen = {.out = call->out};
     double seconds = options_real(call->options, "every");
-    screen_open(&screen, stdin, call->out);
     status result;
     do {
-        result = look(store, screen.whole, &text, error);
+        result = look(store, &text, error);
         if (result == OK)
             screen_show(&screen, text.data);
     } while (result == OK && screen_wait(&screen, seconds, call->stop));
@@ -90,7 +89,7 @@ const struct command command_watch = {
     .summary = "show the progress of running runs",
     .details = "Task, step, loss, speed and remaining time of each running run, and its last row of accuracies. On a "
                "terminal\n"
-               "the screen is redrawn every second until q or Ctrl-C; elsewhere lines are printed when they change.\n",
+               "the screen is redrawn every second until Ctrl-C; elsewhere lines are printed when they change.\n",
     .example = "  mtil watch results.db\n"
                "  mtil watch results.db --once\n",
     .options = options,

@@ -16,15 +16,10 @@ static void add(struct suite_keys *keys, const struct suite_key *key)
     keys->list[keys->count++] = *key;
 }
 
-static bool same_text(const char *a, const char *b)
-{
-    return a == b || (a != NULL && b != NULL && strcmp(a, b) == 0);
-}
-
 static bool same_option(const struct option *a, const struct option *b)
 {
-    return a->type == b->type && a->minimum == b->minimum && a->maximum == b->maximum && same_text(a->name, b->name) &&
-           same_text(a->choices, b->choices) && same_text(a->fallback, b->fallback) && same_text(a->help, b->help);
+    return a->type == b->type && a->minimum == b->minimum && a->maximum == b->maximum && suite_same(a->name, b->name) &&
+           suite_same(a->choices, b->choices) && suite_same(a->fallback, b->fallback) && suite_same(a->help, b->help);
 }
 
 static void add_own(struct suite_keys *keys, const struct suite_section *section)

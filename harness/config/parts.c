@@ -4,15 +4,10 @@
 
 #include "harness/config/internal.h"
 
-static bool same(const char *a, const char *b)
-{
-    return a == b || (a != NULL && b != NULL && strcmp(a, b) == 0);
-}
-
 const struct part *suite_part(const struct suite *suite, const char *section, const char *entry)
 {
     for (size_t i = 0; i < suite->count; i++)
-        if (strcmp(suite->parts[i].section->name, section) == 0 && same(suite->parts[i].entry, entry))
+        if (strcmp(suite->parts[i].section->name, section) == 0 && suite_same(suite->parts[i].entry, entry))
             return &suite->parts[i];
     return NULL;
 }

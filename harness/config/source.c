@@ -14,6 +14,17 @@ enum { ASSIGNMENTS = 4096 }; /* bounds the quadratic search for repeated keys */
 
 const struct suite_section suite_rows_section = {.name = "rows", .each_of = "rows"};
 
+bool suite_same(const char *a, const char *b)
+{
+    return a == b || (a != NULL && b != NULL && strcmp(a, b) == 0);
+}
+
+const char *suite_key_in(const struct suite_section *section, const char *name)
+{
+    size_t length = strlen(section->name);
+    return strncmp(section->name, name, length) == 0 && name[length] == '.' ? name + length + 1 : NULL;
+}
+
 const struct suite_section *suite_section_find(const struct suite_section *sections, const char *name)
 {
     for (; sections->name != NULL; sections++)
@@ -60,17 +71,12 @@ status suite_source_unknown(const struct suite_source *source, const char *where
     return ERROR_ARGUMENT;
 }
 
-static bool same(const char *a, const char *b)
-{
-    return a == b || (a != NULL && b != NULL && strcmp(a, b) == 0);
-}
-
 const struct assignment *suite_source_find(const struct suite_source *source, const struct assignment *assignment)
 {
     for (size_t i = 0; i < source->count; i++) {
         const struct assignment *earlier = &source->assignments[i];
-        if (earlier->section == assignment->section && same(earlier->entry, assignment->entry) &&
-            same(earlier->key, assignment->key))
+        if (earlier->section == assignment->section && suite_same(earlier->entry, assignment->entry) &&
+            suite_same(earlier->key, assignment->key))
             return earlier;
     }
     return NULL;
@@ -184,12 +190,9 @@ static bool has_key(const struct suite_source *source, size_t first, const struc
 {
     for (size_t i = first; i < source->count; i++) {
         const struct assignment *other = &source->assignments[i];
-        bool same_entry = assignment->entry == NULL
-                              ? other->entry == NULL
-                              : other->entry != NULL && strcmp(other->entry, assignment->entry) == 0;
         bool same_place = (other->line == 0) == (assignment->line == 0);
-        if (other->section == assignment->section && same_place && same_entry && other->key != NULL &&
-            strcmp(other->key, key) == 0)
+        if (other->section == assignment->section && same_place && suite_same(other->entry, assignment->entry) &&
+            suite_same(other->key, key))
             return true;
     }
     return false;

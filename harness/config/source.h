@@ -67,6 +67,12 @@ const struct assignment *suite_source_find(const struct suite_source *source, co
 status suite_source_unknown(const struct suite_source *source, const char *where, const char *word,
                             struct error *error);
 
+/* Whether both are NULL or the same text. */
+bool suite_same(const char *a, const char *b);
+
+/* "every" of "merge.every", if the section is `merge`; else NULL. */
+const char *suite_key_in(const struct suite_section *section, const char *name);
+
 /* The section called name; NULL: none. */
 const struct suite_section *suite_section_find(const struct suite_section *sections, const char *name);
 

@@ -19,31 +19,26 @@ enum {
     NAMES = 256 /* names in a list that has an entry each */
 };
 
-static bool same(const char *a, const char *b)
-{
-    return a == b || (a != NULL && b != NULL && strcmp(a, b) == 0);
-}
-
 static const struct assignment *last_assignment(const struct suite_source *source, const struct part *part,
                                                 const char *key)
 {
     for (size_t i = source->count; i-- > 0;) {
         const struct assignment *assignment = &source->assignments[i];
-        if (assignment->section == part->section && same(assignment->entry, part->entry) && same(assignment->key, key))
+        if (assignment->section == part->section && suite_same(assignment->entry, part->entry) &&
+            suite_same(assignment->key, key))
             return assignment;
     }
     return NULL;
 }
 
-/* The value that the source gives to a key of a section without entries, "method.ffn"; NULL: none. */
-static const char *given_value(const struct suite_source *source, const char *name)
+/* The last value that the source gives to a key of a section without entries, "data.order"; NULL: none. */
+static const struct assignment *last_given(const struct suite_source *source, const char *name)
 {
-    size_t section = strcspn(name, ".");
     for (size_t i = source->count; i-- > 0;) {
         const struct assignment *a = &source->assignments[i];
-        if (a->entry == NULL && strlen(a->section->name) == section && memcmp(a->section->name, name, section) == 0 &&
-            same(a->key, name + section + 1))
-            return a->value;
+        const char *key = a->entry == NULL ? suite_key_in(a->section, name) : NULL;
+        if (key != NULL && suite_same(a->key, key))
+            return a;
     }
     return NULL;
 }
@@ -52,8 +47,8 @@ static const char *given_value(const struct suite_source *source, const char *na
 static const char *default_of(const struct suite_source *source, const struct suite_section *section,
                               const struct option *option)
 {
-    const char *value = section->preset_by != NULL ? given_value(source, section->preset_by) : NULL,
-               *preset = value != NULL ? section->preset(value, section->name, option->name) : NULL;
+    const struct assignment *given = section->preset_by != NULL ? last_given(source, section->preset_by) : NULL;
+    const char *preset = given != NULL ? section->preset(given->value, section->name, option->name) : NULL;
     return preset != NULL ? preset : option->fallback;
 }
 
@@ -135,7 +130,7 @@ static void make_table(const struct suite *suite, struct part *part, const struc
     append_options(part->table, &count, chosen);
     for (size_t i = 0; i < count; i++)
         if (part->table[i].fallback == NULL &&
-            (same(part->table[i].name, section->chooser) || same(part->table[i].name, section->named)))
+            (suite_same(part->table[i].name, section->chooser) || suite_same(part->table[i].name, section->named)))
             part->table[i].fallback = part->entry;
 }
 
@@ -143,7 +138,8 @@ static status assign(const struct suite_source *source, struct part *part, struc
 {
     for (size_t i = 0; i < source->count; i++) {
         const struct assignment *assignment = &source->assignments[i];
-        if (assignment->section != part->section || !same(assignment->entry, part->entry) || assignment->key == NULL)
+        if (assignment->section != part->section || !suite_same(assignment->entry, part->entry) ||
+            assignment->key == NULL)
             continue;
         char where[512];
         suite_source_where(source, assignment, where, sizeof where);
@@ -175,14 +171,9 @@ static status resolve(struct suite *suite, const struct suite_source *source, co
 /* The list that section->each_of names: its values and its key. */
 static const struct options *find_list(const struct suite *suite, const struct suite_section *section, const char **key)
 {
-    const char *dot = strchr(section->each_of, '.');
-    assert(dot != NULL);
-    for (size_t i = 0; i < suite->count; i++) {
-        const char *name = suite->parts[i].section->name;
-        *key = dot + 1;
-        if (strlen(name) == (size_t)(dot - section->each_of) && memcmp(name, section->each_of, strlen(name)) == 0)
+    for (size_t i = 0; i < suite->count; i++)
+        if ((*key = suite_key_in(suite->parts[i].section, section->each_of)) != NULL)
             return suite->parts[i].options;
-    }
     assert(!"each_of names a list of a section before this one");
     return NULL;
 }
@@ -208,9 +199,9 @@ static bool ever_listed(const struct suite_source *source, const struct suite_se
         return true;
     for (size_t i = 0; i < source->count; i++) {
         const struct assignment *assignment = &source->assignments[i];
-        size_t length = strlen(assignment->section->name);
-        if (same(assignment->key, key) && assignment->entry == NULL && section->each_of[length] == '.' &&
-            memcmp(section->each_of, assignment->section->name, length) == 0 && has_word(assignment->value, entry))
+        if (assignment->entry == NULL &&
+            suite_same(assignment->key, suite_key_in(assignment->section, section->each_of)) &&
+            assignment->key != NULL && has_word(assignment->value, entry))
             return true;
     }
     return false;
@@ -247,29 +238,14 @@ status suite_check_name(const char *where, const char *kind, const char *name, s
                      where, kind, name);
 }
 
-/* The place of the list's current value. */
-static void find_place(const struct suite_source *source, const struct suite_section *section, const char *key,
-                       char *where, size_t size)
-{
-    const struct assignment *last = NULL;
-    for (size_t i = 0; i < source->count; i++) {
-        const struct assignment *assignment = &source->assignments[i];
-        size_t length = strlen(assignment->section->name);
-        if (same(assignment->key, key) && assignment->entry == NULL &&
-            strncmp(section->each_of, assignment->section->name, length) == 0 && section->each_of[length] == '.')
-            last = assignment;
-    }
-    if (last != NULL)
-        suite_source_where(source, last, where, size);
-    else
-        snprintf(where, size, "%s", source->file);
-}
-
 static status check_names(const struct suite_source *source, const struct suite_section *section,
                           const struct options *list, const char *key, struct error *error)
 {
-    char where[512];
-    find_place(source, section, key, where, sizeof where);
+    char where[512]; /* of the list's current value */
+    const struct assignment *last = last_given(source, section->each_of);
+    snprintf(where, sizeof where, "%s", source->file);
+    if (last != NULL)
+        suite_source_where(source, last, where, sizeof where);
     for (size_t i = 0; i < options_list_size(list, key); i++)
         TRY(suite_check_name(where, key, options_list_item(list, key, i), error));
     return OK;
@@ -363,6 +339,18 @@ status suite_parse(struct suite **result, const char *text, size_t size, const c
     else
         suite_destroy(suite);
     return outcome;
+}
+
+status suite_parse_stored(struct suite **suite, const char *text, const char *name,
+                          const struct suite_section *sections, const char *const *overrides, size_t override_count,
+                          bool *same, struct error *error)
+{
+    struct suite *stored = NULL;
+    TRY(suite_parse(suite, text, strlen(text), name, sections, overrides, override_count, error));
+    status result = suite_parse(&stored, text, strlen(text), name, sections, NULL, 0, error);
+    *same = result == OK && strcmp(stored->hash, (*suite)->hash) == 0;
+    suite_destroy(stored);
+    return result;
 }
 
 /* Without .yaml or .yml. */

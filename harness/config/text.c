@@ -91,10 +91,9 @@ static bool is_read(const struct suite *suite, const struct suite_section *secti
 
 bool suite_reads(const struct suite *suite, const char *key)
 {
-    const char *last = strrchr(key, '.');
-    for (const struct suite_section *section = suite->sections; last != NULL && section->name != NULL; section++)
-        if (strlen(section->name) == strcspn(key, ".") && strncmp(section->name, key, strcspn(key, ".")) == 0)
-            return is_read(suite, section, last + 1);
+    for (const struct suite_section *section = suite->sections; section->name != NULL; section++)
+        if (suite_key_in(section, key) != NULL)
+            return is_read(suite, section, strrchr(key, '.') + 1);
     return true;
 }
 
@@ -121,22 +120,12 @@ static bool is_shown(const struct suite *suite, const struct part *part, size_t 
 /* Whether the list names the key, or the key with its value. */
 static bool names_key(const char *list, const char *key, const char *value)
 {
-    if (list == NULL)
-        return false;
-    if (strcmp(list, "*") == 0)
-        return true;
-    size_t length = strlen(key);
-    for (const char *p = list; *p != 0;) {
-        size_t span = strcspn(p, "|");
-        if (span >= length && memcmp(p, key, length) == 0) {
-            const char *with = p + length + 1;
-            if (span == length || (p[length] == '=' && value != NULL && strlen(value) == span - length - 1 &&
-                                   memcmp(with, value, span - length - 1) == 0))
-                return true;
-        }
-        p += span + (p[span] != 0);
-    }
-    return false;
+    if (list == NULL || strcmp(list, "*") == 0)
+        return list != NULL;
+    char *both = path_format("%s=%s", key, value != NULL ? value : "");
+    bool named = text_has_word(list, key) || (value != NULL && text_has_word(list, both));
+    free(both);
+    return named;
 }
 
 static bool is_incidental(const struct part *part, const char *key)
@@ -147,11 +136,11 @@ static bool is_incidental(const struct part *part, const char *key)
 
 bool suite_key_incidental(const struct suite_section *sections, const char *key, const char *value)
 {
-    size_t length = strchr(key, '.') != NULL ? (size_t)(strchr(key, '.') - key) : 0;
-    for (const struct suite_section *section = sections; section->name != NULL; section++)
-        if (strlen(section->name) == length && memcmp(section->name, key, length) == 0)
-            return names_key(section->incidental,
-                             section->each_of != NULL ? strrchr(key, '.') + 1 : key + length + (length > 0), value);
+    for (const struct suite_section *section = sections; section->name != NULL; section++) {
+        const char *own = *section->name != 0 ? suite_key_in(section, key) : strchr(key, '.') == NULL ? key : NULL;
+        if (own != NULL)
+            return names_key(section->incidental, section->each_of != NULL ? strrchr(key, '.') + 1 : own, value);
+    }
     return false;
 }
 

@@ -13,8 +13,7 @@
 
 static const struct scoring plain; /* by the scores of the head */
 
-static status create_set(struct evaluator *evaluator, struct test_set *set, const struct task *task,
-                         struct error *error)
+static void create_set(const struct evaluator *evaluator, struct test_set *set, const struct task *task)
 {
     const struct clip_dimensions *n = &evaluator->model->clip->dimensions;
     size_t images = dataset_size(task->dataset, SPLIT_TEST);
@@ -28,10 +27,10 @@ static status create_set(struct evaluator *evaluator, struct test_set *set, cons
         .errors = xcalloc(evaluator->coders + 1, sizeof *set->errors),
         .predicted = xcalloc(images, sizeof *set->predicted),
         .router = xcalloc(images, sizeof *set->router),
-        .right = xcalloc(images, 1)};
+        .right = xcalloc(images, 1),
+        .routed = cached_images_create(evaluator->cache, images)};
     for (size_t i = 0; i < images; i++)
         set->labels[i] = (int32_t)task->first_class + dataset_label(task->dataset, SPLIT_TEST, i);
-    return cached_images_create(&set->routed, evaluator->cache, images, error);
 }
 
 status evaluator_create(struct evaluator **result, struct model *model, const struct data *data,
@@ -50,7 +49,7 @@ status evaluator_create(struct evaluator **result, struct model *model, const st
     status made = evaluator_refresh(evaluator, error);
     NEXT(made, shared_features_open(&evaluator->shared, model, data, error));
     for (size_t j = 0; made == OK && j < data->task_count; j++)
-        made = create_set(evaluator, &evaluator->sets[j], &data->tasks[j], error);
+        create_set(evaluator, &evaluator->sets[j], &data->tasks[j]);
     if (made != OK) {
         evaluator_destroy(evaluator);
         return made;

@@ -40,28 +40,22 @@ status feature_cache_refresh(struct feature_cache *cache, struct error *error)
 
 /* --- Images --- */
 
-status cached_images_create(struct cached_images *images, const struct feature_cache *cache, size_t n,
-                            struct error *error)
+struct cached_images cached_images_create(const struct feature_cache *cache, size_t n)
 {
-    *images = (struct cached_images){.n = n, .embed = model_feature_width(cache->model)};
     const struct adapters *adapters = cache->model->adapters;
-    images->choices = adapters != NULL ? adapters_choices(adapters, TOWER_IMAGE) : 0;
-    images->features = malloc(array_size(n, images->embed * sizeof *images->features));
-    images->chosen = malloc(array_size(n, images->choices * sizeof *images->chosen + 1));
-    images->gates = malloc(array_size(n, images->choices * sizeof *images->gates + 1));
-    bool made = images->features != NULL && images->chosen != NULL && images->gates != NULL;
-    if (made && cache->keep) {
-        images->router = malloc(array_size(n, sizeof *images->router));
-        images->identity = malloc(array_size(n, sizeof *images->identity));
-        made = images->router != NULL && images->identity != NULL;
+    struct cached_images images = {.n = n,
+                                   .embed = model_feature_width(cache->model),
+                                   .choices = adapters != NULL ? adapters_choices(adapters, TOWER_IMAGE) : 0};
+    images.features = xmalloc(array_size(n, images.embed * sizeof *images.features));
+    images.chosen = xmalloc(array_size(n, images.choices * sizeof *images.chosen + 1));
+    images.gates = xmalloc(array_size(n, images.choices * sizeof *images.gates + 1));
+    if (cache->keep) {
+        images.router = xmalloc(array_size(n, sizeof *images.router));
+        images.identity = xmalloc(array_size(n, sizeof *images.identity));
     }
-    if (!made) {
-        cached_images_free(images);
-        return error_set(error, ERROR_MEMORY, "evaluation: no memory for the features of %zu images", n);
-    }
-    for (size_t i = 0; images->router != NULL && i < n; i++)
-        images->router[i] = -1;
-    return OK;
+    for (size_t i = 0; cache->keep && i < n; i++)
+        images.router[i] = -1;
+    return images;
 }
 
 void cached_images_free(struct cached_images *images)
@@ -124,29 +118,16 @@ static uint64_t classes_identity(const struct feature_cache *cache, const struct
     return digest;
 }
 
-static status take_classes(const struct feature_cache *cache, struct cached_classes *classes, const struct task *task,
-                           struct error *error)
-{
-    const struct model *model = cache->model;
-    size_t choices = adapters_choices(model->adapters, TOWER_TEXT), width = model->head->width(model);
-    classes->chosen = malloc(array_size(model->head->encoded(task), choices * sizeof *classes->chosen + 1));
-    classes->features = malloc(array_size(dataset_classes(task->dataset), width * sizeof *classes->features));
-    if (classes->chosen != NULL && classes->features != NULL)
-        return OK;
-    free(classes->chosen);
-    free(classes->features);
-    *classes = (struct cached_classes){0};
-    return error_set(error, ERROR_MEMORY, "evaluation: no memory for the class features of %s", task->settings.name);
-}
-
 static status compute_classes(struct feature_cache *cache, struct cached_classes *classes, const struct task *task,
                               int router, struct arena *arena, struct tensor *features, struct error *error)
 {
     struct model *model = cache->model;
-    status result = OK;
-    if (classes->features == NULL)
-        TRY(take_classes(cache, classes, task, error));
-    result = model->head->classes(model, task, router, arena, classes->chosen, features, error);
+    size_t choices = adapters_choices(model->adapters, TOWER_TEXT), width = model->head->width(model);
+    if (classes->features == NULL) {
+        classes->chosen = xmalloc(array_size(model->head->encoded(task), choices * sizeof *classes->chosen + 1));
+        classes->features = xmalloc(array_size(dataset_classes(task->dataset), width * sizeof *classes->features));
+    }
+    status result = model->head->classes(model, task, router, arena, classes->chosen, features, error);
     NEXT(result, model->backend->ops->download(model->backend, classes->features, features->data,
                                                tensor_bytes(features), error));
     if (result != OK) { /* an incomplete set is not usable */

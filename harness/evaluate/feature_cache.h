@@ -45,8 +45,7 @@ void feature_cache_destroy(struct feature_cache *cache); /* NULL is allowed */
 /* Reads the current identities of the adapters. To be called after training or merging. */
 status feature_cache_refresh(struct feature_cache *cache, struct error *error);
 
-status cached_images_create(struct cached_images *images, const struct feature_cache *cache, size_t n,
-                            struct error *error);
+struct cached_images cached_images_create(const struct feature_cache *cache, size_t n);
 void cached_images_free(struct cached_images *images);
 
 /* Writes the items whose features through the router must be computed into list [n] and returns their number. */

@@ -320,28 +320,26 @@ static status answer_routed(struct predictor *p, const uint8_t *pixels, size_t n
     return OK;
 }
 
-static status take_features(struct features *f, const struct predictor *p, size_t n, struct error *error)
+static struct features take_features(const struct predictor *p, size_t n)
 {
     const struct clip_dimensions *d = &p->model.clip->dimensions;
     size_t coders = p->selector != NULL ? p->selector->tasks + 1 : 0, embed = model_feature_width(&p->model);
-    *f = (struct features){.frozen = malloc(array_size(n, embed * sizeof *f->frozen)),
-                           .means = malloc(array_size(n, d->image_width * sizeof *f->means)),
-                           .routed = malloc(array_size(n, embed * sizeof *f->routed)),
-                           .weights = malloc(array_size(n, sizeof *f->weights)),
-                           .router = malloc(array_size(n, sizeof *f->router)),
-                           .items = malloc(array_size(n, sizeof *f->items)),
-                           .errors = calloc(coders + 1, sizeof *f->errors),
-                           .least = malloc(array_size(n, sizeof *f->least))};
-    bool allocated = f->frozen != NULL && f->means != NULL && f->routed != NULL && f->weights != NULL &&
-                     f->router != NULL && f->items != NULL && f->errors != NULL && f->least != NULL;
-    for (size_t k = 0; allocated && k < coders; k++)
-        allocated = (f->errors[k] = malloc(array_size(n, sizeof **f->errors))) != NULL;
-    return allocated ? OK : error_set(error, ERROR_MEMORY, "prediction: no memory for %zu images", n);
+    struct features f = {.frozen = xmalloc(array_size(n, embed * sizeof *f.frozen)),
+                         .means = xmalloc(array_size(n, d->image_width * sizeof *f.means)),
+                         .routed = xmalloc(array_size(n, embed * sizeof *f.routed)),
+                         .weights = xmalloc(array_size(n, sizeof *f.weights)),
+                         .router = xmalloc(array_size(n, sizeof *f.router)),
+                         .items = xmalloc(array_size(n, sizeof *f.items)),
+                         .errors = xcalloc(coders + 1, sizeof *f.errors),
+                         .least = xmalloc(array_size(n, sizeof *f.least))};
+    for (size_t k = 0; k < coders; k++)
+        f.errors[k] = xmalloc(array_size(n, sizeof **f.errors));
+    return f;
 }
 
 static void free_features(struct features *f, const struct predictor *p)
 {
-    for (size_t k = 0; f->errors != NULL && p->selector != NULL && k <= p->selector->tasks; k++)
+    for (size_t k = 0; p->selector != NULL && k <= p->selector->tasks; k++)
         free(f->errors[k]);
     free(f->errors);
     free(f->frozen);
@@ -370,9 +368,8 @@ status predictor_see(struct predictor *p, const uint8_t *pixels, size_t n, struc
 status predictor_answer(struct predictor *p, const uint8_t *pixels, size_t n, struct answer *answers,
                         struct error *error)
 {
-    struct features f;
-    status result = take_features(&f, p, n, error);
-    NEXT(result, choose_routers(p, pixels, n, &f, error));
+    struct features f = take_features(p, n);
+    status result = choose_routers(p, pixels, n, &f, error);
     for (size_t i = 0; result == OK && i < n; i++) {
         answers[i].router = f.router[i];
         answers[i].error = f.least[i];

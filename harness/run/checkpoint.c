@@ -109,14 +109,24 @@ static void make_labels(struct labels *labels, const struct run *run, const stru
     snprintf(labels->rows, sizeof labels->rows, "%lld", (long long)place->rows);
 }
 
+/* A copy in the host's memory of all that a resume file has. */
 struct checkpoint_snapshot {
     struct archive *archive;
     char identity[DIGEST_SIZE];
     struct labels labels;
 };
 
-status checkpoint_take(struct checkpoint_snapshot **snapshot, const struct run *run, const struct selector *selector,
-                       const struct checkpoint_place *place, struct error *error)
+/* NULL is allowed. */
+static void free_snapshot(struct checkpoint_snapshot *snapshot)
+{
+    if (snapshot == NULL)
+        return;
+    archive_close(snapshot->archive);
+    free(snapshot);
+}
+
+static status take(struct checkpoint_snapshot **snapshot, const struct run *run, const struct selector *selector,
+                   const struct checkpoint_place *place, struct error *error)
 {
     struct checkpoint_snapshot *taken = xcalloc(1, sizeof *taken);
     memcpy(taken->identity, run->identity, sizeof taken->identity);
@@ -126,14 +136,14 @@ status checkpoint_take(struct checkpoint_snapshot **snapshot, const struct run *
     struct serializer p = {.archive = taken->archive, .backend = run->model.backend, .saving = true};
     NEXT(result, pass_all(&p, (struct run *)run, (struct selector *)selector, place, error));
     if (result != OK) {
-        checkpoint_snapshot_free(taken);
+        free_snapshot(taken);
         return result;
     }
     *snapshot = taken;
     return OK;
 }
 
-status checkpoint_write(const struct checkpoint_snapshot *s, const char *path, struct error *error)
+static status write_snapshot(const struct checkpoint_snapshot *s, const char *path, struct error *error)
 {
     const struct safetensors_metadata metadata[] = {{"program", "mtil " MTIL_VERSION},  {"suite_hash", s->identity},
                                                     {"seed", s->labels.seed},           {"task", s->labels.task},
@@ -143,22 +153,56 @@ status checkpoint_write(const struct checkpoint_snapshot *s, const char *path, s
     return archive_write(s->archive, path, metadata, count, error);
 }
 
-void checkpoint_snapshot_free(struct checkpoint_snapshot *snapshot)
-{
-    if (snapshot == NULL)
-        return;
-    archive_close(snapshot->archive);
-    free(snapshot);
-}
-
 status checkpoint_save(const struct run *run, const struct selector *selector, const char *path,
                        const struct checkpoint_place *place, struct error *error)
 {
     struct checkpoint_snapshot *snapshot;
-    TRY(checkpoint_take(&snapshot, run, selector, place, error));
-    status result = checkpoint_write(snapshot, path, error);
-    checkpoint_snapshot_free(snapshot);
+    TRY(take(&snapshot, run, selector, place, error));
+    status result = write_snapshot(snapshot, path, error);
+    free_snapshot(snapshot);
     return result;
+}
+
+static void *write_in_thread(void *argument)
+{
+    struct checkpoint_writer *writer = argument;
+    writer->result = write_snapshot(writer->snapshot, writer->path, &writer->error);
+    atomic_store(&writer->ended, true);
+    return NULL;
+}
+
+status checkpoint_writer_finish(struct checkpoint_writer *writer, struct error *error)
+{
+    if (writer->running)
+        pthread_join(writer->thread, NULL);
+    writer->running = false;
+    free_snapshot(writer->snapshot);
+    writer->snapshot = NULL;
+    if (writer->result != OK && error != NULL)
+        *error = writer->error;
+    status result = writer->result;
+    writer->result = OK;
+    return result;
+}
+
+status checkpoint_writer_check(struct checkpoint_writer *writer, struct error *error)
+{
+    return writer->running && atomic_load(&writer->ended) ? checkpoint_writer_finish(writer, error) : OK;
+}
+
+/* A thread that cannot be started is no failure: the caller writes. */
+status checkpoint_writer_save(struct checkpoint_writer *writer, const struct run *run, const struct selector *selector,
+                              const char *path, const struct checkpoint_place *place, struct error *error)
+{
+    TRY(checkpoint_writer_finish(writer, error));
+    TRY(take(&writer->snapshot, run, selector, place, error));
+    writer->path = path;
+    atomic_store(&writer->ended, false);
+    writer->running = pthread_create(&writer->thread, NULL, write_in_thread, writer) == 0;
+    if (writer->running)
+        return OK;
+    write_in_thread(writer);
+    return checkpoint_writer_finish(writer, error);
 }
 
 static status same(const struct archive *archive, const char *path, const char *key, const char *expected,

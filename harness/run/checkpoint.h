@@ -3,9 +3,15 @@
  *
  *     TRY(checkpoint_save(run, selector, path, &(struct checkpoint_place){.task = 3, .iteration = 40}, error));
  *     TRY(checkpoint_load(run, selector, path, &place, &found, error));
+ *     TRY(checkpoint_writer_save(&writer, run, selector, path, &place, error));       // the run may go on
+ *     TRY(checkpoint_writer_check(&writer, error));                                   // now and then
+ *     TRY(checkpoint_writer_finish(&writer, error));                                  // the file is there
  */
 #ifndef MTIL_HARNESS_RUN_CHECKPOINT_H
 #define MTIL_HARNESS_RUN_CHECKPOINT_H
+
+#include <pthread.h>
+#include <stdatomic.h>
 
 #include "harness/run/run.h"
 #include "harness/selectors/selector.h"
@@ -17,17 +23,31 @@ struct checkpoint_place {
     int64_t rows; /* digest of the database's rows at this point: store_digest_rows */
 };
 
-/* A copy in the host's memory of all that a resume file has. selector may be NULL. */
-struct checkpoint_snapshot;
-status checkpoint_take(struct checkpoint_snapshot **snapshot, const struct run *run, const struct selector *selector,
-                       const struct checkpoint_place *place, struct error *error);
-/* From any thread; the run may have changed. */
-status checkpoint_write(const struct checkpoint_snapshot *snapshot, const char *path, struct error *error);
-void checkpoint_snapshot_free(struct checkpoint_snapshot *snapshot); /* NULL is allowed */
-
-/* Takes, writes and frees one. */
+/* Writes the file. selector may be NULL. */
 status checkpoint_save(const struct run *run, const struct selector *selector, const char *path,
                        const struct checkpoint_place *place, struct error *error);
+
+/* Writes the file beside the training: what is to be saved is copied to the host's memory at once, and a thread writes
+ * the copy. Zero-initialized: nothing is being written. It must not move while something is. */
+struct checkpoint_writer {
+    pthread_t thread;
+    bool running;      /* the thread has to be joined */
+    atomic_bool ended; /* result is final */
+    struct checkpoint_snapshot *snapshot;
+    const char *path; /* borrowed until checkpoint_writer_finish */
+    status result;
+    struct error error;
+};
+
+/* Waits for the save before it; fails as that has failed, and then saves nothing. */
+status checkpoint_writer_save(struct checkpoint_writer *writer, const struct run *run, const struct selector *selector,
+                              const char *path, const struct checkpoint_place *place, struct error *error);
+
+/* The failure of a save that has ended; never waits. */
+status checkpoint_writer_check(struct checkpoint_writer *writer, struct error *error);
+
+/* Waits until everything is on the disk; the failure of the last save. May be called again. */
+status checkpoint_writer_finish(struct checkpoint_writer *writer, struct error *error);
 
 /* *found is false when there is no file. A file of another suite, seed or program version, or a damaged one, is an
  * error; nothing of it is used then. */

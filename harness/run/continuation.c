@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "core/file.h"
-#include "harness/run/run_folder.h"
+#include "harness/run/run.h"
 
 enum { DIGITS = 12 }; /* digits of a digest in messages */
 

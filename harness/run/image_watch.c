@@ -3,107 +3,84 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/alloc.h"
 #include "core/array.h"
 
-static struct watched_split *watched(const struct image_watch *watch, size_t task, enum split split)
-{
-    return &watch->splits[task * SPLITS + (size_t)split];
-}
-
-static status look(const struct dataset *dataset, enum split split, struct watched_split *found, struct error *error)
+static status look(struct watched *set, struct error *error)
 {
     struct dataset_identity identity;
-    found->files = dataset_has_files(dataset, split);
-    if (!found->files)
+    set->files = dataset_has_files(set->dataset, set->split);
+    if (!set->files)
         return OK;
-    TRY(dataset_identify(dataset, split, &identity, error));
-    memcpy(found->content, identity.content, sizeof found->content);
+    TRY(dataset_identify(set->dataset, set->split, &identity, error));
+    memcpy(set->content, identity.content, sizeof set->content);
     return OK;
 }
 
-static status look_at_task(const struct image_watch *watch, size_t task, enum split split, struct error *error)
+static status add(struct image_watch *watch, const struct watched *set, struct error *error)
 {
-    return look(watch->run->data.tasks[task].dataset, split, watched(watch, task, split), error);
-}
-
-static status open_folders(struct image_watch *watch, struct error *error)
-{
-    const struct settings *s = &watch->run->model.settings;
-    for (const struct option *option = s->method->options; option != NULL && option->name != NULL; option++) {
-        const char *path = option->type == OPTION_FOLDER ? options_text(s->method_options, option->name) : NULL;
-        if (path == NULL)
-            continue;
-        GROW(watch->folders, watch->folder_count);
-        struct watched_folder *folder = &watch->folders[watch->folder_count];
-        *folder = (struct watched_folder){.option = option->name};
-        TRY(dataset_of_images(&folder->dataset, path, error));
-        watch->folder_count++;
-        TRY(look(folder->dataset, SPLIT_TRAIN, &folder->images, error));
-    }
-    return OK;
+    GROW(watch->sets, watch->count);
+    watch->sets[watch->count] = *set;
+    return look(&watch->sets[watch->count++], error);
 }
 
 status image_watch_open(struct image_watch *watch, const struct run *run, struct error *error)
 {
-    *watch =
-        (struct image_watch){.run = run, .splits = xcalloc(run->data.task_count * SPLITS + 1, sizeof *watch->splits)};
-    for (size_t task = 0; task < run->data.task_count; task++)
-        for (int split = 0; split < SPLITS; split++)
-            TRY(look_at_task(watch, task, (enum split)split, error));
-    return open_folders(watch, error);
+    const struct settings *s = &run->model.settings;
+    *watch = (struct image_watch){0};
+    for (size_t k = 0; k < run->data.task_count; k++)
+        for (int split = 0; split < SPLITS; split++) {
+            const struct task *task = &run->data.tasks[k];
+            const struct watched set = {
+                .task = task, .name = task->settings.name, .dataset = task->dataset, .split = (enum split)split};
+            TRY(add(watch, &set, error));
+        }
+    for (const struct option *option = s->method->options; option != NULL && option->name != NULL; option++) {
+        const char *path = option->type == OPTION_FOLDER ? options_text(s->method_options, option->name) : NULL;
+        struct dataset *images;
+        if (path == NULL)
+            continue;
+        TRY(dataset_of_images(&images, path, error));
+        TRY(add(watch, &(struct watched){.name = option->name, .dataset = images, .split = SPLIT_TRAIN}, error));
+    }
+    return OK;
 }
 
 status image_watch_after_survey(struct image_watch *watch, struct error *error)
 {
-    for (size_t task = 0; task < watch->run->data.task_count; task++)
-        for (int split = 0; split < SPLITS; split++)
-            if (watch->run->data.tasks[task].survey.splits[split].unreadable > 0)
-                TRY(look_at_task(watch, task, (enum split)split, error));
+    for (struct watched *set = watch->sets; set < watch->sets + watch->count; set++)
+        if (set->task != NULL && set->task->survey.splits[set->split].unreadable > 0)
+            TRY(look(set, error));
     return OK;
 }
 
-static status check(const struct dataset *dataset, enum split split, const struct watched_split *expected,
-                    const char *what, const char *name, const char *root, struct error *error)
+static status check(const struct watched *set, struct error *error)
 {
-    struct watched_split found;
-    TRY(look(dataset, split, &found, error));
-    if (!expected->files || strcmp(found.content, expected->content) == 0)
+    struct watched found = *set;
+    TRY(look(&found, error));
+    if (!set->files || strcmp(found.content, set->content) == 0)
         return OK;
     return error_set(error, ERROR_IO,
                      "the %s%s below %s changed during the run; results since the last resume point are not recorded; "
                      "restore the images and give the same command to go on",
-                     what, name, root);
-}
-
-static status check_split(const struct image_watch *watch, size_t task, enum split split, struct error *error)
-{
-    const struct task *t = &watch->run->data.tasks[task];
-    return check(t->dataset, split, watched(watch, task, split),
-                 split == SPLIT_TRAIN ? "training images of " : "test images of ", t->settings.name, t->settings.root,
-                 error);
+                     set->task == NULL           ? "images of method."
+                     : set->split == SPLIT_TRAIN ? "training images of "
+                                                 : "test images of ",
+                     set->name, set->task != NULL ? set->task->settings.root : dataset_root(set->dataset));
 }
 
 status image_watch_check(const struct image_watch *watch, size_t task, struct error *error)
 {
-    for (size_t k = 0; k < watch->run->data.task_count; k++) {
-        TRY(check_split(watch, k, SPLIT_TEST, error));
-        if (k <= task)
-            TRY(check_split(watch, k, SPLIT_TRAIN, error));
-    }
-    for (size_t i = 0; i < watch->folder_count; i++) {
-        const struct watched_folder *folder = &watch->folders[i];
-        TRY(check(folder->dataset, SPLIT_TRAIN, &folder->images, "images of method.", folder->option,
-                  dataset_root(folder->dataset), error));
-    }
+    for (const struct watched *set = watch->sets; set < watch->sets + watch->count; set++)
+        if (set->task == NULL || set->split == SPLIT_TEST || set->task->index <= task)
+            TRY(check(set, error));
     return OK;
 }
 
 void image_watch_close(struct image_watch *watch)
 {
-    for (size_t i = 0; i < watch->folder_count; i++)
-        dataset_close(watch->folders[i].dataset);
-    free(watch->folders);
-    free(watch->splits);
+    for (size_t i = 0; i < watch->count; i++)
+        if (watch->sets[i].task == NULL)
+            dataset_close((struct dataset *)watch->sets[i].dataset);
+    free(watch->sets);
     *watch = (struct image_watch){0};
 }

@@ -14,23 +14,19 @@
 
 #include "harness/run/run.h"
 
-struct watched_split {
+/* Images of a task, or of a folder that an option of the method names. */
+struct watched {
+    const struct task *task;       /* NULL: of an option */
+    const char *name;              /* of the task or the option */
+    const struct dataset *dataset; /* of an option: the watch's own */
+    enum split split;
     bool files;
     char content[DIGEST_SIZE]; /* of dataset_identify */
 };
 
-/* A folder that an option of the method names. */
-struct watched_folder {
-    const char *option;
-    struct dataset *dataset;
-    struct watched_split images;
-};
-
 struct image_watch {
-    const struct run *run;
-    struct watched_split *splits; /* [tasks, SPLITS] */
-    struct watched_folder *folders;
-    size_t folder_count;
+    struct watched *sets;
+    size_t count;
 };
 
 /* The caller closes it, after a failure too. */

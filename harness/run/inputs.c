@@ -196,34 +196,19 @@ static status check_method_input(const struct reading *r, const struct option *o
                : error_set(error, ERROR_FORMAT, "%s changed while the run started; start again", path);
 }
 
-static status add_method(const struct reading *r, struct error *error)
+static status add_paths(const struct reading *r, const char *section, struct error *error)
 {
-    const struct options *options = r->settings->method_options;
-    for (const struct option *option = r->settings->method->options; option != NULL && option->name != NULL; option++) {
+    const struct options *options = suite_options(r->suite, section);
+    for (const struct option *option = options_table(options); option->name != NULL; option++) {
         const char *path = option_is_path(option) ? options_text(options, option->name) : NULL;
         if (path == NULL)
             continue;
         status result = option->type == OPTION_FILE ? add_file(r, option->name, path, NULL, error)
                                                     : add_folder(r, option->name, path, error);
-        NEXT(result, check_method_input(r, option, path, error));
+        if (strcmp(section, "method") == 0)
+            NEXT(result, check_method_input(r, option, path, error));
         if (result != OK)
-            return result == ERROR_STOPPED ? result : error_context(error, "method.%s", option->name);
-    }
-    return OK;
-}
-
-static status add_selector(const struct reading *r, struct error *error)
-{
-    const struct options *options = suite_options(r->suite, "selector");
-    for (const struct option *option = selector_options; settings_select(r->settings) && option->name != NULL;
-         option++) {
-        const char *path = option_is_path(option) ? options_text(options, option->name) : NULL;
-        if (path == NULL)
-            continue;
-        status result = option->type == OPTION_FILE ? add_file(r, option->name, path, NULL, error)
-                                                    : add_folder(r, option->name, path, error);
-        if (result != OK)
-            return result == ERROR_STOPPED ? result : error_context(error, "selector.%s", option->name);
+            return result == ERROR_STOPPED ? result : error_context(error, "%s.%s", section, option->name);
     }
     return OK;
 }
@@ -299,15 +284,17 @@ status inputs_read(struct inputs *inputs, struct surveyor *surveyor, const struc
 {
     struct settings settings;
     *inputs = (struct inputs){0};
-    TRY(settings_read(&settings, suite, error));
-    struct reading r = {inputs, surveyor, suite, run, &settings};
+    if (run == NULL)
+        TRY(settings_read(&settings, suite, error));
+    struct reading r = {inputs, surveyor, suite, run, run != NULL ? &run->model.settings : &settings};
     size_t count = options_list_size(suite_options(suite, "data"), "order");
-    if (settings.scratch.width == 0)
+    if (r.settings->scratch.width == 0)
         TRY(add_weights(&r, error));
-    if (settings.head->of_texts)
+    if (r.settings->head->of_texts)
         TRY(add_vocabulary(&r, error));
-    TRY(add_method(&r, error));
-    TRY(add_selector(&r, error));
+    TRY(add_paths(&r, "method", error));
+    if (settings_select(r.settings))
+        TRY(add_paths(&r, "selector", error));
     for (size_t k = 0; k < count; k++)
         TRY(add_dataset(&r, k, count, error));
     inputs_identify(inputs, suite_settings_hash(suite), inputs->hash);
@@ -322,7 +309,7 @@ static void add_options(struct text *text, const struct options *options, const 
             text_add(text, "%s=%s\n", option->name, options_as_text(options, option->name));
 }
 
-static void add_paths(struct text *text, const struct options *options)
+static void write_paths(struct text *text, const struct options *options)
 {
     for (const struct option *option = options_table(options); option->name != NULL; option++)
         if (option_is_path(option))
@@ -335,8 +322,8 @@ void inputs_key(const struct suite *suite, char key[DIGEST_SIZE])
     struct text text = {0};
     add_options(&text, suite_options(suite, "model"), NULL);
     add_options(&text, data, NULL);
-    add_paths(&text, suite_options(suite, "method"));
-    add_paths(&text, suite_options(suite, "selector"));
+    write_paths(&text, suite_options(suite, "method"));
+    write_paths(&text, suite_options(suite, "selector"));
     for (size_t k = 0; k < options_list_size(data, "order"); k++) {
         const char *name = options_list_item(data, "order", k);
         text_add(&text, "%s:\n", name);

@@ -9,8 +9,8 @@
 #include "harness/heads/trained.h"
 #include "harness/run/run.h"
 #include "harness/train/batches.h"
+#include "harness/train/serializer.h"
 #include "harness/train/trainer.h"
-#include "models/files/safetensors.h"
 #include "models/schedule.h"
 
 static const char *const tower_names[TOWERS] = {"image", "text"};
@@ -116,66 +116,63 @@ status layer_choice_score(struct run *run, struct progress *progress, struct lay
 
 /* --- Their file --- */
 
-/* Whether the file belongs to another run, as after a change of data. */
-static bool is_of_run(const struct safetensors *file, const struct run *run)
+/* [tasks, blocks] of each tower. */
+static status pass_scores(const struct serializer *p, struct layer_scores *scores, struct error *error)
 {
-    const char *hash = safetensors_metadata_value(file, "suite_hash"), *seed = safetensors_metadata_value(file, "seed");
-    char own[24];
-    snprintf(own, sizeof own, "%llu", (unsigned long long)run->model.seed);
-    return hash != NULL && seed != NULL && strcmp(seed, own) == 0 &&
-           (strcmp(hash, run->identity) == 0 || strcmp(hash, run->identity_before) == 0);
+    for (int t = 0; t < TOWERS; t++)
+        if (scores->blocks[t] > 0)
+            TRY(serializer_host(p, tower_names[t], SAFETENSOR_F64, scores->tasks * scores->blocks[t], scores->values[t],
+                                error));
+    return OK;
 }
 
-static status read_values(const struct safetensors *file, struct layer_scores *scores, struct error *error)
+static void write_seed(const struct run *run, char seed[24])
 {
-    for (int t = 0; t < TOWERS; t++) {
-        const struct safetensor *tensor;
-        const size_t shape[] = {scores->tasks, scores->blocks[t]};
-        if (scores->blocks[t] == 0)
-            continue;
-        TRY(safetensors_expect(file, tower_names[t], SAFETENSOR_F64, 2, shape, &tensor, error));
-        memcpy(scores->values[t], tensor->data, shape[0] * shape[1] * sizeof *scores->values[t]);
-    }
-    return OK;
+    snprintf(seed, 24, "%llu", (unsigned long long)run->model.seed);
+}
+
+/* Whether the file belongs to this run; to another one as after a change of data. */
+static bool is_of_run(const struct archive *archive, const struct run *run)
+{
+    const char *hash = archive_metadata(archive, "suite_hash"), *seed = archive_metadata(archive, "seed");
+    char own[24];
+    write_seed(run, own);
+    return hash != NULL && seed != NULL && strcmp(seed, own) == 0 &&
+           (strcmp(hash, run->identity) == 0 || strcmp(hash, run->identity_before) == 0);
 }
 
 static status read_scores(const struct run *run, const char *path, struct layer_scores *scores, bool *found,
                           struct error *error)
 {
-    struct safetensors *file;
+    struct archive *archive;
     size_t blocks[TOWERS];
     *found = file_exists(path);
     if (!*found)
         return OK;
-    if (safetensors_open(&file, path, error) != OK)
+    if (archive_open(&archive, path, error) != OK)
         return error_context(error, "cannot read the scores of blocks; delete the file to compute them again");
-    *found = is_of_run(file, run);
+    *found = is_of_run(archive, run);
     count_blocks(run, blocks);
     status result = OK;
     if (*found) {
         layer_scores_create(scores, run->data.task_count, blocks);
-        result = read_values(file, scores, error);
+        result = pass_scores(&(struct serializer){.archive = archive}, scores, error);
     }
-    safetensors_close(file);
+    archive_close(archive);
     return result;
 }
 
-static status write_scores(const struct run *run, const char *path, const struct layer_scores *scores,
-                           struct error *error)
+static status write_scores(const struct run *run, const char *path, struct layer_scores *scores, struct error *error)
 {
-    struct safetensor tensors[TOWERS];
+    struct serializer p = {.saving = true};
     char seed[24];
-    size_t count = 0;
-    snprintf(seed, sizeof seed, "%llu", (unsigned long long)run->model.seed);
-    for (int t = 0; t < TOWERS; t++)
-        if (scores->blocks[t] > 0)
-            tensors[count++] = (struct safetensor){.name = tower_names[t],
-                                                   .type = SAFETENSOR_F64,
-                                                   .rank = 2,
-                                                   .shape = {scores->tasks, scores->blocks[t]},
-                                                   .data = scores->values[t]};
+    write_seed(run, seed);
     const struct safetensors_metadata metadata[] = {{"suite_hash", run->identity}, {"seed", seed}};
-    return safetensors_write(path, tensors, count, metadata, sizeof metadata / sizeof *metadata, error);
+    archive_create(&p.archive);
+    status result = pass_scores(&p, scores, error);
+    NEXT(result, archive_write(p.archive, path, metadata, sizeof metadata / sizeof *metadata, error));
+    archive_close(p.archive);
+    return result;
 }
 
 /* --- The choice --- */

@@ -18,7 +18,7 @@
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
 
-#include "core/file.h"
+#include "core/characters.h"
 #include "core/linear.h"
 #include "datasets/fetch/fetch.h"
 #include "harness/commit.h" /* made by the build */
@@ -43,103 +43,57 @@ const char *program_compiler(void)
 #define QUOTED(text) QUOTED_(text)
 #define QUOTED_(text) #text
 
-static void dnnl(char *text, size_t size)
-{
-    const dnnl_version_t *version = dnnl_version();
-    snprintf(text, size, "%d.%d.%d", version->major, version->minor, version->patch);
-}
-
-static void openblas(char *text, size_t size)
+/* OpenBLAS names itself before its version. */
+static struct library openblas(void)
 {
     static const char before[] = "OpenBLAS ";
-    const char *version = linear_library(),
-               *number = strncmp(version, before, sizeof before - 1) == 0 ? version + sizeof before - 1 : version;
-    snprintf(text, size, "%.*s", (int)strcspn(number, " "), number);
+    const char *version = linear_library();
+    version += strncmp(version, before, sizeof before - 1) == 0 ? sizeof before - 1 : 0;
+    struct library library = {.name = "OpenBLAS"};
+    snprintf(library.version, sizeof library.version, "%.*s", (int)strcspn(version, " "), version);
+    return library;
 }
 
-static void sqlite(char *text, size_t size)
+static struct library numbered(const char *name, int major, int minor, int patch)
 {
-    snprintf(text, size, "%s", MTIL_SQLITE_VERSION);
+    struct library library = {.name = name};
+    snprintf(library.version, sizeof library.version, "%d.%d.%d", major, minor, patch);
+    return library;
 }
 
-static void jpeg(char *text, size_t size)
+static struct library named(const char *name, const char *version)
 {
-    snprintf(text, size, "%s", QUOTED(LIBJPEG_TURBO_VERSION));
+    struct library library = {.name = name};
+    snprintf(library.version, sizeof library.version, "%s", version);
+    return library;
 }
-
-static void png(char *text, size_t size)
-{
-    snprintf(text, size, "%s", png_get_libpng_ver(NULL));
-}
-
-static void gif(char *text, size_t size)
-{
-    snprintf(text, size, "%d.%d.%d", GIFLIB_MAJOR, GIFLIB_MINOR, GIFLIB_RELEASE);
-}
-
-static void webp(char *text, size_t size)
-{
-    int version = WebPGetDecoderVersion();
-    snprintf(text, size, "%d.%d.%d", version >> 16, version >> 8 & 0xff, version & 0xff);
-}
-
-static void curl(char *text, size_t size)
-{
-    snprintf(text, size, "%s", fetch_curl_version());
-}
-
-static void archive(char *text, size_t size)
-{
-    snprintf(text, size, "%s", fetch_archive_version());
-}
-
-static void zlib(char *text, size_t size)
-{
-    snprintf(text, size, "%s", zlibVersion());
-}
-
-static void libzip(char *text, size_t size)
-{
-    snprintf(text, size, "%s", zip_libzip_version());
-}
-
-static void jansson(char *text, size_t size)
-{
-    snprintf(text, size, "%s", JANSSON_VERSION);
-}
-
-static void yaml(char *text, size_t size)
-{
-    snprintf(text, size, "%s", yaml_get_version_string());
-}
-
-static void pcre(char *text, size_t size)
-{
-    char version[128];
-    pcre2_config(PCRE2_CONFIG_VERSION, version);
-    snprintf(text, size, "%s", version);
-}
-
-static void utf8(char *text, size_t size)
-{
-    snprintf(text, size, "%s", utf8proc_version());
-}
-
-static const struct {
-    const char *name;
-    void (*version)(char *text, size_t size);
-} libraries[] = {{"oneDNN", dnnl},   {"OpenBLAS", openblas}, {"SQLite", sqlite},      {"libjpeg-turbo", jpeg},
-                 {"libpng", png},    {"giflib", gif},        {"libwebp", webp},       {"zlib", zlib},
-                 {"libzip", libzip}, {"libcurl", curl},      {"libarchive", archive}, {"jansson", jansson},
-                 {"libyaml", yaml},  {"PCRE2", pcre},        {"utf8proc", utf8}};
 
 bool program_library(size_t index, struct library *library)
 {
-    if (index >= sizeof libraries / sizeof *libraries)
-        return false;
-    library->name = libraries[index].name;
-    libraries[index].version(library->version, sizeof library->version);
-    return true;
+    const dnnl_version_t *dnnl = dnnl_version();
+    int webp = WebPGetDecoderVersion();
+    char pcre[128];
+    pcre2_config(PCRE2_CONFIG_VERSION, pcre);
+    const struct library libraries[] = {
+        numbered("oneDNN", dnnl->major, dnnl->minor, dnnl->patch),
+        openblas(),
+        named("SQLite", MTIL_SQLITE_VERSION),
+        named("libjpeg-turbo", QUOTED(LIBJPEG_TURBO_VERSION)),
+        named("libpng", png_get_libpng_ver(NULL)),
+        numbered("giflib", GIFLIB_MAJOR, GIFLIB_MINOR, GIFLIB_RELEASE),
+        numbered("libwebp", webp >> 16, webp >> 8 & 0xff, webp & 0xff),
+        named("zlib", zlibVersion()),
+        named("libzip", zip_libzip_version()),
+        named("libcurl", fetch_curl_version()),
+        named("libarchive", fetch_archive_version()),
+        named("jansson", JANSSON_VERSION),
+        named("libyaml", yaml_get_version_string()),
+        named("PCRE2", pcre),
+        named("utf8proc", utf8proc_version()),
+    };
+    if (index < sizeof libraries / sizeof *libraries)
+        *library = libraries[index];
+    return index < sizeof libraries / sizeof *libraries;
 }
 
 void program_add_libraries(struct text *text)
@@ -151,19 +105,6 @@ void program_add_libraries(struct text *text)
 
 /* --- This process --- */
 
-static void add_word(struct text *text, const char *word)
-{
-    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789@%+=:,./_-";
-    if (*word != 0 && word[strspn(word, plain)] == 0) {
-        text_add(text, "%s", word);
-        return;
-    }
-    text_add(text, "'");
-    for (; *word != 0; word++)
-        text_add(text, *word == '\'' ? "'\\''" : "%c", *word);
-    text_add(text, "'");
-}
-
 void program_add_command_line(struct text *text)
 {
     FILE *file = fopen("/proc/self/cmdline", "re");
@@ -172,7 +113,7 @@ void program_add_command_line(struct text *text)
     text_add(text, "%s", "");
     for (bool first = true; file != NULL && getdelim(&word, &capacity, 0, file) >= 0; first = false) {
         text_add(text, "%s", first ? "" : " ");
-        add_word(text, word);
+        text_add_word(text, word);
     }
     free(word);
     if (file != NULL)

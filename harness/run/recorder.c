@@ -11,11 +11,16 @@
 #include "harness/heads/trained.h"
 #include "harness/methods/methods.h"
 #include "harness/run/program.h"
-#include "harness/run/run_folder.h"
+#include "harness/run/run.h"
 #include "harness/scenario/label_split.h"
 #include "harness/selectors/selectors.h"
 
 static const char *const encoders[TOWERS] = {"image", "text"};
+
+static struct value number(size_t value)
+{
+    return value_integer((int64_t)value);
+}
 
 static const char *selection_name(const struct run *run)
 {
@@ -73,7 +78,7 @@ static status record_classes(const struct recorder *r, const struct task *task, 
 {
     for (size_t c = 0; c < dataset_classes(task->dataset); c++)
         TRY(store_add(r->store, r->id, "task_classes",
-                      NAMED({"task", value_integer((int64_t)task->index)}, {"class", value_integer((int64_t)c)},
+                      NAMED({"task", number(task->index)}, {"class", number(c)},
                             {"name", value_text(dataset_class_name(task->dataset, c))}),
                       error));
     return OK;
@@ -85,9 +90,8 @@ static status record_labels(const struct recorder *r, const struct task *task, s
     uint16_t *labels = xmalloc(array_size(count, sizeof *labels));
     for (size_t i = 0; i < count; i++)
         labels[i] = (uint16_t)dataset_label(task->dataset, SPLIT_TEST, i);
-    status result = store_add(
-        r->store, r->id, "test_labels",
-        NAMED({"task", value_integer((int64_t)task->index)}, {"labels", value_blob(labels, 2 * count)}), error);
+    status result = store_add(r->store, r->id, "test_labels",
+                              NAMED({"task", number(task->index)}, {"labels", value_blob(labels, 2 * count)}), error);
     free(labels);
     return result;
 }
@@ -103,7 +107,7 @@ static status record_details(const struct recorder *r, struct error *error)
         TRY(images ? record_labels(r, task, error) : OK);
         for (size_t other = k; cut != NULL && other < cut->tasks; other++)
             TRY(store_add(r->store, r->id, "task_similarities",
-                          NAMED({"task", value_integer((int64_t)k)}, {"other", value_integer((int64_t)other)},
+                          NAMED({"task", number(k)}, {"other", number(other)},
                                 {"cosine", value_real(cut->cosines[k * cut->tasks + other])}),
                           error));
     }
@@ -120,12 +124,12 @@ static status record_task(const struct recorder *r, const struct task *task, str
     char digest[DIGEST_SIZE];
     dataset_digest_items(task->dataset, SPLIT_TEST, digest);
     return store_add(r->store, r->id, "tasks",
-                     NAMED({"task", value_integer((int64_t)task->index)}, {"name", value_text(task->settings.name)},
-                           {"classes", value_integer((int64_t)dataset_classes(task->dataset))},
-                           {"training_images", value_integer((int64_t)dataset_size(task->dataset, SPLIT_TRAIN))},
-                           {"test_images", value_integer((int64_t)dataset_size(task->dataset, SPLIT_TEST))},
+                     NAMED({"task", number(task->index)}, {"name", value_text(task->settings.name)},
+                           {"classes", number(dataset_classes(task->dataset))},
+                           {"training_images", number(dataset_size(task->dataset, SPLIT_TRAIN))},
+                           {"test_images", number(dataset_size(task->dataset, SPLIT_TEST))},
                            {"test_digest", value_text(digest)},
-                           {"missing_images", value_integer((int64_t)dataset_missing(task->dataset))},
+                           {"missing_images", number(dataset_missing(task->dataset))},
                            {"unreadable_images", value_integer(count_unreadable(task))}),
                      error);
 }
@@ -197,11 +201,10 @@ static status record_routers(const struct recorder *r, int64_t after_task, const
     status result = OK;
     for (size_t i = 0; i <= tasks && result == OK; i++)
         if (counts[i] > 0)
-            result = store_add(
-                r->store, r->id, "router_choices",
-                NAMED({"after_task", value_integer(after_task)}, {"task", value_integer((int64_t)set->task->index)},
-                      {"router", value_integer((int64_t)i - 1)}, {"count", value_integer((int64_t)counts[i])}),
-                error);
+            result = store_add(r->store, r->id, "router_choices",
+                               NAMED({"after_task", value_integer(after_task)}, {"task", number(set->task->index)},
+                                     {"router", value_integer((int64_t)i - 1)}, {"count", number(counts[i])}),
+                               error);
     free(counts);
     return result;
 }
@@ -219,15 +222,13 @@ static status record_block(const struct recorder *r, int64_t after_task, const s
     size_t cells = experts->classes * experts->experts;
     const uint64_t *counts = experts->counts + block * cells;
     const double *gates = experts->gates + block * cells;
-    size_t number = adapters_decision_block(r->run->model.adapters, TOWER_IMAGE, block);
+    size_t at = adapters_decision_block(r->run->model.adapters, TOWER_IMAGE, block);
     for (size_t i = 0; i < cells; i++)
         if (counts[i] > 0)
             TRY(store_add(r->store, r->id, "class_experts",
-                          NAMED({"task", value_integer((int64_t)set->task->index)},
-                                {"after_task", value_integer(after_task)}, {"block", value_integer((int64_t)number)},
-                                {"class", value_integer((int64_t)(i / experts->experts))},
-                                {"expert", value_integer((int64_t)(i % experts->experts))},
-                                {"count", value_integer((int64_t)counts[i])},
+                          NAMED({"task", number(set->task->index)}, {"after_task", value_integer(after_task)},
+                                {"block", number(at)}, {"class", number(i / experts->experts)},
+                                {"expert", number(i % experts->experts)}, {"count", number(counts[i])},
                                 {"gate", value_real(gates[i] / (double)counts[i])}),
                           error));
     return OK;
@@ -265,13 +266,11 @@ static status record_patches_of(const struct recorder *r, int64_t after_task, co
                      patches->experts[(image * patches->blocks + b) * count + i]);
         text_add(&experts, "]");
         size_t block = adapters_decision_block(r->run->model.adapters, TOWER_IMAGE, b);
-        result =
-            store_add(r->store, r->id, "patch_experts",
-                      NAMED({"task", value_integer((int64_t)set->task->index)},
-                            {"after_task", value_integer(after_task)}, {"image", value_integer((int64_t)item)},
-                            {"block", value_integer((int64_t)block)}, {"file", value_text(file)},
-                            {"width", value_integer((int64_t)patches->side)}, {"experts", value_text(experts.data)}),
-                      error);
+        result = store_add(r->store, r->id, "patch_experts",
+                           NAMED({"task", number(set->task->index)}, {"after_task", value_integer(after_task)},
+                                 {"image", number(item)}, {"block", number(block)}, {"file", value_text(file)},
+                                 {"width", number(patches->side)}, {"experts", value_text(experts.data)}),
+                           error);
         text_free(&experts);
     }
     free(file);
@@ -334,17 +333,16 @@ static status record_merge(const struct recorder *r, size_t task, size_t iterati
     bool done = change->kind == CHANGE_MERGE;
     struct text mixture = {0};
     add_mixture(&mixture, merge);
-    status result =
-        store_add(r->store, r->id, "expert_events",
-                  NAMED({"task", value_integer((int64_t)task)}, {"iteration", value_integer((int64_t)iteration)},
-                        {"encoder", value_text(encoders[change->tower])},
-                        {"block", value_integer(block_of(r, change->tower, merge->block))},
-                        {"event", value_text(done ? "merge" : "skip")},
-                        {"target", merge->target >= 0 ? value_integer(merge->target) : value_null()},
-                        {"t1", source_value(merge, 0)}, {"t2", source_value(merge, 1)},
-                        {"mixture", value_text(mixture.size ? mixture.data : NULL)},
-                        {"reason", value_text(done ? NULL : merge_skip_name(merge->skip))}),
-                  error);
+    status result = store_add(r->store, r->id, "expert_events",
+                              NAMED({"task", number(task)}, {"iteration", number(iteration)},
+                                    {"encoder", value_text(encoders[change->tower])},
+                                    {"block", value_integer(block_of(r, change->tower, merge->block))},
+                                    {"event", value_text(done ? "merge" : "skip")},
+                                    {"target", merge->target >= 0 ? value_integer(merge->target) : value_null()},
+                                    {"t1", source_value(merge, 0)}, {"t2", source_value(merge, 1)},
+                                    {"mixture", value_text(mixture.size ? mixture.data : NULL)},
+                                    {"reason", value_text(done ? NULL : merge_skip_name(merge->skip))}),
+                              error);
     text_free(&mixture);
     return result;
 }
@@ -354,7 +352,7 @@ static status record_freezes(const struct recorder *r, size_t task, size_t itera
 {
     for (size_t i = 0; i < change->merge.sources; i++)
         TRY(store_add(r->store, r->id, "expert_events",
-                      NAMED({"task", value_integer((int64_t)task)}, {"iteration", value_integer((int64_t)iteration)},
+                      NAMED({"task", number(task)}, {"iteration", number(iteration)},
                             {"encoder", value_text(encoders[change->tower])},
                             {"block", value_integer(block_of(r, change->tower, change->merge.block))},
                             {"event", value_text("freeze")}, {"target", value_integer(change->merge.source[i])}),
@@ -367,17 +365,16 @@ static status record_effects(const struct recorder *r, size_t task, struct error
     struct merge_effect_list *effects = &r->run->method.effects;
     for (size_t i = 0; i < effects->count; i++) {
         const struct merge_effect *effect = &effects->effects[i];
-        TRY(store_add(
-            r->store, r->id, "merge_effects",
-            NAMED({"task", value_integer((int64_t)task)}, {"iteration", value_integer((int64_t)effect->iteration)},
-                  {"encoder", value_text(encoders[effect->tower])},
-                  {"block", value_integer(block_of(r, effect->tower, effect->block))},
-                  {"position", value_integer((int64_t)effect->position)},
-                  {"known", value_integer((int64_t)effect->known)},
-                  {"iterations", value_integer((int64_t)effect->iterations)}, {"chosen", value_integer(effect->chosen)},
-                  {"choices", value_integer(effect->choices)}, {"loss_before", value_real(effect->loss_before)},
-                  {"loss_after", value_real(effect->loss_after)}, {"distance", value_real(effect->distance)}),
-            error));
+        TRY(store_add(r->store, r->id, "merge_effects",
+                      NAMED({"task", number(task)}, {"iteration", number(effect->iteration)},
+                            {"encoder", value_text(encoders[effect->tower])},
+                            {"block", value_integer(block_of(r, effect->tower, effect->block))},
+                            {"position", number(effect->position)}, {"known", number(effect->known)},
+                            {"iterations", number(effect->iterations)}, {"chosen", value_integer(effect->chosen)},
+                            {"choices", value_integer(effect->choices)},
+                            {"loss_before", value_real(effect->loss_before)},
+                            {"loss_after", value_real(effect->loss_after)}, {"distance", value_real(effect->distance)}),
+                      error));
     }
     effects->count = 0;
     return OK;
@@ -405,9 +402,9 @@ status record_counts(const struct recorder *r, size_t task, struct error *error)
             TRY(adapters_read_counts(adapters, (enum tower)t, b, counts, error));
             for (size_t e = 0; e < experts; e++)
                 TRY(store_add(r->store, r->id, "expert_counts",
-                              NAMED({"task", value_integer((int64_t)task)}, {"encoder", value_text(encoders[t])},
-                                    {"block", value_integer(block_of(r, (enum tower)t, b))},
-                                    {"expert", value_integer((int64_t)e)}, {"count", value_integer(counts[e])}),
+                              NAMED({"task", number(task)}, {"encoder", value_text(encoders[t])},
+                                    {"block", value_integer(block_of(r, (enum tower)t, b))}, {"expert", number(e)},
+                                    {"count", value_integer(counts[e])}),
                               error));
         }
     return OK;
@@ -415,10 +412,9 @@ status record_counts(const struct recorder *r, size_t task, struct error *error)
 
 status record_threshold(const struct recorder *r, const struct selector *selector, size_t task, struct error *error)
 {
-    return store_add(
-        r->store, r->id, "selector_thresholds",
-        NAMED({"task", value_integer((int64_t)task)}, {"threshold", value_real((double)selector->thresholds[task])}),
-        error);
+    return store_add(r->store, r->id, "selector_thresholds",
+                     NAMED({"task", number(task)}, {"threshold", value_real((double)selector->thresholds[task])}),
+                     error);
 }
 
 status record_file(const struct recorder *r, int64_t task, const char *kind, const char *path, struct error *error)
@@ -429,6 +425,6 @@ status record_file(const struct recorder *r, int64_t task, const char *kind, con
     TRY(digest_file(path, digest, error));
     return store_add(r->store, r->id, "artifacts",
                      NAMED({"task", value_integer(task)}, {"kind", value_text(kind)}, {"path", value_text(path)},
-                           {"bytes", value_integer((int64_t)bytes)}, {"digest", value_text(digest)}),
+                           {"bytes", number(bytes)}, {"digest", value_text(digest)}),
                      error);
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/alloc.h"
+#include "core/file.h"
 #include "harness/heads/tasks.h"
 #include "harness/selectors/selector_options.h"
 #include "harness/train/replicas.h"
@@ -52,20 +53,24 @@ static status keep_opened(struct run **result, struct run *run, status opened)
     return opened;
 }
 
-status run_open(struct run **result, const struct suite *suite, uint64_t seed, const struct log *log,
-                struct error *error)
+static status open_run(struct run **result, const struct suite *suite, uint64_t seed, bool frozen,
+                       const struct log *log, struct error *error)
 {
     struct run *run = xcalloc(1, sizeof *run);
     *run = (struct run){.suite = suite, .model = {.seed = seed, .log = log}};
-    return keep_opened(result, run, open_parts(run, false, error));
+    return keep_opened(result, run, open_parts(run, frozen, error));
+}
+
+status run_open(struct run **result, const struct suite *suite, uint64_t seed, const struct log *log,
+                struct error *error)
+{
+    return open_run(result, suite, seed, false, log, error);
 }
 
 status run_open_frozen(struct run **result, const struct suite *suite, uint64_t seed, const struct log *log,
                        struct error *error)
 {
-    struct run *run = xcalloc(1, sizeof *run);
-    *run = (struct run){.suite = suite, .model = {.seed = seed, .log = log}};
-    return keep_opened(result, run, open_parts(run, true, error));
+    return open_run(result, suite, seed, true, log, error);
 }
 
 status run_open_recorded(struct run **result, const struct settings *settings, const struct recorded *recorded,
@@ -129,4 +134,20 @@ void run_close(struct run *run)
     tokenizer_close(run->model.tokenizer);
     model_close(&run->model);
     free(run);
+}
+
+char *run_resume_file(const char *folder)
+{
+    return path_format("%s/resume.safetensors", folder);
+}
+
+char *run_scores_file(const char *folder)
+{
+    return path_format("%s/layer_scores.safetensors", folder);
+}
+
+char *run_folder(const struct run *run)
+{
+    return path_format("%s/%s-%.12s/seed%llu", run->model.settings.folder, suite_name(run->suite), run->identity,
+                       (unsigned long long)run->model.seed);
 }

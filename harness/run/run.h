@@ -40,4 +40,10 @@ enum run_parts { WITH_METHOD, MODEL_ALONE };
 status run_reopen(struct run *run, unsigned groups, enum run_parts parts, struct error *error);
 void run_close(struct run *run); /* NULL is allowed */
 
+/* The folder of a new run, FOLDER/SUITE-HASH/seedN; and the paths of the resume file and of the scores of blocks in a
+ * folder. The caller frees. */
+char *run_folder(const struct run *run);
+char *run_resume_file(const char *folder);
+char *run_scores_file(const char *folder);
+
 #endif

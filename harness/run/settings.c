@@ -379,10 +379,32 @@ static status check_routers(const struct settings *s, const struct suite *suite,
                            "router of a test image; set adapter.routers=one, or another selector.kind");
 }
 
+static status check_seeds(const struct suite *suite, struct error *error)
+{
+    if (settings_seeds(suite) == 0)
+        return error_set(error, ERROR_ARGUMENT,
+                         "suite: run.seeds is empty; expected at least one whole number, as in run.seeds=1,2,3");
+    for (size_t i = 0; i < settings_seeds(suite); i++) {
+        const char *text = options_list_item(suite_options(suite, "run"), "seeds", i);
+        int64_t seed;
+        if (!parse_integer(text, &seed) || seed < 0)
+            return error_set(error, ERROR_ARGUMENT,
+                             "suite: run.seeds: expected whole numbers from 0, as in 1,2,3 (mtil sweep takes 1..3, "
+                             "too), found \"%s\"",
+                             text);
+        for (size_t k = 0; k < i; k++)
+            if (settings_seed(suite, k) == (uint64_t)seed)
+                return error_set(error, ERROR_ARGUMENT,
+                                 "suite: run.seeds: seed %lld is repeated; expected each seed once", (long long)seed);
+    }
+    return OK;
+}
+
 status settings_read(struct settings *s, const struct suite *suite, struct error *error)
 {
     const struct options *model = suite_options(suite, "model"), *data = suite_options(suite, "data"),
                          *evaluation = suite_options(suite, "evaluation");
+    TRY(check_seeds(suite, error));
     *s = (struct settings){.weights = options_text(model, "weights"),
                            .vocabulary = options_text(model, "vocabulary"),
                            .model_options = model,
@@ -428,15 +450,12 @@ bool settings_select(const struct settings *s)
 }
 
 /* Epochs are not counted before the images are. */
-bool settings_warn(const struct suite *suite, const struct log *log)
+bool settings_warn(const struct settings *settings, const struct suite *suite, const struct log *log)
 {
     const struct options *order = suite_options(suite, "data");
-    struct settings settings;
-    struct error ignored;
     struct task_settings task, found;
     size_t count = 0;
-    if (settings_read(&settings, suite, &ignored) != OK ||
-        method_groups(settings.method, settings.method_options) == GROUPS_NONE)
+    if (method_groups(settings->method, settings->method_options) == GROUPS_NONE)
         return false;
     for (size_t k = 0; k < options_list_size(order, "order"); k++) {
         task = task_settings_of(suite, options_list_item(order, "order", k));
@@ -461,35 +480,9 @@ size_t settings_seeds(const struct suite *suite)
     return options_list_size(suite_options(suite, "run"), "seeds");
 }
 
-status settings_seed(const struct suite *suite, size_t index, uint64_t *seed, struct error *error)
+uint64_t settings_seed(const struct suite *suite, size_t index)
 {
-    const char *text = options_list_item(suite_options(suite, "run"), "seeds", index);
-    int64_t value;
-    if (!parse_integer(text, &value) || value < 0)
-        return error_set(
-            error, ERROR_ARGUMENT,
-            "suite: run.seeds: expected whole numbers from 0, as in 1,2,3 (mtil sweep takes 1..3, too), found \"%s\"",
-            text);
-    *seed = (uint64_t)value;
-    return OK;
-}
-
-status settings_check_seeds(const struct suite *suite, struct error *error)
-{
-    uint64_t seed;
-    if (settings_seeds(suite) == 0)
-        return error_set(error, ERROR_ARGUMENT,
-                         "suite: run.seeds is empty; expected at least one whole number, as in run.seeds=1,2,3");
-    for (size_t i = 0; i < settings_seeds(suite); i++) {
-        TRY(settings_seed(suite, i, &seed, error));
-        for (size_t k = 0; k < i; k++) {
-            uint64_t earlier;
-            TRY(settings_seed(suite, k, &earlier, error));
-            if (earlier == seed)
-                return error_set(error, ERROR_ARGUMENT,
-                                 "suite: run.seeds: seed %llu is repeated; expected each seed once",
-                                 (unsigned long long)seed);
-        }
-    }
-    return OK;
+    int64_t seed = 0;
+    parse_integer(options_list_item(suite_options(suite, "run"), "seeds", index), &seed);
+    return (uint64_t)seed;
 }

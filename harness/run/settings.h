@@ -19,17 +19,15 @@ bool settings_incidental(const char *key, const char *value);
 #define SETTINGS_DATABASE "results.db" /* run.database, unless a command says otherwise */
 
 /* Strings and options are borrowed from the suite. Also checks conditions on several keys (top_k above experts, no
- * task). */
+ * task), and the seeds. */
 status settings_read(struct settings *settings, const struct suite *suite, struct error *error);
 /* Warns, in one line, about allowed settings that are seldom meant, such as warm-up that is longer than training.
  * False: no warning. */
-bool settings_warn(const struct suite *suite, const struct log *log);
+bool settings_warn(const struct settings *settings, const struct suite *suite, const struct log *log);
 bool settings_select(const struct settings *settings); /* whether a selector chooses the router at test time */
 
-/* Seed number index, one run each. settings_check_seeds reports an empty list and invalid seeds before anything
- * starts. */
-status settings_seed(const struct suite *suite, size_t index, uint64_t *seed, struct error *error);
+/* The seeds, one run each. */
 size_t settings_seeds(const struct suite *suite);
-status settings_check_seeds(const struct suite *suite, struct error *error);
+uint64_t settings_seed(const struct suite *suite, size_t index);
 
 #endif

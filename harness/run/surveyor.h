@@ -3,6 +3,8 @@
  *     struct surveyor surveyor;
  *     TRY(surveyor_open(&surveyor, &settings, log, progress, stop, error));
  *     TRY(surveyor_look(&surveyor, &survey, dataset, &(struct surveyor_subject){"dtd", 3, 11}, error));
+ *     TRY(tasks_survey(run, &surveyor, error));          // of all tasks, before the first step
+ *     … run->data.tasks[k].survey.splits[SPLIT_TEST].digest …
  *     surveyor_close(&surveyor);
  */
 #ifndef MTIL_HARNESS_RUN_SURVEYOR_H
@@ -10,7 +12,7 @@
 
 #include "core/file_digest.h"
 #include "datasets/survey.h"
-#include "harness/config/settings.h"
+#include "harness/run/run.h"
 #include "harness/terminal/progress.h"
 #include "harness/terminal/stop.h"
 
@@ -40,5 +42,15 @@ status surveyor_look(struct surveyor *surveyor, struct survey *survey, struct da
 
 /* The digest of a file. */
 status surveyor_read(struct surveyor *surveyor, struct file_digest *digest, const char *path, struct error *error);
+
+/* Fills in the tasks' surveys. Images surveyed by earlier runs are not decoded again (run.cache_folder). With
+ * on_unreadable: skip, images that cannot be decoded are removed from the tasks' datasets. ERROR_STOPPED on a stop
+ * request. */
+status tasks_survey(struct run *run, struct surveyor *surveyor, struct error *error);
+
+/* The same, but only if a task has on_unreadable: skip; otherwise nothing is read. For commands that need no digest.
+ * progress and stop may be NULL. */
+status tasks_leave_out_unreadable(struct run *run, struct progress *progress, const struct stop *stop,
+                                  struct error *error);
 
 #endif

@@ -1,11 +1,10 @@
-/* The work of a run in floating-point operations, for estimates before it starts and for the time that is left.
+/* Counts the work of a run: floating-point operations, a multiply and an add being two, and bytes. Counts matrix products.
+ * Images count as encoded anew unless their features certainly have not changed, so evaluations may turn out cheaper.
  *
  *     struct progress_work work;
- *     workload_count(run, run->data.task_count, 0, &work);      // work.total: all; work.done: all but zero-shot
- *     workload_count(run, 3, 40, &work);                      // work.done: work before iteration 40 of task 3
- *
- * Counts matrix products. Images count as encoded anew unless their features certainly have not changed, so evaluations
- * may turn out cheaper.
+ *     workload_count(run, 3, 40, &work);               // work.total: all; work.done: before iteration 40 of task 3
+ *     struct estimate estimate = workload_estimate(run);
+ *     rates_print(&rates, &estimate, seeds, stdout);   // rates.h: what the work comes to
  */
 #ifndef MTIL_HARNESS_RUN_WORKLOAD_H
 #define MTIL_HARNESS_RUN_WORKLOAD_H
@@ -20,12 +19,22 @@ void workload_count(const struct run *run, size_t task, size_t iteration, struct
 
 double workload_zero_shot(const struct run *run, size_t j);
 double workload_iteration(const struct run *run, const struct task *task);
-double workload_training(const struct run *run,
-                         const struct task *task); /* its iterations, and the rest of the method's work */
+/* Its iterations, and the rest of the method's work. */
+double workload_training(const struct run *run, const struct task *task);
 double workload_selector(const struct run *run, const struct task *task);
 double workload_evaluation(const struct run *run, size_t checkpoint, size_t j);
 
 /* The tasks that are tested after task `checkpoint`; a label space of seen classes has no answer for later tasks. */
 void workload_tested(const struct run *run, size_t checkpoint, size_t *first, size_t *end);
+
+/* Of one seed, before it starts. */
+struct estimate {
+    double training, evaluation;                 /* operations; selectors count as evaluation */
+    double training_traffic, evaluation_traffic; /* bytes of f32 activations that the forward passes produce */
+    double memory, disk;                         /* bytes */
+    double cached_memory, cached_disk;           /* additional bytes for decoded images; all runs share cached_disk */
+};
+
+struct estimate workload_estimate(const struct run *run);
 
 #endif

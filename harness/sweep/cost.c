@@ -7,7 +7,7 @@
 
 #include "core/text.h"
 #include "core/threads.h"
-#include "harness/run/estimate.h"
+#include "harness/run/rates.h"
 
 /* --- The past --- */
 
@@ -77,36 +77,32 @@ static const struct sweep_cost *known_cost(const struct sweep *sweep, size_t con
     return known;
 }
 
-static status estimate_configuration(struct sweep *sweep, size_t configuration, struct machine_rates *rates,
+static status estimate_configuration(struct sweep *sweep, size_t configuration, struct rates *rates,
                                      struct error *error)
 {
     struct sweep_configuration *c = &sweep->configurations[configuration];
+    double threads = sweep->gpus > 0 ? 1 : c->threads > 0 ? (double)c->threads : (double)threads_available();
     struct suite *suite;
-    struct run *run;
-    struct estimate estimate;
-    double seconds = 0;
+    struct run *run = NULL;
     TRY(sweep_suite(sweep, configuration, &suite, error));
     status result = run_open(&run, suite, sweep->runs[c->first].seed, NULL, error);
+    NEXT(result, rates_measure(rates, run, error));
     if (result == OK) {
-        result = estimate_run(run, &estimate, error);
-        NEXT(result, machine_rates_measure(run, rates, error));
-        seconds = result == OK ? estimate_seconds(&estimate, rates) : 0;
-        run_close(run);
+        const struct estimate estimate = workload_estimate(run);
+        c->cost = (struct sweep_cost){.core_seconds = threads * rates_seconds(rates, &estimate),
+                                      .memory = fmax(c->cost.memory, estimate.memory),
+                                      .disk = estimate.disk};
     }
+    run_close(run);
     suite_destroy(suite);
-    if (result != OK)
-        return result;
-    double threads = sweep->gpus > 0 ? 1 : c->threads > 0 ? (double)c->threads : (double)threads_available();
-    c->cost = (struct sweep_cost){
-        .core_seconds = threads * seconds, .memory = fmax(c->cost.memory, estimate.memory), .disk = estimate.disk};
-    return OK;
+    return result;
 }
 
 status sweep_cost_estimate(struct sweep *sweep, struct store *store, const struct log *log, struct progress *progress,
                            struct error *error)
 {
     size_t count = sweep->configuration_count;
-    struct machine_rates rates = {0};
+    struct rates rates = {0};
     for (size_t i = 0; store != NULL && i < count; i++)
         TRY(read_past(sweep, store, i, error));
     for (size_t i = 0; i < count; i++) {

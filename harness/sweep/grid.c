@@ -54,23 +54,14 @@ static status add_value(struct grid_axis *axis, const char *text, size_t length,
     return OK;
 }
 
-static int compare_values(const void *a, const void *b)
-{
-    return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
 static status refuse_twice(const struct grid_axis *axis, struct error *error)
 {
-    char **sorted = xmalloc((axis->count + 1) * sizeof *sorted);
-    memcpy(sorted, axis->values, axis->count * sizeof *sorted);
-    qsort(sorted, axis->count, sizeof *sorted, compare_values);
-    status result = OK;
-    for (size_t i = 1; result == OK && i < axis->count; i++)
-        if (strcmp(sorted[i - 1], sorted[i]) == 0)
-            result =
-                error_set(error, ERROR_ARGUMENT, "command line: %s: the value %s is repeated", axis->name, sorted[i]);
-    free(sorted);
-    return result;
+    for (size_t i = 1; i < axis->count; i++)
+        for (size_t k = 0; k < i; k++)
+            if (strcmp(axis->values[k], axis->values[i]) == 0)
+                return error_set(error, ERROR_ARGUMENT, "command line: %s: the value %s is repeated", axis->name,
+                                 axis->values[i]);
+    return OK;
 }
 
 /* "1..5": true with both ends; "../data" is an ordinary value. */

@@ -25,8 +25,7 @@ static void read_tail(const char *path, off_t begin, char tail[TAIL + 1])
         memmove(tail, line + 1, strlen(line + 1) + 1);
 }
 
-/* The last line that begins with prefix, NULL when none does. */
-static const char *last_line(const char *text, const char *beginning)
+const char *log_tail_find(const char *text, const char *beginning)
 {
     const char *found = NULL;
     size_t length = strlen(beginning);
@@ -48,13 +47,13 @@ void log_tail_error(const char *path, off_t begin, char message[LOG_TAIL_MESSAGE
 {
     char tail[TAIL + 1];
     read_tail(path, begin, tail);
-    const char *line = last_line(tail, error_mark);
-    copy_line(line != NULL ? line + sizeof error_mark - 1 : last_line(tail, ""), message);
+    const char *line = log_tail_find(tail, error_mark);
+    copy_line(line != NULL ? line + sizeof error_mark - 1 : log_tail_find(tail, ""), message);
 }
 
 void log_tail_line(const char *path, off_t begin, char message[LOG_TAIL_MESSAGE])
 {
     char tail[TAIL + 1];
     read_tail(path, begin, tail);
-    copy_line(last_line(tail, ""), message);
+    copy_line(log_tail_find(tail, ""), message);
 }

@@ -11,7 +11,6 @@
 #include <unistd.h>
 
 #include "core/alloc.h"
-#include "core/file.h"
 #include "core/text.h"
 #include "harness/exit_status.h"
 #include "harness/sweep/child.h"
@@ -330,14 +329,6 @@ static status lock_folder(const struct sweep_runner *runner, int *lock, struct e
     return OK;
 }
 
-static status make_folders(const struct sweep *sweep, struct error *error)
-{
-    char *logs = path_format("%s/logs", sweep->folder);
-    status result = directory_create(logs, error);
-    free(logs);
-    return result;
-}
-
 /* Runs are weighted by their remaining core seconds, or equally if some of these are unknown. */
 static void expect_runs(struct pool *pool)
 {
@@ -386,7 +377,7 @@ status sweep_runner_run(const struct sweep_runner *runner, struct error *error)
         pool.work += is_waited_for(&sweep->runs[i]);
     if (pool.work == 0)
         return OK;
-    TRY(make_folders(sweep, error));
+    TRY(sweep_make_folder(sweep, "logs", error));
     TRY(lock_folder(runner, &lock, error));
     status result = run_all(&pool, error);
     close(lock);

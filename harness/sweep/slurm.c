@@ -1,6 +1,5 @@
 #include "harness/sweep/slurm.h"
 
-#include <ctype.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,9 +7,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "core/characters.h"
 #include "core/file.h"
-#include "harness/evaluate/tool.h"
-#include "harness/sweep/parts.h"
+#include "harness/sweep/tool.h"
 
 enum {
     SECONDS_TO_STOP = 120, /* between the stop request and the end of a job's time */
@@ -25,19 +24,10 @@ struct places {
 
 /* --- Text --- */
 
-/* A word as a shell reads it: plain where it can be. */
 static void add_word(struct text *text, const char *word)
 {
-    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789=._/:,+-%@";
     text_add(text, " ");
-    if (*word != 0 && word[strspn(word, plain)] == 0) {
-        text_add(text, "%s", word);
-        return;
-    }
-    text_add(text, "'");
-    for (; *word != 0; word++)
-        text_add(text, *word == '\'' ? "'\\''" : "%c", *word);
-    text_add(text, "'");
+    text_add_word(text, word);
 }
 
 static void add_setting(struct text *text, const char *name, const char *value)
@@ -97,10 +87,9 @@ static void add_runs(struct text *text, const struct sweep *sweep)
 
 static void add_place(struct text *text, const char *name, const char *path)
 {
-    struct text word = {0};
-    add_word(&word, path);
-    text_add(text, "%s=%s\n", name, word.data + 1);
-    text_free(&word);
+    text_add(text, "%s=", name);
+    text_add_word(text, path);
+    text_add(text, "\n");
 }
 
 static void write_batch(struct text *text, const struct sweep *sweep, const struct slurm_options *options,
@@ -183,18 +172,10 @@ static status check_place(const char *path, struct error *error)
                      path);
 }
 
-static status make_folder(const struct sweep *sweep, const char *name, struct error *error)
-{
-    char *path = path_format("%s/%s", sweep->folder, name);
-    status result = directory_create(path, error);
-    free(path);
-    return result;
-}
-
 static status find_places(const struct sweep *sweep, struct places *places, struct error *error)
 {
-    TRY(make_folder(sweep, "logs", error));
-    TRY(make_folder(sweep, "databases", error));
+    TRY(sweep_make_folder(sweep, "logs", error));
+    TRY(sweep_make_folder(sweep, "databases", error));
     bool is_file = strpbrk(sweep->suite, "/.") != NULL;
     if (realpath("/proc/self/exe", places->program) == NULL || getcwd(places->here, sizeof places->here) == NULL ||
         realpath(sweep->folder, places->folder) == NULL || (is_file && realpath(sweep->suite, places->suite) == NULL))

@@ -80,9 +80,6 @@ static char *log_path(const struct sweep *sweep, size_t number, const char *labe
 static status add_run(struct sweep *sweep, size_t configuration, uint64_t seed, struct error *error)
 {
     const struct sweep_configuration *c = &sweep->configurations[configuration];
-    for (size_t i = c->first; i < sweep->run_count; i++)
-        if (sweep->runs[i].seed == seed)
-            return error_set(error, ERROR_ARGUMENT, "run.seeds: seed %llu is repeated", (unsigned long long)seed);
     if (sweep->run_count == RUNS_MOST)
         return error_set(error, ERROR_ARGUMENT, "a sweep has at most %d runs, found more", RUNS_MOST);
     GROW(sweep->runs, sweep->run_count);
@@ -120,7 +117,6 @@ static status add_runs(struct sweep *sweep, size_t configuration, const struct s
     struct sweep_configuration *c = &sweep->configurations[configuration];
     struct settings settings;
     TRY(settings_read(&settings, suite, error));
-    TRY(settings_check_seeds(suite, error));
     c->first = sweep->run_count;
     c->runs = settings_seeds(suite);
     c->threads = settings.threads;
@@ -128,11 +124,8 @@ static status add_runs(struct sweep *sweep, size_t configuration, const struct s
     c->shares = !options_given(suite_options(suite, "run"), "cache");
     c->moves = !options_given(suite_options(suite, "run"), "device");
     identify_words(c, suite);
-    for (size_t i = 0; i < c->runs; i++) {
-        uint64_t seed;
-        TRY(settings_seed(suite, i, &seed, error));
-        TRY(add_run(sweep, configuration, seed, error));
-    }
+    for (size_t i = 0; i < c->runs; i++)
+        TRY(add_run(sweep, configuration, settings_seed(suite, i), error));
     if (sweep->database == NULL) {
         sweep->gpus = count_gpus(&settings);
         sweep->database = xstrdup(settings.database);
@@ -161,32 +154,19 @@ static bool find_unread(struct sweep *sweep, struct sweep_configuration *c, cons
     return repeats;
 }
 
-/* Whether nothing with that value of one axis reads another one, and something with other values does. */
-static bool decides(const struct sweep *sweep, size_t axis, const char *value, size_t unread)
+/* "policy=none": the first configuration that does not read an axis, and how many more there are. */
+static void add_unread(const struct sweep *sweep, size_t axis, struct text *text)
 {
-    bool with = false, without = false;
-    for (size_t k = 0; k < sweep->configuration_count; k++) {
-        const char *own = sweep_value(sweep, axis, k);
-        bool reads = sweep_value(sweep, unread, k) != NULL;
-        if (own != NULL && strcmp(own, value) == 0 && reads)
-            return false;
-        with |= own != NULL && strcmp(own, value) == 0;
-        without |= reads;
-    }
-    return with && without;
-}
-
-/* "policy=none, policy=ewa": which values keep an axis from being read. */
-static void add_deciders(const struct sweep *sweep, size_t unread, struct text *text)
-{
-    size_t before = text->size;
-    for (size_t i = 0; i < sweep->grid.count; i++)
-        for (size_t v = 0; i != unread && !sweep->grid.axes[i].seeds && v < sweep->grid.axes[i].count; v++)
-            if (decides(sweep, i, sweep->grid.axes[i].values[v], unread))
-                text_add(text, "%s%s=%s", text->size > before ? ", " : "", sweep->grid.axes[i].name,
-                         sweep->grid.axes[i].values[v]);
-    if (text->size == before)
-        text_add(text, "some configurations");
+    size_t more = 0;
+    const char *first = "";
+    for (size_t k = 0; k < sweep->configuration_count; k++)
+        if (sweep_value(sweep, axis, k) == NULL && *first == 0)
+            first = sweep->configurations[k].label;
+        else
+            more += sweep_value(sweep, axis, k) == NULL;
+    text_add(text, "%s is not read with %s", sweep->grid.axes[axis].key, first);
+    if (more > 0)
+        text_add(text, " and %zu more", more);
 }
 
 /* Says what was left out; an axis that nothing reads is a mistake. */
@@ -206,8 +186,8 @@ static status note_unread(struct sweep *sweep, size_t repeated, struct error *er
                              "command line: %s: no configuration reads it; expected axes that change what is computed",
                              axis->key);
         }
-        text_add(&text, "%s%s is not read with ", text.size > 0 ? "; " : "", axis->key);
-        add_deciders(sweep, i, &text);
+        text_add(&text, "%s", text.size > 0 ? "; " : "");
+        add_unread(sweep, i, &text);
     }
     if (repeated > 0)
         text_add(&text, ": %zu runs instead of %zu", sweep->run_count, sweep->run_count + repeated);
@@ -326,29 +306,18 @@ static status identify_all(struct sweep *sweep, const struct sweep_request *requ
 
 /* --- Equal configurations --- */
 
-static int compare_hashes(const void *a, const void *b)
-{
-    const struct sweep_configuration *const *x = a, *const *y = b;
-    return strcmp((*x)->hash, (*y)->hash);
-}
-
 /* The results do not distinguish two configurations with the same hash. */
 static status check_distinct(const struct sweep *sweep, struct error *error)
 {
-    size_t count = sweep->configuration_count;
-    const struct sweep_configuration **sorted = xcalloc(count, sizeof *sorted);
-    for (size_t i = 0; i < count; i++)
-        sorted[i] = &sweep->configurations[i];
-    qsort(sorted, count, sizeof *sorted, compare_hashes);
-    status result = OK;
-    for (size_t i = 1; result == OK && i < count; i++)
-        if (strcmp(sorted[i - 1]->hash, sorted[i]->hash) == 0)
-            result = error_set(error, ERROR_ARGUMENT,
-                               "command line: \"%s\" and \"%s\" compute the same; expected axes that change what is "
-                               "computed, each value once",
-                               sorted[i - 1]->label, sorted[i]->label);
-    free(sorted);
-    return result;
+    const struct sweep_configuration *all = sweep->configurations;
+    for (size_t i = 1; i < sweep->configuration_count; i++)
+        for (size_t k = 0; k < i; k++)
+            if (strcmp(all[k].hash, all[i].hash) == 0)
+                return error_set(error, ERROR_ARGUMENT,
+                                 "command line: \"%s\" and \"%s\" compute the same; expected axes that change what "
+                                 "is computed, each value once",
+                                 all[k].label, all[i].label);
+    return OK;
 }
 
 /* --- The sweep --- */
@@ -471,6 +440,14 @@ bool sweep_wants(const struct sweep_run *run)
 size_t sweep_work(const struct sweep *sweep)
 {
     return sweep_count(sweep, SWEEP_MISSING) + sweep_count(sweep, SWEEP_UNFINISHED);
+}
+
+status sweep_make_folder(const struct sweep *sweep, const char *name, struct error *error)
+{
+    char *path = path_format("%s/%s", sweep->folder, name);
+    status result = directory_create(path, error);
+    free(path);
+    return result;
 }
 
 /* --- The command of a run --- */

@@ -106,6 +106,9 @@ size_t sweep_work(const struct sweep *sweep);
 /* The suite of a configuration, with all its seeds. The caller destroys it. */
 status sweep_suite(const struct sweep *sweep, size_t configuration, struct suite **suite, struct error *error);
 
+/* Creates the sweep's folder, and this one below it. */
+status sweep_make_folder(const struct sweep *sweep, const char *name, struct error *error);
+
 /* The arguments of `mtil` for a run: "run", suite, overrides, its seed, then more (ended by NULL), then NULL. The
  * caller frees with sweep_arguments_free. */
 char **sweep_arguments(const struct sweep *sweep, size_t run, const char *const *more);

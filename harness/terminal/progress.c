@@ -5,11 +5,11 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "core/alloc.h"
 #include "core/characters.h"
+#include "core/clock.h"
 #include "harness/terminal/screen.h"
 
 enum { NARROWEST = 60, WIDEST = 500, NAME = 64 };
@@ -34,18 +34,11 @@ struct progress {
     double notified; /* time of the last call of the listener */
 };
 
-static double system_clock(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
-
 void progress_create(struct progress **result, const struct progress_settings *settings)
 {
     struct progress *progress = xcalloc(1, sizeof *progress);
     progress->stream = settings->stream;
-    progress->clock = settings->clock != NULL ? settings->clock : system_clock;
+    progress->clock = settings->clock != NULL ? settings->clock : clock_seconds;
     progress->columns = settings->columns;
     progress->style = settings->style;
     if (settings->style == PROGRESS_AUTOMATIC)
@@ -112,16 +105,6 @@ static void erase_line(struct progress *progress)
     progress->line_open = false;
 }
 
-/* Cuts to the terminal's width, between characters of UTF-8, so that the line never wraps. */
-static int fitting_bytes(const struct text *line, int columns)
-{
-    int bytes = 0;
-    for (int column = 0; line->data[bytes] != 0; bytes++)
-        if (((unsigned char)line->data[bytes] & 0xc0) != 0x80 && ++column >= columns)
-            break;
-    return bytes;
-}
-
 static void show(struct progress *progress, double now)
 {
     if (progress->line.data == NULL)
@@ -134,7 +117,9 @@ static void show(struct progress *progress, double now)
         if (columns <= 0 || columns > WIDEST)
             columns = NARROWEST;
         erase_line(progress);
-        fprintf(progress->stream, "%.*s", fitting_bytes(&progress->line, columns), progress->line.data);
+        /* one column less, so that the line never wraps */
+        size_t fitting = screen_fitting(progress->line.data, progress->line.size, (size_t)columns - 1);
+        fprintf(progress->stream, "%.*s", (int)fitting, progress->line.data);
         progress->line_open = true;
     }
     fflush(progress->stream);

@@ -1,5 +1,16 @@
 #include "models/clip/cost.h"
 
+/* A tower's blocks. */
+struct shape {
+    size_t blocks, width, heads, hidden;
+};
+
+static struct shape shape_of(const struct clip_dimensions *n, enum tower tower)
+{
+    return tower == TOWER_IMAGE ? (struct shape){n->image_blocks, n->image_width, n->image_heads, n->image_hidden}
+                                : (struct shape){n->text_blocks, n->text_width, n->text_heads, n->text_hidden};
+}
+
 static double block(double rows, double positions, double width, double hidden)
 {
     return rows * (2.0 * width * (4.0 * width + 2.0 * hidden) + 4.0 * positions * width);
@@ -28,36 +39,18 @@ double cost_texts(const struct clip_dimensions *n, size_t texts, size_t position
            count * 2.0 * width * (double)n->embed;
 }
 
-static double units(double rows, double width, double hidden)
+/* Of `units` hidden units in each block of a tower with experts, beside those of what they replace. */
+static double units(const struct clip_dimensions *n, enum tower tower, double rows, const struct cost_experts *e,
+                    double used, double replaced)
 {
-    return rows * 4.0 * width * hidden;
-}
-
-/* Operations of a block. */
-static double image_units(const struct clip_dimensions *n, size_t images, double hidden)
-{
-    return units((double)(images * clip_image_positions(n)), (double)n->image_width, hidden);
-}
-
-static double text_units(const struct clip_dimensions *n, size_t texts, size_t positions, double hidden)
-{
-    return units((double)(texts * positions), (double)n->text_width, hidden);
-}
-
-static double used_units(const struct cost_experts *e, enum tower tower)
-{
-    return (double)(e->top_k * e->hidden[tower]);
-}
-
-static double replaced_units(const struct clip_dimensions *n, const struct cost_experts *e, enum tower tower)
-{
-    return e->replace_mlp ? (double)(tower == TOWER_IMAGE ? n->image_hidden : n->text_hidden) : 0;
+    const struct shape s = shape_of(n, tower);
+    double hidden = used * (double)(e->top_k * e->hidden[tower]) - (e->replace_mlp ? replaced * (double)s.hidden : 0);
+    return (double)e->blocks[tower] * (rows * 4.0 * (double)s.width * hidden);
 }
 
 double cost_image_experts(const struct clip_dimensions *n, size_t images, const struct cost_experts *e)
 {
-    return (double)e->blocks[TOWER_IMAGE] *
-           image_units(n, images, used_units(e, TOWER_IMAGE) - replaced_units(n, e, TOWER_IMAGE));
+    return units(n, TOWER_IMAGE, (double)(images * clip_image_positions(n)), e, 1.0, 1.0);
 }
 
 /* The share of a tower's blocks that are above its first block with experts. */
@@ -74,12 +67,8 @@ double cost_adapter_step(const struct clip_dimensions *n, size_t images, size_t 
     double image = cost_images(n, images), text = cost_texts(n, texts, positions);
     double backward =
         image * above_first(n->image_blocks, e, TOWER_IMAGE) + text * above_first(n->text_blocks, e, TOWER_TEXT);
-    return image + text + backward +
-           (double)e->blocks[TOWER_IMAGE] *
-               image_units(n, images, 3.0 * used_units(e, TOWER_IMAGE) - 2.0 * replaced_units(n, e, TOWER_IMAGE)) +
-           (double)e->blocks[TOWER_TEXT] *
-               text_units(n, texts, positions,
-                          3.0 * used_units(e, TOWER_TEXT) - 2.0 * replaced_units(n, e, TOWER_TEXT));
+    return image + text + backward + units(n, TOWER_IMAGE, (double)(images * clip_image_positions(n)), e, 3.0, 2.0) +
+           units(n, TOWER_TEXT, (double)(texts * positions), e, 3.0, 2.0);
 }
 
 static size_t block_weights(size_t width, size_t hidden)
@@ -101,60 +90,45 @@ size_t cost_weights(const struct clip_dimensions *n)
     return image + text + 1;
 }
 
-/* Hidden units that all blocks keep, per row. */
-static size_t kept_units(const struct clip_dimensions *n, const struct cost_experts *e, enum tower tower)
-{
-    size_t mlp = tower == TOWER_IMAGE ? n->image_hidden : n->text_hidden,
-           blocks = tower == TOWER_IMAGE ? n->image_blocks : n->text_blocks,
-           dense = e->replace_mlp ? blocks - e->blocks[tower] : blocks;
-    return dense * mlp + e->blocks[tower] * e->hidden[tower] * e->top_k;
-}
-
 /* Bytes per row: in f32 the residual stream twice, two norms' mean and rstd and each head's sum of the softmax; query, key
  * and value, the attention and the hidden units before their activation as operands of products (block.h). */
-static size_t row_bytes(size_t blocks, size_t width, size_t heads, size_t units, enum precision precision)
+static size_t row_bytes(const struct clip_dimensions *n, enum tower tower, const struct cost_experts *e,
+                        enum precision precision)
 {
-    size_t operand = precision == PRECISION_BF16 ? 2 : 4;
-    return blocks * (4 * (2 * width + 4 + heads) + 4 * operand * width) + operand * units;
+    const struct shape s = shape_of(n, tower);
+    size_t operand = precision == PRECISION_BF16 ? 2 : 4, dense = s.blocks - (e->replace_mlp ? e->blocks[tower] : 0),
+           kept = dense * s.hidden + e->blocks[tower] * e->hidden[tower] * e->top_k;
+    return s.blocks * (4 * (2 * s.width + 4 + s.heads) + 4 * operand * s.width) + operand * kept;
 }
 
 size_t cost_step_bytes(const struct clip_dimensions *n, size_t images, size_t texts, size_t positions,
                        const struct cost_experts *e, enum precision precision)
 {
-    return images * clip_image_positions(n) *
-               row_bytes(n->image_blocks, n->image_width, n->image_heads, kept_units(n, e, TOWER_IMAGE), precision) +
-           texts * positions *
-               row_bytes(n->text_blocks, n->text_width, n->text_heads, kept_units(n, e, TOWER_TEXT), precision);
+    return images * clip_image_positions(n) * row_bytes(n, TOWER_IMAGE, e, precision) +
+           texts * positions * row_bytes(n, TOWER_TEXT, e, precision);
 }
 
 /* Bytes in bf16 of the weights of blocks' products, `mlps` of them with an MLP. */
-static size_t bf16_bytes(const struct clip_dimensions *n, enum tower tower, size_t blocks, size_t mlps)
+static size_t bf16_bytes(const struct shape *s, size_t blocks, size_t mlps)
 {
-    size_t width = tower == TOWER_IMAGE ? n->image_width : n->text_width,
-           hidden = tower == TOWER_IMAGE ? n->image_hidden : n->text_hidden;
-    return 2 * (blocks * 4 * width * width + mlps * 2 * width * hidden);
-}
-
-static size_t bf16_projection(const struct clip_dimensions *n, enum tower tower)
-{
-    return 2 * (tower == TOWER_IMAGE ? n->image_width : n->text_width) * n->embed;
+    return 2 * (blocks * 4 * s->width * s->width + mlps * 2 * s->width * s->hidden);
 }
 
 size_t cost_rounded_bytes(const struct clip_dimensions *n, enum tower tower, const struct cost_experts *e)
 {
-    size_t blocks = tower == TOWER_IMAGE ? n->image_blocks : n->text_blocks,
-           replaced = e != NULL && e->replace_mlp ? e->blocks[tower] : 0;
-    size_t patches = tower == TOWER_IMAGE ? 2 * 3 * n->patch * n->patch * n->image_width : 0;
-    return patches + bf16_bytes(n, tower, blocks, blocks - replaced) + bf16_projection(n, tower);
+    const struct shape s = shape_of(n, tower);
+    size_t replaced = e != NULL && e->replace_mlp ? e->blocks[tower] : 0,
+           patches = tower == TOWER_IMAGE ? 2 * 3 * n->patch * n->patch * s.width : 0;
+    return patches + bf16_bytes(&s, s.blocks, s.blocks - replaced) + 2 * s.width * n->embed;
 }
 
 size_t cost_packed_bytes(const struct clip_dimensions *n, enum tower tower, const struct cost_experts *e)
 {
-    size_t blocks = tower == TOWER_IMAGE ? n->image_blocks : n->text_blocks,
-           back = e != NULL && e->blocks[tower] > 0 ? blocks - e->below[tower] - 1 : 0,
-           replaced = back > 0 && e->replace_mlp ? e->blocks[tower] - 1 : 0;
-    return cost_rounded_bytes(n, tower, e) + bf16_bytes(n, tower, back, back - replaced) +
-           (e != NULL && e->blocks[tower] > 0 ? bf16_projection(n, tower) : 0);
+    const struct shape s = shape_of(n, tower);
+    if (e == NULL || e->blocks[tower] == 0)
+        return cost_rounded_bytes(n, tower, e);
+    size_t back = s.blocks - e->below[tower] - 1, replaced = back > 0 && e->replace_mlp ? e->blocks[tower] - 1 : 0;
+    return cost_rounded_bytes(n, tower, e) + bf16_bytes(&s, back, back - replaced) + 2 * s.width * n->embed;
 }
 
 /* Per row: the patches, their embeddings, the residual stream in and out, and a block's temporary memory. */

@@ -5,7 +5,7 @@
 
 #include "core/file.h"
 #include "harness/evaluate/evaluator.h"
-#include "harness/run/run_folder.h"
+#include "harness/run/run.h"
 #include "harness/run/sequence.h"
 
 status whole_run(struct small_run *run, const char *database, struct backend_spy *spy)

@@ -1,4 +1,4 @@
-#include "tests/results/check.h"
+#include "tests/test.h"
 
 #include <jansson.h>
 #include <math.h>

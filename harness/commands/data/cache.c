@@ -60,6 +60,14 @@ static void add_time(struct table *table, time_t when)
     table_add_text(table, text);
 }
 
+static void add_count(struct table *table, bool known, size_t count)
+{
+    if (known)
+        table_add_integer(table, (int64_t)count);
+    else
+        table_add_empty(table);
+}
+
 static void add_images(struct table *table, const struct cache_item *file)
 {
     static const char *const states[] = {
@@ -71,10 +79,7 @@ static void add_images(struct table *table, const struct cache_item *file)
         table_add_integer(table, (int64_t)file->label.resolution);
     else
         table_add_text(table, known ? "whole" : NULL);
-    if (known)
-        table_add_integer(table, (int64_t)file->images);
-    else
-        table_add_empty(table);
+    add_count(table, known, file->images);
     table_add_real(table, (double)file->bytes / 1e6);
     add_time(table, file->used);
     table_add_text(table, states[file->state]);
@@ -88,10 +93,7 @@ static void add_shared(struct table *table, const struct shared_file *file)
     table_add_text(table, file->dataset);
     table_add_text(table, known && strcmp(file->kind, "features") == 0 ? "test" : NULL);
     table_add_text(table, file->kind);
-    if (file->dataset != NULL)
-        table_add_integer(table, (int64_t)file->images);
-    else
-        table_add_empty(table);
+    add_count(table, file->dataset != NULL, file->images);
     table_add_real(table, (double)file->bytes / 1e6);
     add_time(table, file->used);
     table_add_text(table, known ? "complete" : "damaged");

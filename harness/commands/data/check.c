@@ -3,12 +3,11 @@
 #include <string.h>
 
 #include "core/file.h"
-#include "core/threads.h"
-#include "datasets/cache/cache_folder.h"
 #include "datasets/check.h"
 #include "datasets/readers/published.h"
 #include "harness/commands/inputs/dataset_choice.h"
 #include "harness/commands/output.h"
+#include "harness/run/surveyor.h"
 
 static const struct option options[] = {
     OUTPUT_FORMAT_OPTION,
@@ -47,12 +46,10 @@ static const char *const kinds[CHECK_KINDS] = {"missing", "unreadable", "duplica
 struct root_survey {
     const struct command_call *call;
     const char *root, *path; /* path: for the reader whose folder is an option */
-    char *folder;            /* folder for surveys; NULL: they are not stored */
-    bool warned;             /* a warning said that surveys cannot be stored */
-    struct threads *threads;
-    const struct dataset_reader *reader; /* the current dataset: `number` of `count` */
+    struct surveyor surveyor;
+    const struct dataset_reader *reader; /* of the current dataset */
     const char *name;                    /* the reader's, or the folder's where its contents identified it */
-    size_t number, count, unfit, different;
+    size_t count, unfit, different;
     struct text unfit_names;
     struct table counts, problems;
 };
@@ -79,8 +76,7 @@ static void survey_end(struct root_survey *survey)
     text_free(&survey->unfit_names);
     table_free(&survey->counts);
     table_free(&survey->problems);
-    threads_destroy(survey->threads);
-    free(survey->folder);
+    surveyor_close(&survey->surveyor);
 }
 
 static void add_problem(struct root_survey *survey, const char *part, const char *problem, const char *what,
@@ -91,24 +87,6 @@ static void add_problem(struct root_survey *survey, const char *part, const char
     table_add_text(&survey->problems, problem);
     table_add_text(&survey->problems, what);
     table_add_text(&survey->problems, detail);
-}
-
-static void report(void *context, size_t done, size_t total)
-{
-    const struct root_survey *survey = context;
-    progress_report(survey->call->progress, &(struct progress_state){.activity = "check",
-                                                                     .subject = survey->name,
-                                                                     .task = survey->number,
-                                                                     .tasks = survey->count,
-                                                                     .step = done,
-                                                                     .steps = total,
-                                                                     .images = done});
-}
-
-static bool is_stopped(void *context)
-{
-    const struct root_survey *survey = context;
-    return stop_requested(survey->call->stop);
 }
 
 /* --- messages about one dataset ------------------------------------------------------------------------------- */
@@ -180,6 +158,14 @@ static bool differs(struct root_survey *survey, const struct dataset *dataset, c
     return true;
 }
 
+static void add_count(struct table *table, bool known, size_t count)
+{
+    if (known)
+        table_add_integer(table, (int64_t)count);
+    else
+        table_add_empty(table);
+}
+
 static void add_counts(struct root_survey *survey, const struct dataset *dataset, const char *split,
                        const struct published *published, const struct check *check, const char *state)
 {
@@ -192,20 +178,17 @@ static void add_counts(struct root_survey *survey, const struct dataset *dataset
         table_add_text(table, parts[part]);
         table_add_integer(table, (int64_t)dataset_classes(dataset));
         table_add_integer(table, (int64_t)found->images);
-        if (published != NULL)
-            table_add_integer(table, (int64_t)(part == SPLIT_TRAIN ? published->train : published->test));
-        else
-            table_add_empty(table);
+        add_count(table, published != NULL,
+                  published == NULL     ? 0
+                  : part == SPLIT_TRAIN ? published->train
+                                        : published->test);
         table_add_integer(table, (int64_t)found->least);
         table_add_real(table, found->median);
         table_add_integer(table, (int64_t)found->most);
         table_add_integer(table, (int64_t)found->of[CHECK_EMPTY_CLASS]);
         table_add_integer(table, (int64_t)found->of[CHECK_MISSING]);
         table_add_integer(table, (int64_t)found->of[CHECK_UNREADABLE]);
-        if (part == SPLIT_TEST)
-            table_add_integer(table, (int64_t)found->of[CHECK_DUPLICATE]);
-        else
-            table_add_empty(table);
+        add_count(table, part == SPLIT_TEST, found->of[CHECK_DUPLICATE]);
         table_add_integer(table, (int64_t)found->clipped);
         table_add_text(table, state);
     }
@@ -259,14 +242,7 @@ static status check_opened(struct root_survey *survey, const struct dataset *dat
                            struct error *error)
 {
     struct check check;
-    struct survey_settings settings = {.folder = survey->folder,
-                                       .threads = survey->threads,
-                                       .log = survey->call->log,
-                                       .warned = &survey->warned,
-                                       .progress = report,
-                                       .stopped = is_stopped,
-                                       .context = survey};
-    TRY(check_dataset(&check, dataset, &settings, error));
+    TRY(check_dataset(&check, dataset, &survey->surveyor.settings, error));
     const struct published *published = published_find(survey->reader->name, split);
     report_findings(survey, &check);
     report_clipped(survey, &check);
@@ -327,7 +303,7 @@ static status check_next(struct root_survey *survey, const struct dataset_reader
     survey->reader = reader;
     survey->path = path;
     survey->name = name;
-    survey->number++;
+    survey->surveyor.subject = (struct surveyor_subject){name, survey->surveyor.subject.number + 1, survey->count};
     return check_one(survey, error);
 }
 
@@ -408,9 +384,9 @@ static status run(const struct command_call *call, struct error *error)
 {
     struct root_survey survey = {.call = call, .root = call->arguments[0]};
     TRY(check_names(call->options, error));
-    TRY(threads_create(&survey.threads, (size_t)options_integer(call->options, "threads"), error));
-    const char *folder = options_text(call->options, "cache-folder");
-    survey.folder = folder != NULL ? path_format("%s", folder) : cache_folder_default();
+    const struct settings settings = {.threads = (size_t)options_integer(call->options, "threads"),
+                                      .cache.folder = options_text(call->options, "cache-folder")};
+    TRY(surveyor_open(&survey.surveyor, &settings, call->log, call->progress, call->stop, error));
     survey_begin(&survey);
     status result = check_root(&survey, error);
     survey_end(&survey);

@@ -1,13 +1,14 @@
-/* mtil completion: completion scripts for shells, generated from the tables that print --help. */
+/* mtil completion: a script that completes words in bash, and the words, from the tables that print --help. */
 #include <string.h>
 
+#include "core/embedded.h"
 #include "datasets/fetch/fetch.h"
 #include "harness/commands/command.h"
 #include "harness/config/library.h"
 #include "harness/run/settings.h"
 #include "results/query/question.h"
 
-/* --- What can follow a command --- */
+/* --- What can follow --- */
 
 /* "a|b|c" at the beginning of the usage line; size 0: other arguments. */
 static size_t choices_size(const char *arguments)
@@ -38,12 +39,6 @@ static bool takes_files(const struct command *command)
     return command->subcommands == NULL && choices_size(command->arguments) == 0;
 }
 
-/* A boolean is completed without its value, which is optional. */
-static bool takes_value(const struct option *option)
-{
-    return option->type != OPTION_BOOLEAN;
-}
-
 /* Names of subcommands, of what the first argument may be, of suites, of datasets to fetch, questions and keys, separated by blanks. */
 static void add_words(struct text *out, const struct command *command)
 {
@@ -57,42 +52,14 @@ static void add_words(struct text *out, const struct command *command)
         text_add(out, "%s ", source->name);
     bool asks = strstr(command->arguments, "WHAT") != NULL;
     struct questions questions = {0};
-    out->failed |= asks && questions_open(&questions, NULL, NULL) != OK;
-    for (size_t i = 0; i < questions.count; i++)
+    bool opened = asks && questions_open(&questions, NULL, NULL) == OK;
+    for (size_t i = 0; opened && i < questions.count; i++)
         if (*questions.question[i].title != 0)
             text_add(out, "%s ", questions.question[i].name);
     questions_close(&questions);
     for (const struct suite_section *s = settings_sections; takes_keys(command) && s->name != NULL; s++)
         for (const struct option *o = s->options; s->each_of == NULL && o->name != NULL; o++)
             text_add(out, "%s.%s= ", s->name, o->name);
-}
-
-/* --- Every command --- */
-
-struct script {
-    struct text text;
-    void (*add)(struct text *out, const struct command *command);
-};
-
-static void walk(struct script *script, const struct command *const *list)
-{
-    for (; list != NULL && *list != NULL; list++) {
-        script->add(&script->text, *list);
-        walk(script, (*list)->subcommands);
-    }
-}
-
-/* Calls `add` for each command. */
-static void for_all(struct text *out, void (*add)(struct text *, const struct command *))
-{
-    struct script script = {.text = *out, .add = add};
-    walk(&script, commands);
-    *out = script.text;
-}
-
-static void add_name_case(struct text *out, const struct command *command)
-{
-    text_add(out, "%s'%s'", strcmp(command->name, commands[0]->name) == 0 ? "" : "|", command->name);
 }
 
 static const struct option *options_of(const struct command *command, size_t index)
@@ -105,102 +72,74 @@ static const struct option *options_of(const struct command *command, size_t ind
     return option->name != NULL ? option : NULL;
 }
 
-/* --- bash --- */
-
-static void add_bash_words(struct text *out, const struct command *command)
+/* "--format"; NULL: it is no option of the command. */
+static const struct option *find_option(const struct command *command, const char *name)
 {
+    const struct option *option = NULL;
+    for (size_t i = 0; strncmp(name, "--", 2) == 0 && (option = options_of(command, i)) != NULL; i++)
+        if (strcmp(option->name, name + 2) == 0)
+            return option;
+    return NULL;
+}
+
+/* The values of an option, or of the key called name, "merge.policy"; whether files are such values. */
+static bool add_values(struct text *out, const struct option *option, const char *name)
+{
+    const struct suite_section *s = settings_sections;
+    size_t size = strcspn(name, ".");
+    while (s->name != NULL && (strlen(s->name) != size || strncmp(s->name, name, size) != 0))
+        s++;
+    if (option == NULL && name[size] == '.')
+        option = options_find(s->options, name + size + 1);
+    if (option != NULL && option->type == OPTION_CHOICE)
+        add_choices(out, option->choices, strlen(option->choices));
+    bool chooses =
+        option != NULL && option->type != OPTION_CHOICE && s->choice != NULL && strcmp(s->chooser, option->name) == 0;
+    for (size_t i = 0; chooses && s->choice(i) != NULL; i++)
+        text_add(out, "%s ", s->choice(i));
+    return !chooses && (option == NULL || option->type != OPTION_CHOICE);
+}
+
+/* What may follow the words before: the name whose value comes, or "", and the line's words from the command on. */
+static bool add_next(struct text *out, const char *before, const char *const *words, size_t count)
+{
+    const struct command *command;
     const struct option *option;
-    text_add(out, "    '%s') words='", command->name);
-    add_words(out, command);
-    for (size_t i = 0; (option = options_of(command, i)) != NULL; i++)
-        text_add(out, " --%s%s", option->name, takes_value(option) ? "=" : "");
-    text_add(out, "' files=%s ;;\n", takes_files(command) ? "yes" : "");
-}
-
-static void add_bash_values(struct text *out, const struct command *command)
-{
-    for (const struct option *option = command->options; option != NULL && option->name != NULL; option++) {
-        if (!takes_value(option))
-            continue;
-        text_add(out, "    '%s --%s') words='", command->name, option->name);
-        if (option->type == OPTION_CHOICE)
-            add_choices(out, option->choices, strlen(option->choices));
-        text_add(out, "' files=%s ;;\n", option->type == OPTION_CHOICE ? "" : "yes");
+    struct error ignored;
+    size_t used;
+    if (command_find(words, count, &command, &used, &ignored) != OK) {
+        for (size_t i = 0; commands[i] != NULL; i++)
+            text_add(out, "%s ", commands[i]->name);
+        text_add(out, "help --help --version");
+        return false;
     }
-}
-
-static void add_bash_keys(struct text *out)
-{
-    for (const struct suite_section *s = settings_sections; s->name != NULL; s++)
-        for (const struct option *o = s->options; s->each_of == NULL && o->name != NULL; o++) {
-            bool chooses = s->choice != NULL && strcmp(s->chooser, o->name) == 0 && o->type != OPTION_CHOICE;
-            if (!chooses && o->type != OPTION_CHOICE)
-                continue;
-            text_add(out, "    *' %s.%s') words='", s->name, o->name);
-            for (size_t i = 0; chooses && s->choice(i) != NULL; i++)
-                text_add(out, "%s ", s->choice(i));
-            if (!chooses)
-                add_choices(out, o->choices, strlen(o->choices));
-            text_add(out, "' files= ;;\n");
-        }
-}
-
-static void add_bash(struct text *out)
-{
-    text_add(out,
-             "# bash completion for mtil, made by `mtil completion bash`\n"
-             "_mtil()\n{\n"
-             "    local current=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]} command= words= files= i\n"
-             "    # = is a word of its own: --format=csv, merge.policy=none\n"
-             "    if [[ $current == = ]]; then\n"
-             "        current=\n"
-             "    elif [[ $before == = ]]; then\n"
-             "        before=${COMP_WORDS[COMP_CWORD-2]}\n"
-             "    elif [[ $before != --* ]]; then\n"
-             "        before=\n"
-             "    fi\n"
-             "    for ((i = 1; i < COMP_CWORD; i++)); do\n"
-             "        case \"${command:+$command }${COMP_WORDS[i]}\" in\n"
-             "        ");
-    for_all(out, add_name_case);
-    text_add(out, ") command=\"${command:+$command }${COMP_WORDS[i]}\" ;;\n"
-                  "        *) break ;;\n"
-                  "        esac\n"
-                  "    done\n"
-                  "    case \"$command\" in\n"
-                  "    '') words='");
-    for (size_t i = 0; commands[i] != NULL; i++)
-        text_add(out, "%s ", commands[i]->name);
-    text_add(out, "help --help --version' ;;\n");
-    for_all(out, add_bash_words);
-    text_add(out, "    esac\n    case \"$command $before\" in\n");
-    for_all(out, add_bash_values);
-    add_bash_keys(out);
-    text_add(out, "    *' '*.*) words= files=yes ;;\n"
-                  "    esac\n"
-                  "    COMPREPLY=($(compgen -W \"$words\" -- \"$current\"))\n"
-                  "    # not what lies beside a database: NAME-wal, NAME-shm, NAME-lock\n"
-                  "    [[ $files ]] && COMPREPLY+=($(compgen -f -X '*-[wsl][aho][lmc]*' -- \"$current\"))\n"
-                  "    [[ ${#COMPREPLY[@]} -eq 1 && ${COMPREPLY[0]} == *= ]] && compopt -o nospace 2>/dev/null\n"
-                  "    return 0\n"
-                  "}\n"
-                  "complete -o filenames -F _mtil mtil\n");
+    option = find_option(command, before);
+    if (*before != 0 && (option == NULL || option->type != OPTION_BOOLEAN))
+        return add_values(out, option, before);
+    add_words(out, command);
+    for (size_t i = 0; (option = options_of(command, i)) != NULL; i++) /* a boolean's value is optional */
+        text_add(out, " --%s%s", option->name, option->type != OPTION_BOOLEAN ? "=" : "");
+    return takes_files(command);
 }
 
 /* --- The command --- */
+
+EMBEDDED_FILES(embedded_completion);
 
 static status run(const struct command_call *call, struct error *error)
 {
     static const char *const shells[] = {"bash"};
     if (strcmp(call->arguments[0], shells[0]) != 0)
         return error_unknown_word(error, "command line", "shell", call->arguments[0], shells, 1);
-    struct text script = {0};
-    add_bash(&script);
-    if (!script.failed)
-        fputs(script.data, call->out);
-    text_free(&script);
-    return script.failed ? error_set(error, ERROR_FORMAT, "completion: the program's own questions cannot be read")
-                         : OK;
+    if (call->argument_count == 1) {
+        fputs((const char *)embedded_completion->data, call->out);
+        return OK;
+    }
+    struct text words = {0};
+    bool files = add_next(&words, call->arguments[1], call->arguments + 2, call->argument_count - 2);
+    fprintf(call->out, "%s %s\n", files ? "yes" : "no", words.data != NULL ? words.data : "");
+    text_free(&words);
+    return OK;
 }
 
 const struct command command_completion = {
@@ -208,9 +147,10 @@ const struct command command_completion = {
     .arguments = "bash",
     .summary = "print a script that completes the words of this program in bash",
     .details =
-        "make install puts it where bash finds it. zsh reads it after `autoload -U bashcompinit && bashcompinit`.\n",
+        "make install puts it where bash finds it. zsh reads it after `autoload -U bashcompinit && bashcompinit`.\n"
+        "The script asks the program for the words that can follow.\n",
     .example = "  source <(mtil completion bash)\n",
     .least = 1,
-    .most = 1,
+    .most = SIZE_MAX,
     .run = run,
 };

@@ -1,6 +1,7 @@
 #include "harness/commands/inputs/image_paths.h"
 
 #include <errno.h>
+#include <fts.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,15 +12,6 @@
 #include "core/file.h"
 #include "datasets/image/image.h"
 
-enum { DEEPEST = 32 };
-
-/* A folder being walked; the names of its sub-folders end with a slash. */
-struct level {
-    char *folder;
-    struct directory names;
-    size_t next;
-};
-
 struct image_paths {
     const char *const *arguments;
     size_t count, next; /* the list is number `count` */
@@ -28,8 +20,7 @@ struct image_paths {
     FILE *list; /* being read; NULL: none */
     char *line;
     size_t line_size, line_number;
-    struct level levels[DEEPEST];
-    size_t depth;
+    FTS *walk;  /* of a folder; NULL: none */
     char *path; /* the last one that was given */
 };
 
@@ -82,17 +73,16 @@ status image_paths_open(struct image_paths **result, const char *const *argument
 
 static void leave_folder(struct image_paths *paths)
 {
-    struct level *level = &paths->levels[--paths->depth];
-    directory_free(&level->names);
-    free(level->folder);
+    if (paths->walk != NULL)
+        fts_close(paths->walk);
+    paths->walk = NULL;
 }
 
 void image_paths_close(struct image_paths *paths)
 {
     if (paths == NULL)
         return;
-    while (paths->depth > 0)
-        leave_folder(paths);
+    leave_folder(paths);
     if (paths->list != NULL)
         fclose(paths->list);
     free(paths->line);
@@ -102,66 +92,45 @@ void image_paths_close(struct image_paths *paths)
 
 /* --- Folders --- */
 
-static int compare_names(const void *a, const void *b)
+/* Of whole paths: "a.jpg" before "a/b.jpg". */
+static int by_path(const FTSENT **a, const FTSENT **b)
 {
-    return strcmp(*(char *const *)a, *(char *const *)b);
+    const char *x = (*a)->fts_name, *y = (*b)->fts_name;
+    for (; *x != 0 && *x == *y; x++)
+        y++;
+    int left = *x == 0 && (*a)->fts_info == FTS_D ? '/' : (unsigned char)*x,
+        right = *y == 0 && (*b)->fts_info == FTS_D ? '/' : (unsigned char)*y;
+    return left - right;
 }
 
-/* Appends a slash to the names of folders, so that the order is that of whole paths: "a.jpg" before "a/b.jpg". */
-static void mark_folders(struct level *level, const struct stop *stop)
+static status enter_folder(struct image_paths *paths, const char *named, struct error *error)
 {
-    for (size_t i = 0; i < level->names.count && !stop_requested(stop); i++) {
-        char **name = &level->names.names[i], *path = path_format("%s/%s", level->folder, *name);
-        if (file_is_directory(path)) {
-            char *marked = path_format("%s/", *name);
-            free(*name);
-            *name = marked;
-        }
-        free(path);
-    }
-    if (level->names.count > 1)
-        qsort(level->names.names, level->names.count, sizeof *level->names.names, compare_names);
+    char *folder = xstrdup(named);
+    for (size_t end = strlen(folder); end > 1 && folder[end - 1] == '/';)
+        folder[--end] = 0;
+    paths->walk = fts_open((char *const[]){folder, NULL}, FTS_LOGICAL | FTS_NOCHDIR, by_path);
+    int number = errno;
+    free(folder);
+    return paths->walk != NULL ? OK : error_errno(error, number, "%s: cannot list this folder", named);
 }
 
-static status enter_folder(struct image_paths *paths, const char *folder, struct error *error)
-{
-    if (paths->depth == DEEPEST)
-        return error_set(error, ERROR_FORMAT, "%s: more than %d folders deep; does a symbolic link lead back?", folder,
-                         DEEPEST);
-    struct level level = {.folder = xstrdup(folder)};
-    for (size_t end = strlen(folder); end > 1 && level.folder[end - 1] == '/';)
-        level.folder[--end] = 0;
-    status result = directory_list(&level.names, level.folder, error);
-    if (result != OK) {
-        free(level.folder);
-        return result;
-    }
-    paths->levels[paths->depth++] = level;
-    mark_folders(&paths->levels[paths->depth - 1], paths->stop);
-    return OK;
-}
-
-static bool is_regular(const char *path)
-{
-    struct stat information;
-    return stat(path, &information) == 0 && S_ISREG(information.st_mode);
-}
-
-/* One step in the innermost folder; *found: it reached an image. */
+/* One step in the folder; *found: it reached an image. */
 static status walk(struct image_paths *paths, bool *found, struct error *error)
 {
-    struct level *level = &paths->levels[paths->depth - 1];
+    const FTSENT *entry = fts_read(paths->walk);
     *found = false;
-    if (level->next == level->names.count) {
+    if (entry == NULL)
         leave_folder(paths);
-        return OK;
+    else if (entry->fts_info == FTS_DNR || entry->fts_info == FTS_ERR)
+        return error_errno(error, entry->fts_errno, "%s: cannot list this folder", entry->fts_path);
+    else if (entry->fts_info == FTS_DC)
+        return error_set(error, ERROR_FORMAT, "%s: a symbolic link leads back to a folder that it is in",
+                         entry->fts_path);
+    else if (entry->fts_info == FTS_F && image_file_recognized(entry->fts_path)) {
+        free(paths->path);
+        paths->path = xstrdup(entry->fts_path);
+        *found = true;
     }
-    const char *name = level->names.names[level->next++];
-    free(paths->path);
-    paths->path = path_format("%s%s%s", level->folder, strcmp(level->folder, "/") == 0 ? "" : "/", name);
-    if (name[strlen(name) - 1] == '/')
-        return enter_folder(paths, paths->path, error);
-    *found = is_regular(paths->path) && image_file_recognized(paths->path);
     return OK;
 }
 
@@ -227,8 +196,9 @@ status image_paths_next(struct image_paths *paths, const char **path, struct err
     size_t last = paths->count + (paths->list_name != NULL);
     bool found = false;
     *path = NULL;
-    while (!found && !stop_requested(paths->stop) && (paths->depth > 0 || paths->list != NULL || paths->next < last)) {
-        if (paths->depth > 0)
+    while (!found && !stop_requested(paths->stop) &&
+           (paths->walk != NULL || paths->list != NULL || paths->next < last)) {
+        if (paths->walk != NULL)
             TRY(walk(paths, &found, error));
         else if (paths->list != NULL)
             TRY(next_line(paths, &found, error));

@@ -38,15 +38,8 @@ unclear=$("$mtil" list keys --format json |
 [ -z "$unclear" ] || complain "keys whose description does not begin with a noun: $unclear"
 
 what="init"
-"$mtil" init --all --quiet || complain "mtil init --all fails"
-sed 's/^\( *\)#\([a-z]\)/\1\2/' suite.yaml >every_key.yaml # with every key that is a comment
-echo 'run: {}' >nothing.yaml
-settings nothing.yaml >expected
-[ -s expected ] || complain "init: a suite without settings shows none"
-for suite in suite every_key; do
-    settings $suite.yaml | cmp -s - expected || complain "init: $suite.yaml does not come to the defaults"
-done
-[ "$(grep -c '^  [a-z_0-9]*: ' every_key.yaml)" -gt 60 ] || complain "init: keys are missing"
+"$mtil" init --quiet || complain "mtil init fails"
+settings suite.yaml | grep -q 'order: \[scenes, fields\]' || complain "init: suite.yaml comes to: $(settings suite.yaml)"
 "$mtil" init 2>errors && complain "init: an existing file is overwritten"
 grep -q 'suite.yaml exists' errors || complain "init: $(cat errors)"
 
@@ -78,8 +71,9 @@ fi
 # bash_completes WORD…: what bash offers for the last word, line by line
 bash_completes() {
     bash --norc -c 'source "$1"; shift
+        PATH=$(dirname "$1"):$PATH; shift
         COMP_WORDS=("$@") COMP_CWORD=$(($# - 1)) COMPREPLY=(); _mtil; printf "%s\n" "${COMPREPLY[@]}"' \
-        bash mtil.bash mtil "$@"
+        bash mtil.bash "$mtil" mtil "$@"
 }
 
 what="bash"

@@ -8,7 +8,7 @@
 
 #include "core/file.h"
 #include "harness/methods/methods.h"
-#include "harness/run/run_folder.h"
+#include "harness/run/run.h"
 #include "harness/run/sequence.h"
 #include "results/query.h"
 #include "results/verify.h"

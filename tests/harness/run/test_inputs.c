@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "core/file.h"
-#include "harness/run/tasks_survey.h"
+#include "harness/run/surveyor.h"
 #include "tests/harness/small_run.h"
 
 /* As a run does it, or (alone) as a sweep. */

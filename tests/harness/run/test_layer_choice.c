@@ -10,11 +10,10 @@
 #include "adapters/files/adapter_file.h"
 #include "core/file.h"
 #include "harness/run/run.h"
-#include "harness/run/run_folder.h"
 #include "harness/run/sequence.h"
+#include "harness/train/archive.h"
 #include "harness/train/services/merging.h"
 #include "harness/train/trainer.h"
-#include "models/files/safetensors.h"
 #include "results/store/database.h"
 #include "tests/harness/small_run.h"
 
@@ -210,20 +209,19 @@ static char *scores_file(const struct small_run *run)
 static void best_blocks(const char *path, size_t best[TOWERS])
 {
     static const char *const names[TOWERS] = {"image", "text"};
-    struct safetensors *file;
-    must(safetensors_open(&file, path, &error));
+    struct archive *archive;
+    must(archive_open(&archive, path, &error));
     for (int t = 0; t < TOWERS; t++) {
-        const struct safetensor *tensor;
-        double sums[BLOCKS] = {0};
+        double values[SMALL_RUN_TASKS * BLOCKS], sums[BLOCKS] = {0};
         best[t] = best[TOWER_IMAGE];
         if (kind == &classifier_kind && t == TOWER_TEXT)
             continue;
-        must(safetensors_expect(file, names[t], SAFETENSOR_F64, 2, (size_t[]){kind->tasks, BLOCKS}, &tensor, &error));
+        must(archive_get(archive, names[t], SAFETENSOR_F64, kind->tasks * BLOCKS, values, &error));
         for (size_t i = 0; i < kind->tasks * BLOCKS; i++)
-            sums[i % BLOCKS] += ((const double *)tensor->data)[i];
+            sums[i % BLOCKS] += values[i];
         best[t] = sums[1] > sums[0];
     }
-    safetensors_close(file);
+    archive_close(archive);
 }
 
 static void choice_words(const size_t best[TOWERS], char words[64])
@@ -237,23 +235,22 @@ static void choice_words(const size_t best[TOWERS], char words[64])
 /* The scores with the blocks of both towers exchanged, in a file of the same run. */
 static void exchange_blocks(const char *path)
 {
-    struct safetensors *file;
-    struct safetensor tensors[TOWERS];
-    double values[TOWERS][SMALL_RUN_TASKS * BLOCKS];
-    char hash[DIGEST_SIZE], seed[24];
-    must(safetensors_open(&file, path, &error));
-    snprintf(hash, sizeof hash, "%s", safetensors_metadata_value(file, "suite_hash"));
-    snprintf(seed, sizeof seed, "%s", safetensors_metadata_value(file, "seed"));
+    static const char *const names[TOWERS] = {"image", "text"};
+    struct archive *before, *after;
+    must(archive_open(&before, path, &error));
+    archive_create(&after);
     for (int t = 0; t < TOWERS; t++) {
-        tensors[t] = *safetensors_find(file, t == TOWER_IMAGE ? "image" : "text");
+        double values[SMALL_RUN_TASKS * BLOCKS], exchanged[SMALL_RUN_TASKS * BLOCKS];
+        must(archive_get(before, names[t], SAFETENSOR_F64, SMALL_RUN_TASKS * BLOCKS, values, &error));
         for (size_t i = 0; i < SMALL_RUN_TASKS * BLOCKS; i++)
-            values[t][i] = ((const double *)tensors[t].data)[i ^ 1];
-        tensors[t].data = values[t];
-        tensors[t].name = t == TOWER_IMAGE ? "image" : "text";
+            exchanged[i] = values[i ^ 1];
+        must(archive_put(after, names[t], SAFETENSOR_F64, SMALL_RUN_TASKS * BLOCKS, exchanged, &error));
     }
-    safetensors_close(file);
-    const struct safetensors_metadata metadata[] = {{"suite_hash", hash}, {"seed", seed}};
-    must(safetensors_write(path, tensors, TOWERS, metadata, 2, &error));
+    const struct safetensors_metadata metadata[] = {{"suite_hash", archive_metadata(before, "suite_hash")},
+                                                    {"seed", archive_metadata(before, "seed")}};
+    must(archive_write(after, path, metadata, 2, &error));
+    archive_close(before);
+    archive_close(after);
 }
 
 static struct bytes saved_file(const struct small_run *run)

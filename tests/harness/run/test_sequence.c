@@ -8,8 +8,8 @@
 
 #include "core/digest.h"
 #include "core/file.h"
-#include "harness/run/estimate.h"
-#include "harness/run/run_folder.h"
+#include "harness/run/rates.h"
+#include "harness/run/run.h"
 #include "harness/run/sequence.h"
 #include "results/store/database.h"
 #include "tests/harness/small_run.h"
@@ -536,23 +536,23 @@ TEST(data_that_changed_is_refused)
 TEST(rates_of_another_machine_are_measured_again)
 {
     struct small_run run;
-    struct machine_rates rates = {0};
+    struct rates rates = {0};
     small_run_open(&run, 1, NULL);
-    must(machine_rates_measure(run.experiment, &rates, &error));
+    must(rates_measure(&rates, run.experiment, &error));
     assert_true(rates.products > 0 && rates.memory > 0);
     rates.products = 1;
-    must(machine_rates_measure(run.experiment, &rates, &error));
+    must(rates_measure(&rates, run.experiment, &error));
     assert_true(rates.products == 1); /* known */
     rates.cores++;
-    must(machine_rates_measure(run.experiment, &rates, &error));
+    must(rates_measure(&rates, run.experiment, &error));
     assert_true(rates.products > 1);
     rates.products = 1;
     rates.asynchronous = !rates.asynchronous;
-    must(machine_rates_measure(run.experiment, &rates, &error));
+    must(rates_measure(&rates, run.experiment, &error));
     assert_true(rates.products > 1);
     rates.products = 1;
     rates.precision = PRECISION_BF16;
-    must(machine_rates_measure(run.experiment, &rates, &error));
+    must(rates_measure(&rates, run.experiment, &error));
     assert_true(rates.products > 1);
     small_run_close(&run);
 }

@@ -36,7 +36,6 @@ TEST(defaults)
     struct suite *suite;
     struct settings s;
     struct task_settings task;
-    uint64_t seed;
     assert_int_equal(read_suite(&suite, &s, "data: {root: here}\n", NULL), OK);
     assert_int_equal(s.task_count, 11);
     assert_string_equal(s.order, "I");
@@ -72,8 +71,7 @@ TEST(defaults)
     assert_true(task.rate == 1e-3 && task.rule.weight_decay == 0);
     assert_float_equal(task.smoothing, 0.2, 1e-7);
     assert_int_equal(settings_seeds(suite), 1);
-    assert_int_equal(settings_seed(suite, 0, &seed, &error), OK);
-    assert_int_equal(seed, 1);
+    assert_int_equal(settings_seed(suite, 0), 1);
     suite_destroy(suite);
 }
 
@@ -581,21 +579,17 @@ TEST(seeds)
 {
     struct suite *suite;
     struct settings s;
-    uint64_t seed;
     static const char *const bad[] = {"run.seeds=1,x", "run.seeds=-1", "run.seeds=1.5",
                                       "run.seeds=", "run.seeds=3,1,03"};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-        assert_int_equal(read_suite(&suite, &s, "data: {order: [dtd]}\n", (const char *const[]){bad[i], NULL}), OK);
-        if (settings_check_seeds(suite, &error) != ERROR_ARGUMENT)
+        if (read_suite(&suite, &s, "data: {order: [dtd]}\n", (const char *const[]){bad[i], NULL}) != ERROR_ARGUMENT)
             fail_msg("accepted: %s", bad[i]);
         assert_non_null(strstr(error.message, "run.seeds"));
         suite_destroy(suite);
     }
     assert_int_equal(read_suite(&suite, &s, "run: {seeds: [7, 0]}\n", NULL), OK);
-    assert_int_equal(settings_check_seeds(suite, &error), OK);
     assert_int_equal(settings_seeds(suite), 2);
-    assert_int_equal(settings_seed(suite, 1, &seed, &error), OK);
-    assert_int_equal(seed, 0);
+    assert_int_equal(settings_seed(suite, 1), 0);
     suite_destroy(suite);
 }
 
@@ -710,7 +704,7 @@ static bool has_rows(const char *name)
         char row[128];
         snprintf(row, sizeof row, "%s=%s", rows.key, rows.names[i]);
         if (suite_load(&suite, name, settings_sections, (const char *const[]){row}, 1, &error) != OK ||
-            settings_read(&s, suite, &error) != OK || settings_check_seeds(suite, &error) != OK)
+            settings_read(&s, suite, &error) != OK)
             fail_msg("%s, %s: %s", name, row, error.message);
         snprintf(runs[i], sizeof runs[i], "%s %s", suite_settings_hash(suite), s.weights);
         for (size_t k = 0; k < i; k++)
@@ -1033,7 +1027,7 @@ TEST(warm_up_beyond_training_is_warned_about)
         if (read_suite(&suite, &s, "data: {order: [a, b]}\ntasks: {a: {reader: dtd}, b: {reader: dtd}}\n",
                        (const char *const[]){cases[i].override, cases[i].more, NULL}) != OK)
             fail_msg("%s: %s", cases[i].override, error.message);
-        assert_int_equal(settings_warn(suite, &log), cases[i].said != NULL);
+        assert_int_equal(settings_warn(&s, suite, &log), cases[i].said != NULL);
         if (cases[i].said != NULL && (said.data == NULL || strstr(said.data, cases[i].said) == NULL))
             fail_msg("%s: expected \"%s\", found %s", cases[i].override, cases[i].said, said.data);
         assert_true(said.data == NULL || strchr(said.data, '\n')[1] == 0);

@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "datasets/loader.h"
-#include "harness/run/estimate.h"
 #include "harness/run/sequence.h"
+#include "harness/run/workload.h"
 #include "harness/scenario/joint.h"
 #include "harness/train/trainer.h"
 #include "models/clip.h"
@@ -169,7 +169,7 @@ TEST(there_is_one_row)
         small_run_open(&run, 1, (const char *const[]){joint[0], joint[1], trains[i], "run.log_every=1", NULL});
         if (i == 1)
             assert_int_equal(run.experiment->model.adapters->settings.tasks, 1);
-        must(estimate_run(run.experiment, &estimate, &error));
+        estimate = workload_estimate(run.experiment);
         assert_true(estimate.training > 0);
         must(store_open(&store, small_run_file(&run, "a.db"), STORE_WRITE, &error));
         struct sequence sequence = {.run = run.experiment, .store = store};

@@ -6,9 +6,9 @@
 
 #include "core/file.h"
 #include "harness/evaluate/evaluator.h"
-#include "harness/run/estimate.h"
-#include "harness/run/run_folder.h"
+#include "harness/run/run.h"
 #include "harness/run/sequence.h"
+#include "harness/run/workload.h"
 #include "models/clip/cost.h"
 #include "tests/harness/small_run.h"
 #include "tests/results/matrix.h"
@@ -66,7 +66,7 @@ static double memory_with(struct small_run *run, const char *experts, const char
 {
     struct estimate estimate;
     small_run_reopen(run, 1, (const char *const[]){experts, precision, NULL});
-    must(estimate_run(run->experiment, &estimate, &error));
+    estimate = workload_estimate(run->experiment);
     *used = (double)run->experiment->model.memory.used;
     return estimate.memory;
 }

@@ -10,8 +10,8 @@
 #include "harness/heads/class_features.h"
 #include "harness/methods/methods.h"
 #include "harness/run/checkpoint.h"
-#include "harness/run/estimate.h"
 #include "harness/run/run.h"
+#include "harness/run/workload.h"
 #include "harness/train/services/label_memory.h"
 #include "harness/train/services/regression.h"
 #include "harness/train/trainer.h"
@@ -381,8 +381,7 @@ TEST(what_does_not_fit_is_refused_at_once)
     assert_true(dual.most < 1.6 * gigabyte && dual.kept < 0.1 * gigabyte);
     assert_true(full.most > 590 * gigabyte);
     small_run_open(&run, 1, (const char *const[]){"method.name=rail_primal", "method.hidden=50", NULL});
-    struct estimate estimate;
-    must(estimate_run(run.experiment, &estimate, &error));
+    const struct estimate estimate = workload_estimate(run.experiment);
     assert_true(estimate.disk > 9 * 50 * sizeof(double) && estimate.training > 0);
     const char *const overrides[] = {"method.name=rail_primal", "method.hidden=1000000"};
     char text[512];

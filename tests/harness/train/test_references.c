@@ -5,9 +5,9 @@
 
 #include "core/file.h"
 #include "harness/run/checkpoint.h"
-#include "harness/run/estimate.h"
 #include "harness/run/image_watch.h"
 #include "harness/run/run.h"
+#include "harness/run/workload.h"
 #include "harness/train/batches.h"
 #include "harness/train/method.h"
 #include "harness/train/services/reference_images.h"
@@ -280,14 +280,14 @@ static void estimate_counts_copies(struct small_run *run, const char *const *gui
     struct estimate alone, with;
     const char *const plain[] = {"method.name=continual_ft", precision, NULL};
     small_run_reopen(run, 1, plain);
-    must(estimate_run(run->experiment, &alone, &error));
+    alone = workload_estimate(run->experiment);
     const char *const all[] = {guided[0], guided[1], guided[2], precision, NULL};
     small_run_reopen(run, 1, all);
     const struct clip *clip = run->experiment->model.clip;
     double copy = 4.0 * (double)clip->parameters->values_count, rounded = 0;
     for (int t = 0; t < TOWERS && run->experiment->model.backend->precision == PRECISION_BF16; t++)
         rounded += (double)cost_packed_bytes(&clip->dimensions, (enum tower)t, NULL);
-    must(estimate_run(run->experiment, &with, &error));
+    with = workload_estimate(run->experiment);
     assert_in_range(with.memory - alone.memory, 3 * copy + rounded, 3.1 * copy + rounded);
     assert_in_range(with.disk - alone.disk, 3 * copy, 3.1 * copy);
 }

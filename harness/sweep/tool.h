@@ -4,8 +4,8 @@
  *     TRY(tool_run((const char *[]){"sbatch", "--parsable", "batch.sh", NULL}, &output, error));
  *     text_free(&output);
  */
-#ifndef MTIL_HARNESS_EVALUATE_TOOL_H
-#define MTIL_HARNESS_EVALUATE_TOOL_H
+#ifndef MTIL_HARNESS_SWEEP_TOOL_H
+#define MTIL_HARNESS_SWEEP_TOOL_H
 
 #include "core/text.h"
 

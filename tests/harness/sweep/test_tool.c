@@ -1,7 +1,7 @@
 /* Other programs: what they say comes back, and how they end is told. */
 #include <string.h>
 
-#include "harness/evaluate/tool.h"
+#include "harness/sweep/tool.h"
 #include "tests/test.h"
 
 static struct error error;
