@@ -353,9 +353,8 @@ static void free_features(struct features *f, const struct predictor *p)
 
 status predictor_see(struct predictor *p, const uint8_t *pixels, size_t n, struct error *error)
 {
-    struct features f;
-    status result = take_features(&f, p, n, error);
-    NEXT(result, choose_routers(p, pixels, n, &f, error));
+    struct features f = take_features(p, n);
+    status result = choose_routers(p, pixels, n, &f, error);
     for (size_t i = 0; result == OK && i < n; i++)
         if (f.router[i] >= 0) {
             p->seen[f.router[i]].weight += (double)weight_of(p, &f, i);

@@ -7,6 +7,7 @@
 #include "adapters/experts/autoencoder.h"
 #include "core/file.h"
 #include "tests/replay/fixture.h"
+#include "tests/results/reference.h"
 
 enum { MOST_CODERS = 16 };
 
