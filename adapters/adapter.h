@@ -6,10 +6,9 @@
  *     TRY(adapters_initialize(adapters, blocks, seed, error));  // blocks: the model's
  *     TRY(adapters_begin_task(adapters, task, error));  // counts to zero, a fresh optimizer, router `task` trained
  *     encoding.hooks = adapters_hooks(adapters, TOWER_IMAGE);               // for clip_encode_*
- *     ... after the backward pass: adapters_step(adapters, state, &rule, error);
+ *     ... after the backward pass: adapters_before_update(adapters, &rule, error), and a step of each tower's parameters
  */
-#ifndef MTIL_ADAPTERS_ADAPTER_H
-#define MTIL_ADAPTERS_ADAPTER_H
+#pragma once
 
 #include "adapters/place.h"
 #include "models/clip/cost.h"
@@ -128,10 +127,6 @@ status adapters_initialize(struct adapters *adapters, const struct block *const 
 status adapters_check_start(const struct adapters *adapters, const struct block *const blocks[TOWERS],
                             struct error *error);
 
-/* Trainable values of both towers; ViT-B/16 with 55 experts and 11 tasks: 127,649,280. */
-size_t adapters_values(const struct adapters *adapters);
-size_t adapters_count_values(const struct clip_dimensions *dimensions, const struct adapter_settings *settings);
-
 /* Bytes of the experts' weights in bf16 that a GPU keeps beside them for products; ViT-B/16 with 55 experts: 216,268,800. */
 size_t adapters_rounded_bytes(const struct clip_dimensions *dimensions, const struct adapter_settings *settings);
 
@@ -168,11 +163,8 @@ int adapters_router(const struct adapter_settings *settings, size_t task);
 void adapters_add_loss(struct adapters *adapters, float *loss, float *balance, float share);
 
 status adapters_begin_task(struct adapters *adapters, size_t task, struct error *error);
-/* Collects the statistics of the gradients that merge policies need (statistics.h). adapters_step does this and then updates
- * both groups. */
+/* Collects the statistics of the gradients that merge policies need (statistics.h). */
 status adapters_before_update(struct adapters *adapters, const struct update_rule *rule, struct error *error);
-status adapters_step(struct adapters *adapters, const struct step_state *state, const struct update_rule *rule,
-                     struct error *error);
 
 /* Selection counts and frozen flags of all blocks of a tower: device [blocks, E] each, n = blocks · E; 0 and no memory
  * for a tower without adapters. */
@@ -182,17 +174,11 @@ struct adapter_counts {
 };
 struct adapter_counts adapters_counts(const struct adapters *adapters, enum tower tower);
 
-/* Counts and frozen flags of a block, to the host: [E] each. */
+/* Counts of a block, to the host: [E]. */
 status adapters_read_counts(const struct adapters *adapters, enum tower tower, size_t block, int32_t *counts,
-                            struct error *error);
-status adapters_read_frozen(const struct adapters *adapters, enum tower tower, size_t block, int32_t *frozen,
                             struct error *error);
 /* Counts and frozen flags of all blocks in one transfer: [2, blocks, E], the counts first. */
 status adapters_read_counts_and_frozen(const struct adapters *adapters, enum tower tower, int32_t *counts,
                                        struct error *error);
-status adapters_write_counts(struct adapters *adapters, enum tower tower, size_t block, const int32_t *counts,
-                             struct error *error);
 status adapters_write_frozen(struct adapters *adapters, enum tower tower, size_t block, const int32_t *frozen,
                              struct error *error);
-
-#endif

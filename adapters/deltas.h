@@ -6,8 +6,7 @@
  *     TRY(deltas_begin_task(deltas, 3, 3, DELTA_A | DELTA_B, error));   // tasks 0 … 2 merged, the rows of task 3 apart, trained
  *     deltas_destroy(deltas);                                           // before the clip
  */
-#ifndef MTIL_ADAPTERS_DELTAS_H
-#define MTIL_ADAPTERS_DELTAS_H
+#pragma once
 
 #include "adapters/place.h"
 #include "core/option.h"
@@ -88,5 +87,3 @@ status deltas_write(struct deltas *deltas, const struct delta_entry *entry, enum
                     const float *values, struct error *error);
 status deltas_read_weight(const struct deltas *deltas, const struct delta_entry *entry, float *values,
                           struct error *error);
-
-#endif

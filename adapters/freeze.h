@@ -7,8 +7,7 @@
  *
  * One policy is one file in freeze/ and a name in FREEZE_POLICIES; freeze/none.c is the template to copy.
  */
-#ifndef MTIL_ADAPTERS_FREEZE_H
-#define MTIL_ADAPTERS_FREEZE_H
+#pragma once
 
 #include "adapters/merge.h"
 
@@ -48,5 +47,3 @@ const struct freeze_policy *freeze_policy_at(size_t index); /* NULL past the las
  * wanted). rng is of the task. */
 status adapters_freeze(struct adapters *adapters, const struct freeze_plan *plan, struct rng rng,
                        struct expert_changes *events, struct error *error);
-
-#endif

@@ -7,8 +7,7 @@
  *     uint64_t now = adapter_identity_of(&identity, TOWER_IMAGE, router, chosen);
  *     adapter_identity_free(&identity);
  */
-#ifndef MTIL_ADAPTERS_IDENTITY_H
-#define MTIL_ADAPTERS_IDENTITY_H
+#pragma once
 
 #include "adapters/adapter.h"
 
@@ -28,5 +27,3 @@ status adapter_identity_read(struct adapter_identity *identity, struct error *er
  * Where tokens decide, any expert may be on the path, and chosen is not read. */
 uint64_t adapter_identity_of(const struct adapter_identity *identity, enum tower tower, size_t router,
                              const int32_t *chosen);
-
-#endif

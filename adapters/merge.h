@@ -9,8 +9,7 @@
  * A policy looks at a tower and decides which expert is replaced by a combination of which others; the bank carries it
  * out. One policy is one file in merge/ and a name in merge/policies.h; merge/none.c is the template to copy.
  */
-#ifndef MTIL_ADAPTERS_MERGE_H
-#define MTIL_ADAPTERS_MERGE_H
+#pragma once
 
 #include "adapters/adapter.h"
 #include "core/option.h"
@@ -191,5 +190,3 @@ void merge_best_pairs(const struct merge_view *view, const struct merge_call *ca
 
 /* Indices of the n highest counts, highest first, ties: the lowest index. For policies. */
 void highest_counts(const int32_t *counts, size_t experts, size_t n, int *highest);
-
-#endif

@@ -1,6 +1,5 @@
 /* The sections of a suite on adapters and merging: tables of their keys, and their values as settings. */
-#ifndef MTIL_ADAPTERS_OPTIONS_H
-#define MTIL_ADAPTERS_OPTIONS_H
+#pragma once
 
 #include "adapters/freeze.h"
 #include "adapters/merge.h"
@@ -34,5 +33,3 @@ status freeze_plan_of(struct freeze_plan *plan, const struct options *adapter, s
 status merge_policy_keys(const char *name, const struct option **table, struct error *error);
 status merge_combiner_keys(const char *name, const struct option **table, struct error *error);
 status freeze_policy_keys(const char *name, const struct option **table, struct error *error);
-
-#endif

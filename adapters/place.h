@@ -5,8 +5,7 @@
  *     TRY(adapter_place_check("adapter", &place, &dimensions, error));
  *     if (adapter_place_has(&place, &dimensions, TOWER_IMAGE, 3)) …
  */
-#ifndef MTIL_ADAPTERS_PLACE_H
-#define MTIL_ADAPTERS_PLACE_H
+#pragma once
 
 #include "core/text.h"
 #include "models/block.h"
@@ -65,5 +64,3 @@ status adapter_place_check_sharing(const struct adapter_place *place, struct err
  * towers, and runs of equal length. */
 status adapter_place_check(const char *section, const struct adapter_place *place,
                            const struct clip_dimensions *dimensions, struct error *error);
-
-#endif

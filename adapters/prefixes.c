@@ -4,7 +4,6 @@
 #include <stdlib.h>
 
 #include "core/alloc.h"
-#include "core/array.h"
 #include "core/rng.h"
 
 enum { PREFIX_NUMBERS = 64 }; /* of RNG_INIT, which others do not use */

@@ -9,8 +9,7 @@
  *     TRY(prefixes_begin_task(prefixes, task, error));
  *     encoding.attention = prefixes_hooks(prefixes, TOWER_IMAGE);           // and encoding.router
  */
-#ifndef MTIL_ADAPTERS_PREFIXES_H
-#define MTIL_ADAPTERS_PREFIXES_H
+#pragma once
 
 #include "models/clip.h"
 #include "models/files/clip_file.h"
@@ -55,5 +54,3 @@ const struct attention_hook *prefixes_hooks(const struct prefixes *prefixes, enu
 
 /* A fresh optimizer; from now on the prefixes of this task alone are trained. */
 status prefixes_begin_task(struct prefixes *prefixes, size_t task, struct error *error);
-
-#endif

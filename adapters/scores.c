@@ -5,7 +5,6 @@
 #include <stdlib.h>
 
 #include "core/alloc.h"
-#include "core/array.h"
 
 void layer_scores_create(struct layer_scores *scores, size_t tasks, const size_t blocks[TOWERS])
 {

@@ -9,8 +9,7 @@
  *     layer_scores_choose(&scores, 3, &settings.place.blocks);          // the three best of each tower
  *     layer_scores_free(&scores);
  */
-#ifndef MTIL_ADAPTERS_SCORES_H
-#define MTIL_ADAPTERS_SCORES_H
+#pragma once
 
 #include "adapters/adapter.h"
 
@@ -33,5 +32,3 @@ size_t layer_scores_rank(const struct layer_scores *scores, enum tower tower, si
 
 /* Chooses the n best blocks of each tower, or all blocks of a tower that has fewer. */
 void layer_scores_choose(const struct layer_scores *scores, size_t n, struct block_choice *choice);
-
-#endif

@@ -1,14 +1,13 @@
 /* Statistics beyond selection counts that merge policies may ask for, collected on the device during a step.
  *
  *     TRY(adapters_collect(adapters, merge_needs(&plan), &model_arena, error));     // once, before training
- *     ... forward passes in training and adapters_step collect ...
+ *     ... forward passes in training and adapters_before_update collect ...
  *     adapters->towers[t].statistics.pairs …
  *
  * Pair counts and next counts begin anew with every task, as selection counts do; earlier counts are the selection counts
  * of all tasks before the present one; squared gradients are summed over all tasks; probes are those of the last step.
  */
-#ifndef MTIL_ADAPTERS_STATISTICS_H
-#define MTIL_ADAPTERS_STATISTICS_H
+#pragma once
 
 #include "adapters/merge.h"
 
@@ -51,5 +50,3 @@ status statistics_distance(const struct adapter_tower *tower, const struct merge
 
 /* similarity [blocks, E, E] on the host, computed from the probes and the current experts. */
 status statistics_similarity(const struct adapter_tower *tower, float *similarity, struct error *error);
-
-#endif

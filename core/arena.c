@@ -97,14 +97,6 @@ void *arena_take(struct arena *arena, size_t size)
     return memory;
 }
 
-void *arena_take_zeroed(struct arena *arena, size_t size)
-{
-    void *memory = arena_take(arena, size);
-    if (memory != NULL)
-        memset(memory, 0, size);
-    return memory;
-}
-
 struct arena_mark arena_mark(const struct arena *arena)
 {
     return (struct arena_mark){arena->used, arena->block, arena->offset};

@@ -9,8 +9,7 @@
  * Pages become resident when first touched and stay, so a training step allocates nothing after the first one; the
  * high-water mark is the memory needed. An arena is used from one thread at a time.
  */
-#ifndef MTIL_CORE_ARENA_H
-#define MTIL_CORE_ARENA_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -44,9 +43,6 @@ status arena_create(struct arena *arena, size_t limit, const char *name, struct 
 /* size bytes, 64-byte aligned, of unspecified content; NULL when the arena's limit is reached, or the system gives no more. */
 void *arena_take(struct arena *arena, size_t size);
 
-/* arena_take, filled with zeros. */
-void *arena_take_zeroed(struct arena *arena, size_t size);
-
 struct arena_mark arena_mark(const struct arena *arena);
 void arena_release(struct arena *arena, struct arena_mark mark); /* releases everything taken since mark */
 void arena_reset(struct arena *arena);
@@ -54,5 +50,3 @@ void arena_destroy(struct arena *arena);
 
 /* count · size, or SIZE_MAX on overflow, which an arena and malloc refuse. */
 size_t array_size(size_t count, size_t size);
-
-#endif

@@ -5,8 +5,7 @@
  *
  * The array is NULL at first, is grown by GROW alone, and is freed with free.
  */
-#ifndef MTIL_CORE_ARRAY_H
-#define MTIL_CORE_ARRAY_H
+#pragma once
 
 #include <stddef.h>
 
@@ -15,5 +14,3 @@
 
 /* items is the address of the array's pointer, whatever its type. */
 void array_grow(void *items, size_t count, size_t size);
-
-#endif

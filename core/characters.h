@@ -4,8 +4,7 @@
  *     if (!text_is_visible(name)) ...
  *     text_skip_mark(&bytes, &size);
  */
-#ifndef MTIL_CORE_CHARACTERS_H
-#define MTIL_CORE_CHARACTERS_H
+#pragma once
 
 #include "core/text.h"
 
@@ -27,5 +26,3 @@ void text_add_replaced(struct text *text, const char *string, const char *const 
 
 /* Skips a leading UTF-8 byte order mark. */
 void text_skip_mark(const char **text, size_t *size);
-
-#endif

@@ -4,8 +4,7 @@
  *     ...
  *     took = clock_seconds() - start;
  */
-#ifndef MTIL_CORE_CLOCK_H
-#define MTIL_CORE_CLOCK_H
+#pragma once
 
 #include <time.h>
 
@@ -15,5 +14,3 @@ static inline double clock_seconds(void)
     clock_gettime(CLOCK_MONOTONIC, &t);
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
-
-#endif

@@ -6,8 +6,7 @@
  *     digest_add(&digest, data, size);
  *     digest_end(&digest, hash);
  */
-#ifndef MTIL_CORE_DIGEST_H
-#define MTIL_CORE_DIGEST_H
+#pragma once
 
 #include <openssl/sha.h>
 #include <stddef.h>
@@ -31,5 +30,3 @@ status digest_file(const char *path, char hash[DIGEST_SIZE], struct error *error
 
 /* XXH3 with a seed, 64 bits: fast, detects changes, but not forgery. */
 uint64_t digest_quick(const void *data, size_t size, uint64_t seed);
-
-#endif

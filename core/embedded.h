@@ -5,8 +5,7 @@
  *     for (const struct embedded_file *file = embedded_suites; file->name != NULL; file++)
  *         text_add_bytes(&text, (const char *)file->data, file->size);
  */
-#ifndef MTIL_CORE_EMBEDDED_H
-#define MTIL_CORE_EMBEDDED_H
+#pragma once
 
 #include <stddef.h>
 
@@ -18,5 +17,3 @@ struct embedded_file {
 };
 
 #define EMBEDDED_FILES(table) extern const struct embedded_file table[]
-
-#endif

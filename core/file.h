@@ -10,8 +10,7 @@
  *     TRY(file_writer_write(&writer, data, size, error));                // on failure the temporary file is gone
  *     TRY(file_writer_close(&writer, error));                            // fsync, then rename over the target
  */
-#ifndef MTIL_CORE_FILE_H
-#define MTIL_CORE_FILE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -98,5 +97,3 @@ void directory_free(struct directory *directory);
 
 /* "folder/name", which the caller frees. The variadic form takes printf's format. */
 char *path_format(const char *format, ...) PRINTF_LIKE(1, 2);
-
-#endif

@@ -5,8 +5,7 @@
  *     TRY(file_digest_read(&digest, path, &(struct file_digest_settings){.folder = folder}, error));
  *     … digest.hash, digest.bytes …
  */
-#ifndef MTIL_CORE_FILE_DIGEST_H
-#define MTIL_CORE_FILE_DIGEST_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -39,5 +38,3 @@ struct file_digest_settings {
  * of the clock would not change them. Failing to store a digest is not an error. */
 status file_digest_read(struct file_digest *digest, const char *path, const struct file_digest_settings *settings,
                         struct error *error);
-
-#endif

@@ -8,8 +8,7 @@
  *
  * Until then they lie in a temporary folder (core/temporary.h) inside the one that they are meant for.
  */
-#ifndef MTIL_CORE_FILE_GROUP_H
-#define MTIL_CORE_FILE_GROUP_H
+#pragma once
 
 #include <stddef.h>
 
@@ -32,5 +31,3 @@ status file_group_add(struct file_group *group, const char *name, const void *da
  * failure leaves those in place that came before: a second call of the whole is the way on. */
 status file_group_commit(struct file_group *group, struct error *error);
 void file_group_abandon(struct file_group *group); /* harmless after commit */
-
-#endif

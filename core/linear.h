@@ -12,8 +12,7 @@
  * for any number of threads. Debian's libopenblas-serial-dev must not be called from several threads, so one thread does all
  * the work; with libopenblas-pthread-dev all threads work. Row-major throughout.
  */
-#ifndef MTIL_CORE_LINEAR_H
-#define MTIL_CORE_LINEAR_H
+#pragma once
 
 #include "core/threads.h"
 
@@ -55,5 +54,3 @@ void symmetric_solve(const struct symmetric *factor, struct threads *pool, doubl
 
 /* Name and version of the library. */
 const char *linear_library(void);
-
-#endif

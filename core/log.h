@@ -2,8 +2,7 @@
  *
  *     log_warn(log, "%s: prompt %zu has %zu tokens, cut to %zu", path, line, found, context);
  */
-#ifndef MTIL_CORE_LOG_H
-#define MTIL_CORE_LOG_H
+#pragma once
 
 #include "core/status.h"
 
@@ -19,5 +18,3 @@ struct log {
 void log_debug(const struct log *log, const char *format, ...) PRINTF_LIKE(2, 3);
 void log_info(const struct log *log, const char *format, ...) PRINTF_LIKE(2, 3);
 void log_warn(const struct log *log, const char *format, ...) PRINTF_LIKE(2, 3);
-
-#endif

@@ -10,8 +10,7 @@
  *     int64_t every = options_integer(values, "every");
  *     options_destroy(values);
  */
-#ifndef MTIL_CORE_OPTION_H
-#define MTIL_CORE_OPTION_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -80,5 +79,3 @@ bool options_given(const struct options *options, const char *name); /* set, not
 /* The value as text, for printing and storing; borrowed until the option is set again. */
 const char *options_as_text(const struct options *options, const char *name);
 const struct option *options_table(const struct options *options);
-
-#endif

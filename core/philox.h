@@ -1,7 +1,6 @@
 /* Philox-4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011) for the host and for
  * devices; see core/rng.h for its use. */
-#ifndef MTIL_CORE_PHILOX_H
-#define MTIL_CORE_PHILOX_H
+#pragma once
 
 #include <math.h>
 #include <stdint.h>
@@ -55,5 +54,3 @@ static inline MTIL_HOST_DEVICE float philox_normal(const uint32_t words[4])
     float u = (float)((words[0] >> 8) + 1) * 0x1p-24f, v = (float)(words[1] >> 8) * 0x1p-24f;
     return sqrtf(-2.0f * logf(u)) * cosf(6.2831853071795864769f * v);
 }
-
-#endif

@@ -10,8 +10,7 @@
  * A pickle may use the globals that the rules list and no others. A call of one becomes a value with the global and its
  * arguments, which the caller checks. Values may contain themselves, so a caller that descends must limit its steps.
  */
-#ifndef MTIL_CORE_PICKLE_H
-#define MTIL_CORE_PICKLE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -82,5 +81,3 @@ const struct pickle_value *pickle_find(const struct pickle_value *value, const c
 /* Whether value (may be NULL) is this text; is a call of this global. */
 bool pickle_is_text(const struct pickle_value *value, const char *text);
 bool pickle_calls(const struct pickle_value *value, const char *name);
-
-#endif

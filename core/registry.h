@@ -9,8 +9,7 @@
  * ERROR_ARGUMENT and the nearest name for an unknown one. Entries have a member `name`; the last two arguments are `where`
  * and `kind` of error_unknown_word.
  */
-#ifndef MTIL_CORE_REGISTRY_H
-#define MTIL_CORE_REGISTRY_H
+#pragma once
 
 #include <string.h>
 
@@ -38,5 +37,3 @@
         return error_unknown_word(error, where, kind, name, names, sizeof names / sizeof *names);                      \
     }
 /* clang-format on */
-
-#endif

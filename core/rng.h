@@ -6,8 +6,7 @@
  * Philox-4x32-10 (core/philox.h): the key is the seed, the counter holds purpose, task, step and index. There is no
  * state to advance.
  */
-#ifndef MTIL_CORE_RNG_H
-#define MTIL_CORE_RNG_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -59,5 +58,3 @@ uint32_t rng_below(const struct rng *rng, uint64_t index, uint32_t n);
 
 /* A Fisher-Yates shuffle of order[0 … n−1], which is filled with 0 … n−1 first; draw i has index i. */
 void rng_permutation(const struct rng *rng, size_t n, uint32_t *order);
-
-#endif

@@ -10,8 +10,7 @@
  * A record is believed only with its stamp and its checksum, so that the file need not be synced: what a crash or a foreign
  * hand did to it costs time, not truth. Records are read by the kind of machine that wrote them. Processes share the file.
  */
-#ifndef MTIL_CORE_SEEN_H
-#define MTIL_CORE_SEEN_H
+#pragma once
 
 #include <stddef.h>
 
@@ -59,5 +58,3 @@ void seen_listing_free(struct seen_listing *listing);
 
 /* Forgets the places of a root (NULL: all, with the file). */
 status seen_forget(const char *folder, const char *root, struct error *error);
-
-#endif

@@ -5,8 +5,7 @@
  *     …
  *     if (file_stamp_same(&before, &after) && file_stamp_is_settled(&after, begun)) …        // it was not written meanwhile
  */
-#ifndef MTIL_CORE_STAMP_H
-#define MTIL_CORE_STAMP_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -29,5 +28,3 @@ bool file_stamp_same(const struct file_stamp *a, const struct file_stamp *b);
 bool file_stamp_is_settled(const struct file_stamp *stamp, int64_t now);
 
 int64_t clock_now(void); /* nanoseconds since 1970 */
-
-#endif

@@ -9,8 +9,7 @@
  * Every function that can fail returns a status and fills the struct error passed last. A message says what, where,
  * what was expected, what was found and, where it helps, what to do next; it has no trailing newline.
  */
-#ifndef MTIL_CORE_STATUS_H
-#define MTIL_CORE_STATUS_H
+#pragma once
 
 typedef enum status {
     OK = 0,
@@ -73,5 +72,3 @@ const char *status_name(status code);
         if ((result) == OK)                                                                                            \
             (result) = (expression);                                                                                   \
     } while (0)
-
-#endif

@@ -3,8 +3,7 @@
  *     if (stop_requested(stop))
  *         return error_set(error, ERROR_STOPPED, "stopped after iteration %zu of task %zu", iteration, task);
  */
-#ifndef MTIL_CORE_STOP_H
-#define MTIL_CORE_STOP_H
+#pragma once
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -20,5 +19,3 @@ static inline bool stop_requested(const struct stop *stop)
 {
     return stop != NULL && atomic_load_explicit(&stop->signal, memory_order_relaxed) != 0;
 }
-
-#endif

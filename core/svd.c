@@ -64,10 +64,13 @@ static void fix_sign(double *u, double *vt, size_t rows, size_t columns, size_t 
 
 /* LAPACK stores by columns, and so sees Aᵀ = V diag(s) Uᵀ. Its divide and conquer gives up on some matrices that lack rank, which
  * it decomposes when they are scaled or transposed; QR iterations do not. */
-status svd(double *a, size_t rows, size_t columns, double *u, double *s, double *vt, struct error *error)
+status svd_create(struct svd *svd, double *a, size_t rows, size_t columns, struct error *error)
 {
     size_t n = rows * columns, k = rows < columns ? rows : columns;
-    struct operands o = {.m = (int)columns, .n = (int)rows, .k = (int)k, .a = a, .u = vt, .s = s, .vt = u};
+    *svd = (struct svd){xmalloc(array_size(rows, k * sizeof *svd->u)), xmalloc(array_size(k, sizeof *svd->s)),
+                        xmalloc(array_size(k, columns * sizeof *svd->vt))};
+    struct operands o = {
+        .m = (int)columns, .n = (int)rows, .k = (int)k, .a = a, .u = svd->vt, .s = svd->s, .vt = svd->u};
     for (size_t i = 0; i < n; i++)
         if (!isfinite(a[i]))
             return error_set(error, ERROR_FORMAT, "singular values: value %zu of %zu × %zu is not finite", i, rows,
@@ -84,8 +87,15 @@ status svd(double *a, size_t rows, size_t columns, double *u, double *s, double 
     pthread_mutex_unlock(&one_at_a_time);
     free(copy);
     for (size_t i = 0; info == 0 && i < k; i++)
-        fix_sign(u, vt, rows, columns, k, i);
+        fix_sign(svd->u, svd->vt, rows, columns, k, i);
     return info == 0 ? OK
                      : error_set(error, ERROR_FORMAT, "singular values of %zu × %zu: LAPACK did not converge (info %d)",
                                  rows, columns, info);
+}
+
+void svd_free(struct svd *svd)
+{
+    free(svd->u);
+    free(svd->s);
+    free(svd->vt);
 }

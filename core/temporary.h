@@ -10,8 +10,7 @@
  * locked is a leftover, even from another machine that shares the folder or from a container with its own process ids.
  * On a file system without locks nothing is removed.
  */
-#ifndef MTIL_CORE_TEMPORARY_H
-#define MTIL_CORE_TEMPORARY_H
+#pragma once
 
 #include "core/status.h"
 
@@ -33,5 +32,3 @@ void temporary_remove(struct temporary *temporary);  /* with its contents; may b
 void temporary_clear(const char *folder);
 /* The same in all folders below. */
 void temporary_clear_below(const char *folder);
-
-#endif

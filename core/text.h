@@ -4,8 +4,7 @@
  *     text_add(&text, "task %zu of %zu", k, count);
  *     text_free(&text);
  */
-#ifndef MTIL_CORE_TEXT_H
-#define MTIL_CORE_TEXT_H
+#pragma once
 
 #include <stdarg.h>
 #include <stdbool.h>
@@ -51,5 +50,3 @@ status error_unknown_word(struct error *error, const char *where, const char *ki
 /* The same with another hint than the nearest name; near NULL: none. */
 status error_unknown_word_near(struct error *error, const char *where, const char *kind, const char *word,
                                const char *near, const char *const *names, size_t count);
-
-#endif

@@ -8,8 +8,7 @@
  * Jobs are taken in increasing order by whichever thread is free. A job must write only what no other job writes; then
  * the result does not depend on the number of threads.
  */
-#ifndef MTIL_CORE_THREADS_H
-#define MTIL_CORE_THREADS_H
+#pragma once
 
 #include <stddef.h>
 
@@ -34,5 +33,3 @@ size_t threads_count(const struct threads *pool);
 size_t threads_available(void);
 
 void threads_destroy(struct threads *pool); /* NULL is allowed */
-
-#endif

@@ -9,8 +9,7 @@
  * All images are decoded once, or looked up in an earlier survey (survey.h), which stores a 128-bit hash of their
  * pixels: "duplicate" means the same pixels, whatever the files are called.
  */
-#ifndef MTIL_DATASETS_CHECK_H
-#define MTIL_DATASETS_CHECK_H
+#pragma once
 
 #include "datasets/survey.h"
 
@@ -47,5 +46,3 @@ struct check {
 status check_dataset(struct check *check, const struct dataset *dataset, const struct survey_settings *settings,
                      struct error *error);
 void check_free(struct check *check);
-
-#endif

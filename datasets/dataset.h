@@ -10,8 +10,7 @@
  *
  * One reader is one file and one line in registry.c; toy.c is the template to copy. Safe to read from several threads.
  */
-#ifndef MTIL_DATASETS_DATASET_H
-#define MTIL_DATASETS_DATASET_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -174,5 +173,3 @@ char *dataset_item_name(const struct dataset *dataset, enum split split, size_t 
 
 /* template with "{}" replaced by name; the caller frees it. */
 char *prompt_format(const char *template, const char *name);
-
-#endif

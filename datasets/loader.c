@@ -140,8 +140,7 @@ static status read_image(const struct loader *loader, uint64_t step, uint32_t it
     return result;
 }
 
-/* --- sharing the work; the mutex is held on entry and on return
- * ---------------------------------------------------- */
+/* --- Sharing the work; the mutex is held on entry and on return --- */
 
 static struct slot *slot_of(struct loader *loader, uint64_t step)
 {
@@ -208,8 +207,7 @@ static void move_ring(struct loader *loader, uint64_t step)
     pthread_cond_broadcast(&loader->work);
 }
 
-/* --- public functions
- * -------------------------------------------------------------------------------------------------------- */
+/* --- Public functions --- */
 
 static status check_settings(const struct loader *loader, struct error *error)
 {

@@ -12,8 +12,7 @@
  * (seed, RNG_CROP, task, epoch) at the item's index, like its augmentation; with augmentation.one_crop, the crops of all
  * epochs are those of epoch 0. Steps read in order are ready; any other step is decoded on demand.
  */
-#ifndef MTIL_DATASETS_LOADER_H
-#define MTIL_DATASETS_LOADER_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -66,5 +65,3 @@ status loader_read_mixed(struct loader *loader, uint64_t step, uint8_t *pixels, 
 size_t loader_batch_size(const struct loader *loader, uint64_t step);
 size_t loader_batches(const struct loader *loader); /* per epoch */
 void loader_destroy(struct loader *loader);         /* NULL is allowed */
-
-#endif

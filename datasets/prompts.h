@@ -6,13 +6,10 @@
  *     prompts_add_templates("eurosat", &templates);            // "a centered satellite photo of {}.", …
  *     strings_free(&templates);
  */
-#ifndef MTIL_DATASETS_PROMPTS_H
-#define MTIL_DATASETS_PROMPTS_H
+#pragma once
 
 #include "datasets/formats/strings.h"
 
 /* Append to the list. An unknown dataset has one template, "a photo of a {}.", and no names. */
 void prompts_add_templates(const char *dataset, struct strings *templates);
 void prompts_add_classes(const char *dataset, struct strings *classes);
-
-#endif

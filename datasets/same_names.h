@@ -5,8 +5,7 @@
  *     same_names_find(&same, names, count);
  *     if (same.count > 0) … names[same.first] and names[same.second] …
  */
-#ifndef MTIL_DATASETS_SAME_NAMES_H
-#define MTIL_DATASETS_SAME_NAMES_H
+#pragma once
 
 #include <stddef.h>
 
@@ -18,5 +17,3 @@ struct same_names {
 };
 
 void same_names_find(struct same_names *same, const char *const *names, size_t count);
-
-#endif

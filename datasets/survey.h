@@ -8,8 +8,7 @@
  * times and inode, so that a later survey reads only changed files. The digests depend neither on the root nor on the
  * encoding: the same pixels under the same names have the same digest.
  */
-#ifndef MTIL_DATASETS_SURVEY_H
-#define MTIL_DATASETS_SURVEY_H
+#pragma once
 
 #include "core/threads.h"
 #include "datasets/dataset.h"
@@ -46,5 +45,3 @@ struct survey_settings {
  * the cause may be temporary. */
 status dataset_survey(struct survey *survey, struct dataset *dataset, const struct survey_settings *settings,
                       struct error *error);
-
-#endif

@@ -1,6 +1,5 @@
 /* The exit status of the program. docs/reproducibility.md has the list for users. */
-#ifndef MTIL_HARNESS_EXIT_STATUS_H
-#define MTIL_HARNESS_EXIT_STATUS_H
+#pragma once
 
 enum exit_status {
     EXIT_OK = 0,
@@ -9,5 +8,3 @@ enum exit_status {
     EXIT_BUSY = 75,   /* ERROR_BUSY: another process has what is needed; EX_TEMPFAIL of sysexits.h */
     EXIT_SIGNAL = 128 /* and the signal's number: stopped */
 };
-
-#endif

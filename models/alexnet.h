@@ -6,8 +6,7 @@
  *     TRY(alexnet_features(net, &step_arena, &images, &features, error));
  *     alexnet_destroy(net);
  */
-#ifndef MTIL_MODELS_ALEXNET_H
-#define MTIL_MODELS_ALEXNET_H
+#pragma once
 
 #include "models/backend.h"
 
@@ -25,5 +24,3 @@ void alexnet_destroy(struct alexnet *net); /* NULL is allowed */
  * deviation. Taken from the arena. */
 status alexnet_features(const struct alexnet *net, struct arena *arena, const struct tensor *images,
                         struct tensor *features, struct error *error);
-
-#endif

@@ -12,8 +12,7 @@
  *
  * B samples, L positions, d width, E experts, K chosen experts, C classes. Row-major throughout.
  */
-#ifndef MTIL_MODELS_BACKEND_H
-#define MTIL_MODELS_BACKEND_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -596,5 +595,3 @@ status backend_gemm_with_terms(struct backend *backend, const struct gemm *produ
 /* The check of backend_open: fails with the name of the first operation that the table lacks. */
 status backend_check(const struct backend *backend, struct error *error);
 void backend_close(struct backend *backend); /* NULL is allowed */
-
-#endif

@@ -1,6 +1,5 @@
 /* Options of commands and suites that open a backend. */
-#ifndef MTIL_MODELS_BACKEND_OPTIONS_H
-#define MTIL_MODELS_BACKEND_OPTIONS_H
+#pragma once
 
 #include "core/option.h"
 #include "models/backend.h"
@@ -31,5 +30,3 @@
                 "rounds differently"                                                                                   \
     }
 struct backend_settings backend_settings_of(const struct options *options);
-
-#endif

@@ -6,8 +6,7 @@
  *     TRY(block_forward(&context, &block, hook, &x, &y, &saved, error));              // y [B, L, d]
  *     TRY(block_backward(&context, &block, hook, &saved, &dy, &dx, below, error));    // dx [B, L, d]
  */
-#ifndef MTIL_MODELS_BLOCK_H
-#define MTIL_MODELS_BLOCK_H
+#pragma once
 
 #include "models/delta.h"
 #include "models/parameters.h"
@@ -161,5 +160,3 @@ bool block_is_trained(const struct block *block);
 status block_backward(const struct block_context *context, const struct block *block, const struct block_hook *hook,
                       const struct block_saved *saved, struct tensor *dy, struct tensor *dx, bool below,
                       struct error *error);
-
-#endif

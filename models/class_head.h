@@ -6,8 +6,7 @@
  *     TRY(class_head_loss(backend, &head, &(struct image_labels){.labels = labels}, 0.2f, 1.0f, loss, error));
  *     TRY(class_head_backward(backend, arena, &head, &dimage, &dtext, error));
  */
-#ifndef MTIL_MODELS_CLASS_HEAD_H
-#define MTIL_MODELS_CLASS_HEAD_H
+#pragma once
 
 #include "models/backend.h"
 
@@ -44,5 +43,3 @@ struct class_contrast {
 /* Gradients of the features, from the arena: zero for texts of no image. */
 status class_head_contrast(struct backend *backend, struct arena *arena, const struct class_contrast *contrast,
                            struct tensor *dimage, struct tensor *dtext, struct error *error);
-
-#endif

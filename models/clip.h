@@ -9,8 +9,7 @@
  *     TRY(clip_encode_texts(clip, &encoding, &texts, &pass, &features, error));
  *     clip_destroy(clip);
  */
-#ifndef MTIL_MODELS_CLIP_H
-#define MTIL_MODELS_CLIP_H
+#pragma once
 
 #include "models/block.h"
 #include "models/files/clip_config.h"
@@ -169,5 +168,3 @@ status clip_encode_backward(struct clip *clip, const struct encoding *encoding, 
  * `whole`. */
 status clip_mean_patches(struct clip *clip, struct arena *arena, const struct tower_pass *pass, struct tensor *means,
                          struct error *error);
-
-#endif

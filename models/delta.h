@@ -4,8 +4,7 @@
  *
  * Without a gate this is the weight W + scale · Bᵀ A. Some of the last rows may be trained while the others stay as they are.
  */
-#ifndef MTIL_MODELS_DELTA_H
-#define MTIL_MODELS_DELTA_H
+#pragma once
 
 #include "models/backend.h"
 
@@ -41,5 +40,3 @@ status delta_forward(const struct delta *delta, struct backend *backend, struct 
 /* Adds to the halves' gradients; the term is that of the product which is dx [N, in]. dy is that of all outputs. */
 status delta_backward(const struct delta *delta, struct backend *backend, struct arena *arena, struct matrix x,
                       struct matrix dy, size_t in, struct gemm_term *term, struct error *error);
-
-#endif

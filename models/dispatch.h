@@ -6,8 +6,7 @@
  *
  * A sample is an image or a prompt, or one token of it, as the caller likes.
  */
-#ifndef MTIL_MODELS_DISPATCH_H
-#define MTIL_MODELS_DISPATCH_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -272,5 +271,3 @@ struct prefix_attention_backward {
     void *dqkv;       /* its queries += … */
     float *dvalues;   /* like values, += …; NULL: not wanted */
 };
-
-#endif

@@ -7,8 +7,7 @@
  *         return experts_by_slots(backend, o, error);
  *     }
  */
-#ifndef MTIL_MODELS_EXPERTS_H
-#define MTIL_MODELS_EXPERTS_H
+#pragma once
 
 #include "models/backend.h"
 
@@ -24,5 +23,3 @@ static inline bool experts_go_by_sample(enum activation activation, size_t width
     enum { WHOLE = 8, MOST = 128 };
     return activation == ACTIVATION_RELU && width % WHOLE == 0 && hidden % WHOLE == 0 && hidden <= MOST;
 }
-
-#endif

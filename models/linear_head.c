@@ -5,8 +5,6 @@
 #include "core/alloc.h"
 #include "core/rng.h"
 
-enum { DRAWN = 1 << 16 }; /* above the random numbers of a tower's tensors, which use the same seed */
-
 static status build(struct linear_head *head, struct arena *arena, enum parameters_mode mode, struct error *error)
 {
     struct linear *linear = &head->linear;
@@ -44,18 +42,6 @@ void linear_head_destroy(struct linear_head *head)
         return;
     parameters_destroy(head->parameters);
     free(head);
-}
-
-status linear_head_initialize(struct linear_head *head, uint64_t seed, struct error *error)
-{
-    const struct parameter *p = parameters_find(head->parameters, "head.weight");
-    struct rng rng = rng_make(seed, RNG_INIT, 0, DRAWN);
-    float *values = xmalloc(array_size(p->size, sizeof *values));
-    for (size_t i = 0; i < p->size; i++)
-        values[i] = 0.02f * rng_normal(&rng, i);
-    status result = parameters_upload(head->parameters, p, values, error);
-    free(values);
-    return result;
 }
 
 status linear_head_logits(const struct linear_head *head, struct arena *arena, const struct tensor *features,

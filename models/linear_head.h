@@ -8,8 +8,7 @@
  *     TRY(linear_head_backward(head, &step_arena, &pass, &dfeatures, error));
  *     linear_head_destroy(head);
  */
-#ifndef MTIL_MODELS_LINEAR_HEAD_H
-#define MTIL_MODELS_LINEAR_HEAD_H
+#pragma once
 
 #include "models/block.h"
 
@@ -24,9 +23,6 @@ struct linear_head {
 status linear_head_create(struct linear_head **head, struct backend *backend, struct arena *arena, size_t width,
                           size_t classes, enum parameters_mode mode, struct error *error);
 void linear_head_destroy(struct linear_head *head); /* NULL is allowed */
-
-/* Sets W to normal numbers of standard deviation 0.02 and b to zero, as timm's heads start. Drawn with RNG_INIT. */
-status linear_head_initialize(struct linear_head *head, uint64_t seed, struct error *error);
 
 /* What a forward pass keeps; logits and dlogits are in its arena, features borrowed until the backward pass. */
 struct linear_pass {
@@ -44,5 +40,3 @@ status linear_head_loss(const struct linear_head *head, struct linear_pass *pass
  * wanted). */
 status linear_head_backward(const struct linear_head *head, struct arena *arena, const struct linear_pass *pass,
                             struct tensor *dfeatures, struct error *error);
-
-#endif

@@ -12,8 +12,7 @@
  * A tensor may consist of equal segments along its first axis (the experts of a stack, the tasks of a router), each
  * with an update step count and a flag of its own: a segment is updated only where its flag is set.
  */
-#ifndef MTIL_MODELS_PARAMETERS_H
-#define MTIL_MODELS_PARAMETERS_H
+#pragma once
 
 #include "models/backend.h"
 
@@ -102,5 +101,3 @@ status parameters_find_not_finite(const struct parameters *group, int32_t *found
 
 /* A fresh optimizer: moments and step counts zero. */
 status parameters_reset(struct parameters *group, struct error *error);
-
-#endif

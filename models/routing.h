@@ -1,6 +1,5 @@
 /* The rules of routing (adapters/README.md, models/dispatch.h) for one sample, as both backends compute them. */
-#ifndef MTIL_MODELS_ROUTING_H
-#define MTIL_MODELS_ROUTING_H
+#pragma once
 
 #include <math.h>
 #include <stdbool.h>
@@ -194,5 +193,3 @@ static inline MTIL_HOST_DEVICE double routing_variation(double *values, size_t n
                               variance * 2 * mean / (double)n / (below * below));
     return variance / below;
 }
-
-#endif

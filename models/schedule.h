@@ -4,8 +4,7 @@
  *     for (size_t i = 0; i < 1000; i++)
  *         … schedule_rate(&schedule, i) …
  */
-#ifndef MTIL_MODELS_SCHEDULE_H
-#define MTIL_MODELS_SCHEDULE_H
+#pragma once
 
 #include <stddef.h>
 
@@ -17,5 +16,3 @@ struct schedule {
 /* For iteration i, counted from 0: peak · (i + 1) / warmup while i < warmup, then peak · ½ (1 + cos(π (i − warmup) /
  * (iterations − warmup))). */
 double schedule_rate(const struct schedule *schedule, size_t iteration);
-
-#endif

@@ -6,8 +6,7 @@
  *
  * Only models/<backend>/ reads data; all other code passes it on.
  */
-#ifndef MTIL_MODELS_TENSOR_H
-#define MTIL_MODELS_TENSOR_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -61,5 +60,3 @@ struct matrix matrix_columns(struct matrix matrix, size_t first, size_t count);
 
 /* Index of the first of values [n], on the host, that is NaN or infinite; n: there is none. */
 size_t not_finite_at(const float *values, size_t n);
-
-#endif

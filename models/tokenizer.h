@@ -10,8 +10,7 @@
  * ftfy's cheap rules, HTML entities twice, white space, lower case. It is then split by a regular expression and merged by
  * rank (Sennrich et al., ACL 2016).
  */
-#ifndef MTIL_MODELS_TOKENIZER_H
-#define MTIL_MODELS_TOKENIZER_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -40,5 +39,3 @@ int32_t tokenizer_pad(
  * from several threads. */
 status tokenizer_encode(const struct tokenizer *tokenizer, const char *text, int32_t *row, size_t context,
                         size_t *tokens, struct error *error);
-
-#endif

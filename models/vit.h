@@ -8,11 +8,10 @@
  *     TRY(vit_initialize(vit, seed, error));
  *     TRY(clip_encode_images(vit, &encoding, &batch, &pass, &features, error));     // then models/linear_head.h
  *     TRY(clip_encode_backward(vit, &encoding, &pass, &dfeatures, error));
- *     TRY(vit_save(vit, head, VIT_TIMM, "vit.safetensors", error));
+ *     TRY(vit_content_take(&content, vit, head, VIT_TIMM, "vit.safetensors", error));  // for safetensors_write
  *     clip_destroy(vit);
  */
-#ifndef MTIL_MODELS_VIT_H
-#define MTIL_MODELS_VIT_H
+#pragma once
 
 #include "models/clip.h"
 #include "models/files/safetensors.h"
@@ -82,7 +81,7 @@ status vit_file_look(struct vit_file *found, bool *is_vit, const char *path, con
                      struct error *error);
 
 /* Reads a model under the names of timm's VisionTransformer or Hugging Face's ViT; vit_load_head reads its head. Files of
- * vit_save state all settings. Files of other programs do not: the caller must state heads and activation, and the class token is
+ * vit_content state all settings. Files of other programs do not: the caller must state heads and activation, and the class token is
  * pooled. ε of the norms is then the program's, 1e-6 (timm) or 1e-12 (Hugging Face), and images are normalised as a
  * configuration beside the file says (pixels.h), else by 0.5, the default of both; with ln_pre the file is timm's form of a
  * CLIP's tower, and both are CLIP's. */
@@ -91,15 +90,10 @@ status vit_load(struct clip **vit, struct backend *backend, struct arena *arena,
 status vit_load_head(struct linear_head **head, struct backend *backend, struct arena *arena, const char *path,
                      enum parameters_mode mode, struct error *error);
 
-/* Writes the weights, and the head unless it is NULL, for other programs; blocks that share weights have copies, and MLPs
+/* The content of a file of the weights, and of the head unless it is NULL, for other programs; path: for messages; blocks that share weights have copies, and MLPs
  * that are set apart (clip_replace_mlps) are left out. VIT_HUGGINGFACE has no name for ln_pre: ERROR_ARGUMENT. A weight that
- * is not finite is an error, and nothing is written. */
+ * is not finite is an error. Call vit_content_free after an error, too. */
 enum vit_names { VIT_TIMM, VIT_HUGGINGFACE };
-status vit_save(const struct clip *vit, const struct linear_head *head, enum vit_names names, const char *path,
-                struct error *error);
-
-/* The content that vit_save writes, for a file with further tensors. path: for messages. Call vit_content_free after an
- * error, too. */
 enum { VIT_METADATA = 8 };
 struct vit_content {
     struct safetensor *tensors;
@@ -112,5 +106,3 @@ struct vit_content {
 status vit_content_take(struct vit_content *content, const struct clip *vit, const struct linear_head *head,
                         enum vit_names names, const char *path, struct error *error);
 void vit_content_free(struct vit_content *content);
-
-#endif

@@ -23,8 +23,7 @@
  * The answer is their views answer_contexts, answer_groups, answer_pairs, answer_details, answer_images,
  * answer_discordance, answer_words and answer_notes (compare/parts.sql), in order, with the columns of the parts below.
  */
-#ifndef MTIL_RESULTS_COMPARE_H
-#define MTIL_RESULTS_COMPARE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -95,5 +94,3 @@ enum comparison_part {
  * and dataset, are left out. */
 status compare_table(const struct comparison *comparison, enum comparison_part part, struct table *table,
                      struct error *error);
-
-#endif

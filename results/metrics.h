@@ -22,8 +22,7 @@
  * A line "-- each TAG: TEXT" stands for TEXT once for each metric with the tag (none: all; other: all that lack main; asked: those
  * of the call), with what the head says in place of {title} and so on, {name} of the file and {sql} of its aggregate.
  */
-#ifndef MTIL_RESULTS_METRICS_H
-#define MTIL_RESULTS_METRICS_H
+#pragma once
 
 #include "core/text.h"
 
@@ -32,5 +31,3 @@ void metrics_expand(struct text *sql, const char *script, const char *asked);
 
 /* "highest", "lowest" or "": which end is the better one; NULL: there is no such metric. */
 const char *metric_best(const char *name);
-
-#endif

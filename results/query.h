@@ -9,8 +9,7 @@
  *
  * The caller frees the tables, after a failure too. A named query is one file of results/questions/.
  */
-#ifndef MTIL_RESULTS_QUERY_H
-#define MTIL_RESULTS_QUERY_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -66,5 +65,3 @@ status query_sql(struct store *store, const char *sql, struct table *table, stru
  * `published_matrix`. They are never rows of `runs` or `evaluations`: no metric, leaderboard or comparison counts them, and
  * the file is not touched. Repeated calls do nothing. */
 status published_attach(struct store *store, struct error *error);
-
-#endif

@@ -7,8 +7,7 @@
  * Files get their names when all are complete, the page first; a failure before leaves what was there. An earlier report is replaced; a
  * folder that holds anything else is left alone, with ERROR_ARGUMENT.
  */
-#ifndef MTIL_RESULTS_REPORT_H
-#define MTIL_RESULTS_REPORT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -41,5 +40,3 @@ struct report_outcome {
 
 status report_write(struct store *store, const struct report_request *request, struct report_outcome *outcome,
                     struct error *error);
-
-#endif

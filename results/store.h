@@ -16,8 +16,7 @@
  * Only `runs`, `settings`, `timings`, `artifacts`, `inputs` and `sessions` depend on the clock or the machine's
  * folders; the other tables have the same rows for a run that was stopped and continued as for one that was not.
  */
-#ifndef MTIL_RESULTS_STORE_H
-#define MTIL_RESULTS_STORE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -178,5 +177,3 @@ status store_check_tasks(const struct store *store, int64_t run, int64_t tasks, 
  * kept. */
 status store_read_per_image(struct store *store, int64_t run, int64_t after_task, int64_t task,
                             struct per_image *per_image, struct error *error);
-
-#endif

@@ -11,8 +11,7 @@
  *
  * Formats for people (table, Markdown, LaTeX) round numbers; formats for programs (CSV, JSON) keep all digits.
  */
-#ifndef MTIL_RESULTS_TABLE_H
-#define MTIL_RESULTS_TABLE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -100,5 +99,3 @@ status table_format_parse(const char *name, enum table_format *format, struct er
  * exactly. */
 status table_render(const struct table *table, enum table_format format, bool colour, struct text *text,
                     struct error *error);
-
-#endif

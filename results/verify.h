@@ -8,8 +8,7 @@
  *
  * Nothing is written to the file. A condition is a file of results/checks/, each row of whose answer is a fault.
  */
-#ifndef MTIL_RESULTS_VERIFY_H
-#define MTIL_RESULTS_VERIFY_H
+#pragma once
 
 #include "results/store.h"
 #include "results/table.h"
@@ -33,5 +32,3 @@ struct verification {
  * after a failure too. */
 status verify_database(struct store *store, struct verification *verification, struct error *error);
 void verification_free(struct verification *verification);
-
-#endif

@@ -1,7 +1,6 @@
 /* The normalisation of OpenAI's CLIP, each step rounded to float: the reference for what a tower is
  * given. */
-#ifndef MTIL_TESTS_NORMALIZE_H
-#define MTIL_TESTS_NORMALIZE_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -20,5 +19,3 @@ static inline void normalize(const uint8_t *pixels, int resolution, float *plane
             planes[c * count + i] = values[pixels[3 * i + c]];
     }
 }
-
-#endif

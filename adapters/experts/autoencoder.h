@@ -8,8 +8,7 @@
  *
  * y = sigmoid(x); r = sigmoid(W₂ ReLU(W₁ y + b₁) + b₂); error = mean (r − y)².
  */
-#ifndef MTIL_ADAPTERS_EXPERTS_AUTOENCODER_H
-#define MTIL_ADAPTERS_EXPERTS_AUTOENCODER_H
+#pragma once
 
 #include "models/block.h"
 
@@ -40,5 +39,3 @@ status autoencoder_train_step(struct autoencoder *coder, struct arena *arena, co
 /* The router for an image whose errors under coders 0 … n−1 are given: the index of the smallest (ties: the lowest), or
  * −1, the original CLIP, when the smallest exceeds its threshold. thresholds [n]. */
 int autoencoder_choice(const float *errors, const float *thresholds, size_t n);
-
-#endif

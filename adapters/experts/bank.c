@@ -8,7 +8,6 @@
 #include "adapters/routers/router.h"
 #include "adapters/statistics.h"
 #include "core/alloc.h"
-#include "core/array.h"
 #include "models/experts.h"
 
 /* Update flags of a block: of the experts, of the routers and of the shared expert, whatever the settings. */
@@ -278,27 +277,9 @@ bool adapters_in_tower(const struct adapters *adapters, enum tower tower)
     return adapters->towers[tower].blocks > 0;
 }
 
-size_t adapters_values(const struct adapters *adapters)
-{
-    return parameters_size(adapters->towers[TOWER_IMAGE].parameters) +
-           parameters_size(adapters->towers[TOWER_TEXT].parameters);
-}
-
 size_t adapters_hidden(const struct clip_dimensions *n, const struct adapter_settings *s, enum tower tower)
 {
     return expert_kind_of(s)->hidden(s, tower == TOWER_IMAGE ? n->image_hidden : n->text_hidden);
-}
-
-size_t adapters_count_values(const struct clip_dimensions *n, const struct adapter_settings *s)
-{
-    size_t widths[TOWERS] = {n->image_width, n->text_width}, total = 0,
-           matrices = router_kind_of(s)->weights + router_kind_of(s)->noise_weights;
-    for (int t = 0; t < TOWERS; t++) {
-        size_t hidden = adapters_hidden(n, s, (enum tower)t), expert = 2 * hidden * widths[t] + hidden + widths[t];
-        total += adapter_place_count_banks(&s->place, n, (enum tower)t) *
-                 ((s->experts + s->shared_expert) * expert + matrices * s->tasks * widths[t] * s->experts);
-    }
-    return total;
 }
 
 size_t adapters_rounded_bytes(const struct clip_dimensions *n, const struct adapter_settings *s)
@@ -398,15 +379,6 @@ status adapters_before_update(struct adapters *adapters, const struct update_rul
     return OK;
 }
 
-status adapters_step(struct adapters *adapters, const struct step_state *state, const struct update_rule *rule,
-                     struct error *error)
-{
-    TRY(adapters_before_update(adapters, rule, error));
-    for (int t = 0; t < TOWERS; t++)
-        TRY(parameters_step(adapters->towers[t].parameters, state, rule, error));
-    return OK;
-}
-
 struct adapter_counts adapters_counts(const struct adapters *adapters, enum tower which)
 {
     const struct adapter_tower *tower = &adapters->towers[which];
@@ -423,13 +395,6 @@ status adapters_read_counts(const struct adapters *adapters, enum tower tower, s
                                             adapters->settings.experts * sizeof *counts, error);
 }
 
-status adapters_read_frozen(const struct adapters *adapters, enum tower tower, size_t block, int32_t *frozen,
-                            struct error *error)
-{
-    return adapters->backend->ops->download(adapters->backend, frozen, adapters->towers[tower].banks[block].frozen,
-                                            adapters->settings.experts * sizeof *frozen, error);
-}
-
 status adapters_read_counts_and_frozen(const struct adapters *adapters, enum tower which, int32_t *counts,
                                        struct error *error)
 {
@@ -438,13 +403,6 @@ status adapters_read_counts_and_frozen(const struct adapters *adapters, enum tow
         return OK;
     return adapters->backend->ops->download(adapters->backend, counts, device.counts, 2 * device.n * sizeof *counts,
                                             error);
-}
-
-status adapters_write_counts(struct adapters *adapters, enum tower tower, size_t block, const int32_t *counts,
-                             struct error *error)
-{
-    return adapters->backend->ops->upload(adapters->backend, adapters->towers[tower].banks[block].counts, counts,
-                                          adapters->settings.experts * sizeof *counts, error);
 }
 
 status adapters_write_frozen(struct adapters *adapters, enum tower tower, size_t block, const int32_t *frozen,

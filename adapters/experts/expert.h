@@ -1,8 +1,7 @@
 /* Internal to adapters/: the experts of a block, their routing, and what a forward pass keeps for its backward pass.
  * expert.c computes experts of any kind (kind.h), routers/ chooses them, and mixture.c is the hook that puts both into a
  * block. */
-#ifndef MTIL_ADAPTERS_EXPERTS_EXPERT_H
-#define MTIL_ADAPTERS_EXPERTS_EXPERT_H
+#pragma once
 
 #include "adapters/adapter.h"
 #include "core/rng.h"
@@ -89,5 +88,3 @@ void expert_add_noise(float *values, size_t n, double deviation, const struct rn
 
 /* The first random number of a block. Each block has 2⁴⁰ numbers of its own, the upper half for its shared expert. */
 uint64_t expert_numbers(const struct block_context *context);
-
-#endif

@@ -6,8 +6,7 @@
  *     settings.kind = kind;
  *     kind->settle(&settings);
  */
-#ifndef MTIL_ADAPTERS_EXPERTS_KIND_H
-#define MTIL_ADAPTERS_EXPERTS_KIND_H
+#pragma once
 
 #include "adapters/adapter.h"
 
@@ -36,5 +35,3 @@ EXPERT_KINDS(DECLARE)
 status expert_kind_find(const struct expert_kind **kind, const char *name, struct error *error);
 const struct expert_kind *expert_kind_at(size_t index);                            /* NULL past the last one */
 const struct expert_kind *expert_kind_of(const struct adapter_settings *settings); /* lora by default */
-
-#endif

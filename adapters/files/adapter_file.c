@@ -1,6 +1,5 @@
 #include "adapters/files/adapter_file.h"
 
-#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -7,8 +7,7 @@
  *     TRY(adapters_load(adapters, file, "", GROUP_ROUTERS_OPTIONAL, error));
  *     TRY(adapters_save(adapters, NULL, "task10.safetensors", error));
  */
-#ifndef MTIL_ADAPTERS_FILES_ADAPTER_FILE_H
-#define MTIL_ADAPTERS_FILES_ADAPTER_FILE_H
+#pragma once
 
 #include "adapters/adapter.h"
 #include "adapters/files/group_file.h"
@@ -40,5 +39,3 @@ status adapter_file_routers(const struct safetensors *file, struct text *list, s
  * as it is by default in a suite (top_k 2, less with fewer experts, and scale 0.1). Whether the widths fit the model shows when the tensors are loaded. */
 status adapter_file_settings(const struct safetensors *file, const char *prefix, struct adapter_settings *settings,
                              struct error *error);
-
-#endif

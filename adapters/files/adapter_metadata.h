@@ -8,8 +8,7 @@
  *
  * A file without this metadata, such as other programs write, leaves all fields zero.
  */
-#ifndef MTIL_ADAPTERS_FILES_ADAPTER_METADATA_H
-#define MTIL_ADAPTERS_FILES_ADAPTER_METADATA_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -69,5 +68,3 @@ struct adapter_metadata_tasks {
     char text[512];
 };
 struct adapter_metadata_tasks adapter_metadata_tasks(const struct adapter_metadata *metadata);
-
-#endif

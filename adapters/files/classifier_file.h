@@ -4,8 +4,7 @@
  *     TRY(clip_replace_mlps(vit, TOWER_IMAGE, adapters_hooks(adapters, TOWER_IMAGE), error));
  *     TRY(classifier_save(vit, head, adapters, &metadata, "weights.safetensors", error));
  */
-#ifndef MTIL_ADAPTERS_FILES_CLASSIFIER_FILE_H
-#define MTIL_ADAPTERS_FILES_CLASSIFIER_FILE_H
+#pragma once
 
 #include "adapters/adapter.h"
 #include "adapters/files/adapter_metadata.h"
@@ -17,5 +16,3 @@
  * A value that is not finite is an error, and nothing is written. */
 status classifier_save(const struct clip *vit, const struct linear_head *head, const struct adapters *adapters,
                        const struct adapter_metadata *metadata, const char *path, struct error *error);
-
-#endif

@@ -5,8 +5,7 @@
  *     if (delta_file_is(file))
  *         TRY(deltas_open(&deltas, clip, &arena, file, error));            // computes with the bits of the run that saved it
  */
-#ifndef MTIL_ADAPTERS_FILES_DELTA_FILE_H
-#define MTIL_ADAPTERS_FILES_DELTA_FILE_H
+#pragma once
 
 #include "adapters/deltas.h"
 #include "adapters/files/group_file.h"
@@ -19,5 +18,3 @@ bool delta_file_is(const struct safetensors *file);
 /* For inference, with what is merged and what is in use as in the run. */
 status deltas_open(struct deltas **deltas, struct clip *clip, struct arena *arena, const struct safetensors *file,
                    struct error *error);
-
-#endif

@@ -5,8 +5,7 @@
  *     TRY(group_tensors_save(list, count, own, own_count, extra, "adapters.safetensors", error));
  *     TRY(group_tensors_load(list, count, file, "", GROUP_COMPLETE, error));
  */
-#ifndef MTIL_ADAPTERS_FILES_GROUP_FILE_H
-#define MTIL_ADAPTERS_FILES_GROUP_FILE_H
+#pragma once
 
 #include "models/files/safetensors.h"
 #include "models/parameters.h"
@@ -58,5 +57,3 @@ struct group_extra {
 status group_tensors_save(const struct group_tensor *list, size_t count, const struct safetensors_metadata *metadata,
                           size_t metadata_count, const struct group_extra *extra, const char *path,
                           struct error *error);
-
-#endif

@@ -5,8 +5,7 @@
  *     if (prefix_file_is(file))
  *         TRY(prefixes_open(&prefixes, clip, &arena, file, error));
  */
-#ifndef MTIL_ADAPTERS_FILES_PREFIX_FILE_H
-#define MTIL_ADAPTERS_FILES_PREFIX_FILE_H
+#pragma once
 
 #include "adapters/files/group_file.h"
 #include "adapters/prefixes.h"
@@ -21,5 +20,3 @@ bool prefix_file_is(const struct safetensors *file);
  * NULL: new ones. After a failure the caller destroys what is there. */
 status prefixes_open(struct prefixes **prefixes, const struct clip *clip, struct arena *arena,
                      const struct safetensors *file, struct error *error);
-
-#endif

@@ -10,8 +10,7 @@
  *     TRY(selector_file_check(file, width, code, 0, &trained, error));  // before memory is taken for the coders
  *     TRY(selector_file_read(file, coders, trained, error));
  */
-#ifndef MTIL_ADAPTERS_FILES_SELECTOR_FILE_H
-#define MTIL_ADAPTERS_FILES_SELECTOR_FILE_H
+#pragma once
 
 #include "adapters/experts/autoencoder.h"
 #include "models/files/safetensors.h"
@@ -44,5 +43,3 @@ status selector_file_check(const struct safetensors *file, size_t width, size_t 
 /* Reads a file that selector_file_check accepted into coders of the same sizes. */
 status selector_file_read(const struct safetensors *file, struct autoencoder *const *coders, size_t count,
                           struct error *error);
-
-#endif

@@ -1,6 +1,5 @@
 /* Gates of low-rank deltas: what happens between their halves (models/delta.h). One file in this folder and one line here each. */
-#ifndef MTIL_ADAPTERS_GATES_GATE_H
-#define MTIL_ADAPTERS_GATES_GATE_H
+#pragma once
 
 #include "models/delta.h"
 
@@ -15,5 +14,3 @@ DELTA_GATES(DECLARE)
 
 const struct delta_gate *delta_gate_at(size_t index); /* NULL past the last one */
 status delta_gate_find(const struct delta_gate **gate, const char *name, struct error *error);
-
-#endif

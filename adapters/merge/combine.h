@@ -8,8 +8,7 @@
  * An expert is one flat vector of its four parts in this order: weight [m, d] and bias [m] of its first layer, weight [d, m]
  * and bias [d] of the second.
  */
-#ifndef MTIL_ADAPTERS_MERGE_COMBINE_H
-#define MTIL_ADAPTERS_MERGE_COMBINE_H
+#pragma once
 
 #include "adapters/merge.h"
 
@@ -64,5 +63,3 @@ void merge_align(struct expert_shape shape, const float *a, const float *b, cons
 
 /* similarity [E, E]: the mean over P probes of the cosine of two experts' outputs [E, P, d]; 0 where an output is 0. */
 void merge_similarity(size_t experts, size_t probes, size_t width, const float *outputs, float *similarity);
-
-#endif

@@ -1,6 +1,5 @@
 /* All merge policies and all ways to combine experts: a new one is a file in this folder and a name here. */
-#ifndef MTIL_ADAPTERS_MERGE_POLICIES_H
-#define MTIL_ADAPTERS_MERGE_POLICIES_H
+#pragma once
 
 #include "adapters/merge.h"
 #include "adapters/merge/combine.h"
@@ -14,5 +13,3 @@ MERGE_POLICIES(DECLARE)
 #define DECLARE(name) extern const struct merge_combiner combine_##name;
 MERGE_COMBINERS(DECLARE)
 #undef DECLARE
-
-#endif

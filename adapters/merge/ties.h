@@ -3,8 +3,7 @@
  *     ties_trim(values, n, density, trimmed);                       // of each model
  *     merged[i] = ties_elect(positive, positives, negative, negatives);
  */
-#ifndef MTIL_ADAPTERS_MERGE_TIES_H
-#define MTIL_ADAPTERS_MERGE_TIES_H
+#pragma once
 
 #include <stddef.h>
 
@@ -15,5 +14,3 @@ void ties_trim(const float *values, size_t n, double density, float *trimmed);
 /* The mean of the trimmed values of one entry that have the sign of their sum; 0 where the sum is 0. positive, negative:
  * the sums of those above and below 0, of which there are positives and negatives. */
 float ties_elect(double positive, size_t positives, double negative, size_t negatives);
-
-#endif

@@ -5,8 +5,7 @@
  *     TRY(router_kind_find(&kind, "softmax_topk", error));
  *     settings.router = kind;
  */
-#ifndef MTIL_ADAPTERS_ROUTERS_ROUTER_H
-#define MTIL_ADAPTERS_ROUTERS_ROUTER_H
+#pragma once
 
 #include "adapters/experts/expert.h"
 
@@ -49,5 +48,3 @@ float router_balance_share(const struct expert_pass *pass);
 bool router_adds_used(const struct expert_pass *pass);
 status router_take(struct expert_pass *pass, const struct block_context *context, size_t array, const char *name,
                    size_t rows, size_t columns, struct error *error);
-
-#endif

@@ -5,8 +5,7 @@
  *     if (schedule->due != NULL && schedule->due(&(struct schedule_call){.iteration = i, .iterations = n, .every = 100, …}))
  *         TRY(adapters_merge(…));
  */
-#ifndef MTIL_ADAPTERS_SCHEDULE_SCHEDULE_H
-#define MTIL_ADAPTERS_SCHEDULE_SCHEDULE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -42,5 +41,3 @@ MERGE_SCHEDULES(DECLARE)
 
 /* In the order of MERGE_SCHEDULES, which is the order of the option's choices; NULL past the last one. */
 const struct merge_schedule *merge_schedule_at(size_t index);
-
-#endif

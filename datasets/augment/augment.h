@@ -9,8 +9,7 @@
  *
  * Everything depends on the settings and (seed, purpose, task, epoch or step, index) alone.
  */
-#ifndef MTIL_DATASETS_AUGMENT_AUGMENT_H
-#define MTIL_DATASETS_AUGMENT_AUGMENT_H
+#pragma once
 
 #include "core/option.h"
 #include "core/rng.h"
@@ -131,5 +130,3 @@ struct mixing augment_draw_mixing(const struct augmentation *augmentation, uint6
 
 /* mixed [side, side, 3], which is neither image nor partner; averages are rounded to whole numbers. */
 void augment_mix(const struct mixing *mixing, int side, const uint8_t *image, const uint8_t *partner, uint8_t *mixed);
-
-#endif

@@ -1,6 +1,5 @@
 /* Internal: the operations of RandAugment, in torchvision's order, and of AutoAugment, and random erasing. */
-#ifndef MTIL_DATASETS_AUGMENT_OPERATIONS_H
-#define MTIL_DATASETS_AUGMENT_OPERATIONS_H
+#pragma once
 
 #include "datasets/augment/augment.h"
 
@@ -75,5 +74,3 @@ void color_sharpness(const struct canvas *canvas, float factor);
 /* erasing.c: the rectangle, empty where nothing is erased; uses the blocks 11·item … 11·item + 10. */
 struct image_box erasing_draw(const struct rng *rng, uint64_t item, double probability, int side);
 void erasing_fill(struct image_box box, enum erasing_fill fill, int side, uint8_t *pixels);
-
-#endif

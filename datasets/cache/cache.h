@@ -16,8 +16,7 @@
  * writes it, the others decode for themselves. If files cannot be written (full disk, disk_limit reached, read-only
  * folder), there is one warning and images are decoded every time.
  */
-#ifndef MTIL_DATASETS_CACHE_CACHE_H
-#define MTIL_DATASETS_CACHE_CACHE_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -99,5 +98,3 @@ bool cache_copy(struct cache_part *part, size_t item, uint8_t *pixels);
 
 /* Copies the image if there is room for it. */
 void cache_keep(struct cache_part *part, size_t item, const struct image *image);
-
-#endif

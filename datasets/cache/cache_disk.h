@@ -1,6 +1,5 @@
 /* Internal: finds the file of a split's images, and makes it if there is none that is up to date. */
-#ifndef MTIL_DATASETS_CACHE_CACHE_DISK_H
-#define MTIL_DATASETS_CACHE_CACHE_DISK_H
+#pragma once
 
 #include "datasets/cache/cache.h"
 #include "datasets/cache/cache_file.h"
@@ -25,5 +24,3 @@ struct cache_key {
  * place for one). */
 status cache_disk_open(struct cache_disk *disk, const struct cache_key *key, struct cache_file *file, char **path,
                        struct error *error);
-
-#endif

@@ -6,8 +6,6 @@
 
 #include <xxhash.h>
 
-#include "core/alloc.h"
-
 uint32_t cache_checksum(const void *data, size_t size)
 {
     return (uint32_t)XXH3_64bits(data, size);

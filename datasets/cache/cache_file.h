@@ -17,8 +17,7 @@
  * Nothing in a file is trusted: size, header and index are checked when it is opened, the checksum of an image whenever
  * it is read. So writers need not sync. Files are read by the kind of machine that wrote them.
  */
-#ifndef MTIL_DATASETS_CACHE_CACHE_FILE_H
-#define MTIL_DATASETS_CACHE_CACHE_FILE_H
+#pragma once
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -100,5 +99,3 @@ status cache_writer_open(struct cache_writer *writer, const char *path, const st
 status cache_writer_add(struct cache_writer *writer, size_t item, const struct image *image, struct error *error);
 status cache_writer_finish(struct cache_writer *writer, struct error *error); /* also closes it, even on failure */
 void cache_writer_abandon(struct cache_writer *writer);                       /* harmless after finish */
-
-#endif

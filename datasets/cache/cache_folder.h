@@ -6,8 +6,7 @@
  *     for (size_t i = 0; i < listing.count; i++) … listing.files[i].bytes …
  *     cache_listing_free(&listing);
  */
-#ifndef MTIL_DATASETS_CACHE_CACHE_FOLDER_H
-#define MTIL_DATASETS_CACHE_CACHE_FOLDER_H
+#pragma once
 
 #include <time.h>
 
@@ -47,5 +46,3 @@ status cache_folder_available(const char *folder, const char *path, uint64_t lim
 /* Removes the files made from datasets below root (NULL: all, and unfinished ones). Runs that use one continue; one
  * that is being written stays. removed lists the removed files. */
 status cache_folder_clear(struct cache_listing *removed, const char *folder, const char *root, struct error *error);
-
-#endif

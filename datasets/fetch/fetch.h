@@ -9,8 +9,7 @@
  * there are not followed, and links and paths that leave the folder are not unpacked. Proxies are taken from the
  * environment, as curl does.
  */
-#ifndef MTIL_DATASETS_FETCH_FETCH_H
-#define MTIL_DATASETS_FETCH_FETCH_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -66,5 +65,3 @@ status fetch_dataset(const struct fetch_source *source, const char *root, const 
 
 const char *fetch_curl_version(void); /* "7.88.1" */
 const char *fetch_archive_version(void);
-
-#endif

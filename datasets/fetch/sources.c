@@ -4,7 +4,6 @@
  * originals' digests. TensorFlow Datasets (4.9) and Keras (3) publish the sizes and SHA-256; aircraft and tiny_imagenet
  * are in neither, and several people who downloaded them report the same ones. A file whose digest differs from its
  * row's is refused. */
-#include <stddef.h>
 
 #include "datasets/fetch/fetch.h"
 

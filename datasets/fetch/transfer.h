@@ -1,6 +1,5 @@
 /* Internal: one file over HTTP(S), resumed after an interruption. */
-#ifndef MTIL_DATASETS_FETCH_TRANSFER_H
-#define MTIL_DATASETS_FETCH_TRANSFER_H
+#pragma once
 
 #include "datasets/fetch/fetch.h"
 
@@ -9,5 +8,3 @@
  * received so far, for the next call, or is empty if they were wrong. */
 status transfer_get(const struct fetch_file *file, const char *const *urls, int folder, const char *path,
                     const struct fetch_settings *settings, struct error *error);
-
-#endif

@@ -1,6 +1,5 @@
 /* Internal: archives, by libarchive. */
-#ifndef MTIL_DATASETS_FETCH_UNPACK_H
-#define MTIL_DATASETS_FETCH_UNPACK_H
+#pragma once
 
 #include "datasets/fetch/fetch.h"
 
@@ -8,5 +7,3 @@
  * paths, "..", links and devices are refused with the name of the first. What was unpacked before a failure stays. */
 status unpack(const char *path, const char *folder, const char *target, const struct fetch_settings *settings,
               struct error *error);
-
-#endif

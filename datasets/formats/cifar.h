@@ -7,8 +7,7 @@
  *     cifar.pixels + i * cifar.stride, cifar.labels[i]
  *     cifar_release(cifar.owner), free(cifar.labels)
  */
-#ifndef MTIL_DATASETS_FORMATS_CIFAR_H
-#define MTIL_DATASETS_FORMATS_CIFAR_H
+#pragma once
 
 #include <stdint.h>
 
@@ -32,5 +31,3 @@ void cifar_release(void *owner);
 
 /* A list of strings from a pickled dictionary (meta: "fine_label_names"), appended. */
 status cifar_read_names(struct strings *names, const char *path, const char *key, struct error *error);
-
-#endif

@@ -6,8 +6,7 @@
  *     split.train.files.items[i], split.train.labels[i], split.classes.items[label] …
  *     coop_split_free(&split);
  */
-#ifndef MTIL_DATASETS_FORMATS_COOP_SPLIT_H
-#define MTIL_DATASETS_FORMATS_COOP_SPLIT_H
+#pragma once
 
 #include <stdint.h>
 
@@ -30,5 +29,3 @@ status coop_split_read(struct coop_split *split, const char *path, struct error 
 /* The same from size bytes, called name in messages. */
 status coop_split_parse(struct coop_split *split, const void *data, size_t size, const char *name, struct error *error);
 void coop_split_free(struct coop_split *split);
-
-#endif

@@ -1,7 +1,6 @@
 #include "datasets/formats/idx.h"
 
 #include <errno.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>

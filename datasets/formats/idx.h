@@ -5,8 +5,7 @@
  *     const uint8_t *pixels = images.values + i * images.sizes[1] * images.sizes[2];
  *     idx_free(&images);
  */
-#ifndef MTIL_DATASETS_FORMATS_IDX_H
-#define MTIL_DATASETS_FORMATS_IDX_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -24,5 +23,3 @@ struct idx {
  * its header says. The caller frees with idx_free. */
 status idx_read(struct idx *idx, const char *path, int rank, struct error *error);
 void idx_free(struct idx *idx);
-
-#endif

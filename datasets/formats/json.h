@@ -5,8 +5,7 @@
  *     lists.keys.items[lists.of[i]], lists.values.items[i]                    // in the order of the file
  *     json_lists_free(&lists);
  */
-#ifndef MTIL_DATASETS_FORMATS_JSON_H
-#define MTIL_DATASETS_FORMATS_JSON_H
+#pragma once
 
 #include <stdint.h>
 
@@ -25,5 +24,3 @@ struct json_lists {
 
 status json_lists_read(struct json_lists *lists, const char *path, struct error *error);
 void json_lists_free(struct json_lists *lists);
-
-#endif

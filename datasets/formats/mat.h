@@ -5,8 +5,7 @@
  *     TRY(mat_read_numbers("flowers-102/setid.mat", "trnid", NULL, &ids, error));
  *     mat_numbers_free(&ids);
  */
-#ifndef MTIL_DATASETS_FORMATS_MAT_H
-#define MTIL_DATASETS_FORMATS_MAT_H
+#pragma once
 
 #include <stdint.h>
 
@@ -26,5 +25,3 @@ void mat_numbers_free(struct mat_numbers *numbers);
 /* The strings of a cell array, or, with a field, of every element of a struct array, appended to strings. */
 status mat_read_strings(const char *path, const char *variable, const char *field, struct strings *strings,
                         struct error *error);
-
-#endif

@@ -5,8 +5,7 @@
  *     for (size_t i = 0; i < lines.count; i++) … lines.items[i] …
  *     strings_free(&lines);
  */
-#ifndef MTIL_DATASETS_FORMATS_STRINGS_H
-#define MTIL_DATASETS_FORMATS_STRINGS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -46,5 +45,3 @@ status strings_list_files(struct strings *strings, const char *root, const char 
 
 /* The folders directly in path, sorted. Hidden folders (.ipynb_checkpoints) are left out, in strings_list_files too. */
 status strings_list_folders(struct strings *strings, const char *path, struct error *error);
-
-#endif

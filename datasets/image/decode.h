@@ -1,7 +1,6 @@
 /* Internal: one decoder per format, chosen by image_decode. Each creates the image after checking the claimed size,
  * and leaves nothing to free after an error. */
-#ifndef MTIL_DATASETS_IMAGE_DECODE_H
-#define MTIL_DATASETS_IMAGE_DECODE_H
+#pragma once
 
 #include "datasets/image/image.h"
 
@@ -20,5 +19,3 @@ status bmp_decode(struct image *image, const struct encoded *file, struct error 
 
 /* image_create with the file's name in its error; accepts any claimed size. */
 status image_create_claimed(struct image *image, int64_t width, int64_t height, const char *name, struct error *error);
-
-#endif

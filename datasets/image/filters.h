@@ -1,6 +1,5 @@
 /* Internal: the inner loops of resampling, portable, for AVX2 and for AVX-512. All give the same bytes. */
-#ifndef MTIL_DATASETS_IMAGE_FILTERS_H
-#define MTIL_DATASETS_IMAGE_FILTERS_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -63,5 +62,3 @@ static inline uint8_t filter_column(const struct filter_columns *columns, size_t
         sum += weights[j] * columns->source[(size_t)j * columns->stride + x];
     return filter_to_byte(sum);
 }
-
-#endif

@@ -8,8 +8,7 @@
  * Every pixel is the one that Pillow (up to 12.1) and torchvision give, bit for bit. All functions may run in several
  * threads.
  */
-#ifndef MTIL_DATASETS_IMAGE_IMAGE_H
-#define MTIL_DATASETS_IMAGE_IMAGE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -74,5 +73,3 @@ status image_training_crop(const struct image *image, struct image_box box, int 
 /* The box of a random-resized crop (torchvision's: scale to 1 of the area, ratio 3/4 to 4/3, ten tries, then the centre) of
  * an image of width × height. Uses the blocks 10·index … 10·index + 9 of rng, whose purpose is RNG_CROP. */
 struct image_box image_draw_box(int width, int height, double scale, const struct rng *rng, uint64_t index);
-
-#endif

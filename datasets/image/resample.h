@@ -1,6 +1,5 @@
 /* Internal: Pillow's antialiased bicubic on 8-bit RGB, computing only the wanted rectangle of the result. */
-#ifndef MTIL_DATASETS_IMAGE_RESAMPLE_H
-#define MTIL_DATASETS_IMAGE_RESAMPLE_H
+#pragma once
 
 #include "datasets/image/filters.h"
 #include "datasets/image/image.h"
@@ -17,5 +16,3 @@ struct resampling {
 
 /* pixels [wanted.height, wanted.width, 3] of the caller's. */
 status resample(const struct resampling *resampling, uint8_t *pixels, struct error *error);
-
-#endif

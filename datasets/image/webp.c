@@ -1,5 +1,4 @@
 /* WebP by libwebp: the first frame of an animation on its canvas, as in Pillow; alpha is dropped. */
-#include <stdlib.h>
 
 #include <webp/decode.h>
 #include <webp/demux.h>

@@ -10,8 +10,7 @@
  * lies outside the picture is clipped. Plain float arithmetic and square roots only, so the bits are the same
  * everywhere.
  */
-#ifndef MTIL_DATASETS_MINI_CANVAS_H
-#define MTIL_DATASETS_MINI_CANVAS_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -61,5 +60,3 @@ void canvas_add_noise(struct canvas *canvas, struct dice *dice, float deviation)
 void canvas_blur(struct canvas *canvas, int passes);                              /* (1 2 1)/4 both ways, each pass */
 
 void canvas_export(const struct canvas *canvas, uint8_t *pixels); /* [side, side, 3] of the caller's */
-
-#endif

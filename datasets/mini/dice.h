@@ -6,8 +6,7 @@
  *
  * Angles are in turns; sine and cosine are polynomials here, so that a picture has the same bits with any C library.
  */
-#ifndef MTIL_DATASETS_MINI_DICE_H
-#define MTIL_DATASETS_MINI_DICE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -32,5 +31,3 @@ bool dice_chance(struct dice *dice, float probability);
 
 float turn_sine(float turns); /* sin(2π turns), error below 0.0012 */
 float turn_cosine(float turns);
-
-#endif

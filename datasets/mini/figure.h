@@ -8,8 +8,7 @@
  *
  * Coordinates are a frame's: −1 … 1, y downwards.
  */
-#ifndef MTIL_DATASETS_MINI_FIGURE_H
-#define MTIL_DATASETS_MINI_FIGURE_H
+#pragma once
 
 #include "datasets/mini/canvas.h"
 
@@ -55,5 +54,3 @@ void figure_draw(struct canvas *canvas, const struct frame *frame, const struct 
 /* The same as a line drawing: outlines only, all with one paint. */
 void figure_outline(struct canvas *canvas, const struct frame *frame, const struct figure *figure,
                     const struct paint *paint, float width, float wobble, struct dice *dice);
-
-#endif

@@ -1,6 +1,5 @@
 /* Shared by the layouts: a list of pictures to draw and encode, and small text files. */
-#ifndef MTIL_DATASETS_MINI_LAYOUT_H
-#define MTIL_DATASETS_MINI_LAYOUT_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -55,5 +54,3 @@ status layout_mnist(struct layout *layout, struct error *error);
 status layout_oxford_pet(struct layout *layout, struct error *error);
 status layout_stanford_cars(struct layout *layout, struct error *error);
 status layout_sun397(struct layout *layout, struct error *error);
-
-#endif

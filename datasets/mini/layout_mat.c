@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "core/alloc.h"
-#include "core/arena.h"
 #include "datasets/mini/layout.h"
 
 enum element { INT8 = 1, UINT16 = 4, INT32, UINT32, MATRIX = 14, UTF8 = 16 };

@@ -7,8 +7,7 @@
  * A complete root is left alone; an interrupted one is written again, with the same bytes. Where a reader's class names
  * are fixed by position, a classnames.txt beside the data holds the suite's.
  */
-#ifndef MTIL_DATASETS_MINI_MINI_H
-#define MTIL_DATASETS_MINI_MINI_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -33,5 +32,3 @@ struct mini_settings {
 /* Writes below root, which is created. ERROR_ARGUMENT when root holds datasets that are not this suite's, or this
    suite from another seed or generator: they are never overwritten. */
 status mini_write(const char *root, const struct mini_settings *settings, struct error *error);
-
-#endif

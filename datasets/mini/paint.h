@@ -4,8 +4,7 @@
  *     paint_turn(&paint, 0.125f);
  *     struct colour colour = paint_at(&paint, x, y);     // in points: a picture is 64 points wide
  */
-#ifndef MTIL_DATASETS_MINI_PAINT_H
-#define MTIL_DATASETS_MINI_PAINT_H
+#pragma once
 
 #include "datasets/mini/dice.h"
 
@@ -50,5 +49,3 @@ struct colour colour_random(struct dice *dice);
 
 void noise_fill(struct noise *noise, struct dice *dice);
 float noise_at(const struct noise *noise, float x, float y); /* x, y in cells; 0 … 1 */
-
-#endif

@@ -9,8 +9,7 @@
  *
  * Everything that makes a domain easy or hard is a number in suite.c's table.
  */
-#ifndef MTIL_DATASETS_MINI_SUITE_H
-#define MTIL_DATASETS_MINI_SUITE_H
+#pragma once
 
 #include <stdint.h>
 
@@ -49,5 +48,3 @@ extern const struct domain suite_domains[SUITE_DOMAINS];
 
 /* Draws picture index of a class: pixels [side, side, 3] of the caller's, at most SUITE_PIXELS. */
 void suite_drawing(const struct domain *domain, uint64_t seed, uint64_t index, int label, uint8_t *pixels);
-
-#endif

@@ -6,8 +6,7 @@
  * A line of a list is a file below the dataset's folder and, after a blank, the number of its class. The class is the folder
  * that the file lies in; a number and a folder belong together, or the list is refused.
  */
-#ifndef MTIL_DATASETS_READERS_FOLDER_PARTS_H
-#define MTIL_DATASETS_READERS_FOLDER_PARTS_H
+#pragma once
 
 #include "datasets/readers/reader.h"
 
@@ -21,5 +20,3 @@ struct folder_parts {
  * caller frees them. A class that is tested without being trained is an error. */
 status folder_parts_open(struct dataset *dataset, const struct folder_parts parts[SPLITS], struct strings *folders,
                          struct error *error);
-
-#endif

@@ -1,6 +1,5 @@
 /* Internal: a folder whose sub-folders are classes, as listed by torchvision's ImageFolder. */
-#ifndef MTIL_DATASETS_READERS_IMAGE_FOLDER_H
-#define MTIL_DATASETS_READERS_IMAGE_FOLDER_H
+#pragma once
 
 #include "datasets/readers/reader.h"
 
@@ -13,5 +12,3 @@ status image_folder_add(struct dataset *dataset, const char *folder, size_t labe
  * position. Images beside the sub-folders are left out. */
 status image_folder_list(struct dataset *dataset, const char *part, struct strings *names, struct dataset_items *items,
                          struct error *error);
-
-#endif

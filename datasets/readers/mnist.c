@@ -3,7 +3,6 @@
 #include <stdlib.h>
 
 #include "core/alloc.h"
-#include "core/file.h"
 #include "datasets/formats/idx.h"
 #include "datasets/readers/reader.h"
 #include "datasets/readers/registry.h"

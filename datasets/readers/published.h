@@ -3,8 +3,7 @@
  *     const struct published *published = published_find("dtd", "torchvision");
  *     if (published != NULL && published->train != dataset_size(dataset, SPLIT_TRAIN)) …
  */
-#ifndef MTIL_DATASETS_READERS_PUBLISHED_H
-#define MTIL_DATASETS_READERS_PUBLISHED_H
+#pragma once
 
 #include <stddef.h>
 
@@ -16,5 +15,3 @@ struct published {
 
 /* NULL: unknown. */
 const struct published *published_find(const char *dataset, const char *split);
-
-#endif

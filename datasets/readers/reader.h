@@ -13,8 +13,7 @@
  * dataset.c checks labels, looks for missing files, applies classnames.txt and templates.txt, and frees everything,
  * also after an error.
  */
-#ifndef MTIL_DATASETS_READERS_READER_H
-#define MTIL_DATASETS_READERS_READER_H
+#pragma once
 
 #include "datasets/dataset.h"
 #include "datasets/formats/strings.h"
@@ -123,5 +122,3 @@ void dataset_digest_item(struct digest *digest, const struct dataset *dataset, e
 
 /* A class that no item has, in items or, when that is NULL, in either split, is an error that names it. */
 status dataset_require_images(const struct dataset *dataset, const struct dataset_items *items, struct error *error);
-
-#endif

@@ -7,8 +7,7 @@
  * "train" lists the training images, "test" the test images; "val" is not used. Class names are the file's, with spaces
  * for underscores, as in CoOp's prompts, because the built-in names may follow other labels.
  */
-#ifndef MTIL_DATASETS_SPLIT_COOP_H
-#define MTIL_DATASETS_SPLIT_COOP_H
+#pragma once
 
 #include "datasets/readers/reader.h"
 
@@ -25,5 +24,3 @@ struct coop {
 /* Fills in the dataset's folder, classes and items. For a reader without such a split the error lists those with
  * one. */
 status coop_open(struct dataset *dataset, struct error *error);
-
-#endif

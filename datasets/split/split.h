@@ -6,8 +6,7 @@
  * torch.utils.data.random_split with a fresh CPU generator: randperm by MT19937 (Matsumoto and Nishimura, 1998), one
  * 32-bit draw per position and no rejection. Everything else in this project draws from core/rng.h.
  */
-#ifndef MTIL_DATASETS_SPLIT_SPLIT_H
-#define MTIL_DATASETS_SPLIT_SPLIT_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -23,5 +22,3 @@ void split_permutation(uint64_t seed, size_t n, uint32_t *order);
 void split_numpy_permutation(uint32_t seed, size_t n, uint32_t *order);
 
 size_t split_train_count(size_t n); /* (long)(0.8 · n) */
-
-#endif

@@ -2,7 +2,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "core/alloc.h"
 #include "core/file.h"
@@ -10,8 +9,7 @@
 #include "datasets/readers/reader.h"
 #include "datasets/survey/survey_images.h"
 
-/* --- images that cannot be decoded
- * ------------------------------------------------------------------------------------ */
+/* --- Images that cannot be decoded --- */
 
 static size_t count_state(const struct survey_images *images, const struct dataset *dataset, enum split split,
                           enum survey_state state)

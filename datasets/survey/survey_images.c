@@ -116,8 +116,7 @@ static void look_at_item(void *context, size_t job, size_t worker)
     atomic_fetch_add(&look->done, 1);
 }
 
-/* --- stored results
- * ------------------------------------------------------------------------------------------------- */
+/* --- Stored results --- */
 
 /* A warning the first time, then a note, because an unwritable folder affects every dataset. */
 static void warn_once(const struct look *look, const struct error *problem)

@@ -8,8 +8,7 @@
  * Like git, a record is stored only if the times of the file are clearly older than the moment it was read, because a
  * write within the same tick of the clock would not change them.
  */
-#ifndef MTIL_DATASETS_SURVEY_SURVEY_IMAGES_H
-#define MTIL_DATASETS_SURVEY_SURVEY_IMAGES_H
+#pragma once
 
 #include "core/stamp.h"
 #include "datasets/survey.h"
@@ -41,5 +40,3 @@ status survey_images_look(struct survey_images *images, const struct dataset *da
                           const struct survey_settings *settings, struct error *error);
 size_t survey_images_clipped(const struct survey_images *images, const struct dataset *dataset, enum split split);
 void survey_images_free(struct survey_images *images);
-
-#endif

@@ -10,8 +10,7 @@
  * Options are declared as in core/option.h: --limit 5 is checked like a suite's key, and --help is printed from the
  * table. Every command also has --help, --quiet and --verbose.
  */
-#ifndef MTIL_HARNESS_COMMANDS_COMMAND_H
-#define MTIL_HARNESS_COMMANDS_COMMAND_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -53,6 +52,12 @@ extern const struct command *const commands[];
 /* The options of every command besides its own: --quiet, --verbose and --help, or their first letters. */
 extern const struct option command_common_options[];
 
+#define THREADS_OPTION                                                                                                 \
+    {                                                                                                                  \
+        .name = "threads", .type = OPTION_INTEGER, .maximum = 1024, .fallback = "0",                                   \
+        .help = "number of threads; 0: one per core"                                                                   \
+    }
+
 /* A parsed command line. */
 struct command_line {
     bool help, quiet, verbose;
@@ -73,5 +78,3 @@ void command_help(const struct command *command, FILE *out);
 /* The command named by the first `used` of count words ("data", "mini"), or an error that lists the commands. */
 status command_find(const char *const *words, size_t count, const struct command **command, size_t *used,
                     struct error *error);
-
-#endif

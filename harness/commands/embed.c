@@ -28,11 +28,7 @@ static const struct option options[] = {
     {.name = "images", .type = OPTION_TEXT, .help = "folder of images to embed, in byte order of their names"},
     {.name = "texts", .type = OPTION_TEXT, .help = "file of texts to embed, one per line"},
     {.name = "out", .type = OPTION_TEXT, .help = "safetensors file to write"},
-    {.name = "threads",
-     .type = OPTION_INTEGER,
-     .maximum = 1024,
-     .fallback = "0",
-     .help = "number of threads; 0: one per core"},
+    THREADS_OPTION,
     {0},
 };
 

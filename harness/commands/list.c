@@ -1,5 +1,4 @@
 /* mtil list: names for suites and command lines. A new kind: one function and one line in kinds. */
-#include <stdio.h>
 #include <string.h>
 
 #include "adapters/experts/kind.h"

@@ -3,8 +3,7 @@
  *     static const struct option options[] = {OUTPUT_FORMAT_OPTION, {0}};
  *     TRY(output_table(call, &table, error));          // to call->out, in the requested form
  */
-#ifndef MTIL_HARNESS_COMMANDS_OUTPUT_H
-#define MTIL_HARNESS_COMMANDS_OUTPUT_H
+#pragma once
 
 #include "harness/commands/command.h"
 #include "results/table.h"
@@ -22,5 +21,3 @@ void output_words(const struct command_call *call, const char *words);
 status output_table(const struct command_call *call, const struct table *table, struct error *error);
 status output_table_as(const struct command_call *call, const struct table *table, enum table_format format,
                        struct error *error);
-
-#endif

@@ -8,8 +8,7 @@
  *     TRY(output_stream_print(&stream, false, error));              // as often as wanted; at the end, true
  *     output_stream_close(&stream);
  */
-#ifndef MTIL_HARNESS_COMMANDS_OUTPUT_STREAM_H
-#define MTIL_HARNESS_COMMANDS_OUTPUT_STREAM_H
+#pragma once
 
 #include "harness/commands/output.h"
 
@@ -25,5 +24,3 @@ status output_stream_open(struct output_stream *stream, const struct command_cal
 /* end: prints everything and closes the form. A failed write to standard output is an error. */
 status output_stream_print(struct output_stream *stream, bool end, struct error *error);
 void output_stream_close(struct output_stream *stream);
-
-#endif

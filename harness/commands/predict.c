@@ -45,11 +45,7 @@ static const struct option options[] = {
     {.name = "vocabulary", .type = OPTION_TEXT, .fallback = "mini", .help = "the model's vocabulary: a file, or mini"},
     MODEL_CHOICE_OPTIONS,
     BACKEND_OPTIONS("auto", "auto", "0"),
-    {.name = "threads",
-     .type = OPTION_INTEGER,
-     .maximum = 1024,
-     .fallback = "0",
-     .help = "number of threads; 0: one per core"},
+    THREADS_OPTION,
     {0},
 };
 

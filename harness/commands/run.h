@@ -1,6 +1,5 @@
 /* The common part of mtil run and mtil classify. */
-#ifndef MTIL_HARNESS_COMMANDS_RUN_H
-#define MTIL_HARNESS_COMMANDS_RUN_H
+#pragma once
 
 #include "harness/commands/command.h"
 
@@ -9,5 +8,3 @@ extern const struct option run_command_options[];
 /* Runs the suite that the call names under every seed, with the words in place of the call's own; with --dry-run,
  * prints the plan only. */
 status run_suite(const struct command_call *call, const char *const *words, size_t count, struct error *error);
-
-#endif

@@ -5,8 +5,7 @@
  *     … list.runs[0 … list.count - 1], ascending, each once …
  *     run_list_free(&list);
  */
-#ifndef MTIL_HARNESS_COMMANDS_RUN_LIST_H
-#define MTIL_HARNESS_COMMANDS_RUN_LIST_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -21,5 +20,3 @@ struct run_list {
 /* The caller frees, also after a failure. */
 status run_list_read(struct run_list *list, const char *const *words, size_t count, struct error *error);
 void run_list_free(struct run_list *list);
-
-#endif

@@ -1,7 +1,5 @@
 /* mtil sweep: runs what is missing of every combination of some settings under several seeds. */
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "core/file.h"

@@ -1,5 +1,4 @@
 /* mtil watch: shows the progress of running runs. */
-#include <unistd.h>
 
 #include "core/characters.h"
 #include "harness/commands/command.h"

@@ -1,6 +1,5 @@
 /* Shared by suite.c, rows.c, parts.c and text.c: the resolved values, part by part in the order of the sections. */
-#ifndef MTIL_HARNESS_CONFIG_INTERNAL_H
-#define MTIL_HARNESS_CONFIG_INTERNAL_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -58,5 +57,3 @@ status suite_rows_choose(const struct suite_source *source, const char **row, st
 
 /* Writes all values, or only those that affect what is computed. */
 void suite_write(struct text *out, const struct suite *suite, bool identity_only);
-
-#endif

@@ -5,8 +5,7 @@
  *     keys.list[i].section->name, keys.list[i].option->name, keys.list[i].with.data …      // "merge", "sources", "most_used"
  *     suite_keys_free(&keys);
  */
-#ifndef MTIL_HARNESS_CONFIG_KEYS_H
-#define MTIL_HARNESS_CONFIG_KEYS_H
+#pragma once
 
 #include <stddef.h>
 
@@ -36,5 +35,3 @@ status suite_key_find(char **key, const struct suite_section *sections, const ch
 /* The full key closest to a word, "training.learning_rate" for "lr", and its edit distance, 0 for a synonym; NULL: none
  * is close. The caller frees. */
 char *suite_key_near(const struct suite_section *sections, const char *word, size_t *distance);
-
-#endif

@@ -3,8 +3,7 @@
  *     for (size_t i = 0; i < suite_library_size(); i++)
  *         printf("%s: %s\n", suite_library_get(i).name, suite_library_get(i).summary);
  */
-#ifndef MTIL_HARNESS_CONFIG_LIBRARY_H
-#define MTIL_HARNESS_CONFIG_LIBRARY_H
+#pragma once
 
 #include <stddef.h>
 
@@ -18,5 +17,3 @@ struct shipped_suite {
 
 size_t suite_library_size(void);
 struct shipped_suite suite_library_get(size_t index); /* index < suite_library_size() */
-
-#endif

@@ -1,5 +1,4 @@
 /* Lists the rows of a suite and chooses one. */
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,6 +1,5 @@
 /* The settings of a run as plain values, which every room reads. harness/run/settings.h reads them from a suite. */
-#ifndef MTIL_HARNESS_CONFIG_SETTINGS_H
-#define MTIL_HARNESS_CONFIG_SETTINGS_H
+#pragma once
 
 #include "adapters/deltas.h"
 #include "adapters/options.h"
@@ -76,5 +75,3 @@ struct settings {
     size_t threads, gpus, checkpoint_every, log_every;
     enum checkpoints checkpoints;
 };
-
-#endif

@@ -5,8 +5,7 @@
  *     TRY(suite_source_override(&source, "merge.every=50", error));
  *     suite_source_free(&source);                                        // also after a failure
  */
-#ifndef MTIL_HARNESS_CONFIG_SOURCE_H
-#define MTIL_HARNESS_CONFIG_SOURCE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -75,5 +74,3 @@ const char *suite_key_in(const struct suite_section *section, const char *name);
 
 /* The section called name; NULL: none. */
 const struct suite_section *suite_section_find(const struct suite_section *sections, const char *name);
-
-#endif

@@ -21,8 +21,7 @@
  * The reader knows no key by name: the keys of a section are its table, then inherited keys, then the keys of its
  * chooser's choice. suite_options returns all of them in one struct options.
  */
-#ifndef MTIL_HARNESS_CONFIG_SUITE_H
-#define MTIL_HARNESS_CONFIG_SUITE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -120,5 +119,3 @@ bool suite_reads(const struct suite *suite, const char *key);
 
 /* Whether a key of a stored suite_text, "run.threads", is one that the hash leaves out with that value. */
 bool suite_key_incidental(const struct suite_section *sections, const char *key, const char *value);
-
-#endif

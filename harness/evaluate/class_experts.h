@@ -6,8 +6,7 @@
  *     … experts.counts[(block * classes + label) * 22 + expert] …
  *     class_experts_free(&experts);
  */
-#ifndef MTIL_HARNESS_EVALUATE_CLASS_EXPERTS_H
-#define MTIL_HARNESS_EVALUATE_CLASS_EXPERTS_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -26,5 +25,3 @@ void class_experts_free(struct class_experts *experts); /* all zero is allowed *
 /* Adds an image of the class: chosen and gates [blocks, choices], −1 where nothing was chosen. */
 void class_experts_add(struct class_experts *experts, size_t class, const int32_t *chosen, const float *gates,
                        size_t choices);
-
-#endif

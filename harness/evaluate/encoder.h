@@ -8,8 +8,7 @@
  *     TRY(encoder_tokens(&encoder, tokens, count, features, error));
  *     encoder_close(&encoder);
  */
-#ifndef MTIL_HARNESS_EVALUATE_ENCODER_H
-#define MTIL_HARNESS_EVALUATE_ENCODER_H
+#pragma once
 
 #include "harness/selectors/saved_adapters.h"
 
@@ -50,5 +49,3 @@ status upload_pixels(struct model *model, const uint8_t *pixels, const uint32_t 
  * (ROUTER_NONE: none), with weights [n] of what prefixes add (NULL: 1). */
 status encode_pixels(struct model *model, const uint8_t *pixels, const uint32_t *items, size_t n, int router,
                      const float *weights, struct tensor *output, struct error *error);
-
-#endif

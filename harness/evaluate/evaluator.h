@@ -8,8 +8,7 @@
  *     TRY(evaluator_task(evaluator, checkpoint, j, stop, error));
  *     evaluator->sets[j].correct …
  */
-#ifndef MTIL_HARNESS_EVALUATE_EVALUATOR_H
-#define MTIL_HARNESS_EVALUATE_EVALUATOR_H
+#pragma once
 
 #include "harness/evaluate/class_experts.h"
 #include "harness/evaluate/label_space.h"
@@ -81,5 +80,3 @@ status evaluator_with_router(struct evaluator *evaluator, size_t j, int router, 
 
 /* Every image of the set through the current model, without adapters. */
 status evaluator_without_adapters(struct evaluator *evaluator, size_t j, const struct stop *stop, struct error *error);
-
-#endif

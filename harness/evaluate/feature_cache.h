@@ -6,8 +6,7 @@
  *     size_t missing = feature_cache_missing(cache, &images, items, n, router, list);       // encode these, then
  *     feature_cache_store(cache, &images, item, router, chosen, gates, features);
  */
-#ifndef MTIL_HARNESS_EVALUATE_FEATURE_CACHE_H
-#define MTIL_HARNESS_EVALUATE_FEATURE_CACHE_H
+#pragma once
 
 #include "adapters/identity.h"
 #include "harness/heads/model.h"
@@ -60,5 +59,3 @@ void feature_cache_store(struct feature_cache *cache, struct cached_images *imag
  * cached. */
 status feature_cache_classes(struct feature_cache *cache, size_t j, int router, struct arena *arena,
                              struct tensor *features, struct error *error);
-
-#endif

@@ -9,8 +9,7 @@
  *
  * Task j's class c is row data->tasks[j].first_class + c.
  */
-#ifndef MTIL_HARNESS_EVALUATE_LABEL_SPACE_H
-#define MTIL_HARNESS_EVALUATE_LABEL_SPACE_H
+#pragma once
 
 #include "harness/evaluate/feature_cache.h"
 
@@ -41,5 +40,3 @@ status label_space_all(struct label_space *space, int router, struct arena *aren
                        struct error *error);
 void label_space_refresh(struct label_space *space);
 void label_space_free(struct label_space *space);
-
-#endif

@@ -8,8 +8,7 @@
  *
  * The images lie evenly in the list of `of` images, so that lists in the order of classes show several classes.
  */
-#ifndef MTIL_HARNESS_EVALUATE_PATCH_EXPERTS_H
-#define MTIL_HARNESS_EVALUATE_PATCH_EXPERTS_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -32,5 +31,3 @@ size_t patch_experts_item(const struct patch_experts *patches, size_t i);
 
 /* Keeps an item's choices [blocks, 1 + side · side, top_k], the class token's first, if it is among the images. */
 void patch_experts_keep(struct patch_experts *patches, size_t item, const int32_t *chosen);
-
-#endif

@@ -2,8 +2,7 @@
  *
  *     TRY(predict_features(evaluator, set, features, items, n, &classes, &(struct scoring){0}, predicted, error));
  */
-#ifndef MTIL_HARNESS_EVALUATE_PREDICTIONS_H
-#define MTIL_HARNESS_EVALUATE_PREDICTIONS_H
+#pragma once
 
 #include "harness/evaluate/evaluator.h"
 
@@ -18,5 +17,3 @@ struct scoring {
 status predict_features(const struct evaluator *evaluator, struct test_set *set, const float *features,
                         const uint32_t *items, size_t n, const struct tensor *classes, const struct scoring *by,
                         uint16_t *predicted, struct error *error);
-
-#endif

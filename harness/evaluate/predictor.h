@@ -10,8 +10,7 @@
  * An image is compared with the classes of its router's task, or with those of all tasks if it has no router (or
  * all_labels is set). Evaluation gives the same answer for the same image, router and classes.
  */
-#ifndef MTIL_HARNESS_EVALUATE_PREDICTOR_H
-#define MTIL_HARNESS_EVALUATE_PREDICTOR_H
+#pragma once
 
 #include "harness/selectors/saved_adapters.h"
 
@@ -59,5 +58,3 @@ status predictor_see(struct predictor *predictor, const uint8_t *pixels, size_t 
  * call. */
 status predictor_answer(struct predictor *predictor, const uint8_t *pixels, size_t n, struct answer *answers,
                         struct error *error);
-
-#endif

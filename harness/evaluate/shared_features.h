@@ -11,8 +11,7 @@
  * give. A file is written whole or not at all; a damaged one is written again. Where no file can be written, features are
  * computed.
  */
-#ifndef MTIL_HARNESS_EVALUATE_SHARED_FEATURES_H
-#define MTIL_HARNESS_EVALUATE_SHARED_FEATURES_H
+#pragma once
 
 #include "core/digest.h"
 #include "harness/heads/model.h"
@@ -33,5 +32,3 @@ void shared_features_close(struct shared_features *shared); /* of zeros is allow
 /* frozen_features (frozen_features.h) of a task's whole test set. */
 status shared_features_take(struct shared_features *shared, const struct task *task, float *means, float *features,
                             const struct stop *stop, struct error *error);
-
-#endif

@@ -6,8 +6,7 @@
  *     for (size_t i = 0; i < list.count; i++) … list.files[i].bytes …
  *     shared_files_free(&list);
  */
-#ifndef MTIL_HARNESS_EVALUATE_SHARED_FILES_H
-#define MTIL_HARNESS_EVALUATE_SHARED_FILES_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -38,5 +37,3 @@ void shared_files_free(struct shared_files *list);
 
 /* Removes the files made from datasets below root (NULL: all) and lists them in removed. */
 status shared_files_clear(struct shared_files *removed, const char *folder, const char *root, struct error *error);
-
-#endif

@@ -9,8 +9,7 @@
  *
  * The model is frozen, of the run's suite and seed.
  */
-#ifndef MTIL_HARNESS_EVALUATE_TRIALS_H
-#define MTIL_HARNESS_EVALUATE_TRIALS_H
+#pragma once
 
 #include "harness/heads/model.h"
 #include "results/store.h"
@@ -45,5 +44,3 @@ struct trials {
  * goes on. */
 status trials_run(const struct trials *trials, const struct selector_settings *settings, const char *keys,
                   struct error *error);
-
-#endif

@@ -2,8 +2,7 @@
  *
  *     TRY(class_features(model, task, router, &model->task_memory, NULL, &features, error));
  */
-#ifndef MTIL_HARNESS_HEADS_CLASS_FEATURES_H
-#define MTIL_HARNESS_HEADS_CLASS_FEATURES_H
+#pragma once
 
 #include "harness/heads/model.h"
 
@@ -18,5 +17,3 @@ status class_features(struct model *model, const struct task *task, int router, 
 
 /* The same on the host, without adapters: values [classes, embed], which the caller frees. */
 status class_features_host(struct model *model, const struct task *task, float **values, struct error *error);
-
-#endif

@@ -1,6 +1,5 @@
 /* The groups of parameters that a method can train. trained.h walks over those of a model. */
-#ifndef MTIL_HARNESS_HEADS_GROUPS_H
-#define MTIL_HARNESS_HEADS_GROUPS_H
+#pragma once
 
 #include "core/option.h"
 
@@ -29,5 +28,3 @@ bool groups_beside_towers(unsigned groups);
 /* For methods whose groups the suite chooses: their keys, and the groups of method.train. */
 extern const struct option groups_options[];
 unsigned groups_chosen(const struct options *options);
-
-#endif

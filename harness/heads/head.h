@@ -16,8 +16,7 @@
  * In evaluation a class is a row of numbers, so that the rows of several tasks can be joined and kept: evaluate/label_space.h,
  * evaluate/feature_cache.h.
  */
-#ifndef MTIL_HARNESS_HEADS_HEAD_H
-#define MTIL_HARNESS_HEADS_HEAD_H
+#pragma once
 
 #include "core/option.h"
 #include "harness/scenario/data.h"
@@ -105,5 +104,3 @@ struct head {
     /* The number of texts that an iteration encodes and the tokens of the longest, for estimates. */
     void (*texts)(const struct model *model, const struct task *task, size_t *count, size_t *positions);
 };
-
-#endif

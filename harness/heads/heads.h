@@ -1,6 +1,5 @@
 /* The heads: one file in this folder and one line here each, in the order of lists. */
-#ifndef MTIL_HARNESS_HEADS_HEADS_H
-#define MTIL_HARNESS_HEADS_HEADS_H
+#pragma once
 
 #include "harness/heads/head.h"
 
@@ -14,5 +13,3 @@ HEADS(DECLARE)
 
 status head_find(const struct head **head, const char *name, struct error *error);
 const struct head *head_at(size_t index); /* NULL past the last one */
-
-#endif

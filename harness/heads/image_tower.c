@@ -1,7 +1,5 @@
 #include "harness/heads/image_tower.h"
 
-#include <stdlib.h>
-
 #include "adapters/files/adapter_file.h"
 #include "harness/heads/model_choice.h"
 #include "harness/heads/weights.h"

@@ -5,8 +5,7 @@
  *     TRY(image_tower_load_experts(model, error));                             // model->adapters, once they were started
  *     TRY(image_tower_has_head(model, classes, &there, error));
  */
-#ifndef MTIL_HARNESS_HEADS_IMAGE_TOWER_H
-#define MTIL_HARNESS_HEADS_IMAGE_TOWER_H
+#pragma once
 
 #include "harness/heads/model.h"
 #include "models/vit.h"
@@ -25,5 +24,3 @@ status image_tower_has_head(const struct model *model, size_t classes, bool *the
 
 /* Describes the file of weights, for the identity of a run. */
 status image_tower_look(struct vit_file *found, bool *is_vit, const struct settings *settings, struct error *error);
-
-#endif

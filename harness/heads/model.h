@@ -7,8 +7,7 @@
  *     TRY(model_open_head(&model, classes, error));                      // once the tasks are known
  *     model_close(&model);
  */
-#ifndef MTIL_HARNESS_HEADS_MODEL_H
-#define MTIL_HARNESS_HEADS_MODEL_H
+#pragma once
 
 #include "adapters/adapter.h"
 #include "adapters/deltas.h"
@@ -98,5 +97,3 @@ size_t model_feature_width(const struct model *model);
 
 /* Its name in results: the file name of the weights without folder and extension. The caller frees. */
 char *model_name(const struct model *model);
-
-#endif

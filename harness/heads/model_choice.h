@@ -2,8 +2,7 @@
  *
  *     TRY(model_choice_read(&stated, options, "--heads", "--activation", error));
  */
-#ifndef MTIL_HARNESS_HEADS_MODEL_CHOICE_H
-#define MTIL_HARNESS_HEADS_MODEL_CHOICE_H
+#pragma once
 
 #include "core/option.h"
 #include "models/files/clip_config.h"
@@ -49,5 +48,3 @@ status model_choice_check(const struct options *options, const struct vit_settin
          "activation of the MLPs: quick_gelu for OpenAI's weights, gelu_tanh for SigLIP's, gelu for most others; auto: from a configuration " \
              "beside the weights"}
 /* clang-format on */
-
-#endif

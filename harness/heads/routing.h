@@ -7,8 +7,7 @@
  *     routing_end(&routing);
  *     TRY(routing_chosen(&routing, chosen, error));                     // host [count, decisions, …]
  */
-#ifndef MTIL_HARNESS_HEADS_ROUTING_H
-#define MTIL_HARNESS_HEADS_ROUTING_H
+#pragma once
 
 #include "harness/heads/model.h"
 
@@ -38,5 +37,3 @@ void routing_end(struct routing *routing);
 status routing_chosen(const struct routing *routing, int32_t *chosen, struct error *error);
 /* Choices or gates on the host, [decisions, count, bytes], by sample: [count, decisions, bytes]. */
 void routing_by_sample(const void *by_decision, size_t decisions, size_t count, size_t bytes, void *by_sample);
-
-#endif

@@ -5,8 +5,7 @@
  *
  * Or tasks without images, named in an adapters file: TRY(tasks_open_named(&data, &model, metadata, error)).
  */
-#ifndef MTIL_HARNESS_HEADS_TASKS_H
-#define MTIL_HARNESS_HEADS_TASKS_H
+#pragma once
 
 #include "adapters/files/adapter_metadata.h"
 #include "harness/heads/model.h"
@@ -28,5 +27,3 @@ status tasks_open_named(struct data *data, const struct model *model, const stru
  * (*dataset is NULL before). */
 status tasks_open_dataset(struct dataset **dataset, const struct suite *suite, const struct task_settings *settings,
                           const struct log *log, struct error *error);
-
-#endif

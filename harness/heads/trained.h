@@ -5,8 +5,7 @@
  *     for (size_t i = 0; trained_group_at(model, i, &group); i++)
  *         TRY(parameters_reset(group.parameters, error));
  */
-#ifndef MTIL_HARNESS_HEADS_TRAINED_H
-#define MTIL_HARNESS_HEADS_TRAINED_H
+#pragma once
 
 #include "harness/heads/model.h"
 
@@ -27,5 +26,3 @@ size_t trained_values(const struct model *model);
 
 /* A fresh optimizer for all of them. */
 status trained_groups_reset(const struct model *model, struct error *error);
-
-#endif

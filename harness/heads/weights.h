@@ -4,8 +4,7 @@
  *     TRY(weights_load(&clip, backend, &arena, "mini", PARAMETERS_FROZEN, NULL, NULL, error));
  *     TRY(vocabulary_open(&tokenizer, "mini", clip, "mini", NULL, error));
  */
-#ifndef MTIL_HARNESS_HEADS_WEIGHTS_H
-#define MTIL_HARNESS_HEADS_WEIGHTS_H
+#pragma once
 
 #include "adapters/adapter.h"
 #include "core/file_digest.h"
@@ -51,5 +50,3 @@ struct vit_stated vit_weights_stated(const struct clip_stated *stated);
 /* tokenizer_open; ERROR_ARGUMENT when clip, whose weights have that name, has another number of tokens. */
 status vocabulary_open(struct tokenizer **tokenizer, const char *name, const struct clip *clip, const char *weights,
                        struct file_stamp *stamp, struct error *error);
-
-#endif

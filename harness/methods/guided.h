@@ -2,8 +2,7 @@
  * texts are distilled from the teacher (harness/train/services/distillation.h). The state of such a method begins with
  * a struct guided; functions with the arguments of a hook can be used as hooks. lwf.c is an example.
  */
-#ifndef MTIL_HARNESS_METHODS_GUIDED_H
-#define MTIL_HARNESS_METHODS_GUIDED_H
+#pragma once
 
 #include "harness/methods/methods.h"
 #include "harness/train/services/reference_images.h"
@@ -60,5 +59,3 @@ status guided_keep(struct method_run *run, const struct serializer *serializer, 
 
 /* Those that all of these methods have. */
 #define GUIDED_HOOKS .loss_repeats = true, .trains = GROUPS_TOWERS, .cost = guided_cost, .after_step = guided_after_step
-
-#endif

@@ -13,7 +13,6 @@
 #include <stdlib.h>
 
 #include "core/alloc.h"
-#include "core/array.h"
 #include "harness/heads/trained.h"
 #include "harness/methods/guided.h"
 #include "harness/train/exemplars.h"

@@ -76,21 +76,18 @@ static status design(struct deltas *d, const struct subspace *space, const struc
                      struct error *error)
 {
     size_t n = space->n, rank = d->settings.rank;
-    double *u = xmalloc(array_size(n, n * sizeof *u)), *s = xmalloc(n * sizeof *s),
-           *vt = xmalloc(array_size(n, n * sizeof *vt));
+    struct svd f;
     float *a = xmalloc(array_size(rank, n * sizeof *a));
     subspace_remove(space, layer->values, n);
-    status result = svd(layer->values, n, n, u, s, vt, error);
+    status result = svd_create(&f, layer->values, n, n, error);
     for (size_t r = 0; result == OK && r < rank; r++)
         for (size_t k = 0; k < n; k++)
-            a[r * n + k] = r < n ? (float)(u[k * n + r] / sqrt(3)) : 0;
+            a[r * n + k] = r < n ? (float)(f.u[k * n + r] / sqrt(3)) : 0;
     for (size_t i = 0; result == OK && i < d->count; i++)
         if (d->list[i].linear == layer->linear)
             result = deltas_write(d, &d->list[i], DELTA_A, task, a, error);
     free(a);
-    free(vt);
-    free(s);
-    free(u);
+    svd_free(&f);
     return result;
 }
 

@@ -49,36 +49,16 @@ static const struct option options[] = {
 
 /* --- The arithmetic of a matrix --- */
 
-struct factors {
-    double *u, *s, *vt; /* [rows, k], [k], [k, columns] */
-};
-
-static status factor(struct factors *f, double *matrix, size_t rows, size_t columns, struct error *error)
-{
-    size_t k = rows < columns ? rows : columns;
-    f->u = xmalloc(array_size(rows, k * sizeof *f->u));
-    f->s = xmalloc(array_size(k, sizeof *f->s));
-    f->vt = xmalloc(array_size(k, columns * sizeof *f->vt));
-    return svd(matrix, rows, columns, f->u, f->s, f->vt, error);
-}
-
-static void free_factors(struct factors *f)
-{
-    free(f->u);
-    free(f->s);
-    free(f->vt);
-}
-
 status keep_lora_start(const struct subspace *space, const double *gradient, size_t out, size_t in, size_t rank,
                        float *a, float *b, struct error *error)
 {
-    struct factors f;
+    struct svd f;
     size_t k = in < out ? in : out;
     double *g = xmalloc(array_size(in, out * sizeof *g));
     for (size_t i = 0; i < in * out; i++)
         g[i] = gradient[i % out * in + i / out];
     subspace_remove(space, g, out);
-    status result = factor(&f, g, in, out, error);
+    status result = svd_create(&f, g, in, out, error);
     for (size_t r = 0; result == OK && r < rank; r++) {
         bool there = r < k && f.s[r] > 1e-6 * f.s[0]; /* the rest is rounding of f32, or lies in U */
         for (size_t i = 0; i < in; i++)
@@ -86,7 +66,7 @@ status keep_lora_start(const struct subspace *space, const double *gradient, siz
         for (size_t j = 0; j < out; j++)
             b[r * out + j] = there ? (float)(f.s[r] * f.vt[r * out + j]) : 0;
     }
-    free_factors(&f);
+    svd_free(&f);
     free(g);
     return result;
 }
@@ -94,11 +74,11 @@ status keep_lora_start(const struct subspace *space, const double *gradient, siz
 /* F Fᵀ = Q diag(s²) Qᵀ, and F' = Q diag(s) */
 status keep_lora_inputs(double *products, size_t n, struct error *error)
 {
-    struct factors f;
-    status result = factor(&f, products, n, n, error);
+    struct svd f;
+    status result = svd_create(&f, products, n, n, error);
     for (size_t i = 0; result == OK && i < n * n; i++)
         products[i] = f.u[i] * sqrt(f.s[i % n]);
-    free_factors(&f);
+    svd_free(&f);
     return result;
 }
 

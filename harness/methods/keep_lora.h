@@ -1,6 +1,5 @@
 /* The arithmetic of KeepLoRA (keep_lora.c) for one matrix. U: a subspace of its inputs (services/subspace.h). */
-#ifndef MTIL_HARNESS_METHODS_KEEP_LORA_H
-#define MTIL_HARNESS_METHODS_KEEP_LORA_H
+#pragma once
 
 #include "harness/train/services/subspace.h"
 
@@ -11,5 +10,3 @@ status keep_lora_start(const struct subspace *space, const double *gradient, siz
 
 /* products [n, n] = F Fᵀ becomes a matrix F' with the same left singular vectors and values, of which U is extended. */
 status keep_lora_inputs(double *products, size_t n, struct error *error);
-
-#endif

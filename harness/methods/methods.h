@@ -1,6 +1,5 @@
 /* The methods: one file in this folder and one line here each, in the order of lists. */
-#ifndef MTIL_HARNESS_METHODS_METHODS_H
-#define MTIL_HARNESS_METHODS_METHODS_H
+#pragma once
 
 #include "harness/train/method.h"
 
@@ -49,5 +48,3 @@ const char *mixture_preset(const char *ffn, const char *section, const char *key
 
 /* Whether the section affects what a method with these options computes. */
 bool method_uses(const struct method *method, const struct options *options, const char *section);
-
-#endif

@@ -10,7 +10,6 @@
 #include <stdlib.h>
 
 #include "core/alloc.h"
-#include "core/array.h"
 #include "harness/heads/trained.h"
 #include "harness/methods/methods.h"
 #include "harness/train/batches.h"

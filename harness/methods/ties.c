@@ -10,7 +10,6 @@
 #include <stdlib.h>
 
 #include "adapters/merge/ties.h"
-#include "core/alloc.h"
 
 static const struct option options[] = {{.name = "density",
                                          .type = OPTION_REAL,

@@ -7,8 +7,7 @@
  *     TRY(checkpoint_writer_check(&writer, error));                                   // now and then
  *     TRY(checkpoint_writer_finish(&writer, error));                                  // the file is there
  */
-#ifndef MTIL_HARNESS_RUN_CHECKPOINT_H
-#define MTIL_HARNESS_RUN_CHECKPOINT_H
+#pragma once
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -57,5 +56,3 @@ status checkpoint_load(struct run *run, struct selector *selector, const char *p
 /* Removes the file if it states that every task is done, as after a kill between the last row and the file's removal.
  * The file of an unfinished run, recorded in another database, stays. */
 void checkpoint_remove_finished(const struct run *run, const char *path);
-
-#endif

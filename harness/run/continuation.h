@@ -8,8 +8,7 @@
  * An accuracy matrix is never computed from two versions of a file. Other contents at another path make another run;
  * changed contents at the same path are an error, unless no stored result depends on them.
  */
-#ifndef MTIL_HARNESS_RUN_CONTINUATION_H
-#define MTIL_HARNESS_RUN_CONTINUATION_H
+#pragma once
 
 #include "harness/run/inputs.h"
 
@@ -24,5 +23,3 @@ struct continuation {
  * when a run is resumed with changed images. */
 status continuation_choose(struct continuation *continuation, struct store *store, const struct run *run,
                            const struct inputs *inputs, struct error *error);
-
-#endif

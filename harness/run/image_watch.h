@@ -9,8 +9,7 @@
  *
  * Samples of a larger file are in memory and need no watch.
  */
-#ifndef MTIL_HARNESS_RUN_IMAGE_WATCH_H
-#define MTIL_HARNESS_RUN_IMAGE_WATCH_H
+#pragma once
 
 #include "harness/run/run.h"
 
@@ -39,5 +38,3 @@ status image_watch_after_survey(struct image_watch *watch, struct error *error);
  * images. */
 status image_watch_check(const struct image_watch *watch, size_t task, struct error *error);
 void image_watch_close(struct image_watch *watch);
-
-#endif

@@ -9,8 +9,7 @@
  * Few-shot runs of all seeds have the same inputs, namely all training images, from which each seed chooses. Runs on
  * parts of one dataset have the inputs of the whole dataset (task −1).
  */
-#ifndef MTIL_HARNESS_RUN_INPUTS_H
-#define MTIL_HARNESS_RUN_INPUTS_H
+#pragma once
 
 #include "harness/run/run.h"
 #include "harness/run/surveyor.h"
@@ -39,5 +38,3 @@ void inputs_key(const struct suite *suite, char key[DIGEST_SIZE]);
 
 /* "the test images of mnist (/data/MNIST)", for messages. The caller frees. */
 char *inputs_describe(const struct input_row *row, const struct run *run);
-
-#endif

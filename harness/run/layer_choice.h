@@ -9,8 +9,7 @@
  * experts replace the MLPs, they start with adapter.score_noise, their outputs are aligned and there is no capacity
  * limit, so that the scored model starts out equal to the dense one.
  */
-#ifndef MTIL_HARNESS_RUN_LAYER_CHOICE_H
-#define MTIL_HARNESS_RUN_LAYER_CHOICE_H
+#pragma once
 
 #include "adapters/scores.h"
 #include "harness/run/run.h"
@@ -25,5 +24,3 @@ status layer_choice_score(struct run *run, struct progress *progress, struct lay
  * *settled: adapter.blocks asks for scores, and the file is there now. */
 status layer_choice_settle(struct run *run, const char *path, struct progress *progress, bool *settled,
                            struct error *error);
-
-#endif

@@ -3,8 +3,7 @@
  *     puts(program_commit());                                    // "1a2b3c4-dirty"
  *     for (size_t i = 0; program_library(i, &library); i++) … library.name, library.version …
  */
-#ifndef MTIL_HARNESS_RUN_PROGRAM_H
-#define MTIL_HARNESS_RUN_PROGRAM_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -23,5 +22,3 @@ bool program_library(size_t index, struct library *library); /* false: no more *
 void program_add_libraries(struct text *text);    /* "oneDNN 2.6.3, SQLite 3.40.1, …" */
 void program_add_command_line(struct text *text); /* quoted for a shell */
 void program_add_cpu(struct text *text);          /* "AMD EPYC 9654 96-Core Processor" */
-
-#endif

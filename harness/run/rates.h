@@ -8,8 +8,7 @@
  *
  * The pace of a run that is under way is seen by harness/terminal/time_left.h.
  */
-#ifndef MTIL_HARNESS_RUN_RATES_H
-#define MTIL_HARNESS_RUN_RATES_H
+#pragma once
 
 #include <stdio.h>
 
@@ -32,5 +31,3 @@ double rates_seconds(const struct rates *rates, const struct estimate *estimate)
 
 /* Operations, time, memory and disk, as comments of a suite. */
 void rates_print(const struct rates *rates, const struct estimate *estimate, size_t seeds, FILE *out);
-
-#endif

@@ -3,8 +3,7 @@
  *     struct recorder recorder = {.store = store, .id = start.run, .run = run};
  *     TRY(record_evaluation(&recorder, after_task, &set, error));
  */
-#ifndef MTIL_HARNESS_RUN_RECORDER_H
-#define MTIL_HARNESS_RUN_RECORDER_H
+#pragma once
 
 #include "harness/evaluate/evaluator.h"
 #include "harness/run/continuation.h"
@@ -37,5 +36,3 @@ status record_threshold(const struct recorder *recorder, const struct selector *
                         struct error *error);
 status record_file(const struct recorder *recorder, int64_t task, const char *kind, const char *path,
                    struct error *error);
-
-#endif

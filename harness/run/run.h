@@ -5,8 +5,7 @@
  *     ... trainer.h, evaluator.h, sequence.h ...
  *     run_close(run);
  */
-#ifndef MTIL_HARNESS_RUN_RUN_H
-#define MTIL_HARNESS_RUN_RUN_H
+#pragma once
 
 #include "harness/run/settings.h"
 #include "harness/train/method.h"
@@ -45,5 +44,3 @@ void run_close(struct run *run); /* NULL is allowed */
 char *run_folder(const struct run *run);
 char *run_resume_file(const char *folder);
 char *run_scores_file(const char *folder);
-
-#endif

@@ -11,8 +11,7 @@
  * (SUITE-HASH/seedN) is accepted, only regular files with the names of a run's files are removed, and no link is
  * followed.
  */
-#ifndef MTIL_HARNESS_RUN_RUN_FILES_H
-#define MTIL_HARNESS_RUN_RUN_FILES_H
+#pragma once
 
 #include <stdint.h>
 
@@ -34,5 +33,3 @@ struct run_files {
 status run_files_find(struct run_files *files, const char *folder, int64_t seed, struct error *error);
 status run_files_remove(struct run_files *files, struct error *error);
 void run_files_close(struct run_files *files);
-
-#endif

@@ -3,8 +3,7 @@
  *     struct sequence sequence = {.run = run, .store = store, .progress = progress, .stop = stop};
  *     TRY(sequence_run(&sequence, error));
  */
-#ifndef MTIL_HARNESS_RUN_SEQUENCE_H
-#define MTIL_HARNESS_RUN_SEQUENCE_H
+#pragma once
 
 #include "harness/run/checkpoint.h"
 #include "harness/run/recorder.h"
@@ -25,5 +24,3 @@ struct sequence {
  * or died is resumed from its resume file. When stopped (ERROR_STOPPED), everything up to the last iteration is on
  * disk. */
 status sequence_run(struct sequence *sequence, struct error *error);
-
-#endif

@@ -6,8 +6,7 @@
  *     TRY(settings_read(&settings, suite, error));
  *     settings.merge.every …
  */
-#ifndef MTIL_HARNESS_RUN_SETTINGS_H
-#define MTIL_HARNESS_RUN_SETTINGS_H
+#pragma once
 
 #include "harness/config/settings.h"
 
@@ -29,5 +28,3 @@ bool settings_select(const struct settings *settings); /* whether a selector cho
 /* The seeds, one run each. */
 size_t settings_seeds(const struct suite *suite);
 uint64_t settings_seed(const struct suite *suite, size_t index);
-
-#endif

@@ -1,7 +1,6 @@
 /* Parts of settings.c: the section `data` and the keys of `evaluation` (settings_data.c), the sections `training` and `tasks`
  * (settings_training.c), and which keys are read (settings_used.c). */
-#ifndef MTIL_HARNESS_RUN_SETTINGS_INTERNAL_H
-#define MTIL_HARNESS_RUN_SETTINGS_INTERNAL_H
+#pragma once
 
 #include "harness/run/settings.h"
 
@@ -33,5 +32,3 @@ bool settings_uses_merge(const struct suite *suite, const char *section, const c
 bool settings_uses_training(const struct suite *suite, const char *section, const char *key); /* and tasks */
 bool settings_uses_evaluation(const struct suite *suite, const char *section, const char *key);
 bool settings_uses_selector(const struct suite *suite, const char *section, const char *key);
-
-#endif

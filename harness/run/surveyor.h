@@ -7,8 +7,7 @@
  *     … run->data.tasks[k].survey.splits[SPLIT_TEST].digest …
  *     surveyor_close(&surveyor);
  */
-#ifndef MTIL_HARNESS_RUN_SURVEYOR_H
-#define MTIL_HARNESS_RUN_SURVEYOR_H
+#pragma once
 
 #include "core/file_digest.h"
 #include "datasets/survey.h"
@@ -52,5 +51,3 @@ status tasks_survey(struct run *run, struct surveyor *surveyor, struct error *er
  * progress and stop may be NULL. */
 status tasks_leave_out_unreadable(struct run *run, struct progress *progress, const struct stop *stop,
                                   struct error *error);
-
-#endif

@@ -6,8 +6,7 @@
  *     struct estimate estimate = workload_estimate(run);
  *     rates_print(&rates, &estimate, seeds, stdout);   // rates.h: what the work comes to
  */
-#ifndef MTIL_HARNESS_RUN_WORKLOAD_H
-#define MTIL_HARNESS_RUN_WORKLOAD_H
+#pragma once
 
 #include "harness/run/run.h"
 #include "harness/terminal/progress.h"
@@ -36,5 +35,3 @@ struct estimate {
 };
 
 struct estimate workload_estimate(const struct run *run);
-
-#endif

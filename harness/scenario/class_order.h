@@ -6,8 +6,7 @@
  *     TRY(class_order_cut(data, "cifar100", 100, order, task_of, error));
  *     task_of[c] …  order[i] …                                    // the task of class c; the i-th class of all tasks
  */
-#ifndef MTIL_HARNESS_SCENARIO_CLASS_ORDER_H
-#define MTIL_HARNESS_SCENARIO_CLASS_ORDER_H
+#pragma once
 
 #include <stdint.h>
 
@@ -24,5 +23,3 @@ const char *class_order_numbers(const char *name);
  * ERROR_ARGUMENT if the order is not one of these classes, each once, or the cut does not fit them. */
 status class_order_cut(const struct options *data, const char *dataset, size_t classes, uint32_t *order,
                        uint32_t *task_of, struct error *error);
-
-#endif

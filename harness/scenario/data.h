@@ -1,6 +1,5 @@
 /* The data of a run: its tasks, and the cache of their images. */
-#ifndef MTIL_HARNESS_SCENARIO_DATA_H
-#define MTIL_HARNESS_SCENARIO_DATA_H
+#pragma once
 
 #include "adapters/files/adapter_metadata.h"
 #include "datasets/cache/cache.h"
@@ -36,5 +35,3 @@ size_t data_first_class(const struct data *data, const struct task *task);
 
 /* Its dataset for the metadata of a file: the name, the classes and the templates, which are borrowed. */
 void task_describe(struct adapter_task *description, const struct task *task, bool trained);
-
-#endif

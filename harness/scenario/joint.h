@@ -8,8 +8,7 @@
  * own task; with shared classes, those of all tasks with the prompts of the first. Its iterations are the sum over all tasks; batch, learning rate, warm-up and the rest come from the section
  * `training`, whatever `tasks` says. Its index is the last task's.
  */
-#ifndef MTIL_HARNESS_SCENARIO_JOINT_H
-#define MTIL_HARNESS_SCENARIO_JOINT_H
+#pragma once
 
 #include "harness/scenario/data.h"
 
@@ -21,5 +20,3 @@ size_t joint_first(const struct data *data, size_t k);
 
 /* The task trained as task k: the joint task if there is one and k is the last, else the task itself. */
 const struct task *joint_or(const struct data *data, size_t k);
-
-#endif

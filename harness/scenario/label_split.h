@@ -10,8 +10,7 @@
  * Similarity is the cosine of the text features of the class names in zero-shot evaluation. The cut depends on the
  * suite alone, not on the seed of a run.
  */
-#ifndef MTIL_HARNESS_SCENARIO_LABEL_SPLIT_H
-#define MTIL_HARNESS_SCENARIO_LABEL_SPLIT_H
+#pragma once
 
 #include <stdio.h>
 
@@ -38,5 +37,3 @@ void label_split_destroy(struct label_split *split); /* NULL is allowed */
 
 /* Prints lines that begin with "# ", like estimate_print. */
 void label_split_print(const struct label_split *split, const struct dataset *whole, FILE *out);
-
-#endif

@@ -4,8 +4,7 @@
  *     order_tasks("II")  …  "stanford_cars food mnist …"
  *     order_name(data, "order") …  "II", or "dtd, mnist" for a list that has no name
  */
-#ifndef MTIL_HARNESS_SCENARIO_ORDER_H
-#define MTIL_HARNESS_SCENARIO_ORDER_H
+#pragma once
 
 #include "core/option.h"
 
@@ -16,5 +15,3 @@ const char *order_tasks(const char *name); /* NULL: unknown order */
 
 /* The name of the order given by the list `key` of options, or else the list itself. Borrowed. */
 const char *order_name(const struct options *options, const char *key);
-
-#endif

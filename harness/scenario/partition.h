@@ -7,8 +7,7 @@
  * efficient heuristic procedure for partitioning graphs" (1970), from several starts, in which seeds far from one
  * another (close together) take turns to grow. Integer arithmetic only: equal input gives equal parts on any machine.
  */
-#ifndef MTIL_HARNESS_SCENARIO_PARTITION_H
-#define MTIL_HARNESS_SCENARIO_PARTITION_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -27,5 +26,3 @@ struct class_partition {
 /* part_of [n]: sizes differ by at most one; parts are numbered by their first item. PARTITION_MIXED: the first half of the
  * parts of PARTITION_TOGETHER, and then the items of the others apart. */
 void partition_cut(const struct class_partition *partition, uint32_t *part_of);
-
-#endif

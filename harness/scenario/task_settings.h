@@ -1,6 +1,5 @@
 /* The keys of a suite for the training of a task. */
-#ifndef MTIL_HARNESS_SCENARIO_TASK_SETTINGS_H
-#define MTIL_HARNESS_SCENARIO_TASK_SETTINGS_H
+#pragma once
 
 #include "datasets/augment/augment.h"
 #include "harness/config/suite.h"
@@ -43,5 +42,3 @@ status training_check(const char *section, const struct options *options, bool o
 
 /* The settings of a task of the suite, from which strings are borrowed. */
 struct task_settings task_settings_of(const struct suite *suite, const char *name);
-
-#endif

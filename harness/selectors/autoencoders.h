@@ -2,8 +2,7 @@
  * whose reconstruction error measures how foreign an image is. The selectors differ in the features: FEATURES_PATCHES
  * are computed once, FEATURES_PIXELS (AlexNet's, which are not kept in memory) from the images every time.
  */
-#ifndef MTIL_HARNESS_SELECTORS_AUTOENCODERS_H
-#define MTIL_HARNESS_SELECTORS_AUTOENCODERS_H
+#pragma once
 
 #include "harness/selectors/selectors.h"
 
@@ -27,5 +26,3 @@ status coders_read(struct selector *selector, const struct safetensors *file, st
 #define CODER_FUNCTIONS                                                                                                \
     .most = coders_most, .open = coders_open, .close = coders_close, .before = coders_before, .fit = coders_fit,       \
     .errors = coders_errors, .keep = coders_keep, .write = coders_write, .read = coders_read
-
-#endif

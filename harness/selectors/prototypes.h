@@ -4,8 +4,7 @@
  *
  *     error(x) = scale · min over the task's points p of ‖x − p‖²
  */
-#ifndef MTIL_HARNESS_SELECTORS_PROTOTYPES_H
-#define MTIL_HARNESS_SELECTORS_PROTOTYPES_H
+#pragma once
 
 #include "harness/selectors/selectors.h"
 
@@ -57,5 +56,3 @@ bool gaussian_factorise(double *matrix, size_t n);
 
 /* L⁻¹ of a lower triangle, row by row: L⁻¹ (x − mean) has unit covariance. inverse and out: [n, n] */
 void gaussian_invert(const double *lower, size_t n, double *inverse, float *out);
-
-#endif

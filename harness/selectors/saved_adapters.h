@@ -9,8 +9,7 @@
  *         TRY(selector_open(&selector, model, data, saved.file, &saved.metadata, error));
  *     saved_adapters_close(&saved);
  */
-#ifndef MTIL_HARNESS_SELECTORS_SAVED_ADAPTERS_H
-#define MTIL_HARNESS_SELECTORS_SAVED_ADAPTERS_H
+#pragma once
 
 #include "core/text.h"
 #include "harness/selectors/selector.h"
@@ -39,5 +38,3 @@ status saved_adapters_load(const struct saved_adapters *saved, struct model *mod
 
 /* The routers in the file, for messages: "mnist, eurosat" or "0, 1, 2". */
 status saved_adapters_list(const struct saved_adapters *saved, struct text *list, struct error *error);
-
-#endif

@@ -5,8 +5,7 @@
  *     TRY(selector_errors(selector, k, &images, errors, error));         // [n] of task k
  *     selector_choose(selector, errors, n, routers);                     // [n] router or −1
  */
-#ifndef MTIL_HARNESS_SELECTORS_SELECTOR_H
-#define MTIL_HARNESS_SELECTORS_SELECTOR_H
+#pragma once
 
 #include "adapters/experts/autoencoder.h"
 #include "adapters/files/adapter_metadata.h"
@@ -84,5 +83,3 @@ void selector_least_errors(const struct selector *selector, const float *const *
 /* Sets the threshold of task k by the settings: a fixed one, or the quantile of the errors of its held-out images. */
 status selector_set_threshold(struct selector *selector, size_t k, const struct selector_images *held_out,
                               struct error *error);
-
-#endif

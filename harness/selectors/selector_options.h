@@ -1,6 +1,5 @@
 /* The keys of a suite for the selector. */
-#ifndef MTIL_HARNESS_SELECTORS_SELECTOR_OPTIONS_H
-#define MTIL_HARNESS_SELECTORS_SELECTOR_OPTIONS_H
+#pragma once
 
 #include "harness/config/settings.h"
 
@@ -21,5 +20,3 @@ status selector_settings_check(const struct selector_settings *settings, struct 
 
 /* A file that it needs and that is not there: ERROR_IO, which says where it is to be had. */
 status selector_settings_look(const struct selector_settings *settings, struct error *error);
-
-#endif

@@ -1,6 +1,5 @@
 /* The selectors: one file in this folder and one line here each, in the order of lists. */
-#ifndef MTIL_HARNESS_SELECTORS_SELECTORS_H
-#define MTIL_HARNESS_SELECTORS_SELECTORS_H
+#pragma once
 
 #include "harness/selectors/selector.h"
 #include "harness/selectors/selector_options.h"
@@ -55,5 +54,3 @@ struct selector_kind {
     status (*write)(const struct selector *selector, struct selector_tensors *tensors, struct error *error);
     status (*read)(struct selector *selector, const struct safetensors *file, struct error *error);
 };
-
-#endif

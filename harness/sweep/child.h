@@ -10,8 +10,7 @@
  * A child has its own process group, so that Ctrl-C on a terminal reaches only the parent, which passes it on once: a
  * second signal would end the child without saving. When the parent dies, the child gets SIGTERM.
  */
-#ifndef MTIL_HARNESS_SWEEP_CHILD_H
-#define MTIL_HARNESS_SWEEP_CHILD_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -40,5 +39,3 @@ status child_start(struct child *child, const char *const *arguments, const char
 bool child_ended(const struct child *child, struct child_end *end);
 
 void child_signal(const struct child *child, int number);
-
-#endif

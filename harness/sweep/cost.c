@@ -2,10 +2,8 @@
 #include "harness/run/run.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "core/text.h"
 #include "core/threads.h"
 #include "harness/run/rates.h"
 

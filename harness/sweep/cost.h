@@ -4,8 +4,7 @@
  *     struct placement placement = placement_choose(&machine, &request);    // request.memory: sweep_cost_memory(sweep)
  *     double seconds = sweep_cost_left(sweep, &placement);
  */
-#ifndef MTIL_HARNESS_SWEEP_COST_H
-#define MTIL_HARNESS_SWEEP_COST_H
+#pragma once
 
 #include "harness/sweep/placement.h"
 #include "harness/sweep/sweep.h"
@@ -22,5 +21,3 @@ double sweep_cost_left(const struct sweep *sweep, const struct placement *placem
 /* The largest memory of a run with work left, and the disk space of all of them; bytes, 0: unknown. */
 double sweep_cost_memory(const struct sweep *sweep);
 double sweep_cost_disk(const struct sweep *sweep);
-
-#endif

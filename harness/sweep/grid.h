@@ -11,8 +11,7 @@
  * suite's (merge.policy) or its last part if that is unambiguous (policy). The items of a value that is itself a list
  * are separated by spaces: "data.order=mnist dtd,dtd mnist" are two orders.
  */
-#ifndef MTIL_HARNESS_SWEEP_GRID_H
-#define MTIL_HARNESS_SWEEP_GRID_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -53,5 +52,3 @@ const char *grid_value(const struct grid *grid, size_t axis, size_t combination)
 /* The combination as overrides of the suite, "merge.policy=none", one per axis; that of the seeds has all of them.
  * [grid->count] texts in overrides, the caller frees each. */
 void grid_overrides(const struct grid *grid, size_t combination, char **overrides);
-
-#endif

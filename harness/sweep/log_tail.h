@@ -3,8 +3,7 @@
  *     char message[LOG_TAIL_MESSAGE];
  *     log_tail_error("logs/3.log", 0, message);        // "expected 4 tensors, found 3"
  */
-#ifndef MTIL_HARNESS_SWEEP_LOG_TAIL_H
-#define MTIL_HARNESS_SWEEP_LOG_TAIL_H
+#pragma once
 
 #include <sys/types.h>
 
@@ -19,5 +18,3 @@ void log_tail_line(const char *path, off_t begin, char message[LOG_TAIL_MESSAGE]
 
 /* The last line of a text that is not empty and begins so; NULL: there is none. */
 const char *log_tail_find(const char *text, const char *beginning);
-
-#endif

@@ -3,8 +3,7 @@
  *     TRY(sweep_parts_look(sweep, PARTS_GO_ON, error));              // after sweep_look
  *     TRY(sweep_parts_collect(sweep, log, error));                   // finished runs, into sweep->database
  */
-#ifndef MTIL_HARNESS_SWEEP_PARTS_H
-#define MTIL_HARNESS_SWEEP_PARTS_H
+#pragma once
 
 #include "core/log.h"
 #include "harness/sweep/sweep.h"
@@ -20,5 +19,3 @@ status sweep_parts_look(struct sweep *sweep, enum sweep_parts parts, struct erro
 
 /* Joins the runs to be collected; sweep_look then finds them. */
 status sweep_parts_collect(const struct sweep *sweep, const struct log *log, struct error *error);
-
-#endif

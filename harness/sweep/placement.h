@@ -5,8 +5,7 @@
  *     for (size_t slot = 0; slot < placement.jobs; slot++)
  *         placement_threads(&placement, slot) …                       // of the run in this slot
  */
-#ifndef MTIL_HARNESS_SWEEP_PLACEMENT_H
-#define MTIL_HARNESS_SWEEP_PLACEMENT_H
+#pragma once
 
 #include <stddef.h>
 
@@ -45,5 +44,3 @@ size_t placement_gpu(const struct placement *placement, size_t slot);
 
 /* Core seconds of work that the run in slot 0 does per second; 1 on a GPU. */
 double placement_speed(const struct placement *placement);
-
-#endif

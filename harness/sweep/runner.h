@@ -4,8 +4,7 @@
  *     TRY(sweep_runner_run(&runner, error));
  *     sweep->runs[i].standing, sweep->runs[i].failure …
  */
-#ifndef MTIL_HARNESS_SWEEP_RUNNER_H
-#define MTIL_HARNESS_SWEEP_RUNNER_H
+#pragma once
 
 #include "harness/sweep/placement.h"
 #include "harness/sweep/sweep.h"
@@ -26,5 +25,3 @@ struct sweep_runner {
 status sweep_runner_run(const struct sweep_runner *runner, struct error *error);
 
 size_t sweep_runner_failures(const struct sweep *sweep);
-
-#endif

@@ -9,8 +9,7 @@
  * (parts.h), because an SQLite file may be written from several processes, but not from several machines. The folder
  * must be on a file system that all of them share.
  */
-#ifndef MTIL_HARNESS_SWEEP_SLURM_H
-#define MTIL_HARNESS_SWEEP_SLURM_H
+#pragma once
 
 #include "harness/sweep/sweep.h"
 
@@ -29,5 +28,3 @@ struct slurm_options {
  * same sweep is queued; ERROR_IO with its message if sbatch fails. */
 status slurm_submit(const struct sweep *sweep, const struct slurm_options *options, char job[SLURM_JOB],
                     struct error *error);
-
-#endif

@@ -8,8 +8,7 @@
  *
  * A run is one configuration under one seed; the results identify it by (suite hash, seed).
  */
-#ifndef MTIL_HARNESS_SWEEP_SWEEP_H
-#define MTIL_HARNESS_SWEEP_SWEEP_H
+#pragma once
 
 #include <stdint.h>
 
@@ -113,5 +112,3 @@ status sweep_make_folder(const struct sweep *sweep, const char *name, struct err
  * caller frees with sweep_arguments_free. */
 char **sweep_arguments(const struct sweep *sweep, size_t run, const char *const *more);
 void sweep_arguments_free(char **arguments); /* NULL is allowed */
-
-#endif

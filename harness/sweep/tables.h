@@ -7,8 +7,7 @@
  *
  * The caller frees the tables, after a failure too.
  */
-#ifndef MTIL_HARNESS_SWEEP_TABLES_H
-#define MTIL_HARNESS_SWEEP_TABLES_H
+#pragma once
 
 #include "harness/sweep/placement.h"
 #include "harness/sweep/sweep.h"
@@ -20,5 +19,3 @@ void sweep_tables_plan(const struct sweep *sweep, const struct placement *placem
 /* "±" is the half-width of the 95% interval of the mean (Student), over at least two seeds. Configurations without a finished run have empty cells. Of rows of
  * classifiers, on one dataset or several, it is the paper's table of all runs of their suite (results/query.h). */
 status sweep_tables_results(const struct sweep *sweep, struct store *store, struct table *table, struct error *error);
-
-#endif

@@ -10,8 +10,7 @@
  *
  * Work of a resumed run that was done before its first report counts neither as done nor as left.
  */
-#ifndef MTIL_HARNESS_SWEEP_TALLY_H
-#define MTIL_HARNESS_SWEEP_TALLY_H
+#pragma once
 
 #include "core/status.h"
 #include "harness/terminal/time_left.h"
@@ -27,5 +26,3 @@ void tally_close(struct tally *tally);
 void tally_expect(struct tally *tally, size_t run, double amount, bool begun);
 void tally_hear(struct tally *tally, size_t run, double done);
 void tally_end(struct tally *tally, size_t run); /* also more than once */
-
-#endif

@@ -4,13 +4,10 @@
  *     TRY(tool_run((const char *[]){"sbatch", "--parsable", "batch.sh", NULL}, &output, error));
  *     text_free(&output);
  */
-#ifndef MTIL_HARNESS_SWEEP_TOOL_H
-#define MTIL_HARNESS_SWEEP_TOOL_H
+#pragma once
 
 #include "core/text.h"
 
 /* Appends standard output and standard error to output, interleaved as they arrive. ERROR_IO, with the last line of
  * output, when the program is not found in PATH or does not exit with 0. */
 status tool_run(const char *const *arguments, struct text *output, struct error *error);
-
-#endif

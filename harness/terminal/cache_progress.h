@@ -4,8 +4,7 @@
  *     cache_progress_begin(data->cache, &decoding);             // decoding lives until …
  *     cache_progress_end(data->cache);
  */
-#ifndef MTIL_HARNESS_TERMINAL_CACHE_PROGRESS_H
-#define MTIL_HARNESS_TERMINAL_CACHE_PROGRESS_H
+#pragma once
 
 #include "datasets/cache/cache.h"
 #include "harness/terminal/progress.h"
@@ -18,5 +17,3 @@ struct cache_progress {
 
 void cache_progress_begin(struct cache *cache, struct cache_progress *shown);
 void cache_progress_end(struct cache *cache);
-
-#endif

@@ -6,8 +6,7 @@
  *     TRY(image_write_png("sheet.png", &sheet.page, error));
  *     contact_sheet_free(&sheet);
  */
-#ifndef MTIL_HARNESS_TERMINAL_CONTACT_SHEET_H
-#define MTIL_HARNESS_TERMINAL_CONTACT_SHEET_H
+#pragma once
 
 #include "datasets/image/image.h"
 
@@ -25,5 +24,3 @@ void contact_sheet_free(struct contact_sheet *sheet);
 /* Fills the next place, row by row: the whole picture, as large as fits, a title and a caption (UTF-8). */
 status contact_sheet_add(struct contact_sheet *sheet, const struct image *picture, const char *title,
                          const char *caption, struct error *error);
-
-#endif

@@ -6,8 +6,7 @@
  * The text is UTF-8. Letters lose their diacritics ("é" is drawn as "e"); other characters and invalid bytes become a
  * box.
  */
-#ifndef MTIL_HARNESS_TERMINAL_LETTERING_H
-#define MTIL_HARNESS_TERMINAL_LETTERING_H
+#pragma once
 
 #include "datasets/image/image.h"
 
@@ -21,5 +20,3 @@ struct lettering {
 /* Draws text into box, broken between words, and returns the number of lines drawn. Text that does not fit is cut
  * and ends with three dots; nothing outside box and image is changed. */
 int lettering_draw(const struct lettering *lettering, struct image *image, struct image_box box, const char *text);
-
-#endif

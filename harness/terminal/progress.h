@@ -9,8 +9,7 @@
  *
  * Reports are cheap: most are dropped after reading the clock. Safe from several threads.
  */
-#ifndef MTIL_HARNESS_TERMINAL_PROGRESS_H
-#define MTIL_HARNESS_TERMINAL_PROGRESS_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -74,5 +73,3 @@ void progress_end(struct progress *progress);
 
 /* A log that writes messages of at least this level above the progress line. Valid until progress_destroy. */
 struct log progress_log(struct progress *progress, enum log_level least);
-
-#endif

@@ -6,8 +6,7 @@
  *     while (screen_wait(&screen, 1.0, stop));                 // false: a stop request, or out cannot be written
  *     screen_close(&screen);                                   // the last text stays
  */
-#ifndef MTIL_HARNESS_TERMINAL_SCREEN_H
-#define MTIL_HARNESS_TERMINAL_SCREEN_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -35,5 +34,3 @@ size_t screen_fitting(const char *line, size_t size, size_t columns);
 
 /* Appends the lines of text, at most rows of them, each cut to columns. */
 void screen_fit(struct text *fitted, const char *text, size_t columns, size_t rows);
-
-#endif

@@ -11,8 +11,7 @@
  * stop_hold and stop_release. A second Ctrl-C ends it at once. A second signal of the other kinds has no effect,
  * because `timeout`, batch systems and closed terminals send them twice.
  */
-#ifndef MTIL_HARNESS_TERMINAL_STOP_H
-#define MTIL_HARNESS_TERMINAL_STOP_H
+#pragma once
 
 #include "core/stop.h"
 
@@ -22,5 +21,3 @@ void stop_on_signals(struct stop *stop);
 
 void stop_hold(struct stop *stop); /* NULL is allowed, as below */
 void stop_release(struct stop *stop);
-
-#endif

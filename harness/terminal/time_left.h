@@ -14,8 +14,7 @@
  * No time is known before 5 reports and 3 seconds of work have been seen, nor while kinds with fewer than 3 reports are
  * more than half of the rest.
  */
-#ifndef MTIL_HARNESS_TERMINAL_TIME_LEFT_H
-#define MTIL_HARNESS_TERMINAL_TIME_LEFT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -48,5 +47,3 @@ void time_left_note(struct time_left *left, double now, const struct progress_wo
 double time_left_seconds(const struct time_left *left, const struct progress_work *work);
 
 double work_share(const struct progress_work *work); /* the share that is done, in [0, 1] */
-
-#endif

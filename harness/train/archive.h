@@ -8,8 +8,7 @@
  *     TRY(archive_open(&archive, path, error));
  *     TRY(archive_get(archive, "selector.thresholds", SAFETENSOR_F32, n, thresholds, error));
  */
-#ifndef MTIL_HARNESS_TRAIN_ARCHIVE_H
-#define MTIL_HARNESS_TRAIN_ARCHIVE_H
+#pragma once
 
 #include "models/backend.h"
 #include "models/files/safetensors.h"
@@ -36,5 +35,3 @@ status archive_get_device(const struct archive *archive, struct backend *backend
                           enum safetensor_type type, size_t count, void *device, struct error *error);
 bool archive_has(const struct archive *archive, const char *name);            /* with any type and count */
 const char *archive_metadata(const struct archive *archive, const char *key); /* NULL: absent */
-
-#endif

@@ -10,8 +10,7 @@
  *     }
  *     batches_close(batches);
  */
-#ifndef MTIL_HARNESS_TRAIN_BATCHES_H
-#define MTIL_HARNESS_TRAIN_BATCHES_H
+#pragma once
 
 #include "datasets/loader.h"
 #include "harness/heads/model.h"
@@ -46,5 +45,3 @@ status batches_take_images(struct batches *batches, struct arena *arena, struct 
 void batches_advance(struct batches *batches);
 
 void batches_close(struct batches *batches); /* NULL is allowed */
-
-#endif

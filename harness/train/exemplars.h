@@ -6,8 +6,7 @@
  *     ... exemplars_at(&memory, i, &task, &item) ...
  *     exemplars_free(&memory);
  */
-#ifndef MTIL_HARNESS_TRAIN_EXEMPLARS_H
-#define MTIL_HARNESS_TRAIN_EXEMPLARS_H
+#pragma once
 
 #include "harness/train/method.h"
 
@@ -43,5 +42,3 @@ void exemplars_free(struct exemplars *exemplars); /* keeps capacity */
  * transform. */
 status exemplars_learn(struct exemplars *exemplars, const struct method_run *run, const struct task *task,
                        struct error *error);
-
-#endif

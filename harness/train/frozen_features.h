@@ -2,8 +2,7 @@
  *
  *     TRY(frozen_features(model, data, dataset, SPLIT_TRAIN, items, n, means, NULL, stop, error));
  */
-#ifndef MTIL_HARNESS_TRAIN_FROZEN_FEATURES_H
-#define MTIL_HARNESS_TRAIN_FROZEN_FEATURES_H
+#pragma once
 
 #include "harness/heads/model.h"
 #include "harness/scenario/data.h"
@@ -13,5 +12,3 @@
 status frozen_features(struct model *model, const struct data *data, const struct dataset *dataset, enum split split,
                        const uint32_t *items, size_t n, float *means, float *features, const struct stop *stop,
                        struct error *error);
-
-#endif

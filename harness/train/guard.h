@@ -11,8 +11,7 @@
  * training.on_nan: stop skips this step and all that follow, so that weights stay as they were until guard_check
  * reports it. skip leaves out this step alone, on all ranks: weights, moments, step counts and selection counts stay.
  */
-#ifndef MTIL_HARNESS_TRAIN_GUARD_H
-#define MTIL_HARNESS_TRAIN_GUARD_H
+#pragma once
 
 #include "harness/heads/model.h"
 #include "harness/scenario/data.h"
@@ -44,5 +43,3 @@ struct guarded_images {
     const float *features;
 };
 status guard_images(const struct guarded_images *images, struct error *error);
-
-#endif

@@ -5,8 +5,7 @@
  *                               .encode = encode, .keep = keep, .context = &x};
  *     TRY(image_pass_run(&pass, error));
  */
-#ifndef MTIL_HARNESS_TRAIN_IMAGE_PASS_H
-#define MTIL_HARNESS_TRAIN_IMAGE_PASS_H
+#pragma once
 
 #include "harness/train/batches.h"
 
@@ -33,5 +32,3 @@ struct image_pass {
 };
 
 status image_pass_run(const struct image_pass *pass, struct error *error);
-
-#endif

@@ -12,8 +12,7 @@
  * leader's state (the trained groups and, through keep, the method's own) is copied to the other ranks before each
  * begin_task. Hooks must compute the same on every rank, so they draw random numbers from (seed, task, step) alone.
  */
-#ifndef MTIL_HARNESS_TRAIN_METHOD_H
-#define MTIL_HARNESS_TRAIN_METHOD_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -122,5 +121,3 @@ unsigned method_groups(const struct method *method, const struct options *option
  * read it. */
 bool method_input_same(const struct method_run *run, const struct option *option, const struct file_stamp *file,
                        const char *path);
-
-#endif

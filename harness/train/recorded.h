@@ -3,8 +3,7 @@
  *     static const struct recorded recorded = {.context = &fixture, .batch = batch_of, .texts = texts_of};
  *     data->recorded = &recorded;                               // before replicas_open
  */
-#ifndef MTIL_HARNESS_TRAIN_RECORDED_H
-#define MTIL_HARNESS_TRAIN_RECORDED_H
+#pragma once
 
 #include "datasets/loader.h"
 
@@ -24,5 +23,3 @@ struct recorded {
     /* Reference texts [count, context] of a task, on the host. */
     status (*texts)(void *context, size_t task, const int32_t **tokens, size_t *count, struct error *error);
 };
-
-#endif

@@ -6,8 +6,7 @@
  *         TRY(repeated_run(&step, batch.total, error));
  *     repeated_close(&step);
  */
-#ifndef MTIL_HARNESS_TRAIN_REPEATED_H
-#define MTIL_HARNESS_TRAIN_REPEATED_H
+#pragma once
 
 #include "core/log.h"
 #include "models/backend.h"
@@ -25,5 +24,3 @@ struct repeated {
 
 status repeated_run(struct repeated *repeated, size_t batch, struct error *error);
 void repeated_close(struct repeated *repeated);
-
-#endif

@@ -10,8 +10,7 @@
  * The run itself is rank 0, the leader; only the leader evaluates, freezes and is saved. Its state is copied to
  * the other ranks when training starts. The same number of GPUs gives the same bits; another number rounds differently.
  */
-#ifndef MTIL_HARNESS_TRAIN_REPLICAS_H
-#define MTIL_HARNESS_TRAIN_REPLICAS_H
+#pragma once
 
 #include "harness/train/method.h"
 
@@ -43,5 +42,3 @@ float replicas_weight(const struct model *model);
  * rank has no images. share: sums loss, gradients and counts over the ranks. */
 status replicas_begin_step(struct model *model, bool compute, struct error *error);
 status replicas_share(struct model *model, struct error *error);
-
-#endif

@@ -7,8 +7,7 @@
  *         return serializer_device(serializer, "mean.values", SAFETENSOR_F32, state->n, state->mean, error);
  *     }
  */
-#ifndef MTIL_HARNESS_TRAIN_SERIALIZER_H
-#define MTIL_HARNESS_TRAIN_SERIALIZER_H
+#pragma once
 
 #include "harness/train/archive.h"
 #include "models/parameters.h"
@@ -26,5 +25,3 @@ status serializer_device(const struct serializer *serializer, const char *name, 
 /* The values of a group. Restoring marks them as changed. */
 status serializer_weights(const struct serializer *serializer, const char *name, struct parameters *group,
                           struct error *error);
-
-#endif

@@ -3,8 +3,7 @@
  *     struct training training = {.run = run, .task = task, .first = 0, .after = record, .context = recorder};
  *     TRY(train_task(&training, error));
  */
-#ifndef MTIL_HARNESS_TRAIN_TRAINER_H
-#define MTIL_HARNESS_TRAIN_TRAINER_H
+#pragma once
 
 #include "harness/train/method.h"
 
@@ -34,5 +33,3 @@ status train_task(const struct training *training, struct error *error);
  * their own. Weighted by this rank's share of the batch; does nothing without images. */
 status classification_loss(struct method_run *run, const struct task *task, const struct batch *batch,
                            struct error *error);
-
-#endif

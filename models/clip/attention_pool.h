@@ -3,8 +3,7 @@
  *
  *     a = out_proj(attention(p W_q, x W_k, x W_v));   features = a + mlp(ln_2(a))
  */
-#ifndef MTIL_MODELS_CLIP_ATTENTION_POOL_H
-#define MTIL_MODELS_CLIP_ATTENTION_POOL_H
+#pragma once
 
 #include "models/clip.h"
 
@@ -16,5 +15,3 @@ status attention_pool_forward(struct clip *clip, const struct encoding *encoding
 /* dx [B, L, width]: the gradient of pass->last. */
 status attention_pool_backward(struct clip *clip, const struct encoding *encoding, const struct tower_pass *pass,
                                const struct tensor *dfeatures, struct tensor *dx, struct error *error);
-
-#endif

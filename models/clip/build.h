@@ -1,6 +1,5 @@
 /* The common part of clip_create and vit_create: a struct clip of the given form with zero weights. */
-#ifndef MTIL_MODELS_CLIP_BUILD_H
-#define MTIL_MODELS_CLIP_BUILD_H
+#pragma once
 
 #include "models/clip.h"
 
@@ -16,5 +15,3 @@ struct clip_plan {
 };
 status clip_build(struct clip **clip, struct backend *backend, struct arena *arena, const struct clip_plan *plan,
                   enum parameters_mode mode, struct error *error);
-
-#endif

@@ -3,8 +3,7 @@
  *     double step = cost_adapter_step(&vit_b_16, 16, 100, 14, &experts);   // 16 images, 100 prompts of 14 tokens: 1.4e12
  *     double share = step / seconds / rate;
  */
-#ifndef MTIL_MODELS_CLIP_COST_H
-#define MTIL_MODELS_CLIP_COST_H
+#pragma once
 
 #include "models/block.h"
 #include "models/files/clip_file.h"
@@ -48,5 +47,3 @@ size_t cost_packed_bytes(const struct clip_dimensions *dimensions, enum tower to
 /* Bytes that encoding images without a backward pass needs at a time. */
 size_t cost_evaluation_bytes(const struct clip_dimensions *dimensions, size_t images,
                              const struct cost_experts *experts);
-
-#endif

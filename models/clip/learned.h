@@ -3,8 +3,7 @@
  *     TRY(learned_insert(hook, &context, &x, &y, error));        // x [B, L, d] → y [B, L + count, d]
  *     TRY(learned_take(hook, &context, &dy, &dx, error));        // and back: dx [B, L, d]
  */
-#ifndef MTIL_MODELS_CLIP_LEARNED_H
-#define MTIL_MODELS_CLIP_LEARNED_H
+#pragma once
 
 #include "models/clip.h"
 
@@ -19,5 +18,3 @@ status learned_add_positions(const struct block_context *context, float *positio
 /* The gradient of learned_insert: that of the hook's tokens goes to its backward, if they are trained; dx is set. */
 status learned_take(const struct embedding_hook *hook, const struct block_context *context, const struct tensor *dy,
                     const struct tensor *dx, struct error *error);
-
-#endif

@@ -4,8 +4,7 @@
  *     TRY(pool_forward(clip, encoding, pass, &features, error));                   // pass->last [B, last_positions, d]
  *     TRY(pool_backward(clip, encoding, pass, &dfeatures, &dlast, error));
  */
-#ifndef MTIL_MODELS_CLIP_POOL_H
-#define MTIL_MODELS_CLIP_POOL_H
+#pragma once
 
 #include "models/clip.h"
 
@@ -19,5 +18,3 @@ status pool_forward(struct clip *clip, const struct encoding *encoding, struct t
 /* Sets dx, like pass->last, and adds the weights' gradients. */
 status pool_backward(struct clip *clip, const struct encoding *encoding, const struct tower_pass *pass,
                      const struct tensor *dfeatures, struct tensor *dx, struct error *error);
-
-#endif

@@ -1,6 +1,5 @@
 /* The two towers: embedding and blocks, forward and backward (models/README.md). */
 #include <assert.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -9,8 +9,7 @@
  * padded with zeros to a multiple of BF16_DEPTH, and columns of the right operand to a multiple of BF16_SIDE. Values below
  * the smallest normal number count as 0.
  */
-#ifndef MTIL_MODELS_CPU_BF16_H
-#define MTIL_MODELS_CPU_BF16_H
+#pragma once
 
 #include "models/cpu/vector.h"
 
@@ -67,5 +66,3 @@ void bf16_pack_left(const struct cpu *cpu, struct matrix a, bool transpose, size
 
 /* Strips [first, last) of op(b). */
 void bf16_pack_right(const struct cpu *cpu, struct matrix b, bool transpose, size_t first, size_t last, uint32_t *to);
-
-#endif

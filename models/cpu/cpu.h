@@ -1,6 +1,5 @@
 /* Internal to the CPU backend: its context, and the operations of its table. One file per family of operations. */
-#ifndef MTIL_MODELS_CPU_CPU_H
-#define MTIL_MODELS_CPU_CPU_H
+#pragma once
 
 #include <stdatomic.h>
 
@@ -199,5 +198,3 @@ void cpu_show_infinite(struct matrix x, bool before, struct matrix out);
 
 /* Opens the backend; see backend_open. */
 status cpu_backend_open(struct backend **backend, size_t threads, enum precision precision, struct error *error);
-
-#endif

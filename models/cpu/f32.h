@@ -10,8 +10,7 @@
  * apart, so that rows whose length is a power of two do not share one set of a cache. The right operand comes in strips of
  * F32_STRIP columns, depth by depth.
  */
-#ifndef MTIL_MODELS_CPU_F32_H
-#define MTIL_MODELS_CPU_F32_H
+#pragma once
 
 #include "models/cpu/vector.h"
 
@@ -48,5 +47,3 @@ void f32_pack_right(const struct cpu *cpu, struct matrix b, bool transpose, size
 struct product;
 size_t f32_workspace(const struct cpu *cpu, size_t m, size_t n);
 void f32_run(struct cpu *cpu, const struct product *product, float *workspace);
-
-#endif

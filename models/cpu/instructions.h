@@ -8,8 +8,7 @@
  * it, or portable, which multiplies bf16 in plain C, far more slowly than f32. It is for tests, and for results that a
  * lesser machine can repeat.
  */
-#ifndef MTIL_MODELS_CPU_INSTRUCTIONS_H
-#define MTIL_MODELS_CPU_INSTRUCTIONS_H
+#pragma once
 
 #include "models/cpu/bf16.h"
 
@@ -22,5 +21,3 @@ struct cpu_instructions {
 
 /* ERROR_DEVICE where MTIL_ISA names nothing that this machine has. */
 status cpu_instructions_choose(struct cpu_instructions *instructions, struct error *error);
-
-#endif

@@ -7,8 +7,7 @@
  * without reordering and the result depends on the length alone. Vectors are contiguous; operands may be equal where a
  * comment says so. A result that would hide a NaN or an infinity in x is NaN.
  */
-#ifndef MTIL_MODELS_CPU_VECTOR_H
-#define MTIL_MODELS_CPU_VECTOR_H
+#pragma once
 
 #include <string.h>
 
@@ -81,5 +80,3 @@ static inline void clear_few(void *to, size_t bytes)
 
 /* The tables that this machine can run, best first; NULL past the last one. */
 const struct vector_kernels *vector_kernels_at(size_t index);
-
-#endif

@@ -1,8 +1,7 @@
 /* The common part of the attention kernels: attention.cu has the f32 kernels, attention_bf16.cu those on tensor cores. Names
  * are FlashAttention-2's (Dao 2023): m, the running maximum of a row's scores; l, the running sum of their exponentials;
  * lse = m + log l; delta = rowsum(dO ∘ O). */
-#ifndef MTIL_MODELS_CUDA_ATTENTION_CUH
-#define MTIL_MODELS_CUDA_ATTENTION_CUH
+#pragma once
 
 #include "models/cuda/kernel.cuh"
 
@@ -77,5 +76,3 @@ static __device__ inline struct slice<T> result_of(const struct heads *h, const 
 /* out, and lse unless it is NULL; then dqkv from those. Of bf16 values. */
 void cuda_attend_bf16(struct cuda *cuda, const struct heads *heads, size_t batch);
 status cuda_attention_gradients_bf16(struct cuda *cuda, const struct heads *heads, size_t batch, struct error *error);
-
-#endif

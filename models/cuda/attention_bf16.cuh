@@ -1,7 +1,6 @@
 /* The common part of the attention kernels on tensor cores: how they read and write a head. A strip is 16 rows of a matrix, as
  * many as a warp has of it; a tile is 8 columns. */
-#ifndef MTIL_MODELS_CUDA_ATTENTION_BF16_CUH
-#define MTIL_MODELS_CUDA_ATTENTION_BF16_CUH
+#pragma once
 
 #include "models/cuda/attention.cuh"
 #include "models/cuda/tensor.cuh"
@@ -81,5 +80,3 @@ static inline unsigned int heads_a_block(unsigned int warps, size_t bytes)
     size_t wanted = warps < FEW_WARPS ? FEW_WARPS / warps : 1, fit = SHARED_BYTES / bytes;
     return (unsigned int)(wanted < fit ? wanted : fit);
 }
-
-#endif

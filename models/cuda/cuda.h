@@ -9,8 +9,7 @@
  * second of two branches, which has a stream, scratch memory and a workspace of its own; nothing waits for the device but
  * downloads, large uploads, results that are taken and a staging queue that is full.
  */
-#ifndef MTIL_MODELS_CUDA_CUDA_H
-#define MTIL_MODELS_CUDA_CUDA_H
+#pragma once
 
 #include <cuda_runtime.h>
 
@@ -213,5 +212,3 @@ status cuda_process_group_create(struct backend *const *ranks, struct process_gr
 status cuda_all_reduce(struct backend *, const struct all_reduce *, struct error *);
 void cuda_process_group_abort(struct backend *, struct process_group *);
 void cuda_process_group_destroy(struct backend *, struct process_group *);
-
-#endif

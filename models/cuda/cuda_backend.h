@@ -1,6 +1,5 @@
 /* The public functions of the CUDA backend. */
-#ifndef MTIL_MODELS_CUDA_CUDA_BACKEND_H
-#define MTIL_MODELS_CUDA_CUDA_BACKEND_H
+#pragma once
 
 #include "models/backend.h"
 
@@ -15,5 +14,3 @@ void cuda_products_use(struct backend *backend, int answer);
 
 /* The algorithm of the last product, as the library's attributes name it. */
 void cuda_products_describe(struct backend *backend, char *text, size_t size);
-
-#endif

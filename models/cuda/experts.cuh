@@ -1,7 +1,6 @@
 /* The common part of the kernels for stacked experts: experts.cu has those that go over samples, expert_weights.cu the
  * gradients of the weights. */
-#ifndef MTIL_MODELS_CUDA_EXPERTS_CUH
-#define MTIL_MODELS_CUDA_EXPERTS_CUH
+#pragma once
 
 #include "models/cuda/tile.cuh"
 
@@ -48,5 +47,3 @@ struct expert_gradients {
 /* Gradients of weights and biases, += … */
 size_t expert_partial_values(const struct expert_gradients *g);
 void cuda_expert_weights(struct cuda *cuda, const struct expert_gradients *g);
-
-#endif

@@ -1,6 +1,5 @@
 /* The common part of all kernels: sums over a warp, activations, random numbers. Device code only. */
-#ifndef MTIL_MODELS_CUDA_KERNEL_CUH
-#define MTIL_MODELS_CUDA_KERNEL_CUH
+#pragma once
 
 #include <cuda_bf16.h>
 
@@ -251,5 +250,3 @@ static __device__ inline struct candidate next_candidate(const float *z, size_t 
     }
     return best;
 }
-
-#endif

@@ -11,8 +11,7 @@
  *     b[0], b[1]: column g of rows 2t and 2t + 1; of rows 2t + 8 and 2t + 9
  *     sums[0 … 3]: row g of columns 2t and 2t + 1; row g + 8 of them
  * Rows in shared memory begin at multiples of 16 bytes. */
-#ifndef MTIL_MODELS_CUDA_TENSOR_CUH
-#define MTIL_MODELS_CUDA_TENSOR_CUH
+#pragma once
 
 #include "models/cuda/kernel.cuh"
 
@@ -127,5 +126,3 @@ static __device__ inline void as_left(uint32_t a[4], const float x[2][4])
     for (int i = 0; i < 4; i++)
         a[i] = pack_bf16(x[i / 2][i % 2 * 2], x[i / 2][i % 2 * 2 + 1]);
 }
-
-#endif

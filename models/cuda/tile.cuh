@@ -9,8 +9,7 @@
  * A value's sum runs over k in order, whatever its row and column. Leading dimensions of operands are padded by 16 bytes
  * against bank conflicts, those of results by 8 values.
  */
-#ifndef MTIL_MODELS_CUDA_TILE_CUH
-#define MTIL_MODELS_CUDA_TILE_CUH
+#pragma once
 
 #include "models/cuda/tensor.cuh"
 
@@ -178,5 +177,3 @@ template <int COLUMNS, bool A_DEEP, bool B_DEEP> struct tile<__nv_bfloat16, COLU
                                                                                           sum[p][2 * half + 1]};
     }
 };
-
-#endif

@@ -11,8 +11,7 @@
  * of these shapes have GELU. The published SigLIPs have 12 heads for a width of 768 and 16 for their other widths, and GELU by tanh, which is
  * what they were trained with. Nothing else is assumed: settings that stay unknown are an error.
  */
-#ifndef MTIL_MODELS_FILES_CLIP_CONFIG_H
-#define MTIL_MODELS_FILES_CLIP_CONFIG_H
+#pragma once
 
 #include "models/backend.h"
 #include "models/files/clip_file.h"
@@ -55,5 +54,3 @@ struct clip_metadata {
     struct safetensors_metadata entries[CLIP_METADATA];
 };
 void clip_metadata_fill(struct clip_metadata *metadata, const struct clip_config *config);
-
-#endif

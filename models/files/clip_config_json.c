@@ -2,7 +2,6 @@
  * file is for. */
 #include <jansson.h>
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "core/characters.h"

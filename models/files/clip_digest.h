@@ -4,13 +4,10 @@
  *     char digest[CLIP_DIGEST_SIZE];
  *     TRY(clip_digest(clip, digest, error));
  */
-#ifndef MTIL_MODELS_FILES_CLIP_DIGEST_H
-#define MTIL_MODELS_FILES_CLIP_DIGEST_H
+#pragma once
 
 #include "models/clip.h"
 
 #define CLIP_DIGEST_SIZE 17 /* 64 bits (XXH3) in hexadecimal, and a NUL */
 
 status clip_digest(const struct clip *clip, char digest[CLIP_DIGEST_SIZE], struct error *error);
-
-#endif

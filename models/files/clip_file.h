@@ -6,8 +6,7 @@
  *     TRY(clip_file_read(file, "visual.proj", 2, (size_t[]){d->image_width, d->embed}, values, error));
  *     clip_file_close(file);
  */
-#ifndef MTIL_MODELS_FILES_CLIP_FILE_H
-#define MTIL_MODELS_FILES_CLIP_FILE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -37,5 +36,3 @@ bool clip_file_is_openai_archive(const struct clip_file *file);
  * NaN or infinity in it is an error. */
 status clip_file_read(const struct clip_file *file, const char *name, int rank, const size_t *shape, float *values,
                       struct error *error);
-
-#endif

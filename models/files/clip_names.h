@@ -8,8 +8,7 @@
  * Pure functions over two tables. OpenAI's names are the canonical ones; transformers' CLIPModel splits the attention's
  * stacked projection into query, key and value, and keeps the two output projections as linear layers, that is, transposed.
  */
-#ifndef MTIL_MODELS_FILES_CLIP_NAMES_H
-#define MTIL_MODELS_FILES_CLIP_NAMES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -73,5 +72,3 @@ bool clip_name_is_harmless(const char *name);
  * OpenAI's; NULL: none. rank in [0, CLIP_OTHER_RANKS) is the sign to look for, the most telling first. */
 enum { CLIP_OTHER_RANKS = 8 };
 const char *clip_other_model(const char *name, size_t rank);
-
-#endif

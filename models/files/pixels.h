@@ -4,8 +4,7 @@
  *     TRY(pixels_beside(&pixels, "model.safetensors", "config.json", error));
  *     ... pixel_norms[pixels].mean, pixel_norms[pixels].deviation ...
  */
-#ifndef MTIL_MODELS_FILES_PIXELS_H
-#define MTIL_MODELS_FILES_PIXELS_H
+#pragma once
 
 #include "core/status.h"
 
@@ -28,5 +27,3 @@ status pixels_beside(enum pixels *pixels, const char *weights, const char *name,
 
 /* The same from its content. */
 status pixels_of_json(enum pixels *pixels, const struct json_t *root, const char *path, struct error *error);
-
-#endif

@@ -8,8 +8,7 @@
  *     struct safetensor tensors[] = {{.name = "features", .type = SAFETENSOR_F32, .rank = 2, .shape = {n, d}, .data = rows}};
  *     TRY(safetensors_write("out.safetensors", tensors, 1, metadata, metadata_count, error));   // whole or not at all
  */
-#ifndef MTIL_MODELS_FILES_SAFETENSORS_H
-#define MTIL_MODELS_FILES_SAFETENSORS_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -101,5 +100,3 @@ status safetensors_expect_finite(const struct safetensors *file, const char *nam
  * data starts at a multiple of 64 bytes. Names must differ and be UTF-8. */
 status safetensors_write(const char *path, const struct safetensor *tensors, size_t count,
                          const struct safetensors_metadata *metadata, size_t metadata_count, struct error *error);
-
-#endif

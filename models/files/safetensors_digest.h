@@ -6,8 +6,7 @@
  *
  * It detects damage and editing, at the speed of memory, but not an attacker who computes it anew.
  */
-#ifndef MTIL_MODELS_FILES_SAFETENSORS_DIGEST_H
-#define MTIL_MODELS_FILES_SAFETENSORS_DIGEST_H
+#pragma once
 
 #include <jansson.h>
 
@@ -20,5 +19,3 @@ struct safetensors_digest {
 /* metadata may be NULL; its entry SAFETENSORS_DIGEST is left out. */
 void safetensors_digest(struct safetensors_digest *digest, const json_t *metadata, const struct safetensor *tensors,
                         size_t count);
-
-#endif

@@ -526,13 +526,3 @@ void vit_content_free(struct vit_content *content)
     for (size_t i = 0; i < 2; i++)
         free(content->values[i]);
 }
-
-status vit_save(const struct clip *vit, const struct linear_head *head, enum vit_names names, const char *path,
-                struct error *error)
-{
-    struct vit_content content;
-    status result = vit_content_take(&content, vit, head, names, path, error);
-    NEXT(result, safetensors_write(path, content.tensors, content.tensor_count, content.metadata, VIT_METADATA, error));
-    vit_content_free(&content);
-    return result;
-}

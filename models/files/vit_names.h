@@ -6,8 +6,7 @@
  *         const struct parameter *p = parameters_find(group, tensor.own);   // NULL: this form has no such tensor
  *     }
  */
-#ifndef MTIL_MODELS_FILES_VIT_NAMES_H
-#define MTIL_MODELS_FILES_VIT_NAMES_H
+#pragma once
 
 #include "models/vit.h"
 
@@ -29,5 +28,3 @@ struct vit_tensor vit_tensor_named(enum vit_names names, const char *own);
 
 /* The beginning of a block's tensor names, before the block's number. */
 const char *vit_block_prefix(enum vit_names names);
-
-#endif

@@ -1,6 +1,5 @@
 #include "models/files/weights_file.h"
 
-#include <stdbool.h>
 #include <unistd.h>
 
 #include "core/file.h"

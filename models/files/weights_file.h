@@ -8,8 +8,7 @@
  * The formats are safetensors, PyTorch's archives (torch/torch_file.h), and either of them in shards, by their index:
  * model.safetensors.index.json, pytorch_model.bin.index.json. An index is recognised by its name, other files by their bytes.
  */
-#ifndef MTIL_MODELS_FILES_WEIGHTS_FILE_H
-#define MTIL_MODELS_FILES_WEIGHTS_FILE_H
+#pragma once
 
 #include "models/files/safetensors.h"
 
@@ -17,5 +16,3 @@ status weights_file_open(struct safetensors **file, const char *path, struct err
 
 /* Names, types, shapes and metadata alone: data is NULL. */
 status weights_file_open_header(struct safetensors **file, const char *path, struct error *error);
-
-#endif

@@ -5,8 +5,7 @@
  *     ... shards.paths[0] ...                                               // "model-00001-of-00002.safetensors"
  *     weights_shards_free(&shards);                                         // also after a failure
  */
-#ifndef MTIL_MODELS_FILES_WEIGHTS_SHARDS_H
-#define MTIL_MODELS_FILES_WEIGHTS_SHARDS_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -30,5 +29,3 @@ void weights_shards_free(struct weights_shards *shards);
 status weights_shards_open(struct safetensors **file, const char *path,
                            status (*open)(struct safetensors **file, const char *path, struct error *error),
                            struct error *error);
-
-#endif

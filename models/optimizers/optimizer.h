@@ -6,8 +6,7 @@
  *     rule.weight_decay = 0.1;
  *     TRY(parameters_step(group, state, &rule, error));
  */
-#ifndef MTIL_MODELS_OPTIMIZERS_OPTIMIZER_H
-#define MTIL_MODELS_OPTIMIZERS_OPTIMIZER_H
+#pragma once
 
 #include "models/parameters.h"
 
@@ -31,5 +30,3 @@ OPTIMIZERS(DECLARE)
 
 /* In the order of OPTIMIZERS, which is the order of the option's choices; NULL past the last one. */
 const struct optimizer *optimizer_at(size_t index);
-
-#endif

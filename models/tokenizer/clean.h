@@ -11,8 +11,7 @@
  * 2. HTML character references twice. 3. White space (Unicode White_Space) to single spaces, none at the ends.
  * 4. Lower case with Unicode's full rules (İ → i̇, Σ → ς at a word's end).
  */
-#ifndef MTIL_MODELS_TOKENIZER_CLEAN_H
-#define MTIL_MODELS_TOKENIZER_CLEAN_H
+#pragma once
 
 #include "core/status.h"
 #include "core/text.h"
@@ -21,5 +20,3 @@ enum { TOKENIZER_TEXT_LIMIT = 1 << 16 }; /* bytes of a text; bounds the time tha
 
 /* Fills clean, which the caller frees, with the clean form of text. Text that is too long or not UTF-8 is an error. */
 status tokenizer_clean(struct text *clean, const char *text, struct error *error);
-
-#endif

@@ -6,8 +6,7 @@
  * As HTML defines them (WHATWG HTML, section 13.2.5.72 ff.) in the reading of Python's html.unescape: the longest name that
  * matches wins, some names need no semicolon, numbers out of range become U+FFFD, some control codes vanish.
  */
-#ifndef MTIL_MODELS_TOKENIZER_ENTITIES_H
-#define MTIL_MODELS_TOKENIZER_ENTITIES_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -27,5 +26,3 @@ int32_t entities_windows_1252(int32_t code);
 
 /* Adds the UTF-8 form of a code point. */
 void entities_add_point(struct text *text, int32_t point);
-
-#endif

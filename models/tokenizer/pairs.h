@@ -7,8 +7,7 @@
  *
  * Open addressing with linear probing; pairs are never removed. Finding is safe from several threads.
  */
-#ifndef MTIL_MODELS_TOKENIZER_PAIRS_H
-#define MTIL_MODELS_TOKENIZER_PAIRS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -28,5 +27,3 @@ struct pairs {
 uint64_t *pairs_at(struct pairs *pairs, uint32_t left, uint32_t right);
 const uint64_t *pairs_find(const struct pairs *pairs, uint32_t left, uint32_t right); /* NULL: absent */
 void pairs_free(struct pairs *pairs);
-
-#endif

@@ -12,8 +12,7 @@
  * of SigLIP 2), where the neighbours of the highest score are merged first and characters without a piece become bytes. It agrees with
  * the library, also in how floats are added and in which of two equal paths is taken.
  */
-#ifndef MTIL_MODELS_TOKENIZER_SENTENCEPIECE_H
-#define MTIL_MODELS_TOKENIZER_SENTENCEPIECE_H
+#pragma once
 
 #include "models/tokenizer/sentencepiece_model.h"
 
@@ -41,5 +40,3 @@ const struct piece_model *sentencepiece_model(const struct sentencepiece *pieces
 
 /* Adds the ids of size bytes of UTF-8. Neither start nor end is added. */
 void sentencepiece_encode(const struct sentencepiece *pieces, const char *text, size_t size, struct token_row *row);
-
-#endif

@@ -1,6 +1,5 @@
 /* The content of a SentencePiece .model file (sentencepiece_model.proto of the library). */
-#ifndef MTIL_MODELS_TOKENIZER_SENTENCEPIECE_MODEL_H
-#define MTIL_MODELS_TOKENIZER_SENTENCEPIECE_MODEL_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -39,5 +38,3 @@ status piece_model_read(struct piece_model *model, const char *name, const void 
 void piece_model_free(struct piece_model *model);
 
 uint32_t piece_model_unit(const struct piece_model *model, size_t at);
-
-#endif

@@ -8,8 +8,7 @@
  *     while (split_next(&split, &piece)) ...
  *     split_end(&split);
  */
-#ifndef MTIL_MODELS_TOKENIZER_SPLIT_H
-#define MTIL_MODELS_TOKENIZER_SPLIT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -43,5 +42,3 @@ status split_begin(struct split *split, const struct splitter *splitter, const c
                    struct error *error);
 bool split_next(struct split *split, struct piece *piece); /* false: no more */
 void split_end(struct split *split);
-
-#endif

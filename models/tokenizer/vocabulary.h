@@ -10,8 +10,7 @@
  * The formats are OpenAI's list of merges, where ids follow from the order, and Hugging Face's vocab.json with merges.txt,
  * where ids are given.
  */
-#ifndef MTIL_MODELS_TOKENIZER_VOCABULARY_H
-#define MTIL_MODELS_TOKENIZER_VOCABULARY_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -40,5 +39,3 @@ void vocabulary_free(struct vocabulary *vocabulary);
 /* A byte's name in files: printable bytes as themselves, the others as U+0100 and following; and the byte's id. */
 void vocabulary_byte_name(unsigned byte, char name[BYTE_NAME]);
 int32_t vocabulary_byte_id(unsigned byte);
-
-#endif

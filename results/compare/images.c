@@ -1,7 +1,6 @@
 /* Groups image by image after the last task: which images one alone has right, what went wrong where predictions were
  * kept, and the bootstrap over seeds and images. */
 #include <inttypes.h>
-#include <math.h>
 #include <stdlib.h>
 
 #include "core/alloc.h"

@@ -3,8 +3,7 @@
  * Temporary tables lead from `chosen` to the answer, by the SQL files in the order of compare.c. images.c
  * looks at images, words.c puts results into words, table.c shows parts.
  */
-#ifndef MTIL_RESULTS_COMPARE_INTERNAL_H
-#define MTIL_RESULTS_COMPARE_INTERNAL_H
+#pragma once
 
 #include "results/compare.h"
 #include "results/store/store_internal.h"
@@ -22,5 +21,3 @@ struct compare {
 /* Fills `words`, `images` and `discordance`. */
 status compare_say(const struct compare *c, struct error *error);
 status compare_images(const struct compare *c, struct error *error);
-
-#endif

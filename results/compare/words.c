@@ -1,6 +1,5 @@
 /* What the numbers of two groups allow to be said, for people who do not read p-values every day. */
 #include <math.h>
-#include <stdlib.h>
 
 #include "core/text.h"
 #include "results/compare/internal.h"

@@ -4,8 +4,7 @@
  *     TRY(export_csv(store, &(struct query_filter){.suite = "mini"}, "csv", &counts, error));
  *     … pandas.read_csv("csv/matrix.csv").merge(pandas.read_csv("csv/runs.csv"), on="run")
  */
-#ifndef MTIL_RESULTS_EXPORT_FILES_H
-#define MTIL_RESULTS_EXPORT_FILES_H
+#pragma once
 
 #include <stddef.h>
 
@@ -22,5 +21,3 @@ struct export_counts {
  * table has more cells than a query may. */
 status export_csv(struct store *store, const struct query_filter *filter, const char *folder,
                   struct export_counts *counts, struct error *error);
-
-#endif

@@ -3,8 +3,7 @@
  *     TRY(query_choose(store, filter, error));
  *     TRY(statement_open(&statement, store->database, "SELECT run FROM chosen ORDER BY run", error));
  */
-#ifndef MTIL_RESULTS_QUERY_INTERNAL_H
-#define MTIL_RESULTS_QUERY_INTERNAL_H
+#pragma once
 
 #include "results/query.h"
 #include "results/store/database.h"
@@ -41,5 +40,3 @@ const struct query_word *query_word_find(const char *name); /* NULL: it is no su
 
 /* Adds a setting of --by, or those behind a word, to `asked`. ERROR_ARGUMENT when no run has any. */
 status query_ask_key(struct store *store, const char *key, struct error *error);
-
-#endif

@@ -27,8 +27,7 @@
  * the filter by name, such as :dataset (null unless given), :baseline, and :published (0, 1). All functions of METRICS.md are
  * there, and tables of published numbers (results/published/).
  */
-#ifndef MTIL_RESULTS_QUERY_QUESTION_H
-#define MTIL_RESULTS_QUERY_QUESTION_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -100,5 +99,3 @@ bool question_says(const struct question *question, const char *column);
 
 /* How a column is shown of which the head says nothing. */
 const struct table_column *question_usual_column(const char *title);
-
-#endif

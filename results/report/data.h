@@ -7,8 +7,7 @@
  *         TRY(report_board(&report, board, error));              // fills the tables for the questions of the board
  *     report_free(&report);
  */
-#ifndef MTIL_RESULTS_REPORT_DATA_H
-#define MTIL_RESULTS_REPORT_DATA_H
+#pragma once
 
 #include <stdint.h>
 
@@ -73,5 +72,3 @@ status section_write(struct report *report, const struct question *question, str
 /* A value of a row; "" and NAN where the column or the value is missing. */
 const char *part_text(const struct part *part, size_t row, const char *column);
 double part_real(const struct part *part, size_t row, const char *column);
-
-#endif

@@ -1,7 +1,6 @@
 /* Figures from the rows of an answer. README.md lists the columns that they read and the words of "-- draw". */
 #include "results/report/figure.h"
 
-#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

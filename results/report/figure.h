@@ -8,8 +8,7 @@
  *     NEXT(result, figure_write(&figure, error));              // NAME.svg, NAME-column.svg, NAME.csv, …
  *     figure_free(&figure);
  */
-#ifndef MTIL_RESULTS_REPORT_FIGURE_H
-#define MTIL_RESULTS_REPORT_FIGURE_H
+#pragma once
 
 #include "core/text.h"
 #include "results/report.h"
@@ -104,5 +103,3 @@ void draw_number(struct text *svg, const char *class, double x, double y, double
 
 /* Draws the mark of a point, one shape per colour; label and value show on hover. */
 void draw_mark(struct text *svg, size_t colour, double x, double y, const char *label, double value, int decimals);
-
-#endif

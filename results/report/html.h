@@ -1,6 +1,5 @@
 /* Pieces of the page. Everything from the database passes through html_escape, so that it is nothing but text. */
-#ifndef MTIL_RESULTS_REPORT_HTML_H
-#define MTIL_RESULTS_REPORT_HTML_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -33,5 +32,3 @@ struct html_table {
     bool with_files;  /* there are files for papers */
 };
 void html_table(struct text *html, const struct html_table *shown);
-
-#endif

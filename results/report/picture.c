@@ -1,7 +1,5 @@
 /* A figure on the page, and as files for papers. */
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "core/embedded.h"

@@ -1,7 +1,6 @@
 #include "results/report/data.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

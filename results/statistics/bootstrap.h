@@ -10,8 +10,7 @@
  * 2007). The interval holds the middle of the drawn means (Efron's percentile interval). With fewer than about ten
  * seeds it is too narrow by roughly √(1 − 1/seeds); Student's interval over the seeds is then more reliable.
  */
-#ifndef MTIL_RESULTS_STATISTICS_BOOTSTRAP_H
-#define MTIL_RESULTS_STATISTICS_BOOTSTRAP_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -40,5 +39,3 @@ void bootstrap_seeds_and_images(const struct bootstrap_task *tasks, size_t task_
  * as there are. value [seeds, tasks], in points. */
 struct bootstrap_interval bootstrap_seeds_and_tasks(const double *value, size_t seeds, size_t tasks,
                                                     const struct bootstrap_plan *plan);
-
-#endif

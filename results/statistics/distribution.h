@@ -6,8 +6,7 @@
  *
  * Relative errors stay below 1e-12, in the tails too. Outside their domain the functions are NAN.
  */
-#ifndef MTIL_RESULTS_STATISTICS_DISTRIBUTION_H
-#define MTIL_RESULTS_STATISTICS_DISTRIBUTION_H
+#pragma once
 
 #include <stdint.h>
 
@@ -35,5 +34,3 @@ double distribution_binomial_half(uint64_t successes, uint64_t n);
  * t-test. T = (Z + δ)/S with ν·S² chi-squared; the integral over ln S is summed in even steps, which converge
  * exponentially for such integrands (Trefethen and Weideman, SIAM Review 2014). */
 double distribution_noncentral_t_two_sided(double t, double degrees, double noncentrality);
-
-#endif

@@ -6,12 +6,9 @@
  * Aggregates leave out nulls and sort their values first, so that the order of rows does not change a bit. What is
  * undefined, such as the deviation of one value, is null.
  */
-#ifndef MTIL_RESULTS_STATISTICS_FUNCTIONS_H
-#define MTIL_RESULTS_STATISTICS_FUNCTIONS_H
+#pragma once
 
 struct sqlite3;
 
 /* Returns SQLite's code. */
 int functions_register(struct sqlite3 *connection);
-
-#endif

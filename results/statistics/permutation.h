@@ -8,8 +8,7 @@
  * Differences within PERMUTATION_TIE of each other count as equal, and within PERMUTATION_TIE of 0 as 0, because equal
  * means of percentages differ by rounding errors of about 1e-13.
  */
-#ifndef MTIL_RESULTS_STATISTICS_PERMUTATION_H
-#define MTIL_RESULTS_STATISTICS_PERMUTATION_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -63,5 +62,3 @@ struct signed_rank_test {
 /* Wilcoxon's signed-rank test ("Individual comparisons by ranking methods", 1945) by the distribution of the rank sum
  * over all signs. Tied differences get the mean of their ranks; the conditional distribution is then exact, too. */
 struct signed_rank_test permutation_signed_ranks(const double *difference, size_t n);
-
-#endif

@@ -8,8 +8,7 @@
  * Pure functions. Undefined results (the deviation of one value, a test of none) are NAN. Exact tests of paired samples
  * are in permutation.h, intervals over seeds and images in bootstrap.h.
  */
-#ifndef MTIL_RESULTS_STATISTICS_STATISTICS_H
-#define MTIL_RESULTS_STATISTICS_STATISTICS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -79,5 +78,3 @@ double statistics_power(double effect, size_t n, double cells, double level);
 
 /* The fewest seeds that give this power; 0: more than a million. */
 size_t statistics_seeds_needed(double effect, double cells, double level, double power);
-
-#endif

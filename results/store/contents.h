@@ -8,8 +8,7 @@
  * model.configuration (heads and activation), model.vocabulary, data.root (the training images), prompts, test images.
  * Where no content is recorded, it says so.
  */
-#ifndef MTIL_RESULTS_STORE_CONTENTS_H
-#define MTIL_RESULTS_STORE_CONTENTS_H
+#pragma once
 
 #include "results/store.h"
 
@@ -17,5 +16,3 @@
 #define CONTENTS_TESTS "test images"
 
 status contents_read(struct store *store, const char *runs, struct error *error);
-
-#endif

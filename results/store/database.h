@@ -10,8 +10,7 @@
  *
  * database.c and statement.c include sqlite3.h, others do not.
  */
-#ifndef MTIL_RESULTS_STORE_DATABASE_H
-#define MTIL_RESULTS_STORE_DATABASE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -127,5 +126,3 @@ status database_row(struct database *database, const char *sql, const struct val
 typedef status row_taker(void *context, struct statement *row, struct error *error);
 status database_each(struct database *database, const char *sql, const struct value *values, size_t count,
                      row_taker *take, void *context, struct error *error);
-
-#endif

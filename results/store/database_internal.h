@@ -1,6 +1,5 @@
 /* What database.c and statement.c share; others include database.h. */
-#ifndef MTIL_RESULTS_STORE_DATABASE_INTERNAL_H
-#define MTIL_RESULTS_STORE_DATABASE_INTERNAL_H
+#pragma once
 
 #include <sqlite3.h>
 #include <sys/stat.h>
@@ -30,5 +29,3 @@ status database_fail(const struct database *database, int code, struct error *er
 
 /* Called by SQLite now and then during a long statement, which ends when it returns 1. */
 int database_is_to_stop(void *database);
-
-#endif

@@ -7,12 +7,9 @@
  * Columns: image (its number in the test set), truth (its class; null: not stored), right (0, 1), predicted and router
  * (null where only bits are kept). A cell that was not kept has no rows; a damaged one is an error.
  */
-#ifndef MTIL_RESULTS_STORE_IMAGES_TABLE_H
-#define MTIL_RESULTS_STORE_IMAGES_TABLE_H
+#pragma once
 
 struct sqlite3;
 
 /* Returns SQLite's code. */
 int images_table_register(struct sqlite3 *connection);
-
-#endif

@@ -9,8 +9,7 @@
  * (`runs`, `settings`, `timings`, `artifacts`) may differ; those of the kept run stay. Runs that disagree are a
  * conflict.
  */
-#ifndef MTIL_RESULTS_STORE_JOIN_H
-#define MTIL_RESULTS_STORE_JOIN_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -41,5 +40,3 @@ struct join_counts {
  * completed is being written, ERROR_STOPPED after a request to stop. */
 status join_databases(const char *output, const char *const *inputs, size_t count, const struct join_settings *settings,
                       struct join_counts *counts, struct error *error);
-
-#endif

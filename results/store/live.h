@@ -8,8 +8,7 @@
  * A JSON object per run, at a fixed place in the file of the locks; in questions it is live(run, host). Writing
  * never fails; where it is impossible, there is nothing to watch. store_run_end erases the object.
  */
-#ifndef MTIL_RESULTS_STORE_LIVE_H
-#define MTIL_RESULTS_STORE_LIVE_H
+#pragma once
 
 #include "results/store.h"
 
@@ -37,5 +36,3 @@ bool live_has_process(struct store *store, int64_t run);
 
 /* Whether a run that has not ended belongs to a process of this machine that no longer exists. */
 bool live_is_gone(struct store *store, int64_t run, const char *host);
-
-#endif

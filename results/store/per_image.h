@@ -9,8 +9,7 @@
  * The form, least significant bit and byte first: ⌈images / 8⌉ bytes of "right" bits; for predictions, then a 16-bit
  * class per image, then a signed 16-bit router per image (−1: zero-shot CLIP).
  */
-#ifndef MTIL_RESULTS_STORE_PER_IMAGE_H
-#define MTIL_RESULTS_STORE_PER_IMAGE_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -39,5 +38,3 @@ status per_image_pack(const struct per_image *per_image, struct bytes *packed, s
 status per_image_unpack(struct per_image *per_image, enum per_image_kind kind, size_t images, const uint8_t *data,
                         size_t size, struct error *error);
 void per_image_free(struct per_image *per_image);
-
-#endif

@@ -5,8 +5,7 @@
  *     … repeat.agrees …
  *     table_free(&table);
  */
-#ifndef MTIL_RESULTS_STORE_REPEAT_H
-#define MTIL_RESULTS_STORE_REPEAT_H
+#pragma once
 
 #include "results/store.h"
 #include "results/table.h"
@@ -20,5 +19,3 @@ struct repeat {
 
 /* Tables with clock and machine are not compared. The caller frees table and machines, after a failure too. */
 status repeat_compare(struct repeat *repeat, struct table *table, struct error *error);
-
-#endif

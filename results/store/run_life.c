@@ -1,6 +1,5 @@
 /* The life of a run: found or created, locked, its rows committed, rewound, ended, removed. */
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>

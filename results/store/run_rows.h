@@ -1,8 +1,7 @@
 /* The rows of one run in a database, table by table: compares them with another database's, copies, deletes and digests
  * them. `run` does not count, whose number differs between files; nor does, in comparisons, a row's own number. Internal to
  * results/. */
-#ifndef MTIL_RESULTS_STORE_RUN_ROWS_H
-#define MTIL_RESULTS_STORE_RUN_ROWS_H
+#pragma once
 
 #include "results/store/store_internal.h"
 
@@ -40,5 +39,3 @@ enum run_part {
 status run_rows_take(struct database *database, const char *verb, enum run_part part,
                      const struct value run_and_place[3], struct held_rows *read, struct error *error);
 status run_rows_erase(struct database *database, int64_t run, struct error *error); /* all of them */
-
-#endif

@@ -1,6 +1,5 @@
 /* Internals of store.h for the folders of results/; other folders include store.h alone. */
-#ifndef MTIL_RESULTS_STORE_STORE_INTERNAL_H
-#define MTIL_RESULTS_STORE_STORE_INTERNAL_H
+#pragma once
 
 #include "core/text.h"
 #include "results/store.h"
@@ -72,5 +71,3 @@ struct store {
 /* Rows that wait for store_commit: written, and forgotten. */
 status pending_write(struct store *store, struct error *error);
 void pending_clear(struct store *store);
-
-#endif

@@ -1,6 +1,5 @@
 /* Values of a database, and rows of named ones. */
-#ifndef MTIL_RESULTS_STORE_VALUE_H
-#define MTIL_RESULTS_STORE_VALUE_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -62,5 +61,3 @@ static inline struct value value_text(const char *text)
 #define NO_VALUES ((struct value *)NULL), 0
 #define NAMED(...)                                                                                                     \
     ((struct named_value[]){__VA_ARGS__}), sizeof((struct named_value[]){__VA_ARGS__}) / sizeof(struct named_value)
-
-#endif

@@ -4,6 +4,7 @@
 
 #include "adapters/experts/kind.h"
 #include "adapters/routers/router.h"
+#include "tests/adapters/adapters.h"
 
 const struct adapter_settings small_settings = {
     .experts = 5, .top_k = 2, .tasks = SMALL_TASKS, .bottleneck = 8, .scale = 0.5f, .noise_epsilon = 0.01f};

@@ -5,8 +5,7 @@
  *     float loss = small_loss(&s, true);
  *     small_adapters_close(&s, adapters);
  */
-#ifndef MTIL_TESTS_ADAPTERS_SMALL_ADAPTERS_H
-#define MTIL_TESTS_ADAPTERS_SMALL_ADAPTERS_H
+#pragma once
 
 #include "adapters/adapter.h"
 #include "tests/models/small.h"
@@ -38,5 +37,3 @@ struct expert_slice {
 struct expert_slice expert_slice(const struct adapters *adapters, enum tower tower, size_t index, size_t expert);
 /* The four tensors of a block's experts, by number in the tower's group. */
 void expert_tensors(const struct adapters *adapters, enum tower tower, size_t block, size_t tensors[4]);
-
-#endif

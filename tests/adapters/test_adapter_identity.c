@@ -2,6 +2,7 @@
 #include "adapters/identity.h"
 #include "adapters/merge.h"
 #include "adapters/merge/combine.h"
+#include "tests/adapters/adapters.h"
 #include "tests/adapters/small_adapters.h"
 
 #include <stdlib.h>

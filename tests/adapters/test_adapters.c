@@ -2,10 +2,10 @@
 #include "adapters/experts/kind.h"
 #include "adapters/freeze.h"
 #include "adapters/routers/router.h"
+#include "tests/adapters/adapters.h"
 #include "tests/adapters/small_adapters.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 static const struct clip_dimensions vit_b_16 = {.embed = 512,

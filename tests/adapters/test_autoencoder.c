@@ -4,7 +4,6 @@
 #include "tests/models/device.h"
 
 #include <math.h>
-#include <stdint.h>
 
 enum { WIDTH = 65, CODE = 7, ROWS = 63, PATTERNS = 4 };
 

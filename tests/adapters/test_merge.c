@@ -4,6 +4,7 @@
 
 #include "adapters/merge/combine.h"
 #include "adapters/statistics.h"
+#include "tests/adapters/adapters.h"
 #include "tests/adapters/small_adapters.h"
 
 #include <stdlib.h>

@@ -1,6 +1,7 @@
 /* What happens to experts besides merging by a plan: averaging after every step, noise around what is merged, freezing. */
 #include "adapters/freeze.h"
 #include "adapters/statistics.h"
+#include "tests/adapters/adapters.h"
 #include "tests/adapters/small_adapters.h"
 
 #include <math.h>

@@ -3,6 +3,7 @@
 #include "adapters/experts/kind.h"
 #include "adapters/routers/router.h"
 #include "models/vit.h"
+#include "tests/adapters/adapters.h"
 #include "tests/adapters/small_adapters.h"
 
 #include <math.h>

@@ -1,10 +1,10 @@
 /* Adapters in some blocks of some towers: which ones, their gradients, and that the others are the original CLIP's. */
 #include "tests/adapters/small_adapters.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "models/clip.h"
+#include "tests/adapters/adapters.h"
 
 static const struct clip_dimensions vit_l_14 = {
     .image_blocks = 24, .image_width = 1024, .text_blocks = 12, .text_width = 768};

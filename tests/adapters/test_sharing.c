@@ -6,6 +6,7 @@
 #include "adapters/identity.h"
 #include "adapters/routers/router.h"
 #include "adapters/statistics.h"
+#include "tests/adapters/adapters.h"
 #include "tests/adapters/small_adapters.h"
 
 #include <stdio.h>
@@ -75,7 +76,7 @@ static void expect_sum_of_gradients(struct small *s, const struct adapter_tower 
     const float *each = from_device(&s->d, many->gradients, many->values_count * sizeof *each);
     for (size_t i = 0; i < one->count; i++) {
         const struct parameter *p = &one->list[i];
-        double *sum = arena_take_zeroed(&s->d.host, p->size * sizeof *sum);
+        double *sum = memset(arena_take(&s->d.host, p->size * sizeof *sum), 0, p->size * sizeof *sum);
         for (size_t j = 0; j < many->count; j++)
             if (shared_tensor(shared, many->list[j].name) == p)
                 for (size_t k = 0; k < p->size; k++)

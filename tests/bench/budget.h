@@ -7,8 +7,7 @@
  *     ... the operations of a step ...
  *     budget_print(backend);
  */
-#ifndef MTIL_TESTS_BENCH_BUDGET_H
-#define MTIL_TESTS_BENCH_BUDGET_H
+#pragma once
 
 #include "models/backend.h"
 
@@ -22,5 +21,3 @@ status budget_nodes(struct backend *backend, recorded_body body, void *context, 
 
 /* Called by whoever sees nodes of a graph that is being recorded (graph_nodes.cu, the emulated device). */
 void graph_node_met(const char *kernel);
-
-#endif

@@ -1,6 +1,5 @@
 /* The time, and the order of times, for benches. */
-#ifndef MTIL_TESTS_BENCH_CLOCK_H
-#define MTIL_TESTS_BENCH_CLOCK_H
+#pragma once
 
 #include <stdlib.h>
 #include <string.h>
@@ -27,5 +26,3 @@ static inline struct figures figures_of(const double *values, size_t count)
     qsort(sorted, count, sizeof *sorted, ascending);
     return (struct figures){sorted[0], (sorted[(count - 1) / 2] + sorted[count / 2]) / 2, sorted[count - 1]};
 }
-
-#endif

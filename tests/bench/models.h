@@ -1,6 +1,5 @@
 /* Dimensions of the CLIPs that benches have in common. */
-#ifndef MTIL_TESTS_BENCH_MODELS_H
-#define MTIL_TESTS_BENCH_MODELS_H
+#pragma once
 
 #include "models/clip.h"
 
@@ -19,5 +18,3 @@
         .image_blocks = 4, .context = 32, .vocabulary = 900, .text_width = 128, .text_hidden = 512, .text_heads = 2,   \
         .text_blocks = 3                                                                                               \
     }
-
-#endif

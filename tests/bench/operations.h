@@ -1,6 +1,5 @@
 /* What the benchmark of the kernels times: every operation of models/backend.h that computes, with its operands. */
-#ifndef MTIL_TESTS_BENCH_OPERATIONS_H
-#define MTIL_TESTS_BENCH_OPERATIONS_H
+#pragma once
 
 #include "models/backend.h"
 
@@ -47,5 +46,3 @@ const struct entry *operation_at(size_t index); /* NULL past the last one */
 
 void *memory(struct bench *b, size_t bytes);                         /* on the device, zero */
 struct matrix operand(struct bench *b, size_t rows, size_t columns); /* random, of the type that products read */
-
-#endif

@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "core/file.h"
 #include "core/rng.h"
 #include "datasets/image/image.h"
 

@@ -2,8 +2,7 @@
  *
  *     photographs_write("/tmp/bench/train/a", 32);        // 00.jpg … 31.jpg, the same bytes every time
  */
-#ifndef MTIL_TESTS_BENCH_PHOTOGRAPHS_H
-#define MTIL_TESTS_BENCH_PHOTOGRAPHS_H
+#pragma once
 
 #include "core/status.h"
 
@@ -11,5 +10,3 @@ enum { PHOTOGRAPH_WIDTH = 500, PHOTOGRAPH_HEIGHT = 375 };
 
 /* JPEGs of quality 90, 4:2:0, about 85 kB each; folder exists. */
 status photographs_write(const char *folder, int count, struct error *error);
-
-#endif

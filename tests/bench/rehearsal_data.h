@@ -6,8 +6,7 @@
  *     TRY(rehearsal_data_write(&data, &error));
  *     … data.train, data.test, data.bytes …
  */
-#ifndef MTIL_TESTS_BENCH_REHEARSAL_DATA_H
-#define MTIL_TESTS_BENCH_REHEARSAL_DATA_H
+#pragma once
 
 #include <stddef.h>
 
@@ -26,5 +25,3 @@ status rehearsal_data_write(struct rehearsal_data *data, struct error *error);
 
 /* Learns a vocabulary from the prompts of all classes. */
 status rehearsal_vocabulary_write(const char *path, const struct rehearsal_data *data, struct error *error);
-
-#endif

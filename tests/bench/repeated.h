@@ -5,8 +5,7 @@
  *     must(wait_for_device(backend, loss, &error));
  *     backend->ops->recording_destroy(backend, &step.recording);
  */
-#ifndef MTIL_TESTS_BENCH_REPEATED_H
-#define MTIL_TESTS_BENCH_REPEATED_H
+#pragma once
 
 #include "models/backend.h"
 
@@ -33,5 +32,3 @@ static inline status wait_for_device(struct backend *backend, const float *any, 
     float value;
     return backend->ops->download(backend, &value, any, sizeof value, error);
 }
-
-#endif

@@ -4,8 +4,7 @@
  *     must(skew_routers(backend, forward, context, &error));       // forward meets every router once
  *     must(skew_share(adapters, TOWER_IMAGE, &share, &error));     // 1: all choices since the task began
  */
-#ifndef MTIL_TESTS_BENCH_SKEW_H
-#define MTIL_TESTS_BENCH_SKEW_H
+#pragma once
 
 #include "adapters/adapter.h"
 
@@ -14,5 +13,3 @@ status skew_routers(struct backend *backend, recorded_body forward, void *contex
 
 /* What the two most used experts of each block have of its choices, the mean of the blocks. */
 status skew_share(const struct adapters *adapters, enum tower tower, double *share, struct error *error);
-
-#endif

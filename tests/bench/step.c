@@ -19,6 +19,7 @@
 #include "models/class_head.h"
 #include "models/clip.h"
 #include "models/clip/cost.h"
+#include "tests/adapters/adapters.h"
 #include "tests/bench/budget.h"
 #include "tests/bench/clock.h"
 #include "tests/bench/models.h"

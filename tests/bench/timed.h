@@ -5,13 +5,10 @@
  *     ... steps ...
  *     timed_print(backend, steps);
  */
-#ifndef MTIL_TESTS_BENCH_TIMED_H
-#define MTIL_TESTS_BENCH_TIMED_H
+#pragma once
 
 #include "models/backend.h"
 
 void timed_begin(struct backend *backend);
 void timed_print(struct backend *backend,
                  size_t steps); /* per step, the longest first; the table is the backend's own again */
-
-#endif

@@ -1,6 +1,5 @@
 #include "core/file_digest.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>

@@ -13,8 +13,8 @@ static struct error error;
 static void decompose(size_t rows, size_t columns, size_t rank)
 {
     size_t k = rows < columns ? rows : columns;
-    double *a = calloc(rows * columns, sizeof *a), *copy = calloc(rows * columns, sizeof *a),
-           *u = calloc(rows * k, sizeof *u), *s = calloc(k, sizeof *s), *vt = calloc(k * columns, sizeof *vt);
+    double *a = calloc(rows * columns, sizeof *a), *copy = calloc(rows * columns, sizeof *a);
+    struct svd f;
     struct rng rng = rng_make(1, RNG_TEST, 0, (uint32_t)(rows * 1000 + columns));
     for (size_t r = 0; r < rows; r++)
         for (size_t c = 0; c < columns; c++)
@@ -22,7 +22,8 @@ static void decompose(size_t rows, size_t columns, size_t rank)
                 a[r * columns + c] += (double)rng_normal(&rng, r * rank + i) *
                                       (double)rng_normal(&rng, (rows + c) * rank + i) / (double)(i + 1);
     memcpy(copy, a, rows * columns * sizeof *a);
-    assert_int_equal(svd(copy, rows, columns, u, s, vt, &error), OK);
+    assert_int_equal(svd_create(&f, copy, rows, columns, &error), OK);
+    const double *u = f.u, *s = f.s, *vt = f.vt;
     for (size_t i = 0; i < k; i++) {
         size_t largest = 0;
         assert_true(s[i] >= 0 && (i == 0 || s[i] <= s[i - 1]));
@@ -46,7 +47,7 @@ static void decompose(size_t rows, size_t columns, size_t rank)
                 sum += u[r * k + i] * s[i] * vt[i * columns + c];
             assert_true(fabs(sum - a[r * columns + c]) < 1e-12 * s[0]);
         }
-    free(a), free(copy), free(u), free(s), free(vt);
+    free(a), free(copy), svd_free(&f);
 }
 
 TEST(the_product_is_the_matrix)
@@ -61,16 +62,20 @@ TEST(the_product_is_the_matrix)
 
 TEST(known_values)
 {
-    double a[] = {3, 0, 4, 5}, u[4], s[2], vt[4]; /* AᵀA has eigenvalues 45 and 5 */
-    assert_int_equal(svd(a, 2, 2, u, s, vt, &error), OK);
-    assert_true(fabs(s[0] - sqrt(45)) < 1e-14 && fabs(s[1] - sqrt(5)) < 1e-14);
-    assert_true(fabs(u[0] - 1 / sqrt(10)) < 1e-14 && fabs(u[2] - 3 / sqrt(10)) < 1e-14);
-    assert_true(fabs(vt[0] - sqrt(0.5)) < 1e-14 && fabs(vt[1] - sqrt(0.5)) < 1e-14);
+    double a[] = {3, 0, 4, 5}; /* AᵀA has eigenvalues 45 and 5 */
+    struct svd f;
+    assert_int_equal(svd_create(&f, a, 2, 2, &error), OK);
+    assert_true(fabs(f.s[0] - sqrt(45)) < 1e-14 && fabs(f.s[1] - sqrt(5)) < 1e-14);
+    assert_true(fabs(f.u[0] - 1 / sqrt(10)) < 1e-14 && fabs(f.u[2] - 3 / sqrt(10)) < 1e-14);
+    assert_true(fabs(f.vt[0] - sqrt(0.5)) < 1e-14 && fabs(f.vt[1] - sqrt(0.5)) < 1e-14);
+    svd_free(&f);
 }
 
 TEST(what_is_not_finite_is_refused)
 {
-    double a[] = {1, 2, NAN, 4}, u[4], s[2], vt[4];
-    assert_int_equal(svd(a, 2, 2, u, s, vt, &error), ERROR_FORMAT);
+    double a[] = {1, 2, NAN, 4};
+    struct svd f;
+    assert_int_equal(svd_create(&f, a, 2, 2, &error), ERROR_FORMAT);
+    svd_free(&f);
     assert_non_null(strstr(error.message, "value 2 of 2 × 2 is not finite"));
 }

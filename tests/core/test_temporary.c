@@ -1,7 +1,6 @@
 /* What a killed writer left is removed by the next one; what has a living writer, or is somebody's own, stays. */
 #include <fcntl.h>
 #include <signal.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>

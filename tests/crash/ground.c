@@ -3,7 +3,6 @@
 #include <fts.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "core/clock.h"
 #include "core/digest.h"

@@ -10,8 +10,7 @@
  *     trial_close(&trial);
  *     ground_close(&ground);
  */
-#ifndef MTIL_TESTS_CRASH_GROUND_H
-#define MTIL_TESTS_CRASH_GROUND_H
+#pragma once
 
 #include "tests/end_to_end/workshop.h"
 
@@ -55,5 +54,3 @@ void trial_finish(const struct trial *trial, const char *after);
 long crash_setting(const char *name, long fallback);
 /* How often to try: the setting, or the fallback, of which a slow scenario gets half. */
 long crash_tries(const struct scenario *scenario, const char *name, long fallback);
-
-#endif

@@ -7,8 +7,7 @@
  *     cache_destroy(cache);
  *     album_remove(&album);
  */
-#ifndef MTIL_TESTS_DATASETS_ALBUM_H
-#define MTIL_TESTS_DATASETS_ALBUM_H
+#pragma once
 
 #include "datasets/loader.h"
 #include "tests/datasets/scratch.h"
@@ -49,5 +48,3 @@ void album_check(const struct album *album, struct cache *cache);
 /* The cache's only file whose name has part in it; the caller frees. Fails the test when there is not just one. */
 char *album_file(const struct album *album, const char *part);
 size_t album_files(const struct album *album); /* of any name in the cache's folder */
-
-#endif

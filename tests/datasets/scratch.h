@@ -6,8 +6,7 @@
  *     … scratch.path …
  *     scratch_remove(&scratch);
  */
-#ifndef MTIL_TESTS_DATASETS_SCRATCH_H
-#define MTIL_TESTS_DATASETS_SCRATCH_H
+#pragma once
 
 #include <stddef.h>
 
@@ -26,5 +25,3 @@ void scratch_remove(struct scratch *scratch);
 
 /* scratch.path/name in a buffer that the next call overwrites. */
 const char *scratch_file(const struct scratch *scratch, const char *name);
-
-#endif

@@ -12,8 +12,7 @@
  *     … server.base, "http://127.0.0.1:PORT" …
  *     server_stop(&server);
  */
-#ifndef MTIL_TESTS_DATASETS_SERVER_H
-#define MTIL_TESTS_DATASETS_SERVER_H
+#pragma once
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -31,5 +30,3 @@ struct server {
 
 void server_start(struct server *server, const void *data, size_t size);
 void server_stop(struct server *server);
-
-#endif

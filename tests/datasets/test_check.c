@@ -1,6 +1,5 @@
 /* What is found in roots that are broken in one way each. */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "datasets/check.h"

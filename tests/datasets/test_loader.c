@@ -1,5 +1,4 @@
 /* The loader gives the same bytes for any number of threads, in order or not, and passes errors on. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "datasets/loader.h"

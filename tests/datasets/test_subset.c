@@ -5,7 +5,6 @@
 
 #include "datasets/dataset.h"
 #include "datasets/readers/reader.h"
-#include "tests/datasets/scratch.h"
 #include "tests/test.h"
 
 static struct error error;

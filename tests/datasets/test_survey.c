@@ -1,13 +1,11 @@
 /* Digests of what images show, what is kept of them, and when it is believed. */
 #include <fcntl.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "core/file.h"
 #include "datasets/readers/reader.h"

@@ -4,8 +4,7 @@
  *     rows_read(path, &rows);              // every digit of every value, but for clocks, machines and paths
  *     text_free(&rows);
  */
-#ifndef MTIL_TESTS_END_TO_END_ROWS_H
-#define MTIL_TESTS_END_TO_END_ROWS_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -24,5 +23,3 @@ void rows_expect_alike(const struct workshop *workshop, const char *database, co
 
 /* Whether a program could write the database now. */
 bool rows_may_be_written(const struct workshop *workshop, const char *database);
-
-#endif

@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 #define RUN "run tiny.yaml --quiet run.threads=1 training.iterations=2 training.warmup=0 "
 

@@ -9,8 +9,7 @@
  *
  * Everything here fails the running test when something goes wrong that is not under test.
  */
-#ifndef MTIL_TESTS_END_TO_END_WORKSHOP_H
-#define MTIL_TESTS_END_TO_END_WORKSHOP_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -101,5 +100,3 @@ void program_complains(const struct workshop *workshop, const struct launch *lau
 
 /* And no file is only half written; for programs that run alone. */
 void program_fails(const struct workshop *workshop, const struct launch *launch, const char *const *words);
-
-#endif

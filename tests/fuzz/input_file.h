@@ -5,8 +5,7 @@
  *     … idx_read(&idx, file.path, 3, &error) …
  *     input_file_close(&file);
  */
-#ifndef MTIL_TESTS_FUZZ_INPUT_FILE_H
-#define MTIL_TESTS_FUZZ_INPUT_FILE_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -19,5 +18,3 @@ struct input_file {
 /* Aborts when the machine has no memory for it. */
 void input_file_open(struct input_file *file, const uint8_t *data, size_t size);
 void input_file_close(struct input_file *file);
-
-#endif

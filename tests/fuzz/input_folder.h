@@ -6,8 +6,7 @@
  *     input_folder_fill("", files, 2, data, size);
  *     … strings_read_lines(&lines, path, error) …                 // path: input_folder() + "/labels/train1.txt"
  */
-#ifndef MTIL_TESTS_FUZZ_INPUT_FOLDER_H
-#define MTIL_TESTS_FUZZ_INPUT_FOLDER_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -23,5 +22,3 @@ void input_folder_write(const char *name, const uint8_t *data, size_t size);
  * of data, of *left bytes. */
 const uint8_t *input_folder_fill(const char *prefix, const char *const *names, size_t count, const uint8_t *data,
                                  size_t size, size_t *left);
-
-#endif

@@ -1,7 +1,6 @@
 /* What a fuzz target offers; libfuzzer.c or replay.c calls it. It must return 0 for any bytes, and neither crash, leak
  * nor hang. data is a copy of exactly size bytes, so that a sanitizer sees a read beyond it. */
-#ifndef MTIL_TESTS_FUZZ_TARGET_H
-#define MTIL_TESTS_FUZZ_TARGET_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -15,5 +14,3 @@ static inline void fuzz_touch(const void *data, size_t size)
     for (size_t i = 0; i < size; i++)
         (void)bytes[i];
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* A target's bytes as the words of a command line, a line each. */
-#ifndef MTIL_TESTS_FUZZ_WORDS_H
-#define MTIL_TESTS_FUZZ_WORDS_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -16,5 +15,3 @@ struct words {
 /* Aborts when there is no memory. */
 void words_split(struct words *words, const uint8_t *data, size_t size);
 void words_free(struct words *words);
-
-#endif

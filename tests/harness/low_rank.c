@@ -1,5 +1,4 @@
 /* The arithmetic of o_lora, inf_lora and sd_lora on tensors of a file, for check_low_rank.py: low_rank IN OUT. */
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -52,17 +51,18 @@ static void inf_lora(const struct safetensors *file)
     for (size_t t = 0; find(file, "covariance", t) != NULL; t++) {
         const struct safetensor *c = find(file, "covariance", t);
         size_t n = c->shape[0];
-        double *rest = malloc(n * n * sizeof *rest), *u = malloc(n * n * sizeof *u), *s = malloc(n * sizeof *s),
-               *vt = malloc(n * n * sizeof *vt), *a = calloc(n * n, sizeof *a), *projector = calloc(n * n, sizeof *a);
+        double *rest = malloc(n * n * sizeof *rest), *a = calloc(n * n, sizeof *a),
+               *projector = calloc(n * n, sizeof *a);
+        struct svd f;
         memcpy(rest, c->data, n * n * sizeof *rest);
         space.n = n;
         subspace_remove(&space, rest, n);
-        must(svd(rest, n, n, u, s, vt, &failure));
+        must(svd_create(&f, rest, n, n, &failure));
         must(subspace_extend(&space, find(file, "after", t)->data, n, n, shares[t], &failure));
         for (size_t i = 0; i < n; i++)
             for (size_t j = 0; j < n; j++) {
                 for (size_t r = 0; r < rank; r++)
-                    a[i * n + j] += u[i * n + r] * u[j * n + r] / 3;
+                    a[i * n + j] += f.u[i * n + r] * f.u[j * n + r] / 3;
                 for (size_t r = 0; r < (size_t)space.rank; r++)
                     projector[i * n + j] += space.basis[r * n + i] * space.basis[r * n + j];
             }

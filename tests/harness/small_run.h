@@ -5,8 +5,7 @@
  *     … run.experiment, small_run_file(&run, "resume.safetensors") …
  *     small_run_close(&run);
  */
-#ifndef MTIL_TESTS_HARNESS_SMALL_RUN_H
-#define MTIL_TESTS_HARNESS_SMALL_RUN_H
+#pragma once
 
 #include "harness/run/run.h"
 #include "tests/datasets/scratch.h"
@@ -63,5 +62,3 @@ void small_run_watch(struct small_run *run, struct backend_spy *spy);
 /* Whether the message of the last failure has all these words in it; the list ends with NULL. Fails the test
  * otherwise. */
 void error_tells(const char *const *words);
-
-#endif

@@ -5,8 +5,7 @@
  *     float *features = whole_run_features(&run);
  *     expect_stop_unseen(&run, overrides, 16);
  */
-#ifndef MTIL_TESTS_HARNESS_WHOLE_RUN_H
-#define MTIL_TESTS_HARNESS_WHOLE_RUN_H
+#pragma once
 
 #include "tests/harness/small_run.h"
 
@@ -23,5 +22,3 @@ float *whole_run_features(const struct small_run *run);
 /* A run of the suite with these overrides, stopped at an update and resumed, leaves the same bytes of weights as one
  * that was not. */
 void expect_stop_unseen(struct small_run *run, const char *const *overrides, size_t update);
-
-#endif

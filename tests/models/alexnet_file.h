@@ -1,6 +1,5 @@
 /* A file of random AlexNet weights under torchvision's names. */
-#ifndef MTIL_TESTS_MODELS_ALEXNET_FILE_H
-#define MTIL_TESTS_MODELS_ALEXNET_FILE_H
+#pragma once
 
 #include "models/files/safetensors.h"
 
@@ -15,5 +14,3 @@ struct alexnet_file alexnet_file_draw(void);
 
 /* Writes the first `count` of them. */
 status alexnet_file_write(const struct alexnet_file *file, const char *path, size_t count, struct error *error);
-
-#endif

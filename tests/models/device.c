@@ -86,10 +86,10 @@ void on_device(device_body body, const void *parameters)
 
 static void *host_room(struct device *d, size_t bytes)
 {
-    void *memory = arena_take_zeroed(&d->host, bytes);
+    void *memory = arena_take(&d->host, bytes);
     if (memory == NULL)
         fail_msg("no memory for %zu bytes", bytes);
-    return memory;
+    return memset(memory, 0, bytes);
 }
 
 void *room(struct device *d, size_t bytes)

@@ -11,8 +11,7 @@
  * MTIL_TEST_PRECISION=bf16 they run in that precision: operands of products are stored as bf16 (draw_operand rounds what
  * the reference sees, too), and results that pass through bf16 have the tolerance that rounded() gives.
  */
-#ifndef MTIL_TESTS_MODELS_DEVICE_H
-#define MTIL_TESTS_MODELS_DEVICE_H
+#pragma once
 
 #include "models/backend.h"
 #include "tests/test.h"
@@ -94,5 +93,3 @@ void check_gradient(struct device *d, const char *name, float *values, const flo
 
 /* A host copy of a result; it joins the digest, as those of the expectations do. */
 const void *digest(struct device *d, const void *device, size_t bytes);
-
-#endif

@@ -7,8 +7,7 @@
  *     small_check_gradient(&s, "proj", values, gradient, n);       // against central differences
  *     small_close(&s);
  */
-#ifndef MTIL_TESTS_MODELS_SMALL_H
-#define MTIL_TESTS_MODELS_SMALL_H
+#pragma once
 
 #include "models/clip.h"
 #include "tests/models/device.h"
@@ -49,5 +48,3 @@ float small_loss(struct small *s, bool backward);
 
 /* check_gradient with small_loss. */
 void small_check_gradient(struct small *s, const char *name, float *values, const float *gradient, size_t n);
-
-#endif

@@ -4,7 +4,6 @@
  *     tokenize_lines MODEL row        rows of 64 as a text tower gets them
  */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "core/file.h"

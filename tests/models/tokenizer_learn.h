@@ -3,8 +3,7 @@
  *     TRY(tokenizer_learn(texts, count, 400, "mini-vocabulary.txt", error));
  *     TRY(tokenizer_open(&tokenizer, "mini-vocabulary.txt", error));
  */
-#ifndef MTIL_TESTS_MODELS_TOKENIZER_LEARN_H
-#define MTIL_TESTS_MODELS_TOKENIZER_LEARN_H
+#pragma once
 
 #include <stddef.h>
 
@@ -13,5 +12,3 @@
 /* Learns at most merges merges from texts (the most frequent pair first, ties by bytes) until no pair occurs twice, and writes
  * them to path in the format that tokenizer_open reads (same cleaning, same splitting). */
 status tokenizer_learn(const char *const *texts, size_t count, size_t merges, const char *path, struct error *error);
-
-#endif

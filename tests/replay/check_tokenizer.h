@@ -5,10 +5,7 @@
  *
  * Prints "tokenizer: N items, D deviations, S skipped (ftfy repairs that are left out)", and before it the first deviations.
  */
-#ifndef MTIL_TESTS_REPLAY_CHECK_TOKENIZER_H
-#define MTIL_TESTS_REPLAY_CHECK_TOKENIZER_H
+#pragma once
 
 /* 0 when every line that was not skipped agrees and at least one was compared; 1 otherwise. */
 int check_tokenizer(const char *folder);
-
-#endif

@@ -8,8 +8,7 @@
  *     decisions_clear(&seen);                                      // before the next step
  *     decisions_end(&seen);
  */
-#ifndef MTIL_TESTS_REPLAY_DECISIONS_H
-#define MTIL_TESTS_REPLAY_DECISIONS_H
+#pragma once
 
 #include "models/backend.h"
 
@@ -44,5 +43,3 @@ bool routing_same(const struct routing_seen *a, const struct routing_seen *b, si
 
 /* K-th logit minus the next one; INFINITY when all experts are chosen or the router is off. */
 double routing_margin(const struct routing_seen *routing, size_t sample);
-
-#endif

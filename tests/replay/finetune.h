@@ -9,8 +9,7 @@
  *     run_close(experiment);
  *     finetune_close(&r);
  */
-#ifndef MTIL_TESTS_REPLAY_FINETUNE_H
-#define MTIL_TESTS_REPLAY_FINETUNE_H
+#pragma once
 
 #include "harness/run/run.h"
 #include "harness/train/recorded.h"
@@ -52,5 +51,3 @@ const json_t *finetune_task(const struct finetune *r, size_t task);
 /* The tensor of that name and type; ERROR_FORMAT where there is none. */
 status finetune_find(const struct safetensors *file, const char *name, enum safetensor_type type,
                      const struct safetensor **tensor, struct error *error);
-
-#endif

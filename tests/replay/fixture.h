@@ -1,6 +1,5 @@
 /* A folder of fixtures/model: the model, its adapters, the configuration, on a backend. */
-#ifndef MTIL_TESTS_REPLAY_FIXTURE_H
-#define MTIL_TESTS_REPLAY_FIXTURE_H
+#pragma once
 
 #include <jansson.h>
 
@@ -63,5 +62,3 @@ status replay_gradients(struct fixture *fixture, struct error *error);
 status replay_trajectory(struct fixture *fixture, struct error *error);
 status replay_selector(struct fixture *fixture, struct error *error);
 status replay_metrics(struct fixture *fixture, struct error *error);
-
-#endif

@@ -4,8 +4,7 @@
  *     given_begin(&given, backend);            // its operations change until given_end
  *     given.noise[TOWER_IMAGE] = noise;        // NULL: drawn as usual
  */
-#ifndef MTIL_TESTS_REPLAY_GIVEN_H
-#define MTIL_TESTS_REPLAY_GIVEN_H
+#pragma once
 
 #include "models/block.h"
 
@@ -18,5 +17,3 @@ struct given {
 };
 void given_begin(struct given *given, struct backend *backend);
 void given_end(struct given *given);
-
-#endif

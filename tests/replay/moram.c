@@ -1,6 +1,5 @@
 /* fixtures/rivals/moram: a linear layer with rank-one experts, forward, backward and in evaluation, task by task. */
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -5,8 +5,7 @@
  *     part_splits(&part, "shared/fixtures/data");
  *     return part_finish(&part) ? 0 : 1;              // "splits: 5 items, 0 deviations"
  */
-#ifndef MTIL_TESTS_REPLAY_REPLAY_DATA_H
-#define MTIL_TESTS_REPLAY_REPLAY_DATA_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -43,5 +42,3 @@ void part_splits(struct part *part, const char *folder);
 void part_decode(struct part *part, const char *folder);
 void part_preprocess(struct part *part, const char *folder);
 void part_corrupted(struct part *part, const char *folder);
-
-#endif

@@ -1,6 +1,5 @@
 /* One folder of fixtures/methods, and what replays each kind. */
-#ifndef MTIL_TESTS_REPLAY_REPLAY_METHODS_H
-#define MTIL_TESTS_REPLAY_REPLAY_METHODS_H
+#pragma once
 
 #include <jansson.h>
 
@@ -22,5 +21,3 @@ status replay_finetune(struct method_fixture *fixture, struct error *error);
 status replay_icarl(struct method_fixture *fixture, struct error *error);
 status replay_merge_policies(struct method_fixture *fixture, struct error *error);
 status replay_rail(struct method_fixture *fixture, struct error *error);
-
-#endif

@@ -1,6 +1,5 @@
 /* One folder of fixtures/rivals, and what replays each kind. */
-#ifndef MTIL_TESTS_REPLAY_REPLAY_RIVALS_H
-#define MTIL_TESTS_REPLAY_REPLAY_RIVALS_H
+#pragma once
 
 #include <jansson.h>
 
@@ -26,5 +25,3 @@ status rival_size(const struct rival_fixture *fixture, const char *key, size_t *
 status replay_condu(struct rival_fixture *fixture, struct error *error);
 status replay_keeplora(struct rival_fixture *fixture, struct error *error);
 status replay_moram(struct rival_fixture *fixture, struct error *error);
-
-#endif

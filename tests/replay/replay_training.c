@@ -9,6 +9,7 @@
 #include "core/file.h"
 #include "models/class_head.h"
 #include "models/schedule.h"
+#include "tests/adapters/adapters.h"
 #include "tests/replay/fixture.h"
 
 struct trajectory {

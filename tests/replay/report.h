@@ -4,8 +4,7 @@
  *     report_exact(&report, "events", "task 1, merge 3: target 4, expected 5", equal);
  *     return report_finish(&report) ? 0 : 1;
  */
-#ifndef MTIL_TESTS_REPLAY_REPORT_H
-#define MTIL_TESTS_REPLAY_REPORT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -48,5 +47,3 @@ typedef status (*replay_body)(const char *folder, const struct backend_settings 
                               struct error *error);
 /* Replays every folder and prints what failed or is absent; the exit status: 1, else 77 where something was absent. */
 int replay_folders(char *const *folders, int count, const struct backend_settings *backend, replay_body replay);
-
-#endif

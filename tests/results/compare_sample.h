@@ -3,8 +3,7 @@
  *
  *     compare_sample_add(store, &(struct compare_sample){.policy = "none", .seed = 1, .every = 50});
  */
-#ifndef MTIL_TESTS_RESULTS_COMPARE_SAMPLE_H
-#define MTIL_TESTS_RESULTS_COMPARE_SAMPLE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -36,5 +35,3 @@ int64_t compare_sample_correct(const struct compare_sample *sample, int64_t afte
 
 /* Image i is right when (i + 3 lift) mod 200 is below the number of right ones. */
 int64_t compare_sample_add(struct store *store, const struct compare_sample *sample);
-
-#endif

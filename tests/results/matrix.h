@@ -1,6 +1,5 @@
 /* The accuracy matrix of a run as reference.h takes it: in percent, NAN where there is no evaluation. */
-#ifndef MTIL_TESTS_RESULTS_MATRIX_H
-#define MTIL_TESTS_RESULTS_MATRIX_H
+#pragma once
 
 #include <math.h>
 
@@ -44,5 +43,3 @@ static inline void run_matrix_free(struct run_matrix *read)
     free(read->cells);
     *read = (struct run_matrix){0};
 }
-
-#endif

@@ -5,8 +5,7 @@
  *     double of_run = metric_mean(metric_find("transfer"), &matrix);
  *
  * A missing accuracy is NAN, and so is every metric that depends on it. */
-#ifndef MTIL_TESTS_RESULTS_REFERENCE_H
-#define MTIL_TESTS_RESULTS_REFERENCE_H
+#pragma once
 
 #include <assert.h>
 #include <math.h>
@@ -182,5 +181,3 @@ static inline double metric_mean(const struct metric *metric, const struct accur
         sum += metric->of_task(matrix, task);
     return count ? sum / (double)count : (double)NAN;
 }
-
-#endif

@@ -1,11 +1,9 @@
 #include "tests/results/sample.h"
 
 #include <ftw.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "core/digest.h"
 #include "core/file.h"

@@ -1,6 +1,5 @@
 /* A folder that goes away, and runs of made-up but fixed numbers. */
-#ifndef MTIL_TESTS_RESULTS_SAMPLE_H
-#define MTIL_TESTS_RESULTS_SAMPLE_H
+#pragma once
 
 #include <stdint.h>
 
@@ -48,5 +47,3 @@ status sample_check(struct store *store, struct error *error);
 
 /* A finished run; its id. */
 int64_t sample_finished_run(struct store *store, int64_t seed);
-
-#endif

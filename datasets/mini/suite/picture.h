@@ -1,6 +1,5 @@
 /* A picture of the suite in the making, and the generators, one file each. */
-#ifndef MTIL_DATASETS_MINI_SUITE_PICTURE_H
-#define MTIL_DATASETS_MINI_SUITE_PICTURE_H
+#pragma once
 
 #include "datasets/mini/figure.h"
 #include "datasets/mini/suite.h"
@@ -54,5 +53,3 @@ extern const char *const aircraft_names[],
                                                                                        *const oxford_pet_names[],
                                                                                            *const stanford_cars_names[],
                                                                                                *const sun397_names[];
-
-#endif

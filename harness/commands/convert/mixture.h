@@ -6,8 +6,7 @@
  *     NEXT(result, mixture_compare(&mixture, pixels, count, &deviation, error));
  *     mixture_close(&mixture);                                               // also after a failure
  */
-#ifndef MTIL_HARNESS_COMMANDS_CONVERT_MIXTURE_H
-#define MTIL_HARNESS_COMMANDS_CONVERT_MIXTURE_H
+#pragma once
 
 #include "adapters/adapter.h"
 #include "models/vit.h"
@@ -43,5 +42,3 @@ struct deviation {
 /* pixels [count, R, R, 3]. ERROR_FORMAT where a feature is not finite. */
 status mixture_compare(struct mixture *mixture, const uint8_t *pixels, size_t count, struct deviation *deviation,
                        struct error *error);
-
-#endif

@@ -53,11 +53,7 @@ static const struct option options[] = {
     MODEL_CHOICE_OPTIONS,
     OUTPUT_FORMAT_OPTION,
     BACKEND_OPTIONS("auto", "auto", "0"),
-    {.name = "threads",
-     .type = OPTION_INTEGER,
-     .maximum = 1024,
-     .fallback = "0",
-     .help = "number of threads; 0: one per core"},
+    THREADS_OPTION,
     {0},
 };
 

@@ -1,5 +1,4 @@
 /* mtil data check: whether the datasets below a root are complete and fit for training. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "core/file.h"
@@ -31,11 +30,7 @@ static const struct option options[] = {
      .type = OPTION_TEXT,
      .help = "folder for surveys of images, which runs reuse, as in run.cache_folder (default $XDG_CACHE_HOME/mtil or "
              "~/.cache/mtil)"},
-    {.name = "threads",
-     .type = OPTION_INTEGER,
-     .maximum = 1024,
-     .fallback = "0",
-     .help = "number of threads; 0: one per core"},
+    THREADS_OPTION,
     {0},
 };
 

@@ -10,11 +10,7 @@ static const struct option options[] = {
      .maximum = 1e15,
      .fallback = "1",
      .help = "seed of the drawings"},
-    {.name = "threads",
-     .type = OPTION_INTEGER,
-     .maximum = 1024,
-     .fallback = "0",
-     .help = "number of threads; 0: one per core"},
+    THREADS_OPTION,
     {0},
 };
 

@@ -2,11 +2,8 @@
  *
  *     TRY(list_keys(call, "merge", error));            // NULL: all sections; in Markdown this is harness/suites/KEYS.md
  */
-#ifndef MTIL_HARNESS_COMMANDS_DESCRIBE_KEYS_H
-#define MTIL_HARNESS_COMMANDS_DESCRIBE_KEYS_H
+#pragma once
 
 #include "harness/commands/command.h"
 
 status list_keys(const struct command_call *call, const char *section, struct error *error);
-
-#endif

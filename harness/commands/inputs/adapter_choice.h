@@ -6,8 +6,7 @@
  *     choice.saved …, choice.router …
  *     adapter_choice_free(&choice);
  */
-#ifndef MTIL_HARNESS_COMMANDS_INPUTS_ADAPTER_CHOICE_H
-#define MTIL_HARNESS_COMMANDS_INPUTS_ADAPTER_CHOICE_H
+#pragma once
 
 #include "core/option.h"
 #include "harness/evaluate/encoder.h"
@@ -36,5 +35,3 @@ struct adapter_choice {
 status adapter_choice_read(struct adapter_choice *choice, const struct options *options, enum router_words words,
                            struct error *error);
 void adapter_choice_free(struct adapter_choice *choice);
-
-#endif

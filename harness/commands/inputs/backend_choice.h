@@ -7,8 +7,7 @@
  *     TRY(suite_load(&suite, call->arguments[0], settings_sections, words.list, words.count, error));
  *     suite_words_free(&words);
  */
-#ifndef MTIL_HARNESS_COMMANDS_INPUTS_BACKEND_CHOICE_H
-#define MTIL_HARNESS_COMMANDS_INPUTS_BACKEND_CHOICE_H
+#pragma once
 
 #include "harness/commands/command.h"
 #include "models/backend_options.h"
@@ -24,5 +23,3 @@ struct suite_words {
 /* The caller frees; suites do not borrow from the words. */
 void suite_words_read(struct suite_words *words, const struct command_call *call);
 void suite_words_free(struct suite_words *words);
-
-#endif

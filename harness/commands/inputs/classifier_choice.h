@@ -6,8 +6,7 @@
  *     if (choice.is_one) … choice.about.classes … choice.metadata.tasks[0].name …
  *     classifier_choice_free(&choice);
  */
-#ifndef MTIL_HARNESS_COMMANDS_INPUTS_CLASSIFIER_CHOICE_H
-#define MTIL_HARNESS_COMMANDS_INPUTS_CLASSIFIER_CHOICE_H
+#pragma once
 
 #include "adapters/files/adapter_metadata.h"
 #include "models/clip.h"
@@ -25,5 +24,3 @@ struct classifier_choice {
 status classifier_choice_read(struct classifier_choice *choice, const char *weights, const struct clip_stated *stated,
                               struct error *error);
 void classifier_choice_free(struct classifier_choice *choice); /* all zero is allowed */
-
-#endif

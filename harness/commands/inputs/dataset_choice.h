@@ -3,8 +3,7 @@
  *     struct dataset_choice choice = {.name = "dtd", .root = "/data", .split = "coop"};
  *     TRY(dataset_choice_open(&choice, log, &dataset, error));
  */
-#ifndef MTIL_HARNESS_COMMANDS_INPUTS_DATASET_CHOICE_H
-#define MTIL_HARNESS_COMMANDS_INPUTS_DATASET_CHOICE_H
+#pragma once
 
 #include "datasets/dataset.h"
 
@@ -23,5 +22,3 @@ struct dataset_choice {
 /* dataset_open with the options of the choice. The caller closes the dataset. */
 status dataset_choice_open(const struct dataset_choice *choice, const struct log *log, struct dataset **dataset,
                            struct error *error);
-
-#endif

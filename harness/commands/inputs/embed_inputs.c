@@ -2,7 +2,6 @@
 
 #include <stdlib.h>
 
-#include "core/alloc.h"
 #include "core/file.h"
 #include "datasets/formats/strings.h"
 

@@ -5,8 +5,7 @@
  *     … inputs.path/inputs.names[i] …
  *     embed_inputs_free(&inputs);
  */
-#ifndef MTIL_HARNESS_COMMANDS_INPUTS_EMBED_INPUTS_H
-#define MTIL_HARNESS_COMMANDS_INPUTS_EMBED_INPUTS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -24,5 +23,3 @@ struct embed_inputs {
  * empty line and a NUL byte are errors, with file and line. */
 status embed_inputs_open(struct embed_inputs *inputs, const char *images, const char *texts, struct error *error);
 void embed_inputs_free(struct embed_inputs *inputs);
-
-#endif

@@ -3,8 +3,7 @@
  *     static const struct option options[] = {OUTPUT_FORMAT_OPTION, FILTER_OPTIONS, {0}};
  *     struct query_filter filter = filter_read(call->options);        // borrows from the options
  */
-#ifndef MTIL_HARNESS_COMMANDS_INPUTS_FILTER_H
-#define MTIL_HARNESS_COMMANDS_INPUTS_FILTER_H
+#pragma once
 
 #include "core/option.h"
 #include "results/query.h"
@@ -40,5 +39,3 @@ struct query_filter filter_read(const struct options *given);
 
 /* The name of a filter that was given; NULL: none. */
 const char *filter_given(const struct options *given);
-
-#endif

@@ -11,8 +11,7 @@
  * Of a folder: the files whose content or name is that of an image, in byte order of their paths; links are followed.
  * Only the names in the folders being walked are held in memory.
  */
-#ifndef MTIL_HARNESS_COMMANDS_INPUTS_IMAGE_PATHS_H
-#define MTIL_HARNESS_COMMANDS_INPUTS_IMAGE_PATHS_H
+#pragma once
 
 #include <stddef.h>
 
@@ -30,5 +29,3 @@ status image_paths_open(struct image_paths **paths, const char *const *arguments
 /* A folder or line that cannot be read is an error; the next call continues after it. */
 status image_paths_next(struct image_paths *paths, const char **path, struct error *error);
 void image_paths_close(struct image_paths *paths); /* NULL is allowed */
-
-#endif

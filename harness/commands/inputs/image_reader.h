@@ -8,8 +8,7 @@
  *     } while (reader.count > 0);
  *     image_reader_close(&reader);
  */
-#ifndef MTIL_HARNESS_COMMANDS_INPUTS_IMAGE_READER_H
-#define MTIL_HARNESS_COMMANDS_INPUTS_IMAGE_READER_H
+#pragma once
 
 #include "core/threads.h"
 #include "harness/commands/command.h"
@@ -41,5 +40,3 @@ status image_reader_next(struct image_reader *reader, struct error *error);
 /* Without paths (NULL): decodes the images of the first `count` slots, whose paths the caller has set and whose errors it reads. */
 void image_reader_decode(struct image_reader *reader, size_t count);
 void image_reader_close(struct image_reader *reader);
-
-#endif

@@ -9,8 +9,7 @@
  *
  * Both are computed as a + w · (b − a) in double precision, so that equal values stay the same to the bit.
  */
-#ifndef MTIL_HARNESS_TRAIN_SERVICES_AVERAGE_H
-#define MTIL_HARNESS_TRAIN_SERVICES_AVERAGE_H
+#pragma once
 
 #include "harness/train/serializer.h"
 #include "models/parameters.h"
@@ -30,5 +29,3 @@ status average_apply(struct average *average, struct parameters *group, float al
 /* For a method's keep. */
 status average_keep(struct average *average, const struct parameters *group, const char *name,
                     const struct serializer *serializer, struct error *error);
-
-#endif

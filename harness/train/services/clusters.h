@@ -4,8 +4,7 @@
  *     clusters_means(rows, n, width, count, rng, means);
  *     clusters_gaussians(rows, n, width, count, rng, gaussians, means);
  */
-#ifndef MTIL_HARNESS_TRAIN_SERVICES_CLUSTERS_H
-#define MTIL_HARNESS_TRAIN_SERVICES_CLUSTERS_H
+#pragma once
 
 #include "core/rng.h"
 
@@ -21,5 +20,3 @@ void clusters_means(const double *rows, size_t n, size_t width, size_t count, st
  * rounds, with 1e-6 added to variances: scikit-learn's GaussianMixture with spherical covariances. */
 void clusters_gaussians(const double *rows, size_t n, size_t width, size_t count, struct rng rng,
                         struct gaussian *gaussians, double *means);
-
-#endif

@@ -13,8 +13,7 @@
  *                                         .image_weight = 1, .text_weight = 1, .loss = loss};
  *     TRY(distillation_add(&distillation, &step_arena, error));       // gradients of the image tower +=
  */
-#ifndef MTIL_HARNESS_TRAIN_SERVICES_DISTILLATION_H
-#define MTIL_HARNESS_TRAIN_SERVICES_DISTILLATION_H
+#pragma once
 
 #include "models/clip.h"
 
@@ -28,5 +27,3 @@ struct distillation {
 
 /* Releases everything it takes from the arena. */
 status distillation_add(const struct distillation *distillation, struct arena *arena, struct error *error);
-
-#endif

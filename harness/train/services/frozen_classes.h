@@ -5,8 +5,7 @@
  *     TRY(frozen_rows_read(&rows, run, task, error));                        // end_task
  *     frozen_rows_free(&rows);
  */
-#ifndef MTIL_HARNESS_TRAIN_SERVICES_FROZEN_CLASSES_H
-#define MTIL_HARNESS_TRAIN_SERVICES_FROZEN_CLASSES_H
+#pragma once
 
 #include "core/rng.h"
 #include "harness/train/method.h"
@@ -25,5 +24,3 @@ void frozen_rows_free(struct frozen_rows *rows); /* after a failure, too */
  * first. */
 size_t frozen_classes_column(const struct method_run *run, const struct task *task);
 size_t frozen_classes_images(const struct data *data); /* training images of all tasks */
-
-#endif

@@ -9,8 +9,7 @@
  *     label_memory_scores(&memory, x, n, affinities, scores);
  *     label_memory_free(&memory);
  */
-#ifndef MTIL_HARNESS_TRAIN_SERVICES_LABEL_MEMORY_H
-#define MTIL_HARNESS_TRAIN_SERVICES_LABEL_MEMORY_H
+#pragma once
 
 #include "core/linear.h"
 #include "harness/train/serializer.h"
@@ -67,5 +66,3 @@ struct one_cycle {
 };
 void label_memory_step(struct label_memory *memory, size_t first, const struct one_cycle *cycle, size_t step,
                        const double *gradient, double *moments);
-
-#endif

@@ -8,8 +8,7 @@
  *
  * Query, key and value are rows of one layer (delta_entry.linear, delta->first).
  */
-#ifndef MTIL_HARNESS_TRAIN_SERVICES_LAYER_PASS_H
-#define MTIL_HARNESS_TRAIN_SERVICES_LAYER_PASS_H
+#pragma once
 
 #include "harness/train/method.h"
 #include "harness/train/services/subspace.h"
@@ -68,5 +67,3 @@ status designed_begin_task(struct method_run *run, const struct task *task, bool
                            struct error *error);
 status designed_keep(struct method_run *run, const char *name, const struct serializer *serializer,
                      struct error *error);
-
-#endif

@@ -5,8 +5,7 @@
  *     TRY(loss_mean_add(&mean, model, error));                 // after every iteration; skipped ones do not count
  *     TRY(loss_mean_take(&mean, model, &loss, error));         // and starts anew
  */
-#ifndef MTIL_HARNESS_TRAIN_SERVICES_LOSS_MEAN_H
-#define MTIL_HARNESS_TRAIN_SERVICES_LOSS_MEAN_H
+#pragma once
 
 #include "harness/heads/model.h"
 #include "harness/train/serializer.h"
@@ -23,5 +22,3 @@ status loss_mean_clear(const struct loss_mean *mean, const struct model *model, 
 /* For a method's keep. */
 status loss_mean_keep(const struct loss_mean *mean, const char *name, const struct serializer *serializer,
                       struct error *error);
-
-#endif

@@ -12,8 +12,7 @@
  * Losses and selection counts are copied on the device when a window ends, and read at the next merge or at the end of
  * the task, so that iterations without a merge wait for nothing. The effects read are added to run->effects.
  */
-#ifndef MTIL_HARNESS_TRAIN_SERVICES_MERGE_EFFECTS_H
-#define MTIL_HARNESS_TRAIN_SERVICES_MERGE_EFFECTS_H
+#pragma once
 
 #include "harness/train/method.h"
 
@@ -38,5 +37,3 @@ status merge_effects_end_task(struct merge_effects *effects, struct method_run *
 /* For a method's keep. An archive of a session with merge.analysis=no has none; restoring from it leaves no merges to
  * measure. */
 status merge_effects_keep(struct merge_effects *effects, const struct serializer *serializer, struct error *error);
-
-#endif

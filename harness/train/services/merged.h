@@ -7,8 +7,7 @@
  *
  * The functions with the arguments of a hook are hooks of methods whose state begins with a struct merged.
  */
-#ifndef MTIL_HARNESS_TRAIN_SERVICES_MERGED_H
-#define MTIL_HARNESS_TRAIN_SERVICES_MERGED_H
+#pragma once
 
 #include "harness/train/method.h"
 
@@ -85,5 +84,3 @@ void merged_sum(const struct merged *merged, size_t first, size_t n, float *delt
 
 /* Zeros on the host, of a size that the model determines; memory: the address of the pointer. */
 status merged_take(void *memory, size_t count, size_t size, struct error *error);
-
-#endif

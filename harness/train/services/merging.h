@@ -1,8 +1,7 @@
 /* Hooks that merge experts during training by the suite's merge policy and freeze them after a task, for a method whose
  * state is a struct merging. moe_adapters.c uses them unchanged. A model without adapters is left alone.
  */
-#ifndef MTIL_HARNESS_TRAIN_SERVICES_MERGING_H
-#define MTIL_HARNESS_TRAIN_SERVICES_MERGING_H
+#pragma once
 
 #include "adapters/schedule/schedule.h"
 #include "harness/train/method.h"
@@ -22,5 +21,3 @@ status merging_begin_task(struct method_run *run, const struct task *task, bool 
 status merging_after_step(struct method_run *run, const struct task *task, size_t iteration, struct error *error);
 status merging_end_task(struct method_run *run, const struct task *task, struct error *error);
 status merging_keep(struct method_run *run, const struct serializer *serializer, struct error *error);
-
-#endif

@@ -3,7 +3,6 @@
 #include <stdlib.h>
 
 #include "core/alloc.h"
-#include "core/array.h"
 #include "harness/train/batches.h"
 
 status reference_images_open(struct reference_images *images, const char *folder, struct error *error)

@@ -12,8 +12,7 @@
  *
  * The device holds one batch of pixels, the host the batches decoded ahead.
  */
-#ifndef MTIL_HARNESS_TRAIN_SERVICES_REFERENCE_IMAGES_H
-#define MTIL_HARNESS_TRAIN_SERVICES_REFERENCE_IMAGES_H
+#pragma once
 
 #include "harness/train/method.h"
 
@@ -38,5 +37,3 @@ status reference_images_begin(struct reference_images *images, const struct meth
 
 /* Does nothing after the last batch of the task. */
 status reference_images_next(struct reference_images *images, struct error *error);
-
-#endif

@@ -6,8 +6,7 @@
  *     … texts.tokens, texts.count …
  *     reference_texts_free(&texts);
  */
-#ifndef MTIL_HARNESS_TRAIN_SERVICES_REFERENCE_TEXTS_H
-#define MTIL_HARNESS_TRAIN_SERVICES_REFERENCE_TEXTS_H
+#pragma once
 
 #include "harness/train/method.h"
 
@@ -26,5 +25,3 @@ status reference_texts_read(struct reference_texts *texts, const struct method_r
 status reference_texts_draw(struct reference_texts *texts, const struct method_run *run, size_t task, size_t count,
                             size_t words, struct error *error);
 void reference_texts_free(struct reference_texts *texts);
-
-#endif

@@ -21,8 +21,7 @@
  * All in double precision on the host. Between two tasks the primal form keeps ΦᵀΦ (4 M² bytes, whatever the number of rows),
  * the dual one every row; solving takes a second matrix of that kind.
  */
-#ifndef MTIL_HARNESS_TRAIN_SERVICES_REGRESSION_H
-#define MTIL_HARNESS_TRAIN_SERVICES_REGRESSION_H
+#pragma once
 
 #include "core/linear.h"
 #include "harness/train/method.h"
@@ -95,5 +94,3 @@ status regression_hook_keep(struct method_run *run, const struct serializer *ser
 #define REGRESSION_HOOKS                                                                                               \
     .state_size = sizeof(struct regression), .close = regression_hook_close, .end_task = regression_hook_end_task,     \
     .scores = regression_hook_scores, .cost = regression_hook_cost, .keep = regression_hook_keep
-
-#endif

@@ -55,23 +55,21 @@ status subspace_extend(struct subspace *space, const double *matrix, size_t n, s
                        struct error *error)
 {
     size_t k = n < columns ? n : columns, values = array_size(n, columns);
-    double *rest = xmalloc(values * sizeof *rest), *u = xmalloc(array_size(n, k * sizeof *u)),
-           *s = xmalloc(k * sizeof *s), *vt = xmalloc(array_size(k, columns * sizeof *vt));
+    double *rest = xmalloc(values * sizeof *rest);
+    struct svd f;
     space->n = n;
     memcpy(rest, matrix, values * sizeof *rest);
     subspace_remove(space, rest, columns);
     double total = energy(matrix, values), covered = total - energy(rest, values);
-    status result = svd(rest, n, columns, u, s, vt, error);
-    size_t count = result == OK && total > 0 ? vectors_wanted(space, s, k, covered, total, share) : 0;
+    status result = svd_create(&f, rest, n, columns, error);
+    size_t count = result == OK && total > 0 ? vectors_wanted(space, f.s, k, covered, total, share) : 0;
     space->basis = xrealloc(space->basis, array_size((size_t)space->rank + count + 1, n * sizeof *space->basis));
     for (size_t i = 0; i < count; i++)
         for (size_t r = 0; r < n; r++)
-            space->basis[((size_t)space->rank + i) * n + r] = u[r * k + i];
+            space->basis[((size_t)space->rank + i) * n + r] = f.u[r * k + i];
     space->rank += (int32_t)count;
     free(rest);
-    free(u);
-    free(s);
-    free(vt);
+    svd_free(&f);
     return result;
 }
 

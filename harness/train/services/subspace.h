@@ -4,8 +4,7 @@
  *     TRY(subspace_extend(&space, matrix, n, columns, 0.98, error));   // until U covers 98% of the energy of matrix [n, columns]
  *     subspace_remove(&space, matrix, columns);                        // matrix − U Uᵀ matrix
  */
-#ifndef MTIL_HARNESS_TRAIN_SERVICES_SUBSPACE_H
-#define MTIL_HARNESS_TRAIN_SERVICES_SUBSPACE_H
+#pragma once
 
 #include "harness/train/serializer.h"
 
@@ -28,5 +27,3 @@ status subspace_extend(struct subspace *space, const double *matrix, size_t n, s
 /* For a method's keep. */
 status subspace_keep(struct subspace *space, size_t n, const char *name, const struct serializer *serializer,
                      struct error *error);
-
-#endif

@@ -7,8 +7,7 @@
  *     TRY(teacher_images(&teacher, &images, &step_arena, &features, error));        // normalised, per step
  *     teacher_close(&teacher);
  */
-#ifndef MTIL_HARNESS_TRAIN_SERVICES_TEACHER_H
-#define MTIL_HARNESS_TRAIN_SERVICES_TEACHER_H
+#pragma once
 
 #include "models/clip.h"
 
@@ -30,5 +29,3 @@ status teacher_texts(const struct teacher *teacher, const int32_t *tokens, const
  * arena. */
 status teacher_images(const struct teacher *teacher, const struct tensor *images, struct arena *arena,
                       struct tensor *features, struct error *error);
-
-#endif

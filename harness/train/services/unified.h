@@ -13,8 +13,7 @@
  * Host memory: 4 bytes a value, and a bit for each task. Sums are of floats in the order of the tasks, as PyTorch's are, as
  * a sign depends on their rounding; means are in double precision.
  */
-#ifndef MTIL_HARNESS_TRAIN_SERVICES_UNIFIED_H
-#define MTIL_HARNESS_TRAIN_SERVICES_UNIFIED_H
+#pragma once
 
 #include "harness/train/serializer.h"
 
@@ -41,5 +40,3 @@ bool unified_mask(const struct unified *unified, size_t task, size_t value);
 void unified_rebuild(const struct unified *unified, size_t task, size_t first, size_t count, float *delta);
 
 status unified_keep(struct unified *unified, size_t tasks, const struct serializer *serializer, struct error *error);
-
-#endif

@@ -7,8 +7,7 @@
  *
  * Nothing is decompressed: a compressed entry is refused, and the entries read must not be larger together than the file.
  */
-#ifndef MTIL_MODELS_FILES_TORCH_ARCHIVE_H
-#define MTIL_MODELS_FILES_TORCH_ARCHIVE_H
+#pragma once
 
 #include "core/file.h"
 
@@ -24,5 +23,3 @@ uint64_t torch_archive_bytes(const struct torch_archive *archive); /* of the who
 /* The caller frees with bytes_free; the data is aligned for every type. ERROR_FORMAT names an entry that is absent, damaged,
  * compressed or encrypted. */
 status torch_archive_read(struct torch_archive *archive, const char *name, struct bytes *bytes, struct error *error);
-
-#endif

@@ -7,8 +7,7 @@
  *
  * Pure: bytes in, descriptions out. Every tensor lies inside its storage as the pickle states that storage.
  */
-#ifndef MTIL_MODELS_FILES_TORCH_TENSORS_H
-#define MTIL_MODELS_FILES_TORCH_TENSORS_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -51,5 +50,3 @@ const char *torch_storage_name(enum safetensor_type type);
 
 /* Beside the tensors, under this key: texts by name. */
 #define TORCH_METADATA "mtil_metadata"
-
-#endif

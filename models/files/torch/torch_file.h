@@ -7,8 +7,7 @@
  *
  * Nothing in such a file is run. Values are contiguous, whatever strides the file has.
  */
-#ifndef MTIL_MODELS_FILES_TORCH_TORCH_FILE_H
-#define MTIL_MODELS_FILES_TORCH_TORCH_FILE_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -22,5 +21,3 @@ status torch_file_refuse_old(const char *path, const void *beginning, size_t siz
 
 status torch_file_open(struct safetensors **file, const char *path, struct error *error);
 status torch_file_open_header(struct safetensors **file, const char *path, struct error *error); /* data is NULL */
-
-#endif

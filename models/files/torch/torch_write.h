@@ -4,13 +4,10 @@
  *
  * torch.load(path, weights_only=True) reads it, and so does torch_file_open, metadata and all. The same tensors give the same bytes.
  */
-#ifndef MTIL_MODELS_FILES_TORCH_TORCH_WRITE_H
-#define MTIL_MODELS_FILES_TORCH_TORCH_WRITE_H
+#pragma once
 
 #include "models/files/safetensors.h"
 
 /* Writes the whole file or none. ERROR_ARGUMENT for the types U16, U32 and U64, for which PyTorch has no storage. */
 status torch_write(const char *path, const struct safetensor *tensors, size_t count,
                    const struct safetensors_metadata *metadata, size_t metadata_count, struct error *error);
-
-#endif

@@ -15,6 +15,7 @@
 #include "models/files/safetensors.h"
 #include "results/verify.h"
 #include "tests/harness/whole_run.h"
+#include "tests/models/vit.h"
 
 enum { CLASSES = 4, WIDTH = 64, HIDDEN = 4 * WIDTH, EXPERTS = 4 };
 

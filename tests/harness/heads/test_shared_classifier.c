@@ -7,6 +7,7 @@
 #include "harness/heads/trained.h"
 #include "models/files/safetensors.h"
 #include "tests/harness/whole_run.h"
+#include "tests/models/vit.h"
 
 enum { BLOCKS = 4, CLASSES = 4, WIDTH = 64, HIDDEN = 4 * WIDTH, EXPERTS = 3 };
 

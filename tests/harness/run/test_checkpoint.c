@@ -6,6 +6,7 @@
 #include "harness/run/checkpoint.h"
 #include "harness/train/trainer.h"
 #include "models/files/safetensors.h"
+#include "tests/adapters/adapters.h"
 #include "tests/harness/small_run.h"
 
 static void train(struct small_run *run, size_t task)

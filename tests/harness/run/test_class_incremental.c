@@ -1,6 +1,5 @@
 /* Class-incremental runs: which cells they have, what Avg and Last are, and that every method, a stop and several GPUs
  * are the same to them. */
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,4 @@
 /* Class orders: the built-in ones, how they cut a dataset, and what is refused. */
-#include <stdlib.h>
 #include <string.h>
 
 #include <jansson.h>

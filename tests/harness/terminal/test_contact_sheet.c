@@ -1,6 +1,4 @@
 /* Letters as dots, lines that break, text of any bytes, and pages of pictures of any shape. */
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "harness/terminal/contact_sheet.h"

@@ -1,5 +1,4 @@
 #include <string.h>
-#include <unistd.h>
 
 #include "core/file.h"
 #include "harness/train/archive.h"

@@ -1,6 +1,5 @@
 /* The hooks of a method: what each finds, on which GPUs it is called, and that what it keeps survives stops. The method here
  * pulls the weights towards those that the task began with, which takes a state, a loss and an anchor of its own. */
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -5,6 +5,7 @@
 #include "harness/train/guard.h"
 #include "harness/train/trainer.h"
 #include "models/schedule.h"
+#include "tests/adapters/adapters.h"
 #include "tests/harness/small_run.h"
 
 /* What the trainer reported after each iteration, and what changed by then. */

@@ -4,8 +4,7 @@
  *
  * Matrices hold floats on the host; results are doubles, contiguous, and set unless a comment says "+=".
  */
-#ifndef MTIL_TESTS_MODELS_BACKEND_REFERENCE_H
-#define MTIL_TESTS_MODELS_BACKEND_REFERENCE_H
+#pragma once
 
 #include "models/backend.h"
 
@@ -69,5 +68,3 @@ void reference_experts_backward(double *dgates, double *dx, double *const dparts
 
 /* p [n] = softmax(z) */
 void reference_softmax(double *p, const double *z, size_t n);
-
-#endif

@@ -2,7 +2,6 @@
 #include "tests/models/device.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { EXPERTS_MOST = 70 };

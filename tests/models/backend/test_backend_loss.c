@@ -3,7 +3,6 @@
 #include "tests/models/device.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 struct loss_case {

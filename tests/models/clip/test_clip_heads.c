@@ -1,8 +1,6 @@
 /* A model whose heads have the widths of ViT-H, g and bigG, and MLPs of another width than four times its own: its block
  * against plain loops, and its weights through a file. */
-#include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "models/clip.h"

@@ -3,7 +3,6 @@
 #include "tests/models/small.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { WORDS = 1, PROMPTS = 3 };

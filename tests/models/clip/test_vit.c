@@ -7,6 +7,7 @@
 #include "models/vit.h"
 #include "tests/models/backend/reference.h"
 #include "tests/models/small.h"
+#include "tests/models/vit.h"
 
 enum { IMAGES = 3, CLASSES = 5 };
 

@@ -1,6 +1,5 @@
 /* Stands in for NVIDIA's cuda_bf16.h; see README.md. */
-#ifndef MTIL_TESTS_CUDA_ON_HOST_CUDA_BF16_H
-#define MTIL_TESTS_CUDA_ON_HOST_CUDA_BF16_H
+#pragma once
 
 #include <cstdint>
 #include <cstring>
@@ -26,5 +25,3 @@ static inline __nv_bfloat16 __float2bfloat16(float value)
         return {0x7fff};
     return {static_cast<std::uint16_t>((bits + 0x7fff + (bits >> 16 & 1)) >> 16)};
 }
-
-#endif

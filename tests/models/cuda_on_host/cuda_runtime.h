@@ -1,6 +1,5 @@
 /* Stands in for NVIDIA's cuda_runtime.h; see README.md. What models/cuda/ uses of it, and no more. */
-#ifndef MTIL_TESTS_CUDA_ON_HOST_CUDA_RUNTIME_H
-#define MTIL_TESTS_CUDA_ON_HOST_CUDA_RUNTIME_H
+#pragma once
 
 #include <cmath>
 #include <cstddef>
@@ -166,5 +165,3 @@ void emulation_shut();
 /* Shuts it for as long as a thread that has it open waits for others: leave gives how often it was opened. */
 int emulation_leave();
 void emulation_return(int times);
-
-#endif

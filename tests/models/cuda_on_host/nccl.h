@@ -1,6 +1,5 @@
 /* Stands in for NCCL's header: sums by threads of the host, found in the program itself instead of a library. */
-#ifndef MTIL_TESTS_CUDA_ON_HOST_NCCL_H
-#define MTIL_TESTS_CUDA_ON_HOST_NCCL_H
+#pragma once
 
 #include <cuda_runtime.h>
 
@@ -21,5 +20,3 @@ ncclResult_t ncclAllReduce(const void *from, void *to, std::size_t n, ncclDataTy
                            ncclComm_t communicator, cudaStream_t stream);
 const char *ncclGetErrorString(ncclResult_t result);
 }
-
-#endif

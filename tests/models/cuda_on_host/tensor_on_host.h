@@ -1,7 +1,6 @@
 /* Stands in for the PTX of models/cuda/tensor.cuh; see README.md. Every lane holds its own part of a fragment, as PTX lays
  * it out, and the lanes of a warp meet to give each other what they hold. */
-#ifndef MTIL_TESTS_CUDA_ON_HOST_TENSOR_ON_HOST_H
-#define MTIL_TESTS_CUDA_ON_HOST_TENSOR_ON_HOST_H
+#pragma once
 
 #include <cuda_bf16.h>
 #include <cuda_runtime.h>
@@ -78,5 +77,3 @@ template <int LATEST> static inline void cp_async_wait()
 {
     emulation_wait(LATEST);
 }
-
-#endif

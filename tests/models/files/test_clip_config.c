@@ -1,7 +1,6 @@
 /* What is known of heads and activation: from metadata, from configurations beside the weights, from the caller, or not at
  * all. Of the weights only the header is looked at, so that the published sizes cost nothing here. */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 

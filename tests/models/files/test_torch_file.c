@@ -1,5 +1,4 @@
 /* PyTorch's files: what torch.save and torch.jit.save wrote (tests/fixtures/torch), and what is refused. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "tests/test.h"

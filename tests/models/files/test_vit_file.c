@@ -7,6 +7,7 @@
 #include "models/vit.h"
 #include "tests/datasets/scratch.h"
 #include "tests/models/device.h"
+#include "tests/models/vit.h"
 
 static const struct vit_settings plain = {
     .resolution = 8, .patch = 4, .width = 16, .hidden = 24, .heads = 2, .blocks = 2, .activation = ACTIVATION_GELU};

@@ -1,8 +1,6 @@
 /* Accuracies of classes and confusions, of two tasks whose few answers are written down here. */
 #include "tests/test.h"
 
-#include <stdlib.h>
-
 #include "results/query.h"
 #include "results/store/store_internal.h"
 #include "results/verify.h"

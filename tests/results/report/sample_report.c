@@ -1,6 +1,5 @@
 #include "tests/results/report/sample_report.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 

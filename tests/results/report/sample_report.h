@@ -2,8 +2,7 @@
  *
  *     sample_report_write(store);            // two sequences of tasks, five configurations, one of them unfinished
  */
-#ifndef MTIL_TESTS_RESULTS_REPORT_SAMPLE_REPORT_H
-#define MTIL_TESTS_RESULTS_REPORT_SAMPLE_REPORT_H
+#pragma once
 
 #include "results/store.h"
 
@@ -26,5 +25,3 @@ status sample_report_write_colours(struct store *store, struct error *error);
 
 /* The accuracy in images of 200 after a task (−1: none) on a task, of the first configuration. */
 int64_t sample_report_correct(int64_t seed, int64_t after_task, int64_t task);
-
-#endif

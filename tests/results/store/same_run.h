@@ -1,6 +1,5 @@
 /* Whether two databases have the same rows of a run, table by table of the list. */
-#ifndef MTIL_TESTS_RESULTS_STORE_SAME_RUN_H
-#define MTIL_TESTS_RESULTS_STORE_SAME_RUN_H
+#pragma once
 
 #include "results/store/run_rows.h"
 #include "results/store/store_internal.h"
@@ -23,5 +22,3 @@ static inline void assert_same_run(struct store *one, int64_t first, struct stor
     run_rows_close(&a);
     run_rows_close(&b);
 }
-
-#endif

@@ -1,8 +1,6 @@
 /* Inputs and sessions of runs, and what becomes of a run whose inputs changed. */
 #include "tests/test.h"
 
-#include <stdlib.h>
-
 #include "results/store/store_internal.h"
 #include "tests/results/sample.h"
 
