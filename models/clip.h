@@ -65,9 +65,6 @@ status clip_reload(struct clip *clip, const char *path, struct error *error);
  * nothing else reads them; they are neither updated nor written to files. NULL: none. */
 status clip_replace_mlps(struct clip *clip, enum tower tower, const struct block_hook *hooks, struct error *error);
 
-/* Random weights as CLIP starts them (its initialize_parameters), drawn with RNG_INIT. */
-status clip_initialize(struct clip *clip, uint64_t seed, struct error *error);
-
 /* Writes all weights under OpenAI's names, with heads and activation as metadata. A weight that is not finite is an
  * error, and nothing is written. */
 status clip_save(const struct clip *clip, const char *path, struct error *error);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "core/file.h"
+#include "tests/models/initialize.h"
 #include "tests/models/tokenizer_learn.h"
 
 struct error error;
