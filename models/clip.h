@@ -71,6 +71,11 @@ status clip_save(const struct clip *clip, const char *path, struct error *error)
 
 status clip_logit_scale(const struct clip *clip, float *exponential, struct error *error); /* exp(logit_scale) */
 
+/* The identity of a CLIP: a digest of all its weights as used in the computation, of its heads, activation and pixels. Files with the
+ * same weights under other names or in another precision have the same digest. */
+#define CLIP_DIGEST_SIZE 17 /* 64 bits (XXH3) in hexadecimal, and a NUL */
+status clip_digest(const struct clip *clip, char digest[CLIP_DIGEST_SIZE], struct error *error);
+
 /* Prompts on the device, with as many positions as the longest needs. */
 struct texts {
     size_t count, positions;

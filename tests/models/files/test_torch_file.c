@@ -7,7 +7,6 @@
 #include "core/file.h"
 #include "models/files/torch/tensors.h"
 #include "models/files/torch/torch_file.h"
-#include "models/files/torch/torch_write.h"
 #include "models/files/weights_file.h"
 #include "tests/datasets/scratch.h"
 
@@ -134,7 +133,7 @@ TEST(test_written)
     snprintf(path, sizeof path, "%s", scratch_file(&scratch, "written.pth"));
     size_t count = safetensors_count(from);
     for (int times = 0; times < 2; times++) /* the second time over the first */
-        assert_int_equal(torch_write(path, safetensors_at(from, 0), count, metadata, 2, &error), OK);
+        assert_int_equal(torch_file_write(path, safetensors_at(from, 0), count, metadata, 2, &error), OK);
     if (weights_file_open(&file, path, &error) != OK)
         fail_msg("%s", error.message);
     assert_int_equal(safetensors_count(file), count);
@@ -161,11 +160,11 @@ TEST(test_not_written)
     struct error error;
     char path[512];
     snprintf(path, sizeof path, "%s", scratch_file(&scratch, "unwritten.pth"));
-    assert_int_equal(torch_write(path, &tensor, 1, NULL, 0, &error), ERROR_ARGUMENT);
+    assert_int_equal(torch_file_write(path, &tensor, 1, NULL, 0, &error), ERROR_ARGUMENT);
     assert_non_null(strstr(error.message, "no type U16"));
     assert_false(file_exists(path));
     snprintf(path, sizeof path, "%s", scratch_file(&scratch, "nowhere/a.pth"));
-    assert_int_equal(torch_write(path, NULL, 0, NULL, 0, &error), ERROR_IO);
+    assert_int_equal(torch_file_write(path, NULL, 0, NULL, 0, &error), ERROR_IO);
     assert_non_null(strstr(error.message, "nowhere"));
 }
 
@@ -188,7 +187,7 @@ TEST(test_forms_refused)
     struct error error;
     char path[512];
     snprintf(path, sizeof path, "%s", scratch_file(&scratch, "name.pth"));
-    assert_int_equal(torch_write(path, &tensor, 1, NULL, 0, &error), OK);
+    assert_int_equal(torch_file_write(path, &tensor, 1, NULL, 0, &error), OK);
     expect_refused(path, "its name is not valid UTF-8");
     expect_refused(FIXTURES "/torch/legacy.pth", "before version 1.6");
     expect_refused(FIXTURES "/torch/foreign.pth", "asks for __main__.Foreign; refused");
