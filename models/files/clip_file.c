@@ -136,10 +136,8 @@ static bool is_name_of_clip(const struct clip_file *file, const struct clip_dime
 /* A tensor of the file that may be the missing one under an unknown name; NULL: none. */
 static const char *find_misnamed(const struct clip_file *file, const char *name)
 {
-    struct clip_dimensions names = {.patch = 1,
-                                    .embed = 1,
-                                    .pool_hidden = file->dimensions.pool_hidden,
-                                    .patch_bias = file->dimensions.patch_bias};
+    struct clip_dimensions names = {
+        .patch = 1, .embed = 1, .pool_hidden = file->dimensions.pool_hidden, .patch_bias = file->dimensions.patch_bias};
     names.image_blocks = count_blocks(file, TOWER_IMAGE);
     names.text_blocks = count_blocks(file, TOWER_TEXT);
     size_t skip = strlen(file->prefix);
